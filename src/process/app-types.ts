@@ -19,11 +19,11 @@ export interface App extends ReloadControls {
   readonly telemetryUrl: string | undefined;
   /** The built-in practice upstream, if there is one. */
   readonly practice: PracticeServer | undefined;
-  /** Undefined where several processes serve: the admin port then returns their metrics. */
+  /** Undefined if several processes serve: the admin port then returns their metrics. */
   readonly registry?: MetricsRegistry;
   /** The current limits, clients and budgets. */
   view(): GateView;
-  /** Undefined where several processes serve: each worker has its own. */
+  /** Undefined if several processes serve: each worker has its own. */
   readonly explanations?: ExplanationRecorder;
   /**
    * Reports not ready, serves for another `delay` (`drain.delay` unless given), then accepts no more requests. Resolves when all
@@ -36,7 +36,7 @@ export interface App extends ReloadControls {
 
 export interface AppParts {
   readonly logger: Logger;
-  /** The destination of the logger, where it is bounded. */
+  /** The destination of the logger, if it is bounded. */
   readonly logOutput?: StdoutDestination;
   readonly version: string;
   /** Where the configuration comes from; without it, there are no reloads. */

@@ -18,7 +18,7 @@ export interface ApplyConfigParts {
 }
 
 /**
- * Puts a configuration in effect, in whole or not at all. Requests that wait are judged again by the new settings.
+ * Puts a configuration in effect, in whole or not at all. Requests that wait are evaluated again by the new settings.
  * @param setCurrent called once nothing can fail any more
  * @throws an Error of node:fs if a certificate cannot be read
  */
@@ -31,7 +31,7 @@ export function applyConfig(
   const built = activeConfig.build(next);
   if (next.log.level !== previous.log.level) logger.level = next.log.level;
   setCurrent(next);
-  // The store knows the upstreams before requests can be routed to them.
+  // Before `activate`, because the store must have the upstreams that requests are routed to.
   store.configure(compileUpstreams(next), computeClientLimitCapacity(next));
   activeConfig.activate(built);
   gate.mode = next.mode;

@@ -20,7 +20,7 @@ const OFF = 'off';
 
 /**
  * Loads modules from the cache from now on. Uses only the folder in `TIDEGATE_CACHE`, if it is set; else one installed with
- * the program, or one in the temporary folder. No cache where it is `off`, or where no folder is usable. NODE_COMPILE_CACHE
+ * the program, or one in the temporary folder. No cache if it is `off`, or if no folder is usable. NODE_COMPILE_CACHE
  * and NODE_DISABLE_COMPILE_CACHE of Node take precedence. Never throws.
  */
 export function openCompileCache(env: NodeJS.ProcessEnv): CompileCache {

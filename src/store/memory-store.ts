@@ -108,7 +108,7 @@ export class MemoryStore implements GateStore {
     return this.#entry(upstream).override;
   }
 
-  /** Undefined where no upstream has this name. */
+  /** Undefined if no upstream has this name. */
   scopeOf(upstream: string): LimitScope | undefined {
     return this.#upstreams.get(upstream)?.scope;
   }

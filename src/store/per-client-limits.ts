@@ -7,7 +7,7 @@ import { LimitLru } from './limit-lru.ts';
 /** The maximum number of limits of one name for one client or credential, such as one for each endpoint. */
 const MAX_PER_OWNER = 50;
 
-/** Limits of single clients and credentials. A client that makes up paths evicts only its own limits. */
+/** Limits of single clients and credentials. A client that invents paths evicts only its own limits. */
 export class PerClientLimits {
   readonly #all: LimitLru;
   /** Limits with further keys, such as the endpoint, by client or credential. */
@@ -78,7 +78,7 @@ export class PerClientLimits {
   }
 }
 
-/** The upstream, name and owner of a limit with further keys; undefined where an owner has only one of that name. */
+/** The upstream, name and owner of a limit with further keys; undefined if an owner has only one of that name. */
 function ownerKey(ref: LimitRef): string | undefined {
   const end = ref.key.indexOf(' ');
   return end < 0 ? undefined : limitId({ ...ref, key: ref.key.slice(0, end) });

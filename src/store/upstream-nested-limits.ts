@@ -24,7 +24,7 @@ interface NestedLimitEntry {
   readonly scope: LimitScope;
   readonly isKeyed: boolean;
   readonly rate: LiveRateSettings;
-  /** The limit for all requests; undefined where there are several. */
+  /** The limit for all requests; undefined if there are several. */
   readonly shared: Limit | undefined;
   /** One limit for each endpoint; those of clients and credentials are in `PerClientLimits`. */
   readonly perEndpoint: LimitLru;
@@ -54,7 +54,7 @@ export class UpstreamNestedLimits {
     return this.#nested.has(name);
   }
 
-  /** Undefined where no nested limit has this name. */
+  /** Undefined if no nested limit has this name. */
   scopeOf(name: string): LimitScope | undefined {
     return this.#nested.get(name)?.scope;
   }
@@ -74,8 +74,8 @@ export class UpstreamNestedLimits {
   }
 
   /**
-   * Finds a limit of scope `upstream`, and makes that of an endpoint when it is first needed. Undefined where the name is not
-   * configured with that scope.
+   * Finds a limit of scope `upstream`, and makes that of an endpoint when it is first needed. Undefined if the name is
+   * not configured with that scope.
    */
   find(ref: LimitRef): Limit | undefined {
     const nested = this.#nested.get(ref.nested);

@@ -55,7 +55,7 @@ export class UpstreamState implements GateUpstream {
   readonly queueOccupancy = new QueueOccupancy();
   queueOverflows = 0;
   #scope: LimitScope;
-  /** The limit for all requests; undefined where each client or credential has its own. */
+  /** The limit for all requests; undefined if each client or credential has its own. */
   #shared: Limit | undefined;
   /** The shared limit from before a change of scope, until its queue is served. */
   #former: Limit | undefined;

@@ -24,7 +24,7 @@ export function fanOutEvents(
     try {
       report(error, event);
     } catch {
-      // The log itself may be what is broken; the count remains.
+      // The log itself may be broken; the error is counted nevertheless.
     }
   };
 

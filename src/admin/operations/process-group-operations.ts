@@ -46,7 +46,7 @@ const CLOCK_JUMP: Millis = 100;
 /** The first frame waits this long for rates. */
 const FIRST_FRAME_WAIT: Millis = 250;
 
-/** The admin operations over one or several processes, merged into one answer. */
+/** The admin operations over one or several processes, merged into one result. */
 export class ProcessGroupOperations implements AdminOperations {
   readonly #parts: ProcessGroupOperationsParts;
   readonly #counts = new MergedCounts();

@@ -2,7 +2,7 @@ import type { CorsConfig } from '../schema/config-schema.ts';
 import type { CorsPolicy } from '../../http/headers/cors-headers.ts';
 import { EXPOSED_HEADERS } from '../../http/headers/cors-headers.ts';
 
-/** Undefined where CORS is left to the upstream. @param routeMethods the methods of the route; undefined: all */
+/** Undefined if CORS is left to the upstream. @param routeMethods the methods of the route; undefined: all */
 export function compileCors(
   cors: CorsConfig | undefined,
   routeMethods: readonly string[] | undefined,

@@ -41,7 +41,7 @@ function compileWaitRule(wait: WaitRule): WaitRule {
   return typeof wait === 'number' ? wait : { ...wait, header: wait.header.toLowerCase() };
 }
 
-/** Undefined where no path has a rule. */
+/** Undefined if no path has a rule. */
 export function compileReplaySafety({ safePaths, neverPaths }: RetryConfig): ClassifyReplaySafety | undefined {
   return makeReplaySafetyClassifier([
     // A rule without methods applies to POST only: a DELETE is never safe.

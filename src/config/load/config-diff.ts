@@ -13,7 +13,7 @@ export interface ConfigChange {
   /** Such as `upstreams.payments.timeout`; of a route, `routes["POST /v1"].timeout`. */
   readonly path: string;
   readonly steps: Path;
-  /** As written in a file, secrets masked; undefined where there is no value. May be a whole route or upstream. */
+  /** As written in a file, secrets masked; undefined if there is no value. May be a whole route or upstream. */
   readonly from: string | undefined;
   readonly to: string | undefined;
   readonly needsRestart: boolean;

@@ -7,10 +7,10 @@ import { redisStateShape } from '../schema/state-schema.ts';
 
 /** The valid parts of a configuration that may be invalid elsewhere, so that one mistake does not hide another. */
 export interface PartialConfig {
-  /** Undefined where `upstreams` is not a mapping. */
+  /** Undefined if `upstreams` is not a mapping. */
   readonly upstreamNames: readonly string[] | undefined;
   readonly upstreams: ReadonlyMap<string, PartialUpstream>;
-  /** In the order written; undefined where `routes` is not a list. */
+  /** In the order written; undefined if `routes` is not a list. */
   readonly routes: readonly PartialRoute[] | undefined;
   readonly listen: Config['listen'] | undefined;
   readonly admin: Config['admin'] | undefined;
@@ -18,7 +18,7 @@ export interface PartialConfig {
   readonly workers: Config['workers'] | undefined;
   readonly replayMemory: Config['limits']['replayMemory'] | undefined;
   readonly trustedProxies: Config['clients']['trustedProxies'] | undefined;
-  /** Undefined where it is absent or invalid. */
+  /** Undefined if it is absent or invalid. */
   readonly check: Config['check'];
   readonly clientKeys: Config['clients']['key'] | undefined;
   readonly classNames: readonly string[];
@@ -57,14 +57,14 @@ export interface PartialUpstream
     | 'throttle'
     | 'idempotency'
   > {
-  /** Which of the two keys it has, valid or not; undefined where it is not a mapping, or its provider is unknown. */
+  /** Which of the two keys it has, valid or not; undefined if it is not a mapping, or its provider is unknown. */
   readonly urlKeys: readonly ('url' | 'urls')[] | undefined;
   readonly retry: OptionalFields<RetryConfig, 'retryOn' | 'backOff' | 'backOffFor' | 'unkeyedWrites' | 'replayLimit'>;
 }
 
 export interface PartialRoute
   extends OptionalFields<RouteConfig, 'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'cors'> {
-  /** Which requests it matches; undefined where that is invalid. */
+  /** Which requests it matches; undefined if that is invalid. */
   readonly match: Pick<RouteConfig, 'path' | 'host' | 'methods'> | undefined;
 }
 
@@ -164,7 +164,7 @@ function parsePartialRoute(written: unknown): PartialRoute {
   };
 }
 
-/** The decoded value; undefined where it is invalid. */
+/** The decoded value; undefined if it is invalid. */
 export function parseIfValid<T extends z.ZodType>(schema: T, value: unknown): z.output<T> | undefined {
   const result = schema.safeParse(value);
   return result.success ? result.data : undefined;

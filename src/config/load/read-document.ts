@@ -86,7 +86,7 @@ export function readDocument<S extends z.ZodType>(
   };
 }
 
-/** A substituted value is text; where the schema expects a number or a boolean, the text is converted. */
+/** A substituted value is text; if the schema expects a number or a boolean, the text is converted. */
 function parseWithRetyping<S extends z.ZodType>(
   schema: S,
   root: object,

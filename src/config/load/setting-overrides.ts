@@ -11,7 +11,7 @@ export interface SettingOverride {
 
 type OverrideResult = { readonly paths: readonly Path[] } | { readonly problem: string };
 
-/** The upstream of `--upstream` where no file names one. */
+/** The upstream of `--upstream` if no file names one. */
 const DEFAULT_UPSTREAM = 'default';
 
 /** Sets the value in the configuration as written. @param root changed in place */

@@ -6,9 +6,9 @@ import { parseRate } from '../values/unit-schemas.ts';
 /**
  * Merges a preset beneath the written settings of an upstream. Written settings take precedence, key by key; a list is one
  * value. Settings of the preset that conflict with written ones are left out:
- * - its `url`, where `url` or `urls` is written;
- * - its `initialRate`, where that is outside the written `minRate` or `maxRate`;
- * - its idempotency `header`, where a `jsonField` is written: the key is there;
+ * - its `url`, if `url` or `urls` is written;
+ * - its `initialRate`, if that is outside the written `minRate` or `maxRate`;
+ * - its idempotency `header`, if a `jsonField` is written: the key is there;
  * - a backoff with another strategy than the written one, whose options would mean other things (retry-overrides.ts).
  * @param written valid or not; changed in place
  * @param preset changed in place
@@ -63,7 +63,7 @@ function strategyAt(settings: object, path: Path): unknown {
   return valueAt(settings, [...path, 'strategy']);
 }
 
-/** Undefined where there is no valid rate. */
+/** Undefined if there is no valid rate. */
 function rateAt(settings: object, key: string): number | undefined {
   const text = valueAt(settings, ['rateLimit', key]);
   const reading = typeof text === 'string' ? parseRate(text) : undefined;

@@ -2,7 +2,7 @@ import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
 import type { PartialConfig } from '../load/partial-config.ts';
 
-/** Checks need trusted proxies that may ask, and routes that answer. */
+/** Checks need trusted proxies that may send them, and routes that answer them. */
 export function* checkExternalAuthorization(
   { check, trustedProxies, routes = [] }: PartialConfig,
   isWritten: IsWritten,

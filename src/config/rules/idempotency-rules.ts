@@ -85,7 +85,7 @@ export function* checkIdempotency(
   }
 }
 
-/** Why this header cannot carry an idempotency key; undefined where it can. */
+/** Why this header cannot carry an idempotency key; undefined if it can. */
 function whyNotAKeyHeader(
   header: string,
   { account }: NonNullable<PartialUpstream['idempotency']>,

@@ -56,7 +56,7 @@ const ClassMatch = z
   })
   .meta({ minProperties: 1 });
 
-/** Each name adds time series: a bound on their number. */
+/** Bounded, because each name adds time series. */
 const MAX_NAMES = 100;
 
 const ClientClass = z.strictObject({

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Secret } from './name-schemas.ts';
 import { PathPrefix } from './route-schema.ts';
 
-/** Checks for an ingress that asks first and then sends requests itself. Only `clients.trustedProxies` may ask. */
+/** Checks for an ingress that sends the admitted requests itself. Only `clients.trustedProxies` may send checks. */
 export const ExternalAuthorizationSchema = z.strictObject({
   path: PathPrefix.prefault('/check').describe(
     'Where proxies of clients.trustedProxies ask whether a request may pass; other clients cannot use paths below it.',

@@ -2,8 +2,8 @@ import { METHODS } from 'node:http';
 import { z } from 'zod';
 
 /**
- * Names of upstreams and classes: labels of metrics, keys of the state. Never like an integer: JavaScript sorts such keys
- * first.
+ * Names of upstreams and classes, used as labels of metrics and as keys of the state. A name never looks like an
+ * integer, because JavaScript sorts such keys first.
  */
 export const NAME_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
 

@@ -42,7 +42,7 @@ const NestedLimitSchema = z.strictObject({
   ...rateFields,
 });
 
-/** Limits of some requests of an upstream, within the one of all. */
+/** Limits of some of the requests to an upstream, within the limit of all requests. */
 export const NestedLimitsSchema = z
   .array(NestedLimitSchema)
   .max(32)

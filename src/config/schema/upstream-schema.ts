@@ -85,7 +85,7 @@ export const UpstreamSchema = z
     ],
   });
 
-/** The origins of an upstream, one or more; none where neither key is set. */
+/** The origins of an upstream, one or more; none if neither key is set. */
 export function upstreamOrigins({
   url,
   urls,

@@ -4,7 +4,7 @@ import type { ParseResult } from './parse-result.ts';
 import { parseFailure } from './parse-result.ts';
 
 /**
- * A host as Node takes it: IPv6 without its brackets. Rejects only what looks like an IP address and is none.
+ * A host as Node expects it: IPv6 without brackets. Rejects only what looks like an IP address and is not one.
  * @param written a name or an IPv4 address, or an IPv6 address in brackets
  */
 export function parseHostText(written: string): ParseResult<string> {
@@ -19,7 +19,7 @@ export function formatHostPort(host: string, port: number): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** `::1:8080` as `[::1]:8080`; undefined where what stands before the last colon is not an IPv6 address. */
+/** `::1:8080` as `[::1]:8080`; undefined if what precedes the last colon is not an IPv6 address. */
 export function addMissingBrackets(text: string): string | undefined {
   const colon = text.lastIndexOf(':');
   return ipaddr.IPv6.isValid(text.slice(0, colon)) ? `[${text.slice(0, colon)}]${text.slice(colon)}` : undefined;

@@ -7,7 +7,7 @@ export function isMapping(value: unknown): value is PlainObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value at a path of keys and indices; undefined where there is none. */
+/** The value at a path of keys and indices; undefined if there is none. */
 export function valueAt(root: unknown, path: readonly (string | number)[]): unknown {
   let value = root;
   for (const step of path) {

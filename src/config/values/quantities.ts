@@ -59,7 +59,7 @@ export function parseRate(input: string | number): ParseResult<PerSecond> {
   return { ok: true, value };
 }
 
-/** In the shortest unit in which four decimals are exact; rounded to six digits per second where none is. */
+/** In the shortest unit in which four decimals are exact; rounded to six digits per second if none is. */
 export function formatRate(rate: PerSecond): string {
   for (const unit of ['s', 'm', 'h'] as const) {
     const count = Number((rate * RATE_UNITS[unit]).toFixed(DECIMALS));

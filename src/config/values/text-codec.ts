@@ -16,7 +16,7 @@ export interface TextCodec<T> {
   readonly parse: (input: string | number) => ParseResult<T>;
   /** The inverse of `parse`: parsing the formatted value returns the value. */
   readonly format: (value: T) => string | number;
-  /** Whether `parse` may return this value: needed where the value also has another written form. */
+  /** Whether `parse` may return this value: needed if the value also has another written form. */
   readonly isValue?: (value: unknown) => boolean;
 }
 

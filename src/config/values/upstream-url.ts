@@ -48,7 +48,7 @@ function hasTextAfterHost(text: string, suggestion: string): boolean {
   return !suggestion.startsWith('unix:') && at >= 0 && /[^\s"'>/]/.test(text.slice(at + host.length));
 }
 
-/** The path of the Unix socket that a `url` names; undefined where it names a host. */
+/** The path of the Unix socket that a `url` names; undefined if it names a host. */
 export function unixSocketPath(url: string): string | undefined {
   return url.startsWith('unix:') ? url.slice('unix:'.length) : undefined;
 }
@@ -72,7 +72,7 @@ function hasInvalidPort(text: string): boolean {
   return !(Number(port) >= 1 && Number(port) <= 65_535);
 }
 
-/** Other schemes and the scheme they imply; undefined where only the host can tell. */
+/** Other schemes and the scheme they imply; undefined if it depends on the host. */
 const OTHER_SCHEMES: ReadonlyMap<string, string | undefined> = new Map([
   ['ws', 'http'],
   ['wss', 'https'],

@@ -174,7 +174,7 @@ async function openCluster(
         settings.reconfigure(next);
         limitServer.onSettingsChanged([], clock.now());
         for (const worker of workers.all) unsettledWorkers.add(worker);
-        forgetRemoved(); // at once where no worker runs
+        forgetRemoved(); // at once if no worker runs
         const problems = await workers.reload({
           config: workerConfig,
           overrides: limitServer.overrideCommands(clock.now()),

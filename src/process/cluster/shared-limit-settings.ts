@@ -25,7 +25,7 @@ export class SharedLimitSettings {
   readonly #keepsLimits: boolean;
   #configured: ReadonlySet<string> = new Set();
 
-  /** @param keepsLimits false where a shared store keeps the limits */
+  /** @param keepsLimits false if a shared store keeps the limits */
   constructor(config: Config, keepsLimits: boolean) {
     this.#keepsLimits = keepsLimits;
     this.reconfigure(config);
@@ -69,7 +69,7 @@ export class SharedLimitSettings {
   /** Whether the configuration has a limit of this name and scope. */
   readonly isConfigured = (ref: LimitRef): boolean => this.#find(ref)?.scope === ref.scope;
 
-  /** Undefined where the upstream or the limit's name is no longer configured. */
+  /** Undefined if the upstream or the limit's name is no longer configured. */
   makeMeter(ref: LimitRef, random: Random): LocalMeter | undefined {
     const entry = this.#find(ref);
     return entry === undefined ? undefined : new LocalMeter(entry.rate, random);

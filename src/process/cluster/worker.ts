@@ -130,7 +130,7 @@ class PrimaryMessages {
   }
 }
 
-/** Does nothing but call `onSent` where the primary is gone. */
+/** Does nothing but call `onSent` if the primary is gone. */
 function sendToPrimary(message: MessageFromWorker, onSent?: () => void): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => onSent?.());
   else onSent?.();

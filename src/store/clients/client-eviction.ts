@@ -4,7 +4,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ClientRecords } from './client-records.ts';
 import { SlotHeap } from './slot-heap.ts';
 
-/** The order in which unused clients are evicted: normal ones, the longest unused first, then the others, the next to be calm first. */
+/** The order of eviction of unused clients: normal ones, the longest unused first; then those closest to `normal`. */
 export class ClientEviction {
   readonly #records: ClientRecords;
   readonly #troubled = new SlotHeap();
@@ -13,12 +13,12 @@ export class ClientEviction {
     this.#records = records;
   }
 
-  /** The longest unused of the normal clients; undefined where there is none. */
+  /** The longest unused of the normal clients; undefined if there is none. */
   get firstNormal(): ClientSlot | undefined {
     return this.#records.evictionList.first;
   }
 
-  /** Of the clients that are not normal, the one that will be calm first; undefined where there is none. */
+  /** Of the clients that are not normal, the one that will be normal first; undefined if there is none. */
   get firstTroubled(): ClientSlot | undefined {
     return this.#troubled.first;
   }

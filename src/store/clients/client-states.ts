@@ -49,7 +49,7 @@ export class ClientStates {
     this.#listen({ type: 'client-state', upstream, client, from, to });
   }
 
-  /** Removes the next client to evict from the counts, and returns its slot; undefined where all are in use. */
+  /** Removes the next client to evict from the counts, and returns its slot; undefined if all are in use. */
   evictNext(now: Millis): ClientSlot | undefined {
     for (let slot = this.#eviction.firstTroubled; slot !== undefined; slot = this.#eviction.firstTroubled) {
       this.update(slot, now);

@@ -141,7 +141,7 @@ export class ClientTable implements ClientStore {
   resetClient(upstream: string, client: string, now: Millis): boolean {
     const slot = this.#index.get(client, upstream);
     if (slot === undefined) return false;
-    const wasEvictable = this.#eviction.remove(slot); // its place depends on when it would have been calm
+    const wasEvictable = this.#eviction.remove(slot); // its place depends on when it would have been normal
     this.#records.clearRefusals(slot);
     this.#states.update(slot, now);
     if (wasEvictable) this.#eviction.add(slot);
@@ -223,7 +223,7 @@ export class ClientTable implements ClientStore {
     return slot;
   }
 
-  /** Frees the slot of an unused client; undefined where all are in use. */
+  /** Frees the slot of an unused client; undefined if all are in use. */
   #evict(now: Millis): ClientSlot | undefined {
     const slot = this.#states.evictNext(now);
     if (slot === undefined) return undefined;

@@ -83,7 +83,7 @@ export class SlotIndex {
     return this.#buckets[2 * bucket] ?? 0;
   }
 
-  /** −1 where the bucket is free. */
+  /** −1 if the bucket is free. */
   #slotAt(bucket: number): ClientSlot {
     return (this.#buckets[2 * bucket + 1] ?? 0) - 1;
   }

@@ -52,7 +52,7 @@ export class SlotKeys {
     const middle = cell + 1 + prefix.length;
     return (
       length === prefix.length + 1 + key.length &&
-      bytesMatch(bytes, middle + 1, key) && // first, for keys rarely share it
+      bytesMatch(bytes, middle + 1, key) && // first, because keys rarely share it
       bytes[middle] === 0 &&
       bytesMatch(bytes, cell + 1, prefix)
     );

@@ -14,12 +14,12 @@ export interface LearnedState {
 
 export interface LearnedLimit {
   readonly ref: LimitRef;
-  /** Undefined where no rate was learned, or it is too old: the limit is only blocked. */
+  /** Undefined if no rate was learned, or it is too old: the limit is only blocked. */
   readonly rate: PerSecond | undefined;
   readonly ceiling: PerSecond | undefined;
   readonly concurrencyLimit: number | undefined;
   readonly blockedUntil: Millis | undefined;
-  /** The owner of the quota that blocks it, where one does. */
+  /** The owner of the quota that blocks it, if one does. */
   readonly quotaOwner?: QuotaOwner | undefined;
   /** The block, of a part of the requests or of all. */
   readonly block?: BlockStatus | undefined;

@@ -21,7 +21,7 @@ export interface StateContext {
   /** Milliseconds since 1970; `now` is the monotonic clock at the same time. */
   readonly wallClock: Millis;
   readonly now: Millis;
-  /** Equal where clients have the same hashes; undefined where hashes change with each process. */
+  /** Equal where clients have the same hashes; undefined if hashes change with each process. */
   readonly secretFingerprint: string | undefined;
   /** The origins of each upstream. */
   readonly origins: ReadonlyMap<string, readonly string[]>;
@@ -146,7 +146,7 @@ function selectKnown(
   { context, known, isOld, isSameHash }: SelectionContext,
 ): LearnedState {
   const at = (time: string): Millis => context.now + Date.parse(time) - context.wallClock;
-  /** Undefined where the time has passed. */
+  /** Undefined if the time has passed. */
   const until = (time: string | undefined): Millis | undefined => {
     const end = time === undefined ? context.now : at(time);
     return end > context.now ? end : undefined;

@@ -29,7 +29,7 @@ export class StateFile implements StatePersistence {
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  /** @param secret the key of the hashes of clients; undefined where the next process has another one */
+  /** @param secret the key of the hashes of clients; undefined if the next process has another one */
   constructor(file: string, secret: string | undefined, logger: Logger, parts: StatePersistenceParts) {
     this.#file = file;
     this.#secretFingerprint = secret === undefined ? undefined : secretFingerprint(secret);

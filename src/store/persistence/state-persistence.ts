@@ -1,4 +1,4 @@
-/** Stores learned state across restarts, where the configuration names a file. Other processes load none of its code. */
+/** Stores learned state across restarts, if the configuration names a file. Other processes load none of its code. */
 import type { ClientHold } from '../../core/limits/client-holds.ts';
 import type { Logger } from 'pino';
 import type { Config } from '../../config/schema/config-schema.ts';

@@ -19,7 +19,7 @@ export interface Explanation {
   readonly client: {
     /** Hashed identity. */
     readonly key: string;
-    /** How the client was identified; null where the request was rejected before that. */
+    /** How the client was identified; null if the request was rejected before that. */
     readonly identifiedBy: string | null;
   };
   readonly route: string;
@@ -29,7 +29,7 @@ export interface Explanation {
   readonly outcome: RequestOutcome;
   /** 0: the client disconnected before a response. */
   readonly status: number;
-  /** The id of its trace; null where it has none. */
+  /** The id of its trace; null if it has none. */
   readonly traceId: string | null;
   readonly verdict: string;
   readonly steps: readonly ExplanationStep[];
@@ -243,7 +243,7 @@ class ExplanationBuilder {
   }
 }
 
-/** The client is still there if its body could not be read to the end: it got a response about that. */
+/** If its body could not be read to the end, the client is still connected: it got a response about that. */
 function formatClientGone({ record }: ExplanationRecord): string {
   return record.outcome === 'client_gone' ? 'the client disconnected' : 'the request was aborted';
 }

@@ -12,10 +12,10 @@ export interface ExplanationRecord extends SizedItem {
   /** Its arrival, in milliseconds of the epoch. */
   readonly arrivedAt: Millis;
   readonly record: RequestRecord;
-  /** How the client was identified; undefined where the request never became an exchange. */
+  /** How the client was identified; undefined if the request never became an exchange. */
   readonly identifiedBy: string | undefined;
   readonly retryPolicy: RetryPolicy | undefined;
-  /** Where its idempotency key is, as far as is known; undefined where it has none. */
+  /** Where its idempotency key is, as far as is known; undefined if it has none. */
   readonly keyLocation: string | undefined;
   readonly last: LastAttempt | undefined;
   readonly steps: readonly TraceStep[] | undefined;
@@ -29,7 +29,7 @@ export function clockOriginOf({ arrivedAt, record }: Pick<ExplanationRecord, 'ar
 /** Heap use in Node 24, rounded up: test/unit/telemetry/explanation-recorder.test.ts compares it with the actual use. */
 const RECORD_BYTES = { base: 900, step: 600 } as const;
 
-/** @param exchange undefined where the request never became an exchange */
+/** @param exchange undefined if the request never became an exchange */
 export function createExplanationRecord(
   number: number,
   exchange: ObservedExchange | undefined,

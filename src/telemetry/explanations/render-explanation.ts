@@ -13,7 +13,7 @@ export function renderExplanation(explanation: Explanation, width = 80): string 
   const indent = digits + ' s  '.length + STEP_NAME_WIDTH + 2;
   const room = Math.max(MIN_WIDTH, width) - indent;
   const lines = [
-    `${id}: ${method === '' ? '(unreadable)' : `${method} ${path}`} → ${status === 0 ? 'no answer' : status} (${outcome})`,
+    `${id}: ${method === '' ? '(unreadable)' : `${method} ${path}`} → ${status === 0 ? 'no response' : status} (${outcome})`,
     `arrived ${at}, route ${route}${upstream === '' ? '' : `, upstream ${upstream}`}`,
   ];
   if (client.key !== '') lines.push(`client ${client.key}, identified by ${client.identifiedBy ?? 'nothing'}`);

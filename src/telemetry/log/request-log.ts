@@ -5,8 +5,8 @@ import type { RequestRecord } from '../../core/events/request-record.ts';
 import { IsoTimeCache, formatRequestLine } from './request-log-line.ts';
 
 /**
- * Writes one line per request, when it has ended: `info`, or `warn` where the upstream failed, where a write may have taken
- * effect, or where the body was truncated. A rejection is `info`: it is what the proxy is configured to do.
+ * Writes one line per request, when it has ended: `info`, or `warn` if the upstream failed, if a write may have taken
+ * effect, or if the body was truncated. A rejection is `info`: it is what the proxy is configured to do.
  * @param share current share of successful requests that get a line, spread evenly: 0 to 1. All others always get one
  */
 export function logRequests(logger: Logger, share: () => number): EventSink {

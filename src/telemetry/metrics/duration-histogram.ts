@@ -41,7 +41,7 @@ export class DurationHistogram {
   #sum: Millis = 0;
   /** For each bucket, a request that fell into it. */
   readonly #exemplars: (Exemplar | undefined)[];
-  /** 1 where the exemplar was exported and the next request replaces it: at most one exemplar per bucket between two scrapes. */
+  /** 1 if the exemplar was exported: the next request replaces it, so a scrape has at most one new one per bucket. */
   readonly #isExported: Uint8Array;
   readonly #wallClock: (() => Millis) | undefined;
 

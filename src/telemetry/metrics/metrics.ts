@@ -41,7 +41,7 @@ export interface MetricsOptions extends ProcessMetricsOptions {
   readonly wallClock: () => Millis;
   /** Called twice a scrape; none when absent. */
   readonly bounds?: () => Iterable<ResourceBound>;
-  /** The store that replicas share their limits through; undefined where they share none. */
+  /** The store that replicas share their limits through; undefined if they share none. */
   readonly store?: SharedStore | undefined;
   /** The result of the last reload and the time of the last success; no such metrics when absent. */
   readonly config?: () => ConfigReloadState;

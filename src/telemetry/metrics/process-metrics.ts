@@ -8,7 +8,7 @@ export interface ProcessMetricsOptions {
   /** Upstreams whose certificate is not verified; none unless given. */
   readonly insecure?: ReadonlySet<string>;
   readonly replayBufferBytes: () => number;
-  /** Approximate memory of recorded explanations, in bytes; 0 where none are kept. */
+  /** Approximate memory of recorded explanations, in bytes; 0 if none are kept. */
   readonly explanationBytes?: () => number;
   /** The share of new requests that this process rejects because it is overloaded, 0 to 1. */
   readonly shedShare?: () => number;

@@ -63,7 +63,7 @@ export function addBuckets(sums: number[], counts: ArrayLike<number>): void {
 
 /**
  * A quantile of the durations between two readings, interpolated within its bucket. Returns the upper bound of the last bucket
- * for longer durations, and undefined where there are none.
+ * for longer durations, and undefined if there are none.
  * @param q in (0, 1]
  */
 export function histogramQuantile(q: number, before: readonly number[], after: readonly number[]): Millis | undefined {

@@ -151,7 +151,7 @@ async function readRegistry(
         labels,
         value,
         ...(metricName === undefined ? {} : { metricName }),
-        // Metrics of prom-client itself have null where there is none.
+        // Metrics of prom-client itself have null if there is none.
         ...(exemplar ? { exemplar } : {}),
       })),
     },
