@@ -45,7 +45,7 @@ describe("the oracle's judge", () => {
     ['not done', {}, undefined],
     ['unknown', {}, 'reported as unknown, but it is certain'],
     ['unknown', { isOpen: true }, undefined],
-    ['expired', {}, 'reported as answered, but its client has no answer'],
+    ['expired', {}, 'reported as answered, but its client has no response'],
     ['in use', { times: 1 }, undefined],
   ] as const)('%s, of %o: %s', (observed, truth, verdict) => {
     expect(contradiction(observed, { ...TRUTH, ...truth })).toBe(verdict);

@@ -161,8 +161,8 @@ describe('the comparison detects', () => {
     const lost = { ...response, interim: [] };
     const changed = { ...response, interim: [{ ...hints, fields: [] }] };
     for (const other of [lost, changed]) {
-      expect(differencesOfResponses(response, other, '1.1').join('\n')).toMatch(/^interim answers/);
+      expect(differencesOfResponses(response, other, '1.1').join('\n')).toMatch(/^interim responses/);
     }
-    expect(differencesOfResponses(response, response, '1.0').join('\n')).toMatch(/^interim answers/);
+    expect(differencesOfResponses(response, response, '1.0').join('\n')).toMatch(/^interim responses/);
   });
 });

@@ -76,7 +76,7 @@ export class ConnectionLimitedGate {
     this.gate.connections.onFree('up', this.now);
   }
 
-  /** Advances time, and wakes the gate when it has asked for it. */
+  /** Advances time, and wakes the gate when it is due. */
   pass(time: Millis): void {
     const end = this.now + time;
     for (let at = this.gate.nextWake(); at !== undefined && at <= end; at = this.gate.nextWake()) {

@@ -90,7 +90,7 @@ const framed = (...framings: readonly FramedContent['framing'][]): fc.Arbitrary<
   });
 const NO_CONTENT: FramedContent = { framing: 'none', body: '', chunks: [1], extension: '', trailers: [] };
 
-// — answers —
+// — responses —
 
 const interim = fc.array(
   fc.oneof(

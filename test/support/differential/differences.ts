@@ -95,7 +95,7 @@ function differOfInterim(direct: HttpResponse, proxied: HttpResponse, version: s
     JSON.stringify(
       all.map((each) => [statusOf(each), each.fields.filter(([name]) => !HOP_BY_HOP.includes(name.toLowerCase()))]),
     );
-  return differ('interim answers', summarize(sent), summarize(proxied.interim));
+  return differ('interim responses', summarize(sent), summarize(proxied.interim));
 }
 
 /** A length is kept; a short chunked body gets a length. An empty body may have no length or a length of zero. */

@@ -143,12 +143,12 @@ export class CaseClient {
       const read = readResponse(this.#text, 0, each.method, this.#ended);
       if (read !== undefined) {
         this.#text = this.#text.slice(read.end);
-        if (this.#text !== '') throw new Error(`bytes behind the answer: ${JSON.stringify(this.#text.slice(0, 200))}`);
+        if (this.#text !== '') throw new Error(`bytes after the response: ${JSON.stringify(this.#text.slice(0, 200))}`);
         if (mustClose(read.message)) await this.#close();
         return read.message;
       }
       if (this.#ended || late.aborted) {
-        throw new Error(`no whole answer: ${JSON.stringify(this.#text.slice(0, 400))}`);
+        throw new Error(`incomplete response: ${JSON.stringify(this.#text.slice(0, 400))}`);
       }
       await new Promise<void>((resolve) => {
         this.#wake = resolve;

@@ -16,7 +16,7 @@ export interface UpstreamFacts {
   /** Undefined until the request has ended. */
   readonly logged: (ask: OracleRequest) => ProxyLogEntry | undefined;
   readonly ttl: Millis | undefined;
-  /** True if the proxy remembers completed answers, even without an open attempt. */
+  /** True if the proxy remembers completed writes, even without an open attempt. */
   readonly isRemembered: boolean;
 }
 
@@ -123,7 +123,7 @@ export class ClientKnowledge {
         if (isDone && !this.#knowsDone) return 'reported as answered, but its client does not know that it is done';
         return this.#knowsDone || this.#knowsDeclined || isBreaking
           ? undefined
-          : 'reported as answered, but it has no answer';
+          : 'reported as answered, but it has no response';
       case 'in use':
         return isAlone ? 'reported as in use, but nothing uses it' : undefined;
       case 'nothing':

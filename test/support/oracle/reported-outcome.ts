@@ -61,7 +61,7 @@ export function contradiction(reported: ReportedOutcome, { times, isOpen, isKnow
     case 'unknown':
       return isOpen ? undefined : 'reported as unknown, but it is certain';
     case 'expired':
-      return isKnown ? undefined : 'reported as answered, but its client has no answer';
+      return isKnown ? undefined : 'reported as answered, but its client has no response';
     case 'in use':
     case 'nothing':
       return undefined;

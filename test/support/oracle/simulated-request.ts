@@ -36,9 +36,9 @@ export interface SimulatedIntent {
   readonly history: string[];
   /** Requests that have been sent and have not ended. */
   underWay: number;
-  /** The outcome of an attempt is unknown, and no answer has reached the client since. */
+  /** The outcome of an attempt is unknown, and no response has reached the client since. */
   isOpen: boolean;
-  /** The client has received an answer to the write. */
+  /** The client has received a response to the write. */
   isKnown: boolean;
 }
 
@@ -186,7 +186,7 @@ export class SimulatedRequest implements ExchangeEffects {
     if (verdict.kind === 'forward') this.#driver.onResponseEnd();
   }
 
-  /** Delivers the head of the answer; the body breaks off shortly after. */
+  /** Delivers the head of the response; the body breaks off shortly after. */
   #breakOffAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
     const { world, random } = this.#scene;
     const { isKnown } = this.#intent;

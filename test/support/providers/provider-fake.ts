@@ -152,7 +152,7 @@ export async function startProviderFake(rules: ProviderRules): Promise<ProviderF
   };
 }
 
-/** Asks a limit for one request. Returns undefined if it is admitted, otherwise the wait in ms. */
+/** Counts a request at a limit. Returns undefined if it is admitted, otherwise the wait in ms. */
 export function acquireFrom(model: LimitModel, now: number): number | undefined {
   const admission = model.tryAcquire(now);
   return admission.accepted ? undefined : admission.retryAfterMs;
