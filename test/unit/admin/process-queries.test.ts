@@ -25,7 +25,7 @@ describe('a query to the workers', () => {
     expect(performance.now() - since).toBeLessThan(900);
   });
 
-  test('ignores the answer to another query', async () => {
+  test('ignores the result of another query', async () => {
     const questions = new PendingQueries(() => undefined);
     const first = questions.ask([1], 'reset', () => ({ client: 'c' }));
     const second = questions.ask([1], 'reset', () => ({ client: 'd' }));

@@ -36,7 +36,7 @@ describe('the decision names the connection as the resource waited for', () => {
     expect(forRoom(at, 'b')).toBe(true);
   });
 
-  test.each(['client', 'upstream'] as const)('with limits per %s, after a wait in vain too', (scope) => {
+  test.each(['client', 'upstream'] as const)('with limits per %s, after the wait has expired too', (scope) => {
     const at = new ConnectionLimitedGate(1, { scope });
     at.send(at.arrive('a'));
     const late = at.arrive('b', 100);

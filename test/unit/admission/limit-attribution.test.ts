@@ -51,7 +51,7 @@ describe('a 429', () => {
     expect(phaseOf(world, SHARED)).toBe('open');
   });
 
-  test('cuts the limit that it names, and counts as an answer for the others', () => {
+  test('cuts the limit that it names, and counts as accepted for the others', () => {
     const world = openWorld();
     world.serve(world.arrive({ refs: [SHARED, A] }), response(429, { limit: 'endpoint' }));
     expect([SHARED, A, B].map((ref) => phaseOf(world, ref))).toEqual(['open', 'backoff', 'open']);

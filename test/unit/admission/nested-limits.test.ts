@@ -91,7 +91,7 @@ describe('a request under two limits takes a token of each', () => {
 });
 
 describe('a 429', () => {
-  test('cuts the innermost limit; for the others it counts as an answer', () => {
+  test('cuts the innermost limit; for the others it counts as accepted', () => {
     const world = nested(100, 100);
     world.serve(world.arrive({ refs: BOTH }), response(429));
     expect(limitOf(world, INNER).meter.phase).toBe('backoff');

@@ -104,7 +104,7 @@ describe('a pinned limit', () => {
     expect(meter.delay(5000)).toBe(0);
   });
 
-  test('far above the limit, learns where that is: sends beyond it on order do not count', () => {
+  test('far above the limit, still learns the limit: rejections above the learned rate cause no block', () => {
     const { meter, own } = steered({ action: 'pin', rate: 100 });
     const phases = new Set<string>();
     for (let second = 1; second < 30; second += 1) {
@@ -118,7 +118,7 @@ describe('a pinned limit', () => {
     expect(meter.learnedRate(30_000)).toBeLessThan(40);
   });
 
-  test('returns to each client what was taken of it', () => {
+  test('releases each token at the meter that it was taken from', () => {
     const own = new CountingMeter(SETTINGS, () => 0.5);
     const meter = new OverrideMeter(own);
     meter.take(0, 0);

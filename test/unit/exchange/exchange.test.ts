@@ -248,7 +248,7 @@ describe('the response in hand is forwarded when a retry is denied', () => {
 });
 
 describe('the result of a requested retry', () => {
-  test('is success at an answer of any kind', () => {
+  test('is success at any definite response', () => {
     for (const status of [200, 302, 404]) {
       const played = play([...retryAfter(response(503)), admitted(110), sent(response(status), 120)]);
       expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 2, retryOutcome: 'success' });
@@ -367,7 +367,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     }
   });
 
-  test('an answer marked as replayed is the answer, whatever its status', () => {
+  test('a response marked as replayed resolves it, whatever its status', () => {
     const replayed = (status: number): AttemptOutcome => ({ ...response(status), isReplayed: true }) as AttemptOutcome;
     for (const [status, unknown] of [
       [400, false],
@@ -444,7 +444,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     });
   });
 
-  test('an answer resolves it', () => {
+  test('a definite response resolves it', () => {
     for (const status of [200, 201, 204, 402]) {
       const played = play([...retryAfter(failure('reset', true)), admitted(110), sent(response(status), 120)], KEYED);
       expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 2, retryOutcome: 'success' });
@@ -655,7 +655,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  test('is answered by a 402 to be repeated: later failures are plain, unless they may have taken effect', () => {
+  test('that may be retried after a 402: later failures are plain, unless they may have taken effect', () => {
     const declined = sent(response(402, { retryAdvice: 'retry' }), 120);
     const upToDecline = [...retryAfter(failure('reset', true)), admitted(110), declined, reserved(120), waited(130)];
     const end = (outcome: AttemptOutcome) =>

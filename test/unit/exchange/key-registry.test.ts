@@ -57,7 +57,7 @@ describe('one write', () => {
     expect(keys.join(write('a', 'alice', '1:y'))).toBe(alice);
   });
 
-  test('is taken for another of its name where there are too many, which bounds the search', () => {
+  test('joins another of its name if there are too many, which bounds the search', () => {
     const keys = new KeyRegistry();
     const first = keys.join(write('a', 'user 0', '0-body'));
     for (let i = 1; i < 1000; i += 1) expect(keys.join(write('a', `user ${i}`, `${i}-body`))).not.toBe(first);
@@ -89,7 +89,7 @@ describe('what is remembered', () => {
     expect(keys.join(write('a', 'alice', '1:x'))).not.toBe(entered);
   });
 
-  test('is the first send; an answer resolves it, and an attempt without one reopens it', () => {
+  test('is the first send; a response resolves it, and an attempt without one reopens it', () => {
     const keys = new KeyRegistry();
     leave(keys, 'a', 100, false);
     leave(keys, 'a', 900, false);
@@ -100,7 +100,7 @@ describe('what is remembered', () => {
     expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: false });
   });
 
-  test('stays resolved for a client that received a final answer', () => {
+  test('stays resolved for a client that received a final response', () => {
     const keys = new KeyRegistry();
     const bob = write('a', 'bob', '1:x');
     const entered = keys.join(write('a', 'alice', '1:x'));
@@ -115,7 +115,7 @@ describe('what is remembered', () => {
     expect(isAnsweredFor(entered, bob.credential)).toBe(true);
   });
 
-  test('is unresolved again once none of its answers has reached a client in full', () => {
+  test('is unresolved again if none of its responses reached a client in full', () => {
     const keys = new KeyRegistry();
     const entered = keys.join(write('a'));
     for (const firstSentAt of [5, 9]) keys.record(entered, { firstSentAt, isAnswered: true, isFinal: true });

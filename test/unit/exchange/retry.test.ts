@@ -157,12 +157,12 @@ describe('409', () => {
     expect(verdict(response(409), { request: { method: 'POST', keyed: true } })).toBe('lock');
   });
 
-  test('without a key is an answer', () => {
+  test('without a key is forwarded', () => {
     expect(verdict(response(409), { request: { method: 'POST' } })).toBe('settled');
     expect(verdict(response(409), { request: { method: 'PUT' } })).toBe('settled');
   });
 
-  test('is an answer where locks are not retried', () => {
+  test('is forwarded where locks are not retried', () => {
     const given: Given = {
       request: { method: 'POST', keyed: true },
       policy: { retryOn: { ...RETRY_ALL, lock: false } },
@@ -181,7 +181,7 @@ describe('409', () => {
     expect(verdict(response(429, { lock: true }), given(409))).toBe('settled');
   });
 
-  test('after an attempt without a response means that attempt is in progress: its answer is waited for', () => {
+  test('after an attempt without a response means that attempt is in progress: retried until it ends', () => {
     const given: Given = {
       request: { method: 'POST', keyed: true },
       policy: { retryOn: { ...RETRY_ALL, lock: false } },
@@ -450,7 +450,7 @@ describe('configured rules for a response or a path', () => {
     expect(choice.kind === 'retry' && choice.retry.usesBudget).toBe(false);
   });
 
-  test('treat a 429 that does not mean throttling as an answer', () => {
+  test('forward a 429 that does not mean throttling', () => {
     expect(verdict(response(429, { throttled: false }))).toBe('settled');
   });
 

@@ -134,7 +134,7 @@ describe('equilibria', () => {
     expect([400, 401, 402, 403, 404, 405, 406].map(looksStable)).toEqual([true, true, true, true, true, true, false]);
   });
 
-  test('with K = 1 two that have collided collide for ever, and one user alone never does', () => {
+  test('with K = 1 two that have collided collide forever, and one user alone never does', () => {
     for (const users of [2, 3, 400]) {
       const channel = { users, spread: 1, load: 0.3 };
       expect(findEquilibria(channel)).toEqual([{ backlog: users, throughput: 0, stable: true }]);
@@ -267,7 +267,7 @@ describe('a simulated channel', () => {
     expect(stable).toMatchObject({ collapsed: false });
   });
 
-  test('of users who all send collides for ever with K = 1, and counts those that give up', () => {
+  test('of users who all send collides forever with K = 1, and counts those that give up', () => {
     const forever = simulate(2, 2, retransmitByTable([1]), 1000);
     expect(forever).toMatchObject({ throughput: 0, backlog: 2 });
     const { dropped } = simulate(
@@ -294,7 +294,7 @@ describe('a simulated channel', () => {
     expect(Math.abs(begun - load)).toBeLessThan(150);
   });
 
-  test('keeps delays that are longer than its timer wheel', () => {
+  test('supports delays that are longer than its timer wheel', () => {
     const figures = simulate(2, 2, { name: 'far', next: () => ({ slots: 10_000, memory: 0 }) }, 100_000);
     expect(figures).toMatchObject({ throughput: 0, backlog: 2 });
   });

@@ -62,7 +62,7 @@ describe('a segment', () => {
     expect(jammed.collisions).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('collides for ever without a backoff', () => {
+  test('collides forever without a backoff', () => {
     const { efficiency } = run({ stations: 2, backOff: makeBackOff({ strategy: 'fixed', baseInterval: 0 }) }, 100);
     expect(efficiency).toBe(0);
   });

@@ -28,7 +28,7 @@ describe('refused clients that return', () => {
     }
   });
 
-  test('with slots of their own meet no second refusal', () => {
+  test('with slots of their own are not refused again', () => {
     expect(drain('slots').waste).toBe(0);
     expect(drain('slots').drain).toBeLessThan(1.02 * LEAST);
   });
@@ -48,7 +48,7 @@ describe('refused clients that return', () => {
     expect(spread.waste).toBeLessThan(together.waste / 2);
   });
 
-  test('without jitter stay together for ever', () => {
+  test('without jitter stay together forever', () => {
     expect(drain('none', 'exponential').waste).toBeGreaterThan(10);
   });
 
@@ -119,14 +119,14 @@ describe('a run that would never end, or not begin', () => {
 describe('the wait of a refusal', () => {
   const refused = { now: 0, wait: 10, waiting: 50 };
 
-  test('as slots lies one after the other, and never in the past', () => {
+  test('as slots is one slot after the other, and never in the past', () => {
     const slots = makeHintPolicy('slots', 100);
     const random = seededRandom(1);
     expect([slots(refused, random), slots(refused, random), slots(refused, random)]).toEqual([10, 20, 30]);
     expect(slots({ ...refused, now: 1000 }, random)).toBe(10);
   });
 
-  test('as full jitter lies within what the limit needs for all waiting clients', () => {
+  test('as full jitter is within the time that the limit needs for all waiting clients', () => {
     const hint = makeHintPolicy('full-jitter', 100);
     expect(hint(refused, () => 0)).toBe(0);
     expect(hint(refused, () => 0.999)).toBeCloseTo(499.5);

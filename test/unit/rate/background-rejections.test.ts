@@ -82,7 +82,7 @@ describe('known background noise', () => {
     expect(isBackgroundRejection(noisy(18))).toBe(false);
   });
 
-  test('is partly doubted at each cut', () => {
+  test('is partly discarded at each cut', () => {
     const state = noisy(0);
     discountBackgroundShare(state);
     expect(state.backgroundShare).toBeCloseTo(0.75 * 0.05, 6);

@@ -37,7 +37,7 @@ describe('a concurrency limit', () => {
     expect(watch.onRejected(10)).toBe(10);
   });
 
-  test('is met by rejections among more in flight than at most 15 % of the accepted', () => {
+  test('is inferred only if at most 15 % of the accepted requests met as many in flight', () => {
     const often = evidence(20);
     for (let i = 0; i < 20; i += 1) expect(often.onRejected(10)).toBeUndefined();
     const seldom = evidence(19);
@@ -45,7 +45,7 @@ describe('a concurrency limit', () => {
     expect(seldom.onRejected(10)).toBe(10);
   });
 
-  test('is doubted if a rejection meets an ordinary number in flight', () => {
+  test('is less likely after a rejection at an ordinary number in flight', () => {
     const watch = evidence();
     for (let i = 0; i < 4; i += 1) watch.onRejected(10); // 5.6
     expect(watch.onRejected(5)).toBeUndefined(); // 3.6

@@ -110,7 +110,7 @@ describe('a later cut', () => {
     });
   });
 
-  test('below the ceiling with fewer than three rejections is put down to chance: by 3 %', () => {
+  test('below the ceiling with fewer than three rejections may be chance: lowers the ceiling by 3 %', () => {
     const lone = { rate: 80, ceiling: 100, growthPeriod: 3000, acceptedSinceDecrease: 50, rejectedSinceDecrease: 2 };
     expect(computeLaterDecrease(rateState({ ...lone, growthElapsed: 2999 })).ceiling).toBe(97);
     expect(computeLaterDecrease(rateState({ ...lone, growthElapsed: 3000 })).ceiling).toBe(80);

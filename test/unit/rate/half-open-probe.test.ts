@@ -121,7 +121,7 @@ describe('while the upstream is blocked', () => {
     expect(isOut(waiting)).toBe(true);
   });
 
-  test('a response about one object only is an answer: the limit is open again', () => {
+  test('a rejection about one object counts as accepted: the block ends', () => {
     const world = blockedWorld();
     world.serve(world.arrive(), response(429, { lock: true }));
     expect(world.limit.meter.phase).toBe('restoring');

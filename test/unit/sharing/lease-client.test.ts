@@ -1,4 +1,4 @@
-/** Responses and messages of a pool that arrive out of order. */
+/** Responses and messages of a backend that arrive out of order. */
 import { expect, test } from 'vitest';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
@@ -61,7 +61,7 @@ interface Process {
   now: number;
   readonly store: MemoryStore;
   readonly calls: { readonly client: LeaseClient; readonly call: LeaseRequest }[];
-  /** Each report on whether the pool is unreachable, in order. */
+  /** Each report on whether the backend is unreachable, in order. */
   readonly away: boolean[];
   readonly supplied: string[];
   readonly receiveSign: (sign: RecoverySign) => void;
@@ -135,7 +135,7 @@ test.each([
   [0, [130, 250, 500, 1000, 1000]],
   [0.999, [250, 500, 1000, 2000, 2000]],
 ])(
-  'retries an unreachable pool at growing intervals, not by all at the same time: random draw %d',
+  'retries an unreachable backend at growing intervals, with jitter between processes: random draw %d',
   (chance, pauses) => {
     const process = startProcess(1, () => true, chance);
     process.store.findOrCreateLimit(of('one'));
@@ -148,7 +148,7 @@ test.each([
   },
 );
 
-test('calls a reachable pool at once, though another process has just reported for it', () => {
+test('calls the backend at once when it is connected, though another process has just announced it', () => {
   const process = startProcess(1, (now) => now < 4100);
   process.store.findOrCreateLimit(of('one'));
   process.until(4000);
@@ -163,8 +163,8 @@ test('calls a reachable pool at once, though another process has just reported f
   expect(process.away).toEqual([true, false]);
 });
 
-// Regression: the limit had left the list of unreachable ones when another found the pool, and was not added again.
-test('reports the pool unreachable again for a limit that was unused since an earlier outage', () => {
+// Regression: the limit had left the list of unreachable ones when another found the backend, and was not added again.
+test('reports the backend unreachable again for a limit that was unused since an earlier outage', () => {
   let isAway = true;
   const process = startProcess(2, () => isAway);
   const [one, other] = [process.store.findOrCreateLimit(of('one')), process.store.findOrCreateLimit(of('other'))];
@@ -180,7 +180,7 @@ test('reports the pool unreachable again for a limit that was unused since an ea
   expect(process.away).toEqual([true, false, true]);
 });
 
-test('finds that the pool is back though no limit is in use, through one of them', () => {
+test('finds that the backend is back through one of the limits, though none is in use', () => {
   const process = startProcess(100, (now) => now < 30_000);
   for (let i = 0; i < 100; i += 1) process.store.findOrCreateLimit(of(`${i}`));
   process.until(20_000);
@@ -193,7 +193,7 @@ test('finds that the pool is back though no limit is in use, through one of them
   expect(process.away).toEqual([true, false]);
 });
 
-test('does not report the pool back when a limit is removed', () => {
+test('does not report that the backend is back when a limit is removed', () => {
   const process = startProcess(2, (now) => now < 60_000);
   for (let i = 0; i < 5; i += 1) {
     process.store.findOrCreateLimit(of(`${i}`));
@@ -218,7 +218,7 @@ test('ignores the state in a response that a newer message has overtaken', () =>
   expect(meter.takeReport(0, 12).known).toEqual({ epoch: 3, since: 10, rate: 4, ceiling: 5 });
 });
 
-// Regression: a client got a Retry-After of 57 years, as the pool counts from 1970.
+// Regression: a client got a Retry-After of 57 years, as the backend counts from 1970.
 test('ignores a message before the first response: its clock offset is unknown yet', () => {
   const process = startProcess(10);
   const limit = process.store.findOrCreateLimit(of('one'));
@@ -234,7 +234,7 @@ test('ignores a message before the first response: its clock offset is unknown y
   expect(limit.meter.expectedDelay(20)).toBeLessThan(150);
 });
 
-test('reads a message of a pool whose clock was set since it answered by the current clock', () => {
+test('converts a message by the current clock of the backend, if that was set since its last response', () => {
   const process = startProcess(10);
   const limit = process.store.findOrCreateLimit(of('one'));
   process.until(10);

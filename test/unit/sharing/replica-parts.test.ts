@@ -1,4 +1,4 @@
-/** The small parts of a replica pool, through their public methods. */
+/** The small parts of shared limits, through their public methods. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { UsageHandler } from '../../../src/sharing/protocol/usage-replay.ts';
@@ -11,10 +11,10 @@ import { ActiveWeight } from '../../../src/sharing/replicas/active-weight.ts';
 import { InFlightHistory } from '../../../src/sharing/replicas/in-flight-history.ts';
 import { BackendClock } from '../../../src/sharing/replicas/backend-clock.ts';
 
-describe('the clock of a pool', () => {
+describe('the clock of a backend', () => {
   test('is known to the precision of its fastest response', () => {
     const clock = new BackendClock();
-    clock.addSample(100, 140, 5130); // 30 to the pool, 10 back
+    clock.addSample(100, 140, 5130); // 30 to the backend, 10 back
     expect(clock.offset).toBe(5010);
     clock.addSample(200, 204, 5203);
     expect(clock.offset).toBe(5001);
@@ -40,7 +40,7 @@ describe('the clock of a pool', () => {
   });
 });
 
-describe('a census', () => {
+describe('the weight of all replicas', () => {
   const account = (): WeightAccount => ({ window: 0, weightInWindow: 0, weightBefore: 0 });
 
   test('counts each replica once, as it last reported', () => {
@@ -54,7 +54,7 @@ describe('a census', () => {
     expect(census.total).toBe(1);
   });
 
-  test('does not identify another replica by a weight that was larger a while ago', () => {
+  test('does not count a larger earlier weight of a replica as that of another', () => {
     const census = new ActiveWeight();
     const [a, b] = [account(), account()];
     census.record(a, 5, 0, 100);

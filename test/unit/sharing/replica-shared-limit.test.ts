@@ -1,4 +1,4 @@
-/** A limit in the pool, tested by its responses to calls. */
+/** A limit in a backend, tested by its responses to calls. */
 import { expect, test } from 'vitest';
 import { UsageLog } from '../../../src/sharing/protocol/usage-log.ts';
 import { MemoryBackend } from '../../../src/sharing/replicas/memory-backend.ts';
