@@ -1,4 +1,4 @@
-/** Several processes that keep their limits in one pool, in virtual time, with the code that runs in Redis. */
+/** Several processes that keep their limits in one backend, in virtual time, with the code that runs in Redis. */
 import { describe, expect, test } from 'vitest';
 import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
 import type { ScenarioConfig } from '../../src/simulator/scenario-file/scenario-schema.ts';
@@ -89,7 +89,7 @@ test('releases the concurrency places of a dead replica', () => {
   expect(parts.reduce((sum, part) => sum + part, 0) / parts.length).toBeGreaterThan(0.8);
 });
 
-describe('while the pool is unreachable', () => {
+describe('while the backend is unreachable', () => {
   const away = (from: Millis, to: Millis) => (_replica: number, now: Millis) => now >= from && now < to;
 
   test('each replica continues with its share, and all reconnect', () => {
@@ -113,12 +113,12 @@ describe('while the pool is unreachable', () => {
     ]);
   });
 
-  test('a limit that the pool has lost continues from what the replicas know', () => {
+  test('a limit that the backend has lost continues from what the replicas know', () => {
     const { report } = run('token-bucket', { replicas: 4 }, { forgetAt: 40_000 });
     expect(quality(report, [40_000, 50_000])).toEqual({ goodput: 'high', waste: 'low' });
   });
 
-  test('nothing is reported before the pool first answered', () => {
+  test('nothing is reported before the first response of the backend', () => {
     const { report, tally } = run('token-bucket', { replicas: 4 }, { isUnreachable: away(0, 30_000) });
     expect(quality(report, [35_000, 70_000])).toEqual({ goodput: 'high', waste: 'low' });
     expect(tally.fallbacks).toHaveLength(8);

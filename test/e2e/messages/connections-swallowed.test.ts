@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { pause } from '../../support/pause.ts';
 import { countReasons, runFaultLoad } from '../../support/proxy/fault-load.ts';
 
-test('answers that nothing was sent, in time, while connection attempts get no reply', async () => {
+test('reports in time that nothing was sent, while connection attempts get no reply', async () => {
   const { results } = await runFaultLoad(
     async ({ relay }) => {
       await relay.blackhole();

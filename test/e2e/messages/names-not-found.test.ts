@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { pause } from '../../support/pause.ts';
 import { countReasons, runFaultLoad } from '../../support/proxy/fault-load.ts';
 
-test('sends nothing, and answers so, while DNS lookups fail', async () => {
+test('sends nothing, and reports that, while DNS lookups fail', async () => {
   const { results } = await runFaultLoad(
     async ({ gate, relay }) => {
       await gate.setDnsFailure('EAI_AGAIN');

@@ -39,7 +39,7 @@ describe('headers that do not arrive in time', () => {
     });
   });
 
-  test('that arrive after the 408 are not processed, as the 408 said', async () => {
+  test('that arrive after the 408 are not processed, as the 408 states', async () => {
     await runAttack({ yaml }, async ({ gate, reached }) => {
       const client = await openHalf(gate.url);
       client.socket.write('POST /pay HTTP/1.1\r\nHost: x\r\n');

@@ -91,7 +91,7 @@ test('cuts the client that holds the most connections first', async () => {
   expect(cut.map(({ client }) => client)).not.toContain(served?.['client']);
 });
 
-test('cuts nobody while no request waits for a connection', async () => {
+test('cuts no client while no request waits for a connection', async () => {
   const { gate } = await start('');
   const sockets = await Promise.all([1, 2, 3].map(() => stall(gate.url, '/large', 'stalls')));
   await sleep(1300);

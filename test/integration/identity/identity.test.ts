@@ -150,7 +150,7 @@ describe('the address of a client', () => {
     expect(new Set([client, odd, outside]).size).toBe(3);
   });
 
-  test('is believed from any trusted address, however many header lines there are', async () => {
+  test('is accepted from any trusted address, however many header lines there are', async () => {
     const [plain, spoofing] = await clientsOf('key: [ip], trustedProxies: [10.0.0.0/8]', [
       {},
       {

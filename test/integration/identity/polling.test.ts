@@ -129,7 +129,7 @@ describe('a client that waits', () => {
     expect(await gate.metric(polls('failed'))).toBe(1);
   });
 
-  test('does not see an error in the middle: the route’s retries handle and count it', async () => {
+  test('gets no error in the middle: the route’s retries handle and count it', async () => {
     const { gate } = await start(say(202, 503, 202, 503, 503, 200));
     const answer = await send(gate.url, '/', wait(30));
     expect(answer.status).toBe(200);

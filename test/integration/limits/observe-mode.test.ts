@@ -105,7 +105,7 @@ describe('observe mode', () => {
     expect(await gate.metric(rate)).toBeLessThan(60);
   });
 
-  test('answers what is in flight in a drain, though it would otherwise be queued', async () => {
+  test('completes what is in flight in a drain, though it would otherwise be queued', async () => {
     const upstream = await startUpstream({ latency: { kind: 'constant', mean: 300 } });
     const { gate, ask } = await observe(upstream.url, 'rateLimit: {initialRate: 1/s}, queue: {maxWait: 20s}');
     const asked = Promise.all([ask(), ask(), ask()]);

@@ -220,7 +220,7 @@ test.each(['github', 'anthropic', 'openai'])(
   },
 );
 
-test('does not take a github message that quotes the request for a rejection of all uncredentialed clients', async () => {
+test('does not treat a github message that quotes the request as a rejection of all anonymous clients', async () => {
   const quoting = {
     headers: { 'Content-Type': 'application/json', 'X-RateLimit-Limit': '5000', 'X-RateLimit-Remaining': '4990' },
     body: JSON.stringify({

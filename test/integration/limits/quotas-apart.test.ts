@@ -118,7 +118,7 @@ upstreams: {api: {url: "${upstream.url}", queue: {maxWait: 10ms}, retry: {attemp
   };
 }
 
-test('holds nobody with another limit when two keys report the same small limit', async () => {
+test('holds no client with another limit when two keys report the same small limit', async () => {
   const ask = await startReporting((key) => (key.startsWith('good') ? [5000, 4999] : [60, 0]));
   for (const key of ['good', 'good', 'bad1', 'bad2']) expect(await ask(key)).toBe(200);
   for (const key of ['good', 'good2', 'good']) expect(await ask(key)).toBe(200);

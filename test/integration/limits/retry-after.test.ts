@@ -37,7 +37,7 @@ test('waits for a Retry-After of 2 at least two seconds, and not much longer', a
   }
 });
 
-test('lets nobody return too early even without jitter', async () => {
+test('lets no client return too early even without jitter', async () => {
   withFixedRandom();
   const upstream = await startHttpUpstream((_n, response, { target }) => {
     const isFirst = upstream.hits.filter((hit) => hit.target === target).length === 1;

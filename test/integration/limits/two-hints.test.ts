@@ -37,7 +37,7 @@ test('sends a client the later of both hints when it cannot wait, and serves it 
   expect(upstream.hits).toHaveLength(2);
 });
 
-test('holds nobody for a quota in a cached response', async () => {
+test('holds no client for a quota in a cached response', async () => {
   const upstream = await startHttpUpstream((_, response) => {
     const date = new Date(Date.now() - 3_000_000).toUTCString();
     response

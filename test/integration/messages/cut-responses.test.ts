@@ -24,7 +24,7 @@ describe('a response whose body ends with its connection', () => {
   });
 });
 
-test('resets an HTTP/1.0 connection for a truncated body, as a close would mean its end', async () => {
+test('resets an HTTP/1.0 connection for a truncated body, because a close would mark it as complete', async () => {
   const upstream = await startRawUpstream((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nthe firs\r\n');
     setTimeout(() => socket.destroy(), 50);

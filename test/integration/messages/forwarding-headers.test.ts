@@ -113,7 +113,7 @@ describe('a Tidegate header in an upstream response', () => {
     expect(answer.header('x-y')).toBe('z');
   });
 
-  test('is believed only for an unknown write, as the upstream may be another Tidegate', async () => {
+  test('is accepted only for an unknown write, as the upstream may be another Tidegate', async () => {
     expect((await send((await start('Tidegate-Outcome', 'unknown')).url, '/')).header('tidegate-outcome')).toBe(
       'unknown',
     );

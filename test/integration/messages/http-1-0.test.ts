@@ -33,7 +33,7 @@ test('answers a client without keep-alive, and closes its connection', async () 
   expect(answer).toMatch(/\r\n\r\nhello$/);
 });
 
-test('keeps the connection of a client that asks for it, and says so', async () => {
+test('keeps the connection of a client that asks for it, and announces that', async () => {
   const { gate } = await startSaying(LENGTH);
   const client = await openRaw(gate.url);
   const answers = await askTwice(client, get('Host: x', 'Connection: keep-alive'));
@@ -70,7 +70,7 @@ test('forwards its body with its length, and ignores its expectation', async () 
   expect(upstream.connections[0]?.received()).toMatch(/^POST \/ HTTP\/1\.1\r\n[^]*\r\ncontent-length: 4\r\n\r\nbody$/);
 });
 
-test('rejects its chunked bodies: whatever forwarded them may have read another end', async () => {
+test('rejects its chunked bodies: an earlier hop may end them elsewhere', async () => {
   const { gate, upstream } = await startSaying(LENGTH);
   const post = 'POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n';
   expect(await sendRaw(gate.url, post)).toMatch(/^HTTP\/1\.1 400 [^]*a chunked body in HTTP\/1\.0/);

@@ -149,7 +149,7 @@ describe('requests pipelined on one connection', () => {
     });
   });
 
-  test('are sent whole when a long one has arrived before its turn', async () => {
+  test('are sent in full when a long one has arrived before its turn', async () => {
     const yaml = 'limits: {bodyIdle: 500ms}\nupstreams: {api: {url: "{upstream}", retry: {attempts: 1}}}';
     await runAttack({ yaml, answer: slowly(100) }, async ({ gate, reached, upstream }) => {
       for (const size of [65_536, 65_537, 70_000, 100_000, 130_000]) {

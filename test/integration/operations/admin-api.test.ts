@@ -117,7 +117,7 @@ test('lists requests newest first, with filters', async () => {
   expect((await api.get('/api/requests?outcome=refused')).json()).toMatchObject({ requests: [] });
 });
 
-test('explains a request as its schema says', async () => {
+test('explains a request as its schema defines', async () => {
   const { api, ask } = await start();
   const id = (await ask('a')).header('tidegate-request-id') ?? '';
   expect((await api.get(`/explain/${id}`)).json()).toMatchObject({ id, outcome: 'forwarded', path: '/charges' });

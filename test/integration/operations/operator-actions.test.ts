@@ -389,7 +389,7 @@ test('offers no operator actions on the telemetry port', async () => {
   }
 });
 
-test('pins only this process where replicas share a limit through Redis, and says so', async () => {
+test('pins only this process where replicas share a limit through Redis, and reports that', async () => {
   const redis = await startRedis();
   const upstream = await startUpstream();
   const proxy = await startTidegate(

@@ -152,7 +152,7 @@ describe('the linter', () => {
     }
   }
 
-  test.each(LAYER_CASES)('judges %s: %s', (file, _, isRefused) => {
+  test.each(LAYER_CASES)('checks %s: %s', (file, _, isRefused) => {
     expect(found.get(file)?.includes(IMPORTS) ?? false).toBe(isRefused);
   });
 });

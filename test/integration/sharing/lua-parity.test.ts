@@ -191,7 +191,7 @@ class Holder {
   }
 }
 
-/** The calls of the replicas, and the responses of the in-memory pool. */
+/** The calls of the replicas, and the responses of the in-memory backend. */
 function play(
   given: RateSettings,
   steps: readonly Step[],
@@ -248,7 +248,7 @@ test('returns the same responses from Lua as from TypeScript', async () => {
   );
 });
 
-/** Calls of simulated replicas with an upstream, and the responses of the in-memory pool. */
+/** Calls of simulated replicas with an upstream, and the responses of the in-memory backend. */
 function record(name: string, duration: number): { readonly calls: ScriptCall[]; readonly answers: LeaseResponse[] } {
   const scenario = compileScenario(name, { ...loadLibraryScenario(name), warmup: 0, replicas: 3, duration });
   const calls: ScriptCall[] = [];

@@ -43,7 +43,7 @@ routes: [{path: /slow, upstream: api}, {path: /, upstream: api, perTryTimeout: 1
   expect(origin.received).toHaveLength(3);
 });
 
-test.each([true, false])('sends an upload whole with the next attempt, chunked: %s', async (chunked) => {
+test.each([true, false])('sends the whole upload with the next attempt, chunked: %s', async (chunked) => {
   const { url, received } = await startTlsUpstream();
   const relay = await startRelay(url);
   onTestFinished(() => relay.close());

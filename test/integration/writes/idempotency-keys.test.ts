@@ -549,7 +549,7 @@ describe('the lifetime of a key', () => {
     expect(await gate.metric('tidegate_bound_used_ratio{bound="unsettled_keys"}')).toBeGreaterThan(0);
   });
 
-  test('leaves open a response that its client did not wait for, or did not get whole', async () => {
+  test('keeps a write unresolved if its client did not wait for the response, or did not get it in full', async () => {
     const upstream = await startHttpUpstream((_n, response, { headers }) => {
       if (!headers.includes('cut')) return;
       response.writeHead(200, ['Content-Length', '10']).write('half', () => response.destroy());

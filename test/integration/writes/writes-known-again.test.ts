@@ -272,7 +272,7 @@ describe('a response', () => {
     expect(outcomeOf(await post(gate.url))).toEqual([status, undefined]);
   });
 
-  test('that reached one client whole stays valid when another client’s is truncated', async () => {
+  test('that reached one client in full stays valid when another client’s is truncated', async () => {
     const upstream = await startHttpUpstream((n, response) => {
       if (n === 1) response.writeHead(201, { 'Content-Length': '10' }).write('paid');
       else if (n === 2) response.writeHead(201, { 'Idempotent-Replayed': 'true' }).end('paid');

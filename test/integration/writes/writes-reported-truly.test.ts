@@ -156,7 +156,7 @@ test('keeps a write completed for both of two credentials', async () => {
   for (const t of ['a', 'b', 'a']) await post(gate.url, as(t));
   expect(outcomeOf(await post(gate.url, as('a')))).toEqual([401, undefined]);
 });
-test('takes a body not yet read for that of the older of two writes', async () => {
+test('treats a body not yet read as that of the older of two writes', async () => {
   const a = await answering('reset', 'reset', 201);
   const gate = await startTidegate(up([a.url], 'ttl: 1s'));
   await post(gate.url, as('a'), 'X');

@@ -35,7 +35,7 @@ describe('a query to the workers', () => {
   });
 });
 
-test('a worker that cannot answer reports so, and continues', async () => {
+test('a worker that cannot answer reports that, and continues', async () => {
   const lines: string[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _encoding, done) {

@@ -92,7 +92,7 @@ test('a changed secret is reported as changed, without its value', () => {
   expect([other?.from, other?.to]).toEqual([`\${SECRET}`, `\${SECRET} (a different value)`]);
 });
 
-test('a submitted text is judged as the file would be, and reads only files that the configuration names', () => {
+test('a submitted text is validated as the file would be, and reads only files that the configuration names', () => {
   const files: Record<string, string> = {
     '/etc/tidegate.yaml': `${API}secret: "\${file:/run/known}"`,
     '/run/known': '0123456789abcdef',

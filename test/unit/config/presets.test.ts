@@ -69,7 +69,7 @@ describe.each(PROVIDERS)('%s', (provider) => {
     expect(unkeyedWrites).toBe(REFUSE_FIRST.has(provider) ? 'on429' : 'never');
   });
 
-  test('does not take client text in a message for a refusal', () => {
+  test('does not treat client text in a message as a refusal', () => {
     const { codeField = [], answers = [] } = effective(provider).upstream.throttle ?? {};
     const readsMessages = [codeField].flat().some((field) => field.endsWith('message'));
     const anywhere = answers.flatMap(({ code = [] }) => [code].flat()).filter((glob) => glob.startsWith('*'));

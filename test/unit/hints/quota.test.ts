@@ -159,7 +159,7 @@ describe('a window is distinguished from a bucket', () => {
     expect(rateAfter([0, 45, 1000], [1000, 20, 1000], [2000, 5, 1000])).toBe(5);
   });
 
-  test('and in a bucket that has more left than its average, nothing is delayed that would be lost', () => {
+  test('and a bucket with more left than its average may be used up by its reset, so that none is lost', () => {
     expect(rateAfter([0, 100, 60_000], [55_000, 50, 5000])).toBe(10);
   });
 });

@@ -30,7 +30,7 @@ async function stoppedInTime(line: string): ReturnType<typeof ran> {
 }
 
 describe('a stopped study', () => {
-  test.each(ENDLESS)('lab %s without any result says so, and shows and draws nothing', async (line) => {
+  test.each(ENDLESS)('lab %s without any result reports that, and shows and draws nothing', async (line) => {
     const stopped = await ran(line, AbortSignal.abort());
     expect(stopped).toMatchObject({ text: '', draw: undefined, exitCode: 130 });
     expect(stopped.remarks).toBe('tidegate: stopped at 0 %: no results yet\n');

@@ -56,7 +56,7 @@ describe('a rate that has sunk in small steps', () => {
     expect(isBackgroundRejection({ ...below, cycles: [...cycles, ...below.cycles] })).toBe(false);
   });
 
-  test('with too few responses to decide is taken to have met a limit', () => {
+  test('with too few responses to decide is assumed to have met a limit', () => {
     const state = stateAfterCuts(100, 40, () => 0.05);
     Object.assign(state, {
       recentAccepted: 40,

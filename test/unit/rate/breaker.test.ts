@@ -224,7 +224,7 @@ describe('when a probe is accepted', () => {
     expect(later.rate.ceiling).toBeCloseTo(2001 / 20.026, 9);
   });
 
-  test('the blackout is taken to end between the last failed probe and the accepted one', () => {
+  test('the blackout is assumed to end between the last failed probe and the accepted one', () => {
     const line = blockedByRejections(undefined, { end: 20_000 });
     for (let n = 0; n < 7; n += 1) line.probe('rejected');
     const failedAt = line.now;

@@ -49,7 +49,7 @@ test('a limit does not grow without reports, as what was sent then is unknown', 
   expect(send(9100, 10_000).terms.rate).toBeGreaterThan(after.rate);
 });
 
-test('a replica silent for three seconds has nothing in flight any more, and is not counted', () => {
+test('a replica silent for three seconds no longer has anything in flight, and is not counted', () => {
   const pool = new MemoryBackend();
   const send = (replicaId: string, sends: number, now: number): LeaseResponse => {
     const log = new UsageLog();

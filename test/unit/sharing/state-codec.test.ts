@@ -117,7 +117,7 @@ describe('learned state', () => {
       expect(blockIn(ofPath, 10_000)).toEqual({ ...block, ...times, scope: ofPath });
     });
 
-    test('is dropped if its hashes have no meaning any more, unless it concerns all', () => {
+    test('is dropped if its hashes no longer have a meaning, unless it concerns all', () => {
       expect(blockIn(ofPath, 10_000, { secretFingerprint: 'other' })).toBeUndefined();
       expect(blockIn([...ANY_REQUEST], 10_000, { secretFingerprint: 'other' })).toMatchObject({ scope: ANY_REQUEST });
     });

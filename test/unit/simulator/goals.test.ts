@@ -8,7 +8,7 @@ const { report } = runLibraryScenario('abuser', 1, { duration: 20_000, warmup: 5
 const least = (value: number) => ({ is: '>=' as const, value });
 const most = (value: number) => ({ is: '<=' as const, value });
 
-test('each goal is judged by the metric of its name', () => {
+test('each goal is evaluated by the metric of its name', () => {
   const goals = {
     goodput: least(report.goodput),
     waste: most(report.waste - 1e-9),

@@ -533,7 +533,7 @@ test('an upstream with an unverified certificate has its own series', async () =
 });
 
 describe('a scrape', () => {
-  test('reads the gate once, and anew each time', async () => {
+  test('reads the gate once, and the next one reads it again', async () => {
     let reads = 0;
     const metrics = createMetrics({
       routes: [],
