@@ -43,7 +43,7 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
     version,
   });
   const { practice } = app;
-  if (practice === undefined) throw new Error('the demo plays its own upstream');
+  if (practice === undefined) throw new Error('the demo runs its own upstream');
   const traffic = startTraffic({ target: app.url, clients: CLIENTS });
 
   print(`Tidegate ${version} on ${app.url}, live page on ${app.adminUrl ?? '(off)'}`);

@@ -10,7 +10,7 @@ export function* checkExternalAuthorization(
   if (!isWritten(['check'])) {
     for (const [i, route] of routes.entries()) {
       if (route.check === 'only') {
-        yield mistakeAt(['routes', i, 'check'], 'needs the section check, which says where checks are answered');
+        yield mistakeAt(['routes', i, 'check'], 'needs the section check, which configures checks');
       } else if (isWritten(['routes', i, 'check'])) {
         yield warningAt(['routes', i, 'check'], 'has no effect without the section check');
       }

@@ -23,7 +23,7 @@ export function* checkThrottle(
       yield mistakeAt(here, 'matches every response: add a condition, such as status');
     }
     if (rule.code !== undefined && throttle.codeField === undefined) {
-      yield mistakeAt([...here, 'code'], 'needs codeField, which says where the code is');
+      yield mistakeAt([...here, 'code'], 'needs codeField, the path of the code in the body');
     }
     if (rule.reason !== undefined && throttle.reasonHeader === undefined) {
       yield mistakeAt([...here, 'reason'], 'needs reasonHeader, which names the header with the reason');

@@ -24,7 +24,7 @@ const MAX_TIME_STEP: Millis = 1000;
 const BLACKOUT_AFTER: Millis = 1000;
 
 /**
- * The adaptive rate of one limit: probes for the limit, remembers where it was met, is cut there and grows back slowly.
+ * The adaptive rate of one limit: probes for the limit, records where it was met, is cut there and grows back slowly.
  *
  *     open ─429─► backoff ─accepted─► cooldown ─hold over─► restoring ─long calm─► open
  *        any ─nothing gets through─► blocked ─probe accepted─► cooldown, or restoring
@@ -61,7 +61,7 @@ export class AdaptiveRate {
     return this.state.rate;
   }
 
-  /** The rate that spaces requests outside a block. Under a concurrency limit, `rate` only follows from it and spaces nothing. */
+  /** The rate that spaces requests outside a block. Under a concurrency limit, `rate` is only derived from that. */
   get pace(): PerSecond {
     return this.inFlightLimiter.isLimited ? this.settings.maxRate : this.breaker.unblockedRate(this.state);
   }

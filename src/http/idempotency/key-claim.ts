@@ -96,7 +96,7 @@ export class KeyClaim implements KeyClaimant {
     if (!this.#hasReached) write.firstSentAt = this.#firstSentAt;
   }
 
-  /** The claim is waiting, held or shared, so `lookUpKey` knows about the write. */
+  /** The claim is waiting, held or shared, so `lookUpKey` finds the write. */
   get hasWrite(): boolean {
     return this.#write !== undefined;
   }
@@ -110,7 +110,7 @@ export class KeyClaim implements KeyClaimant {
     this.#last = meaning;
   }
 
-  /** What other requests know about the write by now, or may have done by sending it; undefined if nothing. */
+  /** What other requests have established about the write, or may have done by sending it; undefined if nothing. */
   lookUpKey(): KeyRecord | undefined {
     const write = this.#write;
     if (write === undefined) return undefined;
@@ -156,7 +156,7 @@ export class KeyClaim implements KeyClaimant {
     this.#leave(write);
   }
 
-  /** The response did not reach the client as a whole, so the client does not know the outcome. */
+  /** The response did not reach the client in full, so the client does not know the outcome. */
   onUndelivered(): void {
     if (!this.#isAnswered) return;
     const { keys, identity } = this.#options;

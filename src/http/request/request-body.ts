@@ -60,7 +60,7 @@ export interface RequestBodyOptions extends UploadTimeoutOptions {
 
 /**
  * A request body: kept if it is short, so that it can be sent again byte for byte; otherwise streamed once, with backpressure. A
- * Content-Length above the limit means streaming at once; otherwise the bytes that arrive decide.
+ * Content-Length above the limit means streaming at once; otherwise the number of bytes that arrive decides.
  */
 export class RequestBody {
   readonly #source: HttpServerRequest;

@@ -230,10 +230,10 @@ export class RedisBackend {
 function defineScript(client: RedisClient, name: string, lua: string): RunScript {
   client.defineCommand(name, { numberOfKeys: 5, lua });
   const command: unknown = Reflect.get(client, `${name}Buffer`);
-  if (typeof command !== 'function') throw new TypeError(`ioredis has made no command ${name}`);
+  if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${name}`);
   return async (args) => {
     const reply: unknown = await Reflect.apply(command, client, args);
-    if (!Buffer.isBuffer(reply)) throw new TypeError('a script answered something else than a string');
+    if (!Buffer.isBuffer(reply)) throw new TypeError('a script returned something other than a string');
     return reply;
   };
 }

@@ -84,7 +84,7 @@ export function formatRetry(
   }
   if (answer?.kind === 'error' && delay === 0) {
     return {
-      text: `retry at once (${reason}): the upstream had not received it, or another endpoint may answer`,
+      text: `retry at once (${reason}): the upstream had not received it, or another endpoint may respond`,
       numbers,
     };
   }

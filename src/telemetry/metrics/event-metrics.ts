@@ -137,7 +137,7 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
     },
     {
       name: 'tidegate_client_evictions_total',
-      help: 'Clients forgotten to make room: calm ones had nothing to lose, troubled ones lose their backoff.',
+      help: 'Clients evicted to make room: calm ones had no state to lose, troubled ones lose their backoff.',
       type: 'counter',
       samples: () => clients.evictions.values(),
     },

@@ -446,7 +446,7 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
       expect.stringMatching(/^tidegate.yaml:3:16 check.token: /),
     ]);
     expect(mistakesOf(`${trusted}routes: [{upstream: api, check: only}]`)).toEqual([
-      'tidegate.yaml:3:33 routes[0].check: needs the section check, which says where checks are answered',
+      'tidegate.yaml:3:33 routes[0].check: needs the section check, which configures checks',
     ]);
     expect(mistakesOf(`${trusted}routes: [{upstream: api, check: olny}]\ncheck: {}`)).toEqual([
       expect.stringContaining('routes[0].check'),

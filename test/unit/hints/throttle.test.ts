@@ -203,7 +203,7 @@ describe('mistakes', () => {
     ['{answers: [{status: 429, limit: other}]}', `${at}.limit: no entry of limits has this name`],
     ['{answers: [{status: 429}]}', `${at}: has no effect: add is, limit or wait`],
     ['{answers: [{is: lock}]}', `${at}: matches every response: add a condition, such as status`],
-    ['{answers: [{code: X, status: 400, is: lock}]}', `${at}.code: needs codeField, which says where the code is`],
+    ['{answers: [{code: X, status: 400, is: lock}]}', `${at}.code: needs codeField, the path of the code in the body`],
     [
       '{answers: [{reason: X, status: 400, is: lock}]}',
       `${at}.reason: needs reasonHeader, which names the header with the reason`,
