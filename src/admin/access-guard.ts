@@ -28,7 +28,7 @@ export function createReadGuard(listen: Address, token: string | undefined): Acc
     return (request, reply) => {
       const { host, origin } = request.headers;
       if (hasToken(request)) return undefined;
-      // Browsers always send Host; HTTP/1.0 tools need not.
+      // Browsers always send Host; HTTP/1.0 tools may omit it.
       if (host !== undefined && !namesLoopback(host)) {
         return sendProblem(reply, 421, 'Misdirected Request', 'The Host header must be a loopback name or address.');
       }

@@ -18,7 +18,7 @@ export interface ProcessMetricsParts extends Measurements {
   readonly version: string;
 }
 
-/** @param first the configuration of the start: routes, client names and store have one set of series for good */
+/** @param first the configuration of the start: the series of routes, client names and store stay as they were then */
 export function createProcessMetrics(
   first: Config,
   { currentConfig, clock, version, ...measurements }: ProcessMetricsParts,

@@ -34,7 +34,7 @@ interface ErrorOutcome {
   readonly otherEndpointsWork?: boolean;
   /**
    * Sent on a reused connection that closed before the first byte of a response: most likely the upstream was closing it as
-   * idle (RFC 9112 §9.3.1), which says nothing about its health. The request may have been sent all the same.
+   * idle (RFC 9112 §9.3.1), which says nothing about its health. The request may have been sent nevertheless.
    */
   readonly isStaleConnection?: boolean;
 }

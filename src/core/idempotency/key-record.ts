@@ -6,7 +6,7 @@ export interface KeyRecord {
   readonly firstSentAt: Millis;
   /** The upstream has answered the write, and the client has the response. Otherwise its effect is unknown. */
   readonly isAnswered: boolean;
-  /** That response settles the write for good, whatever becomes of the present request; absent if it does not. */
+  /** That response resolves the write permanently, whatever happens to the present request; absent if it does not. */
   readonly isFinal?: boolean;
   /** The endpoint the write was sent to, as metrics name it; absent if that does not matter. */
   readonly endpoint?: string | undefined;

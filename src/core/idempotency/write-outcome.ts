@@ -38,7 +38,7 @@ export function classifyWrite(
 }
 
 /**
- * Whether a response settles the write for good. A 402 does not, because the write may be tried again.
+ * Whether a response resolves the write permanently. A 402 does not, because the write may be tried again.
  * @param mayUseOtherEndpoints the write may go to other endpoints, which do not know this one's keys: a stored decline says
  *   nothing about them
  */

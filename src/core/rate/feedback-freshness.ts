@@ -19,7 +19,7 @@ export class FeedbackFreshness {
     this.#unreportedFor = 0;
   }
 
-  /** Growth starts anew. */
+  /** Growth restarts. */
   onDecrease(): void {
     this.#reportedGrowth = 0;
   }

@@ -92,7 +92,7 @@ export class InFlightLimiter {
     this.#limit = new ConcurrencyLimit(limit, now);
   }
 
-  /** Drops the limit because something else must be limited, and detects it anew. */
+  /** Drops the limit because something else must be limited, and restarts its detection. */
   discardLimit(): void {
     this.removeLimit();
     this.#detector.reset();

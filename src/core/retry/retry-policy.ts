@@ -36,7 +36,7 @@ export interface RetryPolicy {
   readonly onClientGone: 'cancel' | 'finish';
   /**
    * Whether the upstream replays the stored error of a failed write when its key is sent again (true), or executes the write
-   * anew (false). Undefined: not known.
+   * again (false). Undefined: not known.
    */
   readonly replaysErrors?: boolean | undefined;
   /** Statuses that mean that the upstream has not processed the request. Absent: `NOT_PROCESSED`. */

@@ -50,7 +50,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   #claim: KeyClaim | undefined;
   #body: RequestBody | undefined;
   #sleepTimer: NodeJS.Timeout | undefined;
-  /** The client has gone, and its write is finished nevertheless (`onClientGone: finish`). */
+  /** The client has disconnected, and its write is finished nevertheless (`onClientGone: finish`). */
   #isDetached = false;
   #isClosed = false;
   #verdict: ExchangeVerdict | undefined;
@@ -72,7 +72,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.#startedAt, this.#polling);
   }
 
-  /** Whether the request was sent, or may yet be sent, to these endpoints. */
+  /** Whether the request was sent, or may still be sent, to these endpoints. */
   usesEndpoints(endpoints: Endpoints): boolean {
     return this.#routed.route.target.endpoints === endpoints;
   }
@@ -211,7 +211,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#response.respondWith(isUnknown ? asUnknownOutcome(problem) : problem, this.#call.attemptCount);
   }
 
-  /** The client has gone, or the response is complete. */
+  /** The client has disconnected, or the response is complete. */
   readonly #onClose = (): void => {
     this.#isClosed = true;
     if (!this.driver.isDone) return this.#onClientGone();

@@ -78,7 +78,7 @@ export class ClientResponse {
     openTunnel(client, upstream, this.tunnelBytes, onClosed);
   }
 
-  /** Responds with a problem document, unless a response has begun or the client has gone. */
+  /** Responds with a problem document, unless a response has begun or the client has disconnected. */
   respondWith(problem: Problem, attempts: number, mapStatus?: MapStatus): void {
     const { response, requestId, request, route, snapshot, key } = this.#routed;
     if (response.headersSent || response.destroyed) return;

@@ -132,7 +132,7 @@ class Pipeline {
     this.#response?.emit('drain');
   }
 
-  /** The client ended the connection: it has gone, unless it is reading its last response. */
+  /** The client ended the connection: it counts as disconnected, unless it may be reading its last response. */
   onEnd(): void {
     if (this.#isBusy()) this.#socket.destroy();
   }

@@ -19,7 +19,7 @@ export interface HttpServerResponse {
   end(lastChunk?: Buffer): unknown;
   /** Aborts the response, so that the client notices that it is incomplete. */
   destroy(): unknown;
-  /** `close`: the response is complete, or the client has gone. */
+  /** `close`: the response is complete, or the client has disconnected. */
   on(event: 'close' | 'drain', listener: () => void): unknown;
   once(event: 'close' | 'drain', listener: () => void): unknown;
   off(event: 'close' | 'drain', listener: () => void): unknown;

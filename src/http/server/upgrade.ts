@@ -33,7 +33,7 @@ function hasPendingResponse(socket: Socket): boolean {
 
 /** A request for a change of protocol, whose connection Node has handed over. It ends with the response, or becomes a tunnel. */
 export class Upgrade {
-  /** For a response other than 101; its `close` says that the client has gone. */
+  /** For a response other than 101; its `close` means that the client has disconnected. */
   readonly response: ServerResponse;
   readonly #socket: Socket;
 

@@ -65,7 +65,7 @@ export class CallTimers {
     this.#mayIdle = false;
   }
 
-  /** Bytes moved: the time counts anew. A response is due from the last byte of the upload. */
+  /** Bytes moved: restarts the time limit. A response is due from the last byte of the upload. */
   extend(): void {
     this.#deadline.extend();
   }

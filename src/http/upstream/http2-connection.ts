@@ -37,8 +37,9 @@ export interface Http2ConnectionListener {
 }
 
 /**
- * A request whose client has gone is reset. Upstreams close a connection with too many resets (CVE-2023-44487: Node 24 after 1000,
- * Go after 400 at once, nginx after 100 at once), with all other requests on it. So it takes no more requests before that.
+ * A request whose client has disconnected is reset. Upstreams close a connection with too many resets (CVE-2023-44487:
+ * Node 24 after 1000, Go after 400 at once, nginx after 100 at once), with all other requests on it. So a connection
+ * takes no more requests before that.
  */
 const MAX_RESETS = 100;
 

@@ -114,7 +114,7 @@ export class Http2Keepalive {
     return this.#window - now;
   }
 
-  /** A response is due, or frames cannot be written: even those of a request whose client has gone would delay the next. */
+  /** A response is due, or frames cannot be written: even those of an abandoned request would delay the next. */
   #isResponseDue(): boolean {
     return this.#hasRequests() || (!this.#session.destroyed && (this.#session.state.outboundQueueSize ?? 0) > 0);
   }

@@ -123,7 +123,7 @@ export class UpstreamCall implements AttemptListener {
 
   /**
    * Forwards the body; the head has been written.
-   * @param mayIdle the upstream may pause without limit, as long as the connection would show that the client has gone
+   * @param mayIdle the upstream may pause without limit, as long as the connection would show a disconnected client
    */
   forward(mayIdle: boolean): void {
     const { route, client, response } = this.#routed;

@@ -17,7 +17,7 @@ import { serializeError, isCommand, isToWorker } from './worker-messages.ts';
 /** A worker that serves. */
 export interface RunningWorker {
   readonly logger: Logger;
-  /** Resolves when the worker is to end: on a message of the primary, or because the primary is gone. */
+  /** Resolves when the worker is to end: on a message of the primary, or because the primary has exited. */
   readonly shutdown: Promise<'drain' | 'close'>;
   end(how: 'drain' | 'close'): Promise<void>;
 }
@@ -120,7 +120,7 @@ class PrimaryMessages {
           return over.resolve(message.type);
       }
     });
-    // Node 24 ends a worker at once when its primary is gone, unless this is set (lib/internal/cluster/child.js).
+    // Node 24 ends a worker at once when its primary has exited, unless this is set (lib/internal/cluster/child.js).
     Object.assign(cluster.worker ?? {}, { exitedAfterDisconnect: true });
     // Without the primary there are no more tokens and no new connections.
     process.once('disconnect', () => {
@@ -130,7 +130,7 @@ class PrimaryMessages {
   }
 }
 
-/** Does nothing but call `onSent` if the primary is gone. */
+/** Does nothing but call `onSent` if the primary has exited. */
 function sendToPrimary(message: MessageFromWorker, onSent?: () => void): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => onSent?.());
   else onSent?.();

@@ -105,7 +105,7 @@ export class ClientTable implements ClientStore {
     this.#extendHold(slot, until, now);
   }
 
-  /** Applies what another process's `onHold` published. The client need not be known, and counts no arrival. */
+  /** Applies what another process's `onHold` published. The client may be unknown; no arrival is counted. */
   applyHold({ client, until, allowance }: ClientHold, now: Millis): void {
     const known = this.#index.get(client);
     const slot = known ?? this.#track(client, undefined, now);

@@ -3,7 +3,7 @@ const FNV_PRIME = 0x01000193;
 
 /**
  * A 32-bit hash of a key: FNV-1a over its UTF-16 units, mixed by the finalizer of MurmurHash3, because the low bits of FNV
- * are poor. It does not resist chosen collisions, and need not: clients are named by keyed hashes, which they cannot choose.
+ * are poor. It does not resist chosen collisions: clients are named by keyed hashes, which they cannot choose.
  * @param prefix precedes the key, with a NUL between, as if joined
  */
 export function hashKey(key: string, prefix?: string): number {

@@ -44,7 +44,7 @@ function formatWouldHave({ decision, why }: NonNullable<RequestRecord['wouldHave
   return why === undefined ? decision : `${decision} ${why}`;
 }
 
-/** The path of a record has no query. Removes one all the same, because queries carry secrets. */
+/** The path of a record has no query. Removes one nevertheless, because queries carry secrets. */
 function withoutQuery(path: string): string {
   const query = path.indexOf('?');
   return query === -1 ? path : path.slice(0, query);
@@ -68,7 +68,7 @@ function quoteJson(text: string): string {
   return NEEDS_NO_ESCAPE.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
-/** The ISO 8601 time of log lines, formatted anew only once a second, or once a millisecond. */
+/** The ISO 8601 time of log lines, formatted again only once a second, or once a millisecond. */
 export class IsoTimeCache {
   #second = Number.NaN;
   #prefix = '';

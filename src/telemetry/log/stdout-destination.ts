@@ -19,9 +19,9 @@ const RETRY_DELAY: Millis = 50;
 const EXIT_FLUSH_TIMEOUT: Millis = 300;
 
 /**
- * Standard output, written asynchronously. While nobody reads it, a bounded number of bytes is buffered and further lines are
- * dropped: neither requests nor the exit of the process wait for a reader. (pino's own destination, sonic-boom 4.2.1, retries
- * forever at exit, whatever the error.)
+ * Standard output, written asynchronously. While it is not read, a bounded number of bytes is buffered and further
+ * lines are dropped: neither requests nor the exit of the process wait for a reader. (pino's own destination,
+ * sonic-boom 4.2.1, retries forever at exit, whatever the error.)
  */
 export class StdoutDestination implements DestinationStream {
   readonly #limit: number;

@@ -90,7 +90,7 @@ export class FailureDetector {
     return isBlocked ? commonAttributes(scope, attributes ?? ANY_REQUEST) : scope;
   }
 
-  /** A block begins or ends: counts errors anew. */
+  /** A block begins or ends: restarts the count of errors. */
   clearErrors(): void {
     this.#errorWindow.clear();
   }

@@ -151,7 +151,7 @@ async function readRegistry(
         labels,
         value,
         ...(metricName === undefined ? {} : { metricName }),
-        // Metrics of prom-client itself have null if there is none.
+        // In prom-client's own metrics, a missing exemplar is null.
         ...(exemplar ? { exemplar } : {}),
       })),
     },
