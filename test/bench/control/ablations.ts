@@ -89,7 +89,7 @@ const PARTS: readonly Controller[] = [
   set('no queue', ({ queue }) => ({ queue: { ...queue, maxDepth: 0 } })),
   set('maxWait of 0.3 s', ({ queue }) => ({ queue: { ...queue, maxWait: 300 } })),
   set('maxWait of 3 s', ({ queue }) => ({ queue: { ...queue, maxWait: 3000 } })),
-  replace('wait estimate of queued clients only', {
+  replace('full maxWait for queued clients', {
     makeLimit: (ref, meter) => new PatientLimit(ref, meter),
   }),
   replace('one queue for all', { makeLimit: (ref, meter) => new PlainLimit(ref, meter) }),

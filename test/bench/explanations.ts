@@ -1,7 +1,7 @@
 // The cost of explanations: runs exchange, driver and gate for a request that is admitted at once and answered with 200, with
 // and without an observer; and the cost of a stored explanation.
 //
-//   npm run bench:story -- [--smoke]
+//   npm run bench:explanations -- [--smoke]
 
 import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
@@ -146,7 +146,7 @@ const CASES: Readonly<Record<string, readonly [watcher: 'none' | 'explanations' 
   'passed, 200, nobody watches': ['none', 200],
   'passed, 200, five a second kept': ['explanations', 200],
   'passed, 404, nobody watches': ['none', 404],
-  'passed, 404, every story kept': ['explanations', 404],
+  'passed, 404, every explanation kept': ['explanations', 404],
   'passed, 200, traced': ['spans', 200],
 };
 
