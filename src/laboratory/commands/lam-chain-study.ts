@@ -65,8 +65,9 @@ function formatChain(
 
 function describeStability(equilibria: readonly Equilibrium[], { users, load }: AlohaChannel): string {
   const [only, ...others] = equilibria.filter((each) => each.stable);
-  if (others.length > 0)
+  if (others.length > 0) {
     return 'Two stable points: sooner or later the channel drifts from the good one to the bad one.';
+  }
   if (only === undefined || only.backlog < users / 2) {
     return 'One stable point: the channel returns to it from any backlog.';
   }

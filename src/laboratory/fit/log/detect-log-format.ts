@@ -23,8 +23,9 @@ export function detectLogFormat(path: string): LogFormat | { readonly message: s
     const stats = statSync(path);
     if (stats.isDirectory()) return { message: `${path}: is a directory; name a file in it` };
     // Checked before opening: opening a pipe without a writer would block.
-    if (!stats.isFile())
+    if (!stats.isFile()) {
       return { message: `${path}: is not a regular file, which a log must be, because it is read twice` };
+    }
     if (stats.size === 0) return { message: `${path}: is empty` };
     beginning = readBeginning(path);
   } catch (error) {

@@ -31,8 +31,9 @@ const MAX_DURATION: Millis = 86_400_000;
  * @returns the error of the first line, if no format fits
  */
 export function chooseLogFormat(first: string, second = ''): LogFormat | { readonly message: string } {
-  if (first.startsWith('['))
+  if (first.startsWith('[')) {
     return { message: "begins an array, but a log has one JSON object per line: convert it with jq -c '.[]'" };
+  }
   if (first.startsWith('{')) return JSON_LINES;
   const names = splitCsv(first).map((name) => name.toLowerCase());
   const missing = REQUIRED_COLUMNS.filter((name) => !names.includes(name));

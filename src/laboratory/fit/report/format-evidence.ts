@@ -58,8 +58,9 @@ function formatProxyEvidence(surveyed: LogSummary): string[] {
       `${pluralize(refusedHere, 'refusal', 'refusals')} by the proxy: counted as demand, not as responses of the upstream`,
     );
   }
-  if (gone > 0)
+  if (gone > 0) {
     lines.push(`${pluralize(gone, 'client', 'clients')} disconnected before the response: counted as demand`);
+  }
   if (answers.unclear > 0) {
     const { limit, failure } = countSigns(surveyed);
     const meant = classifyUnclear(surveyed) === 'refused' ? '429s' : 'failures';
