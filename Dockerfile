@@ -6,7 +6,8 @@ COPY config ./config
 COPY scripts ./scripts
 COPY src ./src
 RUN npm run build
-# What Node makes of it, for the file system may be read-only where it runs. Kept by user, hence as the one that it runs as.
+# Fills Node's compile cache at build time, because the file system of a container may be read-only. Node keeps a cache for each
+# user, so this runs as the user of the container.
 RUN install -d -o 1000 -g 1000 cache
 USER 1000:1000
 RUN node scripts/fill-cache.ts
@@ -22,16 +23,16 @@ COPY config ./config
 COPY --from=build /app/dist ./dist
 COPY --from=build --chown=0:0 /app/cache ./cache
 
-# By number, so that Kubernetes' runAsNonRoot can tell.
+# A number, because Kubernetes can check runAsNonRoot only for a numeric user.
 USER 1000:1000
-# Proxy; admin; telemetry, where the config asks for it.
+# The ports of the proxy, of admin, and of telemetry if it is configured.
 EXPOSE 8080 9901 9464
 STOPSIGNAL SIGTERM
 
-# Alive when any of these ports of 127.0.0.1 answers /livez: that of TIDEGATE_ADMIN, 9901 (admin), 9464 (telemetry). It
-# does not read the config: where that has them elsewhere, override HEALTHCHECK.
+# The container is healthy if one of these ports of 127.0.0.1 answers /livez: that of TIDEGATE_ADMIN, 9901 (admin), 9464
+# (telemetry). The check does not read the config. If the config has both listeners on other ports, override HEALTHCHECK.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
   CMD ["node", "-e", "const ports = [(process.env.TIDEGATE_ADMIN || ':9901').split(':').pop(), 9901, 9464]; Promise.any(ports.map(async (port) => { const { ok } = await fetch(`http://127.0.0.1:${port}/livez`); if (!ok) throw new Error(); })).catch(() => process.exit(1))"]
 
-# Told nothing, it exits with 2: a forgotten mount must not look like a proxy.
+# Without arguments, the program exits with 2, so that a container without its config does not look like a running proxy.
 ENTRYPOINT ["node", "/app/dist/main.js"]

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The secrets of compose.yaml's replicas, as files: makes those that are not there.
+# Creates the secrets of the replicas in compose.yaml as files. It keeps the secrets that exist.
 #
-#   sh docker/make-secrets.sh [FOLDER]      docker/secrets, which git ignores
+#   sh docker/make-secrets.sh [FOLDER]      the default is docker/secrets, which git ignores
 set -eu
 umask 022
 folder=${1:-$(dirname "$0")/secrets}
 mkdir -p "$folder"
-# Containers read the files as users of their own. On this machine nobody else gets into the folder.
+# Containers read the files as other users, so the files are world-readable. On this machine, only the owner can enter the folder.
 chmod 700 "$folder"
 
 random() {
@@ -16,7 +16,7 @@ random() {
 for name in client-hash admin-token redis-password; do
   [ -s "$folder/$name" ] || random >"$folder/$name"
 done
-# Whoever is not Tidegate may ask whether Redis is there.
+# Without a password, a client of Redis may only send PING, which the health check uses.
 cat >"$folder/redis-users.acl" <<END
 user default on nopass resetkeys resetchannels -@all +ping
 user tidegate on >$(cat "$folder/redis-password") ~tidegate:* &tidegate:* +@all -@dangerous +info
