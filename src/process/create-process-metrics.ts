@@ -5,6 +5,7 @@ import { routeName } from '../config/schema/route-name.ts';
 import type { Clock } from '../core/scalars.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics/metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
+import { CertificateExpiries } from './certificate-expiries.ts';
 
 type Measurements = Pick<
   MetricsOptions,
@@ -18,14 +19,18 @@ export interface ProcessMetricsParts extends Measurements {
   readonly version: string;
 }
 
-/** @param first the configuration of the start: the series of routes, client names and store stay as they were then */
+/** @param first the configuration of the start: the series of client names and store stay as they were then */
 export function createProcessMetrics(
   first: Config,
   { currentConfig, clock, version, ...measurements }: ProcessMetricsParts,
 ): Metrics {
+  const certificates = new CertificateExpiries(currentConfig, clock);
   return createMetrics({
     ...measurements,
-    routes: first.routes.map(routeName),
+    certificates: () => certificates.all(),
+    get routes() {
+      return currentConfig().routes.map(routeName);
+    },
     get upstreams() {
       return Object.keys(currentConfig().upstreams);
     },

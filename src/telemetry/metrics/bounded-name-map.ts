@@ -3,38 +3,48 @@ const MAX_UNCONFIGURED = 1000;
 const OVERFLOW_NAME = 'other';
 
 /**
- * Values by name of a route or an upstream. An unknown name gets a value of its own when first seen, because a reload may add
- * names; after MAX_UNCONFIGURED of them, the rest share the value named `other`.
+ * Values by name of a route or an upstream. Each configured name has a value from the next scrape on, those that a reload
+ * adds too. Any other name gets one when first seen; after MAX_UNCONFIGURED of them, the rest share the value named `other`.
  */
 export class BoundedNameMap<T> {
   readonly #byName = new Map<string, T>();
   readonly #create: (name: string) => T;
-  readonly #maxSize: number;
+  readonly #configured: () => Iterable<string>;
+  #unconfigured = 0;
 
-  constructor(create: (name: string) => T, configured: Iterable<string>) {
+  /** @param configured called at each scrape */
+  constructor(create: (name: string) => T, configured: () => Iterable<string>) {
     this.#create = create;
-    const names = new Set(configured);
-    this.#maxSize = names.size + MAX_UNCONFIGURED;
-    for (const name of names) this.#getOrCreate(name);
+    this.#configured = configured;
+    this.#addConfigured();
   }
 
   get(name: string): T {
-    return this.#byName.get(name) ?? this.#getOrCreate(name);
+    return this.#byName.get(name) ?? this.#createUnconfigured(name);
   }
 
   names(): Iterable<string> {
+    this.#addConfigured();
     return this.#byName.keys();
   }
 
   /** The concatenated results of `part` for each value. */
   flatMap<P>(part: (of: T) => Iterable<P>): P[] {
+    this.#addConfigured();
     return [...this.#byName.values()].flatMap((of) => [...part(of)]);
   }
 
-  #getOrCreate(requested: string): T {
-    const name = this.#byName.size < this.#maxSize ? requested : OVERFLOW_NAME;
-    const known = this.#byName.get(name);
-    if (known !== undefined) return known;
+  #addConfigured(): void {
+    for (const name of this.#configured()) if (!this.#byName.has(name)) this.#add(name);
+  }
+
+  #createUnconfigured(requested: string): T {
+    if (this.#unconfigured >= MAX_UNCONFIGURED) return this.#byName.get(OVERFLOW_NAME) ?? this.#add(OVERFLOW_NAME);
+    this.#unconfigured += 1;
+    return this.#add(requested);
+  }
+
+  #add(name: string): T {
     const created = this.#create(name);
     this.#byName.set(name, created);
     return created;

@@ -25,7 +25,7 @@ export class ClientMetrics {
   constructor(named: Iterable<string>) {
     const counters = (client: string) =>
       new CounterSet<RequestOutcome>((outcome) => ({ client, outcome }), INITIAL_OUTCOMES);
-    this.#named = new BoundedNameMap(counters, named);
+    this.#named = new BoundedNameMap(counters, () => named);
   }
 
   countRequest(client: string, outcome: RequestOutcome): void {

@@ -20,6 +20,18 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
       samples: () => routes.flatMap((route) => route.requests()),
     },
     {
+      name: 'tidegate_request_outcomes_total',
+      help: 'Requests that ended, by outcome alone. The series of each route exist from the start, at 0: alert on these.',
+      type: 'counter',
+      samples: () => routes.flatMap((route) => route.outcomeSamples()),
+    },
+    {
+      name: 'tidegate_responses_total',
+      help: "Requests that ended, by the class of the status that the client received; 'other' where it disconnected before a response. The series of each route exist from the start, at 0: alert on these.",
+      type: 'counter',
+      samples: () => routes.flatMap((route) => route.codeClassSamples()),
+    },
+    {
       name: 'tidegate_retry_after_total',
       help: 'Responses with a Retry-After, by status and by who wrote it: tidegate or the upstream (of its responses, 429 and 503 are counted).',
       type: 'counter',

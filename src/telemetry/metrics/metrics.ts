@@ -8,6 +8,8 @@ import { BoundedNameMap } from './bounded-name-map.ts';
 import type { RequestCounts } from './request-counts.ts';
 import { sumRequestCounts } from './request-counts.ts';
 import { ClientMetrics } from './client-metrics.ts';
+import type { CertificateExpiry } from './certificate-metrics.ts';
+import { defineCertificateMetrics } from './certificate-metrics.ts';
 import type { ConfigReloadState } from './config-metrics.ts';
 import { defineConfigMetrics } from './config-metrics.ts';
 import { countEvents } from './count-events.ts';
@@ -27,7 +29,7 @@ import { StoreMetrics } from './store-metrics.ts';
 import { UpstreamMetrics } from './upstream-metrics.ts';
 
 export interface MetricsOptions extends ProcessMetricsOptions {
-  /** Configured routes: each has series from the start. Others get theirs when first seen. */
+  /** Configured routes, read at each scrape: each has series from the start. Others get theirs when first seen. */
   readonly routes: Iterable<string>;
   /** Names from `clients.names`; none unless given. */
   readonly clientNames?: Iterable<string>;
@@ -45,6 +47,8 @@ export interface MetricsOptions extends ProcessMetricsOptions {
   readonly store?: SharedStore | undefined;
   /** The result of the last reload and the time of the last success; no such metrics when absent. */
   readonly config?: () => ConfigReloadState;
+  /** The certificates of the configuration; no such metric when absent. */
+  readonly certificates?: () => Iterable<CertificateExpiry>;
   /** Given only where several processes serve. */
   readonly workers?: () => WorkerCounts;
 }
@@ -63,12 +67,12 @@ export interface Metrics {
  * send.
  */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const routes = new BoundedNameMap((name) => new RouteMetrics(name, options.wallClock), options.routes);
-  const upstreams = new BoundedNameMap((name) => new UpstreamMetrics(name, options.wallClock), options.upstreams);
+  const routes = new BoundedNameMap((name) => new RouteMetrics(name, options.wallClock), () => options.routes);
+  const upstreams = new BoundedNameMap((name) => new UpstreamMetrics(name, options.wallClock), () => options.upstreams);
   const clients = new ClientMetrics(options.clientNames ?? []);
   const endpoints = new EndpointMetrics(options.endpoints ?? (() => []));
   const overloads: TimeSeries = { labels: {}, value: 0 };
-  const polls = new BoundedNameMap((name) => new PollMetrics(name), []);
+  const polls = new BoundedNameMap((name) => new PollMetrics(name), () => []);
   const store = options.store === undefined ? undefined : new StoreMetrics(options.store);
 
   const readSnapshot = cachePerMicrotask((): GateSnapshot => {
@@ -89,6 +93,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...defineProcessMetrics(options, overloads),
   ]);
   if (options.config !== undefined) registerFamilies(registry, defineConfigMetrics(options.config));
+  if (options.certificates !== undefined) registerFamilies(registry, defineCertificateMetrics(options.certificates));
   if (options.workers !== undefined) registerFamilies(registry, defineWorkerMetrics(options.workers));
   exposeNodeMetrics(registry);
 

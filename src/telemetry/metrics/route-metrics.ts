@@ -79,6 +79,23 @@ export class RouteMetrics {
     return this.#requests.values();
   }
 
+  /** Requests by outcome alone. All series exist from the start, so an alert does not miss the first event. */
+  outcomeSamples(): MetricSample[] {
+    const route = this.#route;
+    return Object.entries(this.counts().outcomes).map(([outcome, value]) => ({ labels: { route, outcome }, value }));
+  }
+
+  /** Requests by the class of their status alone. All series exist from the start. */
+  codeClassSamples(): MetricSample[] {
+    const sums = CODE_CLASSES.map(() => 0);
+    for (const { labels, value } of this.#requests.values()) {
+      const codeClass = statusClassIndex(Number(labels['code']));
+      sums[codeClass] = (sums[codeClass] ?? 0) + value;
+    }
+    const route = this.#route;
+    return CODE_CLASSES.map((name, i) => ({ labels: { route, code_class: name }, value: sums[i] ?? 0 }));
+  }
+
   /** Responses with a Retry-After. */
   retryAfter(): Iterable<TimeSeries> {
     return this.#retryAfter.values();

@@ -65,7 +65,7 @@ export class UpstreamMetrics {
       attempt: ATTEMPT_LABELS[key % ATTEMPT_LABELS.length] ?? '4+',
       code: codeLabel(Math.floor(key / ATTEMPT_LABELS.length)),
     }));
-    this.throttled = new CounterSet((reason) => ({ upstream, reason }));
+    this.throttled = new CounterSet((reason) => ({ upstream, reason }), ['unspecified']);
     this.reports = new CounterSet((status) => ({ upstream, code: statusLabel(status) }));
     this.retries = new CounterSet((reason) => ({ upstream, reason }), RETRY_REASONS);
     this.retryEnds = new CounterSet((outcome) => ({ upstream, outcome }), RETRY_ENDS);
