@@ -33,7 +33,7 @@ const RETRY_ENDS: readonly RetryOutcome[] = [
   'upstream_veto',
   'client_gone',
 ];
-/** The upstream chooses the reasons; those beyond this number are counted as `other`. */
+/** The upstream chooses the reasons; those beyond this number are counted as `other`. `unspecified` is not one of them. */
 const MAX_THROTTLE_REASONS = 32;
 /** The class index of attempts without a status, after those of CODE_CLASSES. */
 const ERROR_CLASS = CODE_CLASSES.length;
@@ -96,7 +96,7 @@ export class UpstreamMetrics {
   }
 
   countThrottled(reason: string): void {
-    const known = this.throttled.has(reason) || this.throttled.size < MAX_THROTTLE_REASONS;
+    const known = this.throttled.has(reason) || this.throttled.size <= MAX_THROTTLE_REASONS;
     this.throttled.count(known ? reason : 'other');
   }
 

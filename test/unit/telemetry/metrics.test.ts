@@ -197,7 +197,8 @@ describe('attempts', () => {
     }
     emitEvents(metrics, { type: 'throttled', upstream: 'payments', reason: 'reason 7' });
     const lines = await samples(metrics, 'upstream_throttled_total');
-    expect(lines).toHaveLength(33);
+    // 32 reasons, `unspecified` and `other`.
+    expect(lines).toHaveLength(34);
     expect(lines).toContain('{upstream="payments",reason="reason 7"} 2');
     expect(lines).toContain('{upstream="payments",reason="other"} 8');
   });

@@ -1,0 +1,164 @@
+/** The alerts in a real Prometheus that scrapes the real proxy, one event at a time. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeCertificates } from '../../support/certificates.ts';
+import { send } from '../../support/clients/send.ts';
+import { type Prometheus, startPrometheus } from '../../support/programs/prometheus.ts';
+import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+import { startWorkers } from '../../support/proxy/workers.ts';
+import { refusingUrl, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+const RULES = fileURLToPath(new URL('../../../docker/prometheus/tidegate.rules.yml', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'tidegate-alerts-'));
+const certificates = makeCertificates();
+
+let prometheus: Prometheus;
+beforeAll(async () => {
+  // The same expressions, without the time for which they have to hold.
+  const rules = join(folder, 'rules.yml');
+  writeFileSync(rules, readFileSync(RULES, 'utf8').replaceAll(/^ +for: .*\n/gm, ''));
+  prometheus = await startPrometheus([rules]);
+});
+afterAll(async () => {
+  await prometheus.close();
+  rmSync(folder, { recursive: true });
+  certificates.remove();
+});
+
+async function firing(job: string): Promise<string[]> {
+  const alerts = await prometheus.query(`ALERTS{alertstate="firing",job="${job}"}`);
+  return [...new Set(alerts.map(({ labels }) => labels['alertname'] ?? ''))].toSorted();
+}
+
+/** Resolves when exactly these alerts fire for the job. */
+function fires(job: string, ...names: string[]): Promise<string[]> {
+  return eventually(
+    () => firing(job),
+    (now) => names.every((name) => now.includes(name)),
+    30_000,
+  );
+}
+
+/** Resolves when the job has been scraped twice. */
+async function scraped(job: string): Promise<void> {
+  await eventually(
+    () => prometheus.query(`count_over_time(tidegate_build_info{job="${job}"}[1m])`),
+    ([sample]) => (sample?.value ?? 0) >= 2,
+    30_000,
+  );
+}
+
+const FAILING = (url: string) => `
+upstreams: {api: {url: "${url}", retry: {attempts: 1}, rateLimit: {minRate: 1000/s}}}
+`;
+
+describe('TidegateWritesUnknown fires for the first unknown write', () => {
+  test('of a process that has been scraped before', async () => {
+    const upstream = await startHttpUpstream((_, response) => response.writeHead(500).end());
+    const gate = await startTidegate(FAILING(upstream.url));
+    prometheus.watch('running', gate.adminUrl);
+    await scraped('running');
+    expect(await firing('running')).toEqual([]);
+    await send(gate.url, '/', { method: 'POST', body: '{}' });
+    expect(await fires('running', 'TidegateWritesUnknown')).toEqual(['TidegateWritesUnknown']);
+  });
+
+  test('of a process before its first scrape', async () => {
+    const upstream = await startHttpUpstream((_, response) => response.writeHead(500).end());
+    const gate = await startTidegate(FAILING(upstream.url));
+    await send(gate.url, '/', { method: 'POST', body: '{}' });
+    prometheus.watch('started', gate.adminUrl);
+    expect(await fires('started', 'TidegateWritesUnknown')).toEqual(['TidegateWritesUnknown']);
+  });
+
+  test('of a route that a reload has added', async () => {
+    const upstream = await startHttpUpstream((_, response) => response.writeHead(500).end());
+    const gate = await startTidegate(`${FAILING(upstream.url)}routes: [{path: /old, upstream: api}]`);
+    prometheus.watch('reloaded', gate.adminUrl);
+    await scraped('reloaded');
+    await gate.rewrite(`${FAILING(upstream.url)}routes: [{path: /old, upstream: api}, {path: /new, upstream: api}]`);
+    await send(gate.url, '/new', { method: 'POST', body: '{}' });
+    await fires('reloaded', 'TidegateWritesUnknown');
+    const [alert] = await prometheus.query('ALERTS{alertname="TidegateWritesUnknown",job="reloaded"}');
+    expect(alert?.labels).toMatchObject({ route: '/new' });
+  });
+
+  test('and not for a write that certainly failed', async () => {
+    const gate = await startTidegate(FAILING(await refusingUrl()));
+    prometheus.watch('certain', gate.adminUrl);
+    await scraped('certain');
+    await send(gate.url, '/', { method: 'POST', body: '{}' });
+    expect(await prometheus.unmet('certain', ['request_outcomes_total{outcome="upstream_error"} == 1'])).toEqual([]);
+    expect(await firing('certain')).not.toContain('TidegateWritesUnknown');
+  });
+});
+
+test('TidegateServerErrors fires when clients receive 5xx', async () => {
+  const upstream = await startHttpUpstream((n, response) => response.writeHead(n % 4 === 0 ? 500 : 200).end());
+  const gate = await startTidegate(FAILING(upstream.url));
+  prometheus.watch('errors', gate.adminUrl);
+  await scraped('errors');
+  for (let i = 0; i < 60; i += 1) await send(gate.url, '/', {});
+  expect(await fires('errors', 'TidegateServerErrors')).toEqual(['TidegateServerErrors']);
+});
+
+test('TidegateRequestsRefused fires when clients are refused', async () => {
+  const upstream = await startHttpUpstream((_, response) => response.writeHead(200).end());
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 1/s, maxRate: 1/s}, queue: {maxWait: 10ms}}}
+`);
+  prometheus.watch('refused', gate.adminUrl);
+  await scraped('refused');
+  for (let i = 0; i < 60; i += 1) await send(gate.url, '/', {});
+  expect(await fires('refused', 'TidegateRequestsRefused')).toContain('TidegateRequestsRefused');
+});
+
+test('TidegateEndpointEjected names the ejected endpoint', async () => {
+  const upstream = await startHttpUpstream((_, response) => response.writeHead(200).end());
+  const gate = await startTidegate(`
+upstreams:
+  api: {urls: ["${upstream.url}", "${await refusingUrl()}"], outlierDetection: {consecutiveGatewayErrors: 1}}
+`);
+  prometheus.watch('ejected', gate.adminUrl);
+  for (let i = 0; i < 4; i += 1) await send(gate.url, '/', {});
+  await fires('ejected', 'TidegateEndpointEjected');
+});
+
+test('TidegateDown fires when a process has ended', async () => {
+  const gate = await startTidegate(FAILING(await refusingUrl()));
+  prometheus.watch('down', gate.adminUrl);
+  await scraped('down');
+  expect(await firing('down')).toEqual([]);
+  await gate.close();
+  expect(await fires('down', 'TidegateDown')).toContain('TidegateDown');
+});
+
+test('TidegateWorkerRestarted fires when a worker has been replaced', async () => {
+  const workers = await startWorkers(`workers: 2\n${FAILING(await refusingUrl())}`);
+  prometheus.watch('workers', workers.adminUrl);
+  await scraped('workers');
+  expect(await firing('workers')).toEqual([]);
+  const [pid] = await eventually(
+    () => workers.pids(),
+    (pids) => pids.length === 2,
+  );
+  process.kill(pid ?? 0, 'SIGKILL');
+  expect(await fires('workers', 'TidegateWorkerRestarted')).toContain('TidegateWorkerRestarted');
+});
+
+test('TidegateCertificateExpires names the setting of a certificate that expires within a week', async () => {
+  certificates.selfSign('short');
+  certificates.selfSign('long', '-days', '30');
+  const gate = await startTidegate(`
+listen: {address: 127.0.0.1:0, tls: {cert: ${certificates.path('long.crt')}, key: ${certificates.path('long.key')}}}
+upstreams:
+  api: {url: "https://127.0.0.1:1", tls: {cert: ${certificates.path('short.crt')}, key: ${certificates.path('short.key')}}}
+`);
+  prometheus.watch('certificate', gate.adminUrl);
+  await fires('certificate', 'TidegateCertificateExpires');
+  const alerts = await prometheus.query('ALERTS{alertname="TidegateCertificateExpires",job="certificate"}');
+  expect(alerts.map(({ labels }) => labels['setting'])).toEqual(['upstreams.api.tls.cert']);
+});
