@@ -1,14 +1,16 @@
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
-import type { App } from '../app.ts';
+import type { App, AppParts } from '../app.ts';
 import { startApp } from '../app.ts';
 import { formatMistakes } from '../config/load/mistakes.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
 import { resolveServeSettings } from '../config/load/serve-settings.ts';
 import type { LimitView } from '../core/events/gate-views.ts';
 import type { PracticeServer } from '../simulator/practice/practice-server.ts';
 import type { TrafficGenerator } from '../simulator/practice/traffic-generator.ts';
 import { startTraffic } from '../simulator/practice/traffic-generator.ts';
+import { describeStartError, isAddressInUse } from './describe-start-error.ts';
 
 const LIMIT = 50;
 
@@ -33,15 +35,16 @@ export type Demo =
 
 /** Runs practice upstream, proxy and traffic in one process, and prints a line of figures each second. */
 export async function startDemo(flags: ServeFlags, version: string, print: (line: string) => void): Promise<Demo> {
-  const settings = resolveServeSettings({ ...flags, config: 'demo' }, { env: {}, readFile: () => CONFIG });
-  if (settings.kind === 'nothing') throw new Error('the demo has a config of its own');
-  if (settings.kind === 'mistakes') return { kind: 'failed', message: formatMistakes(settings.mistakes) };
-  const logOutput = new StdoutDestination(settings.config.log.buffer);
-  const app = await startApp(settings.config, {
-    logger: createLogger({ level: 'warn', destination: logOutput }),
-    logOutput,
-    version,
-  });
+  const config = resolveDemoConfig(flags);
+  if (typeof config === 'string') return { kind: 'failed', message: config };
+  const logOutput = new StdoutDestination(config.log.buffer);
+  const logger = createLogger({ level: 'warn', destination: logOutput });
+  let app: App;
+  try {
+    app = await startOnFreePorts(flags, config, { logger, logOutput, version });
+  } catch (error) {
+    return { kind: 'failed', message: describeStartError(error) };
+  }
   const { practice } = app;
   if (practice === undefined) throw new Error('the demo runs its own upstream');
   const traffic = startTraffic({ target: app.url, clients: CLIENTS });
@@ -61,6 +64,27 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
     },
   };
 }
+
+/** Returns the mistakes in the flags as a text. */
+function resolveDemoConfig(flags: ServeFlags): Config | string {
+  const settings = resolveServeSettings({ ...flags, config: 'demo' }, { env: {}, readFile: () => CONFIG });
+  if (settings.kind === 'nothing') throw new Error('the demo has a config of its own');
+  return settings.kind === 'mistakes' ? formatMistakes(settings.mistakes) : settings.config;
+}
+
+/** The demo may run beside a Tidegate with the default ports: if one is in use, ports are chosen that no flag sets. */
+async function startOnFreePorts(flags: ServeFlags, config: Config, parts: AppParts): Promise<App> {
+  try {
+    return await startApp(config, parts);
+  } catch (error) {
+    const { listen = ANY_PORT, admin = ANY_PORT } = flags;
+    const free = resolveDemoConfig({ ...flags, listen, admin });
+    if (!isAddressInUse(error) || typeof free === 'string') throw error;
+    return startApp(free, parts);
+  }
+}
+
+const ANY_PORT = '127.0.0.1:0';
 
 const HEADING = '   time   offered  answered 200        refused   upstream 429s   learned rate   state';
 

@@ -9,6 +9,7 @@ import type { Config } from '../config/schema/config-schema.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
+import { describeStartError } from './describe-start-error.ts';
 import { readFile } from './read-file.ts';
 import type { FileWatch } from './watch-files.ts';
 import { watchFiles } from './watch-files.ts';
@@ -71,24 +72,4 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
 async function startWithWorkers(...args: Parameters<typeof StartCluster>): Promise<App> {
   const { startCluster } = await import('../process/cluster/primary.ts');
   return startCluster(...args);
-}
-
-/** Why the proxy could not start, without a stack trace. */
-function describeStartError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { code, syscall, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
-  if (syscall !== 'listen') return error.message;
-  // For a Unix socket, the port is −1 and the address is its path.
-  const isUnixSocket = port === undefined || port < 0;
-  const where = isUnixSocket ? address : `${address ?? ''}:${port}`;
-  if (code === 'EADDRINUSE') {
-    return `${where} is in use by another process: choose another address for listen, admin or telemetry`;
-  }
-  // libuv reports a missing folder of a socket as EACCES too (uv_pipe_bind).
-  if (isUnixSocket && (code === 'EACCES' || code === 'ENOTDIR')) {
-    return `${where} cannot be created: its folder must exist and be writable by this user`;
-  }
-  if (code === 'EACCES') return `${where}: permission denied; ports below 1024 need a privilege`;
-  if (code === 'EADDRNOTAVAIL') return `${where} is not an address of this machine`;
-  return error.message;
 }

@@ -281,6 +281,26 @@ describe('a running process', () => {
     expect((await running.ended).code).toBe(0);
   });
 
+  test('runs demo on free ports beside a process with the default ports, unless a flag sets them', async () => {
+    const taken = ['--listen', `127.0.0.1:${await occupyPort()}`];
+    expect(await run(['demo', ...taken])).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^tidegate: .* is in use by another process: .*\n$/) as string,
+    });
+    await occupyPort(8080);
+    const running = startProcess(['demo', '--admin', '127.0.0.1:0']);
+    let output = '';
+    running.child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    await eventually(
+      () => output,
+      (text) => /on http:\/\/127\.0\.0\.1:(?!8080)\d+,/.test(text),
+      15_000,
+    );
+    running.child.kill('SIGINT');
+    expect((await running.ended).code).toBe(0);
+  });
+
   test('learns an unknown limit in demo, and prints its state each second', async () => {
     const running = startProcess(['demo', ...ANY_PORT]);
     let output = '';
@@ -301,11 +321,14 @@ async function listening(running: RunningProcess): Promise<{ url: string; admin:
   return { url: String(line?.['url']), admin: String(line?.['admin']) };
 }
 
-async function occupyPort(): Promise<number> {
+/** Occupies a free port, or this one, if another process does not have it already. */
+async function occupyPort(port = 0): Promise<number> {
   const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
+  const isOpen = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => resolve(true));
   });
+  if (!isOpen) return port;
   onTestFinished(() => {
     server.close();
   });
