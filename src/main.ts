@@ -29,7 +29,10 @@ const version = readVersion();
 if (process.argv[2] === WORKER_ARGUMENT && process.send !== undefined) await runWorker();
 const { parseArguments } = await import('./cli/parse-arguments.ts');
 const command = parseArguments(process.argv.slice(2));
-if (command.kind === 'usage-error') fail(`${command.message}; run tidegate help for usage`, 2);
+if (command.kind === 'usage-error') {
+  const topic = command.command === undefined ? 'help' : `help ${command.command}`;
+  fail(`${command.message}; run tidegate ${topic} for usage`, 2);
+}
 await run(command);
 
 async function run(command: CliCommand): Promise<void> {

@@ -4,7 +4,28 @@ import { parseArgs } from 'node:util';
 import { suggest } from '../config/values/suggest.ts';
 
 /** A mistake on the command line. The message is one line. */
-export type UsageError = { readonly kind: 'usage-error'; readonly message: string };
+export interface UsageError {
+  readonly kind: 'usage-error';
+  readonly message: string;
+  /** The command whose help lists the options; undefined if the command is unknown. */
+  readonly command?: string;
+}
+
+/** Names that other proxies and servers use for an option. */
+const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ['port', 'listen'],
+  ['p', 'listen'],
+  ['host', 'listen'],
+  ['bind', 'listen'],
+  ['address', 'listen'],
+  ['target', 'upstream'],
+  ['backend', 'upstream'],
+  ['url', 'upstream'],
+  ['file', 'config'],
+  ['c', 'config'],
+  ['V', 'version'],
+  ['f', 'config'],
+]);
 
 export type OptionSpecs = NonNullable<ParseArgsConfig['options']>;
 export const STRING_OPTION = { type: 'string' } as const;
@@ -27,8 +48,9 @@ export function parseOptions(args: readonly string[], options: OptionSpecs): Par
     if (token.kind !== 'option') continue;
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
     if (option === undefined) {
-      const near = suggest(token.name, Object.keys(options));
-      return usageError(`unknown option ${token.rawName}`, near === undefined ? undefined : `--${near}`);
+      const near = suggest(token.name, Object.keys(options)) ?? SYNONYMS.get(token.name);
+      const isKnown = near !== undefined && Object.hasOwn(options, near);
+      return usageError(`unknown option ${token.rawName}`, isKnown ? `--${near}` : undefined);
     }
     if (values.has(token.name)) return usageError(`${token.rawName} is given twice`);
     if (option.type === 'boolean' && token.value !== undefined) return usageError(`${token.rawName} takes no value`);

@@ -46,7 +46,10 @@ export type CliCommand =
   | { readonly kind: 'help'; readonly topic: CommandName | undefined }
   | { readonly kind: 'version' };
 
-const COMMON_OPTIONS: OptionSpecs = { help: { ...BOOLEAN_OPTION, short: 'h' }, version: BOOLEAN_OPTION };
+const COMMON_OPTIONS: OptionSpecs = {
+  help: { ...BOOLEAN_OPTION, short: 'h' },
+  version: { ...BOOLEAN_OPTION, short: 'v' },
+};
 const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, OptionSpecs>> = {
   serve: {
     config: STRING_OPTION,
@@ -80,8 +83,17 @@ export function parseArguments(argv: readonly string[]): CliCommand | UsageError
   const implied = first === '' || first.startsWith('-');
   const name = implied ? 'serve' : COMMAND_NAMES.find((command) => command === first);
   if (name === undefined) return unknownCommand(first);
-  if (name === 'lab') return parseLabCommand(others); // each study has options of its own
-  const options = parseOptions(implied ? argv : others, { ...COMMON_OPTIONS, ...COMMAND_OPTIONS[name] });
+  // Each study of the lab has options of its own.
+  const parsed = name === 'lab' ? parseLabCommand(others) : parseCommand(name, implied, implied ? argv : others);
+  return parsed.kind === 'usage-error' ? { ...parsed, command: name } : parsed;
+}
+
+function parseCommand(
+  name: keyof typeof COMMAND_OPTIONS,
+  implied: boolean,
+  args: readonly string[],
+): CliCommand | UsageError {
+  const options = parseOptions(args, { ...COMMON_OPTIONS, ...COMMAND_OPTIONS[name] });
   if ('kind' in options) return options;
   if (options.has('help')) return { kind: 'help', topic: implied ? undefined : name };
   if (options.has('version')) return { kind: 'version' };
@@ -166,9 +178,17 @@ function toSimulateCommand(options: ParsedOptions): CliCommand | UsageError {
 function unknownCommand(word: string): UsageError {
   return usageError(
     `unknown command '${word}'`,
-    looksLikeFile(word) ? `serve --config ${word}` : suggest(word, COMMAND_NAMES),
+    looksLikeFile(word) ? `serve --config ${word}` : (suggest(word, COMMAND_NAMES) ?? COMMAND_SYNONYMS.get(word)),
   );
 }
+
+const COMMAND_SYNONYMS: ReadonlyMap<string, CommandName> = new Map([
+  ['start', 'serve'],
+  ['run', 'serve'],
+  ['up', 'serve'],
+  ['validate', 'check'],
+  ['test', 'check'],
+]);
 
 function looksLikeFile(word: string): boolean {
   return /[./]/.test(word) && !word.includes('://');

@@ -9,6 +9,7 @@ export type Address =
   | { readonly kind: 'unix'; readonly path: string };
 
 const EXPECTED = 'host:port, [::]:port or unix:/path';
+const PORT_RANGE = 'a port is at most 65535';
 const HOST = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)`;
 const TCP = new RegExp(`^(${HOST}):(\\d{1,5})$`);
 
@@ -22,16 +23,18 @@ export const ListenAddress = textCodec<Address>({
 
 /** "127.0.0.1:8080", "localhost:8080", "[::]:8080" or "unix:/run/tidegate.sock". The host of a tcp address is without brackets. */
 export function parseListenAddress(input: string | number): ParseResult<Address> {
+  const port = /^:?(\d{1,9})$/.exec(String(input))?.[1];
+  if (Number(port) > 65_535) return parseFailure(PORT_RANGE);
   if (typeof input === 'number') return parseFailure(`expected ${EXPECTED}`, suggestHost(String(input)));
   if (input.startsWith('unix:')) return parseUnixSocketPath(input.slice('unix:'.length));
-  const [, host, port] = TCP.exec(input) ?? [];
+  const [, host, portOfHost] = TCP.exec(input) ?? [];
   if (host === undefined) {
     return parseFailure(`expected ${EXPECTED}`, suggestHost(input));
   }
   const parsed = parseHostText(host);
   if (!parsed.ok) return parsed;
-  if (Number(port) > 65_535) return parseFailure('a port is at most 65535');
-  return { ok: true, value: { kind: 'tcp', host: parsed.value, port: Number(port) } };
+  if (Number(portOfHost) > 65_535) return parseFailure(PORT_RANGE);
+  return { ok: true, value: { kind: 'tcp', host: parsed.value, port: Number(portOfHost) } };
 }
 
 export function formatListenAddress(address: Address): string {

@@ -203,6 +203,21 @@ describe('an unknown argument gets a one-line error', () => {
     expect(refusal('serve --constructor')).toBe('unknown option --constructor');
   });
 
+  test('for a word of other programs', () => {
+    expect(refusal('--port 8080')).toBe('unknown option --port (did you mean --listen?)');
+    expect(refusal('-p 8080')).toBe('unknown option -p (did you mean --listen?)');
+    expect(refusal('explain a --port 1')).toBe('unknown option --port');
+    expect(refusal('start')).toBe("unknown command 'start' (did you mean serve?)");
+    expect(refusal('validate a.yaml')).toBe("unknown command 'validate' (did you mean check?)");
+  });
+
+  test('with the command whose help lists the options', () => {
+    expect(typed('--port 8080')).toMatchObject({ command: 'serve' });
+    expect(typed('check')).toMatchObject({ command: 'check' });
+    expect(typed('lab fit')).toMatchObject({ command: 'lab' });
+    expect(typed('dance')).not.toHaveProperty('command');
+  });
+
   test('for an option without its value, or given twice', () => {
     expect(refusal('serve --listen')).toBe('--listen needs a value');
     expect(refusal('serve --listen --admin a:1')).toBe('--listen needs a value');

@@ -243,6 +243,8 @@ describe('addresses', () => {
     expect(telemetry('/run/tidegate.sock')).toBe(`${expected} (did you mean unix:/run/tidegate.sock?)`);
     expect(telemetry('localhost')).toBe(expected);
     expect(telemetry('localhost:70000')).toBe('telemetry: a port is at most 65535');
+    expect(telemetry('70000')).toBe('telemetry: a port is at most 65535');
+    expect(telemetry(':70000')).toBe('telemetry: a port is at most 65535');
     expect(telemetry('300.0.0.1:80')).toBe('telemetry: not an IPv4 address');
     expect(telemetry('"[:::]:80"')).toBe('telemetry: not an IPv6 address');
     expect(telemetry('unix:run/a')).toBe('telemetry: a Unix socket needs an absolute path');
