@@ -1,4 +1,5 @@
 /** Ends the requests in flight when the process shuts down. */
+import type { Logger } from 'pino';
 import type { Clock, Millis } from '../core/scalars.ts';
 import type { Proxy } from '../http/request/proxy.ts';
 
@@ -11,6 +12,16 @@ export interface DrainParts {
   readonly clock: Clock;
   /** Closes the connections to upstreams. */
   readonly closeUpstreams: () => Promise<void>;
+}
+
+/** Logs what the process waits for before it ends. */
+export function logDrain(
+  logger: Logger,
+  { delay, timeout, inFlight }: { readonly delay: Millis; readonly timeout: Millis; readonly inFlight: number },
+): void {
+  if (delay > 0) logger.info({ delayMs: delay }, 'drain: serves until load balancers have noticed (drain.delay)');
+  if (inFlight > 0)
+    logger.info({ inFlight, timeoutMs: timeout }, 'drain: waits for requests in flight (drain.timeout)');
 }
 
 /** Accepts no more requests, and waits for those in flight. Returns how many had to be aborted. */

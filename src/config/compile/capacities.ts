@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../schema/config-schema.ts';
+import { DEFAULT_CONNECTIONS } from '../schema/config-schema.ts';
 import { upstreamOrigins } from '../schema/upstream-schema.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
@@ -11,6 +12,9 @@ import { capByHeap, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.t
 export function computeClientLimitCapacity(config: Config): number {
   return capByHeap(configuredCapacities(config), oldSpaceLimit()).clientLimits;
 }
+
+/** Fewer than an ordinary gateway needs: an operator has to know. */
+const FEW_CONNECTIONS = 1024;
 
 /** The configured capacities, reduced to what the heap and the limit on open files allow. Logs each reduction. */
 export function computeCapacities(config: Config, logger: Logger): HeapBoundSizes {
@@ -33,9 +37,10 @@ export function computeCapacities(config: Config, logger: Logger): HeapBoundSize
   );
   const connections = capByDescriptors(sizes.connections, upstream, openFiles);
   if (connections < sizes.connections) {
-    logger.info(
+    const isNotable = connections < FEW_CONNECTIONS || config.limits.connections !== DEFAULT_CONNECTIONS;
+    logger[isNotable ? 'warn' : 'debug'](
       { openFiles, connections },
-      'connections reduced: the limit on open files is too low for the configured number',
+      'connections reduced: the limit on open files is too low; raise it (ulimit -n, LimitNOFILE= of systemd, ulimits of compose)',
     );
   }
   return { ...sizes, connections };

@@ -20,6 +20,9 @@ export interface AdminConfig {
   readonly permissions: string | undefined;
 }
 
+/** The default of `limits.connections`. */
+export const DEFAULT_CONNECTIONS = 20_000;
+
 const Workers = z.union([z.literal('auto'), z.int().min(1).max(256)], 'expected auto, or a whole number from 1 to 256');
 
 /** Large enough for any single line. */
@@ -91,7 +94,12 @@ export const ConfigSchema = z.strictObject({
       readRate: ByteRate.prefault('500B/s').describe(
         'Minimum rate at which a client reads a response, averaged over each bodyIdle in which some is unread; 0 for no minimum.',
       ),
-      connections: z.int().min(1).max(10_000_000).prefault(20_000).describe('Maximum connections from clients.'),
+      connections: z
+        .int()
+        .min(1)
+        .max(10_000_000)
+        .prefault(DEFAULT_CONNECTIONS)
+        .describe('Maximum connections from clients.'),
       requests: z
         .int()
         .min(1)

@@ -67,12 +67,21 @@ export interface Metrics {
  * send.
  */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const routes = new BoundedNameMap((name) => new RouteMetrics(name, options.wallClock), () => options.routes);
-  const upstreams = new BoundedNameMap((name) => new UpstreamMetrics(name, options.wallClock), () => options.upstreams);
+  const routes = new BoundedNameMap(
+    (name) => new RouteMetrics(name, options.wallClock),
+    () => options.routes,
+  );
+  const upstreams = new BoundedNameMap(
+    (name) => new UpstreamMetrics(name, options.wallClock),
+    () => options.upstreams,
+  );
   const clients = new ClientMetrics(options.clientNames ?? []);
   const endpoints = new EndpointMetrics(options.endpoints ?? (() => []));
   const overloads: TimeSeries = { labels: {}, value: 0 };
-  const polls = new BoundedNameMap((name) => new PollMetrics(name), () => []);
+  const polls = new BoundedNameMap(
+    (name) => new PollMetrics(name),
+    () => [],
+  );
   const store = options.store === undefined ? undefined : new StoreMetrics(options.store);
 
   const readSnapshot = cachePerMicrotask((): GateSnapshot => {
