@@ -1,4 +1,5 @@
 /** Rules across keys: settings that have to agree with each other. */
+import type { Millis } from '../../core/scalars.ts';
 import { isLoopback, formatListenAddress } from '../values/listen-address.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
@@ -140,11 +141,17 @@ export function* checkPacing(
       'not shorter than timeout: a request may spend its whole deadline in the queue',
     );
   }
+  if (queue !== undefined && queue.maxWait < SHORT_WAIT && isWritten([...path, 'queue', 'maxWait'])) {
+    if (isWritten([...path, 'provider'])) yield warningAt([...path, 'queue', 'maxWait'], SHORT_WAIT_FOR_SDKS);
+  }
   if (perTryTimeout !== undefined && perTryTimeout > timeout && isWritten([...path, 'perTryTimeout'])) {
     yield warningAt([...path, 'perTryTimeout'], PER_TRY_TIMEOUT_TOO_LONG);
   }
 }
 
+const SHORT_WAIT: Millis = 5000;
+const SHORT_WAIT_FOR_SDKS =
+  'an SDK whose own retries are off reports each refusal as an error: 20s lets a burst wait for its turn';
 const PER_TRY_TIMEOUT_TOO_LONG = 'longer than timeout, which ends the attempt first';
 
 function* checkRoutes({ upstreamNames, upstreams, routes = [] }: PartialConfig): Generator<RuleFinding> {

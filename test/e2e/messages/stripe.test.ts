@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import Stripe from 'stripe';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -308,4 +309,18 @@ describe('a request of the SDK arrives', () => {
     expect(Buffer.from(await file.arrayBuffer()).equals(data)).toBe(true);
     expect([file.name, form.get('purpose')]).toEqual(['a.pdf', 'dispute_evidence']);
   });
+});
+
+test('all of 61 PaymentIntents at once succeed at 20/s through the sidecar, with the retries of the SDK turned off', async () => {
+  const upstream = await startUpstream({ limit: { kind: 'token-bucket', rate: 20, burst: 10 } });
+  const sidecar = readFileSync(new URL('../../../config/examples/stripe-sidecar.yaml', import.meta.url), 'utf8');
+  const settings = sidecar
+    .slice(sidecar.indexOf('upstreams:'))
+    .replace('provider: stripe', `$&\n    url: ${upstream.url}`);
+  const tidegate = await startTidegate(settings);
+  const { stripe } = openClient(tidegate.url, { maxNetworkRetries: 0 });
+  const made = await Promise.allSettled(
+    Array.from({ length: 61 }, () => stripe.paymentIntents.create({ amount: 2000, currency: 'eur' })),
+  );
+  expect(made.filter(({ status }) => status === 'rejected')).toEqual([]);
 });

@@ -112,3 +112,19 @@ clients: {key: [${x}]}
     expect(validate.errors).toBeNull();
   });
 });
+
+describe('the sidecar for Stripe is configured alike', () => {
+  const sidecar = read('config/examples/stripe-sidecar.yaml');
+
+  test.each(['README.md', 'docs/sidecar.md'])('in %s', (document) => {
+    expect(read(document)).toContain(`\`\`\`yaml\n${sidecar}\`\`\`\n`);
+  });
+
+  test('in a pod', () => {
+    const partsOf = (text: string) => {
+      const { upstreams, clients } = parse(text) as Readonly<Record<string, unknown>>;
+      return { upstreams, clients };
+    };
+    expect(partsOf(read('config/kubernetes/overlays/sidecar/tidegate.yaml'))).toEqual(partsOf(sidecar));
+  });
+});

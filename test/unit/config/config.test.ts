@@ -7,6 +7,7 @@ import { mergeBackOff, mergeRetry } from '../../../src/config/schema/retry-overr
 import type { BackOffConfig, Config, PracticeConfig } from '../../../src/config/schema/config-schema.ts';
 import type { BackOffSpec } from '../../../src/core/backoff/strategies.ts';
 import type { LimitModelSpec } from '../../../src/simulator/limit-models/limit-model-spec.ts';
+import { withPresets } from '../../support/proxy/presets.ts';
 
 const FILES: Readonly<Record<string, string>> = { '/run/secrets/hash': 'a secret of a file\n', '/two': 'a\nb\n\n' };
 const ENV = { URL: 'https://api.example.com', ATTEMPTS: '3', RATIO: '0.5', ON: 'true', HOST: 'api', EMPTY: '' };
@@ -18,7 +19,7 @@ function load(text: string, given: readonly SettingOverride[] = []): Config {
 }
 
 function warningsOf(text: string): string {
-  const loaded = loadConfig(text, 'tidegate.yaml', { env: ENV, readFile });
+  const loaded = loadConfig(text, 'tidegate.yaml', { env: ENV, readFile: withPresets(readFile) });
   if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
   return formatWarnings(loaded.warnings);
 }
@@ -300,6 +301,14 @@ practice: {}
 
   test('are not raised for a default that conflicts with a written value', () => {
     expect(warningsOf('upstreams: {api: {url: http://a, timeout: 800ms}}')).toBe('');
+  });
+
+  test('name a short queue of a provider, whose SDKs report a refusal as an error', () => {
+    const text = (upstream: string) => `upstreams: {api: {${upstream}}}`;
+    expect(warningsOf(text('provider: stripe, timeout: 70s, queue: {maxWait: 1s}'))).toMatch(/20s lets a burst wait/);
+    expect(warningsOf(text('provider: stripe, timeout: 70s, queue: {maxWait: 5s}'))).toBe('');
+    expect(warningsOf(text('provider: stripe, timeout: 70s'))).toBe('');
+    expect(warningsOf(text('url: http://a, queue: {maxWait: 1s}'))).toBe('');
   });
 
   test('name checks that no route leads to, unless that is acknowledged', () => {
