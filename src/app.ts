@@ -8,7 +8,7 @@ import { logRareEvents } from './telemetry/log/event-log.ts';
 import { fanOutEvents } from './telemetry/event-fan-out.ts';
 import { logRequests } from './telemetry/log/request-log.ts';
 import { applyConfig } from './process/apply-config.ts';
-import { drainProxy, logDrain, sleep } from './process/drain.ts';
+import { drainProxy, waitForDrainDelay } from './process/drain.ts';
 import { Gate } from './core/admission/gate.ts';
 import type { Clock } from './core/scalars.ts';
 import { StalledClients } from './http/response/stalled-clients.ts';
@@ -203,8 +203,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   for (const order of membership?.overrides ?? []) processApi.applyOverride(order);
   const drain = async (delay = first.drain.delay): Promise<void> => {
     phase = 'draining';
-    logDrain(logger, { delay, timeout: first.drain.timeout, inFlight: proxy.inFlight });
-    await sleep(delay);
+    await waitForDrainDelay(logger, { delay, timeout: first.drain.timeout, inFlight: proxy.inFlight });
     const cutRequests = await drainProxy(proxy, {
       timeout: first.drain.timeout,
       clock,

@@ -14,14 +14,15 @@ export interface DrainParts {
   readonly closeUpstreams: () => Promise<void>;
 }
 
-/** Logs what the process waits for before it ends. */
-export function logDrain(
+/** Logs what the process waits for before it ends, and waits for the delay. */
+export async function waitForDrainDelay(
   logger: Logger,
   { delay, timeout, inFlight }: { readonly delay: Millis; readonly timeout: Millis; readonly inFlight: number },
-): void {
+): Promise<void> {
   if (delay > 0) logger.info({ delayMs: delay }, 'drain: serves until load balancers have noticed (drain.delay)');
   if (inFlight > 0)
     logger.info({ inFlight, timeoutMs: timeout }, 'drain: waits for requests in flight (drain.timeout)');
+  await sleep(delay);
 }
 
 /** Accepts no more requests, and waits for those in flight. Returns how many had to be aborted. */

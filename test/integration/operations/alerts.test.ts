@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { startRedis } from '../../support/redis/redis-server.ts';
 import { startTidegate } from '../../support/proxy/tidegate.ts';
+import { startWorkers } from '../../support/proxy/workers.ts';
 
 const at = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 const RULES = at('docker/prometheus/tidegate.rules.yml');
@@ -60,12 +61,14 @@ test('links each alert to its own runbook', () => {
 
 test('uses only metrics that exist', async () => {
   const redis = await startRedis();
-  const gate = await startTidegate(`
-upstreams: {api: {url: "http://127.0.0.1:1"}}
-state: {store: redis, url: "${redis.url}"}
-`);
-  const exposition = await (await fetch(`${gate.adminUrl}/metrics`)).text();
-  const exported = new Set(Array.from(exposition.matchAll(/^# TYPE (\w+)/gm), ([, name]) => name));
+  const upstreams = 'upstreams: {api: {url: "http://127.0.0.1:1"}}';
+  // Two topologies, because some metrics exist only with several workers, and others only with a shared store.
+  const { adminUrl } = await startTidegate(`${upstreams}\nstate: {store: redis, url: "${redis.url}"}`);
+  const workers = await startWorkers(`${upstreams}\nworkers: 2`);
+  const expositions = await Promise.all(
+    [adminUrl, workers.adminUrl].map(async (url) => (await fetch(`${url}/metrics`)).text()),
+  );
+  const exported = new Set(Array.from(expositions.join('').matchAll(/^# TYPE (\w+)/gm), ([, name]) => name));
   const used = alerts.flatMap(({ expr }) => expr.match(/\b(?:tidegate|nodejs)_\w+/g) ?? []);
   expect(used.length).toBeGreaterThanOrEqual(alerts.length);
   expect(used.filter((name) => !exported.has(name.replace(/_bucket$/, '')))).toEqual([]);
