@@ -19,7 +19,12 @@ const dashboard = z
         targets: z.array(z.object({ refId: z.string(), expr: z.string() })).default([]),
       }),
     ),
-    templating: z.object({ list: z.array(z.object({ name: z.string(), query: z.object({ query: z.string() }) })) }),
+    templating: z.object({
+      list: z.tuple(
+        [z.object({ name: z.literal('datasource'), type: z.literal('datasource'), query: z.literal('prometheus') })],
+        z.object({ name: z.string(), type: z.literal('query'), query: z.object({ query: z.string() }) }),
+      ),
+    }),
     annotations: z.object({ list: z.array(z.object({ expr: z.string() })) }),
   })
   .parse(JSON.parse(readFileSync(docker('grafana/dashboards/tidegate.json'), 'utf8')));
@@ -69,12 +74,13 @@ state: {store: redis, url: "${redis.url}"}
  * one metric can be there before the next.
  */
 async function fillIn(): Promise<(expression: string) => string> {
+  const [, ...queries] = dashboard.templating.list;
   const filled = await Promise.all(
-    dashboard.templating.list.map(async ({ name, query: { query } }) => {
-      const [, metric = '', label = ''] = /^label_values\((\w+), (\w+)\)$/.exec(query) ?? [];
+    queries.map(async ({ name, query: { query } }) => {
+      const [, metric = '', label = ''] = /^label_values\((\w+)(?:\{.*\})?, (\w+)\)$/.exec(query) ?? [];
       const values = await eventually(
         () => prometheus.labelValues(metric, label),
-        ({ length }) => length >= 2,
+        ({ length }) => length >= (label === 'job' || label === 'instance' ? 1 : 2),
         20_000,
       );
       const escaped = values.map((value) => value.replaceAll(/[\\^$*+?.()|[\]{}/]/g, String.raw`\\$&`));
@@ -110,6 +116,19 @@ test('has data for each panel, and rules that can be evaluated', async () => {
   expect(rules.length).toBeGreaterThan(10);
   expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
 }, 90_000);
+
+test('selects the data source, the job and the instances by variables alone', () => {
+  const text = readFileSync(docker('grafana/dashboards/tidegate.json'), 'utf8');
+  const uids = Array.from(text.matchAll(/"type": "prometheus",\s*"uid": "([^"]*)"/g), ([, uid]) => uid);
+  expect(new Set(uids)).toEqual(new Set(['${datasource}']));
+  for (const { title, targets } of dashboard.panels) {
+    for (const { expr } of targets) {
+      const selectors = expr.match(/\b(?:tidegate|process|nodejs)_\w+(?:\{[^}]*\})?/g) ?? [];
+      expect(selectors.length, title).toBeGreaterThan(0);
+      for (const selector of selectors) expect(selector, title).toContain('{job=~"$job", instance=~"$instance"');
+    }
+  }
+});
 
 test('gives no two panels the same id or place', () => {
   const ids = dashboard.panels.map(({ id }) => id);
