@@ -94,6 +94,10 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   const { refused } = cache;
   if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
+  if (app.practice !== undefined && process.stdout.isTTY) {
+    const { formatGreeting } = await import('./cli/greeting.ts');
+    process.stderr.write(formatGreeting(app.url, app.adminUrl));
+  }
   const { delay, timeout } = config.drain;
   let isStopping = false;
   const terminalLost = watchHangUps(async () => {

@@ -1,0 +1,33 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../../support/proxy/tidegate.ts';
+
+/** Runs `npm start` on a pseudo-terminal, with free ports. */
+function startOnTerminal(): () => string {
+  const command = 'exec node scripts/start.ts --listen 127.0.0.1:0 --admin 127.0.0.1:0 --config config/practice.yaml';
+  const child = spawn('script', ['-qec', command, '/dev/null'], { detached: true });
+  onTestFinished(() => void process.kill(-(child.pid ?? 0), 'SIGKILL'));
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString().replaceAll('\r', '')));
+  return () => output;
+}
+
+/** Runs a greeted command as a user does, who copies the line. */
+function run(command: string): string {
+  return execFileSync('sh', ['-c', command], { encoding: 'utf8' });
+}
+
+test('npm start on a terminal shows commands for a retry and for a burst, and they do what it says', async () => {
+  const output = startOnTerminal();
+  const text = await eventually(output, (seen) => seen.includes('The live page is on http://'), 20_000);
+  const commands = Array.from(text.matchAll(/curl .*$/gm), ([line]) => line);
+  expect(commands).toHaveLength(3);
+  const [one = '', retry = '', burst = ''] = commands;
+  expect(run(one)).toMatch(/^HTTP\/1\.1 200 /);
+  expect(run(retry)).toMatch(/^Tidegate-Attempts: 3\r$/m);
+  const responses = run(burst).trimEnd().split('\n');
+  expect(responses).toHaveLength(60);
+  const waits = responses.map((line) => Number(/^200 after ([\d.]+) s/.exec(line)?.[1] ?? 0));
+  expect(Math.max(...waits)).toBeGreaterThan(0.2);
+  expect(responses.some((line) => /^429 after .* s, Retry-After: [1-9]/.test(line))).toBe(true);
+});
