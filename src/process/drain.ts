@@ -20,8 +20,9 @@ export async function waitForDrainDelay(
   { delay, timeout, inFlight }: { readonly delay: Millis; readonly timeout: Millis; readonly inFlight: number },
 ): Promise<void> {
   if (delay > 0) logger.info({ delayMs: delay }, 'drain: serves until load balancers have noticed (drain.delay)');
-  if (inFlight > 0)
+  if (inFlight > 0) {
     logger.info({ inFlight, timeoutMs: timeout }, 'drain: waits for requests in flight (drain.timeout)');
+  }
   await sleep(delay);
 }
 

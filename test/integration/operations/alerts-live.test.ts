@@ -124,7 +124,7 @@ upstreams:
 `);
   prometheus.watch('ejected', gate.adminUrl);
   for (let i = 0; i < 4; i += 1) await send(gate.url, '/', {});
-  await fires('ejected', 'TidegateEndpointEjected');
+  expect(await fires('ejected', 'TidegateEndpointEjected')).toContain('TidegateEndpointEjected');
 });
 
 test('TidegateDown fires when a process has ended', async () => {

@@ -120,7 +120,8 @@ test('has data for each panel, and rules that can be evaluated', async () => {
 test('selects the data source, the job and the instances by variables alone', () => {
   const text = readFileSync(docker('grafana/dashboards/tidegate.json'), 'utf8');
   const uids = Array.from(text.matchAll(/"type": "prometheus",\s*"uid": "([^"]*)"/g), ([, uid]) => uid);
-  expect(new Set(uids)).toEqual(new Set(['${datasource}']));
+  expect(uids.length).toBeGreaterThan(50);
+  expect(uids.filter((uid) => !/^\$\{datasource\}$/.test(uid ?? ''))).toEqual([]);
   for (const { title, targets } of dashboard.panels) {
     for (const { expr } of targets) {
       const selectors = expr.match(/\b(?:tidegate|process|nodejs)_\w+(?:\{[^}]*\})?/g) ?? [];
