@@ -43,7 +43,7 @@ async function run(command: CliCommand): Promise<void> {
       return runDemo(command);
     case 'check': {
       const { runCheck } = await import('./cli/check/check-command.ts');
-      const { text, exitCode } = runCheck(command.file, { env: process.env, readFile });
+      const { text, exitCode } = runCheck(command.file, command, { env: process.env, readFile });
       (exitCode === 0 ? process.stdout : process.stderr).write(text);
       process.exitCode = exitCode;
       return;

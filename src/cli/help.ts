@@ -22,7 +22,7 @@ and retries only what is safe to retry.
 usage: tidegate [COMMAND] [OPTIONS]
 
   serve            run the proxy with a configuration file or --upstream; the default command
-  check FILE       validate a configuration; print its effective settings, worst cases and warnings
+  check FILE       validate a configuration; print its warnings, worst cases and, with --full, every setting
   diff OLD NEW     show what a reload would change, and what needs a restart
   schema           print the JSON Schema of the configuration, for editors
   explain ID       explain why a request ended as it did; ID is the Tidegate-Request-Id of its response
@@ -52,9 +52,11 @@ TIDEGATE_REDIS_URL sets state.url and state.store: redis, so that replicas share
 Flags override environment variables, which override the file.
 SIGTERM drains; a second SIGTERM exits at once. SIGHUP reloads the configuration, as does a change of its file.
 `,
-  check: `usage: tidegate check FILE
+  check: `usage: tidegate check FILE [--full]
 
-Prints the effective configuration, its worst cases and its warnings, and exits with 0.
+  --full        also print every setting in effect, as a configuration with the report in its comments
+
+Prints the verdict and the warnings, then the worst cases, and exits with 0.
 If the configuration is invalid, prints every error with its position, and exits with 1.
 Secrets are not printed.
 `,

@@ -14,9 +14,13 @@ export const BYTES_EACH = { request: 15 * 1024, client: 256, limit: 5 * 1024 } a
 /** Limits of each name that are kept (store/upstream-nested-limits.ts). */
 const MAX_KEYED_LIMITS = 1000;
 const MEMORY_WARNING_BYTES = 1024 ** 3;
+const MEMORY_ADVICE = 'provide that much, or lower limits.replayMemory, clients.maxTracked or queue.maxDepth';
 
 /** Maximum memory, in total and by part, one line each. */
-export function describeMemory(config: Config): string[] {
+export function describeMemory(config: Config): {
+  readonly lines: readonly string[];
+  readonly warnings: readonly string[];
+} {
   const { limits, clients, upstreams, mode, listen } = config;
   const own = Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
     [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
@@ -56,15 +60,13 @@ export function describeMemory(config: Config): string[] {
       : []),
   ];
   const total = parts.reduce((sum, { bytes }) => sum + bytes, 0);
-  return [
-    `memory: up to ${formatBytes(total)}, in addition to Node itself and data in transit`,
-    ...parts.map(({ what, bytes }) => `  ${formatBytes(bytes)}: ${what}`),
-    ...(total > MEMORY_WARNING_BYTES
-      ? [
-          '  warning: more than 1GiB: provide that much, or lower limits.replayMemory, clients.maxTracked or queue.maxDepth',
-        ]
-      : []),
-  ];
+  return {
+    lines: [
+      `memory: up to ${formatBytes(total)}, in addition to Node itself and data in transit`,
+      ...parts.map(({ what, bytes }) => `  ${formatBytes(bytes)}: ${what}`),
+    ],
+    warnings: total > MEMORY_WARNING_BYTES ? [`memory: up to ${formatBytes(total)}: ${MEMORY_ADVICE}`] : [],
+  };
 }
 
 /** Whether the entry makes one limit per path segment, method or header. */

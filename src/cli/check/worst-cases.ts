@@ -12,40 +12,65 @@ import { computeWorstCase, sum } from './route-worst-case.ts';
 const TYPICAL_CLIENT_TIMEOUT: Millis = 5000;
 const MANY_ATTEMPTS = 10;
 
-/** The worst cases of a configuration, one line each: attempts, response times, endpoints and memory. */
-export function listWorstCases(config: Config): string[] {
+export interface WorstCases {
+  /** Attempts and response times of each route, endpoints and memory; one line each. */
+  readonly lines: readonly string[];
+  /** Unwise settings, each with the route or part that it is about; without "warning:". */
+  readonly warnings: readonly string[];
+}
+
+export function listWorstCases(config: Config): WorstCases {
   const routes = config.routes.flatMap((route) => {
     const upstream = config.upstreams[route.upstream];
-    return upstream === undefined ? [] : describeRoute(config, route, upstream);
+    return upstream === undefined ? [] : [describeRoute(config, route, upstream)];
   });
   const observing =
     config.mode === 'observe'
       ? ['observe mode: every request is sent once, at once; none is queued, refused or retried']
       : [];
-  return [...observing, ...routes, ...describeEndpoints(config), ...describeMemory(config)];
+  const memory = describeMemory(config);
+  return {
+    lines: [...observing, ...mergeEqualRoutes(routes), ...describeEndpoints(config), ...memory.lines],
+    warnings: [...routes.flatMap(({ warnings }) => warnings), ...memory.warnings],
+  };
 }
 
-function describeRoute(config: Config, route: RouteConfig, upstream: UpstreamConfig): string[] {
-  const worst = route.check === 'only' ? undefined : computeWorstCase(config, route, upstream);
-  const name = `${route.methods === undefined ? '' : `${route.methods.join(',')} `}${route.host ?? ''}${route.path}`;
+interface RouteReport extends WorstCases {
+  readonly name: string;
+}
+
+/** Routes with the same worst cases are printed together: their names, then the lines once. */
+function mergeEqualRoutes(routes: readonly RouteReport[]): string[] {
+  const names = new Map<string, string[]>();
+  for (const { name, lines } of routes) {
+    const text = lines.map((line) => `  ${line}`).join('\n');
+    names.set(text, [...(names.get(text) ?? []), name]);
+  }
+  return [...names].flatMap(([text, equal]) => [...equal, ...text.split('\n')]);
+}
+
+function describeRoute(config: Config, route: RouteConfig, upstream: UpstreamConfig): RouteReport {
+  const path = `${route.methods === undefined ? '' : `${route.methods.join(',')} `}${route.host ?? ''}${route.path}`;
+  const name = `${path} → ${route.upstream}`;
   // A refused client would have waited longer than maxWait. Its reserved slot is at most that much later.
   const latestReturn = upstream.queue.maxWait + 1000 / upstream.rateLimit.minRate + MAX_LEARNED_RETRY_AFTER;
   const refusal = `refusal: Retry-After of at most ${seconds(latestReturn)}, or what the upstream asks for, if that is longer`;
-  const lines =
-    worst === undefined
-      ? describeChecks(config, route, upstream, refusal)
-      : describeRequests(config, route, worst, refusal);
-  return [`${name} → ${route.upstream}`, ...lines.map((line) => `  ${line}`)];
+  if (route.check === 'only') return { name, lines: describeChecks(config, route, upstream, refusal), warnings: [] };
+  const worst = computeWorstCase(config, route, upstream);
+  return {
+    name,
+    lines: describeRequests(route, worst, refusal),
+    warnings: [...listWarnings(config, worst)].map((warning) => `${name}: ${warning}`),
+  };
 }
 
-function describeRequests(config: Config, route: RouteConfig, worst: RouteWorstCase, refusal: string): string[] {
+function describeRequests(route: RouteConfig, worst: RouteWorstCase, refusal: string): string[] {
   return [
     describeAttempts(worst),
     describeAnswerTime(worst),
     ...describePolls(route, worst),
     ...(worst.observes ? [] : [refusal]),
     ...describeImpatientClient(worst),
-    ...listWarnings(config, worst),
   ];
 }
 
@@ -153,16 +178,16 @@ function* listWarnings(
   { observes, attempts, maxAnswerTime, timeout, perTry, retry }: RouteWorstCase,
 ): Generator<string> {
   if (attempts > MANY_ATTEMPTS) {
-    yield `warning: up to ${attempts} sends per request: the first two bring most of the benefit`;
+    yield `up to ${attempts} sends per request: the first two bring most of the benefit`;
   }
   if (attempts > 1 && retry.budget.ratio > 1) {
-    yield `warning: a budget ratio of ${retry.budget.ratio} allows more retries than successes`;
+    yield `a budget ratio of ${retry.budget.ratio} allows more retries than successes`;
   }
   if (!observes && attempts > 1 && perTry >= timeout) {
-    yield 'warning: perTryTimeout is as long as timeout: an attempt that hangs leaves no time for another';
+    yield 'perTryTimeout is as long as timeout: an attempt that hangs leaves no time for another';
   }
   if (maxAnswerTime > drain.timeout) {
-    yield `warning: drain.timeout (${seconds(drain.timeout)}) is shorter than the longest request: a restart may cut it off`;
+    yield `drain.timeout (${seconds(drain.timeout)}) is shorter than the longest request: a restart may cut it off`;
   }
 }
 

@@ -169,7 +169,7 @@ clients:
   );
 
   // The output of check for a valid configuration.
-  const check = await run(['check', path('tidegate.yaml')]);
+  const check = await run(['check', '--full', path('tidegate.yaml')]);
   expect(check.code).toBe(0);
   expect(check.stdout).toContain('weight: 2');
   outputs.push({ where: 'check', text: check.stdout + check.stderr });

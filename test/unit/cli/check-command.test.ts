@@ -9,44 +9,74 @@ import { makePem } from '../../support/certificates.ts';
 import { heldBytes } from '../../support/heap.ts';
 import { upstreamSettings } from '../../support/core/policy-builders.ts';
 
-function run(text: string) {
-  return runCheck('tidegate.yaml', { env: {}, readFile: () => text });
+function run(text: string, full = false) {
+  return runCheck('tidegate.yaml', { full }, { env: {}, readFile: () => text });
 }
 
-test('prints a valid configuration as YAML, with its worst cases and warnings in comments', () => {
+test('prints the verdict and all warnings first, then the worst cases, and no settings', () => {
   const report = run(`upstreams:
-  api: {url: https://a, timeout: 12s, retry: {unkeyedWrites: always}}
+  api: {url: https://a, timeout: 30s, retry: {unkeyedWrites: always}}
 routes:
   - {path: /, upstream: api}
   - {path: /v1, host: a.example, methods: [GET, HEAD], upstream: api, timeout: 3s, retry: {attempts: 1, replayLimit: 1KiB}}
 `);
   expect(report.exitCode).toBe(0);
   expect(report.text.endsWith('\n')).toBe(true);
-  expect(report.text.split('\n').filter((line) => line.startsWith('#'))).toEqual([
-    '#',
-    '# Worst cases:',
-    '#   / → api',
-    '#     sends: up to 4 per request; retries of errors are limited to 20 % of the successes over time, and to 10 without any success; the learned rate paces retries after a 429 instead',
-    '#     response: starts within 12s of the end of the upload; timeout cuts short 4 × 1s in the queue, 1s more for a client that returns at its Retry-After, 4 × 5s at the upstream, 700ms of backoff, or 3 × 61s if the upstream sends Retry-After',
-    '#     refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
-    '#     a client timeout of 5s: may expire before the response; one attempt (5s), one Retry-After of the upstream (12s) may exceed it',
-    '#       a write without an idempotency key may then have taken effect without the client knowing',
-    '#       a write with a key is aborted, and can be repeated with the same key',
-    '#       for such clients set timeout: 4500ms and perTryTimeout: 2s on the route',
-    '#   GET,HEAD a.example/v1 → api',
-    '#     sends: 1 per request, no retries',
-    '#     response: starts within 3s of the end of the upload; timeout cuts short 1s in the queue, 1s more for a client that returns at its Retry-After, 3s at the upstream',
-    '#     refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
-    '#     a client timeout of 5s: the response comes in time',
-    '#   memory: up to 259MiB, in addition to Node itself and data in transit',
-    '#     64MiB: request bodies kept for retries',
-    '#     147MiB: 10000 requests that wait in queues, about 15KiB each',
-    '#     25MiB: 100000 clients, about 256B each',
-    '#     24MiB: explanations of requests',
-    '#',
-    '# tidegate.yaml:2:62 warning: upstreams.api.retry.unkeyedWrites: a write without an idempotency key may take effect twice',
+  expect(report.text.split('\n')).toEqual([
+    'tidegate.yaml: valid, 2 warnings',
+    'tidegate.yaml:2:62 warning: upstreams.api.retry.unkeyedWrites: a write without an idempotency key may take effect twice',
+    'warning: / → api: drain.timeout (25s) is shorter than the longest request: a restart may cut it off',
+    '',
+    'Worst cases:',
+    '  / → api',
+    '    sends: up to 4 per request; retries of errors are limited to 20 % of the successes over time, and to 10 without any success; the learned rate paces retries after a 429 instead',
+    '    response: starts within 30s of the end of the upload; timeout cuts short 4 × 1s in the queue, 1s more for a client that returns at its Retry-After, 4 × 5s at the upstream, 700ms of backoff, or 3 × 61s if the upstream sends Retry-After',
+    '    refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
+    '    a client timeout of 5s: may expire before the response; one attempt (5s), one Retry-After of the upstream (30s) may exceed it',
+    '      a write without an idempotency key may then have taken effect without the client knowing',
+    '      a write with a key is aborted, and can be repeated with the same key',
+    '      for such clients set timeout: 4500ms and perTryTimeout: 2s on the route',
+    '  GET,HEAD a.example/v1 → api',
+    '    sends: 1 per request, no retries',
+    '    response: starts within 3s of the end of the upload; timeout cuts short 1s in the queue, 1s more for a client that returns at its Retry-After, 3s at the upstream',
+    '    refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
+    '    a client timeout of 5s: the response comes in time',
+    '  memory: up to 259MiB, in addition to Node itself and data in transit',
+    '    64MiB: request bodies kept for retries',
+    '    147MiB: 10000 requests that wait in queues, about 15KiB each',
+    '    25MiB: 100000 clients, about 256B each',
+    '    24MiB: explanations of requests',
+    '',
+    'check --full also prints every setting in effect, with defaults and presets.',
+    '',
   ]);
-  expect(parse(report.text)).toMatchObject({ listen: '127.0.0.1:8080', upstreams: { api: { timeout: '12s' } } });
+});
+
+test('prints with --full every setting as YAML, behind the same report in comments', () => {
+  const text = 'upstreams: {api: {url: https://a, timeout: 12s, retry: {unkeyedWrites: always}}}\n';
+  const [brief, full] = [run(text).text, run(text, true).text];
+  const report = brief.split('\n').slice(0, -2);
+  expect(full.startsWith(report.map((line) => `# ${line}`.trimEnd()).join('\n'))).toBe(true);
+  expect(full.split('\n')[0]).toBe('# tidegate.yaml: valid, 1 warning');
+  expect(full.endsWith('\n')).toBe(true);
+  expect(parse(full)).toMatchObject({ listen: '127.0.0.1:8080', upstreams: { api: { timeout: '12s' } } });
+  expect(brief).not.toContain('127.0.0.1:8080');
+});
+
+test('says that there are no warnings, and prints routes with equal worst cases together', () => {
+  const { text } = run(`upstreams: {api: {url: https://a}, other: {url: https://b}}
+routes: [{path: /a, upstream: api}, {path: /b, upstream: other}, {path: /c, upstream: api, timeout: 8s}]
+`);
+  const lines = text.split('\n');
+  expect(lines.slice(0, 6)).toEqual([
+    'tidegate.yaml: valid, no warnings',
+    '',
+    'Worst cases:',
+    '  /a → api',
+    '  /b → other',
+    expect.stringMatching(/^ {4}sends: /),
+  ]);
+  expect(lines.filter((line) => line.includes('sends:'))).toHaveLength(2);
 });
 
 test('omits sends, retries and drains for a route that only answers checks', () => {
@@ -56,13 +86,13 @@ clients: {trustedProxies: [127.0.0.1]}
 check: {}
 drain: {timeout: 5s}
 `);
-  const [, worst = ''] = text.split('#   / → api\n');
+  const [, worst = ''] = text.split('  / → api\n');
   expect(worst.split('\n').slice(0, 3)).toEqual([
-    '#     checks only: answered within 3s; the ingress must wait that long',
-    '#     refusal: Retry-After of at most 42s, or what the upstream asks for, if that is longer',
-    expect.stringMatching(/^#   memory: /),
+    '    checks only: answered within 3s; the ingress must wait that long',
+    '    refusal: Retry-After of at most 42s, or what the upstream asks for, if that is longer',
+    expect.stringMatching(/^ {2}memory: /),
   ]);
-  expect(text).not.toContain('warning');
+  expect(text).toContain('valid, no warnings\n');
 });
 
 test('lists nested limits in the order in which a request meets them', () => {
@@ -76,14 +106,14 @@ test('lists nested limits in the order in which a request meets them', () => {
 clients: {classes: {batch: {match: {key: [a]}, maxRate: 20/s}}}
 `);
   const lines = text.split('\n');
-  const from = lines.indexOf('# Limits:');
+  const from = lines.indexOf('Limits:');
   expect(lines.slice(from, from + 6)).toEqual([
-    '# Limits:',
-    '#   api: a request needs a token of every limit that applies to it',
-    '#     all requests: one limit for all, rate learned from 100/s',
-    '#     class batch: 20/s for all its clients together',
-    '#     endpoint: /v1/{resource} /v1/{resource}/**, one limit per resource, rate learned from 25/s, at most 30/s',
-    '#     write: POST or PUT, one limit per client and method, rate learned',
+    'Limits:',
+    '  api: a request needs a token of every limit that applies to it',
+    '    all requests: one limit for all, rate learned from 100/s',
+    '    class batch: 20/s for all its clients together',
+    '    endpoint: /v1/{resource} /v1/{resource}/**, one limit per resource, rate learned from 25/s, at most 30/s',
+    '    write: POST or PUT, one limit per client and method, rate learned',
   ]);
 });
 
@@ -102,7 +132,7 @@ test('reports a certificate that serve could not read', () => {
     if (path === 'x.yaml') return text;
     throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
   };
-  expect(runCheck('x.yaml', { env: {}, readFile })).toEqual({
+  expect(runCheck('x.yaml', { full: false }, { env: {}, readFile })).toEqual({
     exitCode: 1,
     text: 'x.yaml:4:15 upstreams.pay.tls.ca: cannot be read: no such file\n',
   });
@@ -112,7 +142,7 @@ test('reports an unreadable file in one line', () => {
   const readFile = (): never => {
     throw Object.assign(new Error('EACCES: permission denied, open …'), { code: 'EACCES' });
   };
-  expect(runCheck('tidegate.yaml', { env: {}, readFile })).toEqual({
+  expect(runCheck('tidegate.yaml', { full: false }, { env: {}, readFile })).toEqual({
     exitCode: 1,
     text: 'tidegate.yaml: cannot be read: permission denied\n',
   });
@@ -123,7 +153,7 @@ describe('the worst cases', () => {
   function linesOf(upstream: string, rest = ''): string[] {
     const { text, exitCode } = run(`${rest}\nupstreams: {api: {url: "https://a", ${upstream}}}\n`);
     expect(exitCode).toBe(0);
-    return text.split('\n').flatMap((line) => (line.startsWith('#') ? [line.replace(/^# */, '')] : []));
+    return text.split('\n').map((line) => line.trim());
   }
   const find = (lines: readonly string[], start: string) => lines.find((line) => line.startsWith(start));
 
@@ -178,22 +208,30 @@ describe('the worst cases', () => {
   });
 
   test.each([
-    ['retry: {attempts: 20}', '', 'warning: up to 20 sends per request: the first two bring most of the benefit'],
-    ['retry: {budget: {ratio: 2}}', '', 'warning: a budget ratio of 2 allows more retries than successes'],
+    [
+      'retry: {attempts: 20}',
+      '',
+      'warning: / → api: up to 20 sends per request: the first two bring most of the benefit',
+    ],
+    ['retry: {budget: {ratio: 2}}', '', 'warning: / → api: a budget ratio of 2 allows more retries than successes'],
     [
       'timeout: 5s',
       '',
-      'warning: perTryTimeout is as long as timeout: an attempt that hangs leaves no time for another',
+      'warning: / → api: perTryTimeout is as long as timeout: an attempt that hangs leaves no time for another',
     ],
-    ['timeout: 70s', '', 'warning: drain.timeout (25s) is shorter than the longest request: a restart may cut it off'],
+    [
+      'timeout: 70s',
+      '',
+      'warning: / → api: drain.timeout (25s) is shorter than the longest request: a restart may cut it off',
+    ],
     [
       'retry: {}',
       'limits: {replayMemory: 2GiB}',
-      'warning: more than 1GiB: provide that much, or lower limits.replayMemory, clients.maxTracked or queue.maxDepth',
+      'warning: memory: up to 2243MiB: provide that much, or lower limits.replayMemory, clients.maxTracked or queue.maxDepth',
     ],
   ])('warns of unwise settings: %s %s', (upstream, rest, warning) => {
     expect(linesOf(upstream, rest)).toContain(warning);
-    expect(linesOf('retry: {}').join()).not.toContain('warning');
+    expect(linesOf('retry: {}')[0]).toBe('tidegate.yaml: valid, no warnings');
   });
 
   test('shows that a low minimum rate gives refused clients a later Retry-After', () => {

@@ -111,7 +111,11 @@ describe('settings without effect are reported', () => {
 
 describe('check reports', () => {
   const summaryOf = (upstream: string): string => {
-    const { text, exitCode } = runCheck('f.yaml', { env: {}, readFile: () => `upstreams: {api: {${upstream}}}` });
+    const { text, exitCode } = runCheck(
+      'f.yaml',
+      { full: true },
+      { env: {}, readFile: () => `upstreams: {api: {${upstream}}}` },
+    );
     expect(exitCode).toBe(0);
     return text;
   };

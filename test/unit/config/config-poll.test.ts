@@ -106,9 +106,10 @@ test('reports settings without effect', () => {
 });
 
 test('check reports the cost of polls', () => {
-  const report = (route: string) => runCheck('f.yaml', { env: {}, readFile: () => written(route) }).text;
+  const report = (route: string) =>
+    runCheck('f.yaml', { full: false }, { env: {}, readFile: () => written(route) }).text;
   const summary =
-    '#     polls: for Prefer: wait, up to 50 times as many sends and a response within 70s; at most 1000 such clients at a time\n';
+    '    polls: for Prefer: wait, up to 50 times as many sends and a response within 70s; at most 1000 such clients at a time\n';
   expect(report('poll: {}')).toContain(summary);
   expect(report('path: /')).not.toContain('polls:');
   expect(report('methods: [POST], poll: {}')).not.toContain('polls:');

@@ -206,14 +206,14 @@ describe('mistakes', () => {
 });
 
 describe('check on a provider', () => {
-  const run = (text: string) => runCheck('f.yaml', { env, readFile: withPresets(() => text) });
+  const run = (text: string) => runCheck('f.yaml', { full: true }, { env, readFile: withPresets(() => text) });
 
   test('reports what the preset of each upstream leaves open, and what it cannot do', () => {
     const { text, exitCode } = run(
       'upstreams: {pay: {provider: stripe}, api: {url: http://a}, in: {provider: adyen, url: https://in}}\nroutes: [{path: /, upstream: api}]',
     );
     expect(exitCode).toBe(0);
-    const section = text.slice(text.indexOf('# Providers:')).trimEnd().split('\n');
+    const section = text.slice(text.indexOf('# Providers:'), text.indexOf('#\nlisten:')).trimEnd().split('\n');
     expect(section.slice(0, 3)).toEqual([
       '# Providers:',
       '#   pay: unset settings come from the preset stripe',
