@@ -50,6 +50,16 @@ export class KnownKeys {
     return below === undefined ? undefined : `${below[0]}.${key}`;
   }
 
+  /** The keys that are known at `path`; none where any key is a name. */
+  keysAt(path: Path): ReadonlySet<string> {
+    return new Set(this.#schemasAt(path).flatMap((schema) => Object.keys(properties(schema))));
+  }
+
+  /** True where keys are names, as in `upstreams`. */
+  hasAnyKey(path: Path): boolean {
+    return this.#schemasAt(path).some((schema) => isMapping(schema['additionalProperties']));
+  }
+
   /** All schemas that apply at `path`. */
   #schemasAt(path: Path): readonly JsonSchema[] {
     let schemas = alternatives(this.#schema());

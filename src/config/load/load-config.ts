@@ -7,6 +7,7 @@ import { applySettingOverride } from './setting-overrides.ts';
 import { valueAt } from '../values/plain-object.ts';
 import { configJsonSchema } from '../schema/json-schema.ts';
 import { KnownKeys } from './known-keys.ts';
+import { moveMisplacedSettings } from './misplaced-settings.ts';
 import type { Mistake, Path } from './mistakes.ts';
 import { applyPreset } from '../presets/preset.ts';
 import type { RawDocument, DocumentResult } from './read-document.ts';
@@ -43,11 +44,13 @@ export function loadConfig(
   }
   const language = { schema: ConfigSchema, keys: KEYS, check };
   const read = readDocument(text, file, environment, language, (raw) => {
+    // The schema is strict: a misplaced setting does not pass it.
+    const misplaced = ConfigSchema.safeParse(raw.root).success ? [] : moveMisplacedSettings(raw, KEYS);
     const rejected = overrides.flatMap((setting) => mergeOverride(raw, setting));
     const names = Object.keys(valueAt(raw.root, ['upstreams']) ?? {});
     const presetMistakes = names.flatMap((name) => applyPreset(raw, ['upstreams', name], environment.readFile));
     addImpliedRoute(raw.root);
-    return [...rejected, ...presetMistakes];
+    return [...misplaced, ...rejected, ...presetMistakes];
   });
   if (read.kind === 'mistakes') return read;
   const { value: config, ...rest } = read;

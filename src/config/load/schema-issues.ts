@@ -3,6 +3,7 @@ import type { KnownKeys } from './known-keys.ts';
 import type { Finding, Path } from './mistakes.ts';
 import { valueAt } from '../values/plain-object.ts';
 import { suggest } from '../values/suggest.ts';
+import { parseUpstreamUrl } from '../values/upstream-url.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -32,7 +33,7 @@ function translateIssue(issue: Issue, path: Path, context: TranslationContext): 
       return intended.flatMap((inner) => translateIssue(inner, [...path, ...toPath(inner.path)], context));
     }
   }
-  return [{ path, at: 'value', ...describeIssue(issue, input) }];
+  return [{ path, at: 'value', ...describeIssue(issue, path, input) }];
 }
 
 function describeUnknownKey(path: Path, key: string, keys: KnownKeys): Finding {
@@ -55,11 +56,12 @@ const WHOLE_VALUE_CODES: ReadonlySet<string> = new Set(['invalid_type', 'invalid
 
 function describeIssue(
   issue: Issue,
+  path: Path,
   input: unknown,
 ): { readonly message: string; readonly suggestion?: string | undefined } {
   switch (issue.code) {
     case 'invalid_type':
-      return { message: describeType(issue.expected, input) };
+      return { message: describeType(issue.expected, input), suggestion: suggestMapping(path, input) };
     case 'invalid_value': {
       const values = issue.values.map(String);
       const own = issue.message.startsWith('Invalid ') ? undefined : issue.message;
@@ -109,7 +111,21 @@ const KINDS: Readonly<Record<string, string>> = {
 function describeType(expected: string, input: unknown): string {
   const wanted = KINDS[expected] ?? expected;
   const quotes = expected === 'string' && (typeof input === 'number' || typeof input === 'boolean');
-  return `expected ${wanted}, got ${kindOf(input)}${quotes ? ' (put it in quotes)' : ''}`;
+  const isKey = wanted === KINDS['object'] && typeof input === 'string' && KEY_WITHOUT_SPACE.test(input);
+  const hint = quotes ? ' (put it in quotes)' : isKey ? ' (a space is missing after the colon)' : '';
+  return `expected ${wanted}, got ${kindOf(input)}${hint}`;
+}
+
+/** `url:https://a`, which YAML reads as text. */
+const KEY_WITHOUT_SPACE = /^[\w-]+:(?!\/\/)\S/;
+
+/** The full form of an upstream that is written as its URL, or as an item of a list. */
+function suggestMapping(path: Path, input: unknown): string | undefined {
+  const [section, , ...more] = path;
+  if (section !== 'upstreams' || more.length > 0) return undefined;
+  const isUrl = typeof input === 'string' && parseUpstreamUrl(input).ok;
+  if (path.length === 2) return isUrl ? `{url: ${input}}` : undefined;
+  return isUrl || Array.isArray(input) ? `{api: {url: ${isUrl ? input : '…'}}}` : undefined;
 }
 
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' items' };

@@ -37,6 +37,16 @@ export class SourceMap {
     this.#origins.set(pathKey(path), { kind: 'preset', providerPath });
   }
 
+  /** Gives the origins of `from`, and of everything below it, to `to`. */
+  move(from: Path, to: Path): void {
+    const prefix = pathKey(from).slice(0, -1);
+    for (const [key, origin] of [...this.#origins]) {
+      if (key !== `${prefix}]` && !key.startsWith(`${prefix},`)) continue;
+      this.#origins.delete(key);
+      this.#origins.set(`${pathKey(to).slice(0, -1)}${key.slice(prefix.length)}`, origin);
+    }
+  }
+
   /** True if the file, a flag or a variable sets `path`; false for defaults and presets. */
   isWritten(path: Path): boolean {
     const origin = this.#origins.get(pathKey(path));

@@ -1,6 +1,8 @@
 import type { ErrorCode, YAMLError } from 'yaml';
 import type { Mistake } from './mistakes.ts';
 import type { SourceMap } from './source-map.ts';
+import type { IndentationMistake } from './yaml-indentation.ts';
+import { findLineBelowValue, findUnalignedLine } from './yaml-indentation.ts';
 
 /** The messages of yaml itself repeat the text at fault, which may be a secret. */
 const MESSAGES: Readonly<Record<ErrorCode, string>> = {
@@ -34,12 +36,29 @@ export function describeYamlErrors(errors: readonly YAMLError[], text: string, s
   const firstUnexpected = errors.findIndex(({ code }) => code === 'UNEXPECTED_TOKEN');
   const relevant = firstUnexpected < 0 ? errors : errors.slice(0, firstUnexpected + 1);
   const firstAtOffset = new Map(relevant.toReversed().map((error) => [error.pos[0], error]));
-  return [...firstAtOffset.values()].toReversed().map(({ code, pos: [offset] }) => ({
-    ...sourceMap.positionAt(offset),
-    path: '',
-    message: `not YAML: ${MESSAGES[code]}`,
-    suggestion: suggestQuotes(text, offset),
-  }));
+  return [...firstAtOffset.values()].toReversed().map(({ code, pos: [offset] }) => {
+    const indentation = findIndentationMistake(code, text, offset);
+    return {
+      ...sourceMap.positionAt(indentation?.offset ?? offset),
+      path: '',
+      message: `not YAML: ${indentation === undefined ? MESSAGES[code] : WRONG_INDENTATION}`,
+      suggestion: indentation?.suggestion ?? suggestQuotes(text, offset),
+    };
+  });
+}
+
+const WRONG_INDENTATION = 'the indentation of this line matches no line above it';
+
+function findIndentationMistake(code: ErrorCode, text: string, offset: number): IndentationMistake | undefined {
+  switch (code) {
+    case 'BAD_INDENT':
+    case 'MISSING_CHAR':
+      return findUnalignedLine(text, offset);
+    case 'BLOCK_AS_IMPLICIT_KEY':
+      return findLineBelowValue(text, offset);
+    default:
+      return undefined;
+  }
 }
 
 /** Characters searched on either side of the error, for very long lines. */

@@ -139,10 +139,15 @@ class YamlTreeBuilder {
       const here = [...path, name];
       // Assigned below, it would set the prototype.
       if (name === '__proto__') this.#addMistake(here, offset, 'unknown key');
-      else if (Object.hasOwn(mapping, name)) this.#addMistake(here, offset, 'written twice');
+      else if (Object.hasOwn(mapping, name)) this.#addMistake(here, offset, this.#describeDuplicate(here));
       else mapping[name] = this.#readNode(value, here, offset);
     }
     return mapping;
+  }
+
+  #describeDuplicate(path: Path): string {
+    const { line, column } = this.#sourceMap.locate({ path, at: 'key', message: '' });
+    return `written twice: the first is at ${line}:${column}`;
   }
 
   #substitute(written: string, path: Path, offset: number): string {

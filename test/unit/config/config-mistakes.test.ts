@@ -160,7 +160,7 @@ describe('YAML', () => {
         'upstreams: {api: {url: http://a}}\nlisten: a:1\nlisten: a:2\n__proto__: {a: 1}\n<<: {a: 1}\n? [x]\n: 1\n: 2\n',
       ),
     ).toEqual([
-      'tidegate.yaml:3:1 listen: written twice',
+      'tidegate.yaml:3:1 listen: written twice: the first is at 2:1',
       'tidegate.yaml:4:1 __proto__: unknown key',
       'tidegate.yaml:5:1 ["<<"]: unknown key',
       'tidegate.yaml:6:3 a key must be plain text',
