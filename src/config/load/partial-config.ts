@@ -44,6 +44,7 @@ export interface PartialState
 export interface PartialUpstream
   extends OptionalFields<
     UpstreamConfig,
+    | 'provider'
     | 'url'
     | 'urls'
     | 'outlierDetection'
@@ -123,6 +124,7 @@ export function parsePartialUpstream(written: unknown): PartialUpstream {
     urlKeys: hasKnownProvider(written)
       ? (['url', 'urls'] as const).filter((key) => Object.hasOwn(written, key))
       : undefined,
+    provider: parseIfValid(upstreamShape.provider, valueAt(written, ['provider'])),
     url: parseIfValid(upstreamShape.url, valueAt(written, ['url'])),
     urls: parseIfValid(upstreamShape.urls, valueAt(written, ['urls'])),
     outlierDetection: parseIfValid(upstreamShape.outlierDetection, valueAt(written, ['outlierDetection'])),

@@ -3,6 +3,7 @@ import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
 import type { PartialUpstream } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
+import { checkUrlSchemes } from './url-scheme-rules.ts';
 import { upstreamOrigins } from '../schema/upstream-schema.ts';
 import { PRACTICE_URL, unixSocketPath } from '../values/upstream-url.ts';
 
@@ -17,6 +18,7 @@ export function* checkEndpoints(path: Path, upstream: PartialUpstream, isWritten
     yield { ...mistakeAt([...path, 'urls'], 'url and urls exclude each other: keep one'), at: 'key' };
   }
   yield* checkUrlList([...path, 'urls'], urls ?? []);
+  yield* checkUrlSchemes(path, upstream);
   if (outlierDetection !== undefined && outlierDetection.maxEjectionTime < outlierDetection.baseEjectionTime) {
     const key = isWritten([...path, 'outlierDetection', 'maxEjectionTime']) ? 'maxEjectionTime' : 'baseEjectionTime';
     yield mistakeAt([...path, 'outlierDetection', key], 'maxEjectionTime is below baseEjectionTime');

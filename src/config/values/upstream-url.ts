@@ -112,8 +112,13 @@ function intendedScheme(word: string): string | undefined {
 /** Internal names and addresses, where TLS is uncommon. */
 const INTERNAL_HOST_PATTERN = /^(?:[^.]+|[\d.]+|\[.*\]|.*\.(?:local|localhost|internal|lan|home|test|svc|consul))\.?$/i;
 
+/** True for a host that is probably reached over a private network. */
+export function isInternalHost(host: string): boolean {
+  return INTERNAL_HOST_PATTERN.test(host);
+}
+
 function guessScheme(host: string): string {
   const [, name = host, port = ''] = /^(.*?)(?::(\d+))?$/.exec(host) ?? [];
   if (port === '443' || port === '8443') return 'https';
-  return port === '80' || INTERNAL_HOST_PATTERN.test(name) ? 'http' : 'https';
+  return port === '80' || isInternalHost(name) ? 'http' : 'https';
 }

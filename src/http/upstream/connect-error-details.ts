@@ -35,6 +35,15 @@ const CONNECT_ERRORS: Readonly<Record<string, ConnectErrorDetails>> = {
   },
 };
 
+/** What OpenSSL reports if the first bytes of the server are no TLS record, such as those of a plain HTTP response. */
+const NOT_TLS = 'ERR_SSL_WRONG_VERSION_NUMBER';
+
+const ANSWERED_WITHOUT_TLS: ConnectErrorDetails = {
+  detail:
+    'The upstream does not speak TLS at this port: its url probably needs http in place of https. Nothing was sent.',
+  proxyError: 'tls_protocol_error',
+};
+
 /** @param code see `SendFailure.cause`. Returns undefined if nothing more is known than that connecting failed */
 export function explainConnectError(code: string | undefined): ConnectErrorDetails | undefined {
   if (code === undefined) return undefined;
@@ -43,6 +52,7 @@ export function explainConnectError(code: string | undefined): ConnectErrorDetai
     const detail = `The certificate of the upstream ${certificate}. Nothing was sent.`;
     return { detail, proxyError: 'tls_certificate_error' };
   }
+  if (code === NOT_TLS) return ANSWERED_WITHOUT_TLS;
   // Codes of OpenSSL.
   if (code.startsWith('ERR_SSL_') || code === 'EPROTO') {
     const proxyError = code.includes('_ALERT_') ? 'tls_alert_received' : 'tls_protocol_error';

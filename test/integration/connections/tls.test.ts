@@ -10,7 +10,7 @@ import type { DnsLookup } from '../../../src/http/upstream/dns-resolver.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { startProcess } from '../../support/proxy/process.ts';
 import { send } from '../../support/clients/send.ts';
-import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const { path, ...certificates } = makeCertificates();
 
@@ -244,4 +244,16 @@ test('refuses an upstream that supports only TLS versions below the minimum', as
     detail: 'The TLS handshake with the upstream failed. Nothing was sent.',
   });
   expect(answer.header('proxy-status')).toMatch(/error=tls_(?:alert_received|protocol_error)/);
+});
+
+test('says that an https url probably needs http if the upstream answers without TLS', async () => {
+  const plain = await startUpstream();
+  const gate = await startTidegate(yaml(plain.url.replace('http:', 'https:'), `ca: ${path('ca.crt')}`));
+  const answer = await send(gate.url, '/');
+  expect(answer.status).toBe(502);
+  expect(answer.json()).toMatchObject({
+    detail:
+      'The upstream does not speak TLS at this port: its url probably needs http in place of https. Nothing was sent.',
+  });
+  expect(answer.header('proxy-status')).toContain('error=tls_protocol_error');
 });

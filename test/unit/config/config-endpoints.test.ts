@@ -4,6 +4,7 @@ import { runCheck } from '../../../src/cli/check/check-command.ts';
 import { configJsonSchema } from '../../../src/config/schema/json-schema.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { formatMistakes, formatWarnings } from '../../../src/config/load/mistakes.ts';
+import { withPresets } from '../../support/proxy/presets.ts';
 import { resolveServeSettings } from '../../../src/config/load/serve-settings.ts';
 
 function load(upstream: string) {
@@ -107,6 +108,61 @@ describe('settings without effect are reported', () => {
       'upstreams.api.outlierDetection.ejections: unknown key',
     ]);
   });
+});
+
+describe('the scheme of a url', () => {
+  const ONLY_HTTPS = 'the API of stripe accepts only https';
+  test.each([
+    ['url: http://api.stripe.com', `upstreams.api.url: ${ONLY_HTTPS} (did you mean https://api.stripe.com?)`],
+    [
+      'url: http://API.Stripe.com:8080, provider: stripe',
+      `upstreams.api.url: ${ONLY_HTTPS} (did you mean https://api.stripe.com?)`,
+    ],
+    [
+      'urls: [http://api.example.com, http://files.stripe.com]',
+      `upstreams.api.urls[1]: ${ONLY_HTTPS} (did you mean https://files.stripe.com?)`,
+    ],
+    [
+      'url: http://shop-1.myshopify.com',
+      'upstreams.api.url: the API of shopify accepts only https (did you mean https://shop-1.myshopify.com?)',
+    ],
+  ])('is a mistake if it is http and the API is that of a provider: %s', (upstream, message) => {
+    expect(findingsOf(upstream)).toEqual([message]);
+  });
+
+  test.each([
+    [
+      'url: http://egress.example.com, provider: stripe',
+      'the API of stripe accepts only https, and http sends its keys in plain text (did you mean https://egress.example.com?)',
+    ],
+    [
+      'url: http://api.example.com:443',
+      'port 443 is the port of https: plain http probably fails there (did you mean https://api.example.com?)',
+    ],
+    [
+      'url: https://api.example.com:80',
+      'port 80 is the port of plain http: TLS probably fails there (did you mean http://api.example.com?)',
+    ],
+  ])('gets a warning if it is probably the other one: %s', (upstream, message) => {
+    expect(findingsOf(upstream)).toEqual([`warning: upstreams.api.url: ${message}`]);
+  });
+
+  test.each([
+    'url: http://127.0.0.1:3000, provider: stripe',
+    'url: http://stripe-mock:12111, provider: stripe',
+    'url: http://mock.local, provider: stripe',
+    'url: http://not-stripe.com',
+    'url: https://api.example.com:443, provider: stripe',
+    'url: http://api.example.com:80',
+  ])('passes without a warning: %s', (upstream) => {
+    expect(findingsOf(upstream)).toEqual([]);
+  });
+
+  function findingsOf(upstream: string): string[] {
+    const environment = { env: {}, readFile: withPresets(String) };
+    const loaded = loadConfig(`upstreams: {api: {${upstream}}}`, 'f.yaml', environment);
+    return strip(loaded.kind === 'ok' ? formatWarnings(loaded.warnings) : formatMistakes(loaded.mistakes));
+  }
 });
 
 describe('check reports', () => {
