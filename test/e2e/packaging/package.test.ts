@@ -194,6 +194,17 @@ const MISUSES = [
   `import { x } from 'tidegate/dist/main.js';`,
 ];
 
+/** The options of the plugin, each with a misspelt key or value, and what the compiler says at that place. */
+const MISSPELT_OPTIONS = [
+  [`config: { upstreams: { api: { url: 'http://a', timout: '3s' } } }`, 'timout', "mean to write 'timeout'?"],
+  [`prefix: '/a', config: { upstrems: {} }`, 'upstrems', "mean to write 'upstreams'?"],
+  [`config: { routes: [{ path: '/', upstrem: 'api' }] }`, 'upstrem', "mean to write 'upstream'?"],
+  [`config: { state: { store: 'redis', ulr: 'redis://a' } }`, 'ulr', "'ulr' does not exist"],
+  [`config: { upstreams: { api: { provider: 'strpe' } } }`, 'provider', `mean '"stripe"'?`],
+  [`config: { upstreams: {} }, registri: {}`, 'registri', "'registri' does not exist"],
+  [`prefix: '/a', fil: 'tidegate.yaml'`, 'fil', "'fil' does not exist"],
+] as const;
+
 describe('a program that imports it', () => {
   beforeAll(() => {
     for (const name of ['fastify', '@types/node']) installed.have(name);
@@ -224,6 +235,21 @@ describe('a program that imports it', () => {
     });
     const errors = compile(resolution, misuses);
     expect(misuses.filter((file) => !errors.includes(`${file}(`))).toEqual([]);
+  });
+
+  test('gets an error at the key of a misspelt option of the plugin', () => {
+    const files = MISSPELT_OPTIONS.map(([options], i) => {
+      const head = `import { tidegate } from 'tidegate';\nimport Fastify from 'fastify';\n`;
+      installed.write(`misspelt-${i}.ts`, `${head}Fastify().register(tidegate, {\n${options}\n});\n`);
+      return `misspelt-${i}.ts`;
+    });
+    const errors = compile(['--module', 'nodenext'], files).split(/\n(?=\S)/);
+    for (const [i, [options, key, words]] of MISSPELT_OPTIONS.entries()) {
+      const [error = '', ...others] = errors.filter((each) => each.startsWith(`misspelt-${i}.ts(`));
+      expect(others).toEqual([]);
+      expect(error).toMatch(new RegExp(`^misspelt-${i}\\.ts\\(4,${options.indexOf(key) + 1}\\)`));
+      expect(error).toContain(words);
+    }
   });
 
   test('accepts the shipped configurations and scenarios as typed values', () => {
