@@ -5,6 +5,7 @@ import type { KnownKeys } from './known-keys.ts';
 import type { Mistake, Path } from './mistakes.ts';
 import { formatPath } from './mistakes.ts';
 import type { RawDocument } from './read-document.ts';
+import { movePathKey } from './source-map.ts';
 
 type Mapping = Record<string, unknown>;
 
@@ -20,7 +21,12 @@ const UPSTREAM_KEYS: ReadonlySet<string> = new Set(Object.keys(ConfigSchema.shap
  * @returns a mistake for each move
  */
 export function moveMisplacedSettings(raw: RawDocument, keys: KnownKeys): Mistake[] {
-  return [...moveFromNames(raw), ...moveFromRoot(raw), ...moveBelowEmptyKeys(raw, keys, []), ...moveUp(raw, keys, [])];
+  return [
+    ...moveFromNames(raw),
+    ...moveFromRoot(raw),
+    ...moveBelowEmptyKeys(raw, keys, []),
+    ...correctKeys(raw, keys, []),
+  ];
 }
 
 /** `upstreams: {api:, url: …}`: settings in the place of names. */
@@ -83,15 +89,16 @@ function moveBelowEmptyKeys(raw: RawDocument, keys: KnownKeys, path: Path): Mist
   return [...mistakes, ...children];
 }
 
-/** `listen: {tls: …, upstreams: …}`: a key that is unknown here, and known and absent further up. */
-function moveUp(raw: RawDocument, keys: KnownKeys, path: Path): Mistake[] {
+/** `listen: {tls: …, upstreams: …}`: a key that is unknown here, and known and absent further up; or a misspelt key. */
+function correctKeys(raw: RawDocument, keys: KnownKeys, path: Path): Mistake[] {
   const mapping = valueAt(raw.root, path);
-  if (Array.isArray(mapping)) return mapping.flatMap((_, i) => moveUp(raw, keys, [...path, i]));
+  if (Array.isArray(mapping)) return mapping.flatMap((_, i) => correctKeys(raw, keys, [...path, i]));
   if (!isMapping(mapping)) return [];
   const here = keys.keysAt(path);
   return Object.keys(mapping).flatMap((key) => {
-    if (here.has(key) || keys.hasAnyKey(path)) return moveUp(raw, keys, [...path, key]);
-    if (keys.suggestKey(path, key) !== undefined) return [];
+    if (here.has(key) || keys.hasAnyKey(path)) return correctKeys(raw, keys, [...path, key]);
+    const near = keys.suggestKey(path, key);
+    if (near !== undefined) return correctMisspelt(raw, keys, [...path, key], near);
     for (let length = path.length - 1; length >= 0; length -= 1) {
       const above = path.slice(0, length);
       if (!keys.keysAt(above).has(key) || valueAt(raw.root, [...above, key]) !== undefined) continue;
@@ -102,6 +109,20 @@ function moveUp(raw: RawDocument, keys: KnownKeys, path: Path): Mistake[] {
     }
     return [];
   });
+}
+
+/** `urll: …`: without this, the correct key would be reported as missing. */
+function correctMisspelt(raw: RawDocument, keys: KnownKeys, path: Path, near: string): Mistake[] {
+  const above = path.slice(0, -1);
+  const isSibling = keys.keysAt(above).has(near) && valueAt(raw.root, [...above, near]) === undefined;
+  if (!isSibling || keys.isUnsupported(path) || [String(path.at(-1)), near].some(needsOtherKind)) return [];
+  const mistake = report(raw, path, 'unknown key', near);
+  move(raw, path, [...above, near]);
+  return [mistake, ...correctKeys(raw, keys, [...above, near])];
+
+  function needsOtherKind(key: string): boolean {
+    return keys.findDiscriminator(above, key) !== undefined;
+  }
 }
 
 function isUpstream(value: unknown): boolean {
@@ -138,7 +159,7 @@ function mappingAt(root: object, path: Path): Mapping | undefined {
 }
 
 /** Creates the mappings on the way. Leaves an existing value in place. */
-function move({ root, sourceMap }: RawDocument, from: Path, to: Path): void {
+function move({ root, sourceMap, substituted, failedPaths }: RawDocument, from: Path, to: Path): void {
   const value = valueAt(root, from);
   const origin = valueAt(root, from.slice(0, -1));
   if (isMapping(origin)) Reflect.deleteProperty(origin, from.at(-1) ?? '');
@@ -153,4 +174,15 @@ function move({ root, sourceMap }: RawDocument, from: Path, to: Path): void {
   if (Object.hasOwn(at, key)) return;
   Reflect.set(at, key, value);
   sourceMap.move(from, to);
+  // A suggestion must not repeat a value from a variable at its new place either.
+  for (const [path, written] of [...substituted]) {
+    const moved = movePathKey(path, from, to);
+    if (moved === undefined) continue;
+    substituted.delete(path);
+    substituted.set(moved, written);
+  }
+  for (const path of [...failedPaths]) {
+    const moved = movePathKey(path, from, to);
+    if (moved !== undefined) failedPaths.add(moved);
+  }
 }

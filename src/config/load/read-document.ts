@@ -25,6 +25,8 @@ export interface RawDocument {
   readonly sourceMap: SourceMap;
   /** As in `DocumentResult`. */
   readonly substituted: Map<string, string>;
+  /** Paths, by `pathKey`, whose value is unknown because of a mistake: nothing more is reported of them. */
+  readonly failedPaths: Set<string>;
 }
 
 export type DocumentResult<T> =
@@ -54,7 +56,7 @@ export function readDocument<S extends z.ZodType>(
 ): DocumentResult<z.output<S>> {
   const tree = parseYamlTree(text, file, environment);
   if (tree.kind === 'invalid') return { kind: 'mistakes', mistakes: tree.mistakes };
-  const { value, sourceMap, mistakes: yamlMistakes, failedPaths } = tree;
+  const { value, sourceMap, mistakes: yamlMistakes } = tree;
   // An empty file is an empty mapping.
   const root = value === null ? {} : value;
   if (!isMapping(root)) {
@@ -64,7 +66,8 @@ export function readDocument<S extends z.ZodType>(
     };
   }
   const substituted = new Map(tree.substituted);
-  const mistakes = [...yamlMistakes, ...prepare({ root, sourceMap, substituted })];
+  const failedPaths = new Set(tree.failedPaths);
+  const mistakes = [...yamlMistakes, ...prepare({ root, sourceMap, substituted, failedPaths })];
 
   const parsed = parseWithRetyping(schema, root, substituted);
   const checked = [...check(root, sourceMap)];

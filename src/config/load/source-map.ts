@@ -39,11 +39,11 @@ export class SourceMap {
 
   /** Gives the origins of `from`, and of everything below it, to `to`. */
   move(from: Path, to: Path): void {
-    const prefix = pathKey(from).slice(0, -1);
     for (const [key, origin] of [...this.#origins]) {
-      if (key !== `${prefix}]` && !key.startsWith(`${prefix},`)) continue;
+      const moved = movePathKey(key, from, to);
+      if (moved === undefined) continue;
       this.#origins.delete(key);
-      this.#origins.set(`${pathKey(to).slice(0, -1)}${key.slice(prefix.length)}`, origin);
+      this.#origins.set(moved, origin);
     }
   }
 
@@ -84,6 +84,13 @@ export class SourceMap {
     }
     return { origin: undefined, isExact: false };
   }
+}
+
+/** The key of a path at or below `from`, moved to `to`; undefined for any other path. */
+export function movePathKey(key: string, from: Path, to: Path): string | undefined {
+  const prefix = pathKey(from).slice(0, -1);
+  if (key !== `${prefix}]` && !key.startsWith(`${prefix},`)) return undefined;
+  return `${pathKey(to).slice(0, -1)}${key.slice(prefix.length)}`;
 }
 
 /** A path as the key of a map. */

@@ -122,6 +122,7 @@ test('reports all mistakes, and nothing else', () => {
     exitCode: 1,
     text: `tidegate.yaml:1:24 upstreams.api.url: expected an http or https URL such as https://api.example.com
 tidegate.yaml:2:1 lissten: unknown key (did you mean listen?)
+tidegate.yaml:2:10 listen: expected host:port, [::]:port or unix:/path
 `,
   });
 });

@@ -19,7 +19,7 @@ function mistakesOf(cors: string): string[] {
 describe('cross-origin settings', () => {
   test.each<[string, string[]]>([
     ['passthrough', [': expected pass-through, or a mapping with origins']],
-    ['{origin: "*"}', ['.origins: missing', '.origin: unknown key (did you mean origins?)']],
+    ['{origin: "*"}', ['.origins: expected a list, got text', '.origin: unknown key (did you mean origins?)']],
     ['{origins: []}', ['.origins: must not be empty']],
     [
       '{origins: [app.example.com]}',

@@ -77,6 +77,28 @@ describe('a setting at the wrong level is one mistake, without consequences', ()
     ]);
   });
 
+  test('repeats no value from a variable at its new place, and reports one that is not set once', () => {
+    const read = (env: Record<string, string>): string[] => {
+      const text = `upstreams:\n  api:\n  url: "$\{API_URL}"\n`;
+      const loaded = loadConfig(text, 'f.yaml', { env, readFile: () => '' });
+      return loaded.kind === 'ok' ? [] : formatMistakes(loaded.mistakes).split('\n');
+    };
+    const misplaced = 'f.yaml:3:3 upstreams.url: a setting of an upstream: indent it below api';
+    expect(read({ API_URL: 'hush.example.com' })).toEqual([
+      misplaced,
+      'f.yaml:3:8 upstreams.api.url: expected an http or https URL such as https://api.example.com',
+    ]);
+    expect(read({})).toEqual([misplaced, 'f.yaml:3:9 upstreams.url: the variable API_URL is not set']);
+  });
+
+  test('reports a misspelt key without the correct one as missing, and the mistakes of its value', () => {
+    expect(mistakesOf('upstream:\n  api: {urll: https://a/v1}\n')).toEqual([
+      '1:1 upstream: unknown key (did you mean upstreams?)',
+      '2:9 upstreams.api.urll: unknown key (did you mean url?)',
+      expect.stringMatching(/^2:15 upstreams\.api\.url: only an origin/),
+    ]);
+  });
+
   test('accepts an upstream with the name of a setting', () => {
     expect(mistakesOf('upstreams: {retry: {url: https://a}}')).toEqual([]);
   });

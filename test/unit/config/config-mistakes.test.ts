@@ -268,10 +268,7 @@ describe('addresses', () => {
     expect(mistakesOfLine('admin: {listen: localhost:1, token: short}')).toEqual([
       'admin.token: must be at least 16 characters',
     ]);
-    expect(mistakesOfLine('admin: {listn: localhost:1}')).toEqual([
-      'admin.listen: missing',
-      'admin.listn: unknown key (did you mean listen?)',
-    ]);
+    expect(mistakesOfLine('admin: {listn: localhost:1}')).toEqual(['admin.listn: unknown key (did you mean listen?)']);
     expect(mistakesOfLine('admin: true')).toEqual(['admin: expected host:port, {listen, token} or false']);
   });
 
@@ -524,7 +521,6 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
       'listen.tls.key: missing',
     ]);
     expect(mistakesOfLine('listen: {adress: localhost:1}')).toEqual([
-      'listen.address: missing',
       'listen.adress: unknown key (did you mean address?)',
     ]);
     expect(mistakesOfLine('listen: {address: localhost:1, http2: true}')).toEqual([
