@@ -42,9 +42,10 @@ async function run(command: CliCommand): Promise<void> {
     case 'demo':
       return runDemo(command);
     case 'check': {
-      const { runCheck } = await import('./cli/check/check-command.ts');
-      const { text, exitCode } = runCheck(command.file, command, { env: process.env, readFile });
-      (exitCode === 0 ? process.stdout : process.stderr).write(text);
+      const { runCheck, runCheckWithProbe } = await import('./cli/check/check-command.ts');
+      const run = command.probe ? runCheckWithProbe : runCheck;
+      const { kind, text, exitCode } = await run(command.file, command, { env: process.env, readFile });
+      (kind === 'report' ? process.stdout : process.stderr).write(text);
       process.exitCode = exitCode;
       return;
     }

@@ -52,9 +52,10 @@ TIDEGATE_REDIS_URL sets state.url and state.store: redis, so that replicas share
 Flags override environment variables, which override the file.
 SIGTERM drains; a second SIGTERM exits at once. SIGHUP reloads the configuration, as does a change of its file.
 `,
-  check: `usage: tidegate check FILE [--full]
+  check: `usage: tidegate check FILE [--full] [--probe]
 
   --full        also print every setting in effect, as a configuration with the report in its comments
+  --probe       also open a connection to each endpoint, without a request; exit with 1 if one accepts none
 
 Prints the verdict and the warnings, then the worst cases, and exits with 0.
 If the configuration is invalid, prints every error with its position, and exits with 1.

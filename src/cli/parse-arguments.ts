@@ -12,7 +12,7 @@ import { parseSeed, parseOptions, BOOLEAN_OPTION, STRING_OPTION, usageError } fr
 /** A parsed command line. */
 export type CliCommand =
   | { readonly kind: 'serve'; readonly flags: ServeFlags }
-  | { readonly kind: 'check'; readonly file: string; readonly full: boolean }
+  | { readonly kind: 'check'; readonly file: string; readonly full: boolean; readonly probe: boolean }
   | { readonly kind: 'diff'; readonly before: string; readonly after: string; readonly json: boolean }
   | { readonly kind: 'schema' }
   | {
@@ -59,7 +59,7 @@ const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, OptionSpecs>
     'client-key': STRING_OPTION,
     'log-level': STRING_OPTION,
   },
-  check: { full: BOOLEAN_OPTION },
+  check: { full: BOOLEAN_OPTION, probe: BOOLEAN_OPTION },
   diff: { json: BOOLEAN_OPTION },
   schema: {},
   explain: { admin: STRING_OPTION, token: STRING_OPTION, json: BOOLEAN_OPTION },
@@ -124,7 +124,7 @@ function toCommand(name: keyof typeof COMMAND_OPTIONS, options: ParsedOptions): 
     case 'check':
       if (operand === undefined) return usageError('check needs a FILE');
       if (surplus.length > 0) return usageError('check takes one FILE');
-      return { kind: 'check', file: operand, full: options.has('full') };
+      return { kind: 'check', file: operand, full: options.has('full'), probe: options.has('probe') };
     case 'explain':
       if (operand === undefined) return usageError('explain needs an ID: the Tidegate-Request-Id of a response');
       if (surplus.length > 0) return usageError('explain takes one ID');

@@ -7,6 +7,7 @@ import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
 import { ConfigSource } from '../config/load/config-source.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
+import { logUnreachableEndpoints } from '../process/probe-upstreams.ts';
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
 import { describeStartError } from './describe-start-error.ts';
@@ -58,6 +59,7 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
       },
       'listening',
     );
+    void logUnreachableEndpoints(config, logger);
     const watch = watchFiles(
       () => source.files,
       () => app.reload(),

@@ -60,3 +60,24 @@ export function explainConnectError(code: string | undefined): ConnectErrorDetai
   }
   return Object.hasOwn(CONNECT_ERRORS, code) ? CONNECT_ERRORS[code] : undefined;
 }
+
+const CONNECT_FAILURES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'the connection was reset',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'no route to the network',
+  ENOTFOUND: 'the host name does not exist',
+  EAI_AGAIN: 'the host name could not be resolved',
+  ETIMEDOUT: 'connecting timed out',
+  ENOENT: 'the socket does not exist',
+  EACCES: 'permission denied',
+  [NOT_TLS]: 'it does not speak TLS at this port: the url probably needs http in place of https',
+};
+
+/** Why a connection could not be opened, in a few words for operators. */
+export function describeConnectFailure({ code = '', message = '' }: Partial<NodeJS.ErrnoException>): string {
+  if (Object.hasOwn(CERTIFICATE_ERRORS, code)) return `its certificate ${CERTIFICATE_ERRORS[code]}`;
+  if (Object.hasOwn(CONNECT_FAILURES, code)) return CONNECT_FAILURES[code] ?? code;
+  if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return `the TLS handshake failed (${code})`;
+  return code === '' ? message : code;
+}

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -139,6 +140,29 @@ describe('commands', () => {
     expect(bad.stderr).toContain('bad.yaml:1:1 listne: unknown key (did you mean listen?)');
   });
 
+  test('check --probe connects to each endpoint, and exits with 1 if one accepts no connection', async () => {
+    const upstream = await startUpstream();
+    const closed = await closedUrl();
+    const configOf = (...urls: readonly string[]): string =>
+      temporaryFile('probe.yaml', `upstreams: {api: {urls: [${urls.join(', ')}]}}\n`);
+    const reachable = await run(['check', '--probe', configOf(upstream.url)]);
+    expect(reachable).toMatchObject({ code: 0, stderr: '' });
+    expect(reachable.stdout).toContain(`\nEndpoints:\n  api ${upstream.url}: reachable\n`);
+    const partly = await run(['check', '--probe', configOf(upstream.url, closed)]);
+    expect(partly).toMatchObject({ code: 1, stderr: '' });
+    expect(partly.stdout).toMatch(/^\S+: valid, no warnings, 1 endpoint unreachable\n/);
+    expect(partly.stdout).toContain(`  api ${closed}: unreachable: connection refused\n`);
+    expect(upstream.stats().received, 'sends no request').toBe(0);
+    expect(await run(['check', configOf(closed)])).toMatchObject({ code: 0 });
+  });
+
+  test('check --probe prints the reference of a url from a variable, not the url', async () => {
+    const file = temporaryFile('probe.yaml', `upstreams: {api: {url: "$\{API_URL}"}}\n`);
+    const { code, stdout } = await run(['check', '--probe', file], { API_URL: await closedUrl() });
+    expect(code).toBe(1);
+    expect(stdout).toContain(`  api $\{API_URL}: unreachable: connection refused\n`);
+  });
+
   test('check finds presets from any working directory', () => {
     const cwd = dirname(temporaryFile('p.yaml', 'upstreams: {pay: {provider: stripe}}'));
     const main = join(import.meta.dirname, '../../../src/main.ts');
@@ -205,6 +229,25 @@ describe('a running process', () => {
     const { code } = await running.ended;
     expect(code).toBe(0);
     await expect(fetch(`${url}/echo`)).rejects.toThrow();
+  });
+
+  test('warns at the start of each endpoint that accepts no connection, and serves', async () => {
+    const upstream = await startUpstream();
+    const closed = await closedUrl();
+    const file = temporaryFile(
+      'partly.yaml',
+      `upstreams: {up: {url: '${upstream.url}'}, down: {url: '${closed}'}}\nroutes: [{path: /, upstream: up}]\n`,
+    );
+    const running = startProcess(['--config', file, ...ANY_PORT]);
+    const { url } = await listening(running);
+    const isUnreachable = ({ msg }: { readonly msg?: unknown }): boolean =>
+      String(msg).startsWith('upstream unreachable at the start');
+    const lines = await eventually(running.log, (seen) => seen.some(isUnreachable));
+    expect(lines.filter(isUnreachable)).toMatchObject([
+      { level: 'warn', upstream: 'down', endpoint: closed, problem: 'connection refused' },
+    ]);
+    expect((await fetch(`${url}/echo`)).status).toBe(200);
+    expect(upstream.stats().received, 'the check at the start sends no request').toBe(1);
   });
 
   test.each(['--listen', '--admin'])('does not touch a regular file given as the Unix socket of %s', async (flag) => {
@@ -324,6 +367,18 @@ async function listening(running: RunningProcess): Promise<{ url: string; admin:
   const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
   const line = lines.find(({ msg }) => msg === 'listening');
   return { url: String(line?.['url']), admin: String(line?.['admin']) };
+}
+
+/** The url of a port that was free just now, and refuses connections. */
+async function closedUrl(): Promise<string> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return `http://127.0.0.1:${address.port}`;
 }
 
 /** Occupies a free port, or this one, if another process does not have it already. */

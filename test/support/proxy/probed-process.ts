@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { HeldResources, ProbeCommand } from './memory-probe.ts';
+import { eventually } from './tidegate.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -126,8 +127,18 @@ export async function startProbedProcess(yaml: string, onLine: (line: LogLine) =
     void ended.then(() => reject(new Error(`tidegate ended: ${complaints}`)));
   });
   const { url, admin } = await listening;
-  return new ProbedProcess(child, ended, String(url), String(admin));
+  const gate = new ProbedProcess(child, ended, String(url), String(admin));
+  // The connections that check the upstreams at the start are none of the resources that it holds when idle.
+  await eventually(
+    () => gate.heldResources(),
+    ({ handles }) => CONNECTIONS.every((kind) => handles[kind] === undefined),
+    15_000,
+  );
+  return gate;
 }
+
+/** The kinds of active resources of a connection to an upstream, from the look-up of its name on. */
+const CONNECTIONS = ['GetAddrInfoReqWrap', 'ConnectWrap', 'TCPSocketWrap', 'TLSWrap'] as const;
 
 /** Requests a URL without keep-alive, because an open connection would count as a handle. */
 function read(url: string): Promise<string> {

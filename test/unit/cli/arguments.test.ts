@@ -88,8 +88,8 @@ describe('diff', () => {
 
 describe('check', () => {
   test('accepts one file', () => {
-    expect(typed('check a.yaml')).toEqual({ kind: 'check', file: 'a.yaml', full: false });
-    expect(typed('check --full a.yaml')).toEqual({ kind: 'check', file: 'a.yaml', full: true });
+    expect(typed('check a.yaml')).toEqual({ kind: 'check', file: 'a.yaml', full: false, probe: false });
+    expect(typed('check --full a.yaml --probe')).toEqual({ kind: 'check', file: 'a.yaml', full: true, probe: true });
     expect(refusal('check')).toBe('check needs a FILE');
     expect(refusal('check a b')).toBe('check takes one FILE');
   });

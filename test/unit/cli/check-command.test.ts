@@ -119,6 +119,7 @@ clients: {classes: {batch: {match: {key: [a]}, maxRate: 20/s}}}
 
 test('reports all mistakes, and nothing else', () => {
   expect(run('upstreams: {api: {url: a}}\nlissten: x\n')).toEqual({
+    kind: 'mistakes',
     exitCode: 1,
     text: `tidegate.yaml:1:24 upstreams.api.url: expected an http or https URL such as https://api.example.com
 tidegate.yaml:2:1 lissten: unknown key (did you mean listen?)
@@ -134,6 +135,7 @@ test('reports a certificate that serve could not read', () => {
     throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
   };
   expect(runCheck('x.yaml', { full: false }, { env: {}, readFile })).toEqual({
+    kind: 'mistakes',
     exitCode: 1,
     text: 'x.yaml:4:15 upstreams.pay.tls.ca: cannot be read: no such file\n',
   });
@@ -144,6 +146,7 @@ test('reports an unreadable file in one line', () => {
     throw Object.assign(new Error('EACCES: permission denied, open …'), { code: 'EACCES' });
   };
   expect(runCheck('tidegate.yaml', { full: false }, { env: {}, readFile })).toEqual({
+    kind: 'mistakes',
     exitCode: 1,
     text: 'tidegate.yaml: cannot be read: permission denied\n',
   });
