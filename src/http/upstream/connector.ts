@@ -4,6 +4,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ClientTls } from '../tls/client-tls.ts';
 import { readClientTls } from '../tls/client-tls.ts';
 import type { DnsResolver } from './dns-resolver.ts';
+import { MASKED_RESET } from './send-failure.ts';
 
 export interface UpstreamPoolOptions {
   /** Maximum for each endpoint. */
@@ -72,13 +73,13 @@ export function makeConnector(
 
 /**
  * undici 8.13.1 (client-h1.js, onHttpSocketError) takes ECONNRESET for the end of a body of unknown length, so that a truncated
- * body would be forwarded as complete. Under another code it reports the reset as an error.
+ * body would be forwarded as complete. Under another code it reports the reset as an error. `failureOf` restores the code.
  */
 function reportResets(connect: Connectors.connector): Connectors.connector {
   return (options, done) => {
     connect(options, (...result) => {
       result[1]?.prependListener('error', (error: NodeJS.ErrnoException) => {
-        if (error.code === 'ECONNRESET') error.code = 'ECONNABORTED';
+        if (error.code === 'ECONNRESET') error.code = MASKED_RESET;
       });
       done(...result);
     });

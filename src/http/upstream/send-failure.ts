@@ -44,6 +44,9 @@ export class SendTooLateError extends Error {
   }
 }
 
+/** The code of a connection reset while undici handles it: see connector.ts. */
+export const MASKED_RESET = 'TIDEGATE_ECONNRESET';
+
 /**
  * @param hadConnection the request was given a connection. Otherwise nothing was sent, whichever step failed: DNS lookup,
  * connect or TLS handshake
@@ -72,5 +75,6 @@ export function isConnectionClosed(error: Error): boolean {
 }
 
 function codeOf(error: Error): string | undefined {
-  return 'code' in error && typeof error.code === 'string' && error.code !== '' ? error.code : undefined;
+  if (!('code' in error) || typeof error.code !== 'string' || error.code === '') return undefined;
+  return error.code === MASKED_RESET ? 'ECONNRESET' : error.code;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refusingUrl } from '../../support/upstreams/http-upstream.ts';
+import { refusingUrl, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { send, sendAndLeave } from '../../support/clients/send.ts';
 import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
@@ -86,6 +86,14 @@ test('logs and counts a request that is rejected before it has a route', async (
   );
   expect(await gate.metric('tidegate_requests_in_flight{route="(none)"}')).toBe(0);
   expect(upstream.stats().received).toBe(0);
+});
+
+test('logs the reset of a connection under the name that the system gives it', async () => {
+  const upstream = await startHttpUpstream((_n, response) => void response.socket?.resetAndDestroy());
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  await send(gate.url, '/charges', { method: 'POST', body: 'amount=1' });
+  const lines = await eventually(gate.requests, ({ length }) => length === 1);
+  expect(lines).toMatchObject([{ outcome: 'unknown', reason: 'reset', cause: 'ECONNRESET' }]);
 });
 
 test('logs problems as warnings, but not rejections', async () => {
