@@ -31,6 +31,7 @@ export function computeRetryAfter(
   { ticket, slot, why, wait }: RefusedRequest,
   now: Millis,
 ): Millis {
+  ticket.returnSlot = undefined;
   // The upstream asked for it. Round up here, so that later rounding cannot make it earlier.
   if (why === 'held') return recordPromisedReturn(store, slot, roundUpToSeconds(wait), now);
   const demand = assessDemand(store, ticket, slot, now);
@@ -42,6 +43,7 @@ export function computeRetryAfter(
   if (cutTo !== undefined) emit({ type: 'client-cut', upstream, client, allowance: cutTo });
   const stalled =
     why === 'over_share' ? 0 : (connectionSlotsFor(ticket, store.upstream(upstream))?.stalledFor(now) ?? 0);
+  ticket.returnSlot = demand.isFlooding ? 'own' : stalled > wait ? 'stalled' : 'shared';
   return recordPromisedReturn(
     store,
     slot,

@@ -4,7 +4,7 @@ import type { Limit } from '../limits/limit.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
-import type { Ticket } from './ticket.ts';
+import type { ReturnSlotKind, Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 
 /** The figures behind a decision, at the time it was made. */
@@ -29,6 +29,8 @@ export interface DecisionDetails {
   readonly clientBacklog: number;
   /** How long the upstream asked this client to stay away; 0 if it did not. */
   readonly heldFor: Millis;
+  /** Of a refusal: why its Retry-After is later than the end of the wait; undefined if it is not. */
+  readonly returnSlot: ReturnSlotKind | undefined;
 }
 
 /** Returns the figures behind the last decision on a ticket. Too costly for requests that are admitted at once. */
@@ -60,6 +62,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
     allowance: clientSlot === undefined ? 1 : clients.allowance(clientSlot, now),
     clientBacklog: clientSlot === undefined || queueLimit === undefined ? 0 : queueLimit.queue.queuedBy(clientSlot),
     heldFor: clientSlot === undefined ? 0 : Math.max(0, clientHeldUntil(clients, ticket, clientSlot, now) - now),
+    returnSlot: ticket.returnSlot,
   };
 }
 

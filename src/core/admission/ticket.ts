@@ -17,6 +17,12 @@ export type AdmissionResult =
   | { readonly kind: 'admitted'; readonly wouldHave?: GateDecision }
   | { readonly kind: 'refused'; readonly why: RefusalReason; readonly retryAfterMs: Millis };
 
+/**
+ * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused request.
+ * `own`: the slots of a flooding client, at its share of the rate. `stalled`: no connection has become free for as long.
+ */
+export type ReturnSlotKind = 'shared' | 'own' | 'stalled';
+
 /** Called once for a ticket that was queued. */
 export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => void;
 
@@ -78,6 +84,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The last estimate of its wait, and the longest wait allowed; undefined if neither was needed for the decision. */
   estimatedWait: Millis | undefined = undefined;
   maxWait: Millis | undefined = undefined;
+  /** How the Retry-After of the last refusal was chosen; undefined if it is the wait itself. */
+  returnSlot: ReturnSlotKind | undefined = undefined;
   heapIndex = -1;
   flow: FairQueueFlow<Ticket> | undefined = undefined;
   previous: Ticket | undefined = undefined;

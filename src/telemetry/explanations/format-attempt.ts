@@ -21,7 +21,7 @@ export function formatAttemptResult({
   const after = `after ${humanizeDuration(outcome.took)}`;
   if (outcome.kind === 'error') {
     const why = cause === undefined ? '' : `, ${cause}`;
-    return `attempt ${attempt} failed ${after}: ${outcome.reason}${why}; ${formatSendState(outcome)}${formatOtherEndpoints(outcome)}`;
+    return `attempt ${attempt} failed ${after}: ${outcome.reason}${why}; ${formatSendState(outcome, cause)}${formatOtherEndpoints(outcome)}`;
   }
   const hints = formatHints(outcome.status, outcome.hints);
   return `attempt ${attempt} received ${outcome.status} ${after}${hints === '' ? '' : `; ${hints}`}${formatAttributedLimit(limit)}${formatOtherEndpoints(outcome)}`;
@@ -82,11 +82,10 @@ export function formatRetry(
         : `: the upstream asked for ${humanizeDuration(asked)}, jitter added ${humanizeDuration(delay - asked)}`;
     return { text: `${begin}${added}`, numbers: { ...numbers, askedSeconds: secondsOrNull(asked) } };
   }
-  if (answer?.kind === 'error' && delay === 0) {
-    return {
-      text: `retry at once (${reason}): the upstream had not received it, or another endpoint may respond`,
-      numbers,
-    };
+  if (answer?.kind === 'error' && !retry.usesBudget) {
+    const where =
+      answer.isStaleConnection === true ? 'on a new connection' : 'at another endpoint: this one did not process it';
+    return { text: `retry at once (${reason}), ${where}`, numbers };
   }
   const { strategy, min, max } = computeBackOffRange(policy, retry.reason, ordinal, memory);
   const drawn = min === max ? '' : `, drawn from ${humanizeDuration(min)} to ${humanizeDuration(max)}`;
@@ -159,10 +158,17 @@ function formatAttributedLimit(limit: string | undefined): string {
     : `; attributed to the limit ${limit}`;
 }
 
-function formatSendState(outcome: Extract<AttemptOutcome, { kind: 'error' }>): string {
-  if (outcome.isStaleConnection === true) return 'the upstream was closing an idle connection';
-  return outcome.sent ? 'it may have reached the upstream' : 'nothing was sent';
+/** States only what is known: a connection that closes without a response does not show whether the request was read. */
+function formatSendState(outcome: Extract<AttemptOutcome, { kind: 'error' }>, cause: string | undefined): string {
+  if (outcome.isStaleConnection === true) {
+    return 'the reused connection closed before any part of a response; it may have reached the upstream';
+  }
+  if (outcome.sent) return 'it may have reached the upstream';
+  return cause !== undefined && UNPROCESSED_CAUSES.has(cause) ? 'the upstream did not process it' : 'nothing was sent';
 }
+
+/** The request was sent, and the upstream said that it left it unprocessed (RFC 9113 §6.8, §7). */
+const UNPROCESSED_CAUSES: ReadonlySet<string> = new Set(['REFUSED_STREAM', 'GOAWAY']);
 
 function formatOtherEndpoints({ otherEndpointsWork }: AttemptOutcome): string {
   return otherEndpointsWork === true ? '; other endpoints respond' : '';

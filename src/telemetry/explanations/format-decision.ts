@@ -1,8 +1,11 @@
 /** Texts about decisions of the gate, with their numbers. */
 import type { LimitView } from '../../core/events/gate-views.ts';
+import { FLOOD_FACTOR } from '../../core/admission/client-allowance.ts';
 import type { DecisionDetails } from '../../core/admission/decision-details.ts';
 import { formatLimitRef } from '../../core/limits/limit-ref.ts';
 import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
+import type { ReturnSlotKind } from '../../core/admission/ticket.ts';
+import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/limit.ts';
 import { classifyBlockedPart } from '../../core/rate/breaker/request-attributes.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { RefusalReason } from '../../core/admission/gate-decision.ts';
@@ -34,14 +37,14 @@ export function formatDecision(
     const maxWaitText = maxWait === undefined ? '' : `, maximum wait ${humanizeDuration(maxWait)}`;
     return `queued${observedNote}: ${joinParts([...formatLimitParts(details, origin), ...formatClientParts(details)])}${estimateText}${maxWaitText}`;
   }
-  return `refused (${why})${observedNote}: ${formatRefusal(why, details, origin)}${formatComeBack(retryAfterMs)}`;
+  return `refused (${why})${observedNote}: ${formatRefusal(why, details, origin)}${formatComeBack(retryAfterMs, details)}`;
 }
 
 /** @param origin as above */
 export function formatDequeue({ waited, why, retryAfterMs, details }: DequeuedStep, origin: Millis): string {
   if (why === undefined) return `admitted after ${humanizeDuration(waited)} in the queue`;
   const reason = details === undefined ? '' : `: ${formatRefusal(why, details, origin)}`;
-  return `refused (${why}) after ${humanizeDuration(waited)} in the queue${reason}${formatComeBack(retryAfterMs)}`;
+  return `refused (${why}) after ${humanizeDuration(waited)} in the queue${reason}${formatComeBack(retryAfterMs, details)}`;
 }
 
 /** Why a request was rejected, as part of a sentence. @param origin as above */
@@ -97,6 +100,7 @@ export function decisionFields(details: DecisionDetails): Record<string, unknown
     allowance: roundOrNull(details.allowance),
     queuedOfClient: details.clientBacklog,
     heldForSeconds: toSeconds(details.heldFor),
+    returnSlot: details.returnSlot ?? null,
   };
 }
 
@@ -161,9 +165,31 @@ function formatClientParts({ demand, share, allowance, clientBacklog }: Decision
   return parts;
 }
 
-function formatComeBack(retryAfter: Millis | undefined): string {
-  return retryAfter === undefined ? '' : `; Retry-After: ${humanizeDuration(retryAfter)}`;
+function formatComeBack(retryAfter: Millis | undefined, details: DecisionDetails | undefined): string {
+  if (retryAfter === undefined) return '';
+  const slot = details === undefined ? undefined : formatReturnSlot(retryAfter, details);
+  return `; Retry-After: ${humanizeDuration(retryAfter)}${slot === undefined ? '' : `, ${slot}`}`;
 }
+
+/** Less is explained by the interval between two tokens, and by rounding to whole seconds. */
+const NOTABLE_RETURN_DELAY: Millis = 1000;
+
+/** Why a Retry-After is much later than the turn of the request, as part of a sentence; undefined if it is not. */
+export function formatReturnSlot(
+  retryAfter: Millis,
+  { estimatedWait = 0, returnSlot }: DecisionDetails,
+): string | undefined {
+  const later = retryAfter - estimatedWait;
+  if (returnSlot === undefined || later < NOTABLE_RETURN_DELAY) return undefined;
+  const atMost = later < MAX_LEARNED_RETRY_AFTER ? '' : ' (the maximum)';
+  return `${humanizeDuration(later)}${atMost} after its turn, because ${RETURN_SLOT_TEXTS[returnSlot]}`;
+}
+
+const RETURN_SLOT_TEXTS: Readonly<Record<ReturnSlotKind, string>> = {
+  shared: 'refused requests get return times one after another, at the rate of the limit',
+  own: `this client, or its address, asks for more than ${FLOOD_FACTOR} times its share: its refused requests get return times one after another, at its share of the rate`,
+  stalled: 'no connection has become free for that long',
+};
 
 function joinParts(parts: readonly string[]): string {
   return parts.join(', ');

@@ -2,7 +2,7 @@ import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
 import type { ExplanationRecord } from './explanation-record.ts';
 import { clockOriginOf } from './explanation-record.ts';
 import { RETRY_END_TEXTS } from './format-attempt.ts';
-import { formatRefusalReason } from './format-decision.ts';
+import { formatRefusalReason, formatReturnSlot } from './format-decision.ts';
 import { pluralize } from '../format-values.ts';
 
 /** How the request ended for its client. */
@@ -77,11 +77,16 @@ function formatRetryAfterText(recorded: ExplanationRecord): string[] {
   const decided = steps.findLast(
     (step) => (step.what === 'decided' || step.what === 'dequeued') && step.why !== undefined,
   );
-  const because =
-    (decided?.what === 'decided' || decided?.what === 'dequeued') && decided.details !== undefined
-      ? formatRefusalReason(decided.why, decided.details, clockOriginOf(recorded))
-      : undefined;
-  return [`Retry-After: ${retryAfterSeconds} s${because === undefined ? '' : `, because ${because}`}`];
+  if ((decided?.what !== 'decided' && decided?.what !== 'dequeued') || decided.details === undefined) {
+    return [`Retry-After: ${retryAfterSeconds} s`];
+  }
+  const { why, retryAfterMs, details } = decided;
+  const because = formatRefusalReason(why, details, clockOriginOf(recorded));
+  const slot = retryAfterMs === undefined ? undefined : formatReturnSlot(retryAfterMs, details);
+  return [
+    `Retry-After: ${retryAfterSeconds} s${because === undefined ? '' : `, because ${because}`}`,
+    ...(slot === undefined ? [] : [`this is ${slot}`]),
+  ];
 }
 
 const CLIENT_GONE_TEXTS = {

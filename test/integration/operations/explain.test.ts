@@ -184,6 +184,24 @@ clients: {key: ["header:x-api-key"]}
     );
   });
 
+  test('whose reused connection was reset: it says what is known, and no more', async () => {
+    const upstream = await startHttpUpstream((n, response) => {
+      if (n === 2) response.socket?.resetAndDestroy();
+      else response.end();
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    await send(gate.url, '/');
+    const answer = await send(gate.url, '/things');
+    expect(answer.status).toBe(200);
+    const explanation = await fetchExplanation(gate, answer.header(ID));
+    const [reset] = explanation.steps.filter(({ what }) => what === 'answered');
+    expect(reset).toMatchObject({ error: 'reset', cause: 'ECONNRESET', sent: true });
+    expect(reset?.text).toMatch(
+      /: reset, ECONNRESET; the reused connection closed before any part of a response; it may have reached the upstream$/,
+    );
+    expect(findStep(explanation, 'retry')['text']).toBe('retry at once (reset), on a new connection');
+  });
+
   test('whose upstream cannot be reached', async () => {
     const gate = await startTidegate(
       `upstreams: {api: {url: "${await refusingUrl()}", retry: {attempts: 2, backOff: {strategy: fixed, baseInterval: 5ms}}}}`,

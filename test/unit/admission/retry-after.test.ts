@@ -101,3 +101,41 @@ describe('the Retry-After added to a bare refusal', () => {
     }
   });
 });
+
+describe('the Retry-After of a refusal names how its time was chosen', () => {
+  /** A pinned rate of 10/s, and no queue. */
+  function world(): World {
+    const made = new World({ upstream: { queue: { maxWait: 0, maxDepth: 1000 } }, random: () => 0.5 });
+    for (const limit of made.gate.limits(0)) {
+      limit.setOverride({ pinnedRate: 10, blockedUntil: Number.NEGATIVE_INFINITY }, 0);
+    }
+    return made;
+  }
+
+  test('by the limit, for clients that ask once each', () => {
+    const at = world();
+    const refused = Array.from({ length: 20 }, (_, i) => at.arrive({ client: `c${i}` }));
+    const { returnSlot } = at.gate.decisionDetails(refused.at(-1)!.ticket, at.now);
+    expect(returnSlot).toBe('shared');
+    expect(refused.at(-1)!.admission).toMatchObject({ kind: 'refused', retryAfterMs: 2000 });
+  });
+
+  test('by its own sequence, for a client that asks for more than three times its share', () => {
+    const at = world();
+    at.arrive({ client: 'other' });
+    const flood = Array.from({ length: 400 }, () => at.arrive({ client: 'flood' }));
+    const { ticket, admission } = flood.at(-1)!;
+    const details = at.gate.decisionDetails(ticket, at.now);
+    expect(details.returnSlot).toBe('own');
+    expect(admission).toMatchObject({ retryAfterMs: (details.estimatedWait ?? 0) + 30_000 });
+  });
+
+  test('by nothing but the upstream, for a client that it asked to wait', () => {
+    const at = new World({ respond: refuse(response(429, { retryAfterMs: 5000 })), random: () => 0.5 });
+    at.call(ONCE);
+    at.runUntil(100);
+    const { ticket, admission } = at.arrive();
+    expect(admission).toMatchObject({ why: 'held' });
+    expect(at.gate.decisionDetails(ticket, at.now).returnSlot).toBeUndefined();
+  });
+});

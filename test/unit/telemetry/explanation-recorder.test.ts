@@ -57,7 +57,7 @@ const GROUNDS: DecisionDetails = {
     share: 2.5,
     allowance: 1,
   },
-  ...{ clientBacklog: 1, heldFor: 0 },
+  ...{ clientBacklog: 1, heldFor: 0, returnSlot: undefined },
 };
 
 function keep(recorder: ExplanationRecorder, fields: Partial<RequestRecord>): void {

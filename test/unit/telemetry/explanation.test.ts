@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Explanation } from '../../../src/telemetry/explanations/build-explanation.ts';
 import { ExplanationRecorder } from '../../../src/telemetry/explanations/explanation-recorder.ts';
 import { makeBackOff } from '../../../src/core/backoff/strategies.ts';
+import type { DecisionDetails } from '../../../src/core/admission/decision-details.ts';
 import type { LimitView } from '../../../src/core/events/gate-views.ts';
 import type { RequestRecord } from '../../../src/core/events/request-record.ts';
 import type { Hints } from '../../../src/core/hints/hints.ts';
@@ -98,12 +99,38 @@ describe('a retry', () => {
     expect(textsOf(reported, 'answered')[0]).toContain('quota: 0 of 100 left, resets in 2 s');
   });
 
-  test('without a known cause is reported as such', () => {
+  test('that goes to another endpoint says that this one did not process the request', () => {
     const reported = explain([
       answered(1, failure('connect', false), 1010),
-      retried(1, { reason: 'connect', delay: 0 }, 1010),
+      retried(1, { reason: 'connect', delay: 0, usesBudget: false }, 1010),
     ]);
-    expect(textsOf(reported, 'retry')[0]).toMatch(/^retry at once \(connect\): the upstream had not received it/);
+    expect(textsOf(reported, 'answered')[0]).toBe('attempt 1 failed after 0 ms: connect; nothing was sent');
+    expect(textsOf(reported, 'retry')[0]).toBe(
+      'retry at once (connect), at another endpoint: this one did not process it',
+    );
+  });
+
+  test('after a reused connection closed claims neither that it was idle nor that the request was not read', () => {
+    const closed = { ...failure('reset', true, 30), isStaleConnection: true };
+    const reported = explain([
+      { ...answered(1, closed, 1010), cause: 'ECONNRESET' },
+      retried(1, { reason: 'reset', delay: 0, usesBudget: false }, 1010),
+    ]);
+    expect(textsOf(reported, 'answered')[0]).toBe(
+      'attempt 1 failed after 30 ms: reset, ECONNRESET; the reused connection closed before any part of a response; it may have reached the upstream',
+    );
+    expect(textsOf(reported, 'retry')[0]).toBe('retry at once (reset), on a new connection');
+  });
+
+  test('after a wait of 0 that the backoff chose names the backoff', () => {
+    const backOff = makeBackOff({ strategy: 'fixed', baseInterval: 0, maxInterval: 0 });
+    const steps = [answered(1, failure('reset', true), 1010), retried(1, { reason: 'reset', delay: 0 }, 1010)];
+    expect(textsOf(explain(steps, {}, { backOff }), 'retry')).toEqual(['retry in 0 ms (reset): backoff fixed']);
+  });
+
+  test('after a refused stream does not say that nothing was sent', () => {
+    const reported = explain([{ ...answered(1, failure('connect', false), 1010), cause: 'REFUSED_STREAM' }]);
+    expect(textsOf(reported, 'answered')[0]).toMatch(/: connect, REFUSED_STREAM; the upstream did not process it$/);
   });
 
   test('that is denied is reported with its reason', () => {
@@ -163,11 +190,44 @@ test.each<[string, Partial<LimitView>, string]>([
       demand: 1,
       share: 1,
     },
-    ...{ allowance: 1, clientBacklog: 0, heldFor: 0 },
+    ...{ allowance: 1, clientBacklog: 0, heldFor: 0, returnSlot: undefined },
   };
   const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'blocked', isObserved: false } as const;
   const explanation = explain([{ ...decided, retryAfterMs: 10_000, details: grounds }]);
   expect(textsOf(explanation, 'decided')[0]).toContain(`refused (blocked): ${text}, `);
+});
+
+test.each<[DecisionDetails['returnSlot'], number, string]>([
+  ['shared', 4311, '4 s after its turn, because refused requests get return times one after another, at the rate'],
+  ['own', 30_311, '30 s (the maximum) after its turn, because this client, or its address, asks for more than 3 times'],
+  ['stalled', 2311, '2 s after its turn, because no connection has become free for that long'],
+])('a Retry-After by a return time of the kind %s says why it is later than the turn', (returnSlot, given, text) => {
+  const details: DecisionDetails = {
+    ...{ limit: undefined, block: undefined, pinnedRate: undefined, waitsForConnection: false },
+    ...{ estimatedWait: 311, maxWait: 100, demand: 90, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0 },
+    returnSlot,
+  };
+  const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'over_share', isObserved: false } as const;
+  const seconds = Math.round(given / 1000);
+  const end = { outcome: 'refused', reason: 'over_share', status: 429, retryAfterSeconds: seconds } as const;
+  const explanation = explain([{ ...decided, retryAfterMs: given, details }], { ...end, retryAfterFrom: 'tidegate' });
+  expect(textsOf(explanation, 'decided')[0]).toMatch(/; Retry-After: [\d.]+ s, /);
+  expect(textsOf(explanation, 'decided')[0]).toContain(` s, ${text}`);
+  expect(explanation.steps.find(({ what }) => what === 'decided')).toMatchObject({ returnSlot });
+  expect(explanation.verdict).toContain(
+    `Retry-After: ${seconds} s, because it would have waited 311 ms, longer than the maximum of 100 ms; this is ${text}`,
+  );
+});
+
+test('a Retry-After that is the turn of the request needs no other reason', () => {
+  const details: DecisionDetails = {
+    ...{ limit: undefined, block: undefined, pinnedRate: undefined, waitsForConnection: false },
+    ...{ estimatedWait: 311, maxWait: 100, demand: 9, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0 },
+    returnSlot: 'shared',
+  };
+  const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'over_share', isObserved: false } as const;
+  const explanation = explain([{ ...decided, retryAfterMs: 511, details }]);
+  expect(textsOf(explanation, 'decided')[0]).toMatch(/; Retry-After: 511 ms$/);
 });
 
 test('a client that left right after the send is reported after the send', () => {
