@@ -78,6 +78,8 @@ export type ProxyEvent =
       readonly scope: LimitScope;
       readonly from: LimitState;
       readonly to: LimitState;
+      /** The rate from now on; Infinity if it is unlimited. */
+      readonly rate: PerSecond;
       /** What is blocked from now on; absent if nothing is. */
       readonly blocked?: BlockedPart;
     }

@@ -167,7 +167,8 @@ export class Limit implements HeapItem {
     const { upstream, scope } = this.ref;
     const block = this.meter.block?.(now);
     const blocked = block === undefined ? {} : { blocked: classifyBlockedPart(block.scope) };
-    return { type: 'limit-state', upstream, ...nestedLimitField(this.ref), scope, from, to, ...blocked };
+    const rate = currentRate(this.meter, now);
+    return { type: 'limit-state', upstream, ...nestedLimitField(this.ref), scope, from, to, rate, ...blocked };
   }
 
   /** @param meter pass `learnedMeter` to leave an override out */
@@ -176,7 +177,7 @@ export class Limit implements HeapItem {
     return {
       ...this.ref,
       state: blocked ? 'blocked' : meter.phase,
-      rate: meter.sharedRate?.(now) ?? meter.rate(now),
+      rate: currentRate(meter, now),
       ceiling: meter.ceiling,
       concurrencyLimit: meter.concurrencyLimit,
       blockedUntil: blocked ? meter.blockedUntil : undefined,
@@ -208,6 +209,11 @@ export class Limit implements HeapItem {
 
 function areSameLimits(a: readonly Limit[], b: readonly Limit[]): boolean {
   return a === b || (a.length === b.length && a.every((limit, i) => limit === b[i]));
+}
+
+/** The rate of all processes that share the limit. */
+function currentRate(meter: MeterView, now: Millis): PerSecond {
+  return meter.sharedRate?.(now) ?? meter.rate(now);
 }
 
 function isBlocked({ phase, blockedUntil }: MeterView, now: Millis): boolean {

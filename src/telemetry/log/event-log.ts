@@ -1,19 +1,22 @@
 import type { Logger } from 'pino';
 import type { EventSink, OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { PerSecond } from '../../core/scalars.ts';
+
+type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
 
 /**
- * Logs rare events: state changes of an upstream's limit (`warn` when it is blocked, else `info`), ejected and re-admitted
+ * Logs rare events: state changes of an upstream's limit that matter (see `LimitStateLog`), ejected and re-admitted
  * endpoints, reloads, failures and recoveries of the shared store, the start and end of an overload, and operator actions.
- * Logs at `debug`: rate cuts, states of nested limits, and states and cuts of single clients and credentials, of which there
- * may be thousands.
+ * Logs at `debug`: rate cuts, other state changes, states of nested limits, and states and cuts of single clients and
+ * credentials, of which there may be thousands.
  */
 export function logRareEvents(logger: Logger): EventSink {
+  const limitStates = new LimitStateLog(logger);
   let isDegraded = false;
   let isPubSubLost = false;
   return (event) => {
     if (event.type === 'limit-state') {
-      const { upstream, limit, scope, from, to, blocked } = event;
-      logger[logLevelOf(event)]({ upstream, limit, scope, from, to, blocked }, 'limit changed state');
+      limitStates.log(event);
     } else if (event.type === 'endpoint-ejected') {
       const { upstream, endpoint, time } = event;
       logger.warn({ upstream, endpoint, forMs: Math.round(time) }, 'endpoint ejected');
@@ -86,8 +89,40 @@ function logOperatorAction(logger: Logger, event: OperatorEvent): void {
   logger.info({ action, by, ...facts }, 'operator action');
 }
 
-function logLevelOf({ limit, scope, to }: Extract<ProxyEvent, { type: 'limit-state' }>): 'debug' | 'info' | 'warn' {
-  if (scope !== 'upstream') return 'debug';
-  if (to === 'blocked') return 'warn';
-  return limit === undefined ? 'info' : 'debug';
+/** A change of the rate by this factor, up or down, is worth a line. */
+const NOTABLE_RATE_CHANGE = 2;
+
+/**
+ * Logs state changes of limits. A limit that is used up changes between `backoff`, `cooldown` and `restoring` several times a
+ * second. Of an upstream's own limit, these are logged at `info` only if the rate has doubled or halved since the last such
+ * line. The first limit found, its end, and the start and end of a block always are; a block at `warn`. All others: `debug`.
+ */
+class LimitStateLog {
+  readonly #logger: Logger;
+  /** By upstream. The names come from the configuration. */
+  readonly #loggedRates = new Map<string, PerSecond>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  log(event: LimitStateEvent): void {
+    const { upstream, limit, scope, from, to, blocked } = event;
+    const level = this.#levelOf(event);
+    // JSON has no Infinity, and nothing passes at the rate of a blocked limit: both are left out.
+    const rate = to === 'blocked' || !Number.isFinite(event.rate) ? undefined : Number(event.rate.toPrecision(3));
+    this.#logger[level]({ upstream, limit, scope, from, to, rate, blocked }, 'limit changed state');
+  }
+
+  #levelOf({ upstream, limit, scope, from, to, rate }: LimitStateEvent): 'debug' | 'info' | 'warn' {
+    if (scope !== 'upstream') return 'debug';
+    if (to === 'blocked') return 'warn';
+    if (limit !== undefined) return 'debug';
+    const logged = this.#loggedRates.get(upstream);
+    const hasMoved =
+      logged === undefined || rate >= NOTABLE_RATE_CHANGE * logged || rate <= logged / NOTABLE_RATE_CHANGE;
+    if (!hasMoved && from !== 'open' && to !== 'open' && from !== 'blocked') return 'debug';
+    this.#loggedRates.set(upstream, rate);
+    return 'info';
+  }
 }

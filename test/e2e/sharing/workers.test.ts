@@ -82,7 +82,8 @@ test(
     });
     // An initial rate just above the limit is corrected at once; learning without one takes ten seconds.
     const api = `{url: "${upstream.url}", rateLimit: {initialRate: 95/s}}`;
-    const gate = await startWorkers(`workers: 2\n${KEYED}\nupstreams: {api: ${api}}`);
+    // At debug, all state changes are logged.
+    const gate = await startWorkers(`workers: 2\nlog: {level: debug}\n${KEYED}\nupstreams: {api: ${api}}`);
     const traffic = startTraffic({ target: gate.url, clients: CLIENTS.map((name) => ({ name, rate: 16 })) });
     onTestFinished(() => traffic.stop());
     await eventually(
@@ -99,6 +100,7 @@ test(
     await traffic.stop();
     const changes = gate.log().filter(({ msg }) => msg === 'limit changed state');
     expect(changes.length).toBeGreaterThan(1);
+    expect(changes.every(({ to, rate }) => to === 'blocked' || to === 'open' || Number(rate) > 0)).toBe(true);
     for (const [i, { from }] of changes.entries()) if (i > 0) expect(from).toBe(changes[i - 1]?.['to']);
     expect(changes.every(({ worker }) => worker === undefined)).toBe(true);
     expect(await gate.sum('tidegate_ratelimit_state{upstream="api",')).toBe(1);

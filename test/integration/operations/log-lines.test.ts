@@ -96,6 +96,30 @@ test('logs the reset of a connection under the name that the system gives it', a
   expect(lines).toMatchObject([{ outcome: 'unknown', reason: 'reset', cause: 'ECONNRESET' }]);
 });
 
+test('logs with its rate when a limit is found, and at debug the changes that follow from it', async () => {
+  const upstream = await startUpstream({ limit: { kind: 'token-bucket', rate: 20, burst: 5 } });
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`);
+  await Promise.all(Array.from({ length: 20 }, () => send(gate.url, '/')));
+  const changes = await eventually(
+    async () => {
+      await send(gate.url, '/');
+      return gate.log().filter(({ msg }) => msg === 'limit changed state');
+    },
+    (lines) => lines.some(({ to }) => to === 'restoring'),
+    15_000,
+  );
+  expect(changes[0]).toMatchObject({ level: 'info', upstream: 'api', from: 'open', to: 'backoff' });
+  const rate = Number(changes[0]?.['rate']);
+  expect(rate).toBeGreaterThan(0);
+  let logged = rate;
+  for (const { level, from, to, rate: now } of changes.slice(1)) {
+    const hasMoved = Number(now) >= 2 * logged || Number(now) <= logged / 2;
+    const isBlock = from === 'blocked' || to === 'blocked';
+    if (!isBlock) expect([from, to, now, level]).toEqual([from, to, now, hasMoved ? 'info' : 'debug']);
+    if (level === 'info') logged = Number(now);
+  }
+});
+
 test('logs problems as warnings, but not rejections', async () => {
   const upstream = await startUpstream();
   const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`);

@@ -106,7 +106,7 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'poll-wait', route: '/v1', waited: undefined },
   { type: 'poll-slowed', route: '/v1' },
   { type: 'cut', upstream: 'payments', scope: 'upstream', cause: 'first', from: Infinity, to: 40 },
-  { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'open', to: 'backoff' },
+  { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'open', to: 'backoff', rate: 20 },
   { type: 'store-request', store: 'redis', op: 'lease', result: 'ok', duration: 0.2 },
   { type: 'store-degraded', store: 'redis', isDegraded: true, cause: 'ECONNREFUSED' },
   { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },

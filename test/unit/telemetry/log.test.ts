@@ -3,6 +3,7 @@ import { logRareEvents } from '../../../src/telemetry/log/event-log.ts';
 import { createLogger, flushLogger, type LogLevel } from '../../../src/telemetry/log/logger.ts';
 import { logRequests } from '../../../src/telemetry/log/request-log.ts';
 import type { RequestRecord } from '../../../src/core/events/request-record.ts';
+import type { LimitState } from '../../../src/core/limits/limit-state.ts';
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 
 function openLog(level: LogLevel = 'info') {
@@ -115,9 +116,9 @@ describe('a request', () => {
 
 describe('changes', () => {
   const changes: readonly ProxyEvent[] = [
-    { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'open', to: 'backoff' },
-    { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'backoff', to: 'blocked' },
-    { type: 'limit-state', upstream: 'payments', scope: 'client', from: 'open', to: 'blocked' },
+    { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'open', to: 'backoff', rate: 41.237 },
+    { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'backoff', to: 'blocked', rate: 0 },
+    { type: 'limit-state', upstream: 'payments', scope: 'client', from: 'open', to: 'blocked', rate: 0 },
     { type: 'cut', upstream: 'payments', scope: 'upstream', cause: 'first', from: Infinity, to: 40 },
     { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'backoff' },
     { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },
@@ -133,6 +134,7 @@ describe('changes', () => {
         scope: 'upstream',
         from: 'open',
         to: 'backoff',
+        rate: 41.2,
         msg: 'limit changed state',
       },
       {
@@ -144,6 +146,36 @@ describe('changes', () => {
         msg: 'limit changed state',
       },
     ]);
+  });
+
+  test('of a limit that is used up are logged at info only if the rate has doubled or halved since the last line', () => {
+    const { logger, lines } = openLog('info');
+    const listen = logRareEvents(logger);
+    const change = (upstream: string, from: LimitState, to: LimitState, rate: number): void =>
+      listen({ type: 'limit-state', upstream, scope: 'upstream', from, to, rate });
+    change('till', 'open', 'backoff', 20);
+    for (let cycle = 0; cycle < 12; cycle += 1) {
+      change('till', 'backoff', 'cooldown', 19);
+      change('till', 'cooldown', 'restoring', 18);
+      change('till', 'restoring', 'backoff', 14);
+    }
+    change('payments', 'open', 'backoff', 400);
+    change('till', 'backoff', 'cooldown', 10);
+    change('till', 'cooldown', 'restoring', 19.9);
+    change('till', 'restoring', 'backoff', 20);
+    change('till', 'backoff', 'blocked', 0);
+    change('till', 'blocked', 'restoring', 20);
+    change('till', 'restoring', 'open', Infinity);
+    expect(lines()).toMatchObject([
+      { level: 'info', upstream: 'till', from: 'open', to: 'backoff', rate: 20 },
+      { level: 'info', upstream: 'payments', rate: 400 },
+      { level: 'info', upstream: 'till', from: 'backoff', to: 'cooldown', rate: 10 },
+      { level: 'info', upstream: 'till', from: 'restoring', to: 'backoff', rate: 20 },
+      { level: 'warn', upstream: 'till', to: 'blocked' },
+      { level: 'info', upstream: 'till', from: 'blocked', to: 'restoring', rate: 20 },
+      { level: 'info', upstream: 'till', from: 'restoring', to: 'open' },
+    ]);
+    expect(lines().at(-1)).not.toHaveProperty('rate');
   });
 
   test('of clients, and cuts, are logged at debug', () => {

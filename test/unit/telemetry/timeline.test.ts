@@ -52,12 +52,12 @@ test('keeps five hundred entries', () => {
 
 test('omits states of single clients, and repeated reports of a block', () => {
   const { at, texts } = begin();
-  at(0, { type: 'limit-state', upstream: 'till', scope: 'client', from: 'open', to: 'backoff' });
+  at(0, { type: 'limit-state', upstream: 'till', scope: 'client', from: 'open', to: 'backoff', rate: 20 });
   at(1, { type: 'operator', by: '10.0.0.1', action: 'block', upstream: 'till', time: 5000 });
-  at(2, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  at(2, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked', rate: 20 });
   at(3, { type: 'operator', by: '10.0.0.1', action: 'unblock', upstream: 'till' });
-  at(4, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'blocked', to: 'open' });
-  at(5, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  at(4, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'blocked', to: 'open', rate: 20 });
+  at(5, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked', rate: 20 });
   expect(texts()).toEqual([
     'blocked for 5 s, by 10.0.0.1',
     'unblocked, by 10.0.0.1',
@@ -73,10 +73,10 @@ test.each([
   (upstream, path) => {
     const { at, texts } = begin();
     at(0, { type: 'operator', by: '10.0.0.1', action: 'block', upstream, time: undefined });
-    at(1, { type: 'limit-state', upstream, scope: 'upstream', from: 'open', to: 'blocked' });
+    at(1, { type: 'limit-state', upstream, scope: 'upstream', from: 'open', to: 'blocked', rate: 20 });
     at(2, { type: 'reload', ok: true, changed: [path] });
     at(3, { type: 'reload', ok: true, changed: [path] });
-    at(4, { type: 'limit-state', upstream, scope: 'upstream', from: 'open', to: 'blocked' });
+    at(4, { type: 'limit-state', upstream, scope: 'upstream', from: 'open', to: 'blocked', rate: 20 });
     expect(texts().at(-1)).toBe('blocked: only one probe at a time is sent');
   },
 );
@@ -85,7 +85,7 @@ test('an operator’s block outlasts an unrelated reload, and is reported once',
   const { at, texts } = begin();
   at(0, { type: 'operator', by: '10.0.0.1', action: 'block', upstream: 'till', time: undefined });
   at(1, { type: 'reload', ok: true, changed: ['upstreams.till.timeout', 'upstreams.tills'] });
-  at(2, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  at(2, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked', rate: 20 });
   expect(texts().filter((text) => text.startsWith('blocked'))).toEqual(['blocked until it is unblocked, by 10.0.0.1']);
 });
 
