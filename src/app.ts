@@ -1,5 +1,4 @@
 /** Builds one serving process from its parts, and closes it again. */
-import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { compileUpstreams } from './config/compile/compile-policy.ts';
 import { computeCapacities } from './config/compile/capacities.ts';
@@ -28,6 +27,7 @@ import { SingleProcessGroup } from './admin/operations/single-process-group.ts';
 import { haveEqualWeights, createOperations } from './process/create-operations.ts';
 import { createSupplyHandler, withoutLimitEvents } from './process/worker-membership.ts';
 import { reloadControls, ConfigReloads } from './process/config-reloads.ts';
+import { createInstanceId } from './process/instance-id.ts';
 import type { App, AppParts } from './process/app-types.ts';
 import { ActiveConfig } from './process/active-config.ts';
 import { shareLimits } from './process/limit-sharing.ts';
@@ -152,7 +152,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     upstreams: () => config.upstreams,
   });
   resources.push(() => statePersistence.stop());
-  const instance = membership?.instance ?? randomBytes(4).toString('hex');
+  const instance = membership?.instance ?? parts.instance ?? createInstanceId();
   const processInstance = membership === undefined ? instance : `${instance}-${membership.worker}`;
   const { explanations, observer } = await startExchangeObservers(
     { logger, version, instance: processInstance },

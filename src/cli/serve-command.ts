@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
 import { startApp } from '../app.ts';
+import { createInstanceId } from '../process/instance-id.ts';
 import { countWorkers } from '../process/cluster/divide-config.ts';
 import type { startCluster as StartCluster } from '../process/cluster/primary.ts';
 import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
@@ -40,11 +41,12 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
   const { config, warnings, file, substituted } = settings;
   const workers = countWorkers(config);
   const logOutput = new StdoutDestination(config.log.buffer, workers > 1);
-  const logger = createLogger({ level: config.log.level, destination: logOutput });
+  const instance = createInstanceId();
+  const logger = createLogger({ level: config.log.level, destination: logOutput }).child({ instance });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
     const requestDrain = (): void => void process.kill(process.pid, 'SIGTERM');
-    const parts = { logger, logOutput, version, source, substituted, requestDrain };
+    const parts = { logger, logOutput, version, instance, source, substituted, requestDrain };
     const app = workers > 1 ? await startWithWorkers(config, workers, parts) : await startApp(config, parts);
     const { url, adminUrl, telemetryUrl } = app;
     logger.info(

@@ -9,6 +9,7 @@ import type { ConfigInput } from '../config/schema/config-schema.ts';
 import { MountedRequestSource } from '../http/server/mounted-request-source.ts';
 import type { ReloadResult } from '../process/reload-result.ts';
 import type { App } from '../process/app-types.ts';
+import { createInstanceId } from '../process/instance-id.ts';
 import { readVersion } from '../process/version.ts';
 import { rejectUnknownOptions } from './unknown-options.ts';
 import { ConfigError } from './config-error.ts';
@@ -56,11 +57,13 @@ export async function tidegate(app: FastifyInstance, options: TidegateOptions): 
   }
   if (/[:*]/.test(prefix)) throw new TypeError(`tidegate needs a prefix without parameters, not ${prefix}`);
   const { warnings, ...effective } = loadPluginConfig(options);
-  const logger = createForwardingLogger(app.log);
+  const instance = createInstanceId();
+  const logger = createForwardingLogger(app.log).child({ instance });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   const mount = new MountedRequestSource();
   const proxy = await startApp(effective.config, {
     logger,
+    instance,
     version: readVersion(),
     substituted: effective.substituted,
     mount: { entrance: mount, proto: server instanceof HttpsServer ? 'https' : 'http' },

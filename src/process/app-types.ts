@@ -39,6 +39,8 @@ export interface AppParts {
   /** The destination of the logger, if it is bounded. */
   readonly logOutput?: StdoutDestination;
   readonly version: string;
+  /** As in the lines of the logger; a new one unless given. */
+  readonly instance?: string;
   /** Where the configuration comes from; without it, there are no reloads. */
   readonly source?: ConfigSource | undefined;
   /** As `loadConfig` returns it. */

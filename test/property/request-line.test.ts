@@ -39,6 +39,8 @@ test('a line is JSON, and holds the given values, whatever they are', () => {
           took,
           retryAfterSeconds: undefined,
           isTruncated: cut,
+          ...{ xRequestId: cause, endpoint: cause, bytesIn: 7, bytesOut: 2 ** 33 },
+          ...(cut ? { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) } : {}),
         };
         const line = formatRequestLine(
           { level: 'warn', time: '2026-01-02T03:04:05.678Z', bindings: ',"worker":2' },
@@ -64,6 +66,8 @@ test('a line is JSON, and holds the given values, whatever they are', () => {
             cut: cut ? true : undefined,
             msg: 'request',
           },
+          ...{ xRequestId: cause, endpoint: cause, bytesIn: 7, bytesOut: 2 ** 33 },
+          ...(cut ? { trace_id: 'a'.repeat(32), span_id: 'b'.repeat(16) } : {}),
           ...{ queuedMs: Math.round(took * 10) / 10, ms: Math.round(took * 10) / 10 },
         };
         expect(JSON.parse(line)).toEqual(JSON.parse(JSON.stringify(fields)));

@@ -53,4 +53,13 @@ export interface RequestRecord {
   readonly mintedKey?: string | undefined;
   /** Of the trace that the request belongs to (W3C Trace Context), in hex; absent without a trace. */
   readonly traceId?: string | undefined;
+  /** Its span of that trace in Tidegate, if it has one; else the client's. */
+  readonly spanId?: string | undefined;
+  /** The client's own `X-Request-Id`, which the upstream also gets; absent if it sent none that is usable. */
+  readonly xRequestId?: string | undefined;
+  /** Label of the endpoint of the last attempt; absent before the first. */
+  readonly endpoint?: string | undefined;
+  /** Bytes of the bodies: read of the request, and written of the response. */
+  readonly bytesIn?: number | undefined;
+  readonly bytesOut?: number | undefined;
 }

@@ -61,6 +61,8 @@ export interface LastAttempt {
 /** The place of a request in a trace. */
 export interface TraceContext {
   readonly traceId: string;
+  /** Of the server span. */
+  readonly spanId: string;
   /** The trace headers of the attempt in progress: names and values in turn, in lower case. */
   readonly outgoing: readonly string[];
 }

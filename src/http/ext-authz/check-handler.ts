@@ -19,7 +19,7 @@ import { problemForVerdict } from '../response/problem-details.ts';
 import { ClientResponse } from '../response/client-response.ts';
 import type { ActiveSetMember } from '../../core/collections/active-set.ts';
 import { makeTicket } from '../request/request-ticket.ts';
-import { traceIdOf, traceparentOf } from '../headers/trace-context.ts';
+import { clientTraceOf } from '../headers/trace-context.ts';
 import { statusMappingFor } from './ingress-dialect.ts';
 import type { CheckOptions } from './check-options.ts';
 import { encodePermit } from './check-permit.ts';
@@ -174,14 +174,15 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
     if (this.#verdict === undefined || !this.#isClosed) return;
     this.#onDone(this);
     const { queued, wouldHave } = this.driver;
-    const traceId = this.trace?.traceId ?? traceIdOf(traceparentOf(this.#routed.request));
-    const spent = { attempts: 0, slept: 0, failure: undefined };
+    const { traceId, spanId } = this.trace ?? clientTraceOf(this.#routed.request);
+    const spent = { attempts: 0, slept: 0, failure: undefined, endpoint: undefined, bytesIn: 0, bytesForwarded: 0 };
     const record = this.#response.toRecord(this.#verdict, {
       ...spent,
       since: this.#startedAt,
       queued,
       wouldHave,
       traceId,
+      spanId,
     });
     this.#context.listen({ type: 'done', record });
     this.#context.observer?.onEnd(this, record);

@@ -3,11 +3,12 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { LastAttempt, TraceContext } from '../../core/exchange/exchange-observer.ts';
 import { nameAttributedLimit } from '../../core/limits/attributed-limit.ts';
-import { traceIdOf, traceparentOf } from '../headers/trace-context.ts';
+import { clientTraceOf } from '../headers/trace-context.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import type { ExchangeTimings } from '../response/make-request-record.ts';
 import type { UpstreamCall } from '../upstream/upstream-call.ts';
 import type { ExchangeContext } from './exchange-context.ts';
+import type { RequestBody } from './request-body.ts';
 import type { Route } from './route.ts';
 import type { RoutedRequest } from './routed-request.ts';
 
@@ -30,9 +31,22 @@ export function timingsOf(
   { request }: RoutedRequest,
   since: Millis,
   { queued, slept, wouldHave }: Pick<ExchangeDriver<never>, 'queued' | 'slept' | 'wouldHave'>,
-  { attemptCount: attempts, failure }: UpstreamCall,
+  { attemptCount: attempts, failure, endpoint, forwardedBytes }: UpstreamCall,
   trace: TraceContext | undefined,
+  body: RequestBody | undefined,
 ): ExchangeTimings {
-  const traceId = trace?.traceId ?? traceIdOf(traceparentOf(request));
-  return { since, attempts, queued, slept, wouldHave, failure, traceId };
+  const { traceId, spanId } = trace ?? clientTraceOf(request);
+  return {
+    since,
+    attempts,
+    queued,
+    slept,
+    wouldHave,
+    failure,
+    traceId,
+    spanId,
+    endpoint: endpoint?.label,
+    bytesIn: body?.receivedBytes ?? 0,
+    bytesForwarded: forwardedBytes,
+  };
 }

@@ -68,6 +68,8 @@ export class RequestBody {
   /** What was read: the first chunk itself if it fills its memory, otherwise one growing buffer. */
   #buffer: Buffer | undefined;
   #length = 0;
+  /** Bytes read here; a stream counts the rest. */
+  #received = 0;
   /** What was read before the body turned out to be too long. */
   #prefix: Buffer[] = [];
   /** Bytes of the replay memory. */
@@ -115,6 +117,11 @@ export class RequestBody {
     return this.#whole ?? undefined;
   }
 
+  /** Bytes read so far. */
+  get receivedBytes(): number {
+    return this.#received + (this.#stream?.receivedBytes ?? 0);
+  }
+
   /** A streamed body waits for its client. */
   get isWaitingForClient(): boolean {
     return this.#stream?.isWaitingForClient === true;
@@ -145,6 +152,7 @@ export class RequestBody {
   };
 
   readonly #onData = (chunk: Buffer): void => {
+    this.#received += chunk.length;
     this.#timeout?.onBytes(chunk.length);
     const retention = this.#append(chunk);
     if (retention === 'whole') return;

@@ -241,7 +241,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#routed.response.off('close', this.#onClose);
     if (this.#routed.request instanceof Http1ServerRequest) this.#routed.request.bodyListener = undefined;
     this.#onDone(this);
-    const timings = timingsOf(this.#routed, this.#startedAt, this.driver, this.#call, this.trace);
+    const timings = timingsOf(this.#routed, this.#startedAt, this.driver, this.#call, this.trace, this.#body);
     const record = this.#response.toRecord(this.#verdict, timings);
     this.#context.listen({ type: 'done', record });
     this.#context.observer?.onEnd(this, record);

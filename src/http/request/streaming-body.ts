@@ -9,6 +9,8 @@ import type { ClientStall } from '../response/client-stall.ts';
  * read: an attempt that gets no connection leaves the source untouched.
  */
 export class StreamingBody extends Readable {
+  /** Bytes read from the source, without the prefix. */
+  receivedBytes = 0;
   readonly #source: HttpServerRequest;
   /** What was read before the body turned out to be too long; emptied as it is sent. */
   readonly #prefix: Buffer[];
@@ -78,6 +80,7 @@ export class StreamingBody extends Readable {
   }
 
   readonly #onData = (chunk: Buffer): void => {
+    this.receivedBytes += chunk.length;
     this.#timeout.onBytes(chunk.length);
     markReleasable(chunk, this.#source);
     if (this.push(chunk)) return;

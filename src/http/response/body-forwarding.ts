@@ -17,6 +17,8 @@ export interface ForwardingListener {
  */
 export class BodyForwarding {
   readonly response: HttpServerResponse;
+  /** Bytes given to the client's connection so far. */
+  writtenBytes = 0;
   readonly #controller: Dispatcher.DispatchController | undefined;
   readonly #listener: ForwardingListener;
   readonly #readRate: ResponseReadRate | undefined;
@@ -73,12 +75,16 @@ export class BodyForwarding {
   takeLastChunk(): Buffer | undefined {
     const lastChunk = this.#firstChunk;
     this.#firstChunk = undefined;
+    this.writtenBytes += lastChunk?.length ?? 0;
     return lastChunk;
   }
 
   /** Writes the head, if it has not gone out: the response counts as forwarded. */
   flushHead(): void {
-    if (!this.#hasWritten) this.response.write(this.#firstChunk ?? EMPTY_CHUNK);
+    if (this.#hasWritten) return;
+    const first = this.#firstChunk ?? EMPTY_CHUNK;
+    this.writtenBytes += first.length;
+    this.response.write(first);
   }
 
   /** Writes the head and the first chunk, unless that was done or everything has gone to `takeLastChunk`. */
@@ -92,6 +98,7 @@ export class BodyForwarding {
 
   #write(chunk: Buffer): void {
     this.#unreadBytes += chunk.length;
+    this.writtenBytes += chunk.length;
     if (!writeAndRelease(this.response, chunk)) this.#pause();
   }
 

@@ -4,7 +4,7 @@ import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { addCorsHeaders, corsHeaders } from '../headers/cors-headers.ts';
-import { forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
+import { forwardInterimHeaders, forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
 import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/retry-after-header.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { isSafeRequest, type RoutedRequest } from '../request/routed-request.ts';
@@ -12,11 +12,19 @@ import { abortResponse, endResponse } from '../server/end-response.ts';
 import { isBodyPending } from '../server/server-request.ts';
 import { openTunnel, type TunnelBytes } from '../server/tunnel.ts';
 import { type MapStatus, writeProblem } from '../server/write-problem.ts';
-import { writeEmpty, writeResponseHead, writeSwitchingProtocols } from '../server/write-response.ts';
+import {
+  writeEmpty,
+  writeInterimResponse,
+  writeResponseHead,
+  writeSwitchingProtocols,
+} from '../server/write-response.ts';
 import { problemForVerdict } from './problem-details.ts';
 import type { Problem } from './problem.ts';
 import { type ExchangeTimings, requestOutcomeOf } from './make-request-record.ts';
 import type { ResponseHead } from './response-head.ts';
+
+/** Interim responses forwarded for one request, all attempts together (RFC 9110 §15.2 lets a proxy drop them). */
+const MAX_INTERIM_RESPONSES = 32;
 
 /** The response to one client, and the record of what it received. */
 export class ClientResponse {
@@ -30,10 +38,20 @@ export class ClientResponse {
   #isCut = false;
   #cutReason: ReaderAbortReason | undefined;
   #isAllowed = false;
+  #interimLeft = MAX_INTERIM_RESPONSES;
+  /** Bytes of a body of our own. */
+  #problemBytes = 0;
 
   constructor(context: ExchangeContext, routed: RoutedRequest) {
     this.#context = context;
     this.#routed = routed;
+  }
+
+  /** Forwards an interim response, unless there were too many, or the client reads them too slowly. */
+  forwardInterim(status: number, headers: readonly string[]): void {
+    if (this.#interimLeft === 0) return;
+    const takesMore = writeInterimResponse(this.#routed.response, status, forwardInterimHeaders(headers));
+    this.#interimLeft = takesMore ? this.#interimLeft - 1 : 0;
   }
 
   /** Writes the upstream's response head. @returns false if it is not valid HTTP: then the client gets a problem instead */
@@ -90,7 +108,7 @@ export class ClientResponse {
     }
     const { via } = this.#context;
     const { retryAfterSeconds } = this.#retryAfter;
-    writeProblem(response, problem, {
+    this.#problemBytes = writeProblem(response, request, problem, {
       requestId,
       via,
       retryAfterSeconds,
@@ -128,7 +146,7 @@ export class ClientResponse {
 
   /** The record of the request, for log and metrics. */
   toRecord(verdict: ExchangeVerdict, timings: ExchangeTimings): RequestRecord {
-    const { request, response, route, client, requestId, snapshot, key } = this.#routed;
+    const { request, response, route, client, requestId, xRequestId, snapshot, key } = this.#routed;
     const now = this.#context.clock.now();
     return {
       id: requestId,
@@ -159,6 +177,11 @@ export class ClientResponse {
       retryOutcome: verdict.retryOutcome,
       mintedKey: mintedKeyOf(key),
       traceId: timings.traceId,
+      spanId: timings.spanId,
+      xRequestId: xRequestId === requestId ? undefined : xRequestId,
+      endpoint: timings.endpoint,
+      bytesIn: timings.bytesIn,
+      bytesOut: this.#problemBytes + timings.bytesForwarded,
     };
   }
 

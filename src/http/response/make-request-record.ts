@@ -4,7 +4,8 @@ import type { RequestOutcome } from '../../core/events/event-labels.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { traceIdOf, traceparentOf } from '../headers/trace-context.ts';
+import { clientRequestIdOf } from '../headers/request-id.ts';
+import { clientTraceOf } from '../headers/trace-context.ts';
 import type { Route } from '../request/route.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import type { SendFailure } from '../upstream/send-failure.ts';
@@ -24,6 +25,12 @@ export interface ExchangeTimings {
   /** Of the last attempt, if it failed. */
   readonly failure: SendFailure | undefined;
   readonly traceId: string | undefined;
+  readonly spanId: string | undefined;
+  /** Of the last attempt. */
+  readonly endpoint: string | undefined;
+  /** Bytes read of the request body, and written of the upstream's response body. */
+  readonly bytesIn: number;
+  readonly bytesForwarded: number;
 }
 
 /** A request that never became an exchange. */
@@ -37,6 +44,8 @@ interface RejectedRequest {
   readonly took: Millis;
   /** Whole seconds, as sent to the client. */
   readonly retryAfterSeconds?: number | undefined;
+  /** Bytes of the response body. */
+  readonly bytesOut: number;
 }
 
 /** Fields that are the same for everything that never was an exchange. */
@@ -47,10 +56,11 @@ const NO_EXCHANGE = {
   sleepTime: 0,
   timeToHead: 0,
   isTruncated: false,
+  bytesIn: 0,
 } as const;
 
 export function rejectionRecord(problem: Problem, rejected: RejectedRequest): RequestRecord {
-  const { request, path = '', id, at, took, retryAfterSeconds } = rejected;
+  const { request, path = '', id, at, took, retryAfterSeconds, bytesOut } = rejected;
   return {
     ...NO_EXCHANGE,
     id,
@@ -67,7 +77,8 @@ export function rejectionRecord(problem: Problem, rejected: RejectedRequest): Re
     retryAfterSeconds,
     retryAfterFrom: retryAfterSeconds === undefined ? undefined : 'tidegate',
     detail: problem.detail,
-    traceId: request === undefined ? undefined : traceIdOf(traceparentOf(request)),
+    ...(request === undefined ? {} : clientIds(request)),
+    bytesOut,
   };
 }
 
@@ -86,8 +97,14 @@ export function preflightRecord(
     outcome: 'preflight',
     reason: undefined,
     retryAfterSeconds: undefined,
-    traceId: traceIdOf(traceparentOf(request)),
+    ...clientIds(request),
+    bytesOut: 0,
   };
+}
+
+/** The ids under which the client's side knows a request. */
+function clientIds(request: HttpServerRequest): Pick<RequestRecord, 'traceId' | 'spanId' | 'xRequestId'> {
+  return { ...clientTraceOf(request), xRequestId: clientRequestIdOf(request) };
 }
 
 /** @param status of the response */

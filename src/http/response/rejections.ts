@@ -75,7 +75,7 @@ export class Rejections {
         const ending = context.isDraining() || isBodyPending(request) ? ['Connection', 'close'] : [];
         const options = { requestId, via: context.via, unread: snapshot().bodyIdleTimeout };
         const cors = this.#corsOf(request) ?? [];
-        writeFinalRecipientResponse(response, [...headers, ...cors, ...ending], body, options);
+        return writeFinalRecipientResponse(response, [...headers, ...cors, ...ending], body, options);
       },
     );
   }
@@ -103,7 +103,7 @@ export class Rejections {
       const unread = snapshot().bodyIdleTimeout;
       const mappedStatus = mapStatus?.(problem, retryAfterSeconds);
       const cors = this.#corsOf(request);
-      writeProblem(response, problem, {
+      return writeProblem(response, request, problem, {
         requestId,
         via,
         retryAfterSeconds,
@@ -119,12 +119,13 @@ export class Rejections {
   /**
    * Writes the response, and records the request when it has ended.
    * @param decide called once, after a short body has arrived
+   * @param write returns the bytes of the body
    */
   #respond(
     request: HttpServerRequest,
     response: HttpServerResponse,
     decide: () => Problem,
-    write: (requestId: string, problem: Problem, retryAfterSeconds: number | undefined) => void,
+    write: (requestId: string, problem: Problem, retryAfterSeconds: number | undefined) => number,
   ): void {
     const { context, capacity, snapshot, nextId } = this.#options;
     const { clock, listen, observer, random } = context;
@@ -139,20 +140,29 @@ export class Rejections {
     };
     const startedAt = clock.now();
     const id = nextId();
+    let bytesOut = 0;
     capacity.countRejected(response);
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
       const path = redactedPath(request, snapshot().redactPath);
       const took = clock.now() - startedAt;
       const { problem, retryAfterSeconds } = decision();
-      const record = rejectionRecord(problem, { request, path, id, at: startedAt, retryAfterSeconds, took });
+      const record = rejectionRecord(problem, {
+        request,
+        path,
+        id,
+        at: startedAt,
+        retryAfterSeconds,
+        took,
+        bytesOut,
+      });
       listen({ type: 'done', record });
       observer?.onRefused(record, traceparentOf(request));
     });
     const respond = (): void => {
       if (response.destroyed) return;
       const { problem, retryAfterSeconds } = decision();
-      write(id, problem, retryAfterSeconds);
+      bytesOut = write(id, problem, retryAfterSeconds);
       endResponse(response, request);
     };
     // A short body arrives with the head and is parsed after it: then the connection can be kept.
@@ -182,11 +192,11 @@ export class Rejections {
     const requestId = this.#options.nextId();
     const retryAfterSeconds =
       problem.retryAfterMs === undefined ? undefined : toRetryAfterSeconds(problem.retryAfterMs, random);
-    const record = rejectionRecord(problem, { id: requestId, at: clock.now(), took: 0, retryAfterSeconds });
+    const bytesOut = writeRawProblem(socket, problem, { requestId, via }, retryAfterSeconds);
+    const record = rejectionRecord(problem, { id: requestId, at: clock.now(), took: 0, retryAfterSeconds, bytesOut });
     listen({ type: 'arrived', route: NO_ROUTE });
     listen({ type: 'done', record });
     observer?.onRefused(record, undefined);
-    writeRawProblem(socket, problem, { requestId, via }, retryAfterSeconds);
   }
 }
 

@@ -5,6 +5,7 @@ import type { Millis } from '../../core/scalars.ts';
 import { formatRateLimit } from '../headers/retry-after-header.ts';
 import type { Problem } from '../response/problem.ts';
 import { closeIfUnread, lingeringClose } from './end-response.ts';
+import type { HttpServerRequest } from './server-request.ts';
 import type { HttpServerResponse } from './server-response.ts';
 
 export interface ResponseIds {
@@ -41,8 +42,13 @@ export interface ProblemResponseOptions extends ProblemHeadOptions {
   readonly unread: Millis;
 }
 
-/** Writes a problem document. The caller ends the response with `endResponse`. */
-export function writeProblem(response: HttpServerResponse, problem: Problem, options: ProblemResponseOptions): void {
+/** Writes a problem document. The caller ends the response with `endResponse`. @returns the bytes of its body */
+export function writeProblem(
+  response: HttpServerResponse,
+  { verb }: Pick<HttpServerRequest, 'verb'>,
+  problem: Problem,
+  options: ProblemResponseOptions,
+): number {
   const body = problemBody(problem, options.retryAfterSeconds);
   const headers = problemHeaders(problem, body, options);
   const { mappedStatus } = options;
@@ -51,19 +57,21 @@ export function writeProblem(response: HttpServerResponse, problem: Problem, opt
   response.writeHead(status, STATUS_CODES[status] ?? '', headers);
   response.write(body);
   closeIfUnread(response, options.unread);
+  return verb === 'HEAD' ? 0 : Buffer.byteLength(body);
 }
 
 /**
  * Responds to bytes that the parser could not read as a request, so that no response object exists. Ends the connection.
  * @param retryAfterSeconds whole seconds
+ * @returns the bytes of its body
  */
 export function writeRawProblem(
   socket: Duplex,
   problem: Problem,
   ids: ResponseIds,
   retryAfterSeconds: number | undefined,
-): void {
-  if (!socket.writable) return; // a response has ended it already
+): number {
+  if (!socket.writable) return 0; // a response has ended it already
   const body = problemBody(problem, retryAfterSeconds);
   const headers = problemHeaders(problem, body, { ...ids, retryAfterSeconds, attempts: 0, close: true });
   const lines = [`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`];
@@ -71,6 +79,7 @@ export function writeRawProblem(
   lines.push(`Date: ${new Date().toUTCString()}`);
   socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
   lingeringClose(socket);
+  return Buffer.byteLength(body);
 }
 
 function problemHeaders(problem: Problem, body: string, options: ProblemHeadOptions): string[] {

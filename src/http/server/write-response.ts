@@ -15,13 +15,17 @@ export function writeEmpty(response: HttpServerResponse, status: number, headers
   response.writeHead(status, STATUS_CODES[status] ?? '', all);
 }
 
-/** Writes a 200 as the final recipient of a request. The caller ends it with `endResponse`. @param headers names and values in turn */
+/**
+ * Writes a 200 as the final recipient of a request. The caller ends it with `endResponse`.
+ * @param headers names and values in turn
+ * @returns the bytes of its body
+ */
 export function writeFinalRecipientResponse(
   response: HttpServerResponse,
   headers: readonly string[],
   body: string,
   options: ResponseIds & Pick<ProblemResponseOptions, 'unread'>,
-): void {
+): number {
   // biome-ignore format: name and value in turn
   response.writeHead(200, 'OK', [
     'Content-Length', String(Buffer.byteLength(body, 'latin1')),
@@ -34,6 +38,7 @@ export function writeFinalRecipientResponse(
   ]);
   response.write(Buffer.from(body, 'latin1'));
   closeIfUnread(response, options.unread);
+  return Buffer.byteLength(body, 'latin1');
 }
 
 /** Writes the head of the upstream's response. @returns false if Node refuses to write it: then nothing was sent */

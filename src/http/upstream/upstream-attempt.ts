@@ -89,6 +89,11 @@ export class UpstreamAttempt extends PooledSend {
     return this.#isUnanswered && this.connection !== undefined && this.connection.responsesServed > 0;
   }
 
+  /** Bytes of its response body that were written to the client. */
+  get forwardedBytes(): number {
+    return this.#forwarding?.writtenBytes ?? 0;
+  }
+
   /** The connection after a change of protocol, once; undefined if there was none. The caller owns it from then on. */
   takeUpgradedSocket(): Duplex | undefined {
     const socket = this.#upgradedSocket;

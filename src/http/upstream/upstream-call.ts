@@ -4,7 +4,6 @@ import type { ReaderAbortReason } from '../../core/events/event-labels.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { Hints } from '../../core/hints/hints.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { forwardInterimHeaders } from '../headers/forward-headers.ts';
 import { replaceTraceHeaders } from '../headers/trace-context.ts';
 import { recordWriteOutcome } from '../idempotency/record-write-outcome.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
@@ -17,7 +16,6 @@ import { invalidRequestProblem } from '../response/problem-details.ts';
 import type { ResponseHead } from '../response/response-head.ts';
 import { watchReadRate } from '../response/watch-read-rate.ts';
 import { WEBSOCKET } from '../server/upgrade.ts';
-import { writeInterimResponse } from '../server/write-response.ts';
 import type { AttemptOrder, CallOwner } from './attempt-order.ts';
 import { BodyPreview } from './body-preview.ts';
 import { CallTimers } from './call-timers.ts';
@@ -27,9 +25,6 @@ import { EndpointSelector } from './endpoint-selector.ts';
 import type { Endpoint } from './endpoints.ts';
 import { ENDPOINT_REMOVED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
 import { type AttemptListener, UpstreamAttempt } from './upstream-attempt.ts';
-
-/** Interim responses forwarded for one request, all attempts together (RFC 9110 §15.2 lets a proxy drop them). */
-const MAX_INTERIM_RESPONSES = 32;
 
 /** The attempts of one exchange, one after another: endpoint, timeouts, response head and body. */
 export class UpstreamCall implements AttemptListener {
@@ -52,7 +47,6 @@ export class UpstreamCall implements AttemptListener {
   #headers: string[] | undefined;
   #headersAuthority = '';
   #head: ResponseHead | undefined;
-  #interimLeft = MAX_INTERIM_RESPONSES;
 
   constructor(context: ExchangeContext, routed: RoutedRequest, response: ClientResponse, owner: CallOwner) {
     this.#context = context;
@@ -66,6 +60,11 @@ export class UpstreamCall implements AttemptListener {
   /** Where the last attempt went; undefined before the first. */
   get endpoint(): Endpoint | undefined {
     return this.#selector.endpoint;
+  }
+
+  /** Bytes of the response body that were written to the client. */
+  get forwardedBytes(): number {
+    return this.#attempt?.forwardedBytes ?? 0;
   }
 
   /** Sends the next attempt. */
@@ -145,9 +144,7 @@ export class UpstreamCall implements AttemptListener {
   // — AttemptListener —
 
   onInterimResponse(status: number, headers: string[]): void {
-    if (this.#interimLeft === 0) return;
-    const takesMore = writeInterimResponse(this.#routed.response, status, forwardInterimHeaders(headers));
-    this.#interimLeft = takesMore ? this.#interimLeft - 1 : 0;
+    this.#response.forwardInterim(status, headers);
   }
 
   onHead(status: number, reasonPhrase: string, headers: string[]): void {

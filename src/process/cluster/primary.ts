@@ -18,6 +18,7 @@ import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
 import { resolveHashSecret } from '../client-hash-secret.ts';
 import { openStatePersistence } from '../../store/persistence/state-persistence.ts';
 import { listenAddresses, setSocketPermissions, removeStaleSocket } from '../unix-socket.ts';
+import { createInstanceId } from '../instance-id.ts';
 import { divideConfig } from './divide-config.ts';
 import { hostClock } from './host-clock.ts';
 import { SharedLimitSettings } from './shared-limit-settings.ts';
@@ -40,7 +41,15 @@ export function startCluster(config: Config, count: number, parts: AppParts): Pr
 async function openCluster(
   first: Config,
   count: number,
-  { logger, logOutput, version, source, substituted = new Map(), requestDrain }: AppParts,
+  {
+    logger,
+    logOutput,
+    version,
+    instance = createInstanceId(),
+    source,
+    substituted = new Map(),
+    requestDrain,
+  }: AppParts,
   resources: ResourceStack,
 ): Promise<App> {
   let isDraining = false;
@@ -108,7 +117,7 @@ async function openCluster(
   };
   let workerConfig = deriveWorkerConfig(first);
   const common = {
-    instance: randomBytes(4).toString('hex'),
+    instance,
     version,
     practiceUrl: practice?.url,
     ticketKeys: randomBytes(TICKET_KEYS),

@@ -32,6 +32,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
   if (start === undefined) return undefined;
   const logOutput = new StdoutDestination(start.config.log.buffer, true);
   const logger = createLogger({ level: start.config.log.level, destination: logOutput }).child({
+    instance: start.instance,
     worker: start.worker,
   });
   const limitClient = new LimitClient({

@@ -48,6 +48,7 @@ export function createExplanationRecord(
     keyLocation: description?.key,
     last: exchange?.lastAttempt(),
     steps,
-    sizeBytes: RECORD_BYTES.base + 2 * path.length + RECORD_BYTES.step * (steps?.length ?? 0),
+    sizeBytes:
+      RECORD_BYTES.base + 2 * path.length + (record.xRequestId?.length ?? 0) + RECORD_BYTES.step * (steps?.length ?? 0),
   };
 }

@@ -37,6 +37,11 @@ export class ReusableRecord implements CompleteRecord {
   retryOutcome: RequestRecord['retryOutcome'];
   mintedKey: RequestRecord['mintedKey'];
   traceId: RequestRecord['traceId'];
+  spanId: RequestRecord['spanId'];
+  xRequestId: RequestRecord['xRequestId'];
+  endpoint: RequestRecord['endpoint'];
+  bytesIn: RequestRecord['bytesIn'];
+  bytesOut: RequestRecord['bytesOut'];
 
   /** Field by field: a loop over the names would double the cost of a record. */
   overwrite(record: RequestRecord): void {
@@ -68,6 +73,11 @@ export class ReusableRecord implements CompleteRecord {
     this.retryOutcome = record.retryOutcome;
     this.mintedKey = record.mintedKey;
     this.traceId = record.traceId;
+    this.spanId = record.spanId;
+    this.xRequestId = record.xRequestId;
+    this.endpoint = record.endpoint;
+    this.bytesIn = record.bytesIn;
+    this.bytesOut = record.bytesOut;
   }
 
   /** A copy that is not overwritten. */

@@ -15,8 +15,10 @@ export interface RequestLineHeader {
  */
 export function formatRequestLine(head: RequestLineHeader, record: RequestRecord): string {
   let line = `{"level":"${head.level}","time":"${head.time}"${head.bindings},"id":${quoteJson(record.id)}`;
+  if (record.xRequestId !== undefined) line += `,"xRequestId":${quoteJson(record.xRequestId)}`;
   line += `,"route":${quoteJson(record.route)}`;
   if (record.upstream !== '') line += `,"upstream":${quoteJson(record.upstream)}`;
+  if (record.endpoint !== undefined) line += `,"endpoint":${quoteJson(record.endpoint)}`;
   line += `,"method":${quoteJson(record.method)},"path":${quoteJson(withoutQuery(record.path))}`;
   if (record.client !== '') line += `,"client":${quoteJson(record.client)}`;
   line += `,"status":${record.status},"outcome":"${record.outcome}"`;
@@ -31,8 +33,11 @@ export function formatRequestLine(head: RequestLineHeader, record: RequestRecord
   if (record.mintedKey !== undefined) line += `,"mintedKey":"${record.mintedKey}"`;
   // As OpenTelemetry names it in logs that are not its own.
   if (record.traceId !== undefined) line += `,"trace_id":"${record.traceId}"`;
+  if (record.spanId !== undefined) line += `,"span_id":"${record.spanId}"`;
   if (record.upgradeBytes !== undefined) {
     line += `,"bytesToUpstream":${record.upgradeBytes.toUpstream},"bytesToClient":${record.upgradeBytes.toClient}`;
+  } else if (record.bytesIn !== undefined && record.bytesOut !== undefined) {
+    line += `,"bytesIn":${record.bytesIn},"bytesOut":${record.bytesOut}`;
   }
   if (record.wouldHave !== undefined) line += `,"wouldHave":"${formatWouldHave(record.wouldHave)}"`;
   if (record.wouldRetry !== undefined) line += `,"wouldRetry":${quoteJson(record.wouldRetry)}`;

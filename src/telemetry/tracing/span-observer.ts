@@ -37,6 +37,10 @@ class RequestTrace implements TraceContext {
   get traceId(): string {
     return this.serverSpan.spanContext().traceId;
   }
+
+  get spanId(): string {
+    return this.serverSpan.spanContext().spanId;
+  }
 }
 
 /** Creates spans of exchanges, following OpenTelemetry's conventions for HTTP. */

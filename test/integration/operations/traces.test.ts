@@ -108,7 +108,7 @@ describe('a trace', () => {
     expect(server?.parentSpanId ?? '').toBe('');
     expect(server?.traceId).not.toBe('0'.repeat(32));
     expect(headerOf(upstream.hits[0]?.headers ?? [], 'traceparent')).toBe(`00-${server?.traceId}-${client?.spanId}-01`);
-    expect(gate.requests()[0]?.['trace_id']).toBe(server?.traceId);
+    expect(gate.requests()).toMatchObject([{ trace_id: server?.traceId, span_id: server?.spanId }]);
   });
 
   test('shows the queue and a rejection', async () => {
@@ -258,5 +258,6 @@ describe('OpenTelemetry’s variables', () => {
     expect(headerOf(first, 'tracestate')).toBe('vendor=opaque');
     expect(headerOf(second, 'traceparent')).toBe('nonsense');
     expect(gate.requests().map((line) => line['trace_id'])).toEqual([TRACE, undefined]);
+    expect(gate.requests().map((line) => line['span_id'])).toEqual([PARENT, undefined]);
   });
 });
