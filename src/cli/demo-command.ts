@@ -1,4 +1,5 @@
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
+import { logDestination } from '../telemetry/log/log-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
 import type { App, AppParts } from '../app.ts';
 import { startApp } from '../app.ts';
@@ -38,7 +39,7 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
   const config = resolveDemoConfig(flags);
   if (typeof config === 'string') return { kind: 'failed', message: config };
   const logOutput = new StdoutDestination(config.log.buffer);
-  const logger = createLogger({ level: 'warn', destination: logOutput });
+  const logger = createLogger({ level: 'warn', destination: logDestination(logOutput, 'auto', process.env) });
   let app: App;
   try {
     app = await startOnFreePorts(flags, config, { logger, logOutput, version });

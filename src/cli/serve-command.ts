@@ -10,6 +10,7 @@ import type { Config } from '../config/schema/config-schema.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
 import { logUnreachableEndpoints } from '../process/probe-upstreams.ts';
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
+import { logDestination } from '../telemetry/log/log-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
 import { describeStartError } from './describe-start-error.ts';
 import { readFile } from './read-file.ts';
@@ -42,7 +43,10 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
   const workers = countWorkers(config);
   const logOutput = new StdoutDestination(config.log.buffer, workers > 1);
   const instance = createInstanceId();
-  const logger = createLogger({ level: config.log.level, destination: logOutput }).child({ instance });
+  const logger = createLogger({
+    level: config.log.level,
+    destination: logDestination(logOutput, config.log.format, env),
+  }).child({ instance });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
     const requestDrain = (): void => void process.kill(process.pid, 'SIGTERM');

@@ -38,6 +38,7 @@ const RESTART_PATHS: readonly Path[] = [
   ['limits', 'overload'],
   ['drain'],
   ['secret'],
+  ['log', 'format'],
   ['log', 'buffer'],
   ['clients', 'maxTracked'],
   ['state'],

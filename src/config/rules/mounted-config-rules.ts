@@ -15,6 +15,7 @@ const HOST_SETTINGS: readonly (readonly [path: Path, why: string])[] = [
   [['workers'], 'not allowed where the proxy is mounted in another program, which owns the processes'],
   [['drain', 'delay'], 'not allowed where the proxy is mounted in another program, which reports its own readiness'],
   [['log', 'level'], HOST_LOG],
+  [['log', 'format'], HOST_LOG],
   [['log', 'buffer'], HOST_LOG],
 ];
 

@@ -142,6 +142,10 @@ export const ConfigSchema = z.strictObject({
         .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
         .prefault('info')
         .describe('The lowest level that is written.'),
+      format: z
+        .enum(['auto', 'json', 'text'])
+        .prefault('auto')
+        .describe('How lines are written; auto: as text on a terminal, else as JSON.'),
       buffer: Size.refine((bytes) => bytes >= MIN_LOG_BUFFER, 'must be at least 64KiB')
         .prefault('16MiB')
         .describe('Memory for log lines waiting to be written; lines beyond it are dropped.'),
@@ -153,7 +157,7 @@ export const ConfigSchema = z.strictObject({
         .describe('Share of requests without retry or error that get a log line: 0.01 for one in a hundred.'),
     })
     .prefault({})
-    .describe('The log: one JSON line per event.'),
+    .describe('The log: one line per event.'),
   clients: ClientsSchema.prefault({}).describe('How clients are identified and prioritised.'),
   upstreams: z.record(Name, UpstreamSchema).prefault({}).describe('The APIs behind the proxy, by name.'),
   routes: z

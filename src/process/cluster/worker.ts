@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { startApp } from '../../app.ts';
 import { StdoutDestination } from '../../telemetry/log/stdout-destination.ts';
+import { logDestination } from '../../telemetry/log/log-destination.ts';
 import { createLogger } from '../../telemetry/log/logger.ts';
 import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import { LimitClient } from '../../sharing/workers/limit-client.ts';
@@ -31,7 +32,8 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
   const start = await messages.start;
   if (start === undefined) return undefined;
   const logOutput = new StdoutDestination(start.config.log.buffer, true);
-  const logger = createLogger({ level: start.config.log.level, destination: logOutput }).child({
+  const { level, format } = start.config.log;
+  const logger = createLogger({ level, destination: logDestination(logOutput, format, process.env) }).child({
     instance: start.instance,
     worker: start.worker,
   });

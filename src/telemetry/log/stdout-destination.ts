@@ -24,6 +24,7 @@ const EXIT_FLUSH_TIMEOUT: Millis = 300;
  * sonic-boom 4.2.1, retries forever at exit, whatever the error.)
  */
 export class StdoutDestination implements DestinationStream {
+  readonly isTerminal = isatty(STDOUT);
   readonly #limit: number;
   readonly #fd: number;
   /** Pending bytes that trigger a write. */
@@ -52,10 +53,9 @@ export class StdoutDestination implements DestinationStream {
     this.#limit = limit;
     const mayInterleave = isShared && !fstatSync(STDOUT).isFile();
     this.#maxChunkBytes = mayInterleave ? PIPE_BUF : MAX_CHUNK_BYTES;
-    const isTerminal = isatty(STDOUT);
-    this.#fd = isTerminal ? openTerminal() : STDOUT;
+    this.#fd = this.isTerminal ? openTerminal() : STDOUT;
     // A terminal shows each line at once; a small buffer is flushed at half of its limit.
-    this.#flushThreshold = isTerminal ? 0 : Math.min(CHUNK_BYTES, this.#maxChunkBytes, limit / 2);
+    this.#flushThreshold = this.isTerminal ? 0 : Math.min(CHUNK_BYTES, this.#maxChunkBytes, limit / 2);
     process.on('exit', this.#onExit);
   }
 

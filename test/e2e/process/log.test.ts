@@ -1,5 +1,7 @@
-/** The log of the program as a process: one process, and several. */
-import { expect, test } from 'vitest';
+/** The log of the program as a process: one process, several, and on a terminal. */
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../../support/clients/send.ts';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
 import { startProcess } from '../../support/proxy/process.ts';
@@ -43,4 +45,63 @@ test('the primary and its workers have one instance', async () => {
   expect(line).toMatchObject({ id: answer.header(ID) });
   expect(answer.header(ID)).toMatch(new RegExp(`^${String(line?.['instance'])}-${String(line?.['worker'])}-`));
   expect(new Set(lines.map(({ instance }) => instance)).size).toBe(1);
+});
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** Serves on a pseudoterminal. @returns the output so far */
+function serveOnTerminal(config: string, env: NodeJS.ProcessEnv = {}): () => string {
+  const command = `exec '${process.execPath}' src/main.ts --config '${config}'`;
+  const args =
+    process.platform === 'darwin' ? ['-q', '/dev/null', 'sh', '-c', command] : ['-qec', command, '/dev/null'];
+  const terminal = spawn('script', args, {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'], TERM: 'xterm', ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void terminal.kill('SIGKILL'));
+  let text = '';
+  terminal.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+  return () => text;
+}
+
+/** Waits for the address that it listens on, and sends a request there. */
+async function visit(output: () => string, address: RegExp): Promise<void> {
+  const found = await eventually(
+    () => address.exec(output()),
+    (match) => match !== null,
+    START,
+  );
+  expect((await send(String(found?.[1]), '/things?key=secret')).status).toBe(200);
+}
+
+test('is one line of text for each event on a terminal, with colours unless NO_COLOR is set', async () => {
+  const config = writeConfigFile(await writeConfig());
+  const coloured = serveOnTerminal(config);
+  const plain = serveOnTerminal(config, { NO_COLOR: '1' });
+  await visit(coloured, /listening .*url=(http:\S+)/);
+  await visit(plain, /listening .*url=(http:\S+)/);
+  const line = /^[\d:.]+Z INFO  GET \/things → 200 forwarded, [\d.]+ ms  id=\S+ upstream=api endpoint=\S+ .*\r$/m;
+  await eventually(plain, (text) => line.test(text));
+  await eventually(coloured, (text) => text.includes('GET /things → 200 forwarded'));
+  expect(coloured()).toContain('\u001b[2m');
+  expect(plain()).not.toContain('\u001b');
+  expect(plain()).not.toContain('secret');
+});
+
+test('is JSON on a terminal, and text elsewhere, if log.format says so', async () => {
+  const yaml = await writeConfig();
+  const json = serveOnTerminal(writeConfigFile(`${yaml}log: {format: json}\n`));
+  await visit(json, /"url":"(http:[^"]+)"/);
+  await eventually(json, (text) => text.includes('"msg":"request"'));
+  const { child, log } = startProcess(['--config', writeConfigFile(`${yaml}log: {format: text}\n`)]);
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  await visit(() => text, /listening  url=(http:\S+)/);
+  await eventually(
+    () => text,
+    (seen) => seen.includes('GET /things → 200 forwarded'),
+  );
+  expect(log()).toEqual([]);
+  expect(text).not.toContain('\u001b');
 });

@@ -23,7 +23,7 @@ async function writeConfig(): Promise<string> {
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 drain: {delay: 0, timeout: 1s}
-log: {buffer: 64KiB}
+log: {buffer: 64KiB, format: json}
 upstreams: {api: {url: "${upstream.url}"}}
 `);
   return config;

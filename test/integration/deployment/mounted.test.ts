@@ -401,7 +401,7 @@ describe('a configuration', () => {
       workers: 2,
       limits: { headers: '5s', connections: 10 },
       drain: { delay: '1s', timeout: '1s' },
-      log: { level: 'debug', buffer: '1MiB', successes: 0.5 },
+      log: { level: 'debug', format: 'text', buffer: '1MiB', successes: 0.5 },
       upstreams: { api: { url: 'http://127.0.0.1:1' } },
     };
     const error = await ready({ config });
@@ -413,6 +413,7 @@ describe('a configuration', () => {
       'limits.headers',
       'listen',
       'log.buffer',
+      'log.format',
       'log.level',
       'telemetry',
       'workers',

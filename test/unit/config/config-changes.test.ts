@@ -54,6 +54,7 @@ test.each([
   ['limits.overload.heapUsed', 'limits: {overload: {heapUsed: 0.5}}'],
   ['drain.timeout', 'drain: {timeout: 1s}'],
   ['secret', 'secret: 0123456789abcdef'],
+  ['log.format', 'log: {format: json}'],
   ['log.buffer', 'log: {buffer: 1MiB}'],
   ['clients.maxTracked', 'clients: {maxTracked: 5}'],
   ['state.file', 'state: {store: memory, file: /tmp/x}'],

@@ -40,6 +40,7 @@ drain:
 forwarded: false
 log:
   level: info
+  format: auto
   buffer: 16MiB
   successes: 1
 clients:

@@ -56,7 +56,7 @@ describe('defaults', () => {
       },
       drain: { delay: 5000, timeout: 25_000 },
       forwarded: false,
-      log: { level: 'info', buffer: 16 * 1024 * 1024, successes: 1 },
+      log: { level: 'info', format: 'auto', buffer: 16 * 1024 * 1024, successes: 1 },
       clients: { key: [{ kind: 'ip' }], trustedProxies: [], maxTracked: 100_000, classes: {}, names: {} },
       upstreams: {
         api: {
