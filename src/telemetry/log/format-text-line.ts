@@ -41,7 +41,7 @@ export function formatTextLine(json: string, useColour: boolean): string {
 /** `GET /v1/charges → 200 forwarded, 12.3 ms`. */
 function formatRequest(fields: Fields): string {
   const { method, path, status, outcome, reason, cause, ms } = fields;
-  const why = [reason, cause].filter((part) => part !== undefined).map(textOf);
+  const why = [reason, cause].filter((part) => part !== undefined && part !== outcome).map(textOf);
   const request = method === '' ? '(unreadable)' : `${textOf(method)} ${textOf(path)}`;
   const response = status === 0 ? 'no response' : textOf(status);
   return `${request} → ${response} ${textOf(outcome)}${why.length === 0 ? '' : ` (${why.join(', ')})`}, ${textOf(ms)} ms`;

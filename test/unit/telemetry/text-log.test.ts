@@ -26,6 +26,11 @@ describe('the line of a request', () => {
     );
   });
 
+  test('does not repeat a reason that the outcome names', () => {
+    const late = { status: 429, outcome: 'queue_timeout', reason: 'queue_timeout', attempts: 0 };
+    expect(text({ ...REQUEST, ...late })).toContain('GET /things → 429 queue_timeout, 12.3 ms  id=');
+  });
+
   test('says that there was no response, and that a request was not readable', () => {
     expect(text({ ...REQUEST, status: 0, outcome: 'client_gone' })).toContain(
       'GET /things → no response client_gone, ',
