@@ -37,7 +37,10 @@ export interface RequestRecord {
   readonly retryAfterFrom?: RetryAfterSource | undefined;
   /** The body was cut short after its head had been sent. */
   readonly isTruncated: boolean;
-  /** Why its last attempt failed, as the system or OpenSSL reports it, or whose certificate was not trusted. */
+  /**
+   * Why its last attempt failed or its response was cut, as the system or OpenSSL reports it, or whose certificate was not
+   * trusted.
+   */
   readonly cause?: string | undefined;
   /** Bytes after a protocol upgrade; absent without one. */
   readonly upgradeBytes?: { readonly toUpstream: number; readonly toClient: number } | undefined;

@@ -103,6 +103,6 @@ export class CallTimers {
     const mayGoOn = this.#mayIdle && !response.writableNeedDrain && !isPaused(request);
     if (mayGoOn) return this.#deadline.arm(this.#bodyIdleTimeout, this.#onIdle);
     this.#attempt?.cancel();
-    this.#call.onBodyAborted();
+    this.#call.onBodyAborted('STREAM_IDLE');
   };
 }

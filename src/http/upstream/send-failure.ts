@@ -2,7 +2,7 @@ import type { ErrorReason } from '../../core/exchange/attempt-outcome.ts';
 import type { ResponseDefect } from './response-defect.ts';
 import { defectOfError } from './response-defect.ts';
 
-/** Why an attempt got no response head. */
+/** Why an attempt got no response head, or the forwarded body was cut short. */
 export interface SendFailure {
   readonly reason: ErrorReason;
   /** Bytes of the request may have reached the upstream, and it may have acted on them. */
@@ -74,7 +74,8 @@ export function isConnectionClosed(error: Error): boolean {
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'ECONNABORTED' || code === 'EPIPE';
 }
 
-function codeOf(error: Error): string | undefined {
+/** The code of an error, as the system or a library names it; undefined if it has none. */
+export function codeOf(error: Error): string | undefined {
   if (!('code' in error) || typeof error.code !== 'string' || error.code === '') return undefined;
   return error.code === MASKED_RESET ? 'ECONNRESET' : error.code;
 }

@@ -13,7 +13,7 @@ import type { DispatchRequest } from './dispatch-request.ts';
 import { PooledSend } from './pooled-send.ts';
 import { DefectiveResponseError, defectOfHead } from './response-defect.ts';
 import type { InvalidRequestFailure, SendFailure } from './send-failure.ts';
-import { failureOf, isConnectionClosed, SendTooLateError } from './send-failure.ts';
+import { codeOf, failureOf, isConnectionClosed, SendTooLateError } from './send-failure.ts';
 
 /** A response that is not forwarded is read up to this size and time, to keep its connection; beyond, a new one is cheaper. */
 const MAX_DRAIN_BYTES = 256 * 1024;
@@ -32,8 +32,8 @@ export interface AttemptListener extends ForwardingListener {
   onFailure(failure: SendFailure | InvalidRequestFailure): void;
   /** The forwarded body is complete. @param lastChunk still to be written: the whole body if it arrived with its head */
   onBodyEnd(lastChunk: Buffer | undefined): void;
-  /** The upstream cut the forwarded body short. */
-  onBodyAborted(): void;
+  /** The upstream cut the forwarded body short. @param cause see `SendFailure.cause` */
+  onBodyAborted(cause: string | undefined): void;
   /** The attempt has given up its connection, and needs no other. Called once; the next attempt may be under way. */
   onConnectionReleased(attempt: UpstreamAttempt): void;
 }
@@ -229,7 +229,7 @@ export class UpstreamAttempt extends PooledSend {
     // The connection may break in the turn in which the head arrived. The head goes out before the response is cut, because it
     // counts as forwarded; Node holds what is written back until the turn ends.
     this.#forwarding?.flushHead();
-    setImmediate(() => this.#listener.onBodyAborted());
+    setImmediate(() => this.#listener.onBodyAborted(codeOf(error)));
   }
 
   #finish(): void {

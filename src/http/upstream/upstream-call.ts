@@ -188,7 +188,12 @@ export class UpstreamCall implements AttemptListener {
     this.#timers.awaitBody(); // the client still has to read the rest
   }
 
-  onBodyAborted(why?: ReaderAbortReason): void {
+  onBodyAborted(cause: string | undefined): void {
+    this.failure = { reason: 'reset', sent: true, cause };
+    this.#abortBody();
+  }
+
+  #abortBody(why?: ReaderAbortReason): void {
     this.#timers.endBody();
     this.#order?.claim?.onUndelivered();
     this.#owner.driver.onResponseEnd();
@@ -236,7 +241,7 @@ export class UpstreamCall implements AttemptListener {
 
   readonly #onSlowReader = (why: ReaderAbortReason): void => {
     this.#attempt?.cancel();
-    this.onBodyAborted(why);
+    this.#abortBody(why);
   };
 
   #elapsed(): Millis {

@@ -46,7 +46,9 @@ export function formatVerdict(recorded: ExplanationRecord): string {
       break;
   }
   parts.push(...formatRetryEnd(record), ...formatRetryAfterText(recorded));
-  if (record.isTruncated) parts.push('the body was truncated');
+  if (record.isTruncated) {
+    parts.push(`the body was truncated${record.cause === undefined ? '' : ` (${record.cause})`}`);
+  }
   if (wouldHave !== undefined && wouldHave.decision !== 'passed') {
     parts.push(
       `observe mode: it would have been ${wouldHave.decision}${wouldHave.why === undefined ? '' : ` (${wouldHave.why})`}`,

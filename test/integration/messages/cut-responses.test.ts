@@ -14,7 +14,7 @@ describe('a response whose body ends with its connection', () => {
     const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
     await expect(send(gate.url, '/')).rejects.toThrow();
     const lines = await eventually(gate.requests, ({ length }) => length === 1);
-    expect(lines).toMatchObject([{ status: 200, cut: true, level: 'warn' }]);
+    expect(lines).toMatchObject([{ status: 200, cut: true, level: 'warn', cause: 'ECONNRESET' }]);
   });
 
   test('is complete when the upstream closes it', async () => {

@@ -101,7 +101,7 @@ describe('any other stream', () => {
     expect(await client.ended()).toMatch(/some$/);
     await eventually(() => closed, Boolean);
     const [line] = await eventually(gate.requests, ({ length }) => length === 1);
-    expect(line).toMatchObject({ cut: true, level: 'warn' });
+    expect(line).toMatchObject({ cut: true, level: 'warn', cause: 'STREAM_IDLE' });
   });
 
   test('counts as in flight until it has ended', async () => {

@@ -252,6 +252,12 @@ test('steps that are not stored are derived from others: the admission, the send
 test.each<[string, Partial<RequestRecord>, TraceStep[], string]>([
   ['was cut', { isTruncated: true }, [], 'forwarded: the upstream’s 200; the body was truncated'],
   [
+    'was cut by a reset',
+    { isTruncated: true, cause: 'ECONNRESET' },
+    [],
+    'forwarded: the upstream’s 200; the body was truncated (ECONNRESET)',
+  ],
+  [
     'failed',
     {
       status: 502,
