@@ -1,5 +1,5 @@
 /** The listeners of a standalone process: admin, telemetry and the proxy itself. */
-import { logCertificate } from './log-certificate.ts';
+import type { Logger } from 'pino';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { ResourceStack } from './resource-stack.ts';
 import type { OperatorServers } from './operator-servers.ts';
@@ -43,4 +43,11 @@ export async function openListeners(
   const url = await proxy.open(listener);
   if (isSingleProcess) setSocketPermissions(listen.address, listen.permissions);
   return { operators, url };
+}
+
+/** Logs that the server certificate was reloaded. @param problem why the previous one stays in use */
+function logCertificate(logger: Logger, problem: Error | undefined): void {
+  if (problem === undefined) return logger.info('certificate reloaded: its files have changed');
+  const text = 'new certificate cannot be used: the previous one stays in use';
+  logger.warn({ problem: problem.message }, text);
 }
