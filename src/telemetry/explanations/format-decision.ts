@@ -186,7 +186,7 @@ export function formatReturnSlot(
 }
 
 const RETURN_SLOT_TEXTS: Readonly<Record<ReturnSlotKind, string>> = {
-  shared: 'refused requests get return times one after another, at the rate of the limit',
+  shared: 'refused requests get return times one after another, at the rate in force',
   own: `this client, or its address, asks for more than ${FLOOD_FACTOR} times its share: its refused requests get return times one after another, at its share of the rate`,
   stalled: 'no connection has become free for that long',
 };

@@ -125,7 +125,7 @@ test('explains a rejection by an operator’s block, and its end', async () => {
 
 test('explains a wait by an operator’s block', async () => {
   const { proxy, api, ask } = await start({}, ', queue: {maxWait: 5s}');
-  await api.post('/api/upstreams/till/block?for=300ms');
+  await api.post('/api/upstreams/till/block?for=3s');
   const explanation = await fetchExplanation(proxy, (await ask()).header('tidegate-request-id'));
   expect(findStep(explanation, 'decided')['text']).toMatch(/^queued: an operator has blocked it until \d/);
 });

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startTraffic } from '../../../src/simulator/practice/traffic-generator.ts';
+import { makeCertificates } from '../../support/certificates.ts';
 import { refusingUrl, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { pause } from '../../support/pause.ts';
 import { type Prometheus, startPrometheus } from '../../support/programs/prometheus.ts';
@@ -43,6 +44,8 @@ function leaveOpen(url: string, script: string, sent: Sent = {}): void {
 
 const REQUESTS = [
   'requests_total{route="/",method="GET",code="200",outcome="forwarded"} >= 1',
+  'request_outcomes_total{route="/",outcome="unknown"} == 1',
+  'responses_total{route="/",code_class="2xx"} >= 5',
   'requests_total{method="HEAD"} == 1',
   'requests_total{method="POST",code="500",outcome="unknown"} == 1',
   'requests_total{method="PUT",code="404"} == 1',
@@ -543,6 +546,20 @@ test('counts accepted and rejected configurations', async () => {
   expect(await prometheus.unmet('reloads', RELOADED)).toEqual([]);
 });
 
+const CERTIFICATES = ['certificate_expiry_timestamp_seconds{setting="listen.tls.cert"} > 1700000000'];
+
+test('shows when certificates expire', async () => {
+  const certificates = makeCertificates();
+  onTestFinished(() => certificates.remove());
+  certificates.selfSign('own');
+  const gate = await startTidegate(`
+listen: {address: 127.0.0.1:0, tls: {cert: ${certificates.path('own.crt')}, key: ${certificates.path('own.key')}}}
+upstreams: {api: {url: "http://127.0.0.1:1"}}
+`);
+  prometheus.watch('certificates', gate.adminUrl);
+  expect(await prometheus.unmet('certificates', CERTIFICATES)).toEqual([]);
+});
+
 const table = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
 
 test('covers every exported metric here and in the table of docs/metrics.md', async () => {
@@ -573,6 +590,7 @@ test('covers every exported metric here and in the table of docs/metrics.md', as
     STORE,
     WORKERS,
     RELOADED,
+    CERTIFICATES,
   ].flat();
   const missing = [...exported.keys()].filter(
     (name) => !said.some((each) => new RegExp(`^${name}(_count|_sum|_bucket)?[ {]`).test(each)),
