@@ -60,10 +60,19 @@ export const UpstreamStatus = z
     acceptedPerSecond: RateSchema,
     throttledPerSecond: RateSchema,
     retriesPerSecond: RateSchema,
+    failedPerSecond: RateSchema.describe(
+      'Attempts without a response, or with a status of 500 or above that is not throttling.',
+    ),
+    failedShare: ShareSchema.nullable().describe(
+      'Share of the attempts that failed, over the last ten seconds that had attempts; null before the first attempt.',
+    ),
+    refusedPerSecond: RateSchema.describe('Requests that Tidegate refused, or that timed out in the queue.'),
+    attempts: CountSchema.describe('Attempts since the start, and outcomes that an ingress reported.'),
     queued: CountSchema,
     inFlight: CountSchema,
     quotaLeft: ShareSchema.nullable().describe('Remaining share of the quota that the upstream reports.'),
     budgetLeft: ShareSchema.describe('Remaining share of the retry budget.'),
+    budgetSpent: z.boolean().describe('The retry budget does not pay for one more retry.'),
     p50Seconds: SecondsSchema.nullable().describe(
       'Duration of attempts to the response head, over the last ten seconds.',
     ),
@@ -91,6 +100,8 @@ export const ProcessStatus = z
     }),
     requests: z.object({
       perSecond: RateSchema.describe('Ended requests per second.'),
+      failedPerSecond: RateSchema.describe('Responses to clients with a status of 500 or above.'),
+      failed: CountSchema.describe('Responses to clients with a status of 500 or above, since the start.'),
       inFlight: CountSchema,
       p50Seconds: SecondsSchema.nullable().describe('Duration to the end of the response, over the last ten seconds.'),
       p99Seconds: SecondsSchema.nullable(),

@@ -28,8 +28,9 @@ export function toUpstreamStatus(
   window: CounterWindow,
   endpoints: readonly EndpointView[],
   clock: ClockReading,
+  failedShare: number | undefined,
 ): UpstreamStatus {
-  const { name, scope, mostCritical, limits, queued, inFlight, budget, nested } = view;
+  const { name, scope, mostCritical, limits, queued, inFlight, budget, isBudgetSpent, nested } = view;
   const after = window.after.upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
   const before = window.before.upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
   const long = window.longBefore.upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
@@ -50,10 +51,15 @@ export function toUpstreamStatus(
     acceptedPerSecond: ratePerSecond(window, before.accepted, after.accepted),
     throttledPerSecond: ratePerSecond(window, before.throttled, after.throttled),
     retriesPerSecond: ratePerSecond(window, before.retries, after.retries),
+    failedPerSecond: ratePerSecond(window, before.failed, after.failed),
+    failedShare: failedShare === undefined ? null : roundToMilli(failedShare),
+    refusedPerSecond: ratePerSecond(window, before.refused, after.refused),
+    attempts: after.sent + after.reported,
     queued,
     inFlight,
     quotaLeft: mostCritical?.quotaLeft === undefined ? null : roundToMilli(mostCritical.quotaLeft),
     budgetLeft: roundToMilli(budget),
+    budgetSpent: isBudgetSpent,
     p50Seconds: toSeconds(histogramQuantile(0.5, long.durations, after.durations)),
     p99Seconds: toSeconds(histogramQuantile(0.99, long.durations, after.durations)),
     nestedLimits: nested.map((each) => toNestedLimitStatus(each, clock)),
@@ -89,6 +95,8 @@ export function toRequestTotals(window: CounterWindow): ProcessStatus['requests'
     Object.values(outcomes).reduce((sum, count) => sum + count, 0);
   return {
     perSecond: ratePerSecond(window, total(before.outcomes), total(after.outcomes)),
+    failedPerSecond: ratePerSecond(window, before.serverErrors, after.serverErrors),
+    failed: after.serverErrors,
     inFlight: after.inFlight,
     p50Seconds: toSeconds(histogramQuantile(0.5, longBefore.durations, after.durations)),
     p99Seconds: toSeconds(histogramQuantile(0.99, longBefore.durations, after.durations)),

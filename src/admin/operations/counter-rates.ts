@@ -1,5 +1,5 @@
 import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
-import { ZERO_REQUEST_COUNTS } from '../../telemetry/metrics/request-counts.ts';
+import { ZERO_REQUEST_COUNTS, ZERO_UPSTREAM_COUNTS } from '../../telemetry/metrics/request-counts.ts';
 import type { Millis } from '../../core/scalars.ts';
 
 /** Shortest window of a rate. A little below a second, because timers may fire early. */
@@ -53,6 +53,26 @@ export class CounterRates {
       longBefore: long?.counts ?? ZERO_REQUEST_COUNTS,
     };
   }
+}
+
+/** The share of failed attempts by upstream. It stays while an upstream is idle: no traffic is no sign of recovery. */
+export class FailedShares {
+  readonly #last = new Map<string, number>();
+
+  /** The share in the window of quantiles, or in the last one that had attempts; undefined before the first attempt. */
+  update(upstream: string, { longBefore, after }: CounterWindow): number | undefined {
+    const now = after.upstreams.get(upstream) ?? ZERO_UPSTREAM_COUNTS;
+    const before = longBefore.upstreams.get(upstream) ?? ZERO_UPSTREAM_COUNTS;
+    const share = shareOf(now.failed - before.failed, now.sent - before.sent) ?? this.#last.get(upstream);
+    const known = share ?? shareOf(now.failed, now.sent);
+    if (known !== undefined) this.#last.set(upstream, known);
+    return known;
+  }
+}
+
+/** In [0, 1]; undefined if there are none. */
+function shareOf(part: number, all: number): number | undefined {
+  return all <= 0 ? undefined : Math.min(1, Math.max(0, part) / all);
 }
 
 /** Rate per second; 0 if the window has no length or if the counter fell because a process ended. */

@@ -145,6 +145,7 @@ export class LocalProcessApi implements ProcessApi {
         queued: queueOccupancy.size,
         inFlight: totalInFlight,
         budget: retryBudget.left,
+        isBudgetSpent: retryBudget.isSpent,
         nested: nestedLimitViews(summary, store.nestedLimitScopes(name), now),
       };
     });

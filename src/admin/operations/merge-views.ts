@@ -41,6 +41,7 @@ function combineUpstreams(a: UpstreamProcessView, b: UpstreamProcessView, keepsL
   return {
     ...combineLimits(a, b, keepsLimits),
     budget: Math.min(a.budget, b.budget),
+    isBudgetSpent: a.isBudgetSpent || b.isBudgetSpent,
     nested: combineNested(a, b, keepsLimits),
   };
 }

@@ -68,6 +68,8 @@ export interface UpstreamProcessView {
   readonly inFlight: number;
   /** Retry budget left as a share of its burst. */
   readonly budget: number;
+  /** The retry budget does not pay for one more retry. */
+  readonly isBudgetSpent: boolean;
   /** Outermost first. */
   readonly nested: readonly NestedLimitView[];
 }

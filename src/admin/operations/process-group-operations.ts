@@ -15,7 +15,7 @@ import { OperatorCommands } from './operator-commands.ts';
 import type { ClockReading } from './admin-rows.ts';
 import { toClientRow, toTimelineEvent, toRequestTotals, toUpstreamStatus } from './admin-rows.ts';
 import { MergedCounts, mergeClients, mergeEndpoints, mergeUpstreams } from './merge-views.ts';
-import { CounterRates, roundToMilli } from './counter-rates.ts';
+import { CounterRates, FailedShares, roundToMilli } from './counter-rates.ts';
 import { mostRestrictedClients, readClientsPage, readRequestsPage } from './list-pages.ts';
 import { LiveStatus } from './live-status.ts';
 import type { ProcessView, ProcessGroup } from './process-api.ts';
@@ -51,6 +51,7 @@ export class ProcessGroupOperations implements AdminOperations {
   readonly #parts: ProcessGroupOperationsParts;
   readonly #counts = new MergedCounts();
   readonly #rates = new CounterRates();
+  readonly #failedShares = new FailedShares();
   readonly #operatorCommands: OperatorCommands;
   /** Kept between readings: computed each time, every past time would move by a millisecond. */
   #clockOrigin: Millis = Number.NEGATIVE_INFINITY;
@@ -175,7 +176,9 @@ export class ProcessGroupOperations implements AdminOperations {
       },
       store: { kind: store, degraded: [...views.values()].some(({ isDegraded }) => isDegraded) },
       requests: toRequestTotals(window),
-      upstreams: mergeUpstreams(views).map((each) => toUpstreamStatus(each, window, endpoints, clock)),
+      upstreams: mergeUpstreams(views).map((each) =>
+        toUpstreamStatus(each, window, endpoints, clock, this.#failedShares.update(each.name, window)),
+      ),
       clients: {
         tracked,
         byState,

@@ -92,7 +92,7 @@ export class ClientDialog {
   #makeRow(request) {
     const row = copyTemplate('event-template');
     setTime(find(row, '[data-at]', HTMLElement), request.at, formatClock(request.at));
-    setAttribute(row, 'data-severity', outcomeSeverity(request.outcome));
+    setAttribute(row, 'data-severity', outcomeSeverity(request.outcome, request.status));
     setText(find(row, '[data-kind]', HTMLElement), outcomeLabel(request.outcome));
     const button = document.createElement('button');
     button.type = 'button';

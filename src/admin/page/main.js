@@ -16,7 +16,7 @@ import { initThemeSwitch } from './theme-switch.js';
 import { TimelineList } from './timeline-list.js';
 import { TokenDialog } from './token-dialog.js';
 import { UpstreamCards } from './upstream-cards.js';
-import { upstreamSeverity } from './text/labels.js';
+import { shortProblem, upstreamSeverity } from './text/limit-labels.js';
 
 /** @import { FeedState } from './sse-client.js' */
 /** @import { StreamEvents } from './api-types.ts' */
@@ -56,7 +56,7 @@ function draw() {
 
 function formatTitle() {
   const worst = model.status?.upstreams.find((upstream) => upstreamSeverity(upstream) === 'critical');
-  return worst === undefined ? 'Tidegate' : `■ ${worst.name} ${worst.state} – Tidegate`;
+  return worst === undefined ? 'Tidegate' : `■ ${worst.name} ${shortProblem(worst)} – Tidegate`;
 }
 
 /**

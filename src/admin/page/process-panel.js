@@ -46,15 +46,21 @@ export class ProcessPanel {
     for (const [name, text] of factsOf(status, now)) {
       setText(find(document, `[data-fact='${name}']`, HTMLElement), text);
     }
-    const { perSecond, inFlight, p50Seconds, p99Seconds, outcomes } = status.requests;
+    const { perSecond, failedPerSecond, inFlight, p50Seconds, p99Seconds, outcomes } = status.requests;
     for (const [name, text] of [
       ['perSecond', formatRateLabel(perSecond)],
+      ['failed', formatRateLabel(failedPerSecond)],
       ['inFlight', formatCount(inFlight)],
       ['p50', formatLatency(p50Seconds)],
       ['p99', formatLatency(p99Seconds)],
     ]) {
       setText(find(document, `[data-total='${name}']`, HTMLElement), text ?? '');
     }
+    setAttribute(
+      find(document, "[data-total='failed']", HTMLElement),
+      'data-severity',
+      failedPerSecond > 0 ? 'critical' : undefined,
+    );
     const names = /** @type {ApiRequestOutcome[]} */ (Object.keys(OUTCOME_LABELS));
     const entries = names.map((name) => /** @type {const} */ ([name, outcomes[name] ?? 0]));
     this.#outcomes.show(entries.filter(([name, count]) => count > 0 || name === 'forwarded'));

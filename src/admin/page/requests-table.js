@@ -119,7 +119,7 @@ function makeRow(request, explain) {
   setAttribute(open, 'title', `${request.method} ${request.path}\nExplain ${request.id}`);
   open.addEventListener('click', () => explain(request.id));
   setText(find(row, '[data-status]', HTMLElement), request.status > 0 ? String(request.status) : '–');
-  setAttribute(find(row, '.state', HTMLElement), 'data-severity', outcomeSeverity(request.outcome));
+  setAttribute(find(row, '.state', HTMLElement), 'data-severity', outcomeSeverity(request.outcome, request.status));
   const outcome = find(row, '[data-outcome]', HTMLElement);
   setText(outcome, outcomeLabel(request.outcome));
   if (request.reason !== null) setAttribute(outcome, 'title', request.reason);

@@ -2,15 +2,8 @@
 import { RateChart } from './rate-chart.js';
 import { copyTemplate, find, setAttribute, setShown, setText } from './dom/dom.js';
 import { KeyedRows } from './keyed-rows.js';
-import {
-  upstreamSeverity,
-  stateSeverity,
-  formatClock,
-  formatHeadline,
-  formatRateLabel,
-  formatTimeSpan,
-  stateLabel,
-} from './text/labels.js';
+import { formatClock, formatRateLabel, formatTimeSpan } from './text/labels.js';
+import { upstreamSeverity, stateSeverity, formatHeadline, stateLabel } from './text/limit-labels.js';
 import { makeEndpoints, makeFigures, makeNestedLimits } from './upstream-figures.js';
 
 /** @import { OperatorActions } from './operator-actions.js' */

@@ -1,23 +1,26 @@
 /** The figures of an upstream card: its numbers, its nested limits and its endpoints. Each function returns one that fills them. */
 import { find, setAttribute, setShown, setText } from './dom/dom.js';
 import { KeyedRows } from './keyed-rows.js';
-import {
-  formatCount,
-  formatLatency,
-  formatLimitName,
-  formatNestedLimit,
-  formatPercent,
-  formatRateLabel,
-  nestedLimitSeverity,
-} from './text/labels.js';
+import { formatCount, formatLatency, formatPercent, formatRateLabel } from './text/labels.js';
+import { formatLimitName, formatNestedLimit, nestedLimitSeverity } from './text/limit-labels.js';
 
 /** @import { UpstreamStatus } from './api-types.ts' */
+/** @import { Severity } from './text/labels.js' */
 
 /** @param {HTMLElement} row */
 export function makeFigures(row) {
   /** @param {string} name */
   const figure = (name) => find(row, `[data-figure='${name}']`, HTMLElement);
   const limits = find(row, '[data-limits]', HTMLElement);
+  /**
+   * @param {string} name
+   * @param {string} text
+   * @param {Severity | undefined} severity
+   */
+  const show = (name, text, severity) => {
+    setText(figure(name), text);
+    setAttribute(figure(name), 'data-severity', severity);
+  };
   /** @param {UpstreamStatus} upstream */
   return (upstream) => {
     const { inFlight, places, scope } = upstream;
@@ -28,7 +31,10 @@ export function makeFigures(row) {
       places === null ? formatCount(inFlight) : `${formatCount(inFlight)} of ${formatCount(places)}`,
     );
     setText(figure('retries'), formatRateLabel(upstream.retriesPerSecond));
-    setText(figure('budget'), formatPercent(upstream.budgetLeft));
+    const { failedPerSecond, refusedPerSecond, budgetSpent } = upstream;
+    show('failed', formatRateLabel(failedPerSecond), failedPerSecond > 0 ? 'critical' : undefined);
+    show('refused', formatRateLabel(refusedPerSecond), refusedPerSecond > 0 ? 'warning' : undefined);
+    show('budget', budgetSpent ? 'spent' : formatPercent(upstream.budgetLeft), budgetSpent ? 'critical' : undefined);
     setText(figure('quota'), upstream.quotaLeft === null ? 'not reported' : formatPercent(upstream.quotaLeft));
     setText(figure('p50'), formatLatency(upstream.p50Seconds));
     setText(figure('p99'), formatLatency(upstream.p99Seconds));

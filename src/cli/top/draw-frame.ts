@@ -8,22 +8,24 @@ import type {
 } from '../../admin/page/api-types.ts';
 import type { Severity } from '../../admin/page/text/labels.js';
 import {
-  upstreamSeverity,
-  nestedLimitSeverity,
-  stateSeverity,
   secondsUntil,
   formatClock,
   formatCount,
-  formatHeadline,
-  formatLimitName,
-  formatNestedLimit,
   describeNotices,
   formatPercent,
   formatRateLabel,
   formatTimeSpan,
-  stateLabel,
   formatLatency,
 } from '../../admin/page/text/labels.js';
+import {
+  upstreamSeverity,
+  nestedLimitSeverity,
+  stateSeverity,
+  formatHeadline,
+  formatLimitName,
+  formatNestedLimit,
+  stateLabel,
+} from '../../admin/page/text/limit-labels.js';
 import type { TableColumn } from './draw-table.ts';
 import { drawTable } from './draw-table.ts';
 import type { TerminalStyle } from './terminal-style.ts';
@@ -113,6 +115,7 @@ function totals({ requests }: ProcessStatus, width: number): string {
   const { outcomes } = requests;
   const parts = [
     `requests ${formatRateLabel(requests.perSecond)}`,
+    `5xx to clients ${formatRateLabel(requests.failedPerSecond)}`,
     `in flight ${formatCount(requests.inFlight)}`,
     `p50 ${formatLatency(requests.p50Seconds)}`,
     `p99 ${formatLatency(requests.p99Seconds)}`,
@@ -156,12 +159,26 @@ function upstreamColumns(paint: TerminalStyle, now: number): readonly TableColum
     },
     { title: 'sent', text: ({ sentPerSecond }) => formatRateLabel(sentPerSecond) },
     { title: 'rejected', text: ({ throttledPerSecond }) => formatRateLabel(throttledPerSecond) },
+    {
+      title: 'failed',
+      text: ({ failedPerSecond }) => formatRateLabel(failedPerSecond),
+      paint: ({ failedPerSecond }, text) => (failedPerSecond > 0 ? paint.severity('critical', text) : text),
+    },
+    {
+      title: 'refused',
+      text: ({ refusedPerSecond }) => formatRateLabel(refusedPerSecond),
+      paint: ({ refusedPerSecond }, text) => (refusedPerSecond > 0 ? paint.severity('warning', text) : text),
+    },
     { title: 'waiting', text: ({ queued }) => formatCount(queued) },
     { title: 'in flight', text: ({ inFlight }) => formatCount(inFlight) },
     { title: 'until', text: ({ until }) => formatUntil(until, now) },
     { title: 'p99', text: ({ p99Seconds }) => formatLatency(p99Seconds) },
     { title: 'retries', text: ({ retriesPerSecond }) => formatRateLabel(retriesPerSecond) },
-    { title: 'budget', text: ({ budgetLeft }) => formatPercent(budgetLeft) },
+    {
+      title: 'budget',
+      text: ({ budgetLeft, budgetSpent }) => (budgetSpent ? 'spent' : formatPercent(budgetLeft)),
+      paint: ({ budgetSpent }, text) => (budgetSpent ? paint.severity('critical', text) : text),
+    },
     { title: 'quota left', text: ({ quotaLeft }) => formatPercent(quotaLeft) },
     { title: 'ceiling', text: ({ ceiling }) => (ceiling === null ? '–' : formatRateLabel(ceiling)) },
     { title: 'p50', text: ({ p50Seconds }) => formatLatency(p50Seconds) },

@@ -19,6 +19,7 @@ const SEVERITY_COLOURS: Readonly<Record<Severity, string>> = {
   ok: '\x1b[32m',
   warning: '\x1b[33m',
   critical: '\x1b[31;1m',
+  muted: '\x1b[2m',
 };
 
 export const COLOURED_STYLE: TerminalStyle = {
@@ -28,7 +29,12 @@ export const COLOURED_STYLE: TerminalStyle = {
 };
 
 /** A shape for each severity, as on the page. */
-export const SEVERITY_MARKS: Readonly<Record<Severity, string>> = { ok: '●', warning: '▲', critical: '■' };
+export const SEVERITY_MARKS: Readonly<Record<Severity, string>> = {
+  ok: '●',
+  warning: '▲',
+  critical: '■',
+  muted: '○',
+};
 
 /** Replaces control and format characters: clients choose names, and a terminal would execute escape sequences. */
 export function printable(text: string): string {

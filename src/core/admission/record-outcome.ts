@@ -34,7 +34,7 @@ interface OutcomeContext {
 export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, now: Millis): Limit | undefined {
   if (outcome.kind === 'response') {
     const { status, hints } = outcome;
-    if (isThrottled(status, hints)) return recordRejection(context, hints, now);
+    if (isThrottled(status, hints)) return recordRejection(context, status, hints, now);
     if (!isGatewayError(status)) recordAnswer(context, outcome, now);
     else if (outcome.otherEndpointsWork === true || hints.isFromCache === true) abandonProbes(context.ticket);
     else recordFailure(context, hints.retryAfterMs, now);
@@ -111,9 +111,9 @@ function attributedLimitRef(
  * Records a rejection at the limit it is about, and an accepted response at the others. A limit that does not exist yet
  * is created, with the client's demand as its history. Returns the limit that the rejection counts against.
  */
-function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Limit | undefined {
+function recordRejection(context: OutcomeContext, status: number, hints: Hints, now: Millis): Limit | undefined {
   const { ticket, upstream, emit } = context;
-  emit({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified' });
+  emit({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified', status });
   const { clientSlot } = ticket;
   const ref = attributedLimitRef(ticket, hints.limit, upstream);
   const limit = ref === undefined ? undefined : (findTicketLimit(ticket, ref) ?? findOrCreateLimit(context, ref, now));

@@ -39,7 +39,7 @@ export type ProxyEvent =
   /** The outcome of a request that was checked here and sent by an ingress, as the ingress reports it. */
   | { readonly type: 'reported'; readonly upstream: string; readonly status: number }
   /** The upstream sent a 429, or a response that its preset calls throttled. `reason`: as stated, or `unspecified`. */
-  | { readonly type: 'throttled'; readonly upstream: string; readonly reason: string }
+  | { readonly type: 'throttled'; readonly upstream: string; readonly reason: string; readonly status: number }
   /** A retry was reserved: it waits for `delay`, which the back-off or the upstream's hint sets. */
   | {
       readonly type: 'retry';

@@ -40,6 +40,11 @@ export class RetryTokenBucket {
     this.#balance = Math.min(this.#settings.burst, this.#balance + 1);
   }
 
+  /** Retries are configured, and the balance does not pay for one. */
+  get isSpent(): boolean {
+    return this.#settings.burst > 0 && this.#balance < 1;
+  }
+
   /** The balance as a share of the burst, in [0, 1]. */
   get left(): number {
     return this.#settings.burst === 0 ? 0 : this.#balance / this.#settings.burst;

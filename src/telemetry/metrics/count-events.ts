@@ -1,4 +1,5 @@
 import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { BoundedNameMap } from './bounded-name-map.ts';
 import type { ClientMetrics } from './client-metrics.ts';
 import type { TimeSeries } from './counter-set.ts';
@@ -41,6 +42,7 @@ export function countEvents({
         break;
       case 'done':
         routes.get(event.record.route).countRequest(event.record);
+        if (isRefusal(event.record)) upstreams.get(event.record.upstream).refused += 1;
         if (event.record.clientName !== undefined) clients.countRequest(event.record.clientName, event.record.outcome);
         break;
       case 'dequeued':
@@ -50,7 +52,7 @@ export function countEvents({
         upstreams.get(event.upstream).reports.count(event.status);
         break;
       case 'throttled':
-        upstreams.get(event.upstream).countThrottled(event.reason);
+        upstreams.get(event.upstream).countThrottled(event.reason, event.status);
         break;
       case 'retry':
         upstreams.get(event.upstream).countRetry(event.reason, event.source, event.delay);
@@ -107,4 +109,9 @@ export function countEvents({
         event satisfies never;
     }
   };
+}
+
+/** True if Tidegate refused the request at its upstream, or the request timed out in the queue. */
+function isRefusal({ outcome, upstream }: RequestRecord): boolean {
+  return (outcome === 'refused' || outcome === 'queue_timeout') && upstream !== '';
 }

@@ -7,6 +7,8 @@ export interface RequestCounts {
   readonly outcomes: Readonly<Record<RequestOutcome, number>>;
   /** Requests in flight. */
   readonly inFlight: number;
+  /** Responses to clients with a status of 500 or above, those of Tidegate included. */
+  readonly serverErrors: number;
   /** Request durations by bucket, not cumulative. */
   readonly durations: readonly number[];
   readonly upstreams: ReadonlyMap<string, UpstreamCounts>;
@@ -17,7 +19,13 @@ export interface UpstreamCounts {
   /** Responses that are neither throttled nor a gateway error. */
   readonly accepted: number;
   readonly throttled: number;
+  /** Attempts without a response, or with a status of 500 or above that is not throttling. */
+  readonly failed: number;
   readonly retries: number;
+  /** Requests that Tidegate refused, or that timed out in the queue. */
+  readonly refused: number;
+  /** Outcomes of checked requests that an ingress reported. */
+  readonly reported: number;
   /** Attempt durations by bucket, not cumulative. */
   readonly durations: readonly number[];
 }
@@ -35,11 +43,21 @@ export const ZERO_REQUEST_COUNTS: RequestCounts = {
     client_gone: 0,
   },
   inFlight: 0,
+  serverErrors: 0,
   durations: [],
   upstreams: new Map(),
 };
 
-export const ZERO_UPSTREAM_COUNTS: UpstreamCounts = { sent: 0, accepted: 0, throttled: 0, retries: 0, durations: [] };
+export const ZERO_UPSTREAM_COUNTS: UpstreamCounts = {
+  sent: 0,
+  accepted: 0,
+  throttled: 0,
+  failed: 0,
+  retries: 0,
+  refused: 0,
+  reported: 0,
+  durations: [],
+};
 
 /** The sum over several processes. */
 export function sumRequestCounts(all: Iterable<RequestCounts>): RequestCounts {
@@ -47,13 +65,15 @@ export function sumRequestCounts(all: Iterable<RequestCounts>): RequestCounts {
   const durations: number[] = [];
   const upstreams = new Map<string, UpstreamCounts>();
   let inFlight = 0;
+  let serverErrors = 0;
   for (const counts of all) {
     for (const outcome of REQUEST_OUTCOMES) outcomes[outcome] += counts.outcomes[outcome];
     addBuckets(durations, counts.durations);
     inFlight += counts.inFlight;
+    serverErrors += counts.serverErrors;
     for (const [name, each] of counts.upstreams) upstreams.set(name, sumUpstreamCounts(upstreams.get(name), each));
   }
-  return { outcomes, inFlight, durations, upstreams };
+  return { outcomes, inFlight, serverErrors, durations, upstreams };
 }
 
 /** Adds bucket by bucket. */
@@ -103,7 +123,10 @@ function sumUpstreamCounts(a: UpstreamCounts | undefined, b: UpstreamCounts): Up
     sent: a.sent + b.sent,
     accepted: a.accepted + b.accepted,
     throttled: a.throttled + b.throttled,
+    failed: a.failed + b.failed,
     retries: a.retries + b.retries,
+    refused: a.refused + b.refused,
+    reported: a.reported + b.reported,
     durations,
   };
 }

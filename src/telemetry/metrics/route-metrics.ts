@@ -104,13 +104,21 @@ export class RouteMetrics {
   /** The counters that rates are computed from; those of attempts are in UpstreamMetrics. */
   counts(): RequestCounts {
     const outcomes = { ...ZERO_REQUEST_COUNTS.outcomes };
+    let serverErrors = 0;
     for (const { labels, value } of this.#requests.values()) {
+      if (Number(labels['code']) >= 500) serverErrors += value;
       const outcome = REQUEST_OUTCOMES.find((each) => each === labels['outcome']);
       if (outcome !== undefined) outcomes[outcome] += value;
     }
     const durations: number[] = [];
     for (const each of this.#durations) if (each !== undefined) addBuckets(durations, each.counts);
-    return { outcomes, durations, inFlight: this.inFlight.value, upstreams: ZERO_REQUEST_COUNTS.upstreams };
+    return {
+      outcomes,
+      serverErrors,
+      durations,
+      inFlight: this.inFlight.value,
+      upstreams: ZERO_REQUEST_COUNTS.upstreams,
+    };
   }
 
   durationSamples(name: string): MetricSample[] {

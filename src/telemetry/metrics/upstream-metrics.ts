@@ -18,6 +18,8 @@ type Decision = Extract<ProxyEvent, { type: 'decision' }>['decision'];
 type DelaySource = Extract<ProxyEvent, { type: 'retry' }>['source'];
 
 const ERROR_REASONS: readonly ErrorReason[] = ['connect', 'reset', 'timeout', 'aborted', 'too_many_files'];
+/** Reasons for which the upstream may be at fault. */
+const FAILURE_LABELS: ReadonlySet<string> = new Set(['connect', 'reset', 'timeout'] satisfies ErrorReason[]);
 const ATTEMPT_LABELS = ['1', '2', '3', '4+'] as const;
 const DECISIONS: readonly Decision[] = ['passed', 'queued', 'refused'];
 const RETRY_REASONS: readonly RetryReason[] = ['status_5xx', 'status_429', 'connect', 'reset', 'timeout', 'lock'];
@@ -51,6 +53,10 @@ export class UpstreamMetrics {
   readonly keys: CounterSet<IdempotencyKeyEvent>;
   readonly readerCuts: CounterSet<ReaderAbortReason>;
   readonly queueWait: DurationHistogram;
+  /** Requests that Tidegate refused, or that timed out in the queue. */
+  refused = 0;
+  /** Throttled responses with a status of 500 or above: they are rejections, not failures. */
+  #throttledErrors = 0;
   readonly #backoffs: ReadonlyMap<DelaySource, DurationHistogram>;
   readonly #attemptDurations: (DurationHistogram | undefined)[] = [];
   readonly #upstream: string;
@@ -95,7 +101,8 @@ export class UpstreamMetrics {
     durations.observe(took, request);
   }
 
-  countThrottled(reason: string): void {
+  countThrottled(reason: string, status: number): void {
+    if (status >= 500) this.#throttledErrors += 1;
     const known = this.throttled.has(reason) || this.throttled.size <= MAX_THROTTLE_REASONS;
     this.throttled.count(known ? reason : 'other');
   }
@@ -118,10 +125,12 @@ export class UpstreamMetrics {
   counts(): UpstreamCounts {
     let sent = 0;
     let answered = 0;
+    let failed = 0;
     for (const { labels, value } of this.attempts.values()) {
       sent += value;
       const status = Number(labels['code']); // NaN for an error
       if (status > 0 && !isGatewayError(status)) answered += value;
+      if (status >= 500 || FAILURE_LABELS.has(labels['code'] ?? '')) failed += value;
     }
     const throttled = sumCounters(this.throttled);
     const durations: number[] = [];
@@ -130,7 +139,10 @@ export class UpstreamMetrics {
       sent,
       accepted: Math.max(0, answered - throttled),
       throttled,
+      failed: Math.max(0, failed - this.#throttledErrors),
       retries: sumCounters(this.retries),
+      refused: this.refused,
+      reported: sumCounters(this.reports),
       durations,
     };
   }
@@ -144,7 +156,7 @@ export class UpstreamMetrics {
   }
 }
 
-function sumCounters(counters: Pick<CounterSet<string>, 'values'>): number {
+function sumCounters(counters: Pick<CounterSet<string | number>, 'values'>): number {
   let sum = 0;
   for (const { value } of counters.values()) sum += value;
   return sum;

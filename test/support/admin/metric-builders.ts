@@ -95,7 +95,7 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'attempt', upstream: 'payments', attempt: 1, code: 429, took: 3 },
   { type: 'attempt', upstream: 'payments', attempt: 2, code: 'reset', took: 3 },
   { type: 'reported', upstream: 'payments', status: 429 },
-  { type: 'throttled', upstream: 'payments', reason: 'global-rate' },
+  { type: 'throttled', upstream: 'payments', reason: 'global-rate', status: 429 },
   { type: 'retry', upstream: 'payments', reason: 'status_429', delay: 100, source: 'backoff' },
   { type: 'retry', upstream: 'payments', reason: 'status_429', delay: 2000, source: 'hint' },
   { type: 'retry-end', upstream: 'payments', outcome: 'success' },

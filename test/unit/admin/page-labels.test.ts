@@ -2,16 +2,20 @@ import { describe, expect, test } from 'vitest';
 import { describeChanges } from '../../../src/admin/page/text/status-changes.js';
 import type { ProcessStatus, UpstreamStatus } from '../../../src/admin/page/api-types.ts';
 import {
-  upstreamSeverity,
   formatCount,
-  formatHeadline,
-  formatNestedLimit,
   describeNotices,
   formatPercent,
   formatRateLabel,
   formatTimeSpan,
   formatLatency,
 } from '../../../src/admin/page/text/labels.js';
+import {
+  formatHeadline,
+  formatNestedLimit,
+  stateSeverity,
+  upstreamSeverity,
+} from '../../../src/admin/page/text/limit-labels.js';
+import { outcomeSeverity } from '../../../src/admin/page/text/outcome-labels.js';
 import { nestedOf, statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
 
 const NOW = Date.parse('2026-11-22T03:00:00.000Z');
@@ -70,6 +74,38 @@ describe('the headline of an upstream', () => {
     expect(headline({ endpoints })).toBe('no limit detected, sending 0/s, 1 of 2 endpoints ejected');
   });
 
+  test('shows failures, refusals and a spent retry budget, and is not healthy then', () => {
+    const busy = { rate: 50, sentPerSecond: 20 };
+    expect(headline({ ...busy, failedShare: 1 })).toBe('allowed 50/s, sending 20/s, every attempt fails');
+    expect(headline({ ...busy, failedShare: 0.45 })).toBe('allowed 50/s, sending 20/s, 45 % of attempts fail');
+    expect(headline({ ...busy, failedShare: 0.04 })).toBe('allowed 50/s, sending 20/s, healthy');
+    expect(headline({ ...busy, refusedPerSecond: 16 })).toBe('allowed 50/s, sending 20/s, 16/s refused');
+    expect(headline({ ...busy, budgetSpent: true })).toBe('allowed 50/s, sending 20/s, retry budget spent');
+  });
+
+  test('is critical from half of the attempts that fail on, a warning for less and for refusals', () => {
+    const severity = (change: Partial<UpstreamStatus>): string => upstreamSeverity(upstreamOf(change));
+    expect([0.04, 0.05, 0.49, 0.5, 1].map((failedShare) => severity({ failedShare }))).toEqual([
+      'ok',
+      'warning',
+      'warning',
+      'critical',
+      'critical',
+    ]);
+    expect(severity({ refusedPerSecond: 0.1 })).toBe('warning');
+    expect(severity({ budgetSpent: true })).toBe('warning');
+    expect(stateSeverity(upstreamOf({ failedShare: 1 }))).toBe('muted');
+    expect(stateSeverity(upstreamOf())).toBe('ok');
+  });
+
+  test('is neither healthy nor wrong before the first attempt', () => {
+    const untried = { attempts: 0, failedShare: null };
+    expect(headline(untried)).toBe('no limit detected, not tried yet');
+    expect(upstreamSeverity(upstreamOf(untried))).toBe('muted');
+    expect(stateSeverity(upstreamOf(untried))).toBe('muted');
+    expect(headline({ ...untried, inFlight: 1 })).toBe('no limit detected, sending 0/s, healthy');
+  });
+
   test('is never "healthy" unless its mark is too', () => {
     const upstreams = (['open', 'backoff', 'cooldown', 'restoring', 'blocked'] as const).flatMap((state) =>
       [0, 3, 300].flatMap((queued) => [null, 10].map((pinned) => upstreamOf({ state, queued, pinned, rate: 10 }))),
@@ -109,12 +145,24 @@ describe('screen-reader announcements', () => {
     expect(announcements({ state: 'blocked' }, { state: 'restoring' })).toHaveLength(1);
     expect(announcements({ state: 'open' }, { state: 'backoff' })).toHaveLength(1);
     expect(announcements({}, { pinned: 5 })).toHaveLength(1);
+    expect(announcements({}, { failedShare: 1 })).toEqual([
+      'payments: no limit detected, sending 0/s, every attempt fails.',
+    ]);
   });
 
   test('leave out single figures and the steps of a limit at work', () => {
     expect(announcements({ state: 'backoff', rate: 9 }, { state: 'cooldown', rate: 8 })).toEqual([]);
     expect(announcements({ state: 'cooldown' }, { state: 'restoring', sentPerSecond: 7, queued: 3 })).toEqual([]);
   });
+});
+
+test('the mark of a request depends on its outcome and on the status that the client got', () => {
+  const severities = [200, 402, 429, 500, 503].map((status) => outcomeSeverity('forwarded', status));
+  expect(severities).toEqual(['ok', 'muted', 'warning', 'critical', 'critical']);
+  expect(outcomeSeverity('recovered', 200)).toBe('ok');
+  expect(outcomeSeverity('refused', 429)).toBe('warning');
+  expect(outcomeSeverity('unknown', 504)).toBe('critical');
+  expect(outcomeSeverity('client_gone', 0)).toBe('muted');
 });
 
 test('figures are short, and never claim more precision than they have', () => {

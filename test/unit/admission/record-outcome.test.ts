@@ -57,8 +57,8 @@ describe('the rate', () => {
     world.serve(world.arrive({ client: 'a' }), response(429, { reason: 'global-rate' }));
     world.serve(world.arrive({ client: 'b' }), response(429));
     expect(world.ofType('throttled')).toEqual([
-      { type: 'throttled', upstream: 'up', reason: 'global-rate' },
-      { type: 'throttled', upstream: 'up', reason: 'unspecified' },
+      { type: 'throttled', upstream: 'up', reason: 'global-rate', status: 429 },
+      { type: 'throttled', upstream: 'up', reason: 'unspecified', status: 429 },
     ]);
   });
 });

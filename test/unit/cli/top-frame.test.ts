@@ -45,6 +45,25 @@ describe('a frame', () => {
     expect(text).toContain('payments: rate cut from 120/s to 0/s');
   });
 
+  test('shows failures, refusals and a spent retry budget in words and figures', () => {
+    const failing = upstreamOf({
+      sentPerSecond: 20,
+      failedPerSecond: 20,
+      failedShare: 1,
+      refusedPerSecond: 70,
+      budgetSpent: true,
+      budgetLeft: 0.05,
+    });
+    const untried = upstreamOf({ name: 'ledger', attempts: 0, failedShare: null });
+    const status = statusOf({ upstreams: [failing, untried] });
+    const text = draw({ width: 200 }, { ...HEARD, status }).join('\n');
+    expect(text).toContain(
+      '■ payments: no limit detected, sending 20/s, every attempt fails, 70/s refused, retry budget spent',
+    );
+    expect(text).toContain('○ ledger: no limit detected, not tried yet');
+    expect(text).toMatch(/^payments +○ open .* 20\/s +70\/s .* spent /m);
+  });
+
   test('has a line for each name of nested limits', () => {
     const nestedLimits = [
       nestedOf({ limits: 12, which: 'charges', state: 'cooldown', rate: 25, queued: 3 }),

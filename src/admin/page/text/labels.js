@@ -1,8 +1,8 @@
 /** Wording of figures and states, shared by the page and `tidegate top`. */
 
-/** @import { NestedLimitStatus, ProcessStatus, UpstreamStatus } from '../api-types.ts' */
+/** @import { ProcessStatus } from '../api-types.ts' */
 
-/** @typedef {'ok' | 'warning' | 'critical'} Severity */
+/** @typedef {'ok' | 'warning' | 'critical' | 'muted'} Severity `muted`: nothing is known yet, or nobody needs to act */
 
 /** Narrow no-break space, between groups of three digits. */
 const THIN_SPACE = '\u202f';
@@ -72,146 +72,6 @@ export function formatClock(time) {
 }
 
 /**
- * Severity of the whole card: state, rejections, queue and endpoints together.
- * @param {UpstreamStatus} upstream
- * @returns {Severity}
- */
-export function upstreamSeverity(upstream) {
-  const { state, pinned, endpoints } = upstream;
-  if (state === 'blocked') return 'critical';
-  const isWarning = pinned !== null || isHeavilyThrottled(upstream) || isQueueLong(upstream);
-  return isWarning || endpoints.some(({ healthy }) => !healthy) ? 'warning' : 'ok';
-}
-
-/**
- * An adaptive rate exceeds its limit now and then to find it, so a few rejections are normal.
- * @param {UpstreamStatus} upstream
- */
-function isHeavilyThrottled({ throttledPerSecond, sentPerSecond }) {
-  return throttledPerSecond > 0.05 * sentPerSecond;
-}
-
-/**
- * Queueing is how pacing works. More than one second's worth of requests is a long queue.
- * @param {UpstreamStatus} upstream
- */
-function isQueueLong({ queued, rate, sentPerSecond }) {
-  return queued > Math.max(1, rate ?? sentPerSecond);
-}
-
-/**
- * Severity of the state alone.
- * @param {UpstreamStatus} upstream
- * @returns {Severity}
- */
-export function stateSeverity({ state, pinned }) {
-  if (state === 'blocked') return 'critical';
-  return state === 'backoff' || pinned !== null ? 'warning' : 'ok';
-}
-
-/**
- * The state under its name in metrics and docs; a pinned rate shows as `pinned`.
- * @param {UpstreamStatus} upstream
- */
-export function stateLabel({ state, pinned }) {
-  return pinned !== null && state !== 'blocked' ? 'pinned' : state;
-}
-
-/**
- * One sentence, without the upstream's name and without a full stop.
- * @param {UpstreamStatus} upstream
- * @param {number} now the server's clock, in milliseconds since 1970
- */
-export function formatHeadline(upstream, now) {
-  const left = secondsUntil(upstream.until, now);
-  const waiting = upstream.queued > 0 ? `${formatCount(upstream.queued)} waiting` : undefined;
-  if (upstream.state === 'blocked') return join([formatBlock(upstream, left), waiting], '; ');
-  const ejected = upstream.endpoints.filter(({ healthy }) => !healthy).length;
-  const throttled = upstream.throttledPerSecond;
-  const { state } = upstream;
-  const remarks = [
-    state === 'cooldown' && upstream.pinned === null && left !== undefined
-      ? `growth resumes in ${formatTimeSpan(left)}`
-      : undefined,
-    waiting,
-    isHeavilyThrottled(upstream) ? `${formatRateLabel(throttled)} rejected by the upstream` : undefined,
-    ejected > 0 ? `${ejected} of ${upstream.endpoints.length} endpoints ejected` : undefined,
-    state !== 'backoff' && upstreamSeverity(upstream) === 'ok' ? 'healthy' : undefined,
-  ];
-  return join([formatAllowance(upstream), `sending ${formatRateLabel(upstream.sentPerSecond)}`, ...remarks], ', ');
-}
-
-/** @param {Pick<UpstreamStatus, 'state' | 'rate' | 'pinned'>} limit */
-function formatAllowance({ state, rate, pinned }) {
-  if (pinned !== null) return `pinned at ${formatRateLabel(pinned)} by an operator`;
-  if (rate === null) return 'no limit detected';
-  const allowed = formatRateLabel(rate);
-  switch (state) {
-    case 'backoff':
-      return `cut to ${allowed}`;
-    case 'restoring':
-      return `allowed ${allowed} and rising`;
-    case 'open':
-    case 'cooldown':
-    case 'blocked':
-      return `allowed ${allowed}`;
-  }
-}
-
-/**
- * @param {UpstreamStatus} upstream
- * @param {number | undefined} left
- */
-function formatBlock({ blockedBy, untilWhat }, left) {
-  const by = blockedBy === 'operator' ? 'blocked by an operator' : 'blocked by the upstream';
-  if (left === undefined) return blockedBy === 'operator' ? `${by} until unblocked` : `${by}; probing now`;
-  return untilWhat === 'next probe'
-    ? `${by}; next probe in ${formatTimeSpan(left)}`
-    : `${by} for another ${formatTimeSpan(left)}`;
-}
-
-/**
- * The name of a nested limit, or of the limit of a client class (`class:NAME`).
- * @param {NestedLimitStatus} limit
- */
-export function formatLimitName({ name }) {
-  return name.replace(':', ' ');
-}
-
-/**
- * State of the nested limits of one name; the most critical one stands for all.
- * @param {NestedLimitStatus} limit
- * @param {number} now the server's clock, in milliseconds since 1970
- */
-export function formatNestedLimit({ scope, which, state, rate, limits, queued, until, untilWhat }, now) {
-  const left = secondsUntil(until, now);
-  const count = `${formatCount(limits)} ${limits === 1 ? 'limit' : 'limits'}`;
-  const many = scope === 'upstream' ? count : `${count}, one per ${scope}`;
-  const one = which === '' ? 'tightest' : which;
-  const blocked =
-    left === undefined
-      ? 'blocked by the upstream'
-      : `${untilWhat === 'next probe' ? 'next probe in' : 'blocked for another'} ${formatTimeSpan(left)}`;
-  const allowance = state === 'blocked' ? blocked : formatAllowance({ state, rate, pinned: null });
-  return join(
-    [
-      scope !== 'upstream' || limits > 1 || which !== '' ? `${many}; ${one} ${allowance}` : allowance,
-      queued > 0 ? `${formatCount(queued)} waiting` : undefined,
-    ],
-    ', ',
-  );
-}
-
-/**
- * @param {NestedLimitStatus} limit
- * @returns {Severity}
- */
-export function nestedLimitSeverity({ state }) {
-  if (state === 'blocked') return 'critical';
-  return state === 'backoff' ? 'warning' : 'ok';
-}
-
-/**
  * Notices about the process itself, the most severe first.
  * @param {ProcessStatus} status
  * @returns {readonly {readonly severity: Severity, readonly text: string}[]}
@@ -236,12 +96,4 @@ export function describeNotices({ phase, mode, store, config }) {
   }
   if (mode === 'observe') note('ok', 'Observe mode: requests are forwarded at once, never queued, refused or retried.');
   return notices;
-}
-
-/**
- * @param {readonly (string | undefined)[]} parts
- * @param {string} separator
- */
-function join(parts, separator) {
-  return parts.filter((part) => part !== undefined).join(separator);
 }

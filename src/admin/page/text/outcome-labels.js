@@ -26,10 +26,22 @@ export function outcomeLabel(outcome) {
 
 /**
  * @param {ApiRequestOutcome} outcome
- * @returns {Severity | 'muted'}
+ * @param {number} [status] the status that the client got
+ * @returns {Severity}
  */
-export function outcomeSeverity(outcome) {
-  if (OK_OUTCOMES.has(outcome)) return 'ok';
+export function outcomeSeverity(outcome, status = 0) {
   if (CRITICAL_OUTCOMES.has(outcome)) return 'critical';
+  if (OK_OUTCOMES.has(outcome)) return statusSeverity(status);
   return outcome === 'client_gone' ? 'muted' : 'warning';
+}
+
+/**
+ * A response that was forwarded is not a success: an upstream's 500 is the client's error.
+ * @param {number} status
+ * @returns {Severity}
+ */
+function statusSeverity(status) {
+  if (status >= 500) return 'critical';
+  if (status === 429) return 'warning';
+  return status >= 400 ? 'muted' : 'ok';
 }

@@ -1,5 +1,5 @@
 /** Announcements for screen readers: the few changes of state that matter, not the figures that move every second. */
-import { formatHeadline } from './labels.js';
+import { formatHeadline, upstreamSeverity } from './limit-labels.js';
 
 /** @import { ProcessStatus, UpstreamStatus } from '../api-types.ts' */
 
@@ -38,7 +38,10 @@ export function describeChanges(before, after, now) {
  */
 function isNotableChange(before, after) {
   return (
-    stateGroup(before) !== stateGroup(after) || before.pinned !== after.pinned || before.blockedBy !== after.blockedBy
+    stateGroup(before) !== stateGroup(after) ||
+    before.pinned !== after.pinned ||
+    before.blockedBy !== after.blockedBy ||
+    (upstreamSeverity(before) === 'critical') !== (upstreamSeverity(after) === 'critical')
   );
 }
 

@@ -1,0 +1,72 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { useBrowser } from '../support/admin/browser.ts';
+import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
+
+const open = useBrowser();
+const PATIENCE = 20_000;
+
+/** An upstream that responds to every request with this status. */
+async function startResponder(status: number): Promise<string> {
+  const server = createServer((_request, response) => response.writeHead(status).end());
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function headlineOf(page: Page, holds: (text: string) => boolean): Promise<string> {
+  return eventually(async () => String(await page.locator('.upstream [data-headline]').textContent()), holds, PATIENCE);
+}
+
+function severityOf(page: Page, selector: string): Promise<string | null> {
+  return page.locator(selector).first().getAttribute('data-severity');
+}
+
+describe('the page names', () => {
+  test('an upstream that was not tried yet, without a green mark', async () => {
+    const upstream = await startUpstream();
+    const tidegate = await startTidegate(`upstreams: {payments: {url: "${upstream.url}"}}`);
+    const { page } = await open(String(tidegate.adminUrl));
+    expect(await headlineOf(page, () => true)).toBe('No limit detected, not tried yet');
+    expect(await severityOf(page, '.upstream')).toBe('muted');
+    expect(await severityOf(page, '.upstream .state')).toBe('muted');
+    await fetch(tidegate.url);
+    expect(await headlineOf(page, (text) => text.includes('sending'))).toMatch(/healthy$/);
+    expect(await severityOf(page, '.upstream .state')).toBe('ok');
+  });
+
+  test('an upstream that responds to every request with a 500, also after the traffic has ended', async () => {
+    const tidegate = await startTidegate(`upstreams: {payments: {url: "${await startResponder(500)}"}}`);
+    for (let i = 0; i < 5; i += 1) expect((await fetch(tidegate.url)).status).toBe(500);
+    const { page } = await open(String(tidegate.adminUrl));
+    expect(await headlineOf(page, (text) => text.includes('fail'))).toMatch(/every attempt fails/);
+    expect(await severityOf(page, '.upstream')).toBe('critical');
+    expect(await severityOf(page, '.upstream .state')).not.toBe('ok');
+    expect(await page.title()).toBe('■ payments failing – Tidegate');
+    const row = page.locator('#requests tbody tr').first();
+    expect(await row.locator('[data-outcome]').textContent()).toBe('forwarded');
+    expect(await row.locator('.state').getAttribute('data-severity')).toBe('critical');
+  });
+
+  test('requests that are refused, while others pass', async () => {
+    const upstream = await startUpstream();
+    const tidegate = await startTidegate(`
+upstreams: {payments: {url: "${upstream.url}", rateLimit: {maxRate: 2/s}, queue: {maxWait: 1ms}}}
+`);
+    const { page } = await open(String(tidegate.adminUrl));
+    const timer = setInterval(() => void fetch(tidegate.url).catch(() => undefined), 50);
+    onTestFinished(() => clearInterval(timer));
+    await headlineOf(page, (text) => / \d+(\.\d)?\/s refused/.test(text));
+    expect(await severityOf(page, '.upstream')).toBe('warning');
+    await eventually(
+      () => severityOf(page, '.upstream [data-figure=refused]'),
+      (severity) => severity === 'warning',
+      PATIENCE,
+    );
+  });
+});
