@@ -51,7 +51,14 @@ const SCRIPTS = [
   ...['operator-actions', 'page-model', 'process-panel', 'rate-chart', 'requests-table', 'sse-client', 'sse-parser'],
   ...['theme', 'theme-switch', 'timeline-list', 'token-dialog', 'upstream-cards', 'upstream-figures', 'uplot'],
   ...['dom/announcements', 'dom/confirm-dialog', 'dom/definition-list', 'dom/dom'],
-  ...['text/client-labels', 'text/labels', 'text/limit-labels', 'text/outcome-labels', 'text/status-changes'],
+  ...[
+    'text/client-labels',
+    'text/endpoint-labels',
+    'text/labels',
+    'text/limit-labels',
+    'text/outcome-labels',
+    'text/status-changes',
+  ],
 ];
 
 /** Served as one file, so that the page waits for one stylesheet of ours. In order of the cascade. */

@@ -103,6 +103,7 @@ export class ActiveConfig {
         upstream,
         endpoint: label,
         isHealthy: !endpoints.isEjected(index),
+        ...endpoints.lastOutcome(index),
       })),
     );
   }

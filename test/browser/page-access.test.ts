@@ -45,7 +45,12 @@ async function serveEverything(): Promise<string> {
         upstreamOf({ name: state, state, rate: 9 }),
       ),
       upstreamOf({ name: 'blocked', state: 'blocked', blockedBy: 'operator', until, untilWhat: 'blocked until' }),
-      upstreamOf({ name: 'pinned', pinned: 5, scope: 'client', endpoints: [{ endpoint: 'a:1', healthy: false }] }),
+      upstreamOf({
+        name: 'pinned',
+        pinned: 5,
+        scope: 'client',
+        endpoints: [{ endpoint: 'a:1', healthy: false, failure: null }],
+      }),
     ],
     requests: {
       ...statusOf().requests,

@@ -45,7 +45,16 @@ test('shows markup in names, keys and events as text', async () => {
     version: MARKUP,
     config: { loadedAt: at, lastReload: { at, ok: false, problem: MARKUP } },
     upstreams: [
-      upstreamOf({ name: MARKUP, endpoints: [{ endpoint: MARKUP, healthy: false }] }),
+      upstreamOf({
+        name: MARKUP,
+        endpoints: [
+          {
+            endpoint: MARKUP,
+            healthy: false,
+            failure: { at, reason: 'connect', code: MARKUP, text: MARKUP },
+          },
+        ],
+      }),
       upstreamOf({ name: '__proto__' }),
     ],
   });

@@ -44,13 +44,51 @@ describe('the page names', () => {
     const tidegate = await startTidegate(`upstreams: {payments: {url: "${await startResponder(500)}"}}`);
     for (let i = 0; i < 5; i += 1) expect((await fetch(tidegate.url)).status).toBe(500);
     const { page } = await open(String(tidegate.adminUrl));
-    expect(await headlineOf(page, (text) => text.includes('fail'))).toMatch(/every attempt fails/);
+    expect(await headlineOf(page, (text) => text.includes('fail'))).toMatch(
+      /every attempt fails \(responds with 500\)/,
+    );
     expect(await severityOf(page, '.upstream')).toBe('critical');
     expect(await severityOf(page, '.upstream .state')).not.toBe('ok');
     expect(await page.title()).toBe('■ payments failing – Tidegate');
     const row = page.locator('#requests tbody tr').first();
     expect(await row.locator('[data-outcome]').textContent()).toBe('forwarded');
     expect(await row.locator('.state').getAttribute('data-severity')).toBe('critical');
+  });
+
+  test('an unreachable upstream, why, and its endpoint in red', async () => {
+    const { url } = await startUpstream().then(async (upstream) => {
+      await upstream.close();
+      return upstream;
+    });
+    const tidegate = await startTidegate(`upstreams: {payments: {url: "${url}"}}`);
+    const { page } = await open(String(tidegate.adminUrl));
+    const { host } = new URL(url);
+    expect((await fetch(tidegate.url)).status).toBe(502);
+    expect(await headlineOf(page, (text) => text.startsWith('Unreachable'))).toMatch(
+      /^Unreachable: connection refused/,
+    );
+    expect(await severityOf(page, '.upstream')).toBe('critical');
+    expect(await page.locator('[data-endpoints] li').textContent()).toBe(`${host} – unreachable: connection refused`);
+    expect(await severityOf(page, '[data-endpoints] li')).toBe('critical');
+    expect(await page.title()).toBe('■ payments unreachable – Tidegate');
+  });
+
+  test('the cause of a block, on the card and in the timeline', async () => {
+    const tidegate = await startTidegate(
+      `upstreams: {payments: {url: "${await startResponder(503)}", retry: {attempts: 1}}}`,
+    );
+    const { page } = await open(String(tidegate.adminUrl));
+    await page.locator('.upstream').waitFor();
+    await eventually(
+      async () => {
+        await Promise.all(Array.from({ length: 20 }, async () => (await fetch(tidegate.url)).arrayBuffer()));
+        return String(await page.locator('.upstream [data-state]').textContent());
+      },
+      (state) => state === 'blocked',
+      PATIENCE,
+    );
+    expect(await headlineOf(page, (text) => text.startsWith('Responds'))).toMatch(/^Responds with 503; /);
+    await page.locator('#timeline li', { hasText: /blocked .*\(responds with 503\)/ }).waitFor();
   });
 
   test('requests that are refused, while others pass', async () => {

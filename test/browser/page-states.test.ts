@@ -22,6 +22,7 @@ describe('the page shows', () => {
     const blocked = upstreamOf({
       state: 'blocked',
       blockedBy: 'upstream',
+      blockedCause: 'rejections',
       until: after(30),
       untilWhat: 'next probe',
       rate: 84,
@@ -31,7 +32,7 @@ describe('the page shows', () => {
     const headline = (): Promise<string | null> =>
       page.locator('.upstream [data-headline]').textContent({ timeout: PATIENCE });
     const first = String(await headline());
-    expect(first).toMatch(/^Blocked by the upstream; next probe in \d\d s; 7 waiting$/);
+    expect(first).toMatch(/^Blocked by the upstream: it rejects every request; next probe in \d\d s; 7 waiting$/);
     await eventually(headline, (text) => text !== first, PATIENCE);
     expect(await page.locator('#changes').textContent()).toContain('payments: blocked by the upstream');
   });

@@ -16,6 +16,12 @@ const ClientKeySchema = z.string().describe('Hashed identity of the client.');
 export const ClientStateSchema = z.enum(['normal', 'held', 'backoff', 'cooldown', 'restoring']);
 export const OutcomeSchema = z.enum(REQUEST_OUTCOMES);
 
+const BlockedCauseSchema = z
+  .enum(['rejections', 'errors', 'quota', 'retry_after'])
+  .nullable()
+  .describe(
+    'Why the upstream blocks it: every request is rejected, or fails; the quota is used up; it asked for a pause.',
+  );
 const LimitStateSchema = z.enum(['open', 'backoff', 'cooldown', 'restoring', 'blocked']);
 
 export const NestedLimitStatus = z
@@ -28,6 +34,7 @@ export const NestedLimitStatus = z
     state: LimitStateSchema,
     until: TimeSchema.nullable().describe('When this state ends, if known.'),
     untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
+    blockedCause: BlockedCauseSchema,
     rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
     ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
     places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
@@ -48,6 +55,7 @@ export const UpstreamStatus = z
     until: TimeSchema.nullable().describe('When this state ends, if known.'),
     untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
     blockedBy: z.enum(['upstream', 'operator']).nullable(),
+    blockedCause: BlockedCauseSchema,
     rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
     ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
     places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
@@ -78,7 +86,21 @@ export const UpstreamStatus = z
     ),
     p99Seconds: SecondsSchema.nullable(),
     nestedLimits: z.array(NestedLimitStatus).describe('Outermost first.'),
-    endpoints: z.array(z.object({ endpoint: z.string(), healthy: z.boolean() })),
+    endpoints: z.array(
+      z.object({
+        endpoint: z.string(),
+        healthy: z.boolean().describe('false while it is ejected: it gets trial requests only.'),
+        failure: z
+          .object({
+            at: TimeSchema,
+            reason: z.enum(['connect', 'reset', 'timeout', 'aborted', 'too_many_files', 'status']),
+            code: z.string().nullable().describe('The code of the error, such as ECONNREFUSED, or the status.'),
+            text: z.string().describe('Readable description.'),
+          })
+          .nullable()
+          .describe('Why its last attempt failed; null if it has responded with less than 500 since.'),
+      }),
+    ),
   })
   .register(ApiSchemas, { id: 'UpstreamStatus' });
 

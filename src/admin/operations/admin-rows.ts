@@ -10,7 +10,8 @@ import type {
 import { ZERO_UPSTREAM_COUNTS, histogramQuantile } from '../../telemetry/metrics/request-counts.ts';
 import type { EndedRequest } from '../../telemetry/history/recent-requests.ts';
 import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
-import type { EndpointView, LimitView } from '../../core/events/gate-views.ts';
+import { describeFailure } from '../../telemetry/describe-failure.ts';
+import type { EndpointFailure, EndpointView, LimitView } from '../../core/events/gate-views.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { CounterWindow } from './counter-rates.ts';
 import { ratePerSecond, roundToMilli } from './counter-rates.ts';
@@ -41,6 +42,7 @@ export function toUpstreamStatus(
     ...describeUntil(mostCritical, clock),
     blockedBy:
       mostCritical?.state !== 'blocked' ? null : mostCritical.isBlockedByOperator === true ? 'operator' : 'upstream',
+    blockedCause: blockedCause(mostCritical),
     rate: finiteOrNull(mostCritical?.rate),
     ceiling: finiteOrNull(mostCritical?.ceiling),
     places: mostCritical?.concurrencyLimit ?? null,
@@ -65,8 +67,28 @@ export function toUpstreamStatus(
     nestedLimits: nested.map((each) => toNestedLimitStatus(each, clock)),
     endpoints: endpoints
       .filter(({ upstream }) => upstream === name)
-      .map(({ endpoint, isHealthy }) => ({ endpoint, healthy: isHealthy })),
+      .map(({ endpoint, isHealthy, failure }) => ({
+        endpoint,
+        healthy: isHealthy,
+        failure: failure === undefined ? null : toFailureRow(failure, clock),
+      })),
   };
+}
+
+function toFailureRow(
+  failure: EndpointFailure,
+  { origin }: ClockReading,
+): NonNullable<UpstreamStatus['endpoints'][number]['failure']> {
+  const { at, reason, code } = failure;
+  return { at: new Date(origin + at).toISOString(), reason, code: code ?? null, text: describeFailure(failure) };
+}
+
+/** Null without a block of the upstream, or if its cause is not known in this process. */
+function blockedCause(view: LimitView | undefined): UpstreamStatus['blockedCause'] {
+  if (view?.state !== 'blocked' || view.isBlockedByOperator === true) return null;
+  if (view.block !== undefined) return view.block.cause;
+  if (view.isProbed === true) return null;
+  return view.quotaLeft === 0 ? 'quota' : 'retry_after';
 }
 
 function toNestedLimitStatus(
@@ -79,6 +101,7 @@ function toNestedLimitStatus(
     which: scope === 'upstream' ? (mostCritical?.key ?? '') : '',
     state: mostCritical?.state ?? 'open',
     ...describeUntil(mostCritical, clock),
+    blockedCause: blockedCause(mostCritical),
     rate: finiteOrNull(mostCritical?.rate),
     ceiling: finiteOrNull(mostCritical?.ceiling),
     places: mostCritical?.concurrencyLimit ?? null,

@@ -3,6 +3,7 @@ import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
 import type { RecentRequestsQuery } from '../../telemetry/history/recent-requests.ts';
 import { RecentRequests } from '../../telemetry/history/recent-requests.ts';
 import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
+import { describeFailure } from '../../telemetry/describe-failure.ts';
 import { Timeline } from '../../telemetry/history/timeline.ts';
 import type { EndpointView } from '../../core/events/gate-views.ts';
 import type { ProxyEvent } from '../../core/events/proxy-events.ts';
@@ -55,7 +56,7 @@ export class LocalProcessApi implements ProcessApi {
 
   constructor(parts: LocalProcessApiParts) {
     this.#parts = parts;
-    this.#timeline = new Timeline(parts.wallClock);
+    this.#timeline = new Timeline(parts.wallClock, (upstream) => lastFailureOf(parts.endpoints(), upstream));
     this.#requests = new RecentRequests(parts.wallClock);
   }
 
@@ -180,6 +181,13 @@ export class LocalProcessApi implements ProcessApi {
       lastSeen: clients.arrivedAt(slot),
     };
   }
+}
+
+/** The newest failure of its endpoints, in words. */
+function lastFailureOf(endpoints: readonly EndpointView[], upstream: string): string | undefined {
+  const failures = endpoints.flatMap((each) => (each.upstream === upstream && each.failure ? [each.failure] : []));
+  const last = failures.toSorted((a, b) => b.at - a.at)[0];
+  return last === undefined ? undefined : describeFailure(last);
 }
 
 /** Stands for an upstream that a reload has removed. */

@@ -80,11 +80,24 @@ export function mergeEndpoints(views: Iterable<ProcessView>): EndpointView[] {
   for (const { endpoints } of views) {
     for (const each of endpoints) {
       const name = `${each.upstream}\0${each.endpoint}`;
-      const isHealthy = each.isHealthy && merged.get(name)?.isHealthy !== false;
-      merged.set(name, { ...each, isHealthy });
+      const other = merged.get(name);
+      merged.set(name, other === undefined ? each : combineEndpoints(other, each));
     }
   }
   return [...merged.values()];
+}
+
+/** A failure that one process saw is over if another process got a response since. */
+function combineEndpoints(a: EndpointView, b: EndpointView): EndpointView {
+  const workedAt = Math.max(a.workedAt ?? Number.NEGATIVE_INFINITY, b.workedAt ?? Number.NEGATIVE_INFINITY);
+  const last = (a.failure?.at ?? Number.NEGATIVE_INFINITY) > (b.failure?.at ?? Number.NEGATIVE_INFINITY) ? a : b;
+  return {
+    upstream: a.upstream,
+    endpoint: a.endpoint,
+    isHealthy: a.isHealthy && b.isHealthy,
+    failure: last.failure !== undefined && last.failure.at >= workedAt ? last.failure : undefined,
+    workedAt,
+  };
 }
 
 /** A client that several processes know is counted once for each of them. */

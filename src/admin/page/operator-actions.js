@@ -70,11 +70,9 @@ export class OperatorActions {
   }
 
   /** @param {UpstreamStatus} upstream */
-  unblock({ name, blockedBy }) {
-    const by =
-      blockedBy === 'operator'
-        ? 'An operator blocked it.'
-        : 'The upstream rejects all requests, and may go on doing so.';
+  unblock({ name, blockedBy, blockedCause }) {
+    const problem = blockedCause === 'errors' ? 'Requests to the upstream fail' : 'The upstream rejects all requests';
+    const by = blockedBy === 'operator' ? 'An operator blocked it.' : `${problem}, and may go on doing so.`;
     this.#confirm({
       title: `Unblock ${name}`,
       text: `${by} One request is sent at once as a probe. If the upstream accepts it, the other requests follow.`,

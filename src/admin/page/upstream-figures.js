@@ -3,6 +3,7 @@ import { find, setAttribute, setShown, setText } from './dom/dom.js';
 import { KeyedRows } from './keyed-rows.js';
 import { formatCount, formatLatency, formatPercent, formatRateLabel } from './text/labels.js';
 import { formatLimitName, formatNestedLimit, nestedLimitSeverity } from './text/limit-labels.js';
+import { endpointSeverity, formatEndpoint } from './text/endpoint-labels.js';
 
 /** @import { UpstreamStatus } from './api-types.ts' */
 /** @import { Severity } from './text/labels.js' */
@@ -83,9 +84,9 @@ export function makeEndpoints(row) {
       const { item, text } = makeMarkedItem();
       return {
         row: item,
-        fill: ({ endpoint, healthy }) => {
-          setAttribute(item, 'data-severity', healthy ? 'ok' : 'critical');
-          setText(text, healthy ? endpoint : `${endpoint} – ejected: it keeps failing`);
+        fill: (endpoint) => {
+          setAttribute(item, 'data-severity', endpointSeverity(endpoint));
+          setText(text, formatEndpoint(endpoint));
         },
       };
     },

@@ -1,4 +1,5 @@
 /** What the gate looks like from outside: for metrics, the admin page and `explain`. */
+import type { ErrorReason } from '../exchange/attempt-outcome.ts';
 import type { LimitScope, LimitState } from '../limits/limit-state.ts';
 import type { QuotaOwner } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
@@ -46,6 +47,19 @@ export interface EndpointView {
   readonly endpoint: string;
   /** False while only trial requests are sent to it. */
   readonly isHealthy: boolean;
+  /** Its last failure; absent if it has responded since. */
+  readonly failure?: EndpointFailure | undefined;
+  /** Monotonic time of its last response below 500; absent before the first. */
+  readonly workedAt?: Millis | undefined;
+}
+
+/** Why the last attempt at an endpoint got no response, or an error. */
+export interface EndpointFailure {
+  /** Monotonic time. */
+  readonly at: Millis;
+  readonly reason: ErrorReason | 'status';
+  /** The code of the error, such as `ECONNREFUSED`, or the status; undefined if it has none. */
+  readonly code: string | undefined;
 }
 
 export interface ClientsView {

@@ -6,6 +6,7 @@ import type { GateDecision } from '../admission/gate-decision.ts';
 import type { ErrorReason } from '../exchange/attempt-outcome.ts';
 import type { CutCause, LimitScope, LimitState } from '../limits/limit-state.ts';
 import type { OverloadCause } from '../overload/load-shedding.ts';
+import type { BlockCause } from '../rate/breaker/active-block.ts';
 import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
@@ -80,8 +81,9 @@ export type ProxyEvent =
       readonly to: LimitState;
       /** The rate from now on; Infinity if it is unlimited. */
       readonly rate: PerSecond;
-      /** What is blocked from now on; absent if nothing is. */
+      /** What is blocked from now on, and why; absent if nothing is. */
       readonly blocked?: BlockedPart;
+      readonly blockedCause?: BlockCause;
     }
   /** A client's allowance was cut to `allowance` in (0, 1]. */
   | { readonly type: 'client-cut'; readonly upstream: string; readonly client: string; readonly allowance: number }

@@ -166,7 +166,7 @@ export class Limit implements HeapItem {
     this.reportedState = to;
     const { upstream, scope } = this.ref;
     const block = this.meter.block?.(now);
-    const blocked = block === undefined ? {} : { blocked: classifyBlockedPart(block.scope) };
+    const blocked = block === undefined ? {} : { blocked: classifyBlockedPart(block.scope), blockedCause: block.cause };
     const rate = currentRate(this.meter, now);
     return { type: 'limit-state', upstream, ...nestedLimitField(this.ref), scope, from, to, rate, ...blocked };
   }

@@ -42,8 +42,11 @@ export class EndpointSelector {
     return endpoint;
   }
 
-  /** Judges the endpoint by the outcome. Returns the outcome with what it says about the connection and other endpoints. */
-  recordOutcome(outcome: AttemptOutcome, attempt: UpstreamAttempt | undefined): AttemptOutcome {
+  /**
+   * Judges the endpoint by the outcome. Returns the outcome with what it says about the connection and other endpoints.
+   * @param code of the error, if it has one
+   */
+  recordOutcome(outcome: AttemptOutcome, attempt: UpstreamAttempt | undefined, code?: string): AttemptOutcome {
     const { endpoint } = this;
     // Nothing was sent: that says nothing about the endpoints that exist.
     if (!this.#isOutcomePending && outcome.kind === 'error') return { ...outcome, otherEndpointsWork: true };
@@ -56,7 +59,7 @@ export class EndpointSelector {
     const isStaleConnection = outcome.kind === 'error' && attempt?.wasOnStaleConnection === true;
     this.needsFreshConnection = isStaleConnection;
     const withStale = isStaleConnection ? { ...outcome, isStaleConnection } : outcome;
-    const verdict = this.#endpoints.recordOutcome(endpoint, withStale, this.#sentAt);
+    const verdict = this.#endpoints.recordOutcome(endpoint, withStale, this.#sentAt, code);
     if (verdict === 'healthy' || verdict === 'ignored') return withStale;
     this.#failedEndpoints ??= new Set();
     this.#failedEndpoints.add(endpoint.index);

@@ -8,7 +8,9 @@ import type { OutlierSettings } from '../../core/endpoints/outlier-detection.ts'
 import { classifyForEndpoint, EndpointBalancer } from '../../core/endpoints/outlier-detection.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type { EndpointView } from '../../core/events/gate-views.ts';
 import { readClientTls } from '../tls/client-tls.ts';
+import { LastOutcomes } from './last-outcomes.ts';
 import type { EndpointConnections, PooledSend } from './pooled-send.ts';
 import { Http1ConnectionPool } from './http1-connection-pool.ts';
 import type { DnsLookup } from './dns-resolver.ts';
@@ -60,6 +62,7 @@ export class Endpoints {
   readonly #clock: Clock;
   /** Requests that found no free connection. */
   #connectionWaits = 0;
+  readonly #lastOutcomes: LastOutcomes;
   readonly #fingerprint: string;
 
   /** @throws an Error of node:fs, when a certificate cannot be read */
@@ -73,6 +76,7 @@ export class Endpoints {
         options.onFree(upstream);
       }),
     );
+    this.#lastOutcomes = new LastOutcomes(urls.length);
     const maxConcurrent = pool.maxConnections * (pool.http2 ? MAX_CONCURRENT_STREAMS : 1);
     this.#outlierDetector = new EndpointBalancer(urls.length, maxConcurrent, outliers, random, (change) => {
       const endpoint = this.at(change.index).label;
@@ -113,6 +117,11 @@ export class Endpoints {
     return this.#outlierDetector.isEjected(index);
   }
 
+  /** What its last outcome showed, for operators. */
+  lastOutcome(index: number): Pick<EndpointView, 'failure' | 'workedAt'> {
+    return this.#lastOutcomes.of(index);
+  }
+
   /** Connections that are free or may be opened. */
   freeConnections(): number {
     return this.#outlierDetector.freeConnections();
@@ -138,10 +147,14 @@ export class Endpoints {
     if (send.waitedForConnection) this.#connectionWaits += 1;
   }
 
-  /** Judges the endpoint by the outcome of an attempt. */
-  recordOutcome({ index }: Endpoint, outcome: AttemptOutcome, sentAt: Millis): EndpointVerdict {
+  /**
+   * Judges the endpoint by the outcome of an attempt.
+   * @param code of the error, if it has one
+   */
+  recordOutcome({ index }: Endpoint, outcome: AttemptOutcome, sentAt: Millis, code?: string): EndpointVerdict {
     const verdict = classifyForEndpoint(outcome);
     const now = this.#clock.now();
+    if (verdict !== 'nothing') this.#lastOutcomes.record(index, outcome, code, now);
     if (verdict === 'works') {
       this.#outlierDetector.onSuccess(index, sentAt, now);
       return 'healthy';

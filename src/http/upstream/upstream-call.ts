@@ -234,7 +234,7 @@ export class UpstreamCall implements AttemptListener {
 
   /** The endpoint is judged first: what its outcome means for the limit and for a retry depends on the other endpoints. */
   #reportOutcome(original: AttemptOutcome): void {
-    const outcome = this.#selector.recordOutcome(original, this.#attempt);
+    const outcome = this.#selector.recordOutcome(original, this.#attempt, this.failure?.cause);
     recordWriteOutcome(outcome, this.#routed, this.#order, this.#context.answerTimes);
     this.#owner.driver.onOutcome(outcome);
   }

@@ -1,6 +1,15 @@
-import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { BlockCause } from '../../core/rate/breaker/active-block.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { formatBlockedPart } from '../format-values.ts';
+import {
+  formatOperatorAction,
+  formatOverload,
+  formatReload,
+  formatRoundedRate,
+  formatSeconds,
+  NOT_ANSWERING,
+} from './timeline-text.ts';
 
 export type TimelineKind = (typeof TIMELINE_KINDS)[number];
 export const TIMELINE_KINDS = [
@@ -48,15 +57,20 @@ interface RepeatedEntry {
 /** The last entries of this process, oldest first. Events of ordinary requests cost one comparison. */
 export class Timeline {
   readonly #now: () => Millis;
+  readonly #failureOf: (upstream: string) => string | undefined;
   #entries: TimelineEntry[] = [];
   readonly #repeated = new Map<string, RepeatedEntry>();
   /** Upstreams that an operator blocked or unblocked: the state change that follows gets no entry of its own. */
   readonly #operatorBlocks = new Map<string, 'stopped' | 'released'>();
   #order = 0;
 
-  /** @param now milliseconds of the epoch */
-  constructor(now: () => Millis) {
+  /**
+   * @param now milliseconds of the epoch
+   * @param failureOf the last failure of an upstream, in words; undefined if there is none
+   */
+  constructor(now: () => Millis, failureOf: (upstream: string) => string | undefined = () => undefined) {
     this.#now = now;
+    this.#failureOf = failureOf;
   }
 
   /** Entries that are new or changed since `order`; all entries when it is 0. */
@@ -137,6 +151,7 @@ export class Timeline {
     from,
     to,
     blocked = 'upstream',
+    blockedCause,
   }: Extract<ProxyEvent, { type: 'limit-state' }>): void {
     if (scope !== 'upstream') return;
     if (limit !== undefined) {
@@ -153,7 +168,8 @@ export class Timeline {
     }
     if (to === 'blocked') {
       const of = blocked === 'upstream' ? '' : ` for ${formatBlockedPart(blocked, 'one')}`;
-      return void this.#add('blocked', upstream, `blocked${of}: only one probe at a time is sent`);
+      const why = this.#describeBlock(upstream, blockedCause);
+      return void this.#add('blocked', upstream, `blocked${of}${why}: only one probe at a time is sent`);
     }
     if (from === 'blocked') {
       const end =
@@ -163,6 +179,17 @@ export class Timeline {
     this.#addRepeated('state', upstream, `state\0${upstream}`, 0, (times) =>
       times > 1 ? `${from} → ${to} (${times} changes in a row)` : `${from} → ${to}`,
     );
+  }
+
+  #describeBlock(upstream: string, cause: BlockCause | undefined): string {
+    switch (cause) {
+      case 'rejections':
+        return ' (every request is rejected)';
+      case 'errors':
+        return ` (${this.#failureOf(upstream) ?? 'requests fail'})`;
+      case undefined:
+        return '';
+    }
   }
 
   #addRepeated(
@@ -192,47 +219,4 @@ export class Timeline {
     if (this.#entries.length > MAX_ENTRIES) this.#entries.shift();
     return number;
   }
-}
-
-const NOT_ANSWERING = 'does not respond: this process keeps limits on its own';
-
-/** Maximum changed settings that an entry names. */
-const MAX_NAMED_CHANGES = 5;
-
-function formatReload({ ok, problem, changed = [] }: Extract<ProxyEvent, { type: 'reload' }>): string {
-  if (!ok) return `configuration not reloaded: ${problem?.split('\n', 1)[0] ?? 'it is invalid'}`;
-  const more = changed.length - MAX_NAMED_CHANGES;
-  return `configuration reloaded: ${changed.slice(0, MAX_NAMED_CHANGES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-function formatOverload({ began, cause, shed }: Extract<ProxyEvent, { type: 'overload' }>): string {
-  return began ? `overloaded (${cause}): some new requests are refused` : `overload ended: ${shed} refused`;
-}
-
-function formatOperatorAction(event: OperatorEvent): { readonly kind: TimelineKind; readonly text: string } {
-  switch (event.action) {
-    case 'pin':
-      return { kind: 'pin', text: `rate pinned at ${formatRoundedRate(event.rate)}` };
-    case 'unpin':
-      return { kind: 'unpin', text: 'rate unpinned' };
-    case 'block':
-      return {
-        kind: 'blocked',
-        text: event.time === undefined ? 'blocked until it is unblocked' : `blocked for ${formatSeconds(event.time)}`,
-      };
-    case 'unblock':
-      return { kind: 'unblocked', text: 'unblocked' };
-    case 'reset':
-      return { kind: 'reset', text: `client ${event.client} reset` };
-    case 'drain':
-      return { kind: 'drain', text: 'drain started' };
-  }
-}
-
-function formatRoundedRate(perSecond: PerSecond): string {
-  return `${perSecond < 10 ? Number(perSecond.toPrecision(2)) : Math.round(perSecond)}/s`;
-}
-
-function formatSeconds(time: Millis): string {
-  return `${Math.round(time / 100) / 10} s`;
 }

@@ -107,11 +107,11 @@ class LimitStateLog {
   }
 
   log(event: LimitStateEvent): void {
-    const { upstream, limit, scope, from, to, blocked } = event;
+    const { upstream, limit, scope, from, to, blocked, blockedCause } = event;
     const level = this.#levelOf(event);
     // JSON has no Infinity, and nothing passes at the rate of a blocked limit: both are left out.
     const rate = to === 'blocked' || !Number.isFinite(event.rate) ? undefined : Number(event.rate.toPrecision(3));
-    this.#logger[level]({ upstream, limit, scope, from, to, rate, blocked }, 'limit changed state');
+    this.#logger[level]({ upstream, limit, scope, from, to, rate, blocked, blockedCause }, 'limit changed state');
   }
 
   #levelOf({ upstream, limit, scope, from, to, rate }: LimitStateEvent): 'debug' | 'info' | 'warn' {

@@ -11,6 +11,7 @@ export function upstreamOf(change: Partial<UpstreamStatus> = {}): UpstreamStatus
     until: null,
     untilWhat: null,
     blockedBy: null,
+    blockedCause: null,
     rate: null,
     ceiling: null,
     places: null,
@@ -33,7 +34,7 @@ export function upstreamOf(change: Partial<UpstreamStatus> = {}): UpstreamStatus
     p99Seconds: null,
     limits: 1,
     nestedLimits: [],
-    endpoints: [{ endpoint: 'api.example.com:443', healthy: true }],
+    endpoints: [{ endpoint: 'api.example.com:443', healthy: true, failure: null }],
     ...change,
   };
 }
@@ -46,6 +47,7 @@ export function nestedOf(change: Partial<NestedLimitStatus> = {}): NestedLimitSt
     state: 'open',
     until: null,
     untilWhat: null,
+    blockedCause: null,
     rate: null,
     ceiling: null,
     places: null,

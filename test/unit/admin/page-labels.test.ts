@@ -9,14 +9,8 @@ import {
   formatTimeSpan,
   formatLatency,
 } from '../../../src/admin/page/text/labels.js';
-import {
-  formatHeadline,
-  formatNestedLimit,
-  stateSeverity,
-  upstreamSeverity,
-} from '../../../src/admin/page/text/limit-labels.js';
 import { outcomeSeverity } from '../../../src/admin/page/text/outcome-labels.js';
-import { nestedOf, statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
+import { statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
 
 const NOW = Date.parse('2026-11-22T03:00:00.000Z');
 
@@ -24,98 +18,6 @@ const NOW = Date.parse('2026-11-22T03:00:00.000Z');
 function after(seconds: number): string {
   return new Date(NOW + seconds * 1000).toISOString();
 }
-
-function headline(change: Partial<UpstreamStatus>): string {
-  return formatHeadline(upstreamOf(change), NOW);
-}
-
-describe('the headline of an upstream', () => {
-  test('shows what is allowed and what is sent', () => {
-    expect(headline({ rate: 84, sentPerSecond: 80 })).toBe('allowed 84/s, sending 80/s, healthy');
-    expect(headline({ rate: null, sentPerSecond: 3.21 })).toBe('no limit detected, sending 3.2/s, healthy');
-    expect(headline({ state: 'restoring', rate: 84 })).toBe('allowed 84/s and rising, sending 0/s, healthy');
-  });
-
-  test('shows for how long a nested limit is blocked, or when it is probed', () => {
-    const blocked = nestedOf({ state: 'blocked', until: after(12) });
-    const label = (untilWhat: 'blocked until' | 'next probe') => formatNestedLimit({ ...blocked, untilWhat }, NOW);
-    expect(label('blocked until')).toMatch(/blocked for another 12 s$/);
-    expect(label('next probe')).toMatch(/next probe in 12 s$/);
-  });
-
-  test('shows who blocked it, for how long, and when it is probed', () => {
-    const blocked = { state: 'blocked', blockedBy: 'upstream', until: after(12) } as const;
-    expect(headline({ ...blocked, untilWhat: 'blocked until' })).toBe('blocked by the upstream for another 12 s');
-    expect(headline({ ...blocked, untilWhat: 'next probe', until: after(3), queued: 7 })).toBe(
-      'blocked by the upstream; next probe in 3 s; 7 waiting',
-    );
-    expect(headline({ ...blocked, until: null })).toBe('blocked by the upstream; probing now');
-    expect(headline({ ...blocked, blockedBy: 'operator', until: null })).toBe('blocked by an operator until unblocked');
-    expect(headline({ ...blocked, blockedBy: 'operator', untilWhat: 'blocked until', until: after(299.2) })).toBe(
-      'blocked by an operator for another 5 min 00 s',
-    );
-  });
-
-  test('shows what is wrong', () => {
-    expect(headline({ state: 'backoff', rate: 84, throttledPerSecond: 2.5, queued: 1200 })).toBe(
-      'cut to 84/s, sending 0/s, 1\u202f200 waiting, 2.5/s rejected by the upstream',
-    );
-    expect(headline({ rate: 50, sentPerSecond: 49, queued: 14, throttledPerSecond: 1 })).toBe(
-      'allowed 50/s, sending 49/s, 14 waiting, healthy',
-    );
-    expect(headline({ state: 'cooldown', rate: 84, until: after(4) })).toBe(
-      'allowed 84/s, sending 0/s, growth resumes in 4 s, healthy',
-    );
-    expect(headline({ pinned: 50, rate: 50 })).toBe('pinned at 50/s by an operator, sending 0/s');
-    const endpoints = [
-      { endpoint: 'a:443', healthy: true },
-      { endpoint: 'b:443', healthy: false },
-    ];
-    expect(headline({ endpoints })).toBe('no limit detected, sending 0/s, 1 of 2 endpoints ejected');
-  });
-
-  test('shows failures, refusals and a spent retry budget, and is not healthy then', () => {
-    const busy = { rate: 50, sentPerSecond: 20 };
-    expect(headline({ ...busy, failedShare: 1 })).toBe('allowed 50/s, sending 20/s, every attempt fails');
-    expect(headline({ ...busy, failedShare: 0.45 })).toBe('allowed 50/s, sending 20/s, 45 % of attempts fail');
-    expect(headline({ ...busy, failedShare: 0.04 })).toBe('allowed 50/s, sending 20/s, healthy');
-    expect(headline({ ...busy, refusedPerSecond: 16 })).toBe('allowed 50/s, sending 20/s, 16/s refused');
-    expect(headline({ ...busy, budgetSpent: true })).toBe('allowed 50/s, sending 20/s, retry budget spent');
-  });
-
-  test('is critical from half of the attempts that fail on, a warning for less and for refusals', () => {
-    const severity = (change: Partial<UpstreamStatus>): string => upstreamSeverity(upstreamOf(change));
-    expect([0.04, 0.05, 0.49, 0.5, 1].map((failedShare) => severity({ failedShare }))).toEqual([
-      'ok',
-      'warning',
-      'warning',
-      'critical',
-      'critical',
-    ]);
-    expect(severity({ refusedPerSecond: 0.1 })).toBe('warning');
-    expect(severity({ budgetSpent: true })).toBe('warning');
-    expect(stateSeverity(upstreamOf({ failedShare: 1 }))).toBe('muted');
-    expect(stateSeverity(upstreamOf())).toBe('ok');
-  });
-
-  test('is neither healthy nor wrong before the first attempt', () => {
-    const untried = { attempts: 0, failedShare: null };
-    expect(headline(untried)).toBe('no limit detected, not tried yet');
-    expect(upstreamSeverity(upstreamOf(untried))).toBe('muted');
-    expect(stateSeverity(upstreamOf(untried))).toBe('muted');
-    expect(headline({ ...untried, inFlight: 1 })).toBe('no limit detected, sending 0/s, healthy');
-  });
-
-  test('is never "healthy" unless its mark is too', () => {
-    const upstreams = (['open', 'backoff', 'cooldown', 'restoring', 'blocked'] as const).flatMap((state) =>
-      [0, 3, 300].flatMap((queued) => [null, 10].map((pinned) => upstreamOf({ state, queued, pinned, rate: 10 }))),
-    );
-    const healthy = upstreams.filter((upstream) => formatHeadline(upstream, NOW).includes('healthy'));
-    expect(healthy.length).toBeGreaterThan(0);
-    expect(new Set(healthy.map(upstreamSeverity))).toEqual(new Set(['ok']));
-    expect(upstreamSeverity(upstreamOf({ state: 'blocked' }))).toBe('critical');
-  });
-});
 
 describe('the notices of a process', () => {
   test('are empty in normal operation', () => {

@@ -10,7 +10,7 @@ const HEARD: TopSnapshot = {
   status: statusOf({
     upstreams: [
       upstreamOf({ state: 'restoring', rate: 84, sentPerSecond: 80 }),
-      upstreamOf({ name: 'ledger', state: 'blocked', blockedBy: 'upstream', queued: 12 }),
+      upstreamOf({ name: 'ledger', state: 'blocked', blockedBy: 'upstream', blockedCause: 'rejections', queued: 12 }),
     ],
   }),
   clients: {
@@ -37,7 +37,7 @@ describe('a frame', () => {
   test('shows upstreams in words and figures, clients by trouble, and recent events', () => {
     const text = draw().join('\n');
     expect(text).toContain('● payments: allowed 84/s and rising, sending 80/s, healthy');
-    expect(text).toContain('■ ledger: blocked by the upstream; probing now; 12 waiting');
+    expect(text).toContain('■ ledger: blocked by the upstream: it rejects every request; probing now; 12 waiting');
     expect(text).toMatch(/^payments +● restoring +84\/s +80\/s/m);
     expect(text).toMatch(/^ledger +■ blocked +0\/s /m);
     expect(text).toMatch(/^aaaa +■ held +12 s +25 %/m);
@@ -73,7 +73,9 @@ describe('a frame', () => {
     const text = draw({}, { ...HEARD, status: statusOf({ upstreams: [upstreamOf({ nestedLimits })] }) }).join('\n');
     expect(text).toContain('● payments, endpoint: 12 limits; charges allowed 25/s, 3 waiting');
     expect(text).toContain('● payments, class batch: allowed 20/s');
-    expect(text).toContain('■ payments, tenant: 40 limits, one per client; tightest blocked by the upstream');
+    expect(text).toContain(
+      '■ payments, tenant: 40 limits, one per client; tightest blocked by the upstream; probing now',
+    );
   });
 
   test.each([

@@ -65,6 +65,24 @@ test('omits states of single clients, and repeated reports of a block', () => {
   ]);
 });
 
+test('a block is reported with its cause', () => {
+  let failure: string | undefined = 'unreachable: connection refused';
+  const timeline = new Timeline(
+    () => 0,
+    () => failure,
+  );
+  const block = { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' } as const;
+  timeline.listen({ ...block, blocked: 'upstream', blockedCause: 'errors' });
+  failure = undefined;
+  timeline.listen({ ...block, blocked: 'upstream', blockedCause: 'errors' });
+  timeline.listen({ ...block, blocked: 'address', blockedCause: 'rejections' });
+  expect(timeline.since(0).map(({ text }) => text)).toEqual([
+    'blocked (unreachable: connection refused): only one probe at a time is sent',
+    'blocked (requests fail): only one probe at a time is sent',
+    'blocked for one address (every request is rejected): only one probe at a time is sent',
+  ]);
+});
+
 test.each([
   ['till', 'upstreams.till'],
   ['till.v2', 'upstreams["till.v2"]'],

@@ -1,4 +1,5 @@
 /** Wording and severity of upstreams and their limits, shared by the page and `tidegate top`. */
+import { isUnreachable, lastFailure } from './endpoint-labels.js';
 import { formatCount, formatPercent, formatRateLabel, formatTimeSpan, secondsUntil } from './labels.js';
 
 /** @import { NestedLimitStatus, UpstreamStatus } from '../api-types.ts' */
@@ -15,7 +16,7 @@ const CRITICAL_FAILED_SHARE = 0.5;
  */
 export function upstreamSeverity(upstream) {
   const { state, pinned, endpoints, failedShare, refusedPerSecond, budgetSpent } = upstream;
-  if (state === 'blocked' || (failedShare ?? 0) >= CRITICAL_FAILED_SHARE) return 'critical';
+  if (state === 'blocked' || isUnreachable(upstream) || (failedShare ?? 0) >= CRITICAL_FAILED_SHARE) return 'critical';
   const isWarning =
     pinned !== null ||
     isHeavilyThrottled(upstream) ||
@@ -68,8 +69,9 @@ export function stateSeverity(upstream) {
  * The problem of a critical upstream, in a word.
  * @param {UpstreamStatus} upstream
  */
-export function shortProblem({ state }) {
-  return state === 'blocked' ? 'blocked' : 'failing';
+export function shortProblem(upstream) {
+  if (isUnreachable(upstream)) return 'unreachable';
+  return upstream.state === 'blocked' ? 'blocked' : 'failing';
 }
 
 /**
@@ -105,16 +107,20 @@ export function formatHeadline(upstream, now) {
     state !== 'backoff' && upstreamSeverity(upstream) === 'ok' ? 'healthy' : undefined,
   ];
   const sending = isUntried(upstream) ? 'not tried yet' : `sending ${formatRateLabel(upstream.sentPerSecond)}`;
-  return join([formatAllowance(upstream), sending, ...remarks], ', ');
+  const unreachable = isUnreachable(upstream) ? lastFailure(upstream)?.text : undefined;
+  return join([unreachable, formatAllowance(upstream), sending, ...remarks], ', ');
 }
 
 /**
  * The share of failed attempts, if it is more than a few.
  * @param {UpstreamStatus} upstream
  */
-function formatFailures({ failedShare }) {
+function formatFailures(upstream) {
+  const { failedShare } = upstream;
   if (failedShare === null || failedShare < NOTABLE_FAILED_SHARE) return undefined;
-  return failedShare === 1 ? 'every attempt fails' : `${formatPercent(failedShare)} of attempts fail`;
+  const share = failedShare === 1 ? 'every attempt fails' : `${formatPercent(failedShare)} of attempts fail`;
+  const failure = isUnreachable(upstream) ? undefined : lastFailure(upstream);
+  return failure === undefined ? share : `${share} (${failure.text})`;
 }
 
 /** @param {Pick<UpstreamStatus, 'state' | 'rate' | 'pinned'>} limit */
@@ -135,15 +141,43 @@ function formatAllowance({ state, rate, pinned }) {
 }
 
 /**
+ * Why it is blocked, and for how long.
  * @param {UpstreamStatus} upstream
  * @param {number | undefined} left
  */
-function formatBlock({ blockedBy, untilWhat }, left) {
-  const by = blockedBy === 'operator' ? 'blocked by an operator' : 'blocked by the upstream';
-  if (left === undefined) return blockedBy === 'operator' ? `${by} until unblocked` : `${by}; probing now`;
-  return untilWhat === 'next probe'
-    ? `${by}; next probe in ${formatTimeSpan(left)}`
-    : `${by} for another ${formatTimeSpan(left)}`;
+function formatBlock(upstream, left) {
+  if (upstream.blockedBy === 'operator') {
+    const by = 'blocked by an operator';
+    return left === undefined ? `${by} until unblocked` : `${by} for another ${formatTimeSpan(left)}`;
+  }
+  const cause =
+    upstream.blockedCause === 'errors' ? (lastFailure(upstream)?.text ?? 'failing') : formatBlockedCause(upstream);
+  return `${cause}; ${formatBlockEnd(upstream, left)}`;
+}
+
+/** @param {Pick<UpstreamStatus, 'blockedCause'>} limit */
+function formatBlockedCause({ blockedCause }) {
+  switch (blockedCause) {
+    case 'rejections':
+      return 'blocked by the upstream: it rejects every request';
+    case 'errors':
+      return 'blocked: requests fail';
+    case 'quota':
+      return 'blocked by the upstream: its quota is used up';
+    case 'retry_after':
+      return 'blocked by the upstream: it asked for a pause (Retry-After)';
+    case null:
+      return 'blocked by the upstream';
+  }
+}
+
+/**
+ * @param {Pick<UpstreamStatus, 'untilWhat'>} limit
+ * @param {number | undefined} left
+ */
+function formatBlockEnd({ untilWhat }, left) {
+  if (left === undefined) return 'probing now';
+  return untilWhat === 'next probe' ? `next probe in ${formatTimeSpan(left)}` : `for another ${formatTimeSpan(left)}`;
 }
 
 /**
@@ -159,15 +193,12 @@ export function formatLimitName({ name }) {
  * @param {NestedLimitStatus} limit
  * @param {number} now the server's clock, in milliseconds since 1970
  */
-export function formatNestedLimit({ scope, which, state, rate, limits, queued, until, untilWhat }, now) {
+export function formatNestedLimit({ scope, which, state, rate, limits, queued, until, untilWhat, blockedCause }, now) {
   const left = secondsUntil(until, now);
   const count = `${formatCount(limits)} ${limits === 1 ? 'limit' : 'limits'}`;
   const many = scope === 'upstream' ? count : `${count}, one per ${scope}`;
   const one = which === '' ? 'tightest' : which;
-  const blocked =
-    left === undefined
-      ? 'blocked by the upstream'
-      : `${untilWhat === 'next probe' ? 'next probe in' : 'blocked for another'} ${formatTimeSpan(left)}`;
+  const blocked = `${formatBlockedCause({ blockedCause })}; ${formatBlockEnd({ untilWhat }, left)}`;
   const allowance = state === 'blocked' ? blocked : formatAllowance({ state, rate, pinned: null });
   return join(
     [
