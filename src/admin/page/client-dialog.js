@@ -70,7 +70,7 @@ export class ClientDialog {
       ['demand', formatRateLabel(client.demandPerSecond)],
       ['share', formatRateLabel(client.sharePerSecond)],
       ['waiting', formatCount(client.queued)],
-      ['next slot', left === undefined ? '–' : `in ${formatTimeSpan(left)}`],
+      ['retry at', left === undefined ? '–' : `in ${formatTimeSpan(left)}`],
       ['last seen', client.lastSeen === null ? '–' : formatClock(client.lastSeen)],
     ]);
   }

@@ -1,6 +1,7 @@
 /** The explanation of one request: verdict, facts and steps. */
 import { find, setShown, setText } from './dom/dom.js';
 import { fillDefinitionList } from './dom/definition-list.js';
+import { outcomeLabel } from './text/outcome-labels.js';
 import { formatClock } from './text/labels.js';
 
 /** @import { AdminClient, Answer } from './admin-client.js' */
@@ -48,7 +49,7 @@ export class ExplanationDialog {
       ['client', client.identifiedBy === null ? client.key : `${client.key} (by ${client.identifiedBy})`],
       ['route', route],
       ['upstream', upstream],
-      ['outcome', outcome],
+      ['outcome', outcomeLabel(outcome)],
       ['status', status > 0 ? String(status) : 'none'],
     ]);
     this.#steps.replaceChildren(...steps.map(makeStep));

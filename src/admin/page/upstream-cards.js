@@ -134,7 +134,7 @@ export class UpstreamCards {
       if (now - describedAt < DESCRIPTION_INTERVAL_MS) return;
       describedAt = now;
       chart.describe(
-        `Rates of the last five minutes. Now: allowed ${formatRateLabel(upstream.rate)}, sent ${formatRateLabel(upstream.sentPerSecond)}, rejected by the upstream ${formatRateLabel(upstream.throttledPerSecond)}.`,
+        `Rates of the last five minutes. Now: allowed ${formatRateLabel(upstream.rate)}, sent ${formatRateLabel(upstream.sentPerSecond)}, 429s from upstream ${formatRateLabel(upstream.throttledPerSecond)}.`,
       );
     };
     return { row, fill };

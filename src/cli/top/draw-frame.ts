@@ -116,9 +116,9 @@ function totals({ requests }: ProcessStatus, width: number): string {
   const parts = [
     `requests ${formatRateLabel(requests.perSecond)}`,
     `5xx to clients ${formatRateLabel(requests.failedPerSecond)}`,
-    `in flight ${formatCount(requests.inFlight)}`,
-    `p50 ${formatLatency(requests.p50Seconds)}`,
-    `p99 ${formatLatency(requests.p99Seconds)}`,
+    `client requests in flight ${formatCount(requests.inFlight)}`,
+    `p50 to clients ${formatLatency(requests.p50Seconds)}`,
+    `p99 to clients ${formatLatency(requests.p99Seconds)}`,
     `refused ${formatCount(outcomes.refused)}`,
     `recovered ${formatCount(outcomes.recovered)}`,
     `unknown ${formatCount(outcomes.unknown)}`,
@@ -158,7 +158,7 @@ function upstreamColumns(paint: TerminalStyle, now: number): readonly TableColum
       text: ({ state, pinned, rate }) => formatRateLabel(state === 'blocked' ? 0 : (pinned ?? rate)),
     },
     { title: 'sent', text: ({ sentPerSecond }) => formatRateLabel(sentPerSecond) },
-    { title: 'rejected', text: ({ throttledPerSecond }) => formatRateLabel(throttledPerSecond) },
+    { title: '429s', text: ({ throttledPerSecond }) => formatRateLabel(throttledPerSecond) },
     {
       title: 'failed',
       text: ({ failedPerSecond }) => formatRateLabel(failedPerSecond),
@@ -170,9 +170,9 @@ function upstreamColumns(paint: TerminalStyle, now: number): readonly TableColum
       paint: ({ refusedPerSecond }, text) => (refusedPerSecond > 0 ? paint.severity('warning', text) : text),
     },
     { title: 'waiting', text: ({ queued }) => formatCount(queued) },
-    { title: 'in flight', text: ({ inFlight }) => formatCount(inFlight) },
+    { title: 'attempts in flight', text: ({ inFlight }) => formatCount(inFlight) },
     { title: 'until', text: ({ until }) => formatUntil(until, now) },
-    { title: 'p99', text: ({ p99Seconds }) => formatLatency(p99Seconds) },
+    { title: 'upstream p99', text: ({ p99Seconds }) => formatLatency(p99Seconds) },
     { title: 'retries', text: ({ retriesPerSecond }) => formatRateLabel(retriesPerSecond) },
     {
       title: 'budget',
@@ -181,7 +181,7 @@ function upstreamColumns(paint: TerminalStyle, now: number): readonly TableColum
     },
     { title: 'quota left', text: ({ quotaLeft }) => formatPercent(quotaLeft) },
     { title: 'ceiling', text: ({ ceiling }) => (ceiling === null ? '–' : formatRateLabel(ceiling)) },
-    { title: 'p50', text: ({ p50Seconds }) => formatLatency(p50Seconds) },
+    { title: 'upstream p50', text: ({ p50Seconds }) => formatLatency(p50Seconds) },
   ];
 }
 
@@ -207,7 +207,7 @@ function clientColumns(paint: TerminalStyle, now: number): readonly TableColumn<
     { title: 'demand', text: ({ demandPerSecond }) => formatRateLabel(demandPerSecond) },
     { title: 'share', text: ({ sharePerSecond }) => formatRateLabel(sharePerSecond) },
     { title: 'waiting', text: ({ queued }) => formatCount(queued) },
-    { title: 'next slot', text: ({ nextSlot }) => formatUntil(nextSlot, now) },
+    { title: 'retry at', text: ({ nextSlot }) => formatUntil(nextSlot, now) },
     { title: 'upstream', text: ({ upstream }) => printable(upstream), align: 'left' },
     { title: 'last seen', text: ({ lastSeen }) => (lastSeen === null ? '–' : formatClock(lastSeen)) },
   ];

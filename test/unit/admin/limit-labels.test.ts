@@ -104,7 +104,7 @@ describe('the headline of an upstream', () => {
 
   test('shows what is wrong', () => {
     expect(headline({ state: 'backoff', rate: 84, throttledPerSecond: 2.5, queued: 1200 })).toBe(
-      'cut to 84/s, sending 0/s, 1\u202f200 waiting, 2.5/s rejected by the upstream',
+      'cut to 84/s, sending 0/s, 1\u202f200 waiting, 2.5/s of 429s from upstream',
     );
     expect(headline({ rate: 50, sentPerSecond: 49, queued: 14, throttledPerSecond: 1 })).toBe(
       'allowed 50/s, sending 49/s, 14 waiting, healthy',

@@ -99,7 +99,7 @@ export function formatHeadline(upstream, now) {
       ? `growth resumes in ${formatTimeSpan(left)}`
       : undefined,
     waiting,
-    isHeavilyThrottled(upstream) ? `${formatRateLabel(throttled)} rejected by the upstream` : undefined,
+    isHeavilyThrottled(upstream) ? `${formatRateLabel(throttled)} of 429s from upstream` : undefined,
     formatFailures(upstream),
     refusedPerSecond > 0 ? `${formatRateLabel(refusedPerSecond)} refused` : undefined,
     budgetSpent ? 'retry budget spent' : undefined,

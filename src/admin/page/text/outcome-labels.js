@@ -10,7 +10,7 @@ export const OUTCOME_LABELS = {
   checked: 'check passed',
   preflight: 'preflight',
   refused: 'refused',
-  queue_timeout: 'queue timeout',
+  queue_timeout: 'timed out in queue',
   upstream_error: 'upstream error',
   unknown: 'unknown',
   client_gone: 'client gone',
