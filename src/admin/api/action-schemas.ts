@@ -1,7 +1,9 @@
 /** Schemas of the actions: their parameters and responses. */
 import { z } from 'zod';
 import { PositiveDuration, Rate } from '../../config/values/unit-schemas.ts';
-import { ApiSchemas, ClientRow, UpstreamStatus } from './response-schemas.ts';
+import { ClientRow } from './response-schemas.ts';
+import { ApiSchemas } from './schema-parts.ts';
+import { UpstreamStatus } from './upstream-schemas.ts';
 
 const NotesSchema = z.array(z.string()).describe('Notes for the operator, in sentences.');
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { QUERY_SCHEMAS } from './query-schemas.ts';
 import type { ApiRouteName } from './api-routes.ts';
 import { API_ROUTES } from './api-routes.ts';
-import { ApiSchemas } from './response-schemas.ts';
+import { ApiSchemas } from './schema-parts.ts';
 
 interface RouteDescription {
   readonly summary: string;

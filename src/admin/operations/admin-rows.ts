@@ -1,12 +1,6 @@
 /** Converts the views of processes to rows of the admin API. */
-import type {
-  ClientRow,
-  NestedLimitStatus,
-  RequestRow,
-  ProcessStatus,
-  TimelineEvent,
-  UpstreamStatus,
-} from '../api/response-schemas.ts';
+import type { ClientRow, RequestRow, ProcessStatus, TimelineEvent } from '../api/response-schemas.ts';
+import type { NestedLimitStatus, UpstreamStatus } from '../api/upstream-schemas.ts';
 import { ZERO_UPSTREAM_COUNTS, histogramQuantile } from '../../telemetry/metrics/request-counts.ts';
 import type { EndedRequest } from '../../telemetry/history/recent-requests.ts';
 import type { TimelineEntry } from '../../telemetry/history/timeline.ts';

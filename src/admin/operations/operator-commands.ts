@@ -1,5 +1,6 @@
 import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from '../api/action-schemas.ts';
-import type { ClientRow, UpstreamStatus } from '../api/response-schemas.ts';
+import type { ClientRow } from '../api/response-schemas.ts';
+import type { UpstreamStatus } from '../api/upstream-schemas.ts';
 import type { OverrideCommand, ActionResult } from '../api/admin-operations.ts';
 import { suggest } from '../../config/values/suggest.ts';
 import type { EventSink, OperatorEvent } from '../../core/events/proxy-events.ts';

@@ -1,6 +1,6 @@
 /** Notes on the effects of an operator command, in sentences. */
 import type { UpstreamActionResponse } from '../api/action-schemas.ts';
-import type { UpstreamStatus } from '../api/response-schemas.ts';
+import type { UpstreamStatus } from '../api/upstream-schemas.ts';
 import type { OverrideCommand } from '../api/admin-operations.ts';
 import type { PerSecond } from '../../core/scalars.ts';
 import type { ProcessFacts } from './process-facts.ts';

@@ -1,14 +1,13 @@
 /** Types of the admin API as the page and `tidegate top` read it. Times are ISO 8601 in UTC; null means unknown or unlimited. */
 import type {
   ClientRow,
-  NestedLimitStatus,
   RequestRow,
   RequestsFrame,
   ProcessStatus,
   StatusFrame,
   TimelineEvent,
-  UpstreamStatus,
 } from '../api/response-schemas.ts';
+import type { NestedLimitStatus, UpstreamStatus } from '../api/upstream-schemas.ts';
 
 export type { ClientsPage, ExplanationResponse, RequestsPage, TimelinePageSchema } from '../api/response-schemas.ts';
 export type { ClientRow, NestedLimitStatus, RequestRow, ProcessStatus, TimelineEvent, UpstreamStatus };

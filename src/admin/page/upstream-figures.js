@@ -8,13 +8,45 @@ import { endpointSeverity, formatEndpoint } from './text/endpoint-labels.js';
 /** @import { UpstreamStatus } from './api-types.ts' */
 /** @import { Severity } from './text/labels.js' */
 
+const FIGURES = /** @type {const} */ ([
+  ['accepted', 'accepted'],
+  ['queued', 'waiting'],
+  ['inFlight', 'attempts in flight'],
+  ['failed', 'failed'],
+  ['refused', 'refused'],
+  ['retries', 'retries'],
+  ['budget', 'retry budget'],
+  ['quota', 'quota left'],
+  ['p50', 'p50 of upstream'],
+  ['p99', 'p99 of upstream'],
+  ['limits', 'limits'],
+]);
+
 /** @param {HTMLElement} row */
 export function makeFigures(row) {
-  /** @param {string} name */
-  const figure = (name) => find(row, `[data-figure='${name}']`, HTMLElement);
-  const limits = find(row, '[data-limits]', HTMLElement);
+  /** @type {Map<string, HTMLElement>} */
+  const values = new Map();
+  for (const [name, label] of FIGURES) {
+    const [pair, term, value] = [
+      document.createElement('div'),
+      document.createElement('dt'),
+      document.createElement('dd'),
+    ];
+    term.textContent = label;
+    value.dataset['figure'] = name;
+    pair.append(term, value);
+    find(row, '[data-figures]', HTMLElement).append(pair);
+    values.set(name, value);
+  }
+  /** @param {(typeof FIGURES)[number][0]} name */
+  const figure = (name) => {
+    const value = values.get(name);
+    if (value === undefined) throw new Error(`there is no figure ${name}`);
+    return value;
+  };
+  const limits = figure('limits').parentElement;
   /**
-   * @param {string} name
+   * @param {(typeof FIGURES)[number][0]} name
    * @param {string} text
    * @param {Severity | undefined} severity
    */
@@ -39,7 +71,7 @@ export function makeFigures(row) {
     setText(figure('quota'), upstream.quotaLeft === null ? 'not reported' : formatPercent(upstream.quotaLeft));
     setText(figure('p50'), formatLatency(upstream.p50Seconds));
     setText(figure('p99'), formatLatency(upstream.p99Seconds));
-    setShown(limits, scope !== 'upstream');
+    if (limits !== null) setShown(limits, scope !== 'upstream');
     setText(figure('limits'), `${formatCount(upstream.limits)}, one per ${scope}`);
   };
 }

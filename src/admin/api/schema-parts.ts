@@ -1,0 +1,12 @@
+/** Schemas of values that several responses contain. */
+import { z } from 'zod';
+
+/** Schemas with a name in the OpenAPI document. */
+export const ApiSchemas = z.registry<{ readonly id: string }>();
+
+export const TimeSchema = z.iso.datetime({ precision: 3 }).describe('ISO 8601, UTC, with milliseconds.');
+export const RateSchema = z.number().min(0);
+export const SecondsSchema = z.number().min(0);
+export const ShareSchema = z.number().min(0).max(1);
+export const CountSchema = z.int().min(0);
+export const ClientKeySchema = z.string().describe('Hashed identity of the client.');

@@ -1,0 +1,94 @@
+/** Schemas of an upstream and its limits. */
+import { z } from 'zod';
+import { ApiSchemas, TimeSchema, RateSchema, SecondsSchema, ShareSchema, CountSchema } from './schema-parts.ts';
+
+const BlockedCauseSchema = z
+  .enum(['rejections', 'errors', 'quota', 'retry_after'])
+  .nullable()
+  .describe(
+    'Why the upstream blocks it: every request is rejected, or fails; the quota is used up; it asked for a pause.',
+  );
+const LimitStateSchema = z.enum(['open', 'backoff', 'cooldown', 'restoring', 'blocked']);
+
+export const NestedLimitStatus = z
+  .object({
+    name: z.string().describe('Name in the configuration; class:NAME for the limit of a client class.'),
+    scope: z.enum(['upstream', 'client', 'credential']),
+    which: z
+      .string()
+      .describe('Which of several limits of this name is shown; empty if there is one, or if it belongs to a client.'),
+    state: LimitStateSchema,
+    until: TimeSchema.nullable().describe('When this state ends, if known.'),
+    untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
+    blockedCause: BlockedCauseSchema,
+    rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
+    ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
+    places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
+    quotaLeft: ShareSchema.nullable().describe('Remaining share of the quota that the upstream reports.'),
+    limits: CountSchema.describe(
+      'Number of limits of this name. All fields except queued and inFlight describe the most critical one.',
+    ),
+    queued: CountSchema,
+    inFlight: CountSchema,
+  })
+  .register(ApiSchemas, { id: 'NestedLimitStatus' });
+
+export const UpstreamStatus = z
+  .object({
+    name: z.string(),
+    scope: z.enum(['upstream', 'client', 'credential']),
+    state: LimitStateSchema,
+    until: TimeSchema.nullable().describe('When this state ends, if known.'),
+    untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
+    blockedBy: z.enum(['upstream', 'operator']).nullable(),
+    blockedCause: BlockedCauseSchema,
+    rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
+    ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
+    places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
+    pinned: RateSchema.nullable().describe('Rate pinned by an operator.'),
+    learnedRate: RateSchema.nullable().describe('The rate without a pin; null if there is no limit.'),
+    limits: CountSchema.describe(
+      'Number of limits of the upstream in force. State, rate and quota describe the most critical one.',
+    ),
+    sentPerSecond: RateSchema,
+    acceptedPerSecond: RateSchema,
+    throttledPerSecond: RateSchema,
+    retriesPerSecond: RateSchema,
+    failedPerSecond: RateSchema.describe(
+      'Attempts without a response, or with a status of 500 or above that is not throttling.',
+    ),
+    failedShare: ShareSchema.nullable().describe(
+      'Share of the attempts that failed, over the last ten seconds that had attempts; null before the first attempt.',
+    ),
+    refusedPerSecond: RateSchema.describe('Requests that Tidegate refused, or that timed out in the queue.'),
+    attempts: CountSchema.describe('Attempts since the start, and outcomes that an ingress reported.'),
+    queued: CountSchema,
+    inFlight: CountSchema,
+    quotaLeft: ShareSchema.nullable().describe('Remaining share of the quota that the upstream reports.'),
+    budgetLeft: ShareSchema.describe('Remaining share of the retry budget.'),
+    budgetSpent: z.boolean().describe('The retry budget does not pay for one more retry.'),
+    p50Seconds: SecondsSchema.nullable().describe(
+      'Duration of attempts to the response head, over the last ten seconds.',
+    ),
+    p99Seconds: SecondsSchema.nullable(),
+    nestedLimits: z.array(NestedLimitStatus).describe('Outermost first.'),
+    endpoints: z.array(
+      z.object({
+        endpoint: z.string(),
+        healthy: z.boolean().describe('false while it is ejected: it gets trial requests only.'),
+        failure: z
+          .object({
+            at: TimeSchema,
+            reason: z.enum(['connect', 'reset', 'timeout', 'aborted', 'too_many_files', 'status']),
+            code: z.string().nullable().describe('The code of the error, such as ECONNREFUSED, or the status.'),
+            text: z.string().describe('Readable description.'),
+          })
+          .nullable()
+          .describe('Why its last attempt failed; null if it has responded with less than 500 since.'),
+      }),
+    ),
+  })
+  .register(ApiSchemas, { id: 'UpstreamStatus' });
+
+export type UpstreamStatus = z.output<typeof UpstreamStatus>;
+export type NestedLimitStatus = z.output<typeof NestedLimitStatus>;
