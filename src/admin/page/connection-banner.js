@@ -1,13 +1,11 @@
 /** The banner that warns when the data on the page is out of date. */
 import { announce } from './dom/announcements.js';
 import { find, setShown, setText } from './dom/dom.js';
+import { STALE_AFTER_MS } from './page-model.js';
 import { formatTimeSpan } from './text/labels.js';
 
 /** @import { FeedState } from './sse-client.js' */
 /** @import { PageModel } from './page-model.js' */
-
-/** Time without a status event until the banner appears. A status arrives every second. */
-const STALE_AFTER_MS = 4000;
 
 export class ConnectionBanner {
   #model;
@@ -30,6 +28,7 @@ export class ConnectionBanner {
   /** @param {FeedState} state */
   setState(state) {
     this.#state = state;
+    this.#model.setConnected(state.kind === 'live' || (state.kind === 'connecting' && !this.#wasLost));
     if (state.kind === 'lost') {
       this.#retryAt = Date.now() + state.retryIn;
       if (!this.#wasLost) announce('The connection to Tidegate is lost.');

@@ -55,6 +55,7 @@ function draw() {
 }
 
 function formatTitle() {
+  if (model.isStale) return '■ not connected – Tidegate';
   const worst = model.status?.upstreams.find((upstream) => upstreamSeverity(upstream) === 'critical');
   return worst === undefined ? 'Tidegate' : `■ ${worst.name} ${shortProblem(worst)} – Tidegate`;
 }
@@ -85,6 +86,7 @@ function handleEvent(name, data) {
 /** @param {FeedState} state */
 function handleConnectionState(state) {
   connection.setState(state);
+  draw();
   if (state.kind === 'live') {
     void requests.load();
     void timeline.load();

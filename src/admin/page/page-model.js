@@ -6,6 +6,8 @@
 export const CHART_SECONDS = 300;
 /** A longer gap between two samples is drawn as a gap. */
 const MAX_GAP_SECONDS = 4;
+/** Time without a status event until the data counts as out of date. A status arrives every second. */
+export const STALE_AFTER_MS = 4000;
 /** The least delayed of this many status events gives the offset of the server's clock. */
 const CLOCK_SAMPLES = 10;
 
@@ -57,12 +59,24 @@ export class PageModel {
   histories = new Map();
   /** When the newest status arrived, by the browser's clock, in milliseconds since 1970; 0: none yet. */
   receivedAt = 0;
+  #isDisconnected = false;
   /** @type {number[]} */
   #offsets = [];
 
-  /** The server's clock, in milliseconds since 1970. */
+  /** Whether the newest status is out of date: no connection, or no data. Countdowns and the uptime stop then. */
+  get isStale() {
+    return this.#isDisconnected || (this.receivedAt > 0 && Date.now() - this.receivedAt > STALE_AFTER_MS);
+  }
+
+  /** @param {boolean} isConnected */
+  setConnected(isConnected) {
+    this.#isDisconnected = !isConnected;
+  }
+
+  /** The server's clock, in milliseconds since 1970. While data is out of date: the time of the newest status. */
   get now() {
-    return Date.now() + (this.#offsets.length === 0 ? 0 : Math.max(...this.#offsets));
+    const time = this.isStale ? this.receivedAt : Date.now();
+    return time + (this.#offsets.length === 0 ? 0 : Math.max(...this.#offsets));
   }
 
   /** @param {StreamEvents['status']} event */

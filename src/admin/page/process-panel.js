@@ -39,9 +39,17 @@ export class ProcessPanel {
 
   draw() {
     const { status, now } = this.#model;
+    const phaseText = find(this.#phase, '[data-text]', HTMLElement);
+    if (this.#model.isStale) {
+      // The last known phase would be read as the present one.
+      setAttribute(this.#phase, 'data-severity', 'critical');
+      setText(phaseText, 'not connected');
+    }
     if (status === undefined) return;
-    setAttribute(this.#phase, 'data-severity', PHASE_SEVERITIES[status.phase]);
-    setText(find(this.#phase, '[data-text]', HTMLElement), status.phase);
+    if (!this.#model.isStale) {
+      setAttribute(this.#phase, 'data-severity', PHASE_SEVERITIES[status.phase]);
+      setText(phaseText, status.phase);
+    }
     this.#drain.disabled = status.phase === 'draining';
     for (const [name, text] of factsOf(status, now)) {
       setText(find(document, `[data-fact='${name}']`, HTMLElement), text);

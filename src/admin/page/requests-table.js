@@ -9,6 +9,8 @@ import { OUTCOME_LABELS, outcomeLabel, outcomeSeverity } from './text/outcome-la
 
 const MAX_ROWS = 100;
 const PAGE_SIZE = 50;
+/** The first digits of a client's hash tell clients apart. */
+const CLIENT_DIGITS = 8;
 
 export class RequestsTable {
   #admin;
@@ -49,7 +51,7 @@ export class RequestsTable {
     });
     this.#pause.addEventListener('click', () => {
       this.#paused = !this.#paused;
-      setAttribute(this.#pause, 'aria-pressed', String(this.#paused));
+      setText(this.#pause, this.#paused ? 'Resume' : 'Pause');
       this.#pause.blur();
       this.draw();
     });
@@ -118,6 +120,9 @@ function makeRow(request, explain) {
   setText(open, `${request.method} ${request.path}`);
   setAttribute(open, 'title', `${request.method} ${request.path}\nExplain ${request.id}`);
   open.addEventListener('click', () => explain(request.id));
+  const client = find(row, '[data-client]', HTMLElement);
+  setText(client, request.client === '' ? '–' : request.client.slice(0, CLIENT_DIGITS));
+  setAttribute(client, 'title', request.client);
   setText(find(row, '[data-status]', HTMLElement), request.status > 0 ? String(request.status) : '–');
   setAttribute(find(row, '.state', HTMLElement), 'data-severity', outcomeSeverity(request.outcome, request.status));
   const outcome = find(row, '[data-outcome]', HTMLElement);

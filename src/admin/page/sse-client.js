@@ -161,5 +161,6 @@ function describeError(error) {
   if (!(error instanceof Error)) return 'the connection failed';
   const { cause } = error;
   if (cause instanceof Error && 'code' in cause) return String(cause.code);
-  return error.message;
+  // Each browser has its own words for this, such as "Failed to fetch".
+  return error instanceof TypeError ? 'Tidegate does not respond' : error.message;
 }

@@ -93,13 +93,15 @@ export function drawFrame({ status, clients, events }: TopSnapshot, options: Fra
 }
 
 function heading({ phase, version, mode, startedAt, workers, store }: ProcessStatus, options: FrameOptions): string {
-  const { width, paint, now } = options;
+  const { width, paint, now, lost } = options;
   const severities: Readonly<Record<ProcessStatus['phase'], Severity>> = {
     starting: 'warning',
     ready: 'ok',
     draining: 'critical',
   };
-  const severity = severities[phase];
+  // The last known phase would be read as the present one.
+  const severity = lost === undefined ? severities[phase] : 'critical';
+  const label = lost === undefined ? phase : 'not connected';
   const facts = [
     `up ${formatTimeSpan((now - Date.parse(startedAt)) / 1000)}`,
     mode,
@@ -107,8 +109,8 @@ function heading({ phase, version, mode, startedAt, workers, store }: ProcessSta
     `store ${store.kind}`,
   ];
   const name = `Tidegate ${version}`;
-  const rest = truncate(`  ${facts.join('  ')}`, Math.max(0, width - name.length - phase.length - 4));
-  return `${paint.strong(name)}  ${paint.severity(severity, `${SEVERITY_MARKS[severity]} ${phase}`)}${paint.muted(rest)}`;
+  const rest = truncate(`  ${facts.join('  ')}`, Math.max(0, width - name.length - label.length - 4));
+  return `${paint.strong(name)}  ${paint.severity(severity, `${SEVERITY_MARKS[severity]} ${label}`)}${paint.muted(rest)}`;
 }
 
 function totals({ requests }: ProcessStatus, width: number): string {

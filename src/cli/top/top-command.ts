@@ -53,7 +53,9 @@ function runLive(options: TopOptions, first: TopSnapshot, paint: TerminalStyle):
   const draw = (): void => {
     const { width, height } = screen;
     const lost = describeStaleness(state, receivedAt, retryAt, options);
-    screen.show(drawFrame(snapshot, { width, height, paint, now: Date.now() + offset, lost }));
+    screen.show(
+      drawFrame(snapshot, { width, height, paint, now: (lost === undefined ? Date.now() : receivedAt) + offset, lost }),
+    );
   };
   const stop = (end: TopEnd): void => {
     clearInterval(timer);

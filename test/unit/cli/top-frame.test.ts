@@ -98,7 +98,10 @@ describe('a frame', () => {
   });
 
   test('shows when it is stale', () => {
-    expect(draw({ lost: 'Connection lost' }).join('\n')).toContain('■ Connection lost');
+    const text = draw({ lost: 'Connection lost' }).join('\n');
+    expect(text).toContain('■ Connection lost');
+    expect(text).toMatch(/^Tidegate 0\.1\.0 {2}■ not connected/);
+    expect(text).not.toContain('ready');
   });
 
   test('passes no control sequence from a name to the terminal', () => {
