@@ -49,7 +49,16 @@ const SCRIPTS = [
     'main',
   ],
   ...['operator-actions', 'page-model', 'process-panel', 'rate-chart', 'requests-table', 'sse-client', 'sse-parser'],
-  ...['theme', 'theme-switch', 'timeline-list', 'token-dialog', 'upstream-cards', 'upstream-figures', 'uplot'],
+  ...[
+    'theme',
+    'theme-switch',
+    'timeline-list',
+    'token-dialog',
+    'upstream-cards',
+    'upstream-figures',
+    'upstream-overview',
+    'uplot',
+  ],
   ...['dom/announcements', 'dom/confirm-dialog', 'dom/definition-list', 'dom/dom'],
   ...[
     'text/client-labels',

@@ -96,6 +96,7 @@ async function serveEverything(): Promise<string> {
 async function settle(page: Page): Promise<void> {
   await page.locator('#requests tbody tr').first().waitFor();
   await page.locator('#timeline li').first().waitFor();
+  for (const row of await page.locator('#short button').all()) await row.click();
 }
 
 describe('keyboard access', () => {

@@ -67,6 +67,9 @@ test('shows markup in names, keys and events as text', async () => {
   const key = page.locator('#clients').getByRole('button', { name: MARKUP, exact: true });
   await key.waitFor();
   await page.locator('#timeline li', { hasText: MARKUP }).waitFor();
+  for (const name of [MARKUP, '__proto__']) {
+    await page.locator('#short').getByRole('button', { name, exact: true }).click();
+  }
   expect(await page.locator('.upstream h3').allTextContents()).toEqual([MARKUP, '__proto__']);
   await key.click();
   expect(await page.getByRole('dialog').locator('h2').textContent()).toBe(`Client ${MARKUP}`);

@@ -46,8 +46,29 @@ describe('the page shows', () => {
       'ledger blocked by the upstream; probing now',
     ]);
     expect(await page.title()).toBe('■ ledger blocked – Tidegate');
-    await page.getByRole('link', { name: 'ledger' }).click();
-    expect(await page.evaluate(() => location.hash)).toBe('#upstream-ledger');
+    expect(await page.locator('.upstream').count()).toBe(0);
+    const ledger = page.getByRole('button', { name: 'ledger' });
+    await ledger.click();
+    await page.getByRole('article', { name: 'ledger' }).waitFor();
+    expect(await page.locator('.upstream').count()).toBe(1);
+    expect(await ledger.getAttribute('aria-expanded')).toBe('true');
+    await ledger.click();
+    await page.getByRole('article', { name: 'ledger' }).waitFor({ state: 'hidden' });
+    expect(await ledger.getAttribute('aria-expanded')).toBe('false');
+  });
+
+  test('ten upstreams and the clients on one screen, and the card that the address names', async () => {
+    const upstreams = Array.from({ length: 10 }, (_, index) =>
+      upstreamOf({ name: `upstream ${index}`, rate: 84, sentPerSecond: 80 }),
+    );
+    const { url } = await servePageEvents([statusEvent({ upstreams })]);
+    const { page } = await open(url, { viewport: { width: 1280, height: 900 } });
+    await page.locator('#short li').nth(9).waitFor();
+    const box = await page.locator('#clients').boundingBox();
+    expect(box?.y).toBeLessThan(600);
+    const named = await open(`${url}/#upstream-upstream%203`);
+    await named.page.getByRole('article', { name: 'upstream 3' }).waitFor();
+    expect(await named.page.locator('.upstream').count()).toBe(1);
   });
 
   test('that the store is unavailable, a reload failed and the process is draining', async () => {

@@ -1,9 +1,10 @@
-/** A card for each upstream, in the order of the config, and a summary line for each above the cards. */
+/** The cards of the upstreams, in the order of the config. Of several upstreams, only those that were opened have one. */
 import { RateChart } from './rate-chart.js';
 import { copyTemplate, find, setAttribute, setShown, setText } from './dom/dom.js';
 import { KeyedRows } from './keyed-rows.js';
 import { formatClock, formatRateLabel, formatTimeSpan } from './text/labels.js';
 import { upstreamSeverity, stateSeverity, formatHeadline, stateLabel } from './text/limit-labels.js';
+import { cardId, UpstreamOverview } from './upstream-overview.js';
 import { makeEndpoints, makeFigures, makeNestedLimits } from './upstream-figures.js';
 
 /** @import { OperatorActions } from './operator-actions.js' */
@@ -15,10 +16,11 @@ const DESCRIPTION_INTERVAL_MS = 10_000;
 
 export class UpstreamCards {
   #model;
-  #short = find(document, '#short', HTMLElement);
   #waiting = find(document, '#waiting', HTMLElement);
   #cards;
-  #lines;
+  #overview;
+  /** Names of upstreams whose card was made. */
+  #made = new Set();
   /** @type {Set<RateChart>} */
   #charts = new Set();
 
@@ -36,50 +38,29 @@ export class UpstreamCards {
       ({ name }) => this.#makeCard(name, actions),
       'always',
     );
-    /** @type {KeyedRows<UpstreamStatus>} */
-    this.#lines = new KeyedRows(
-      this.#short,
-      ({ name }) => name,
-      (upstream) => this.#makeLine(upstream),
-      'always',
-    );
+    this.#overview = new UpstreamOverview(model, (name) => {
+      this.draw();
+      document.getElementById(cardId(name))?.scrollIntoView({ block: 'nearest' });
+    });
   }
 
   draw() {
     const { status } = this.#model;
     if (status === undefined) return;
     setShown(this.#waiting, false);
-    this.#cards.show(status.upstreams);
-    setShown(this.#short, status.upstreams.length > 1);
-    if (status.upstreams.length > 1) this.#lines.show(status.upstreams);
+    this.#overview.draw(status.upstreams);
+    for (const { name } of status.upstreams) if (this.#isOpen(name)) this.#made.add(name);
+    this.#cards.show(status.upstreams.filter(({ name }) => this.#made.has(name)));
+  }
+
+  /** @param {string} name */
+  #isOpen(name) {
+    return this.#model.status?.upstreams.length === 1 || this.#overview.isOpen(name);
   }
 
   /** Reads the colours again after a change of theme. */
   recolour() {
     for (const chart of this.#charts) chart.recolour();
-  }
-
-  /** @param {UpstreamStatus} upstream */
-  #makeLine({ name }) {
-    const row = document.createElement('li');
-    const [mark, link, text] = [
-      document.createElement('span'),
-      document.createElement('a'),
-      document.createElement('span'),
-    ];
-    const line = document.createElement('p');
-    mark.className = 'mark';
-    mark.ariaHidden = 'true';
-    link.href = `#${cardId(name)}`;
-    link.textContent = name;
-    line.append(link, ' ', text);
-    row.append(mark, line);
-    /** @param {UpstreamStatus} upstream */
-    const fill = (upstream) => {
-      setAttribute(row, 'data-severity', upstreamSeverity(upstream));
-      setText(text, formatHeadline(upstream, this.#model.now));
-    };
-    return { row, fill };
   }
 
   /**
@@ -114,6 +95,8 @@ export class UpstreamCards {
     /** @param {UpstreamStatus} upstream */
     const fill = (upstream) => {
       shown = upstream;
+      setShown(row, this.#isOpen(name));
+      if (row.hidden) return;
       const { now } = this.#model;
       setAttribute(row, 'data-severity', upstreamSeverity(upstream));
       setAttribute(find(row, '.state', HTMLElement), 'data-severity', stateSeverity(upstream));
@@ -163,9 +146,4 @@ export class UpstreamCards {
       setText(when, at === undefined ? latest : `at ${formatClock(new Date(at * 1000).toISOString())}`);
     };
   }
-}
-
-/** @param {string} name */
-function cardId(name) {
-  return `upstream-${encodeURIComponent(name)}`;
 }
