@@ -1,6 +1,7 @@
 /** Texts of the timeline. */
 import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { CutCause } from '../../core/limits/limit-state.ts';
 import type { TimelineKind } from './timeline.ts';
 
 /** What a store does that stopped to respond. */
@@ -39,10 +40,43 @@ export function formatOperatorAction(event: OperatorEvent): { readonly kind: Tim
   }
 }
 
-export function formatRoundedRate(perSecond: PerSecond): string {
+function formatRoundedRate(perSecond: PerSecond): string {
   return `${perSecond < 10 ? Number(perSecond.toPrecision(2)) : Math.round(perSecond)}/s`;
 }
 
 export function formatSeconds(time: Millis): string {
   return `${Math.round(time / 100) / 10} s`;
+}
+
+const CUT_CAUSE_TEXT: Readonly<Record<CutCause, string>> = {
+  first: 'first 429s',
+  small: 'a few 429s',
+  heavy: 'many 429s',
+  places: '429s for requests in flight',
+  blocked: 'every request rejected',
+  errors: 'failing requests',
+};
+
+/**
+ * From which rate to which, and why: `rate cut from 120/s to 99/s: a few 429s`.
+ * @param times how many cuts the entry stands for
+ * @param first the rate before the first of them
+ */
+export function formatCut(
+  { limit, scope, cause, from, to }: Extract<ProxyEvent, { type: 'cut' }>,
+  times: number,
+  first: PerSecond,
+): string {
+  const why = CUT_CAUSE_TEXT[cause];
+  const often = times > 1 ? ` ${times} times` : '';
+  const change = (before: PerSecond): string =>
+    `${Number.isFinite(before) ? `from ${formatRoundedRate(before)} ` : ''}to ${formatRoundedRate(to)}`;
+  if (scope === 'upstream') {
+    return `rate${limit === undefined ? '' : ` of ${limit}`} cut${often} ${change(first)}: ${why}`;
+  }
+  const at = limit === undefined ? '' : ` at ${limit}`;
+  // Several cuts are those of several clients or credentials.
+  return times > 1
+    ? `rates of ${scope}s${at} cut${often}, last ${change(from)}: ${why}`
+    : `rate of a ${scope}${at} cut ${change(from)}: ${why}`;
 }

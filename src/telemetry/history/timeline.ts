@@ -3,10 +3,10 @@ import type { BlockCause } from '../../core/rate/breaker/active-block.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { formatBlockedPart } from '../format-values.ts';
 import {
+  formatCut,
   formatOperatorAction,
   formatOverload,
   formatReload,
-  formatRoundedRate,
   formatSeconds,
   NOT_ANSWERING,
 } from './timeline-text.ts';
@@ -43,8 +43,11 @@ export interface TimelineEntry {
 
 /** The oldest entries beyond this are dropped. */
 const MAX_ENTRIES = 500;
-/** Repetitions within this time are one entry, so that a limit that is cut repeatedly does not displace all others. */
-const MERGE_WINDOW: Millis = 60_000;
+/**
+ * Repetitions within this time are one entry, so that a limit that is cut repeatedly does not displace all others. Short enough
+ * to show when a rate fell.
+ */
+const MERGE_WINDOW: Millis = 10_000;
 
 /** An entry that stands for repeated events. */
 interface RepeatedEntry {
@@ -129,18 +132,10 @@ export class Timeline {
     }
   }
 
-  #addDecrease({ upstream, limit, scope, cause, from, to }: Extract<ProxyEvent, { type: 'cut' }>): void {
-    this.#addRepeated('cut', upstream, `cut\0${upstream}\0${scope}\0${limit ?? ''}`, from, (times, first) => {
-      const at = limit === undefined ? '' : ` at ${limit}`;
-      const subject =
-        scope === 'upstream' ? `rate${limit === undefined ? '' : ` of ${limit}`}` : `rates of a ${scope}${at}`;
-      if (times > 1 && scope !== 'upstream') {
-        return `${subject} cut ${times} times, last to ${formatRoundedRate(to)} (${cause})`;
-      }
-      const often = times > 1 ? ` ${times} times` : '';
-      const before = Number.isFinite(first) ? `from ${formatRoundedRate(first)} to` : 'to';
-      return `${subject.replace('rates', 'rate')} cut${often} ${before} ${formatRoundedRate(to)} (${cause})`;
-    });
+  #addDecrease(event: Extract<ProxyEvent, { type: 'cut' }>): void {
+    const { upstream, limit, scope, cause, from } = event;
+    const key = `cut\0${upstream}\0${scope}\0${limit ?? ''}\0${cause}`;
+    this.#addRepeated('cut', upstream, key, from, (times, first) => formatCut(event, times, first));
   }
 
   /** Ignores limits of single clients, of which there may be thousands. */
@@ -156,8 +151,8 @@ export class Timeline {
     if (scope !== 'upstream') return;
     if (limit !== undefined) {
       const kind = to === 'blocked' ? 'blocked' : from === 'blocked' ? 'unblocked' : 'state';
-      return this.#addRepeated(kind, upstream, `${kind}\0${upstream}\0${limit}`, 0, (times) =>
-        times > 1 ? `${limit}: ${from} → ${to} (${times} changes in a row)` : `${limit}: ${from} → ${to}`,
+      return this.#addRepeated(kind, upstream, `${kind}\0${upstream}\0${limit}\0${from}\0${to}`, 0, (times) =>
+        times > 1 ? `${limit}: ${from} → ${to} (${times} times)` : `${limit}: ${from} → ${to}`,
       );
     }
     if (to === 'blocked' && this.#operatorBlocks.has(upstream)) return undefined; // the operator's action has an entry
@@ -176,8 +171,8 @@ export class Timeline {
         blocked === 'upstream' ? 'no longer blocked' : `${formatBlockedPart(blocked, 'one')} is blocked, others pass`;
       return void this.#add('unblocked', upstream, `${end}: ${to}`);
     }
-    this.#addRepeated('state', upstream, `state\0${upstream}`, 0, (times) =>
-      times > 1 ? `${from} → ${to} (${times} changes in a row)` : `${from} → ${to}`,
+    this.#addRepeated('state', upstream, `state\0${upstream}\0${from}\0${to}`, 0, (times) =>
+      times > 1 ? `${from} → ${to} (${times} times)` : `${from} → ${to}`,
     );
   }
 

@@ -21,7 +21,7 @@ test('cuts in a row are one entry, which is extended and evicts nothing', () => 
   const { timeline, at, texts } = begin();
   at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', time: 5000 });
   for (let i = 0; i < 2000; i += 1) at(10 + i, cut(120 - i / 100, 119 - i / 100));
-  expect(texts()).toEqual(['a:443 ejected for 5 s', 'rate cut 2000 times from 120/s to 99/s (small)']);
+  expect(texts()).toEqual(['a:443 ejected for 5 s', 'rate cut 2000 times from 120/s to 99/s: a few 429s']);
   const [, moment] = timeline.since(0);
   expect(moment).toMatchObject({ at: 2009, number: 2, order: 2001 });
   // A client that has the entry receives it again when it changes, under the same number.
@@ -29,15 +29,33 @@ test('cuts in a row are one entry, which is extended and evicts nothing', () => 
   expect(timeline.since(2001)).toMatchObject([{ number: 2, kind: 'cut' }]);
 });
 
-test('a cut a minute later is another entry, as is that of another upstream', () => {
+test('a cut ten seconds later is another entry, as is that of another upstream', () => {
   const { at, texts } = begin();
   at(0, cut(Number.POSITIVE_INFINITY, 84));
   at(1000, cut(50, 45, 'ledger'));
-  at(70_000, cut(84, 80));
+  at(10_001, cut(84, 80));
   expect(texts()).toEqual([
-    'rate cut to 84/s (small)',
-    'rate cut from 50/s to 45/s (small)',
-    'rate cut from 84/s to 80/s (small)',
+    'rate cut to 84/s: a few 429s',
+    'rate cut from 50/s to 45/s: a few 429s',
+    'rate cut from 84/s to 80/s: a few 429s',
+  ]);
+});
+
+test('cuts for different causes are different entries, and so are different changes of state', () => {
+  const { at, texts } = begin();
+  at(0, cut(100, 90));
+  at(1, { type: 'cut', upstream: 'till', scope: 'upstream', cause: 'heavy', from: 90, to: 45 });
+  at(2, { type: 'cut', upstream: 'till', scope: 'client', limit: 'charges', cause: 'small', from: 9, to: 8 });
+  at(3, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'backoff', to: 'cooldown' });
+  at(4, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'cooldown', to: 'restoring' });
+  at(5, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'backoff', to: 'cooldown' });
+  at(6, { type: 'cut', upstream: 'till', scope: 'client', limit: 'charges', cause: 'small', from: 7, to: 6 });
+  expect(texts().toSorted()).toEqual([
+    'backoff → cooldown (2 times)',
+    'cooldown → restoring',
+    'rate cut from 100/s to 90/s: a few 429s',
+    'rate cut from 90/s to 45/s: many 429s',
+    'rates of clients at charges cut 2 times, last from 7/s to 6/s: a few 429s',
   ]);
 });
 
