@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
 import { logDestination } from '../telemetry/log/log-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
@@ -31,18 +32,19 @@ const CLIENTS = [
 ];
 
 export type Demo =
-  | { readonly kind: 'running'; readonly app: App; readonly stop: () => Promise<void> }
+  | { readonly kind: 'running'; readonly app: App; readonly token: string; readonly stop: () => Promise<void> }
   | { readonly kind: 'failed'; readonly message: string };
 
 /** Runs practice upstream, proxy and traffic in one process, and prints a line of figures each second. */
 export async function startDemo(flags: ServeFlags, version: string, print: (line: string) => void): Promise<Demo> {
-  const config = resolveDemoConfig(flags);
+  const token = randomBytes(12).toString('hex');
+  const config = resolveDemoConfig(flags, token);
   if (typeof config === 'string') return { kind: 'failed', message: config };
   const logOutput = new StdoutDestination(config.log.buffer);
   const logger = createLogger({ level: 'warn', destination: logDestination(logOutput, 'auto', process.env) });
   let app: App;
   try {
-    app = await startOnFreePorts(flags, config, { logger, logOutput, version });
+    app = await startOnFreePorts(flags, config, token, { logger, logOutput, version });
   } catch (error) {
     return { kind: 'failed', message: describeStartError(error) };
   }
@@ -52,12 +54,14 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
 
   print(`Tidegate ${version} on ${app.url}, live page on ${app.adminUrl ?? '(off)'}`);
   print(`The practice upstream has an undisclosed limit of ${LIMIT} requests per second. Three clients send 100.`);
+  print(`The live page asks for a token before it pins, blocks or drains: ${token}`);
   print('');
   print(HEADING);
   const timer = setInterval(makeReporter(app, practice, traffic, print), 1000);
   return {
     kind: 'running',
     app,
+    token,
     stop: async () => {
       clearInterval(timer);
       await traffic.stop();
@@ -67,19 +71,20 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
 }
 
 /** Returns the mistakes in the flags as a text. */
-function resolveDemoConfig(flags: ServeFlags): Config | string {
-  const settings = resolveServeSettings({ ...flags, config: 'demo' }, { env: {}, readFile: () => CONFIG });
+function resolveDemoConfig(flags: ServeFlags, token: string): Config | string {
+  const text = `${CONFIG}admin: {listen: "127.0.0.1:9901", token: ${token}}\n`;
+  const settings = resolveServeSettings({ ...flags, config: 'demo' }, { env: {}, readFile: () => text });
   if (settings.kind === 'nothing') throw new Error('the demo has a config of its own');
   return settings.kind === 'mistakes' ? formatMistakes(settings.mistakes) : settings.config;
 }
 
 /** The demo may run beside a Tidegate with the default ports: if one is in use, ports are chosen that no flag sets. */
-async function startOnFreePorts(flags: ServeFlags, config: Config, parts: AppParts): Promise<App> {
+async function startOnFreePorts(flags: ServeFlags, config: Config, token: string, parts: AppParts): Promise<App> {
   try {
     return await startApp(config, parts);
   } catch (error) {
     const { listen = ANY_PORT, admin = ANY_PORT } = flags;
-    const free = resolveDemoConfig({ ...flags, listen, admin });
+    const free = resolveDemoConfig({ ...flags, listen, admin }, token);
     if (!isAddressInUse(error) || typeof free === 'string') throw error;
     return startApp(free, parts);
   }

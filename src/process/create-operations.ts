@@ -26,9 +26,19 @@ export function createOperations(parts: CreateOperationsParts): ProcessGroupOper
     clock,
     wallClock,
     facts: () => {
-      const { mode, state } = reloads.current.config;
+      const { mode, state, admin } = reloads.current.config;
       const { loadedAt: configLoadedAt, last: lastReload } = reloads;
-      return { mode, store: state.store, version, workers, startedAt, configLoadedAt, lastReload, phase: phase() };
+      return {
+        mode,
+        store: state.store,
+        version,
+        workers,
+        startedAt,
+        configLoadedAt,
+        lastReload,
+        phase: phase(),
+        actionsDisabled: actionsDisabled(admin),
+      };
     },
     maxRateOf: (upstream) => reloads.current.config.upstreams[upstream]?.rateLimit.maxRate,
     config: () => effectiveConfigData(reloads.current.config, reloads.current.substituted),
@@ -36,6 +46,12 @@ export function createOperations(parts: CreateOperationsParts): ProcessGroupOper
     drain,
     validate: (text) => validateConfig(reloads, text),
   });
+}
+
+/** Actions need a token, except on a Unix socket. */
+function actionsDisabled(admin: Config['admin']): string | undefined {
+  if (admin !== false && (admin.token !== undefined || admin.listen.kind === 'unix')) return undefined;
+  return 'Actions are disabled: set admin.token in the configuration.';
 }
 
 /** True if all client classes have weight 1. */

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ClientsPage, ProcessStatus, UpstreamStatus } from '../../src/admin/page/api-types.ts';
+import { startDemo } from '../../src/cli/demo-command.ts';
 import { useBrowser } from '../support/admin/browser.ts';
 import { writeConfigFile } from '../support/proxy/config-file.ts';
 import type { RunningProcess } from '../support/proxy/process.ts';
@@ -52,6 +53,23 @@ async function adminOf({ log }: RunningProcess): Promise<string> {
 function toast(page: Page): Promise<string | null> {
   return page.locator('#toast').textContent();
 }
+
+test('the demo prints the token that its actions need', async () => {
+  const printed: string[] = [];
+  const demo = await startDemo({ listen: '127.0.0.1:0', admin: '127.0.0.1:0' }, 'test', (line) => printed.push(line));
+  if (demo.kind === 'failed') throw new Error(demo.message);
+  onTestFinished(() => demo.stop());
+  const { page } = await open(String(demo.app.adminUrl));
+  await page.getByRole('button', { name: 'Pin a rate…' }).click();
+  await page.getByRole('button', { name: 'Pin rate' }).click();
+  const token = /: ([0-9a-f]{24})$/m.exec(printed.join('\n'))?.[1];
+  expect(token).toBe(demo.token);
+  await giveToken(page, token);
+  await page
+    .getByText(/pinned at .* by an operator/)
+    .first()
+    .waitFor({ timeout: PATIENCE });
+});
 
 describe('an operator', () => {
   test('pins and releases a rate, entering the token once', async () => {
@@ -154,17 +172,16 @@ describe('an operator', () => {
     expect(wrongs).toEqual([]);
   });
 
-  test('sees how to set a token when none is configured', async () => {
+  test('sees no enabled action and why, when no token is configured', async () => {
     const tidegate = await start('');
     const { page } = await open(String(tidegate.adminUrl));
-    await page.getByRole('button', { name: 'Block…' }).click();
-    await page.getByRole('button', { name: 'Block payments' }).click();
-    const problem = page.getByRole('dialog').getByRole('alert');
-    await eventually(
-      () => problem.textContent(),
-      (text) => text?.includes('admin.token') === true,
-      PATIENCE,
-    );
+    const reason = 'Actions are disabled: set admin.token in the configuration.';
+    for (const name of ['Pin a rate…', 'Block…', 'Drain…', 'Token…', /^Reset client/]) {
+      const button = page.getByRole('button', { name });
+      await button.waitFor();
+      expect([await button.isDisabled(), await button.getAttribute('title')]).toEqual([true, reason]);
+    }
+    expect(await page.locator('[data-fact=actions]').textContent()).toBe('disabled: no admin.token');
     expect((await upstreamOf(tidegate)).state).toBe('open');
   });
 

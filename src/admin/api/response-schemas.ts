@@ -32,6 +32,10 @@ export const ProcessStatus = z
       kind: z.enum(['memory', 'redis']),
       degraded: z.boolean().describe('The store is not responding; this process keeps limits on its own.'),
     }),
+    actions: z.object({
+      allowed: z.boolean().describe('Whether the actions of this API can be used, with the token.'),
+      reason: z.string().nullable().describe('Why they cannot be used.'),
+    }),
     requests: z.object({
       perSecond: RateSchema.describe('Ended requests per second.'),
       failedPerSecond: RateSchema.describe('Responses to clients with a status of 500 or above.'),

@@ -13,4 +13,6 @@ export interface ProcessFacts {
   readonly configLoadedAt: Millis;
   readonly lastReload: { readonly at: Millis; readonly problem: string | undefined } | undefined;
   readonly store: 'memory' | 'redis';
+  /** Why no action is allowed; undefined if they are. */
+  readonly actionsDisabled: string | undefined;
 }

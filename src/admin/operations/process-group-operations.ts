@@ -153,7 +153,7 @@ export class ProcessGroupOperations implements AdminOperations {
     const counts = this.#counts.add(views);
     const window = this.#rates.window(counts, now);
     this.#rates.record(counts, now);
-    const { version, mode, phase, startedAt, workers, configLoadedAt, lastReload, store } = facts();
+    const { version, mode, phase, startedAt, workers, configLoadedAt, lastReload, store, actionsDisabled } = facts();
     const endpoints = mergeEndpoints(views.values());
     const { tracked, byState, allowance } = mergeClients(views.values());
     return {
@@ -175,6 +175,7 @@ export class ProcessGroupOperations implements AdminOperations {
               },
       },
       store: { kind: store, degraded: [...views.values()].some(({ isDegraded }) => isDegraded) },
+      actions: { allowed: actionsDisabled === undefined, reason: actionsDisabled ?? null },
       requests: toRequestTotals(window),
       upstreams: mergeUpstreams(views).map((each) =>
         toUpstreamStatus(each, window, endpoints, clock, this.#failedShares.update(each.name, window)),

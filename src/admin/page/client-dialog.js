@@ -1,5 +1,5 @@
 /** The details of one client. */
-import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom/dom.js';
+import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
 import { fillDefinitionList } from './dom/definition-list.js';
 import { formatClientState } from './text/client-labels.js';
 import { outcomeLabel, outcomeSeverity } from './text/outcome-labels.js';
@@ -25,6 +25,7 @@ export class ClientDialog {
   #dialog = find(document, '#client', HTMLDialogElement);
   #rows = find(this.#dialog, '[data-rows]', HTMLElement);
   #empty = find(this.#dialog, '[data-empty]', HTMLElement);
+  #reset = find(this.#dialog, '[data-reset]', HTMLButtonElement);
   #problem = find(this.#dialog, '[data-problem]', HTMLElement);
   /** @type {ClientRow | undefined} */
   #client;
@@ -38,7 +39,7 @@ export class ClientDialog {
     this.#model = model;
     this.#admin = admin;
     this.#explain = explain;
-    find(this.#dialog, '[data-reset]', HTMLButtonElement).addEventListener('click', () => {
+    this.#reset.addEventListener('click', () => {
       if (this.#client !== undefined) reset(this.#client.key);
     });
     this.#dialog.addEventListener('close', () => (this.#client = undefined));
@@ -58,6 +59,7 @@ export class ClientDialog {
 
   draw() {
     if (this.#client === undefined) return;
+    setDisabled(this.#reset, this.#model.status?.actions.reason ?? null);
     const { key, upstream } = this.#client;
     this.#client = this.#model.clients.rows.find((row) => row.key === key && row.upstream === upstream) ?? this.#client;
     const client = this.#client;

@@ -1,5 +1,5 @@
 /** The clients, most restricted first. The event stream carries the first rows; a filter or more rows need the API. */
-import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom/dom.js';
+import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
 import { KeyedRows } from './keyed-rows.js';
 import { clientSeverity, formatClientState } from './text/client-labels.js';
 import {
@@ -166,7 +166,7 @@ function makeRow(model, open, reset) {
   ];
   const stateCell = find(row, '.state', HTMLElement);
   const measure = cell('measure');
-  const resetButton = cell('reset');
+  const resetButton = find(row, '[data-reset]', HTMLButtonElement);
   let drawnAllowance = -1;
   /** @type {ClientRow | undefined} */
   let client;
@@ -192,6 +192,7 @@ function makeRow(model, open, reset) {
       setText(slot, left === undefined ? '–' : `in ${formatTimeSpan(left)}`);
       if (shown.lastSeen === null) setText(seen, '–');
       else setTime(seen, shown.lastSeen, formatClock(shown.lastSeen));
+      setDisabled(resetButton, model.status?.actions.reason ?? null);
       setAttribute(resetButton, 'aria-label', `Reset client ${shown.key}`);
     },
   };

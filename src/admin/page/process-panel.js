@@ -1,5 +1,5 @@
 /** The process itself: phase, config, store, notices, and totals of all requests. */
-import { find, setAttribute, setText } from './dom/dom.js';
+import { find, setAttribute, setDisabled, setText } from './dom/dom.js';
 import { OUTCOME_LABELS, outcomeSeverity } from './text/outcome-labels.js';
 import { KeyedRows } from './keyed-rows.js';
 import {
@@ -20,6 +20,7 @@ export class ProcessPanel {
   #model;
   #phase = find(document, '#phase', HTMLElement);
   #drain = find(document, '#drain', HTMLButtonElement);
+  #token = find(document, '#token', HTMLButtonElement);
   #notices;
   #outcomes;
 
@@ -50,7 +51,8 @@ export class ProcessPanel {
       setAttribute(this.#phase, 'data-severity', PHASE_SEVERITIES[status.phase]);
       setText(phaseText, status.phase);
     }
-    this.#drain.disabled = status.phase === 'draining';
+    setDisabled(this.#drain, status.phase === 'draining' ? 'Tidegate is draining already.' : status.actions.reason);
+    setDisabled(this.#token, status.actions.reason);
     for (const [name, text] of factsOf(status, now)) {
       setText(find(document, `[data-fact='${name}']`, HTMLElement), text);
     }
@@ -81,12 +83,13 @@ export class ProcessPanel {
  * @param {number} now
  * @returns {readonly (readonly [name: string, text: string])[]}
  */
-function factsOf({ startedAt, version, mode, workers, store, config }, now) {
+function factsOf({ startedAt, version, mode, workers, store, config, actions }, now) {
   const { loadedAt, lastReload } = config;
   return [
     ['up', formatTimeSpan((now - Date.parse(startedAt)) / 1000)],
     ['version', version],
     ['mode', mode],
+    ['actions', actions.allowed ? 'with the token' : 'disabled: no admin.token'],
     ['workers', String(workers)],
     ['store', store.degraded ? `${store.kind}, degraded` : store.kind],
     [

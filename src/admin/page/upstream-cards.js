@@ -1,6 +1,6 @@
 /** The cards of the upstreams, in the order of the config. Of several upstreams, only those that were opened have one. */
 import { RateChart } from './rate-chart.js';
-import { copyTemplate, find, setAttribute, setShown, setText } from './dom/dom.js';
+import { copyTemplate, find, setAttribute, setDisabled, setShown, setText } from './dom/dom.js';
 import { KeyedRows } from './keyed-rows.js';
 import { formatClock, formatRateLabel, formatTimeSpan } from './text/labels.js';
 import { upstreamSeverity, stateSeverity, formatHeadline, stateLabel } from './text/limit-labels.js';
@@ -77,8 +77,12 @@ export class UpstreamCards {
     find(row, '.actions', HTMLElement).setAttribute('aria-label', `Actions for ${name}`);
     /** @type {UpstreamStatus | undefined} */
     let shown;
+    /** @type {HTMLButtonElement[]} */
+    const buttons = [];
     for (const act of /** @type {const} */ (['pin', 'unpin', 'block', 'unblock'])) {
-      find(row, `[data-act='${act}']`, HTMLButtonElement).addEventListener('click', () => shown && actions[act](shown));
+      const button = find(row, `[data-act='${act}']`, HTMLButtonElement);
+      button.addEventListener('click', () => shown && actions[act](shown));
+      buttons.push(button);
     }
     /** @type {number | null} */
     let pointedIndex = null;
@@ -104,6 +108,7 @@ export class UpstreamCards {
       const headline = formatHeadline(upstream, now);
       setText(find(row, '[data-headline]', HTMLElement), `${headline.charAt(0).toUpperCase()}${headline.slice(1)}`);
       const { state, pinned } = upstream;
+      for (const button of buttons) setDisabled(button, this.#model.status?.actions.reason ?? null);
       setText(find(row, "[data-act='pin']", HTMLElement), pinned === null ? 'Pin a rate…' : 'Pin another rate…');
       setShown(find(row, "[data-act='unpin']", HTMLElement), pinned !== null);
       setShown(find(row, "[data-act='block']", HTMLElement), state !== 'blocked' || upstream.blockedBy !== 'operator');

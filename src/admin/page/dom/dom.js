@@ -50,6 +50,16 @@ export function setAttribute(element, name, value) {
 }
 
 /**
+ * Disables a button for a reason, which the tooltip shows.
+ * @param {HTMLButtonElement} button
+ * @param {string | null} reason null enables it
+ */
+export function setDisabled(button, reason) {
+  if (button.disabled !== (reason !== null)) button.disabled = reason !== null;
+  setAttribute(button, 'title', reason ?? undefined);
+}
+
+/**
  * @param {HTMLElement} element
  * @param {boolean} shown
  */
