@@ -59,7 +59,7 @@ const SCRIPTS = [
     'upstream-overview',
     'uplot',
   ],
-  ...['dom/announcements', 'dom/confirm-dialog', 'dom/definition-list', 'dom/dom'],
+  ...['dom/announcements', 'dom/confirm-dialog', 'dom/definition-list', 'dom/dom', 'dom/single-tab-stop'],
   ...[
     'text/client-labels',
     'text/endpoint-labels',

@@ -135,7 +135,7 @@ describe('keyboard access', () => {
     const order: number[] = [];
     const wanted = await page.evaluate(() => {
       const all = Array.from(document.querySelectorAll('button, input, select, a')).filter(
-        (each) => each.checkVisibility() && !each.closest('dialog') && !each.matches(':disabled'),
+        (each) => each.checkVisibility() && !each.closest('dialog') && !each.matches(':disabled, [tabindex="-1"]'),
       );
       for (const [index, each] of all.entries()) each.setAttribute('data-index', String(index));
       (document.activeElement as HTMLElement).blur();
@@ -158,6 +158,36 @@ describe('keyboard access', () => {
     expect(order.length).toBeGreaterThanOrEqual(wanted - 1);
     expect(order.slice(0, wanted - 1)).toEqual(order.slice(0, wanted - 1).toSorted((a, b) => a - b));
   });
+});
+
+test('a list is one tab stop, and the arrow keys move within it', async () => {
+  const rows = ['aaaa', 'bbbb', 'cccc'].map((key) => clientOf({ key }));
+  const status = statusOf({ at: new Date().toISOString() });
+  const { url } = await servePageEvents([['status', { status, clients: { total: 3, rows } }]]);
+  const { page } = await open(url);
+  const list = page.locator('#clients [data-rows]');
+  await list.locator('tr').nth(2).waitFor();
+  const focused = (): Promise<string> =>
+    page.evaluate(
+      () => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '',
+    );
+  const press = async (key: string): Promise<string> => {
+    await page.keyboard.press(key);
+    return focused();
+  };
+  expect(await list.locator('button[tabindex="0"]').count()).toBe(1);
+  await page.getByRole('searchbox').focus();
+  expect(await press('Tab')).toBe('aaaa');
+  expect(await press('ArrowUp')).toBe('aaaa');
+  expect(await press('ArrowDown')).toBe('bbbb');
+  expect(await press('ArrowRight')).toBe('Reset client bbbb');
+  expect(await press('ArrowDown')).toBe('Reset client cccc');
+  expect(await press('Home')).toBe('Reset client aaaa');
+  expect(await press('ArrowLeft')).toBe('aaaa');
+  expect(await press('End')).toBe('cccc');
+  // Tab leaves the list, and returns to the same row.
+  expect(['aaaa', 'bbbb', 'cccc']).not.toContain(await press('Tab'));
+  expect(await press('Shift+Tab')).toBe('cccc');
 });
 
 describe('screen reader access', () => {

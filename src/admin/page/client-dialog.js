@@ -1,5 +1,6 @@
 /** The details of one client. */
 import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
+import { useSingleTabStop } from './dom/single-tab-stop.js';
 import { fillDefinitionList } from './dom/definition-list.js';
 import { formatClientState } from './text/client-labels.js';
 import { outcomeLabel, outcomeSeverity } from './text/outcome-labels.js';
@@ -39,6 +40,7 @@ export class ClientDialog {
     this.#model = model;
     this.#admin = admin;
     this.#explain = explain;
+    useSingleTabStop(this.#rows);
     this.#reset.addEventListener('click', () => {
       if (this.#client !== undefined) reset(this.#client.key);
     });

@@ -1,5 +1,6 @@
 /** The clients, most restricted first. The event stream carries the first rows; a filter or more rows need the API. */
 import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
+import { useSingleTabStop } from './dom/single-tab-stop.js';
 import { KeyedRows } from './keyed-rows.js';
 import { clientSeverity, formatClientState } from './text/client-labels.js';
 import {
@@ -71,6 +72,8 @@ export class ClientsTable {
       container.append(button);
       this.#chips.set(state, { button, text });
     }
+    useSingleTabStop(container);
+    useSingleTabStop(find(this.#panel, '[data-rows]', HTMLElement));
     this.#choose('');
     this.#search.addEventListener('input', () => this.#scheduleQuery(TYPING_DELAY_MS));
     this.#more.addEventListener('click', () => {

@@ -1,5 +1,6 @@
 /** The latest requests, newest first. Each row opens the explanation of its request. */
 import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom/dom.js';
+import { useSingleTabStop } from './dom/single-tab-stop.js';
 import { KeyedRows } from './keyed-rows.js';
 import { formatClock, formatCount, formatLatency } from './text/labels.js';
 import { OUTCOME_LABELS, outcomeLabel, outcomeSeverity } from './text/outcome-labels.js';
@@ -43,6 +44,7 @@ export class RequestsTable {
       ({ id }) => id,
       (request) => makeRow(request, explain),
     );
+    useSingleTabStop(find(this.#panel, '[data-rows]', HTMLElement));
     for (const [value, label] of Object.entries(OUTCOME_LABELS)) this.#outcome.append(new Option(label, value));
     this.#outcome.addEventListener('change', () => {
       this.#requests = [];

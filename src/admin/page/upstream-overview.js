@@ -1,5 +1,6 @@
 /** A row for each of several upstreams: its state in a sentence, and a button that opens and closes its card. */
 import { find, setAttribute, setShown, setText } from './dom/dom.js';
+import { useSingleTabStop } from './dom/single-tab-stop.js';
 import { KeyedRows } from './keyed-rows.js';
 import { formatHeadline, upstreamSeverity } from './text/limit-labels.js';
 
@@ -28,6 +29,7 @@ export class UpstreamOverview {
       ({ name }) => this.#makeRow(name),
       'always',
     );
+    useSingleTabStop(this.#list);
   }
 
   /** @param {string} name */
