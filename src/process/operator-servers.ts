@@ -1,4 +1,5 @@
 /** The servers for operators: the admin port and the telemetry port. */
+import { sampleHistory } from './sample-history.ts';
 import type { ResourceStack } from './resource-stack.ts';
 import type { AdminOptions, AdminServer } from '../admin/admin-server.ts';
 import { startAdminServer, startTelemetryServer } from '../admin/admin-server.ts';
@@ -36,6 +37,7 @@ export async function startOperatorServers(
   if (admin !== false) {
     adminUrl = register(await startAdminServer({ ...options, listen: admin.listen, token: admin.token, operations }));
     setSocketPermissions(admin.listen, admin.permissions);
+    if (operations !== undefined) sampleHistory(operations, resources);
   }
   const telemetryUrl =
     telemetry === undefined ? undefined : register(await startTelemetryServer({ ...options, listen: telemetry }));

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { ProcessStatus } from '../../src/admin/page/api-types.ts';
+import type { History, ProcessStatus } from '../../src/admin/page/api-types.ts';
 import { formatCount, formatPercent, formatRateLabel } from '../../src/admin/page/text/labels.js';
 import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { useBrowser } from '../support/admin/browser.ts';
@@ -90,6 +90,27 @@ describe('the page', () => {
       PATIENCE,
     );
     expect(seen.shown).toEqual(seen.expected);
+    expect(wrongs).toEqual([]);
+  });
+
+  test('opens with the rates from before, for five minutes or an hour', async () => {
+    const { tidegate } = await startBusy();
+    const history = async (): Promise<History['upstreams'][number]['samples']> => {
+      const response = await fetch(`${tidegate.adminUrl}/api/history`);
+      return ((await response.json()) as History).upstreams[0]?.samples ?? [];
+    };
+    await eventually(history, (samples) => samples.length >= 4 && samples.some(({ rate }) => rate !== null), PATIENCE);
+    const { page, wrongs } = await open(String(tidegate.adminUrl));
+    const when = page.locator('.upstream [data-when]');
+    // The page was opened a moment ago, and shows more than that.
+    await eventually(
+      () => when.textContent(),
+      (text) => Number(/^last (\d+) s$/.exec(text ?? '')?.[1]) >= 3,
+      PATIENCE,
+    );
+    const button = page.getByRole('button', { name: 'Charts: 5 minutes' });
+    await button.click();
+    await page.getByRole('button', { name: 'Charts: hour' }).waitFor();
     expect(wrongs).toEqual([]);
   });
 

@@ -2,6 +2,7 @@ import type { Explanation } from '../../telemetry/explanations/build-explanation
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from './action-schemas.ts';
 import type { ClientsQuery, RequestsQuery } from './query-schemas.ts';
+import type { History } from './upstream-schemas.ts';
 import type {
   ClientsPage,
   RequestsPage,
@@ -21,6 +22,10 @@ export interface AdminOperations {
   requests(query: RequestsQuery): Promise<RequestsPage | undefined>;
   /** Newest first. */
   timeline(limit: number): Promise<readonly TimelineEvent[]>;
+  /** Adds a sample to the history. To be called each second. */
+  sampleRates(): Promise<void>;
+  /** The rates of the last hour. */
+  history(): History;
   /** The effective configuration, without secrets. */
   config(): Readonly<Record<string, unknown>>;
   /** The explanation of a request; undefined if it is not recorded. */

@@ -8,6 +8,7 @@ export const API_ROUTES = [
   { method: 'GET', path: '/api/clients', name: 'clients' },
   { method: 'GET', path: '/api/requests', name: 'requests' },
   { method: 'GET', path: '/api/timeline', name: 'timeline' },
+  { method: 'GET', path: '/api/history', name: 'history' },
   { method: 'GET', path: '/api/events', name: 'events' },
   { method: 'GET', path: '/api/config', name: 'config' },
   { method: 'GET', path: '/api/openapi.json', name: 'openapi' },

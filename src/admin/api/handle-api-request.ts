@@ -52,6 +52,8 @@ export async function handleApiRequest(operations: AdminOperations, apiRequest: 
       return withQuery(reply, parseQuery(QUERY_SCHEMAS.status, query), async () =>
         reply.send(await operations.status()),
       );
+    case 'history':
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.history, query), () => reply.send(operations.history()));
     case 'config':
       return withQuery(reply, parseQuery(QUERY_SCHEMAS.config, query), () => reply.send(operations.config()));
     case 'openapi':

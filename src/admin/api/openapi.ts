@@ -14,6 +14,7 @@ interface RouteDescription {
 }
 
 const ROUTE_DESCRIPTIONS: Readonly<Record<ApiRouteName, RouteDescription>> = {
+  history: { summary: 'Rates of each upstream over the last hour', answer: 'History' },
   status: { summary: 'Status of upstreams, requests and clients', answer: 'Status' },
   clients: { summary: 'Clients, most restricted first', answer: 'ClientsPage' },
   requests: { summary: 'Ended requests, newest first', answer: 'RequestsPage' },

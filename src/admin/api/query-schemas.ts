@@ -41,6 +41,7 @@ const NoParameters = z.strictObject({});
 /** By route name. */
 export const QUERY_SCHEMAS = {
   status: NoParameters,
+  history: NoParameters,
   clients: ClientsQuery,
   requests: RequestsQuery,
   timeline: TimelineQuerySchema,

@@ -90,5 +90,30 @@ export const UpstreamStatus = z
   })
   .register(ApiSchemas, { id: 'UpstreamStatus' });
 
+export const History = z
+  .object({
+    upstreams: z.array(
+      z.object({
+        name: z.string(),
+        samples: z
+          .array(
+            z.object({
+              at: TimeSchema.describe('The end of the sample.'),
+              seconds: SecondsSchema.describe('Length of the sample.'),
+              rate: RateSchema.nullable().describe(
+                'Rate in force at the end, 0 while blocked; null if there is no limit for all clients.',
+              ),
+              ceiling: RateSchema.nullable(),
+              sentPerSecond: RateSchema,
+              throttledPerSecond: RateSchema,
+            }),
+          )
+          .describe('Oldest first: minutes, up to an hour ago, then seconds, for the last five minutes.'),
+      }),
+    ),
+  })
+  .register(ApiSchemas, { id: 'History' });
+
+export type History = z.output<typeof History>;
 export type UpstreamStatus = z.output<typeof UpstreamStatus>;
 export type NestedLimitStatus = z.output<typeof NestedLimitStatus>;

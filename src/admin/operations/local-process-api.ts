@@ -1,4 +1,5 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
+import { ZERO_UPSTREAM_COUNTS } from '../../telemetry/metrics/request-counts.ts';
 import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
 import type { RecentRequestsQuery } from '../../telemetry/history/recent-requests.ts';
 import { RecentRequests } from '../../telemetry/history/recent-requests.ts';
@@ -24,6 +25,7 @@ import type {
   RequestMatches,
   ProcessApi,
   UpstreamProcessView,
+  UpstreamRates,
 } from './process-api.ts';
 
 export interface LocalProcessApiParts {
@@ -97,6 +99,20 @@ export class LocalProcessApi implements ProcessApi {
 
   timeline({ since }: { readonly since: number }): readonly TimelineEntry[] {
     return this.#timeline.since(since);
+  }
+
+  rates(): readonly UpstreamRates[] {
+    const { store, clock, counts } = this.#parts;
+    const now = clock.now();
+    const { upstreams } = counts();
+    return [...store.upstreams()].map(({ name }) => {
+      const { sent, throttled } = upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
+      const scope = store.scopeOf(name);
+      const limit =
+        scope === 'upstream' ? store.findLimit({ upstream: name, nested: '', scope, key: '' })?.view(now) : undefined;
+      const rate = limit?.state === 'blocked' ? 0 : limit?.rate;
+      return { name, sent, throttled, rate: finite(rate), ceiling: finite(limit?.ceiling) };
+    });
   }
 
   explain({ id }: QueryInput<'explain'>): Explanation | undefined {
@@ -181,6 +197,10 @@ export class LocalProcessApi implements ProcessApi {
       lastSeen: clients.arrivedAt(slot),
     };
   }
+}
+
+function finite(value: number | undefined): number | undefined {
+  return Number.isFinite(value) ? value : undefined;
 }
 
 /** The newest failure of its endpoints, in words. */

@@ -19,6 +19,8 @@ export interface ProcessQueries {
   readonly requests: { readonly input: RecentRequestsQuery; readonly result: RequestMatches };
   /** Timeline entries that are new or have changed. */
   readonly timeline: { readonly input: { readonly since: number }; readonly result: readonly TimelineEntry[] };
+  /** The counters of each upstream and its own limit; cheap, whatever the number of clients. */
+  readonly rates: { readonly input: null; readonly result: readonly UpstreamRates[] };
   /** The explanation of a request; undefined if it is not recorded here. */
   readonly explain: { readonly input: { readonly id: string }; readonly result: Explanation | undefined };
   readonly applyOverride: { readonly input: UpstreamOverride; readonly result: null };
@@ -54,6 +56,16 @@ export interface ProcessView {
   readonly troubled: readonly ClientView[];
   /** The shared store is not responding. */
   readonly isDegraded: boolean;
+}
+
+/** The counters of one upstream since the start, and the rate of its own limit. */
+export interface UpstreamRates {
+  readonly name: string;
+  readonly sent: number;
+  readonly throttled: number;
+  /** 0 while blocked; undefined without a limit for all clients. */
+  readonly rate: PerSecond | undefined;
+  readonly ceiling: PerSecond | undefined;
 }
 
 /** The limits of one upstream. */

@@ -1,6 +1,7 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
 import type { ClientsQuery, RequestsQuery } from '../api/query-schemas.ts';
 import type { ClientsPage, RequestsPage, ProcessStatus, StatusFrame, TimelineEvent } from '../api/response-schemas.ts';
+import type { History } from '../api/upstream-schemas.ts';
 import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from '../api/action-schemas.ts';
 import type {
   OverrideCommand,
@@ -16,6 +17,7 @@ import type { ClockReading } from './admin-rows.ts';
 import { toClientRow, toTimelineEvent, toRequestTotals, toUpstreamStatus } from './admin-rows.ts';
 import { MergedCounts, mergeClients, mergeEndpoints, mergeUpstreams } from './merge-views.ts';
 import { CounterRates, FailedShares, roundToMilli } from './counter-rates.ts';
+import { RateHistory } from './rate-history.ts';
 import { mostRestrictedClients, readClientsPage, readRequestsPage } from './list-pages.ts';
 import { LiveStatus } from './live-status.ts';
 import type { ProcessView, ProcessGroup } from './process-api.ts';
@@ -52,6 +54,7 @@ export class ProcessGroupOperations implements AdminOperations {
   readonly #counts = new MergedCounts();
   readonly #rates = new CounterRates();
   readonly #failedShares = new FailedShares();
+  readonly #history = new RateHistory();
   readonly #operatorCommands: OperatorCommands;
   /** Kept between readings: computed each time, every past time would move by a millisecond. */
   #clockOrigin: Millis = Number.NEGATIVE_INFINITY;
@@ -68,6 +71,7 @@ export class ProcessGroupOperations implements AdminOperations {
   /** To be called when a process has ended. */
   onProcessExit(process: number): void {
     this.#counts.removeProcess(process);
+    this.#history.removeProcess(process);
   }
 
   async status(): Promise<ProcessStatus> {
@@ -88,6 +92,20 @@ export class ProcessGroupOperations implements AdminOperations {
     const all = [...results].flatMap(([process, entries]) => entries.map((entry) => ({ process, entry })));
     const newest = all.toSorted((a, b) => b.entry.at - a.entry.at || b.entry.order - a.entry.order);
     return newest.slice(0, limit).map(({ process, entry }) => toTimelineEvent(entry, process));
+  }
+
+  /** To be called each second. */
+  async sampleRates(): Promise<void> {
+    const results = await this.#parts.processes.query('rates', () => null);
+    this.#history.record(results, this.#parts.wallClock());
+  }
+
+  history(): History {
+    const upstreams = [...this.#history.samples()].map(([name, samples]) => ({
+      name,
+      samples: samples.map((sample) => ({ ...sample, at: toIso(sample.at) })),
+    }));
+    return { upstreams };
   }
 
   config(): Readonly<Record<string, unknown>> {

@@ -6,20 +6,21 @@ import { describeChanges } from './text/status-changes.js';
 import { ClientDialog } from './client-dialog.js';
 import { ClientsTable } from './clients-table.js';
 import { ConnectionBanner } from './connection-banner.js';
-import { find } from './dom/dom.js';
+import { find, setText } from './dom/dom.js';
 import { ExplanationDialog } from './explanation-dialog.js';
 import { SseClient } from './sse-client.js';
-import { PageModel } from './page-model.js';
+import { CHART_SPANS, PageModel } from './page-model.js';
 import { ProcessPanel } from './process-panel.js';
 import { RequestsTable } from './requests-table.js';
 import { initThemeSwitch } from './theme-switch.js';
 import { TimelineList } from './timeline-list.js';
 import { TokenDialog } from './token-dialog.js';
-import { UpstreamCards } from './upstream-cards.js';
+import { formatSpan, UpstreamCards } from './upstream-cards.js';
 import { shortProblem, upstreamSeverity } from './text/limit-labels.js';
 
 /** @import { FeedState } from './sse-client.js' */
-/** @import { StreamEvents } from './api-types.ts' */
+/** @import { History, StreamEvents } from './api-types.ts' */
+/** @import { Answer } from './admin-client.js' */
 
 /** Countdowns move between two status events. */
 const REDRAW_INTERVAL_MS = 500;
@@ -83,11 +84,29 @@ function handleEvent(name, data) {
   draw();
 }
 
+/** What happened before the page was opened, or while it was not connected. */
+async function loadHistory() {
+  /** @type {Answer<History>} */
+  const answer = await admin.get('/api/history');
+  if (answer.ok) model.load(answer.data);
+  upstreams.recolour();
+  draw();
+}
+
+const spanButton = find(document, '#span', HTMLButtonElement);
+spanButton.addEventListener('click', () => {
+  const [first, second] = CHART_SPANS;
+  model.chartSeconds = model.chartSeconds === first ? second : first;
+  setText(spanButton, `Charts: ${formatSpan(model.chartSeconds)}`);
+  draw();
+});
+
 /** @param {FeedState} state */
 function handleConnectionState(state) {
   connection.setState(state);
   draw();
   if (state.kind === 'live') {
+    void loadHistory();
     void requests.load();
     void timeline.load();
   }

@@ -1,9 +1,11 @@
-/** The state of the page: the latest status, and the rates of the last minutes. */
+/** The state of the page: the latest status, and the rates of the last hour. */
 
-/** @import { ClientRow, StreamEvents, ProcessStatus, UpstreamStatus } from './api-types.ts' */
+/** @import { ClientRow, History, StreamEvents, ProcessStatus, UpstreamStatus } from './api-types.ts' */
 
-/** The longest time axis of the charts, in seconds. */
-export const CHART_SECONDS = 300;
+/** The time axes of the charts to choose from, in seconds. */
+export const CHART_SPANS = /** @type {const} */ ([300, 3600]);
+/** History that is kept, in seconds. */
+const KEPT_SECONDS = 3600;
 /** A longer gap between two samples is drawn as a gap. */
 const MAX_GAP_SECONDS = 4;
 /** Time without a status event until the data counts as out of date. A status arrives every second. */
@@ -28,9 +30,26 @@ export class RateHistory {
     if (last !== undefined && time - last > MAX_GAP_SECONDS) this.#push(last + 1, null, null, null, null);
     const allowed = state === 'blocked' ? 0 : (pinned ?? rate);
     this.#push(time, allowed, sentPerSecond, throttledPerSecond, ceiling);
-    while ((this.times[0] ?? time) < time - CHART_SECONDS - MAX_GAP_SECONDS) {
+    while ((this.times[0] ?? time) < time - KEPT_SECONDS - MAX_GAP_SECONDS) {
       this.times.shift();
       for (const values of Object.values(this.series)) values.shift();
+    }
+  }
+
+  /**
+   * Replaces what is known by the history of the process, which includes the time before the page was opened.
+   * @param {History['upstreams'][number]['samples']} samples oldest first
+   */
+  load(samples) {
+    this.times = [];
+    for (const values of Object.values(this.series)) values.length = 0;
+    for (const { at, seconds, rate, ceiling, sentPerSecond, throttledPerSecond } of samples) {
+      const time = Date.parse(at) / 1000;
+      const last = this.times.at(-1);
+      if (last !== undefined && time <= last) continue;
+      // A sample covers the time since the one before it, unless the process did not run.
+      if (last !== undefined && time - last > seconds + MAX_GAP_SECONDS) this.#push(last + 1, null, null, null, null);
+      this.#push(time, rate, sentPerSecond, throttledPerSecond, ceiling);
     }
   }
 
@@ -57,6 +76,8 @@ export class PageModel {
   clients = { total: 0, rows: [] };
   /** @type {Map<string, RateHistory>} */
   histories = new Map();
+  /** @type {(typeof CHART_SPANS)[number]} the time axis of the charts, in seconds */
+  chartSeconds = CHART_SPANS[0];
   /** When the newest status arrived, by the browser's clock, in milliseconds since 1970; 0: none yet. */
   receivedAt = 0;
   #isDisconnected = false;
@@ -77,6 +98,15 @@ export class PageModel {
   get now() {
     const time = this.isStale ? this.receivedAt : Date.now();
     return time + (this.#offsets.length === 0 ? 0 : Math.max(...this.#offsets));
+  }
+
+  /** @param {History} history */
+  load({ upstreams }) {
+    for (const { name, samples } of upstreams) {
+      const history = this.histories.get(name) ?? new RateHistory();
+      this.histories.set(name, history);
+      history.load(samples);
+    }
   }
 
   /** @param {StreamEvents['status']} event */

@@ -1,6 +1,5 @@
-/** The chart of one upstream's rates in the last five minutes. */
+/** The chart of one upstream's rates in the last minutes, or in the last hour. */
 import { find } from './dom/dom.js';
-import { CHART_SECONDS } from './page-model.js';
 import uPlot from './uplot.js';
 import { formatClock } from './text/labels.js';
 
@@ -25,6 +24,7 @@ export class RateChart {
   #colours = {};
   /** @type {RateHistory | undefined} */
   #history;
+  #seconds = 0;
 
   /**
    * @param {HTMLElement} card its legend provides the colours
@@ -55,7 +55,7 @@ export class RateChart {
             ...axis,
             size: 26,
             space: 64,
-            incrs: [10, 20, 30, 60],
+            incrs: [10, 20, 30, 60, 300, 600, 1200],
             values: (_plot, splits) => splits.map(formatAxisTime),
           },
           { ...axis, size: 46, values: (_plot, splits) => splits.map((value) => (value === 0 ? '0' : `${value}/s`)) },
@@ -79,9 +79,14 @@ export class RateChart {
     }).observe(this.#container);
   }
 
-  /** @param {RateHistory | undefined} history drawn once the chart is visible */
-  draw(history) {
+  /**
+   * @param {RateHistory | undefined} history drawn once the chart is visible
+   * @param {number} [seconds] the longest time axis
+   */
+  draw(history, seconds = this.#seconds) {
     this.#history = history;
+    if (seconds !== this.#seconds) this.#drawnUntil = undefined;
+    this.#seconds = seconds;
     if (!this.#isVisible || history === undefined) return;
     const { times, series } = history;
     const last = times.at(-1) ?? 0;
@@ -94,8 +99,8 @@ export class RateChart {
         [times, ...SERIES.map((name) => (name === 'ceiling' ? clipCeiling(history) : series[name]))],
         false,
       );
-      // A page that was just opened has few samples, so the axis starts at the first of them.
-      const first = Math.max(last - CHART_SECONDS, Math.min(times[0] ?? last, last - MIN_SPAN_SECONDS));
+      // A process that was just started has few samples, so the axis starts at the first of them.
+      const first = Math.max(last - seconds, Math.min(times[0] ?? last, last - MIN_SPAN_SECONDS));
       this.#plot.setScale('x', { min: first, max: last });
     });
   }

@@ -114,7 +114,7 @@ export class UpstreamCards {
       setShown(find(row, "[data-act='block']", HTMLElement), state !== 'blocked' || upstream.blockedBy !== 'operator');
       setShown(find(row, "[data-act='unblock']", HTMLElement), state === 'blocked');
       const history = this.#model.histories.get(name);
-      chart.draw(history);
+      chart.draw(history, this.#model.chartSeconds);
       legend(history, pointedIndex);
       fillFigures(upstream);
       fillNested(upstream, now);
@@ -122,7 +122,7 @@ export class UpstreamCards {
       if (now - describedAt < DESCRIPTION_INTERVAL_MS) return;
       describedAt = now;
       chart.describe(
-        `Rates of the last five minutes. Now: allowed ${formatRateLabel(upstream.rate)}, sent ${formatRateLabel(upstream.sentPerSecond)}, 429s from upstream ${formatRateLabel(upstream.throttledPerSecond)}.`,
+        `Rates of the last ${formatTimeSpan(this.#model.chartSeconds)}. Now: allowed ${formatRateLabel(upstream.rate)}, sent ${formatRateLabel(upstream.sentPerSecond)}, 429s from upstream ${formatRateLabel(upstream.throttledPerSecond)}.`,
       );
     };
     return { row, fill };
@@ -147,8 +147,14 @@ export class UpstreamCards {
       }
       const at = index === null ? undefined : times[index];
       const span = (times.at(-1) ?? 0) - (times[0] ?? 0);
-      const latest = span < 299 ? `last ${formatTimeSpan(span)}` : 'last 5 minutes';
+      const shown = Math.min(span, this.#model.chartSeconds);
+      const latest = `last ${shown < this.#model.chartSeconds - 1 ? formatTimeSpan(shown) : formatSpan(this.#model.chartSeconds)}`;
       setText(when, at === undefined ? latest : `at ${formatClock(new Date(at * 1000).toISOString())}`);
     };
   }
+}
+
+/** @param {number} seconds one of CHART_SPANS */
+export function formatSpan(seconds) {
+  return seconds === 3600 ? 'hour' : `${seconds / 60} minutes`;
 }

@@ -78,6 +78,11 @@ export class PrimaryProcessApi implements ProcessApi {
     };
   }
 
+  /** The workers report them. */
+  rates(): QueryResult<'rates'> {
+    return [];
+  }
+
   clients(): QueryResult<'clients'> {
     return { tracked: 0, matching: 0, clients: [] };
   }

@@ -18,6 +18,7 @@ export function createQueryHandlers(registry: Registry, processApi: ProcessApi):
     clients: (input) => processApi.clients(input),
     requests: (input) => processApi.requests(input),
     timeline: (input) => processApi.timeline(input),
+    rates: (input) => processApi.rates(input),
     explain: (input) => processApi.explain(input),
     applyOverride: (input) => processApi.applyOverride(input),
     reset: (input) => processApi.reset(input),

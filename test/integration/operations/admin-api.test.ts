@@ -26,6 +26,7 @@ test('serves an OpenAPI document that names every route', async () => {
       "/api/config",
       "/api/config/validate",
       "/api/events",
+      "/api/history",
       "/api/openapi.json",
       "/api/requests",
       "/api/status",

@@ -25,6 +25,7 @@ export async function servePageEvents(events: readonly PageEvent[]): Promise<Pag
     viewers.push(reply.raw);
   });
   app.get('/api/requests', () => ({ requests: [], next: null }));
+  app.get('/api/history', () => ({ upstreams: [] }));
   app.get('/api/timeline', () => ({ events: [] }));
   onTestFinished(() => app.close());
   const url = await app.listen({ host: '127.0.0.1', port: 0 });

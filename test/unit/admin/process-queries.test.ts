@@ -52,6 +52,7 @@ test('a worker that cannot answer reports that, and continues', async () => {
     clients: () => Promise.reject(new Error('nor this')),
     requests: fail,
     timeline: () => [],
+    rates: fail,
     explain: fail,
     applyOverride: fail,
     reset: fail,
