@@ -8,7 +8,7 @@ import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
 import { ConfigSource } from '../config/load/config-source.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
-import { logUnreachableEndpoints } from '../process/probe-upstreams.ts';
+import { logUnreachableEndpoints } from '../process/probes/probe-upstreams.ts';
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
 import { logDestination } from '../telemetry/log/log-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';

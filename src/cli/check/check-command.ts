@@ -6,7 +6,7 @@ import { formatMistakes, formatWarnings } from '../../config/load/mistakes.ts';
 import { unreadableFile } from '../../config/load/serve-settings.ts';
 import type { ConfigEnvironment } from '../../config/load/substitute.ts';
 import { pathKey } from '../../config/load/source-map.ts';
-import type { EndpointProbe } from '../../process/probe-upstreams.ts';
+import type { EndpointProbe } from '../../process/probes/probe-upstreams.ts';
 import { describeLimits } from './describe-limits.ts';
 import { describeProviders, findUncertainSettings, markUncertain } from './describe-providers.ts';
 import { listWorstCases } from './worst-cases.ts';
@@ -45,7 +45,7 @@ export async function runCheckWithProbe(
 ): Promise<CheckReport> {
   const loaded = load(file, environment);
   if (loaded.kind === 'mistakes') return loaded;
-  const { probeUpstreams } = await import('../../process/probe-upstreams.ts');
+  const { probeUpstreams } = await import('../../process/probes/probe-upstreams.ts');
   const probes = await probeUpstreams(loaded.config);
   return {
     kind: 'report',

@@ -4,7 +4,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { Server } from 'node:net';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { probeEndpoint } from '../../../src/http/upstream/probe-endpoint.ts';
+import { probeEndpoint } from '../../../src/process/probes/probe-endpoint.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 
 const { path, ...certificates } = makeCertificates();

@@ -193,9 +193,9 @@ describe('attempts', () => {
   test("that are throttled are counted by the upstream's reason, limited to the first 32", async () => {
     const metrics = metricsOf();
     for (let n = 1; n <= 40; n += 1) {
-      emitEvents(metrics, { type: 'throttled', upstream: 'payments', reason: `reason ${n}` });
+      emitEvents(metrics, { type: 'throttled', upstream: 'payments', reason: `reason ${n}`, status: 429 });
     }
-    emitEvents(metrics, { type: 'throttled', upstream: 'payments', reason: 'reason 7' });
+    emitEvents(metrics, { type: 'throttled', upstream: 'payments', reason: 'reason 7', status: 429 });
     const lines = await samples(metrics, 'upstream_throttled_total');
     // 32 reasons, and `other`.
     expect(lines).toHaveLength(33);
@@ -205,7 +205,7 @@ describe('attempts', () => {
 
   test("have the upstream's text escaped", async () => {
     const metrics = metricsOf();
-    emitEvents(metrics, { type: 'throttled', upstream: 'payments', reason: 'a"b\\c' });
+    emitEvents(metrics, { type: 'throttled', upstream: 'payments', reason: 'a"b\\c', status: 429 });
     expect(await samples(metrics, 'upstream_throttled_total')).toEqual(['{upstream="payments",reason="a\\"b\\\\c"} 1']);
   });
 });

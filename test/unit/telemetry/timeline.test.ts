@@ -46,9 +46,9 @@ test('cuts for different causes are different entries, and so are different chan
   at(0, cut(100, 90));
   at(1, { type: 'cut', upstream: 'till', scope: 'upstream', cause: 'heavy', from: 90, to: 45 });
   at(2, { type: 'cut', upstream: 'till', scope: 'client', limit: 'charges', cause: 'small', from: 9, to: 8 });
-  at(3, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'backoff', to: 'cooldown' });
-  at(4, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'cooldown', to: 'restoring' });
-  at(5, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'backoff', to: 'cooldown' });
+  at(3, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'backoff', to: 'cooldown', rate: 10 });
+  at(4, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'cooldown', to: 'restoring', rate: 10 });
+  at(5, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'backoff', to: 'cooldown', rate: 10 });
   at(6, { type: 'cut', upstream: 'till', scope: 'client', limit: 'charges', cause: 'small', from: 7, to: 6 });
   expect(texts().toSorted()).toEqual([
     'backoff → cooldown (2 times)',
@@ -89,7 +89,14 @@ test('a block is reported with its cause', () => {
     () => 0,
     () => failure,
   );
-  const block = { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' } as const;
+  const block = {
+    type: 'limit-state',
+    rate: 0,
+    upstream: 'till',
+    scope: 'upstream',
+    from: 'open',
+    to: 'blocked',
+  } as const;
   timeline.listen({ ...block, blocked: 'upstream', blockedCause: 'errors' });
   failure = undefined;
   timeline.listen({ ...block, blocked: 'upstream', blockedCause: 'errors' });

@@ -2,9 +2,9 @@ import type { Socket } from 'node:net';
 import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Millis } from '../../core/scalars.ts';
-import type { ClientTls } from '../tls/client-tls.ts';
-import { readClientTls } from '../tls/client-tls.ts';
-import { describeConnectFailure } from './connect-error-details.ts';
+import type { ClientTls } from '../../http/tls/client-tls.ts';
+import { readClientTls } from '../../http/tls/client-tls.ts';
+import { describeConnectFailure } from '../../http/upstream/connect-error-details.ts';
 import { unixSocketPath } from '../../config/values/upstream-url.ts';
 
 export interface ProbeOptions {

@@ -1,10 +1,10 @@
 /** Whether the endpoints of a configuration accept connections. */
 import type { Logger } from 'pino';
-import type { Path } from '../config/load/mistakes.ts';
-import type { Config, UpstreamConfig } from '../config/schema/config-schema.ts';
-import { upstreamOrigins } from '../config/schema/upstream-schema.ts';
-import { PRACTICE_URL } from '../config/values/upstream-url.ts';
-import { probeEndpoint } from '../http/upstream/probe-endpoint.ts';
+import type { Path } from '../../config/load/mistakes.ts';
+import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
+import { upstreamOrigins } from '../../config/schema/upstream-schema.ts';
+import { PRACTICE_URL } from '../../config/values/upstream-url.ts';
+import { probeEndpoint } from './probe-endpoint.ts';
 
 export interface EndpointProbe {
   readonly upstream: string;
