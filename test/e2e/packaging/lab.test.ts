@@ -148,7 +148,7 @@ test('an unusable log is reported in one line', async () => {
   expect(without).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'tidegate: fit needs a LOG; run tidegate help for usage\n',
+    stderr: 'tidegate: fit needs a LOG; run tidegate help lab for usage\n',
   });
   expect(packed).toEqual({
     code: 2,
