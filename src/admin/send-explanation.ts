@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Explanation } from '../telemetry/explanations/build-explanation.ts';
-import { parseListField } from '../core/http-semantics/list-field.ts';
+import { parseListField, trimSpace } from '../core/http-semantics/list-field.ts';
 import { renderExplanation } from '../telemetry/explanations/render-explanation.ts';
 import { sendProblem } from './problem-response.ts';
 
@@ -22,7 +22,7 @@ export function sendExplanation(
 
 /** Whether Accept names text/plain before JSON. */
 function prefersText({ headers }: FastifyRequest): boolean {
-  const types = parseListField(headers.accept?.toLowerCase()).map((range) => range.replace(/[\t ]*;.*$/s, ''));
+  const types = parseListField(headers.accept?.toLowerCase()).map((range) => trimSpace(range.split(';', 1)[0] ?? ''));
   const text = types.indexOf('text/plain');
   const json = types.indexOf('application/json');
   return text >= 0 && (json < 0 || text < json);

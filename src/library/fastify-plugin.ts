@@ -75,7 +75,7 @@ export async function tidegate(app: FastifyInstance, options: TidegateOptions): 
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined && !FRAMING_HEADERS.has(name)) reply.raw.setHeader(name, value);
     }
-    mount.handle(request.raw, reply.raw, prefix.replace(/\/+$/, ''));
+    mount.handle(request.raw, reply.raw, prefix.replace(/(?<!\/)\/+$/, ''));
   });
   if (options.registry !== undefined) registerMetrics(app, proxy, options.registry);
   options.onMounted?.({

@@ -74,6 +74,6 @@ function suggestQuotes(text: string, offset: number): string | undefined {
   );
   const listen = /(?<!["'\w])\[[0-9A-Fa-f:]*\]:\d+/.exec(line)?.[0];
   if (listen !== undefined) return `"${listen}"`;
-  const reference = /[{[].*?(?<!["'])(\$\{(?:\w+|file:[\w./-]+)\})(?!["'])/.exec(line)?.[1];
+  const reference = /^[^{[]*[{[].*?(?<!["'])(\$\{(?:\w+|file:[\w./-]+)\})(?!["'])/.exec(line)?.[1];
   return reference === undefined ? undefined : `"${reference}"`;
 }

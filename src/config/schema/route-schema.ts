@@ -52,7 +52,7 @@ function parsePathPrefix(input: string | number): ParseResult<string> {
   if (path.endsWith('*')) {
     return parseFailure(
       'a path already matches as a prefix: leave out the *',
-      suggestIfValid(path.replace(/\*+$/, '')),
+      suggestIfValid(path.replace(/(?<!\*)\*+$/, '')),
     );
   }
   if (!path.startsWith('/')) return parseFailure('a path starts with /', suggestIfValid(`/${path}`));

@@ -84,7 +84,7 @@ export function parseSize(input: string | number): ParseResult<number> {
 /** "500B/s", "1MiB/s" as bytes per second, or 0. */
 export function parseByteRate(input: string | number): ParseResult<number> {
   if (input === 0) return { ok: true, value: 0 };
-  const size = String(input).replace(/\s*(?:\/|per|p)\s*s(?:ec(?:ond)?)?$/i, '');
+  const size = String(input).replace(/(?<!\s)\s*(?:\/|per|p)\s*s(?:ec(?:ond)?)?$/i, '');
   if (BYTE_RATE_PATTERN.test(String(input))) return parseSize(size);
   const suggestion = suggestSize(size);
   return parseFailure(
@@ -155,7 +155,7 @@ const UNIT_ALIASES: Readonly<Record<string, string>> = {
 };
 
 function suggestDuration(text: string): string | undefined {
-  const [number, unit] = splitUnit(text, /^(\d*\.?\d+)\s*([a-z]*)$/i);
+  const [number, unit] = splitUnit(text, /^(\d+(?:\.\d+)?|\.\d+)\s*([a-z]*)$/i);
   if (unit === '') {
     const both = [`${number}ms`, `${number}s`].flatMap(
       (one) => validSuggestion(one, DURATION_PATTERN, parseDuration) ?? [],
@@ -166,7 +166,10 @@ function suggestDuration(text: string): string | undefined {
 }
 
 function suggestRate(text: string): string | undefined {
-  const [number, unit] = splitUnit(text, /^(\d*\.?\d+)\s*(?:requests|req|r(?=\/))?\s*(?:\/|per)?\s*([a-z]*)$/i);
+  const [number, unit] = splitUnit(
+    text,
+    /^(\d+(?:\.\d+)?|\.\d+)\s*(?:(?:requests|req|r(?=\/))\s*)?(?:(?:\/|per)\s*)?([a-z]*)$/i,
+  );
   return validSuggestion(`${number}/${unit === '' ? 's' : (UNIT_ALIASES[unit] ?? '')}`, RATE_PATTERN, parseRate);
 }
 
@@ -179,7 +182,6 @@ function suggestSize(text: string): string | undefined {
 }
 
 function splitUnit(text: string, form: RegExp): readonly [number: string, unit: string] {
-  // The patterns backtrack, which is slow in a long text.
   const [, number = '', unit = ''] = form.exec(text.slice(0, 50).trim()) ?? [];
   return [number.startsWith('.') ? `0${number}` : number, unit.toLowerCase()];
 }

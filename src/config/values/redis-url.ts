@@ -102,8 +102,8 @@ export function redisScheme(kind: RedisTopology, tls: boolean): string {
 /** The URL with its password masked, unless that is a reference: `${…}`. */
 export function maskPassword(url: string): string {
   const [, scheme = '', user = '', password = '', rest = ''] =
-    /^([^:]*:\/\/)((?:\$\{[^}]*\}|[^:@])*):(.*)@([^@]*)$/s.exec(url) ?? [];
-  return password.replace(/\$\{[^}]*\}/g, '') === '' ? url : `${scheme}${user}:***@${rest}`;
+    /^([^:]*:\/\/)((?:\$\{[^}$]*\}|[^:@])*):(.*)@([^@]*)$/s.exec(url) ?? [];
+  return password.replace(/\$\{[^}$]*\}/g, '') === '' ? url : `${scheme}${user}:***@${rest}`;
 }
 
 const NEEDS_ENCODING =
@@ -112,7 +112,7 @@ const NEEDS_ENCODING =
 /** A `/`, `?` or `#` before an "@" is part of a user name or a password that is not URL-encoded. */
 function describeMalformedUrl(input: string): string {
   if (isSocket(input)) return `Redis over a Unix socket is not supported: expected ${EXPECTED}`;
-  const [, scheme = ''] = /^([^:]*):\/\/[^@]*[/?#].*@/.exec(input) ?? [];
+  const [, scheme = ''] = /^([^:]*):\/\/[^@/?#]*[/?#].*@/s.exec(input) ?? [];
   return SCHEMES.has(scheme.toLowerCase()) ? NEEDS_ENCODING : `expected ${EXPECTED}`;
 }
 

@@ -58,7 +58,7 @@ const WHOLE_URL_PATTERN = /^https?:\/\/[^/\\\s][^\\\s]*$/i;
 
 function findUrlMistake(text: string, url: URL | null): string | undefined {
   if (suggestUnixSocket(text) !== undefined) return /unix/i.test(text) ? SOCKET_FORM : EXPECTED;
-  if (/^(?:[^/]*:\/*)?[^/?#]*@/.test(text)) return CREDENTIALS;
+  if (/^(?:[^/]*:(?:\/+[^/?#]*|[^/?#:]*)|[^/?#]*)@/.test(text)) return CREDENTIALS;
   if (/^[^?#]*\S\s*(?:,|\s(?=https?:\/\/|\S+:\d))\s*\S/i.test(text)) return SEVERAL_URLS;
   if (/^https?:\/\/[^/?#]*\$/i.test(text)) return SHELL_VARIABLE;
   if (hasInvalidPort(text)) return 'a port is from 1 to 65535';

@@ -11,7 +11,7 @@ export function cleanUrlText(text: string): string {
     .trim()
     .replace(/^(["'<])(.*)["'>]$/s, '$2')
     .replaceAll('\\', '/')
-    .replace(/\s*([:/])\s*/g, '$1');
+    .replace(/(?<!\s)\s+(?=[:/])|(?<=[:/])\s+/g, '');
 }
 
 /** A text split at its scheme, whatever separates the two. */

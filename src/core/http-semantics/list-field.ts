@@ -21,22 +21,23 @@ export function parseListField(field: string | undefined): string[] {
  * Keeps everything in between byte for byte.
  */
 export function appendToListField(list: string, more: string): string {
-  const added = trimEnds(more);
+  const added = trimWhile(more, isSpaceOrComma);
   if (list === '' || added === '') return list + added;
   return `${list}, ${added}`;
 }
 
 /** Trims only spaces and tabs: `trim` also removes characters that are bytes of a value. */
-function trimSpace(text: string): string {
-  return hasOuter(text, isSpace) ? text.replace(/^[\t ]+|[\t ]+$/g, '') : text;
+export function trimSpace(text: string): string {
+  return trimWhile(text, isSpace);
 }
 
-function trimEnds(text: string): string {
-  return hasOuter(text, isSpaceOrComma) ? text.replace(/^[\t ,]+|[\t ,]+$/g, '') : text;
-}
-
-function hasOuter(text: string, isPadding: (code: number) => boolean): boolean {
-  return isPadding(text.charCodeAt(0)) || isPadding(text.charCodeAt(text.length - 1));
+/** Not by a regular expression: `[ ]+$` starts anew at each space, so a long run inside a value takes quadratic time. */
+function trimWhile(text: string, isPadding: (code: number) => boolean): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isPadding(text.charCodeAt(start))) start += 1;
+  while (start < end && isPadding(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(start, end);
 }
 
 function isSpace(code: number): boolean {

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import type { Millis } from '../../core/scalars.ts';
+import { toHttp2Fields } from './http2-fields.ts';
 import type { HttpServerResponse } from './server-response.ts';
 
 /** How long a client may continue its upload after its response. */
@@ -116,28 +117,4 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
   destroy(): void {
     this.#stream.destroy(new Error('the response was aborted'));
   }
-}
-
-/** Not allowed in HTTP/2 (RFC 9113 §8.2.2). */
-const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-  'te',
-]);
-
-/** Headers for HTTP/2: names in lower case, no white space around values (RFC 9113 §8.2.1); repeated headers as lists. */
-function toHttp2Fields(flat: readonly string[]): OutgoingHttpHeaders {
-  const fields = new Map<string, string | string[]>();
-  for (let i = 0; i + 1 < flat.length; i += 2) {
-    const name = (flat[i] ?? '').toLowerCase();
-    const value = (flat[i + 1] ?? '').replace(/[\t ]+$/, ''); // undici 8 keeps trailing white space
-    if (CONNECTION_HEADERS.has(name)) continue;
-    const before = fields.get(name);
-    fields.set(name, before === undefined ? value : [before, value].flat());
-  }
-  return Object.fromEntries(fields);
 }

@@ -10,7 +10,7 @@ const NO_VALUE = '–';
 
 /** @param {number} count */
 export function formatCount(count) {
-  return String(Math.round(count)).replaceAll(/\B(?=(?:\d{3})+$)/g, THIN_SPACE);
+  return Math.round(count).toLocaleString('en-US').replaceAll(',', THIN_SPACE);
 }
 
 /** @param {number | null} rate requests per second; null: no limit */
