@@ -78,10 +78,11 @@ export function addCorsHeaders(flat: string[], policy: CorsPolicy, origin: strin
     if (name === 'access-control-allow-origin') isDecided = true;
     else if (name === 'vary' && /(?:^|,)\s*(?:\*|origin)\s*(?:,|$)/i.test(flat[i + 1] ?? '')) variesByOrigin = true;
   }
-  if (isDecided) return [...flat, 'Access-Control-Expose-Headers', OWN_EXPOSED_HEADERS];
-  const out = withoutHeader(flat, 'access-control-allow-credentials');
+  const out = isDecided ? [...flat] : withoutHeader(flat, 'access-control-allow-credentials');
+  // Also if the upstream decides: the other responses of the route depend on the origin, and a cache keeps one rule for a target.
   if (!variesByOrigin) out.push('Vary', 'Origin');
-  if (addAllowOrigin(policy, origin, out)) out.push('Access-Control-Expose-Headers', policy.exposed);
+  if (isDecided) out.push('Access-Control-Expose-Headers', OWN_EXPOSED_HEADERS);
+  else if (addAllowOrigin(policy, origin, out)) out.push('Access-Control-Expose-Headers', policy.exposed);
   return out;
 }
 

@@ -233,6 +233,28 @@ describe('an upstream response', () => {
     expect(ours).toContain('Retry-After');
   });
 
+  test.each([
+    ['of an allowed origin', ['Origin', APP]],
+    ['of another origin', ['Origin', 'https://evil.example']],
+    ['without an origin', []],
+  ])('with CORS headers varies by Origin for caches, for a request %s', async (_, headers) => {
+    const { gate } = await start(RULES, (_n, response, { target }) => {
+      const vary = target === '/origin' ? ['Vary', 'origin'] : [];
+      return response.writeHead(200, ['Access-Control-Allow-Origin', APP, ...vary]).end();
+    });
+    expect(all(await send(gate.url, '/', { headers }), 'vary')).toEqual(['Origin']);
+    expect(all(await send(gate.url, '/origin', { headers }), 'vary')).toEqual(['origin']);
+  });
+
+  test('of a route for all origins varies by nothing', async () => {
+    const { gate } = await start('cors: {origins: ["*"]}', (_n, response, { target }) =>
+      response.writeHead(200, target === '/own' ? ['Access-Control-Allow-Origin', '*'] : []).end(),
+    );
+    for (const target of ['/', '/own']) {
+      expect(all(await send(gate.url, target, { headers: ['Origin', APP] }), 'vary')).toEqual([]);
+    }
+  });
+
   test('is unchanged where the upstream handles CORS', async () => {
     const { gate } = await start('', (_n, response) => response.writeHead(200, ['Vary', 'Accept']).end());
     const answer = await send(gate.url, '/', { headers: ['Origin', APP] });
