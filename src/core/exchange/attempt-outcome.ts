@@ -12,8 +12,8 @@ interface ResponseOutcome {
   /** One endpoint failed while others of the same upstream work, so the failure says nothing about the upstream. */
   readonly otherEndpointsWork?: boolean;
   /**
-   * For a 429 or a 503 without Retry-After: the wait that its other fields ask for, 0 if they ask for none. Absent: the
-   * response has a Retry-After, or needs none.
+   * For a 429 or a 503 without Retry-After, or with one that ends too early: the wait that all its fields ask for, not bounded
+   * to five minutes, 0 if they ask for none. Absent: the response has its Retry-After, or needs none.
    */
   readonly impliedWait?: Millis;
   /** The upstream marks the response as the stored response to an earlier request with the same idempotency key. */

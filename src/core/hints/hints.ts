@@ -1,9 +1,12 @@
 import type { Millis } from '../scalars.ts';
+import { MAX_HINTED_DELAY } from './hint-numbers.ts';
 
 /** What an upstream's response says about pacing, in one normal form. Delays count from the arrival of the response head. */
 export interface Hints {
   /** "Not before": from Retry-After, retry-after-ms or gRPC pushback. Within [0, 300 000]. */
   readonly retryAfterMs: Millis | undefined;
+  /** `retryAfterMs` before it was bounded: no client is told to return earlier. Absent if it was within the bound. */
+  readonly unboundedRetryAfterMs?: Millis;
   /** From RateLimit, X-RateLimit-* or X-Shopify-Shop-Api-Call-Limit. */
   readonly quota: Quota | undefined;
   /** Whether the upstream itself asks for a retry: Stripe-Should-Retry or gRPC pushback. */
@@ -46,3 +49,15 @@ export const NO_HINTS: Hints = Object.freeze({
   reason: undefined,
   lock: false,
 });
+
+/** Bounds the "not before" for Tidegate's own retries and holds, and keeps it as it is for the client. */
+export function boundRetryAfter(hints: Hints): Hints {
+  const { retryAfterMs } = hints;
+  if (retryAfterMs === undefined || retryAfterMs <= MAX_HINTED_DELAY) return hints;
+  return { ...hints, retryAfterMs: MAX_HINTED_DELAY, unboundedRetryAfterMs: retryAfterMs };
+}
+
+/** The "not before" of a response for its client. */
+export function statedRetryAfter({ retryAfterMs, unboundedRetryAfterMs }: Hints): Millis | undefined {
+  return unboundedRetryAfterMs ?? retryAfterMs;
+}

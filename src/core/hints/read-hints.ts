@@ -4,8 +4,8 @@
  * the stricter counts.
  */
 import { collectHintFields, COUNTER_FAMILIES, type HintFields } from './hint-fields.ts';
-import { maxDefined, MAX_HINTED_DELAY } from './hint-numbers.ts';
-import { NO_HINTS, type Hints, type Quota } from './hints.ts';
+import { maxDefined } from './hint-numbers.ts';
+import { boundRetryAfter, NO_HINTS, statedRetryAfter, type Hints, type Quota } from './hints.ts';
 import { isObjectLockReason } from './object-lock.ts';
 import { clampSpentReset, parseRateLimitField, stricterQuota, toQuota } from './quota-fields.ts';
 import type { Millis } from '../scalars.ts';
@@ -30,12 +30,19 @@ export function readHints(status: number, headers: readonly string[], wallClock:
  * the upstream asks for. A lock is not an exhausted quota: it has nothing to do with the window.
  * @param headers names and values in turn, as received
  * @param hints from `readHints`, or as the configuration's rules amend them
+ * @param hasRetryAfter the client sees a Retry-After: then a reset counts only with a count that is spent
  */
-export function readImpliedWait(headers: readonly string[], hints: Hints, wallClock: Millis): Millis {
-  const stated = Math.max(hints.retryAfterMs ?? 0, spentResetIn(hints.quota));
+export function readImpliedWait(
+  headers: readonly string[],
+  hints: Hints,
+  wallClock: Millis,
+  hasRetryAfter = false,
+): Millis {
+  const stated = Math.max(statedRetryAfter(hints) ?? 0, spentResetIn(hints.quota));
   const fields = collectHintFields(429, headers, wallClock);
   if (fields === undefined) return stated;
-  return Math.max(stated, fields.retryAfter ?? 0, spentResetIn(tightestQuota(fields, !hints.lock)));
+  const quota = tightestQuota(fields, !hints.lock && !hasRetryAfter);
+  return Math.max(stated, fields.retryAfter ?? 0, spentResetIn(quota));
 }
 
 function toHints(fields: HintFields): Hints {
@@ -47,14 +54,14 @@ function toHints(fields: HintFields): Hints {
   const retryAfter = earliestRetry(fields, quota);
   const hasHints = retryAfter !== undefined || retryAdvice !== undefined || reason !== undefined || quota !== undefined;
   if (!hasHints && !isCached) return NO_HINTS;
-  return {
-    retryAfterMs: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINTED_DELAY),
+  return boundRetryAfter({
+    retryAfterMs: retryAfter,
     quota: quota === undefined ? undefined : clampSpentReset(quota),
     retryAdvice,
     reason,
     lock,
     ...(isCached ? { isFromCache: isCached } : {}),
-  };
+  });
 }
 
 /**

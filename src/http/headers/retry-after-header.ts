@@ -27,24 +27,19 @@ export function addImpliedWait(
   headers: readonly string[],
   wallClock: Millis,
 ): AttemptOutcome {
-  const { hints } = outcome;
-  if (!hasUpstreamRetryAfter(headers)) return { ...outcome, impliedWait: readImpliedWait(headers, hints, wallClock) };
+  const hasRetryAfter = hasUpstreamRetryAfter(headers);
+  const impliedWait = readImpliedWait(headers, outcome.hints, wallClock, hasRetryAfter);
   // A quota in the response may reset later than Retry-After says.
-  return isRetryAfterTooShort(headers, hints.retryAfterMs, wallClock)
-    ? { ...outcome, impliedWait: hints.retryAfterMs }
-    : outcome;
+  const isMissing = !hasRetryAfter || isRetryAfterTooShort(headers, impliedWait, wallClock);
+  return isMissing ? { ...outcome, impliedWait } : outcome;
 }
 
 type ResponseOutcome = Extract<AttemptOutcome, { readonly kind: 'response' }>;
 
 /** Whether the Retry-After of a response ends at least a second before `delay`. */
-export function isRetryAfterTooShort(
-  headers: readonly string[],
-  delay: Millis | undefined,
-  wallClock: Millis,
-): delay is Millis {
-  const headerDelay = delay === undefined ? undefined : readRetryAfterHeaders(headers, wallClock);
-  return delay !== undefined && headerDelay !== undefined && headerDelay + 1000 <= delay;
+function isRetryAfterTooShort(headers: readonly string[], delay: Millis, wallClock: Millis): boolean {
+  const headerDelay = readRetryAfterHeaders(headers, wallClock);
+  return headerDelay !== undefined && delay > 0 && headerDelay + 1000 <= delay;
 }
 
 function readRetryAfterHeaders(headers: readonly string[], wallClock: Millis): Millis | undefined {

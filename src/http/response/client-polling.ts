@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { PollOutcome } from '../../core/events/event-labels.ts';
 import { formatRetryAfter } from '../../core/hints/format-retry-after.ts';
+import { statedRetryAfter } from '../../core/hints/hints.ts';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
 import type { PollPolicy } from '../../core/polling/choose-poll.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -77,7 +78,7 @@ export class ClientPolling implements PollWaitAccounting {
     const retryAfterSeconds = this.#policy.notReady.has(head.status)
       ? this.#retryAfterSecondsFor(head, polls ?? 1)
       : this.#resetInterval();
-    const upstreamRetryAfter = outcome?.kind === 'response' ? outcome.hints.retryAfterMs : undefined;
+    const upstreamRetryAfter = outcome?.kind === 'response' ? statedRetryAfter(outcome.hints) : undefined;
     if (
       retryAfterSeconds === undefined ||
       (upstreamRetryAfter !== undefined && upstreamRetryAfter >= 1000 * retryAfterSeconds)

@@ -4,7 +4,7 @@ import { MAX_HINTED_DELAY, parseDecimal, clampDelay } from '../../core/hints/hin
 import { parseRetryAfter } from '../../core/hints/parse-retry-after.ts';
 import type { PathPattern } from '../../core/http-semantics/path-pattern.ts';
 import { segmentsOf } from '../../core/http-semantics/path-pattern.ts';
-import type { Hints } from '../../core/hints/hints.ts';
+import { boundRetryAfter, statedRetryAfter, type Hints } from '../../core/hints/hints.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { isThrottled } from '../../core/exchange/attempt-outcome.ts';
 import type { JsonFieldPath } from './error-codes.ts';
@@ -135,19 +135,20 @@ function withRetryAfterHint(
   const isRefusal = hints.lock || isThrottled(response.status, hints);
   // Other statuses' Retry-After and RateLimit fields are ignored by default; for a rejection they count as those of a 429.
   const refused = isRefusal && response.status !== 429 ? readHints(429, response.headers, wallClock) : hints;
-  const hintDelay = hints.retryAfterMs ?? refused.retryAfterMs;
+  const hintDelay = statedRetryAfter(hints) ?? statedRetryAfter(refused);
   const quota = hints.quota ?? (hints.lock ? undefined : refused.quota);
   const isSpent = quota?.remaining === 0;
   // A quota with a reset time says when to retry.
   const hasDelay = hintDelay !== undefined || (isSpent && quota.resetIn !== undefined);
   const retryAfter = isRefusal ? (ruleDelay ?? (hasDelay ? hintDelay : waits.find(isFixedDelay))) : hintDelay;
   const resetIn = isSpent && ruleDelay !== undefined ? Math.min(ruleDelay, MAX_HINTED_DELAY) : quota?.resetIn;
-  if (retryAfter === hints.retryAfterMs && quota === hints.quota && resetIn === quota?.resetIn) return hints;
-  return {
-    ...hints,
-    retryAfterMs: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINTED_DELAY),
+  if (retryAfter === statedRetryAfter(hints) && quota === hints.quota && resetIn === quota?.resetIn) return hints;
+  const { unboundedRetryAfterMs: _, ...rest } = hints;
+  return boundRetryAfter({
+    ...rest,
+    retryAfterMs: retryAfter,
     quota: quota === undefined ? undefined : { ...quota, resetIn },
-  };
+  });
 }
 
 function isFixedDelay(wait: WaitHeader | Millis): wait is Millis {

@@ -390,4 +390,12 @@ describe('a client that does not wait', () => {
     expect(answer.header('x-job')).toBe('j');
     expect(answer.body.toString()).toBe('answer 4');
   });
+
+  test('gets the upstream’s own Retry-After where that is longer, however long', async () => {
+    const { gate } = await start(
+      say([202, ['Retry-After', '3600']]),
+      'backOff: {strategy: exponential, baseInterval: 10m, maxInterval: 20m}',
+    );
+    expect(await retryAfterOf(gate.url, '/a')).toBe('3600');
+  });
 });

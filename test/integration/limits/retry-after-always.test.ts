@@ -202,6 +202,41 @@ describe('a Retry-After of the upstream', () => {
     if (values[0] === 'soon') expect(line).not.toHaveProperty('retryAfter');
   });
 
+  test.each<[string, string[], number]>([
+    ['a quota that resets', ['Retry-After', '2', 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '3600'], 3600],
+    [
+      'a quota beyond a long one',
+      ['Retry-After', '400', 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '3600'],
+      3600,
+    ],
+    ['a RateLimit', ['Retry-After', '301', 'RateLimit', '"d";r=0;t=3000'], 3000],
+    ['a delay', ['Retry-After', '2', 'Retry-After-Ms', '900000'], 900],
+    ['a header that a rule names', ['Retry-After', '2', 'X-Come-Back', '4000'], 4000],
+    ['that header alone', ['X-Come-Back', '4000'], 4000],
+    ['a quota beyond that header', ['Retry-After', '2', 'X-Come-Back', '30', 'RateLimit', '"d";r=0;t=3000'], 3000],
+  ])('gives way to the latest time in the response, however late: %s', async (_, headers, seconds) => {
+    const throttle =
+      'throttle: {answers: [{status: [429, 503], is: throttled, wait: {header: X-Come-Back, format: seconds}}]}';
+    for (const status of [429, 503]) {
+      withFixedRandom();
+      const upstream = await startHttpUpstream((_n, response) => response.writeHead(status, headers).end());
+      const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}, ${throttle}}}`);
+      const answer = await send(gate.url, '/');
+      expect([answer.status, all(answer, 'retry-after')]).toEqual([status, [String(seconds)]]);
+      const [line] = await eventually(gate.requests, ({ length }) => length === 1);
+      expect(line).toMatchObject({ retryAfter: seconds, retryAfterFrom: 'tidegate' });
+    }
+  });
+
+  test.each<[string[], string]>([
+    [['Retry-After', '7', 'X-RateLimit-Reset', '3600'], '7'], // nothing says that this quota is exhausted
+    [['Retry-After', '7', 'X-RateLimit-Remaining', '3', 'X-RateLimit-Reset', '3600'], '7'],
+    [['Retry-After', '7200', 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '3600'], '7200'],
+  ])('stays beside %j', async (headers, seconds) => {
+    const { gate } = await startRefusing(429, headers);
+    expect(all(await send(gate.url, '/'), 'retry-after')).toEqual([seconds]);
+  });
+
   test('keeps its RateLimit header', async () => {
     const { gate } = await startRefusing(429, ['RateLimit', 'limit=10, remaining=0, reset=2']);
     const answer = await send(gate.url, '/');

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parseHttpDate } from '../../../src/core/hints/http-date.ts';
 import { parseMembers } from '../../../src/core/hints/structured-fields.ts';
 import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
-import { MAX_HINTED_DELAY } from '../../../src/core/hints/hint-numbers.ts';
+import { MAX_DELAY, MAX_HINTED_DELAY } from '../../../src/core/hints/hint-numbers.ts';
 import { readHints } from '../../../src/core/hints/read-hints.ts';
 import { type Hints, NO_HINTS, type Quota } from '../../../src/core/hints/hints.ts';
 
@@ -376,6 +376,15 @@ describe('directives of the upstream', () => {
     );
   });
 
+  test.each([
+    ['within the bound', ['Retry-After', '300'], 300_000, undefined],
+    ['beyond it', ['Retry-After', '301'], MAX_HINTED_DELAY, 301_000],
+    ['with a later reset beyond it', ['Retry-After', '2', 'RateLimit', '"d";r=0;t=3600'], MAX_HINTED_DELAY, 3_600_000],
+  ])('a Retry-After %s is bounded for retries, and kept for the client', (_, headers, bounded, unbounded) => {
+    const { retryAfterMs, unboundedRetryAfterMs } = read(429, ...headers);
+    expect([retryAfterMs, unboundedRetryAfterMs]).toEqual([bounded, unbounded]);
+  });
+
   test('gRPC pushback: a delay, on any status', () => {
     expect(read(200, 'grpc-retry-pushback-ms', '1500')).toEqual({ ...NO_HINTS, retryAfterMs: 1500 });
     expect(read(200, 'grpc-retry-pushback-ms', '0').retryAfterMs).toBe(0);
@@ -383,6 +392,7 @@ describe('directives of the upstream', () => {
     expect(read(200, 'grpc-retry-pushback-ms', '9'.repeat(30))).toEqual({
       ...NO_HINTS,
       retryAfterMs: MAX_HINTED_DELAY,
+      unboundedRetryAfterMs: MAX_DELAY,
     });
   });
 

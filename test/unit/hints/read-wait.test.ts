@@ -44,3 +44,18 @@ describe('the wait implied by a response without Retry-After', () => {
     expect(waitOf(...headers)).toBe(0);
   });
 });
+
+describe('the wait implied by a response with Retry-After', () => {
+  test.each<[string, string[], number]>([
+    ['its Retry-After', ['Retry-After', '400'], 400_000],
+    [
+      'a quota that is spent',
+      ['Retry-After', '2', 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '3600'],
+      3_600_000,
+    ],
+    ['its Retry-After, beside a reset without a count', ['Retry-After', '2', 'X-RateLimit-Reset', '3600'], 2000],
+    ['another delay', ['Retry-After', '2', 'Retry-After-Ms', '900000'], 900_000],
+  ])('is that of %s', (_, headers, wait) => {
+    expect(readImpliedWait(headers, readHints(429, headers, NOW), NOW, true)).toBe(wait);
+  });
+});
