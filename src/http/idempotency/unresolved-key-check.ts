@@ -4,6 +4,7 @@ import { keyFromHeaders, keyInBody, mayHaveKeyInBody, type RequestOnRoute, write
 import type { IdempotencyKey } from './idempotency-types.ts';
 import type { KeyClaim } from './key-claim.ts';
 import { isSafeMethod } from '../../core/http-semantics/methods.ts';
+import type { RequestBody } from '../request/request-body.ts';
 import { isSafeRequest } from '../request/routed-request.ts';
 import type { Router } from '../request/router.ts';
 import { upstreamPath } from '../request/router.ts';
@@ -13,18 +14,19 @@ import type { HttpServerRequest } from '../server/server-request.ts';
 /**
  * Whether an earlier request with this key has no known outcome. Also true if the key may be in a body that has not
  * arrived and any key of the upstream is unresolved.
- * @param key as far as the headers say
+ * @param isKeyFinal the body has been searched for a key, or is known to be too long for one
  */
 export function isKeyUnresolved(
   keys: IdempotencyRegistry,
   routed: RequestOnRoute,
   key: IdempotencyKey | undefined,
+  isKeyFinal: boolean,
 ): boolean {
   const { request, route } = routed;
   if (!keys.hasUnresolvedAt(route.target.name)) return false;
   let effectiveKey = key;
-  if (key?.from !== 'body' && mayHaveKeyInBody(request, route)) {
-    const body = takeCompleteBody(request);
+  if (!isKeyFinal && mayHaveKeyInBody(request, route)) {
+    const body = request.takeArrivedBody();
     if (body === undefined) return true;
     effectiveKey = keyInBody(routed, { payload: () => body }) ?? key;
   }
@@ -35,23 +37,20 @@ export function isKeyUnresolved(
 
 /**
  * Whether an earlier request may have done the write, also if no key has been claimed yet.
+ * @param body undefined if nothing has read it
  * @param claim undefined if none was made
  */
 export function mayBeDoneByOthers(
   keys: IdempotencyRegistry,
   routed: RequestOnRoute,
   key: IdempotencyKey | undefined,
+  body: RequestBody | undefined,
   claim: KeyClaim | undefined,
 ): boolean {
   if (claim?.hasWrite === true) return claim.lookUpKey()?.isAnswered === false;
-  return !isSafeRequest(routed) && isKeyUnresolved(keys, routed, key);
-}
-
-/** The body, if all of it has arrived and nothing has read it. */
-function takeCompleteBody(request: HttpServerRequest): Buffer | undefined {
-  if (!request.complete || request.readableDidRead) return undefined;
-  const bytes: unknown = request.read();
-  return Buffer.isBuffer(bytes) ? bytes : undefined;
+  // A body that is kept has been searched for a key, and one that is too long has none.
+  const isKeyFinal = body?.retention === 'whole' || body?.retention === 'too_long';
+  return !isSafeRequest(routed) && isKeyUnresolved(keys, routed, key, isKeyFinal);
 }
 
 /** The same for a request that never became an exchange: finds its route and key first. */
@@ -64,5 +63,5 @@ export function isUnresolvedOnArrival(
   const route = router.find(request.verb, request.headers.host, request.path);
   if (route === undefined) return false;
   if (route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)) === 'safe') return false;
-  return isKeyUnresolved(keys, { request, route }, keyFromHeaders(request, route));
+  return isKeyUnresolved(keys, { request, route }, keyFromHeaders(request, route), false);
 }

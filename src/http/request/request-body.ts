@@ -78,6 +78,7 @@ export class RequestBody {
   #stream: StreamingBody | undefined;
   #state: 'reading' | 'whole' | 'streaming' | 'released' = 'reading';
   #timeout: UploadTimeout | undefined;
+  #retention: BodyRetention | undefined;
 
   constructor(source: HttpServerRequest, options: RequestBodyOptions) {
     this.#source = source;
@@ -88,7 +89,7 @@ export class RequestBody {
     const declared = Number(this.#source.headers['content-length'] ?? 0);
     if (declared > this.#options.limit) {
       this.#state = 'streaming';
-      this.#options.onRead('too_long');
+      this.#retain('too_long');
       return;
     }
     this.#timeout = new UploadTimeout(this.#options);
@@ -110,6 +111,11 @@ export class RequestBody {
   /** The body is not kept, so it is sent at the client's pace. */
   get isStreamed(): boolean {
     return this.#state === 'streaming';
+  }
+
+  /** Undefined while it is not decided. */
+  get retention(): BodyRetention | undefined {
+    return this.#retention;
   }
 
   /** The complete body; undefined if it is not kept, or has not arrived. */
@@ -162,7 +168,7 @@ export class RequestBody {
     this.#prefix.push(copyChunk(chunk));
     this.#buffer = undefined;
     this.#state = 'streaming';
-    this.#options.onRead(retention);
+    this.#retain(retention);
   };
 
   readonly #onEnd = (): void => {
@@ -172,7 +178,7 @@ export class RequestBody {
     this.#timeout?.close();
     this.#timeout = undefined; // saves memory while the request waits
     this.#state = 'whole';
-    this.#options.onRead('whole');
+    this.#retain('whole');
   };
 
   /** Adds a chunk to the kept body, if allowed. However small the chunks, no more memory is used than is accounted for. */
@@ -197,6 +203,11 @@ export class RequestBody {
     }
     this.#length = length;
     return 'whole';
+  }
+
+  #retain(retention: BodyRetention): void {
+    this.#retention = retention;
+    this.#options.onRead(retention);
   }
 
   readonly #releaseMemory = (): void => {

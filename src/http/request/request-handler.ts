@@ -207,7 +207,8 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     const problem = this.#requestProblem;
     this.#requestProblem = undefined;
     if (problem === undefined) return;
-    const isUnknown = unknown || mayBeDoneByOthers(this.#context.keys, this.#routed, this.#key, this.#claim);
+    const { keys } = this.#context;
+    const isUnknown = unknown || mayBeDoneByOthers(keys, this.#routed, this.#key, this.#body, this.#claim);
     this.#response.respondWith(isUnknown ? asUnknownOutcome(problem) : problem, this.#call.attemptCount);
   }
 

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import type { Problem } from '../response/problem.ts';
 import type { HttpServerRequest } from './server-request.ts';
-import { hasBody, withoutQuery } from './server-request.ts';
+import { hasBody, takeBuffered, withoutQuery } from './server-request.ts';
 
 const SMALL_CHUNK = 512;
 const GATHER_SIZE = 4096;
@@ -70,6 +70,10 @@ export class Http1ServerRequest extends IncomingMessage implements HttpServerReq
 
   get path(): string {
     return withoutQuery(this.target);
+  }
+
+  takeArrivedBody(): Buffer | undefined {
+    return this.complete ? takeBuffered(this) : undefined;
   }
 }
 

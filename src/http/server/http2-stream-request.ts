@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import { constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import { parseExpect } from '../headers/expect-header.ts';
 import type { HttpServerRequest } from './server-request.ts';
-import { withoutQuery } from './server-request.ts';
+import { takeBuffered, withoutQuery } from './server-request.ts';
 import { isSameAuthority } from '../request/request-target.ts';
 
 /**
@@ -45,11 +46,21 @@ export class Http2StreamRequest extends Readable implements HttpServerRequest {
   }
 
   get complete(): boolean {
-    return !this.hasBody || this.readableEnded;
+    return !this.hasBody || this.readableEnded || this.#hasClientEnded();
   }
 
   get path(): string {
     return withoutQuery(this.target);
+  }
+
+  /** From the stream: this one would have it only in a later turn of the event loop. */
+  takeArrivedBody(): Buffer | undefined {
+    return this.complete && !this.#isAttached ? takeBuffered(this.#stream) : undefined;
+  }
+
+  /** Also if nothing has read the body: `readableEnded` becomes true only when its end is read. */
+  #hasClientEnded(): boolean {
+    return this.#stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
   }
 
   override _read(): void {

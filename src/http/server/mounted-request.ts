@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { HttpServerRequest } from './server-request.ts';
-import { hasBody, withoutQuery } from './server-request.ts';
+import { hasBody, takeBuffered, withoutQuery } from './server-request.ts';
 
 /** Bytes buffered here; the rest waits in the message, then at the client. */
 const MAX_BUFFERED = 16 * 1024;
@@ -45,6 +45,11 @@ export class MountedRequest extends Readable implements HttpServerRequest {
 
   get path(): string {
     return withoutQuery(this.target);
+  }
+
+  /** From the message: this stream would have it only in a later turn of the event loop. */
+  takeArrivedBody(): Buffer | undefined {
+    return this.complete && !this.#isAttached ? takeBuffered(this.#message) : undefined;
   }
 
   override _read(): void {

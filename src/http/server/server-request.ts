@@ -20,6 +20,17 @@ export interface HttpServerRequest extends Readable {
   readonly path: string;
   /** The same for all requests of a connection. */
   readonly socket: { readonly remoteAddress?: string | undefined };
+  /** Reads the whole body at once. Undefined if a part of it has not arrived, or something has read it. */
+  takeArrivedBody(): Buffer | undefined;
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/** Reads what has arrived of a body that nothing reads. @param source whose buffer contains it; ended, and not read to its end */
+export function takeBuffered(source: Readable): Buffer | undefined {
+  if (source.destroyed || source.readableDidRead) return undefined;
+  const bytes: unknown = source.read();
+  return Buffer.isBuffer(bytes) ? bytes : EMPTY;
 }
 
 /** Whether a request over HTTP/1.1 has a body. */

@@ -1,0 +1,109 @@
+/** Requests that are refused before their exchange: which of them may repeat a write with an unknown outcome. */
+import type { ClientHttp2Session } from 'node:http2';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeCertificates } from '../../support/certificates.ts';
+import { openHttp2, sendHttp2 } from '../../support/clients/http2-client.ts';
+import { openRaw } from '../../support/clients/raw-socket.ts';
+import { send } from '../../support/clients/send.ts';
+import { startApplication } from '../../support/proxy/fastify-application.ts';
+import { startTidegate } from '../../support/proxy/tidegate.ts';
+import { type HttpUpstream, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+const JSON_TYPE = ['Content-Type', 'application/json'];
+const withKey = (key: string): string => JSON.stringify({ idempotency_key: key, amount: 1 });
+
+type Outcome = readonly [status: number, outcome: string | undefined];
+const UNKNOWN: Outcome = [504, 'unknown'];
+
+/** Resets the first connection, so that the first write stays open, and creates after that. */
+const startUpstream = (): Promise<HttpUpstream> =>
+  startHttpUpstream((n, response) => (n === 1 ? response.destroy() : response.writeHead(201).end()));
+
+const upstreamWith = (url: string, more = ''): string =>
+  `upstreams: {api: {url: "${url}", retry: {attempts: 1}, idempotency: {ttl: 24h, jsonField: idempotency_key}${more}}}\n`;
+
+describe('while the write with one key in its JSON body is open, a refusal of another request whose body has arrived', () => {
+  const certificates = makeCertificates();
+  beforeAll(() => certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1'));
+  afterAll(() => certificates.remove());
+
+  test.each([
+    ['a path with // at its start', { ':path': '//x' }, 400],
+    ['a path with a dot segment', { ':path': '/a/../x' }, 400],
+    ['an unknown expectation', { ':path': '/x', expect: 'foo' }, 417],
+  ] as const)('is plain over HTTP/2: %s', async (_, headers, status) => {
+    const upstream = await startUpstream();
+    const tls = `{cert: ${certificates.path('server.crt')}, key: ${certificates.path('server.key')}}`;
+    const listen = `listen: {address: 127.0.0.1:0, tls: ${tls}, http2: true}\n`;
+    const gate = await startTidegate(listen + upstreamWith(upstream.url));
+    const session = await openHttp2(gate.url, certificates.read('ca.crt'));
+    const post = (body: string, more: object = {}): Promise<Outcome> => postHttp2(session, body, more);
+    expect(await post(withKey('open'))).toEqual(UNKNOWN);
+    expect(await post(withKey('other'), headers)).toEqual([status, undefined]);
+    expect(await post('{"amount":1}', headers)).toEqual([status, undefined]);
+    expect(await post('', headers)).toEqual([status, undefined]);
+    const ofOpenWrite = await post(withKey('open'), { ...headers, ':path': '/x' });
+    // Only a request with the target of the open write may repeat it.
+    if (headers[':path'] === '/x') expect(ofOpenWrite).toEqual(UNKNOWN);
+    expect(upstream.hits).toHaveLength(headers[':path'] === '/x' ? 1 : 2);
+  });
+
+  test('is plain over HTTP/1.1, with an empty body in chunks too', async () => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(upstreamWith(upstream.url));
+    const post = (body: string, target = '/x'): Promise<Outcome> => postHttp1(gate.url, target, body);
+    expect(await post(withKey('open'))).toEqual(UNKNOWN);
+    expect(await post(withKey('other'), '//x')).toEqual([400, undefined]);
+    const client = await openRaw(gate.url);
+    client.write('POST //x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n');
+    client.write('Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n');
+    const refusal = await client.ended();
+    expect(refusal).toMatch(/^HTTP\/1\.1 400 /);
+    expect(refusal).not.toMatch(/tidegate-outcome/i);
+  });
+
+  test('is plain in an application that mounts the proxy', async () => {
+    const upstream = await startUpstream();
+    const { url } = await startApplication({
+      config: {
+        upstreams: {
+          api: {
+            url: upstream.url,
+            retry: { attempts: 1 },
+            idempotency: { ttl: '24h', jsonField: 'idempotency_key' },
+          },
+        },
+      },
+    });
+    const post = (body: string, target = '/pay/x', more: readonly string[] = []): Promise<Outcome> =>
+      postHttp1(url, target, body, more);
+    const twoAccounts = ['Stripe-Account', 'a', 'Stripe-Account', 'b'];
+    expect(await post(withKey('open'))).toEqual(UNKNOWN);
+    expect(await post(withKey('other'), '/pay//x')).toEqual([400, undefined]);
+    expect(await post('{"amount":1}', '/pay/x', twoAccounts)).toEqual([400, undefined]);
+    expect(upstream.hits).toHaveLength(1);
+  });
+
+  test('is plain for a longer body than one that may have a key, which stalls', async () => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(`limits: {bodyIdle: 1s}\n${upstreamWith(upstream.url)}`);
+    expect(await postHttp1(gate.url, '/x', withKey('open'))).toEqual(UNKNOWN);
+    const client = await openRaw(gate.url);
+    client.write('POST /x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n');
+    client.write(`Transfer-Encoding: chunked\r\n\r\n20000\r\n${' '.repeat(0x20000)}\r\n`);
+    const refusal = await client.ended(20_000);
+    expect(refusal).toMatch(/^HTTP\/1\.1 408 /);
+    expect(refusal).not.toMatch(/tidegate-outcome/i);
+  });
+});
+
+async function postHttp2(session: ClientHttp2Session, body: string, more: object): Promise<Outcome> {
+  const head = { ':path': '/x', ':method': 'POST', 'content-type': 'application/json', ...more };
+  const { status, headers } = await sendHttp2(session, head[':path'], head, body);
+  return [status, headers['tidegate-outcome']?.toString()];
+}
+
+async function postHttp1(url: string, target: string, body: string, more: readonly string[] = []): Promise<Outcome> {
+  const answer = await send(url, target, { method: 'POST', headers: [...JSON_TYPE, ...more], body });
+  return [answer.status, answer.header('tidegate-outcome')];
+}
