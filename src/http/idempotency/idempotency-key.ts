@@ -102,10 +102,16 @@ export function keyTtlOf(request: HttpServerRequest, route: Route): Millis | und
   return ttlOf(request.verb, upstreamPath(request.target, route));
 }
 
-/** Names the write: two requests of one name and credential take effect once. Contains secrets: not to be kept beyond the request. */
-export function writeNameOf({ request, route }: RequestOnRoute, key: string): string {
-  const { name, idempotency } = route.target;
-  const account = keyAccountOf(idempotency.account, request);
+/**
+ * Names the write: two requests of one name and credential take effect once. Contains secrets: not to be kept beyond the request.
+ * @param account that the request names
+ */
+export function writeNameOf(
+  { request, route }: RequestOnRoute,
+  key: string,
+  account = keyAccountOf(route.target.idempotency.account, request),
+): string {
+  const { name } = route.target;
   // With `preserveHost` the upstream sees the client's Host, and two hosts are two resources.
   const host = route.target.preserveHost ? normalizeHost(request.headers.host ?? '') : '';
   return [name, account, host, request.verb, normalizeEscapes(upstreamPath(request.target, route)), key].join('\0');

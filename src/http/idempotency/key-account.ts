@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { isListedInConnection } from '../headers/forward-headers.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 
@@ -19,6 +20,28 @@ export function keyAccountOf(sources: readonly KeyAccountSource[], { headers, ra
     return account === '' ? [] : [`${source.header}=${account}`];
   });
   return accounts.toSorted().join('\n'); // independent of the configured order
+}
+
+/** Beyond this, the accounts of a request with repeated headers are not enumerated. */
+const MAX_READINGS = 256;
+
+/**
+ * The accounts that a request may name whose headers are repeated: an upstream may read any line of a header, or all of them as
+ * one list. Undefined if there are too many.
+ */
+export function possibleAccountsOf(
+  sources: readonly KeyAccountSource[],
+  { headers, rawHeaders }: AccountHeaders,
+): readonly string[] | undefined {
+  let readings: readonly IncomingHttpHeaders[] = [headers];
+  for (const header of new Set(sources.map((source) => source.header))) {
+    const lines = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === header);
+    if (lines.length < 2) continue;
+    const values = [...new Set([...lines, lines.join(', ')])];
+    if (readings.length * values.length > MAX_READINGS) return undefined;
+    readings = readings.flatMap((reading) => values.map((value) => ({ ...reading, [header]: value })));
+  }
+  return readings.map((reading) => keyAccountOf(sources, { headers: reading, rawHeaders }));
 }
 
 type AccountHeaders = Pick<HttpServerRequest, 'headers' | 'rawHeaders'>;

@@ -1,5 +1,6 @@
 /** Whether an earlier request may have done the write that a rejected request repeats. */
 import type { IdempotencyRegistry } from './idempotency-registry.ts';
+import { possibleAccountsOf } from './key-account.ts';
 import { keyFromHeaders, keyInBody, mayHaveKeyInBody, type RequestOnRoute, writeNameOf } from './idempotency-key.ts';
 import type { IdempotencyKey } from './idempotency-types.ts';
 import type { KeyClaim } from './key-claim.ts';
@@ -31,8 +32,12 @@ export function isKeyUnresolved(
     effectiveKey = keyInBody(routed, { payload: () => body }) ?? key;
   }
   if (effectiveKey === undefined || effectiveKey.from === 'minted') return false;
-  if (findRepeatedHeader(request, route.target.idempotency.accountHeaders) !== undefined) return true; // any account
-  return keys.isUnresolved(keys.digest(writeNameOf(routed, effectiveKey.value)));
+  const { value } = effectiveKey;
+  const isOpen = (account?: string): boolean => keys.isUnresolved(keys.digest(writeNameOf(routed, value, account)));
+  const { account: sources, accountHeaders } = route.target.idempotency;
+  if (findRepeatedHeader(request, accountHeaders) === undefined) return isOpen();
+  const accounts = possibleAccountsOf(sources, request);
+  return accounts === undefined || accounts.some((account) => isOpen(account));
 }
 
 /**
