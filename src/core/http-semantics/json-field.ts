@@ -7,8 +7,9 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * The text at a path of names in a JSON document: `['a', 'b']` of `{"a": {"b": "text"}}`.
  *
  * Returns undefined unless every JSON parser must find the same text there. It does so for a document that is not strict JSON,
- * is not UTF-8 or has a byte order mark; for a duplicate name on the path (also if it differs in case, which some parsers
- * ignore); for a path through anything but objects; and for a value other than a non-empty string of well-formed Unicode.
+ * is not UTF-8 or has a byte order mark; for a duplicate name on the path (also if it differs in a way that some parsers
+ * ignore, see `foldName`); for a path through anything but objects; and for a value other than a non-empty string of well-formed
+ * Unicode without NUL, where a parser in C may end it.
  * Takes time and memory in proportion to the document: the caller bounds its length.
  */
 export function readJsonField(bytes: Uint8Array, path: readonly string[]): string | undefined {
@@ -21,7 +22,20 @@ export function readJsonField(bytes: Uint8Array, path: readonly string[]): strin
   }
   if (at === undefined || text[at] !== '"') return undefined;
   const value = readString(text, at, skipString(text, at));
-  return value === '' || !value.isWellFormed() ? undefined : value;
+  return value === '' || value.includes(NUL) || !value.isWellFormed() ? undefined : value;
+}
+
+const NUL = '\0';
+
+/**
+ * Equal for all names that some parser takes for the same. Many ignore case; Go's does so by Unicode's rules, by which `ſ` is an
+ * `s` and the Kelvin sign a `k`, and Java's lower case of `İ` is `i`. A parser in C may end a name at NUL.
+ */
+function foldName(name: string): string {
+  const end = name.indexOf(NUL);
+  const own = end < 0 ? name : name.slice(0, end);
+  // In three steps, because some letters share only their upper case, and others only their lower case.
+  return own.replaceAll('İ', 'i').toLowerCase().toUpperCase().toLowerCase();
 }
 
 function decode(bytes: Uint8Array): string | undefined {
@@ -48,7 +62,7 @@ function isJson(text: string): boolean {
  * @returns undefined if there is no such name, or more than one that a parser may take for it
  */
 function findMember(text: string, at: number, name: string): number | undefined {
-  const folded = name.toLowerCase();
+  const folded = foldName(name);
   let found: number | undefined;
   let isExact = false;
   let next = skipSpace(text, at + 1);
@@ -56,7 +70,7 @@ function findMember(text: string, at: number, name: string): number | undefined 
     const end = skipString(text, next);
     const own = readString(text, next, end);
     const value = skipSpace(text, skipSpace(text, end) + 1);
-    if (own === name || own.toLowerCase() === folded) {
+    if (own === name || foldName(own) === folded) {
       if (found !== undefined) return undefined;
       found = value;
       isExact = own === name;

@@ -148,6 +148,29 @@ describe('while a write with a key in its header is open, a request that names t
   });
 });
 
+describe('while a write is open, a repeat whose head cannot be read gets a plain refusal', () => {
+  test.each([
+    ['40 KB of headers', `X-Long: ${'y'.repeat(40_000)}\r\n\r\n`, 431, 'headers_too_large'],
+    ['a control character', 'X-A: \u0001\r\n\r\n', 400, 'malformed'],
+    ['two lengths', 'Content-Length: 1\r\nContent-Length: 2\r\n\r\nx', 400, 'malformed'],
+    ['a length and chunks', 'Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\nx', 400, 'malformed'],
+    ['headers that stall', 'X-A: ', 408, 'headers_timeout'],
+  ] as const)('%s', async (_, rest, status, reason) => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(
+      `limits: {headers: 1s}\nupstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`,
+    );
+    expect(await postHttp1(gate.url, '/x', 'x', ['Idempotency-Key', 'open'])).toEqual(UNKNOWN);
+    const client = await openRaw(gate.url);
+    client.write(`POST /x HTTP/1.1\r\nHost: x\r\nIdempotency-Key: open\r\n${rest}`);
+    const refusal = await client.ended(20_000);
+    expect(refusal.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
+    expect(refusal).toContain(`"reason":"${reason}"`);
+    expect(refusal).not.toMatch(/tidegate-outcome/i);
+    expect(upstream.hits).toHaveLength(1);
+  });
+});
+
 async function postHttp2(session: ClientHttp2Session, body: string, more: object): Promise<Outcome> {
   const head = { ':path': '/x', ':method': 'POST', 'content-type': 'application/json', ...more };
   const { status, headers } = await sendHttp2(session, head[':path'], head, body);

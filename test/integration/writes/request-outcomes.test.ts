@@ -40,8 +40,11 @@ test('counts forwarded, recovered, unknown, refused and client_gone by method an
 });
 
 test('counts upstream_error when no response was received', async () => {
-  const gate = await startTidegate(`upstreams: {api: {url: "${await refusingUrl()}", ${fast}}}`);
-  await send(gate.url, '/');
+  const url = await refusingUrl();
+  const gate = await startTidegate(`upstreams: {api: {url: "${url}", ${fast}}}`);
+  const answer = await send(gate.url, '/');
+  expect([answer.status, answer.header('tidegate-attempts')]).toEqual([502, '4']);
+  expect(gate.requests()).toMatchObject([{ attempts: 4, endpoint: new URL(url).host }]);
   expect(await gate.metric(count('method="GET",code="502",outcome="upstream_error"'))).toBe(1);
   expect(await gate.metric('tidegate_upstream_attempts_total{upstream="api",attempt="4+",code="connect"}')).toBe(1);
 });

@@ -46,17 +46,39 @@ describe('an ambiguous document yields no value', () => {
     ['a duplicate name', '{"idempotency_key":"k","idempotency_key":"k"}'],
     ['a duplicate name, once escaped', String.raw`{"idempotency_key":"k","idempotency\u005Fkey":"l"}`],
     ['a duplicate name in another case', '{"idempotency_key":"k","Idempotency_Key":"l"}'],
+    ['a duplicate name with a long s', '{"request_ref":"k","reque\u017ft_ref":"l"}', 'request_ref'],
+    ['a duplicate name with a Kelvin sign', '{"idempotency_key":"k","idempotency_\u212aey":"l"}'],
+    ['a duplicate name with an escaped Kelvin sign', String.raw`{"idempotency_key":"k","idempotency_\u212aey":"l"}`],
+    ['a duplicate name with a dotted capital I', '{"idempotency_key":"k","\u0130dempotency_key":"l"}'],
+    ['a duplicate name with another sigma', '{"\u03c3":"k","\u03c2":"l"}', '\u03c3'],
+    ['a duplicate name with a capital sharp s', '{"\u00df":"k","\u1e9e":"l"}', '\u00df'],
+    ['a duplicate name up to a NUL', String.raw`{"idempotency_key":"k","idempotency_key\u0000":"l"}`],
     ['the name in another case', '{"Idempotency_key":"k"}'],
     ['a number', '{"idempotency_key":17}'],
     ['null', '{"idempotency_key":null}'],
     ['an object', '{"idempotency_key":{"a":"k"}}'],
     ['an empty string', '{"idempotency_key":""}'],
+    ['a NUL in the string', String.raw`{"idempotency_key":"\u0000k"}`],
     ['an unpaired surrogate', String.raw`{"idempotency_key":"k\ud83d"}`],
     ['a list around it', '[{"idempotency_key":"k"}]'],
     ['a text', '"idempotency_key"'],
     ['a line break in the string', '{"idempotency_key":"k\n"}'],
-  ])('%s', (_, text) => {
-    expect(read(text)).toBeUndefined();
+  ])('%s', (_, text, path = 'idempotency_key') => {
+    expect(read(text, path)).toBeUndefined();
+  });
+
+  test('a duplicate name with any letter that folds to one of its own in Unicode', () => {
+    const folding: string[] = [];
+    for (let code = 0; code <= 0xffff; code += 1) {
+      const letter = String.fromCharCode(code);
+      if (/[A-Za-z]/.test(letter) || !/[a-z]/iu.test(letter)) continue;
+      folding.push(letter);
+      for (const name of 'abcdefghijklmnopqrstuvwxyz') {
+        if (!new RegExp(name, 'iu').test(letter)) continue;
+        expect(read(`{"${name}":"k","${letter}":"l"}`, name)).toBeUndefined();
+      }
+    }
+    expect(folding).toEqual(['\u017f', '\u212a']);
   });
 
   test('bytes that are not UTF-8', () => {
