@@ -4,7 +4,7 @@ import { connect as connectHttp2, constants } from 'node:http2';
 import { request as requestHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createServer as createTcp } from 'node:net';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Http2StreamResponse } from '../../../src/http/server/http2-stream-response.ts';
 import { Http2ServerSessions } from '../../../src/http/server/http2-server-sessions.ts';
 import { makeCertificates } from '../../support/certificates.ts';
@@ -350,6 +350,91 @@ test.each([0, 8])('never forwards an upload that is reset with code %i as comple
     expect.objectContaining({ path: '/short', outcome: 'client_gone', attempts: 0 }),
     expect.objectContaining({ path: '/long', outcome: 'client_gone', attempts: 1 }),
   ]);
+});
+
+/** A client that has a window of ten bytes: it receives the head and the beginning of the body. */
+async function openNarrow(url: string) {
+  const session = connectHttp2(url, { ca, settings: { initialWindowSize: 10 } });
+  onTestFinished(() => session.destroy());
+  session.on('error', () => undefined);
+  await once(session, 'connect');
+  return session;
+}
+
+describe('a response that the client did not read to its end', () => {
+  const key = { 'idempotency-key': 'order-1' };
+  const bodies: [string, Record<string, string>][] = [
+    ['with a length', { 'Content-Length': '1000' }],
+    ['without a length', {}],
+  ];
+
+  /** Charges at once, before it has the body, then refuses each repeat. */
+  async function startCharging(headers: Record<string, string>) {
+    let hits = 0;
+    const upstream = await listen((_request, response) => {
+      hits += 1;
+      if (hits === 1) response.writeHead(201, headers).end('x'.repeat(1000));
+      else response.writeHead(401).end('no');
+    });
+    return start(upstream.url, ', idempotency: {ttl: 24h}, retry: {attempts: 1}');
+  }
+
+  async function repeat(gate: Tidegate) {
+    await eventually(
+      () => gate.requests(),
+      ({ length }) => length === 1,
+    );
+    const { status, headers } = await sendHttp2(
+      await openHttp2(gate.url, ca),
+      '/',
+      { ':method': 'POST', ...key },
+      '{}',
+    );
+    return [status, headers['tidegate-outcome']];
+  }
+
+  // Codes of RFC 9113 §7: Node closes an abandoned stream with NO_ERROR.
+  const resets = bodies.flatMap(([what, headers]) => [0, 8].map((code) => [what, code, headers] as const));
+  test.each(resets)('%s leaves its write unresolved, reset with code %i', async (_what, code, headers) => {
+    const gate = await startCharging(headers);
+    const stream = (await openNarrow(gate.url)).request({ ':method': 'POST', ':path': '/', ...key });
+    stream.on('error', () => undefined).pause();
+    stream.end('{}');
+    await once(stream, 'response');
+    stream.close(code);
+    expect(await repeat(gate)).toEqual([504, 'unknown']);
+    expect(gate.requests()[0]).toMatchObject({ status: 201, cut: true });
+  });
+
+  test.each(bodies)('%s counts as delivered once it was read, however slowly', async (_what, headers) => {
+    const gate = await startCharging(headers);
+    const session = await openNarrow(gate.url);
+    const { status, body } = await sendHttp2(session, '/', { ':method': 'POST', ...key }, '{}');
+    expect([status, body.length]).toEqual([201, 1000]);
+    expect(await repeat(gate)).toEqual([401, undefined]);
+    expect(gate.requests()[0]).not.toHaveProperty('cut');
+  });
+
+  test.each(bodies)('%s is sent to its end before an upload that continues is reset', async (_what, headers) => {
+    const gate = await startCharging(headers);
+    const { socket, frames } = await openFrames(gate.url, ca);
+    const post = { ':method': 'POST', ':scheme': 'https', ':path': '/', ':authority': '127.0.0.1' };
+    socket.write(frame(FRAME.settings, 0, 0, Buffer.from([0, 4, 0, 0, 0, 10]))); // SETTINGS_INITIAL_WINDOW_SIZE
+    // Longer than what is kept, so that it is answered before its end.
+    const length = String(4 * 1024 * 1024);
+    socket.write(frame(FRAME.headers, FLAG.endHeaders, 1, literals({ ...post, 'content-length': length })));
+    socket.write(frame(FRAME.data, 0, 1, Buffer.alloc(1000)));
+    const seen = () => frames.filter(({ stream }) => stream === 1);
+    await eventually(seen, (own) => own.some(({ type }) => type === FRAME.headers));
+    await pause(1200); // longer than an upload may continue after the response
+    expect(seen().map(({ type }) => type)).not.toContain(FRAME.reset);
+    socket.write(frame(FRAME.windowUpdate, 0, 1, encodeUint32s(10_000)));
+    const end = await eventually(seen, (own) => own.some(({ type }) => type === FRAME.reset));
+    const last = end.findLast(({ type }) => type === FRAME.data);
+    expect([last?.flags, end.at(-1)?.type]).toEqual([FLAG.endStream, FRAME.reset]);
+    const bytes = end.filter(({ type }) => type === FRAME.data).reduce((sum, { payload }) => sum + payload.length, 0);
+    expect(bytes).toBe(1000);
+  });
 });
 
 test('sends a response that precedes the end of an upload at once, and ends the upload without an error', async () => {
