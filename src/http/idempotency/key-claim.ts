@@ -25,9 +25,10 @@ export class KeyClaim implements KeyClaimant {
   /** Where this exchange sent the write last. */
   #endpoint: string | undefined;
   #othersEndpoint: string | undefined;
-  #isAnswered = false;
-  /** The response is final: it settles whether the write took effect. */
-  #isDone = false;
+  /** The response to the write was forwarded, and has not been cut so far. */
+  #isDelivered = false;
+  /** That response is final: it settles whether the write took effect. */
+  #isFinal = false;
   /** An attempt may have taken effect, and no later one was answered. */
   #mayHaveTakenEffect = false;
   /** Bytes of an attempt may have reached the upstream. */
@@ -156,13 +157,17 @@ export class KeyClaim implements KeyClaimant {
     this.#leave(write);
   }
 
-  /** The response did not reach the client in full, so the client does not know the outcome. */
+  /**
+   * The response did not reach the client in full, so the client does not know the outcome. A cut may be reported twice, by
+   * the upstream's connection and by the client's; it takes back one delivery.
+   */
   onUndelivered(): void {
-    if (!this.#isAnswered) return;
+    if (!this.#isDelivered) return;
+    this.#isDelivered = false;
     const { keys, identity } = this.#options;
     const write = keys.join(identity);
     if (write.state !== 'answered') this.#store(write, false);
-    else keys.onUndelivered(write, this.#isDone, identity.credential);
+    else keys.onUndelivered(write, this.#isFinal, identity.credential);
     keys.leave(write);
   }
 
@@ -173,26 +178,26 @@ export class KeyClaim implements KeyClaimant {
     isDelivered: boolean,
   ): void {
     const { mayUseOtherEndpoints = false, policy } = this.#options;
-    if (verdict.kind === 'forward' && outcome !== undefined) {
-      this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
-      if (this.#isAnswered && isDelivered) {
-        this.#isDone = isFinalAnswer(outcome, mayUseOtherEndpoints);
-        this.#store(write, true, this.#isDone);
-        return;
-      }
+    const isAnswered =
+      verdict.kind === 'forward' && outcome !== undefined && classifyWrite(outcome, policy.notProcessed) === 'answered';
+    if (isAnswered && isDelivered) {
+      this.#isDelivered = true;
+      this.#isFinal = isFinalAnswer(outcome, mayUseOtherEndpoints);
+      this.#store(write, true, this.#isFinal);
+      return;
     }
     // Answered but not delivered, or unresolved by what this exchange sent.
-    if (this.#isAnswered || this.#mayHaveTakenEffect || (verdict.kind === 'gone' && verdict.unknown)) {
+    if (isAnswered || this.#mayHaveTakenEffect || (verdict.kind === 'gone' && verdict.unknown)) {
       this.#store(write, false);
     }
   }
 
-  #store(write: KeyedWrite, isAnswered: boolean, isDone = false): void {
+  #store(write: KeyedWrite, isAnswered: boolean, isFinal = false): void {
     if (this.#firstSentAt === undefined) return;
     const firstSentAt = this.#record?.firstSentAt ?? this.#firstSentAt;
     const endpoint = this.#record === undefined ? this.#endpoint : this.#record.endpoint;
     const { keys, identity } = this.#options;
-    keys.record(write, { firstSentAt, isAnswered, isFinal: isDone, endpoint }, identity.credential);
+    keys.record(write, { firstSentAt, isAnswered, isFinal, endpoint }, identity.credential);
   }
 
   #grant(): void {

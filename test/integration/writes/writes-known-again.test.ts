@@ -295,6 +295,32 @@ describe('a response', () => {
     expect(outcomeOf(await post(gate.url))).toEqual([429, undefined]);
   });
 
+  test.each(['the upstream', 'the client'])(
+    'that reached a client in full stays valid when %s cuts the next one',
+    async (side) => {
+      const upstream = await startHttpUpstream((n, response) => {
+        if (n === 1) response.writeHead(201).end('paid');
+        else if (n > 2) response.writeHead(401).end('no');
+        else {
+          response.writeHead(201, { 'Content-Length': '10' }).write('paid');
+          if (side === 'the upstream') setTimeout(() => response.destroy(), 20);
+        }
+      });
+      const gate = await startTidegate(one(upstream.url, 'ttl: 24h'));
+      expect(outcomeOf(await post(gate.url))).toEqual([201, undefined]);
+      const again = begin(gate.url, '/charges', { method: 'POST', headers: KEY, body: 'x' }, (incoming) => {
+        incoming.on('error', () => undefined).resume();
+        if (side === 'the client') again.destroy();
+      });
+      again.end('x');
+      await eventually(
+        () => gate.requests(),
+        ([, second]) => second?.['cut'] === true,
+      );
+      for (let i = 0; i < 2; i += 1) expect(outcomeOf(await post(gate.url))).toEqual([401, undefined]);
+    },
+  );
+
   test('of 402 that reached its client does not resolve a later attempt with a truncated response', async () => {
     const upstream = await startHttpUpstream((n, response) => {
       if (n === 1) response.writeHead(402).end('declined');

@@ -32,6 +32,8 @@ export class ClientKnowledge {
   readonly #known: UpstreamFacts;
   /** Credentials with an attempt of unknown outcome that no later response has resolved. */
   readonly #open = new Set<string>();
+  /** Credentials that received a final response. A later attempt with one of them opens nothing, once it has ended. */
+  readonly #settled = new Set<string>();
   #knowsDone = false;
   #knowsDeclined = false;
   #firstAskedAt: Millis | undefined;
@@ -52,6 +54,7 @@ export class ClientKnowledge {
   begin(now: Millis): void {
     this.#firstAskedAt ??= now;
     this.#left = this.#left.filter((ask) => !this.#isOver(ask));
+    this.#closeSettled();
   }
 
   /** Judges responses to concurrent requests together, because their order is unknown. */
@@ -78,6 +81,12 @@ export class ClientKnowledge {
     }
     this.#resolve(asks, knewDone);
     this.#left.push(...left);
+    if (isAlone && reported.has('done')) for (const { token } of asks) this.#settled.add(token);
+    this.#closeSettled();
+  }
+
+  #closeSettled(): void {
+    if (this.#known.isRemembered) for (const token of this.#settled) this.#open.delete(token);
   }
 
   /** The first response covers all earlier attempts; later ones only their own credential, which may be another account's. */

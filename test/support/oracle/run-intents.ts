@@ -35,7 +35,7 @@ export function runIntents(options: OracleOptions): OracleRun {
   const judge = (intent: SimulatedIntent, reported: ReportedOutcome, isOwnOpen: boolean): void => {
     counts[reported] = (counts[reported] ?? 0) + 1;
     intent.history.push(`${Math.round(world.now)}: ${reported}`);
-    const isOpen = isOwnOpen || intent.isOpen || intent.underWay > 0;
+    const isOpen = isOwnOpen || (intent.isOpen && !intent.isSettled) || intent.underWay > 0;
     const wrong = contradiction(reported, { times: ledger.times(intent.name), isOpen, isKnown: intent.isKnown });
     if (wrong === undefined) return;
     contradictions.push(`${intent.name}, ${intent.method}: ${wrong}: ${intent.history.join('; ')}`);
@@ -55,7 +55,8 @@ function scheduleIntent(scene: OracleScene, number: number): void {
     method: METHODS[Math.floor(METHODS.length * random())] ?? 'POST',
     key: `key ${number}`,
     history: [],
-    ...{ underWay: 0, isOpen: false, isKnown: false },
+    credential: random() < 0.5 ? 1 + number : undefined,
+    ...{ underWay: 0, isOpen: false, isKnown: false, isSettled: false },
   };
   let at = 100_000 * random();
   for (let tries = 1 + Math.floor(5 * random()); tries > 0; tries -= 1) {

@@ -34,12 +34,16 @@ export interface SimulatedIntent {
   readonly method: string;
   readonly key: string;
   readonly history: string[];
+  /** The one token of all its requests; undefined if each has another. */
+  readonly credential: number | undefined;
   /** Requests that have been sent and have not ended. */
   underWay: number;
   /** The outcome of an attempt is unknown, and no response has reached the client since. */
   isOpen: boolean;
   /** The client has received a response to the write. */
   isKnown: boolean;
+  /** Its one token has a final response, after which nothing that has ended is open. */
+  isSettled: boolean;
 }
 
 export interface OracleScene {
@@ -88,11 +92,10 @@ export class SimulatedRequest implements ExchangeEffects {
           isWanted = false;
         };
       },
-      // Each request uses a different token.
       identity: {
         upstream: 'up',
         name: `${method} ${intent.key}`,
-        credential: 1 + 1e9 * random(),
+        credential: intent.credential ?? 1 + 1e9 * random(),
         credentialHeader: 'authorization',
         body: 1,
       },
@@ -193,7 +196,8 @@ export class SimulatedRequest implements ExchangeEffects {
     this.#intent.isKnown ||= isAnswered(verdict, outcome);
     this.#intent.isOpen ||= this.#isOwnOpen;
     world.at(world.now + 30 * random(), () => {
-      this.#claim.onUndelivered();
+      // A cut by the upstream is noticed twice: there, and when the client's connection closes.
+      for (let i = this.#scene.random() < 0.5 ? 1 : 2; i > 0; i -= 1) this.#claim.onUndelivered();
       this.#intent.isKnown = isKnown;
       this.#judgeNoAnswer(verdict, outcome);
     });
@@ -206,6 +210,9 @@ export class SimulatedRequest implements ExchangeEffects {
 
   #judgeAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
     this.#scene.judge(this.#intent, outcomeOfVerdict(verdict, outcome), this.#isOwnOpen);
+    if (outcome?.kind === 'response' && outcome.status < 300 && isAnswered(verdict, outcome)) {
+      this.#intent.isSettled ||= this.#intent.credential !== undefined;
+    }
     if (isAnswered(verdict, outcome)) Object.assign(this.#intent, { isOpen: false, isKnown: true });
     else this.#intent.isOpen ||= this.#isOwnOpen;
   }
