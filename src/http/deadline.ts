@@ -1,8 +1,10 @@
 import type { Clock, Millis } from '../core/scalars.ts';
+import { LONGEST_TIMER } from './longest-timer.ts';
 
 /**
  * Keeps one deadline at a time, for successive waits. A later deadline does not reset the timer: if the timer fires too
- * early, it is set again for the remaining time. Setting and clearing a timer costs a microsecond.
+ * early, it is set again for the remaining time. Setting and clearing a timer costs a microsecond. The time until a deadline may
+ * exceed the longest timer.
  */
 export class Deadline {
   readonly #clock: Clock;
@@ -44,8 +46,9 @@ export class Deadline {
   }
 
   #setTimer(span: Millis, now: Millis): void {
-    this.#firesAt = now + span;
-    this.#timer = setTimeout(this.#onTimer, Math.ceil(span));
+    const delay = Math.min(Math.ceil(span), LONGEST_TIMER);
+    this.#firesAt = now + delay;
+    this.#timer = setTimeout(this.#onTimer, delay);
   }
 
   readonly #onTimer = (): void => {

@@ -1,4 +1,5 @@
 import type { Clock, Millis } from '../core/scalars.ts';
+import { LONGEST_TIMER } from './longest-timer.ts';
 
 /** Something that has work to do at certain times. */
 export interface Wakeable {
@@ -8,7 +9,7 @@ export interface Wakeable {
   wake(now: Millis): void;
 }
 
-/** Wakes its target when it has work due, by one timer. */
+/** Wakes its target when it has work due, by one timer; early if the work is due later than the longest timer. */
 export class WakeTimer {
   readonly #target: Wakeable;
   readonly #clock: Clock;
@@ -27,7 +28,8 @@ export class WakeTimer {
     clearTimeout(this.#timer);
     this.#at = at;
     // Waiting requests keep the process alive by their connections; this timer alone must not.
-    this.#timer = setTimeout(this.#wake, Math.max(0, Math.ceil(at - this.#clock.now()))).unref();
+    const delay = Math.min(Math.max(0, Math.ceil(at - this.#clock.now())), LONGEST_TIMER);
+    this.#timer = setTimeout(this.#wake, delay).unref();
   }
 
   stop(): void {

@@ -1,11 +1,9 @@
 import { DURATION_PATTERN, parseDuration } from '../config/values/quantities.ts';
 import type { Millis } from '../core/scalars.ts';
+import { LONGEST_TIMER } from '../http/longest-timer.ts';
 
 /** A duration: milliseconds as a number, or a string as in the configuration: `250ms`, `2s`, `1m`, `24h`. */
 export type Duration = Millis | string;
-
-/** The longest timer of Node, 24.8 days. A longer one fires at once. */
-export const MAX_TIMER_MS: Millis = 2 ** 31 - 1;
 
 /**
  * Converts a duration to milliseconds.
@@ -14,8 +12,8 @@ export const MAX_TIMER_MS: Millis = 2 ** 31 - 1;
  */
 export function parseMillis(given: Duration, name: string): Millis {
   if (typeof given === 'number') {
-    if (given >= 0 && given <= MAX_TIMER_MS) return given;
-    throw new TypeError(`${name} must be from 0 to ${MAX_TIMER_MS} milliseconds, not ${given}`);
+    if (given >= 0 && given <= LONGEST_TIMER) return given;
+    throw new TypeError(`${name} must be from 0 to ${LONGEST_TIMER} milliseconds, not ${given}`);
   }
   const reading = parseDuration(given);
   if (reading.ok) return reading.value;

@@ -1,5 +1,5 @@
 import type { Clock, Millis } from '../core/scalars.ts';
-import { MAX_TIMER_MS } from './duration.ts';
+import { LONGEST_TIMER } from '../http/longest-timer.ts';
 
 /** The clock and timers of `retry`. Replace it in tests that must not wait. */
 export interface RetryClock extends Clock {
@@ -11,7 +11,7 @@ export interface RetryClock extends Clock {
 export const systemClock: RetryClock = {
   now: () => performance.now(),
   wait(ms, wake) {
-    const timer = setTimeout(wake, Math.min(Math.ceil(ms), MAX_TIMER_MS));
+    const timer = setTimeout(wake, Math.min(Math.ceil(ms), LONGEST_TIMER));
     return () => clearTimeout(timer);
   },
 };

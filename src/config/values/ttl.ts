@@ -6,7 +6,7 @@ import { parseFailure, textCodec } from './text-codec.ts';
 const DAY: Millis = 86_400_000;
 const MAX_DAYS = 3650;
 
-/** How long another system remembers something. No timer of ours waits for it, so it may exceed the longest timer. */
+/** How long another system remembers something. It may exceed the longest timer. */
 export const Ttl = textCodec<Millis>({
   expected: 'a time such as 24h or 45d',
   forms: [{ type: 'string', pattern: String.raw`^\d+(?:\.\d{1,4})?(?:ms|s|m|h|d)$` }],

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Millis } from '../../core/scalars.ts';
+import { LONGEST_TIMER } from '../../http/longest-timer.ts';
 
 /** Whether to listen, and until when. */
 export interface ListenState {
@@ -9,7 +10,6 @@ export interface ListenState {
 }
 
 const BACKLOG = 4096;
-const MAX_TIMER_MS: Millis = 2 ** 31 - 1;
 const REOPEN_RETRY_MS: Millis = 50;
 
 /** Keeps a server listening on one port, except while the upstream model refuses connections. */
@@ -83,6 +83,6 @@ export class InterruptibleListener {
   #scheduleUpdate(wait: Millis): void {
     clearTimeout(this.#timer);
     if (wait === Number.POSITIVE_INFINITY || this.#closed) return;
-    this.#timer = setTimeout(() => this.update(), Math.min(MAX_TIMER_MS, Math.ceil(wait))).unref();
+    this.#timer = setTimeout(() => this.update(), Math.min(LONGEST_TIMER, Math.ceil(wait))).unref();
   }
 }

@@ -503,3 +503,16 @@ test('does not reduce the retries of other writes by the time of a slow upload',
   );
   expect((await post(gate.url)).status).toBe(201);
 });
+
+test('sets no timer that is too long for the upload of a key that is remembered for 30 days', async () => {
+  const upstream = await startAnswering('reset', 201);
+  const gate = await startTidegate(one(upstream.url, 'ttl: 30d', 'attempts: 1, replayLimit: 8B'));
+  const warnings: string[] = [];
+  const onWarning = ({ name }: Error): void => void warnings.push(name);
+  process.on('warning', onWarning);
+  onTestFinished(() => void process.off('warning', onWarning));
+  const body = 'longer than 8 bytes';
+  expect(outcomeOf(await post(gate.url, KEY, body))).toEqual(UNKNOWN);
+  expect(outcomeOf(await post(gate.url, KEY, body))).toEqual([201, undefined]);
+  expect(warnings).toEqual([]);
+});
