@@ -83,14 +83,21 @@ export class ExchangeState {
     this.history.setEarlierRecord(record);
   }
 
-  /** Counts an attempt that is sent `now`. */
+  /**
+   * Counts an attempt that is sent `now`. A connection may become available late in the attempt. If that leaves a write too
+   * little time, nothing is sent, because a response that comes too late would make the outcome unknown.
+   */
   nextSend(now: Millis): SendStep {
+    const { perTryTimeout } = this.policy;
+    const ownTime = perTryTimeout - Math.min(this.minAttemptTime(), perTryTimeout / 2);
+    const startBy = Math.min(this.sendBy(), now + ownTime);
     this.attempts += 1;
     return {
       do: 'send',
       attempt: this.attempts,
-      timeout: Math.max(1, Math.min(this.policy.perTryTimeout, this.#deadline - now)),
-      startBy: this.keyValidUntil(),
+      timeout: Math.max(1, Math.min(perTryTimeout, this.#deadline - now)),
+      startBy,
+      keyValidUntil: this.keyValidUntil(),
       isPinned: this.history.isPinnedToEndpoint(this.request),
     };
   }

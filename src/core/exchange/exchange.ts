@@ -87,7 +87,7 @@ export function* exchange(
     const progress = state.onOutcome(outcome, sendAt, answeredAt);
     if (outcome.kind === 'error') {
       if (outcome.reason === 'aborted') return clientGone(state);
-      if (!outcome.sent && answeredAt > send.startBy) return yield* concludeExpiredKey(state);
+      if (!outcome.sent && answeredAt > send.keyValidUntil) return yield* concludeExpiredKey(state);
     }
     // Observe mode: enforce mode would have refused the request, and there would be no response to retry.
     if (wouldHave?.decision === 'refused') return yield* conclude(state, outcome);

@@ -33,8 +33,10 @@ export interface SendStep {
   /** Counts from 1. */
   readonly attempt: number;
   readonly timeout: Millis;
-  /** No byte of the request may leave after this. Infinity if that does not matter. */
+  /** The first byte of the request must have left by then, to leave time for the response; see `ExchangeState.nextSend`. */
   readonly startBy: Millis;
+  /** No byte may leave after this: the upstream no longer remembers the key. Infinity if that does not matter. */
+  readonly keyValidUntil: Millis;
   /** Send only to the endpoint that the write was sent to before. */
   readonly isPinned: boolean;
 }

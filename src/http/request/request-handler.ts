@@ -143,11 +143,12 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     return this.#claim?.lookUpKey();
   }
 
-  send({ timeout, startBy, isPinned }: SendStep): void {
+  send({ timeout, startBy, keyValidUntil, isPinned }: SendStep): void {
     const isKeyed = this.#key !== undefined;
     this.#call.start({
       timeout,
       startBy,
+      keyValidUntil,
       body: this.#body,
       isKeyed,
       claim: this.#claim,

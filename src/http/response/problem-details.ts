@@ -4,9 +4,10 @@ import type { Random } from '../../core/scalars.ts';
 import type { UploadTimeoutReason } from '../request/upload-timeout.ts';
 import { explainConnectError } from '../upstream/connect-error-details.ts';
 import type { SendFailure } from '../upstream/send-failure.ts';
-import { ENDPOINT_REMOVED } from '../upstream/send-failure.ts';
+import { ENDPOINT_REMOVED, TOO_LATE } from '../upstream/send-failure.ts';
 import type { Problem } from './problem.ts';
 import {
+  CONNECTED_TOO_LATE,
   DEFECT_PROBLEMS,
   FAILURE_PROBLEMS,
   KEY_EXPIRED,
@@ -50,6 +51,7 @@ export function problemForVerdict(verdict: OwnVerdict, failure: Pick<SendFailure
 }
 
 function failureDetails(reason: ErrorReason, cause: string | undefined): ProblemTemplate {
+  if (cause === TOO_LATE) return CONNECTED_TOO_LATE;
   const explained = reason === 'connect' ? explainConnectError(cause) : undefined;
   return { ...FAILURE_PROBLEMS[reason], ...explained };
 }

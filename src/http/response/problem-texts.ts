@@ -124,6 +124,14 @@ export const FAILURE_PROBLEMS: Readonly<Record<ErrorReason, ProblemTemplate>> = 
   },
 };
 
+/** Not a 504, which leaves open whether the request was sent. */
+export const CONNECTED_TOO_LATE: ProblemTemplate = {
+  status: 502,
+  title: 'Connected too late',
+  detail: 'A connection to the upstream became available too late for a response in time. Nothing was sent.',
+  proxyError: 'connection_timeout',
+};
+
 export const DEFECT_PROBLEMS: Readonly<
   Record<ResponseDefect, Pick<Problem, 'title' | 'detail' | 'reason' | 'proxyError'>>
 > = {

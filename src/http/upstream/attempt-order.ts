@@ -13,7 +13,7 @@ export interface CallOwner {
 }
 
 /** What an upstream call needs to know for one attempt. */
-export interface AttemptOrder extends Pick<SendStep, 'timeout' | 'startBy'> {
+export interface AttemptOrder extends Pick<SendStep, 'timeout' | 'startBy' | 'keyValidUntil'> {
   /** Undefined if the request has none. */
   readonly body: RequestBody | undefined;
   readonly isKeyed: boolean;

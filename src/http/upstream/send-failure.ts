@@ -35,9 +35,12 @@ export class RequestNotProcessedError extends Error {
   }
 }
 
-/** A connection became available only after the last time at which the request might be sent. */
+/** The cause when a connection became available only after the last moment at which the request might be sent. */
+export const TOO_LATE = 'TOO_LATE';
+
+/** See `TOO_LATE`. */
 export class SendTooLateError extends Error {
-  readonly code = 'TOO_LATE';
+  readonly code = TOO_LATE;
 
   constructor() {
     super('no connection was available in time');

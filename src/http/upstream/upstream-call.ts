@@ -69,7 +69,7 @@ export class UpstreamCall implements AttemptListener {
 
   /** Sends the next attempt. */
   start(order: AttemptOrder): void {
-    const { timeout, startBy, body, isRepeatable, pinnedTo, traceHeaders } = order;
+    const { timeout, startBy, keyValidUntil, body, isRepeatable, pinnedTo, traceHeaders } = order;
     const { clock, gate } = this.#context;
     const { route, client } = this.#routed;
     const { target } = route;
@@ -84,7 +84,7 @@ export class UpstreamCall implements AttemptListener {
     const attempt = new UpstreamAttempt(this, this.#requestTo(endpoint, payload, traceHeaders), clock, startBy);
     this.#attempt = attempt;
     this.#timers.awaitHead(attempt, body, timeout);
-    if (isStreamed && startBy < Number.POSITIVE_INFINITY) this.#timers.awaitUpload(Math.max(0, startBy - now));
+    if (isStreamed && keyValidUntil < Infinity) this.#timers.awaitUpload(Math.max(0, keyValidUntil - now));
     gate.connections.onClaimed(target.name, addressGroupOf(client));
     order.claim?.onSend(endpoint.label);
     target.endpoints.send(endpoint, attempt, this.#selector.needsFreshConnection, now);

@@ -4,17 +4,18 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { createSecureServer } from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { sha256 } from '../../support/upstreams/http-upstream.ts';
 import { startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 import { pause } from '../../support/pause.ts';
-import { startRelay } from '../../support/relay/relay.ts';
+import { type Relay, startRelay } from '../../support/relay/relay.ts';
 import { send } from '../../support/clients/send.ts';
-import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
 
 test('uses no connection for requests that time out in the queue, and does not send them', async () => {
   const held = new Set<ServerResponse>();
@@ -71,28 +72,119 @@ upstreams:
   expect(received).toEqual([sha256(body)]);
 });
 
+describe.each(['HTTP/1.1', 'HTTP/2'])('a connection over %s that opens late', (protocol) => {
+  /** Starts an upstream, and a relay to it that holds back each handshake until it is released. */
+  async function start(settings: string, retry: string, answer?: Answer) {
+    const upstream = await startTlsUpstream(answer);
+    const relay = await startRelay(upstream.url);
+    onTestFinished(() => relay.close());
+    const gate = await startTidegate(`
+upstreams:
+  api:
+    url: "${relay.url.replace('http:', 'https:')}"
+    tls: {insecure: true}
+    http2: ${protocol === 'HTTP/2'}
+    ${settings}
+    retry: {${retry}, backOff: {strategy: fixed, baseInterval: 1ms}}
+`);
+    return { ...upstream, relay, gate };
+  }
+
+  const STALLED = { up: { delay: 3_600_000 } };
+
+  async function connecting(relay: Relay, connections: number): Promise<void> {
+    await eventually(
+      () => relay.taken,
+      (count) => count === connections,
+    );
+  }
+
+  /** Completes the handshakes; then a request reaches the upstream after everything that was sent before. */
+  async function release(relay: Relay, gate: Tidegate): Promise<void> {
+    relay.clearFaults();
+    expect((await send(gate.url, '/after')).status).toBe(200);
+  }
+
+  test.each(['POST', 'PUT'])('too late for a response to a %s without a body: nothing is sent', async (method) => {
+    // A write needs 1 s of its 2 s, so the last moment to send it is after 1 s.
+    const { received, relay, gate } = await start('timeout: 2s', 'attempts: 1, minAttemptTime: 5s');
+    relay.injectFaults(STALLED);
+    const answer = send(gate.url, '/', { method, body: '' });
+    await connecting(relay, 1);
+    await pause(1200);
+    await release(relay, gate);
+    const { status, header } = await answer;
+    expect([status, header('tidegate-outcome')]).toEqual([502, undefined]);
+    expect(received).toEqual([sha256('')]); // of the request after it
+  });
+
+  test('too late for the retry of a write: the outcome stays known', async () => {
+    const { received, relay, gate } = await start(
+      'timeout: 3s',
+      'attempts: 2, minAttemptTime: 1500ms',
+      (nth, response) => {
+        if (nth > 1) return response.end();
+        response.statusCode = 503;
+        // The connection ends, so the retry needs another.
+        if (protocol === 'HTTP/2') response.stream.session?.close();
+        else response.setHeader('Connection', 'close');
+        relay.injectFaults(STALLED, 'new');
+        return response.end();
+      },
+    );
+    const answer = send(gate.url, '/', { method: 'POST', headers: ['Idempotency-Key', 'order-1'], body: '' });
+    await connecting(relay, 2);
+    await pause(1700);
+    await release(relay, gate);
+    const { status, header } = await answer;
+    expect([status, header('tidegate-outcome'), header('tidegate-attempts')]).toEqual([502, undefined, '2']);
+    expect(received).toHaveLength(2); // the first attempt, and the request after it
+  });
+
+  test('too late for this attempt of a write: the next one uses it', async () => {
+    const { received, relay, gate } = await start('perTryTimeout: 1s', 'attempts: 3, minAttemptTime: 5s');
+    relay.injectFaults(STALLED);
+    const answer = send(gate.url, '/', { method: 'POST', body: 'x' });
+    await connecting(relay, 1);
+    await pause(700);
+    relay.clearFaults();
+    const { status, header } = await answer;
+    expect([status, Number(header('tidegate-attempts'))]).toEqual([200, expect.toSatisfy((count) => count > 1)]);
+    expect(received).toEqual([sha256('x')]);
+  });
+});
+
+type Answer = (nth: number, response: Http2ServerResponse) => unknown;
+
 /** Records the digests of the bodies that arrived whole. */
-async function startTlsUpstream(): Promise<{ readonly url: string; readonly received: readonly string[] }> {
+async function startTlsUpstream(
+  answer: Answer = (_nth, response) => response.end('{}'),
+): Promise<{ readonly url: string; readonly received: readonly string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-tls-'));
   const [key, cert] = [join(folder, 'key'), join(folder, 'cert')];
   const made = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', cert];
   execFileSync('openssl', ['req', '-x509', ...made, '-subj', '/CN=upstream'], { stdio: 'pipe' });
   const received: string[] = [];
-  const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (request, response) => {
+  const onRequest = (request: Http2ServerRequest, response: Http2ServerResponse): void => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('error', () => undefined);
     request.on('end', () => {
       received.push(sha256(Buffer.concat(chunks)));
-      response.end('{}');
+      answer(received.length, response);
     });
-  });
+  };
+  const credentials = { key: readFileSync(key), cert: readFileSync(cert) };
+  const server = createSecureServer({ ...credentials, allowHTTP1: true }, onRequest);
+  server.on('sessionError', () => undefined);
   rmSync(folder, { recursive: true });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const sockets = new Set<Socket>();
+  server.on('secureConnection', (socket: Socket) => void sockets.add(socket));
   onTestFinished(() => {
     server.close();
-    server.closeAllConnections();
+    for (const socket of sockets) socket.destroy();
   });
   return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, received };
 }

@@ -36,7 +36,7 @@ export function runIntents(options: OracleOptions): OracleRun {
     counts[reported] = (counts[reported] ?? 0) + 1;
     intent.history.push(`${Math.round(world.now)}: ${reported}`);
     const isOpen = isOwnOpen || (intent.isOpen && !intent.isSettled) || intent.underWay > 0;
-    const wrong = contradiction(reported, { times: ledger.times(intent.name), isOpen, isKnown: intent.isKnown });
+    const wrong = contradiction(reported, { times: ledger.times(intent.name), isOpen, isKnown: intent.answers > 0 });
     if (wrong === undefined) return;
     contradictions.push(`${intent.name}, ${intent.method}: ${wrong}: ${intent.history.join('; ')}`);
   };
@@ -56,7 +56,7 @@ function scheduleIntent(scene: OracleScene, number: number): void {
     key: `key ${number}`,
     history: [],
     credential: random() < 0.5 ? 1 + number : undefined,
-    ...{ underWay: 0, isOpen: false, isKnown: false, isSettled: false },
+    ...{ underWay: 0, isOpen: false, answers: 0, isSettled: false },
   };
   let at = 100_000 * random();
   for (let tries = 1 + Math.floor(5 * random()); tries > 0; tries -= 1) {

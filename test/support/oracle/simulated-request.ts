@@ -40,8 +40,8 @@ export interface SimulatedIntent {
   underWay: number;
   /** The outcome of an attempt is unknown, and no response has reached the client since. */
   isOpen: boolean;
-  /** The client has received a response to the write. */
-  isKnown: boolean;
+  /** Responses to the write that the client has received; one that breaks off later counts until then. */
+  answers: number;
   /** Its one token has a final response, after which nothing that has ended is open. */
   isSettled: boolean;
 }
@@ -142,16 +142,18 @@ export class SimulatedRequest implements ExchangeEffects {
   }
 
   send({ timeout, startBy }: SendStep): void {
-    const { world, random, ledger } = this.#scene;
+    const { world, random, ledger, plan } = this.#scene;
     this.#claim.onSend('up');
     this.#setUnderWay(true);
     const forConnection = random() < 0.1 ? 1.2 * timeout * random() : 0;
     if (forConnection >= timeout) return this.#later(timeout, () => this.#recordOutcome(failure('timeout', false)));
     this.#later(forConnection, () => {
       if (world.now > startBy) return this.#recordOutcome(failure('timeout', false));
+      const remaining = timeout - forConnection;
+      if (remaining + 1e-6 < (plan.retry.minAttemptTime ?? 0)) throw new Error(`sent ${remaining} ms before its end`);
       const { name, key, method } = this.#intent;
       const isRepeatable = method === 'PUT' || method === 'DELETE';
-      const { outcome, after } = ledger.attempt(name, key, isRepeatable, timeout - forConnection, world.now);
+      const { outcome, after } = ledger.attempt(name, key, isRepeatable, remaining, world.now);
       this.#later(after, () => this.#recordOutcome(outcome));
     });
   }
@@ -192,13 +194,13 @@ export class SimulatedRequest implements ExchangeEffects {
   /** Delivers the head of the response; the body breaks off shortly after. */
   #breakOffAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
     const { world, random } = this.#scene;
-    const { isKnown } = this.#intent;
-    this.#intent.isKnown ||= isAnswered(verdict, outcome);
+    const answers = isAnswered(verdict, outcome) ? 1 : 0;
+    this.#intent.answers += answers;
     this.#intent.isOpen ||= this.#isOwnOpen;
     world.at(world.now + 30 * random(), () => {
       // A cut by the upstream is noticed twice: there, and when the client's connection closes.
       for (let i = this.#scene.random() < 0.5 ? 1 : 2; i > 0; i -= 1) this.#claim.onUndelivered();
-      this.#intent.isKnown = isKnown;
+      this.#intent.answers -= answers;
       this.#judgeNoAnswer(verdict, outcome);
     });
   }
@@ -213,8 +215,10 @@ export class SimulatedRequest implements ExchangeEffects {
     if (outcome?.kind === 'response' && outcome.status < 300 && isAnswered(verdict, outcome)) {
       this.#intent.isSettled ||= this.#intent.credential !== undefined;
     }
-    if (isAnswered(verdict, outcome)) Object.assign(this.#intent, { isOpen: false, isKnown: true });
-    else this.#intent.isOpen ||= this.#isOwnOpen;
+    if (isAnswered(verdict, outcome)) {
+      this.#intent.isOpen = false;
+      this.#intent.answers += 1;
+    } else this.#intent.isOpen ||= this.#isOwnOpen;
   }
 
   #leave(): void {

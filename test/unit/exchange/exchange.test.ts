@@ -173,6 +173,29 @@ describe('the reserved time for an attempt of a write', () => {
     expect(untilOf(KEYED, 400, { perTryTimeout: 100 })).toBe(750);
   });
 
+  const startsOf = (answers: readonly StepResult[], facts: Partial<RequestFacts>, plan: Partial<RoutePolicy>) =>
+    play(answers, facts, { timeout: 1000, perTryTimeout: 1000, retry, ...plan }).steps.flatMap((step) =>
+      step.do === 'send' ? [step.startBy] : [],
+    );
+  const answers = [read(0), admitted(100), sent(response(503), 200), reserved(200), waited(300), admitted(300)];
+
+  test('is kept free after the wait for a connection too: later, nothing is sent', () => {
+    expect(startsOf(answers, KEYED, {})).toEqual([750, 750]);
+    expect(startsOf(answers, KEYED, { retry: retryPolicy({ minAttemptTime: 700 }) })).toEqual([500, 300]);
+    expect(startsOf(answers, { method: 'GET' }, {})).toEqual([1000, 1000]);
+  });
+
+  test('is kept free before the end of each attempt, of which it takes at most half', () => {
+    expect(startsOf(answers, KEYED, { perTryTimeout: 600 })).toEqual([450, 650]);
+    expect(startsOf(answers, KEYED, { perTryTimeout: 200 })).toEqual([200, 400]);
+    expect(startsOf(answers, { method: 'GET' }, { perTryTimeout: 600 })).toEqual([700, 900]);
+  });
+
+  test('that the wait for a connection used up: the failure is certain', () => {
+    const late = [read(0), admitted(100), sent(failure('timeout', false), 800), denied('deadline', 800)];
+    expect(play(late, KEYED, { timeout: 1000, retry }).verdict).toMatchObject({ kind: 'fail', reason: 'timeout' });
+  });
+
   test('is the median of the last nine responses on a route, and unknown with fewer than three', () => {
     const times = new LatencyEstimates();
     const time = times.of('/charges');
@@ -631,7 +654,7 @@ describe('an idempotency key', () => {
     expect([does(late), late.verdict]).toMatchObject(['claim admit body', { kind: 'unknown', reason: 'key_expired' }]);
     const answers = [claimed(0, 0, true), admitted(10), read(499)];
     const { steps } = play(answers, facts, claiming);
-    expect(steps.at(-1)).toMatchObject({ do: 'send', startBy: 500 });
+    expect(steps.at(-1)).toMatchObject({ do: 'send', keyValidUntil: 500 });
     const waited = sent(failure('timeout', false), 501);
     expect(play([...answers, waited], facts, claiming).verdict).toMatchObject({ kind: 'refuse', why: 'key_expired' });
   });
