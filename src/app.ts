@@ -98,7 +98,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const random = Math.random;
   const stalledReaders = new StalledClients({
     clock,
-    freeConnections: (upstream) => activeConfig.freeConnections(upstream),
+    freeConnections: (upstream) => activeConfig.connections(upstream).freeConnections(),
   });
   const onFree = (upstream: string): void => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm());
   const secret = resolveHashSecret(first);
@@ -127,7 +127,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     random,
     listen: listenToGate,
     ...limitSharing?.storeOptions,
-    freeConnections: { get: (upstream) => () => activeConfig.freeConnections(upstream) },
+    connections: { get: (upstream) => activeConfig.connections(upstream) },
   });
   const gate = new Gate(store, listenToGate, first.mode);
   const gateTimer = new WakeTimer(gate, clock);

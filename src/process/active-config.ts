@@ -3,6 +3,7 @@ import type { TargetDependencies } from '../config/compile/compile-snapshot.ts';
 import { compileSnapshot, compileTargets } from '../config/compile/compile-snapshot.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import { practiceUrls } from './practice-upstream.ts';
+import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import type { ResourceBound } from '../core/overload/resource-bound.ts';
 import type { EndpointView } from '../core/events/gate-views.ts';
 import type { Millis } from '../core/scalars.ts';
@@ -91,10 +92,16 @@ export class ActiveConfig {
     this.#startSweepTimer();
   }
 
-  /** Unused connections of an upstream; Infinity in observe mode, which sends everything at once. */
-  freeConnections(upstream: string): number {
-    if (this.config.mode === 'observe') return Number.POSITIVE_INFINITY;
-    return this.#built.targets.get(upstream)?.endpoints.freeConnections() ?? Number.POSITIVE_INFINITY;
+  /** The connections of an upstream, now and after reloads; unbounded in observe mode, which sends everything at once. */
+  connections(upstream: string): ConnectionCounts {
+    return {
+      totalConnections: () => this.#endpointsInUse(upstream)?.totalConnections() ?? Number.POSITIVE_INFINITY,
+      freeConnections: () => this.#endpointsInUse(upstream)?.freeConnections() ?? Number.POSITIVE_INFINITY,
+    };
+  }
+
+  #endpointsInUse(upstream: string): Endpoints | undefined {
+    return this.config.mode === 'observe' ? undefined : this.#built.targets.get(upstream)?.endpoints;
   }
 
   endpointViews(): EndpointView[] {

@@ -1,3 +1,4 @@
+import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Random } from '../core/scalars.ts';
 import type { ClientHold } from '../core/limits/client-holds.ts';
@@ -15,8 +16,8 @@ export interface MemoryStoreOptions {
   readonly maxLimits?: number;
   readonly random: Random;
   readonly listen: EventSink;
-  /** The number of idle connections of an upstream, by its name; connections are unbounded when absent. */
-  readonly freeConnections?: Pick<ReadonlyMap<string, () => number>, 'get'>;
+  /** The connections of an upstream, by its name; they are unbounded when absent. */
+  readonly connections?: Pick<ReadonlyMap<string, ConnectionCounts>, 'get'>;
   /** Makes the meter of a limit; a `LocalMeter` for each when absent. */
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
   /** Where other processes share the limits: called when a limit is made or forgotten, and when a client is held. */

@@ -226,7 +226,7 @@ export class MemoryStore implements GateStore {
       makeLimit: (ref, rate) => this.#makeLimit(ref, rate),
       makeConnectionQueue: (ref) => makeConnectionQueue(ref, this.#options.random),
       onLimitForgotten: (limit) => this.#options.sharingHooks?.onLimitForgotten(limit),
-      freeConnections: this.#options.freeConnections?.get(settings.name),
+      connections: this.#options.connections?.get(settings.name),
     });
   }
 

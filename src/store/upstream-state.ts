@@ -8,6 +8,7 @@ import type { LimitRef } from '../core/limits/limit-ref.ts';
 import type { Limit } from '../core/limits/limit.ts';
 import { AddressGroups } from '../core/admission/address-groups.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
+import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import { ConnectionSlots } from '../core/admission/connection-slots.ts';
 import { UnmeteredSuccesses } from '../core/quota/unmetered-successes.ts';
 import type { OperatorOverride } from '../core/limits/operator-override.ts';
@@ -35,8 +36,8 @@ export interface UpstreamStateParts {
   readonly onLimitForgotten: (limit: Limit) => void;
   /** Makes a queue that waits for a connection alone. */
   readonly makeConnectionQueue: (ref: LimitRef) => Limit;
-  /** The number of idle connections; connections are unbounded where undefined. */
-  readonly freeConnections: (() => number) | undefined;
+  /** Connections are unbounded where undefined. */
+  readonly connections: ConnectionCounts | undefined;
 }
 
 /** One upstream in a store. A reload changes its settings, and keeps what was counted and learned. */
@@ -73,9 +74,7 @@ export class UpstreamState implements GateUpstream {
     if (scope === 'upstream') this.#shared = parts.makeLimit(this.#ref, this.rate);
     this.nested = new UpstreamNestedLimits(name, nested, parts);
     this.connectionSlots =
-      parts.freeConnections === undefined
-        ? undefined
-        : new ConnectionSlots(this.#connectionQueue(), parts.freeConnections);
+      parts.connections === undefined ? undefined : new ConnectionSlots(this.#connectionQueue(), parts.connections);
   }
 
   get scope(): LimitScope {

@@ -5,7 +5,8 @@ import { EndpointBalancer } from '../../src/core/endpoints/outlier-detection.ts'
 type Act =
   | { readonly do: 'send'; readonly isRepeatable: boolean; readonly failedAt: readonly number[] }
   | { readonly do: 'end'; readonly which: number; readonly how: 'works' | 'fails' | 'nothing' }
-  | { readonly do: 'pass'; readonly time: number };
+  | { readonly do: 'pass'; readonly time: number }
+  | { readonly do: 'resize'; readonly index: number; readonly capacity: number };
 
 const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({
@@ -19,6 +20,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     how: fc.constantFrom('works' as const, 'fails' as const, 'fails' as const, 'nothing' as const),
   }),
   fc.record({ do: fc.constant('pass' as const), time: fc.nat(3000) }),
+  fc.record({ do: fc.constant('resize' as const), index: fc.nat(5), capacity: fc.nat(6) }),
 );
 
 test('under any failures, keeps an endpoint in rotation, ejects at most the share, and sends single trials', () => {
@@ -42,10 +44,17 @@ test('under any failures, keeps an endpoint in rotation, ejects at most the shar
           () => undefined,
         );
         const open: { readonly index: number; readonly sentAt: number; readonly isTrial: boolean }[] = [];
+        const capacities = Array.from({ length: count }, () => 4);
+        const isFull = (index: number): boolean =>
+          open.filter((each) => each.index === index).length >= (capacities[index] ?? 0);
         let now = 0;
         for (const step of acts) {
           now += 1;
           if (step.do === 'pass') now += step.time;
+          if (step.do === 'resize' && step.index < count) {
+            capacities[step.index] = step.capacity;
+            rotation.setCapacity(step.index, step.capacity);
+          }
           if (step.do === 'send') {
             const index = rotation.choose(new Set(step.failedAt), step.isRepeatable, now);
             const isTrial = rotation.isEjected(index);
@@ -57,6 +66,12 @@ test('under any failures, keeps an endpoint in rotation, ejects at most the shar
               for (let other = 0; other < count; other += 1) {
                 expect(rotation.isEjected(other) || step.failedAt.includes(other)).toBe(true);
               }
+            }
+            // It does not wait for a connection where another endpoint has a free one.
+            const waits = !isTrial && isFull(index);
+            for (let other = 0; other < (waits ? count : 0); other += 1) {
+              const isAvoided = step.failedAt.includes(other) && !step.failedAt.includes(index);
+              expect(rotation.isEjected(other) || isAvoided || isFull(other)).toBe(true);
             }
             rotation.onAttemptStart(index);
             open.push({ index, sentAt: now, isTrial });
@@ -79,7 +94,8 @@ test('under any failures, keeps an endpoint in rotation, ejects at most the shar
           expect(out).toBeLessThanOrEqual(Math.min(count - 1, Math.ceil((count * percent) / 100)));
           if (out === 0) {
             const pending = Array.from({ length: count }, (_, i) => open.filter(({ index }) => index === i).length);
-            expect(rotation.freeConnections()).toBe(pending.reduce((sum, busy) => sum + Math.max(0, 4 - busy), 0));
+            const free = pending.map((busy, i) => Math.max(0, (capacities[i] ?? 0) - busy));
+            expect(rotation.freeConnections()).toBe(free.reduce((sum, each) => sum + each, 0));
           }
         }
       },

@@ -12,6 +12,14 @@ const LONGEST_SAMPLE = 2;
 /** Attempts per connection before their duration is used: the first includes a handshake, in a process that is still cold. */
 const LEARNED_AFTER = 2;
 
+/** How many requests the connections to an upstream carry; over HTTP/2, each stream counts as a connection. */
+export interface ConnectionCounts {
+  /** At a time, at the endpoints in rotation. */
+  readonly totalConnections: () => number;
+  /** Besides those under way. */
+  readonly freeConnections: () => number;
+}
+
 /**
  * The connections to one upstream. A request beyond them waits in the fair queue, where one client's flood does not delay
  * the others, and not in the connection pool.
@@ -19,7 +27,7 @@ const LEARNED_AFTER = 2;
 export class ConnectionSlots {
   /** Where tickets wait for a connection: the upstream's own limit at scope `upstream`, else a limit of no request. */
   queueLimit: Limit;
-  readonly #freeConnections: () => number;
+  readonly #counts: ConnectionCounts;
   /** Requests that are admitted and not sent yet. */
   #reserved = 0;
   /** Attempts under way, by fairness key. */
@@ -30,15 +38,14 @@ export class ConnectionSlots {
   #leastServiceTime: Millis = 0;
   /** Attempts that have ended. */
   #ended = 0;
-  /** The highest number of connections so far. */
-  #peakConnections = 0;
+  /** The most attempts at a time so far. */
+  #peakActive = 0;
   /** When a connection was last reserved. */
   #takenAt: Millis = Number.POSITIVE_INFINITY;
 
-  /** @param freeConnections returns the number of unused connections */
-  constructor(queueLimit: Limit, freeConnections: () => number) {
+  constructor(queueLimit: Limit, counts: ConnectionCounts) {
     this.queueLimit = queueLimit;
-    this.#freeConnections = freeConnections;
+    this.#counts = counts;
   }
 
   get isFull(): boolean {
@@ -47,7 +54,7 @@ export class ConnectionSlots {
 
   /** Connections that are neither used nor reserved. */
   get available(): number {
-    return this.#freeConnections() - this.#reserved;
+    return this.#counts.freeConnections() - this.#reserved;
   }
 
   /** Whether there are fewer free connections than waiting tickets. */
@@ -59,7 +66,7 @@ export class ConnectionSlots {
   onAttemptStart(fairnessKey: string): void {
     this.#activeByKey.increment(fairnessKey);
     this.#active += 1;
-    this.#peakConnections = Math.max(this.#peakConnections, this.#active);
+    this.#peakActive = Math.max(this.#peakActive, this.#active);
   }
 
   /** An attempt no longer needs its connection. @param took how long it used the connection or waited for it */
@@ -82,7 +89,7 @@ export class ConnectionSlots {
 
   /** The number of connections, busy or free. */
   get connections(): number {
-    return this.#active + Math.max(0, this.#freeConnections());
+    return this.#counts.totalConnections();
   }
 
   /** Attempts that have or await a connection. */
@@ -105,13 +112,12 @@ export class ConnectionSlots {
 
   /** The turnover at the least service time: a process that has just started, or stalled briefly, soon becomes faster. */
   get bestTurnoverRate(): PerSecond {
-    const isKnown = this.#serviceTime !== undefined && this.#ended >= LEARNED_AFTER * this.#peakConnections;
+    const isKnown = this.#serviceTime !== undefined && this.#ended >= LEARNED_AFTER * this.#peakActive;
     return isKnown ? this.#perSecond(this.#leastServiceTime) : Number.POSITIVE_INFINITY;
   }
 
   #perSecond(serviceTime: Millis): PerSecond {
-    this.#peakConnections = Math.max(this.#peakConnections, this.connections);
-    return (1000 * this.#peakConnections) / serviceTime;
+    return (1000 * Math.max(1, this.connections)) / serviceTime;
   }
 
   /**

@@ -1,6 +1,4 @@
 import type { Millis, Random } from '../scalars.ts';
-import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
-import { isGatewayError, isLocalFailure, isThrottled } from '../exchange/attempt-outcome.ts';
 
 /** When a failing endpoint is ejected, and for how long. Named as in Istio's outlier detection. */
 export interface OutlierSettings {
@@ -23,6 +21,8 @@ interface EndpointState {
   readonly index: number;
   /** Attempts that hold one of its connections, or wait for one. */
   pending: number;
+  /** Requests that its connections carry at a time. */
+  capacity: number;
   /** Failures since its last success. */
   streak: number;
   /** Ejections, forgotten one by one while the endpoint works. */
@@ -40,14 +40,13 @@ const JITTER = 0.2;
 const TRIAL_WAIT: Millis = 2000;
 
 /**
- * Chooses the endpoint for each attempt: the one with the fewest pending requests, equal ones in turn. An endpoint that fails
- * repeatedly is ejected for a while, longer each time, then re-admitted with a single trial request (Envoy's outlier detection,
- * plus the trial). Never all endpoints: when every endpoint in rotation fails, the ejected ones return at once, and the failure
- * is the upstream's. With one endpoint there is nothing to decide.
+ * Chooses the endpoint for each attempt: of those with a free connection the one with the fewest pending requests, equal ones
+ * in turn. An endpoint that fails repeatedly is ejected for a while, longer each time, then re-admitted with a single trial
+ * request (Envoy's outlier detection, plus the trial). Never all endpoints: when every endpoint in rotation fails, the ejected
+ * ones return at once, and the failure is the upstream's. With one endpoint there is nothing to decide.
  */
 export class EndpointBalancer {
   readonly #endpoints: readonly EndpointState[];
-  readonly #connections: number;
   readonly #settings: OutlierSettings;
   readonly #random: Random;
   readonly #onChange: (change: EndpointChange) => void;
@@ -55,10 +54,10 @@ export class EndpointBalancer {
   /** Where the next search starts, so that equal endpoints take turns. */
   #nextIndex = 0;
 
-  /** @param connections the bound for each endpoint */
+  /** @param capacity the requests that each endpoint carries at a time: see `setCapacity` */
   constructor(
     count: number,
-    connections: number,
+    capacity: number,
     settings: OutlierSettings,
     random: Random,
     onChange: (change: EndpointChange) => void,
@@ -66,6 +65,7 @@ export class EndpointBalancer {
     this.#endpoints = Array.from({ length: count }, (_, index) => ({
       index,
       pending: 0,
+      capacity,
       streak: 0,
       ejections: 0,
       ejectedAt: Number.NEGATIVE_INFINITY,
@@ -73,26 +73,37 @@ export class EndpointBalancer {
       isOnTrial: false,
       returnedAt: Number.NEGATIVE_INFINITY,
     }));
-    this.#connections = connections;
     this.#settings = settings;
     this.#random = random;
     this.#onChange = onChange;
   }
 
-  /** Pending attempts at the fullest endpoint, as a share of its connections; above 1 while some wait for a connection. */
+  /** Pending attempts at the fullest endpoint, as a share of its capacity; above 1 while some wait for a connection. */
   get peakUtilization(): number {
-    return Math.max(...this.#endpoints.map(({ pending }) => pending)) / this.#connections;
+    return Math.max(...this.#endpoints.map(({ pending, capacity }) => pending / Math.max(1, capacity)));
   }
 
   isEjected(index: number): boolean {
     return this.#at(index).trialAt !== undefined;
   }
 
-  /** Connections that are free, or may still be opened, at the endpoints in rotation. */
+  /** The endpoint's connections carry another number of requests from now on. */
+  setCapacity(index: number, capacity: number): void {
+    this.#at(index).capacity = capacity;
+  }
+
+  /** Requests that the endpoints in rotation carry at a time. */
+  totalConnections(): number {
+    let total = 0;
+    for (const { capacity, trialAt } of this.#endpoints) if (trialAt === undefined) total += capacity;
+    return total;
+  }
+
+  /** As `totalConnections`, without those that are in use. Over HTTP/2, each stream counts. */
   freeConnections(): number {
     let free = 0;
-    for (const { pending, trialAt } of this.#endpoints) {
-      if (trialAt === undefined) free += Math.max(0, this.#connections - pending);
+    for (const { pending, capacity, trialAt } of this.#endpoints) {
+      if (trialAt === undefined) free += Math.max(0, capacity - pending);
     }
     return free;
   }
@@ -114,8 +125,8 @@ export class EndpointBalancer {
         if (isNew && isTrialDue(endpoint, isRepeatable, now)) return endpoint.index;
         continue;
       }
-      if (bestOfAll === undefined || endpoint.pending < bestOfAll.pending) bestOfAll = endpoint;
-      if (isNew && (best === undefined || endpoint.pending < best.pending)) best = endpoint;
+      if (bestOfAll === undefined || isLessLoaded(endpoint, bestOfAll)) bestOfAll = endpoint;
+      if (isNew && (best === undefined || isLessLoaded(endpoint, best))) best = endpoint;
     }
     const chosen = (best ?? bestOfAll)?.index ?? 0;
     this.#nextIndex = (chosen + 1) % count;
@@ -210,6 +221,14 @@ export class EndpointBalancer {
   }
 }
 
+/** Whether a request is sent to the first endpoint and not to the second, because that is full or has more requests. */
+function isLessLoaded(a: EndpointState, b: EndpointState): boolean {
+  const excess = a.pending - a.capacity;
+  const otherExcess = b.pending - b.capacity;
+  if (excess >= 0 || otherExcess >= 0) return excess < otherExcess;
+  return a.pending < b.pending;
+}
+
 /** True if nothing has failed there since the last success. */
 function isWorking({ trialAt, streak }: EndpointState): boolean {
   return trialAt === undefined && streak === 0;
@@ -221,15 +240,4 @@ function isTrialDue(
   now: Millis,
 ): boolean {
   return !isOnTrial && now >= trialAt + (isRepeatable ? 0 : TRIAL_WAIT);
-}
-
-/**
- * Classifies an outcome for its endpoint. Throttling and a 500 show that the endpoint works. A client that left, or a failure of
- * this process, is no evidence.
- */
-export function classifyForEndpoint(outcome: AttemptOutcome): 'works' | 'fails' | 'nothing' {
-  if (outcome.kind === 'response') {
-    return isGatewayError(outcome.status) && !isThrottled(outcome.status, outcome.hints) ? 'fails' : 'works';
-  }
-  return isLocalFailure(outcome) || outcome.isStaleConnection === true ? 'nothing' : 'fails';
 }

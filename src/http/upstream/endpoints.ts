@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
-import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import { unixSocketPath } from '../../config/values/upstream-url.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { OutlierSettings } from '../../core/endpoints/outlier-detection.ts';
-import { classifyForEndpoint, EndpointBalancer } from '../../core/endpoints/outlier-detection.ts';
+import { classifyForEndpoint } from '../../core/endpoints/classify-for-endpoint.ts';
+import { EndpointBalancer } from '../../core/endpoints/outlier-detection.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { EndpointView } from '../../core/events/gate-views.ts';
@@ -17,6 +17,7 @@ import type { DnsLookup } from './dns-resolver.ts';
 import { DnsResolver } from './dns-resolver.ts';
 import type { UpstreamPoolOptions } from './connector.ts';
 import { undiciClientOptions, KEEP_ALIVE_TIMEOUT, makeConnector } from './connector.ts';
+import type { Http2ConnectionPoolOptions } from './http2-connection-pool.ts';
 import { Http2ConnectionPool } from './http2-connection-pool.ts';
 
 export interface EndpointsOptions {
@@ -71,14 +72,19 @@ export class Endpoints {
     this.#clock = clock;
     this.#fingerprint = fingerprintOf(options);
     this.all = urls.map((url, index) =>
-      openEndpoint(url, index, options, () => {
-        this.#outlierDetector.onAttemptEnd(index);
-        options.onFree(upstream);
+      openEndpoint(url, index, options, {
+        onCapacity: () => {
+          this.#outlierDetector.onAttemptEnd(index);
+          options.onFree(upstream);
+        },
+        onCapacityChange: (capacity) => {
+          this.#outlierDetector.setCapacity(index, capacity);
+          options.onFree(upstream);
+        },
       }),
     );
     this.#lastOutcomes = new LastOutcomes(urls.length);
-    const maxConcurrent = pool.maxConnections * (pool.http2 ? MAX_CONCURRENT_STREAMS : 1);
-    this.#outlierDetector = new EndpointBalancer(urls.length, maxConcurrent, outliers, random, (change) => {
+    this.#outlierDetector = new EndpointBalancer(urls.length, pool.maxConnections, outliers, random, (change) => {
       const endpoint = this.at(change.index).label;
       if (change.kind === 'ejected') listen({ type: 'endpoint-ejected', upstream, endpoint, time: change.time });
       else listen({ type: 'endpoint-returned', upstream, endpoint, cause: change.cause });
@@ -122,9 +128,14 @@ export class Endpoints {
     return this.#lastOutcomes.of(index);
   }
 
-  /** Connections that are free or may be opened. */
+  /** Requests that can be sent now without waiting for a connection. */
   freeConnections(): number {
     return this.#outlierDetector.freeConnections();
+  }
+
+  /** Requests that can be under way at a time. */
+  totalConnections(): number {
+    return this.#outlierDetector.totalConnections();
   }
 
   /** Undefined if the endpoint of this label has been removed. */
@@ -184,7 +195,9 @@ function fingerprintOf({ urls, pool, outliers, refresh }: EndpointsOptions): str
   return createHash('sha256').update(JSON.stringify(settings)).digest('base64');
 }
 
-function openEndpoint(url: string, index: number, options: EndpointsOptions, onCapacity: () => void): Endpoint {
+type PoolListener = Pick<Http2ConnectionPoolOptions, 'onCapacity' | 'onCapacityChange'>;
+
+function openEndpoint(url: string, index: number, options: EndpointsOptions, listener: PoolListener): Endpoint {
   const { pool, lookup, refresh: refreshInterval, clock } = options;
   const socketPath = unixSocketPath(url);
   // A Unix socket has no host name: `localhost`, as curl sends it.
@@ -203,7 +216,7 @@ function openEndpoint(url: string, index: number, options: EndpointsOptions, onC
   const common = {
     origin,
     maxConnections: pool.maxConnections,
-    onCapacity,
+    onCapacity: listener.onCapacity,
     isCurrentAddress: (address: string) => resolver?.isCurrentAddress(address) ?? false,
   };
   const upgradeConnections = new Http1ConnectionPool({
@@ -215,6 +228,7 @@ function openEndpoint(url: string, index: number, options: EndpointsOptions, onC
   const connections = pool.http2
     ? new Http2ConnectionPool({
         ...common,
+        onCapacityChange: listener.onCapacityChange,
         connect: makeConnector(pool, { resolver, socketPath, http2: true }),
         connectTimeout: pool.connectTimeout,
         idleTimeout: KEEP_ALIVE_TIMEOUT,

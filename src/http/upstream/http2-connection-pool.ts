@@ -11,6 +11,8 @@ export interface Http2ConnectionPoolOptions extends Http2ConnectionOptions {
   readonly maxConnections: number;
   /** There is room for another request. */
   readonly onCapacity: () => void;
+  /** The pool carries another number of requests at a time. It starts with one for each connection. */
+  readonly onCapacityChange: (capacity: number) => void;
   /** Used if the endpoint does not support HTTP/2. */
   readonly http1: EndpointConnections;
 }
@@ -22,6 +24,9 @@ const MIN_CONNECTION_LIMIT = 16;
  * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the upstream
  * allows. The first with room is used, so that surplus connections become idle and close. Connections are opened one at a time,
  * and requests wait for them. An endpoint that chooses HTTP/1.1 gets HTTP/1.1 from then on.
+ *
+ * The number of requests that it carries depends on the endpoint: one for each connection over HTTP/1.1, over HTTP/2 as many as
+ * each connection announces. Until the first one has, no more than one for each is certain.
  */
 export class Http2ConnectionPool implements EndpointConnections, Http2ConnectionListener {
   readonly #options: Http2ConnectionPoolOptions;
@@ -29,9 +34,14 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   readonly #waiting = new LinkedQueue<PooledSend>();
   /** The endpoint chose HTTP/1.1. */
   #usesHttp1 = false;
+  #isDestroyed = false;
+  /** Streams that a connection not yet open is expected to take: as many as the endpoint announced last. */
+  #expectedStreams = 1;
+  #capacity: number;
 
   constructor(options: Http2ConnectionPoolOptions) {
     this.#options = options;
+    this.#capacity = options.maxConnections;
   }
 
   send(pending: PooledSend, fresh: boolean): void {
@@ -52,9 +62,11 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   dropStaleAddresses(): void {
     for (const connection of this.#all) this.#closeIfIdle(connection);
     this.#sendWaiting();
+    this.#updateCapacity();
   }
 
   async destroy(): Promise<void> {
+    this.#isDestroyed = true;
     const waiting = this.#waiting.clear();
     for (const connection of this.#all) connection.destroy();
     for (const pending of waiting) pending.onResponseError(undefined, new Error('all connections are closed'));
@@ -65,23 +77,28 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#all.delete(connection);
     this.#usesHttp1 = true;
     for (const pending of this.#waiting.clear()) this.#sendOverHttp1(pending, false);
+    this.#updateCapacity();
   }
 
   /** While other connections exist, queued requests wait for those; the next send opens another connection. */
   onError(connection: Http2Connection, error: Error): void {
     this.#all.delete(connection);
-    if (this.#all.size > 0) return;
-    for (const pending of this.#waiting.clear()) pending.onResponseError(undefined, error);
+    if (this.#all.size === 0) for (const pending of this.#waiting.clear()) pending.onResponseError(undefined, error);
+    this.#updateCapacity();
   }
 
-  onCapacity(): void {
+  /** Requests that wait here come before those in the gate's queue. */
+  onCapacityChange({ isConnecting, isClosing, maxStreams }: Http2Connection): void {
+    if (!isConnecting && !isClosing) this.#expectedStreams = Math.max(1, maxStreams);
     this.#sendWaiting();
+    this.#updateCapacity();
   }
 
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void {
     const { pending } = send;
     pending.hasStream = false;
     this.#closeIfIdle(connection);
+    if (connection.shouldRetire || !this.#takesRequests(connection)) this.#updateCapacity();
     const error = send.takeError();
     if (error instanceof RequestNotProcessedError && error.code === 'GOAWAY' && mayRedispatch(pending)) {
       pending.wasRedispatched = true;
@@ -98,6 +115,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   onEnded(connection: Http2Connection): void {
     this.#all.delete(connection);
     this.#sendWaiting();
+    this.#updateCapacity();
   }
 
   #sendOverHttp1(pending: PooledSend, fresh: boolean): void {
@@ -108,7 +126,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   #findConnection(): Http2Connection | undefined {
     let retiring: Http2Connection | undefined;
     for (const connection of this.#all) {
-      if (!connection.hasCapacity || !this.#isCurrentAddress(connection)) continue;
+      if (!connection.hasCapacity || !this.#takesRequests(connection)) continue;
       if (!connection.shouldRetire) return connection;
       retiring = connection;
     }
@@ -118,12 +136,34 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   /** Opens another connection if there may be one. Returns whether it did. */
   #open(): boolean {
-    const { maxConnections } = this.#options;
-    if (this.#all.size >= Math.max(2 * maxConnections, MIN_CONNECTION_LIMIT)) return false;
-    const inUse = [...this.#all].filter((connection) => !connection.shouldRetire && !connection.isClosing);
-    if (inUse.length >= maxConnections) return false;
+    if (this.#unopened() <= 0) return false;
     this.#all.add(new Http2Connection(this.#options, this));
     return true;
+  }
+
+  /** How many more connections may be opened now. */
+  #unopened(): number {
+    const { maxConnections } = this.#options;
+    let inUse = 0;
+    for (const connection of this.#all) if (!connection.shouldRetire && !connection.isClosing) inUse += 1;
+    return Math.min(maxConnections - inUse, Math.max(2 * maxConnections, MIN_CONNECTION_LIMIT) - this.#all.size);
+  }
+
+  /** Counts the requests on connections that take no more, besides those that others can take. */
+  #updateCapacity(): void {
+    let capacity = this.#usesHttp1
+      ? this.#options.maxConnections
+      : this.#expectedStreams * Math.max(0, this.#unopened());
+    for (const connection of this.#all) {
+      if (this.#usesHttp1 || connection.shouldRetire || !this.#takesRequests(connection)) {
+        capacity += connection.activeStreams;
+      } else {
+        capacity += connection.isConnecting ? this.#expectedStreams : connection.maxStreams;
+      }
+    }
+    if (capacity === this.#capacity || this.#isDestroyed) return;
+    this.#capacity = capacity;
+    this.#options.onCapacityChange(capacity);
   }
 
   #sendWaiting(): void {
@@ -137,6 +177,10 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   #closeIfIdle(connection: Http2Connection): void {
     if (connection.isIdle && (connection.shouldRetire || !this.#isCurrentAddress(connection))) connection.destroy();
+  }
+
+  #takesRequests(connection: Http2Connection): boolean {
+    return !connection.isClosing && this.#isCurrentAddress(connection);
   }
 
   #isCurrentAddress({ address }: Http2Connection): boolean {

@@ -28,8 +28,8 @@ export interface Http2ConnectionListener {
   onHttp1Chosen(connection: Http2Connection): void;
   /** Connecting failed; the connection is closed. */
   onError(connection: Http2Connection, error: Error): void;
-  /** The upstream announced how many streams it takes. */
-  onCapacity(): void;
+  /** It takes more requests than before, or fewer: the upstream announced how many, it begins to close, or may be dead. */
+  onCapacityChange(connection: Http2Connection): void;
   /** The stream of a send is closed. Its error, if any, has not been reported yet: see `takeError`. */
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void;
   /** The connection is closed, and no send uses it. */
@@ -63,6 +63,10 @@ export class Http2Connection implements Http2StreamCarrier {
   isConnecting = true;
   lastStreamId: number | undefined = undefined;
   error: Error | undefined = undefined;
+  /** Concurrent streams that the upstream takes; 0 until it has announced them. */
+  maxStreams = 0;
+  /** Streams in use. */
+  activeStreams = 0;
   readonly #options: Http2ConnectionOptions;
   readonly #listener: Http2ConnectionListener;
   #session: ClientHttp2Session | undefined;
@@ -70,10 +74,6 @@ export class Http2Connection implements Http2StreamCarrier {
   #idleTimer: NodeJS.Timeout | undefined;
   #requestCount = 0;
   #resets = 0;
-  /** Concurrent streams that the upstream takes; 0 until it has announced them. */
-  #maxStreams = 0;
-  /** Streams in use. */
-  #activeStreams = 0;
   #hasEnded = false;
 
   constructor(options: Http2ConnectionOptions, listener: Http2ConnectionListener) {
@@ -88,11 +88,11 @@ export class Http2Connection implements Http2StreamCarrier {
   }
 
   get hasCapacity(): boolean {
-    return !this.isClosing && this.#activeStreams < this.#maxStreams;
+    return !this.isClosing && this.activeStreams < this.maxStreams;
   }
 
   get isIdle(): boolean {
-    return !this.isConnecting && this.#activeStreams === 0;
+    return !this.isConnecting && this.activeStreams === 0;
   }
 
   /** It takes no more requests, and closes when those on it have ended. */
@@ -110,7 +110,7 @@ export class Http2Connection implements Http2StreamCarrier {
     this.#requestCount += 1;
     this.#keepalive?.onRequestSent();
     pending.hasStream = true;
-    this.#activeStreams += 1;
+    this.activeStreams += 1;
     new Http2UpstreamStream(pending, this).start();
   }
 
@@ -119,9 +119,9 @@ export class Http2Connection implements Http2StreamCarrier {
   }
 
   onClosed(send: Http2UpstreamStream): void {
-    this.#activeStreams -= 1;
+    this.activeStreams -= 1;
     if (send.wasResetByUs) this.#resets += 1;
-    if (this.#activeStreams === 0) this.#startIdleTimer();
+    if (this.activeStreams === 0) this.#startIdleTimer();
     this.#listener.onStreamClosed(this, send);
   }
 
@@ -161,7 +161,10 @@ export class Http2Connection implements Http2StreamCarrier {
     const session = connectHttp2(origin, options);
     session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW));
     this.#session = session;
-    this.#keepalive = new Http2Keepalive(session, socket, () => this.#activeStreams > 0);
+    this.#keepalive = new Http2Keepalive(session, socket, {
+      hasRequests: () => this.activeStreams > 0,
+      onPingChange: () => this.#listener.onCapacityChange(this),
+    });
     socket.on('error', (cause) => {
       this.error ??= cause;
     });
@@ -171,14 +174,15 @@ export class Http2Connection implements Http2StreamCarrier {
     // The upstream announces first how many streams it takes (RFC 9113 §3.4). More would wait within Node, unnoticed.
     session.on('remoteSettings', ({ maxConcurrentStreams = MAX_CONCURRENT_STREAMS }: Settings) => {
       this.isConnecting = false;
-      this.#maxStreams = Math.min(MAX_CONCURRENT_STREAMS, maxConcurrentStreams);
-      if (this.#activeStreams === 0) this.#startIdleTimer();
-      this.#listener.onCapacity();
+      this.maxStreams = Math.min(MAX_CONCURRENT_STREAMS, maxConcurrentStreams);
+      if (this.activeStreams === 0) this.#startIdleTimer();
+      this.#listener.onCapacityChange(this);
     });
     setTimeout(() => this.isConnecting && session.destroy(), this.#options.connectTimeout).unref();
     session.on('goaway', (_code: number, lastStreamID: number) => {
       this.lastStreamId = Math.min(this.lastStreamId ?? lastStreamID, lastStreamID);
-      if (this.#activeStreams === 0) this.#startIdleTimer();
+      if (this.activeStreams === 0) this.#startIdleTimer();
+      this.#listener.onCapacityChange(this);
     });
     session.on('close', () => {
       if (this.isConnecting) this.#fail(this.error ?? new Error('the connection closed before it sent SETTINGS'));

@@ -15,6 +15,13 @@ const MAX_IN_TRANSIT = 4 * 1024 * 1024;
 /** Bytes in transit that are not bodies: heads, which have no flow control. */
 const HEAD_BYTES = 64 * 1024;
 
+interface PingedConnection {
+  /** Whether requests are under way on it. */
+  readonly hasRequests: () => boolean;
+  /** `isPingPending` has changed. */
+  readonly onPingChange: () => void;
+}
+
 /**
  * Detects a dead HTTP/2 connection. Node 24.21 may never report it: if a write fails at once, as after a reset, its session does
  * not notice, makes the next write wait for the failed one, and reads nothing meanwhile (src/node_http2.cc, OnStreamAfterWrite;
@@ -23,7 +30,7 @@ const HEAD_BYTES = 64 * 1024;
 export class Http2Keepalive {
   readonly #session: ClientHttp2Session;
   readonly #socket: Socket;
-  readonly #hasRequests: () => boolean;
+  readonly #connection: PingedConnection;
   readonly #timer: NodeJS.Timeout;
   /** Bytes received and sent at the last check. */
   #bytesRead = 0;
@@ -38,11 +45,10 @@ export class Http2Keepalive {
   /** Time since the PING; undefined if it was answered. */
   #pingedFor: Millis | undefined;
 
-  /** @param hasRequests whether requests are under way on it */
-  constructor(session: ClientHttp2Session, socket: Socket, hasRequests: () => boolean) {
+  constructor(session: ClientHttp2Session, socket: Socket, connection: PingedConnection) {
     this.#session = session;
     this.#socket = socket;
-    this.#hasRequests = hasRequests;
+    this.#connection = connection;
     this.#timer = setInterval(this.#check, PING_INTERVAL).unref();
   }
 
@@ -87,6 +93,7 @@ export class Http2Keepalive {
     this.#session.ping(() => {
       this.#inTransit = 0; // the PING arrived behind all of it
     });
+    this.#connection.onPingChange();
   }
 
   /** It received or sent bytes since the last check, or nothing is due. */
@@ -103,8 +110,11 @@ export class Http2Keepalive {
     this.#bytesRead = bytesRead;
     this.#bytesWritten = bytesWritten;
     if (!hasReceived && !hasSent && this.#isResponseDue()) return false;
-    if (!hasSent || hasReceived) this.#pingedFor = undefined;
     this.#silentFor = 0;
+    if (this.#pingedFor !== undefined && (!hasSent || hasReceived)) {
+      this.#pingedFor = undefined;
+      this.#connection.onPingChange();
+    }
     return true;
   }
 
@@ -116,7 +126,9 @@ export class Http2Keepalive {
 
   /** A response is due, or frames cannot be written: even those of an abandoned request would delay the next. */
   #isResponseDue(): boolean {
-    return this.#hasRequests() || (!this.#session.destroyed && (this.#session.state.outboundQueueSize ?? 0) > 0);
+    return (
+      this.#connection.hasRequests() || (!this.#session.destroyed && (this.#session.state.outboundQueueSize ?? 0) > 0)
+    );
   }
 
   readonly #destroyIfDead = (): void => {

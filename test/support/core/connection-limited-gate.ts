@@ -36,7 +36,9 @@ export class ConnectionLimitedGate {
       maxTracked: 1000,
       random: () => 0.5,
       listen,
-      freeConnections: new Map([['up', () => connections - this.busy]]),
+      connections: new Map([
+        ['up', { totalConnections: () => connections, freeConnections: () => connections - this.busy }],
+      ]),
     });
     this.gate = new Gate(store, listen);
     const { scope } = settings;

@@ -1,7 +1,7 @@
 /** Outcomes at one endpoint while others work, and outcomes on a connection that was being closed. */
 import { describe, expect, test } from 'vitest';
 import { chooseRetry } from '../../../src/core/retry/choose-retry.ts';
-import { classifyForEndpoint } from '../../../src/core/endpoints/outlier-detection.ts';
+import { classifyForEndpoint } from '../../../src/core/endpoints/classify-for-endpoint.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { RequestFacts } from '../../../src/core/exchange/request-facts.ts';
 import { failure, requestFacts, response, retryPolicy, SEND_ONCE } from '../../support/core/policy-builders.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { EndpointChange, OutlierSettings } from '../../../src/core/endpoints/outlier-detection.ts';
-import { classifyForEndpoint, EndpointBalancer } from '../../../src/core/endpoints/outlier-detection.ts';
+import { classifyForEndpoint } from '../../../src/core/endpoints/classify-for-endpoint.ts';
+import { EndpointBalancer } from '../../../src/core/endpoints/outlier-detection.ts';
 import type { ErrorReason } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import { NO_HINTS } from '../../../src/core/hints/hints.ts';
@@ -83,6 +84,21 @@ describe('the choice of an endpoint', () => {
     expect(endpoints.rotation.freeConnections()).toBe(2);
     endpoints.fail(1);
     expect(endpoints.rotation.freeConnections()).toBe(0);
+  });
+
+  test('goes where a connection is free before it compares pending requests', () => {
+    const endpoints = new Endpoints(2, {}, 2);
+    endpoints.rotation.setCapacity(1, 200); // it speaks HTTP/2
+    const chosen = Array.from({ length: 10 }, () => endpoints.send());
+    expect(chosen.filter((index) => index === 0)).toHaveLength(2);
+    expect(endpoints.rotation.freeConnections()).toBe(192);
+    expect(endpoints.rotation.totalConnections()).toBe(202);
+    endpoints.rotation.setCapacity(1, 3); // it was replaced
+    expect(endpoints.rotation.freeConnections()).toBe(0);
+    expect(endpoints.send()).toBe(0);
+    endpoints.rotation.onAttemptEnd(0);
+    endpoints.rotation.onAttemptEnd(0);
+    expect(endpoints.rotation.freeConnections()).toBe(1);
   });
 });
 
