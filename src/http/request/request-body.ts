@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Millis } from '../../core/scalars.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { afterPoll } from '../undici/write-batching.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
@@ -126,6 +127,11 @@ export class RequestBody {
   /** Bytes read so far. */
   get receivedBytes(): number {
     return this.#received + (this.#stream?.receivedBytes ?? 0);
+  }
+
+  /** When a streamed body was complete; undefined before, and for a body that is kept. */
+  get uploadEndedAt(): Millis | undefined {
+    return this.#timeout?.endedAt;
   }
 
   /** A streamed body waits for its client. */

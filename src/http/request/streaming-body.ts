@@ -90,7 +90,7 @@ export class StreamingBody extends Readable {
   };
 
   readonly #onEnd = (): void => {
-    this.#timeout.close();
+    this.#timeout.end();
     this.#stall?.remove();
     this.push(null);
   };

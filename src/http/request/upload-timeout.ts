@@ -24,6 +24,7 @@ export class UploadTimeout {
   readonly #deadline: Deadline;
   #isWaiting = false;
   #hasExpired = false;
+  #endedAt: Millis | undefined;
   /** In this span: start of the wait that is not added up yet, time waited before it, and bytes received. */
   #since: Millis = 0;
   #waitedFor: Millis = 0;
@@ -38,9 +39,14 @@ export class UploadTimeout {
     return this.#isWaiting;
   }
 
+  /** When the upload was complete; undefined before. */
+  get endedAt(): Millis | undefined {
+    return this.#endedAt;
+  }
+
   /** The proxy waits for the client. */
   startWaiting(): void {
-    if (this.#isWaiting || this.#hasExpired) return;
+    if (this.#isWaiting || this.#hasExpired || this.#endedAt !== undefined) return;
     this.#isWaiting = true;
     this.#since = this.#options.clock.now();
     this.#deadline.arm(this.#options.idleTimeout, this.#onIdle);
@@ -71,7 +77,13 @@ export class UploadTimeout {
     if (!this.#hasExpired) this.#expire('idle');
   }
 
-  /** The upload is over. */
+  /** The upload is complete: the client is not late any more. */
+  end(): void {
+    this.close();
+    this.#endedAt ??= this.#options.clock.now();
+  }
+
+  /** The upload is over, or is no longer read. */
   close(): void {
     this.stopWaiting();
     this.#deadline.close();

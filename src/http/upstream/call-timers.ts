@@ -19,6 +19,7 @@ export class CallTimers {
   #timeout: Millis = 0;
   #bodyIdleTimeout: Millis = 0;
   #mayIdle = false;
+  #isHeadPending = false;
   /** For the head, then for the next chunk of the body. */
   readonly #deadline: Deadline;
   /** For an upload whose key may expire before it ends; made for such an upload only. */
@@ -35,6 +36,7 @@ export class CallTimers {
     this.#attempt = attempt;
     this.#body = body;
     this.#timeout = timeout;
+    this.#isHeadPending = true;
     this.#deadline.arm(timeout, this.#onTimeout);
   }
 
@@ -50,6 +52,7 @@ export class CallTimers {
    * @param mayIdle see `UpstreamCall.forward`
    */
   beginBody(idleTimeout: Millis, mayIdle: boolean): void {
+    this.#isHeadPending = false;
     this.#bodyIdleTimeout = idleTimeout;
     this.#mayIdle = mayIdle;
   }
@@ -65,9 +68,12 @@ export class CallTimers {
     this.#mayIdle = false;
   }
 
-  /** Bytes moved: restarts the time limit. A response is due from the last byte of the upload. */
+  /**
+   * Bytes moved: restarts the time limit. Before the head only while the client uploads: a body that has arrived in full goes
+   * out in the time of the attempt.
+   */
   extend(): void {
-    this.#deadline.extend();
+    if (!this.#isHeadPending || this.#isUploading) this.#deadline.extend();
   }
 
   disarm(): void {
@@ -78,6 +84,10 @@ export class CallTimers {
   close(): void {
     this.#deadline.close();
     this.#uploadDeadline?.close();
+  }
+
+  get #isUploading(): boolean {
+    return this.#body?.isStreamed === true && this.#body.isIncomplete;
   }
 
   /** The upstream has forgotten the key, so the request would no longer count as a repeat. */
@@ -92,6 +102,9 @@ export class CallTimers {
     if (this.#attempt?.endPreview() === true) return; // the head was in time, so the response counts
     // Time spent waiting for the client does not count against the upstream; the upload's own idle limit ends that.
     if (this.#body?.isWaitingForClient === true) return this.#deadline.arm(this.#timeout, this.#onTimeout);
+    // A response is due from the end of the upload.
+    const remaining = (this.#body?.uploadEndedAt ?? Number.NEGATIVE_INFINITY) + this.#timeout - this.#clock.now();
+    if (remaining > 0) return this.#deadline.arm(remaining, this.#onTimeout);
     const sent = this.#attempt?.sent === true;
     this.#attempt?.cancel();
     // Without a connection: either none can be made, or all of ours are busy, which says nothing about the upstream.

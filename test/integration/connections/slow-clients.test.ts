@@ -121,6 +121,21 @@ upstreams: {api: {url: "${upstream.url}", timeout: 300ms, perTryTimeout: 300ms}}
   }
 });
 
+test('waits for the response from the end of a streamed upload, not from its last piece', async () => {
+  const { url } = await listen((request) => void request.resume());
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${url}", timeout: 2s, retry: {attempts: 1, replayLimit: 8B}}}`,
+  );
+  const upload = begin(gate.url, '/', { method: 'PUT', chunked: true });
+  const answered = once(upload, 'response');
+  upload.write('a piece of it');
+  await pause(1500);
+  const endedAt = performance.now();
+  upload.end();
+  await answered;
+  expect(performance.now() - endedAt).toBeGreaterThan(1900);
+});
+
 describe('an upload below the minimum rate', () => {
   const trickle = async (rate: string, length: number, burst: number) => {
     const upstream = await startUpstream();

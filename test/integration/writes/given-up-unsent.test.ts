@@ -141,6 +141,24 @@ upstreams:
     expect(received).toHaveLength(2); // the first attempt, and the request after it
   });
 
+  test.each(['timeout: 2s', 'perTryTimeout: 2s'])(
+    'does not restart the time of a request with a body (%s)',
+    async (time) => {
+      const { received, relay, gate } = await start(time, 'attempts: 1, minAttemptTime: 0', () => undefined);
+      relay.injectFaults(STALLED);
+      const answered: string[] = [];
+      const note = (name: string) => (): void => void answered.push(name);
+      const write = send(gate.url, '/', { method: 'POST', body: 'x' }).then(note('with a body'));
+      await connecting(relay, 1);
+      await pause(1000);
+      const read = send(gate.url, '/').then(note('a second later'));
+      relay.clearFaults();
+      await Promise.all([write, read]);
+      expect(answered).toEqual(['with a body', 'a second later']);
+      expect(received).toContain(sha256('x'));
+    },
+  );
+
   test('too late for this attempt of a write: the next one uses it', async () => {
     const { received, relay, gate } = await start('perTryTimeout: 1s', 'attempts: 3, minAttemptTime: 5s');
     relay.injectFaults(STALLED);
