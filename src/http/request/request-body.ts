@@ -105,7 +105,9 @@ export class RequestBody {
     const timeout = (this.#timeout ??= new UploadTimeout(this.#options));
     const { stall: stallOptions } = this.#options;
     const stall = stallOptions === undefined ? undefined : new ClientStall(stallOptions, () => timeout.expireNow());
-    this.#stream = new StreamingBody(this.#source, this.#prefix, this.#releaseMemory, timeout, stall);
+    const announced = this.#source.headers['content-length'];
+    const length = announced === undefined ? undefined : Number(announced) - this.#received;
+    this.#stream = new StreamingBody(this.#source, length, this.#prefix, this.#releaseMemory, timeout, stall);
     return this.#stream;
   }
 
@@ -144,9 +146,9 @@ export class RequestBody {
     return this.#stream?.hasStarted === true;
   }
 
-  /** The client has not sent all of it. */
+  /** The client has not sent all of it: see `StreamingBody.hasAllBytes`. */
   get isIncomplete(): boolean {
-    return !this.#source.readableEnded && this.#state !== 'whole';
+    return !this.#source.readableEnded && this.#state !== 'whole' && this.#stream?.hasAllBytes !== true;
   }
 
   release(): void {

@@ -12,6 +12,7 @@ export class StreamingBody extends Readable {
   /** Bytes read from the source, without the prefix. */
   receivedBytes = 0;
   readonly #source: HttpServerRequest;
+  readonly #length: number | undefined;
   /** What was read before the body turned out to be too long; emptied as it is sent. */
   readonly #prefix: Buffer[];
   readonly #onPrefixSent: () => void;
@@ -20,9 +21,13 @@ export class StreamingBody extends Readable {
   #isAttached = false;
   #hasStarted = false;
 
-  /** @param onPrefixSent called when `prefix` is empty */
+  /**
+   * @param length bytes that the source announced, without the prefix; undefined if it announced none
+   * @param onPrefixSent called when `prefix` is empty
+   */
   constructor(
     source: HttpServerRequest,
+    length: number | undefined,
     prefix: Buffer[],
     onPrefixSent: () => void,
     timeout: UploadTimeout,
@@ -31,12 +36,21 @@ export class StreamingBody extends Readable {
     // At most one chunk waits here; the others wait in the source, which joins small ones.
     super({ highWaterMark: 1 });
     this.#source = source;
+    this.#length = length;
     this.#prefix = prefix;
     this.#onPrefixSent = onPrefixSent;
     this.#timeout = timeout;
     this.#stall = stall;
     // undici 8 removes its listener when the response ends first; the client may abort after that.
     this.on('error', () => undefined);
+  }
+
+  /**
+   * All announced bytes have arrived. Over HTTP/2 the end of the stream may come later; an upstream over HTTP/1.1 does not wait
+   * for it, so its client is not late, and the request may take effect.
+   */
+  get hasAllBytes(): boolean {
+    return this.receivedBytes === this.#length;
   }
 
   /** Nothing can be sent because the client sends nothing: the client is slow, not the upstream. */
@@ -57,8 +71,11 @@ export class StreamingBody extends Readable {
     this.#onPrefixSent();
     if (this.#source.readableEnded) return void this.push(null); // everything was read before this started
     if (!this.#isAttached) this.#attach();
-    this.#timeout.startWaiting();
-    this.#stall?.start();
+    if (this.hasAllBytes) this.#onAllBytes();
+    else {
+      this.#timeout.startWaiting();
+      this.#stall?.start();
+    }
     this.#source.resume();
   }
 
@@ -82,6 +99,7 @@ export class StreamingBody extends Readable {
   readonly #onData = (chunk: Buffer): void => {
     this.receivedBytes += chunk.length;
     this.#timeout.onBytes(chunk.length);
+    if (this.hasAllBytes) this.#onAllBytes();
     markReleasable(chunk, this.#source);
     if (this.push(chunk)) return;
     this.#timeout.stopWaiting(); // the client is not late while the upstream is slow
@@ -90,10 +108,14 @@ export class StreamingBody extends Readable {
   };
 
   readonly #onEnd = (): void => {
-    this.#timeout.end();
-    this.#stall?.remove();
+    this.#onAllBytes();
     this.push(null);
   };
+
+  #onAllBytes(): void {
+    this.#timeout.end();
+    this.#stall?.remove();
+  }
 
   readonly #onClose = (): void => {
     if (!this.#source.readableEnded) this.destroy(new Error('the client aborted its upload'));

@@ -47,6 +47,44 @@ upstreams: {api: {url: "${url}"${upstream}}}
 ${more}`);
 }
 
+describe('a body whose bytes have all arrived, without the end of its stream', () => {
+  /** Sends `bytes` of a body with a Content-Length of 100 000, and never ends it. */
+  async function upload(gate: Tidegate, bytes: number): Promise<IncomingHttpHeaders> {
+    const session = connectHttp2(gate.url, { ca });
+    session.on('error', () => undefined);
+    onTestFinished(() => session.destroy());
+    const stream = session.request({ ':method': 'POST', ':path': '/', 'content-length': 100_000 });
+    stream.on('error', () => undefined);
+    stream.write(Buffer.alloc(bytes));
+    const [head] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+    return head;
+  }
+
+  test('gets the response of the upstream, which has the whole request', async () => {
+    const upstream = await startHttpUpstream((_n, response) => {
+      setTimeout(() => response.writeHead(201).end(), 600);
+    });
+    const gate = await start(upstream.url, '', 'limits: {bodyIdle: 200ms}');
+    expect((await upload(gate, 100_000))[':status']).toBe(201);
+    expect(upstream.hits).toHaveLength(1);
+  });
+
+  test('is unknown without a response', async () => {
+    const upstream = await startHttpUpstream(() => undefined);
+    const gate = await start(upstream.url, ', timeout: 1s', 'limits: {bodyIdle: 200ms}');
+    expect(await upload(gate, 100_000)).toMatchObject({ ':status': 504, 'tidegate-outcome': 'unknown' });
+    expect(upstream.hits).toHaveLength(1);
+  });
+
+  test('is a 408 if the last byte is missing', async () => {
+    const upstream = await startHttpUpstream((_n, response) => response.end());
+    const gate = await start(upstream.url, '', 'limits: {bodyIdle: 200ms}');
+    const head = await upload(gate, 99_999);
+    expect([head[':status'], head['tidegate-outcome']]).toEqual([408, undefined]);
+    expect(upstream.hits).toEqual([]);
+  });
+});
+
 test('forwards requests and responses with head, body and trailers, as over HTTP/1.1', async () => {
   const upstream = await startHttpUpstream((_n, response, { body }) => {
     response.writeHead(201, 'Made to order', [
