@@ -17,7 +17,7 @@ import type { Http1ServerResponse } from './http1-server-response.ts';
 import { Http1ServerRequest } from './http1-server-request.ts';
 import { KNOWN_METHODS } from './server-request.ts';
 import type { HttpServerResponse } from './server-response.ts';
-import { Pipelines } from './pipelines.ts';
+import { Pipelines, type StartRequest } from './pipelines.ts';
 import type { Problem } from '../response/problem.ts';
 import { requestProblem } from '../response/problem-details.ts';
 import { problemForParseError } from './parse-error-problem.ts';
@@ -124,19 +124,18 @@ export class FastifyListener implements RequestSource {
       request.hideFromRouter();
       this.#sink.rejections.rejectIf(request, response, problem);
     };
+    const receive = (request: Http1ServerRequest, response: Http1ServerResponse, start: StartRequest): void => {
+      const full = this.#sink.problemIfFull();
+      if (full === undefined) this.#pipelines.enqueue(request, response, start);
+      else this.#pipelines.refuse(request, response, rejectFull(full));
+    };
     const rejectExpectation = (request: Http1ServerRequest, response: Http1ServerResponse): void => {
       request.hideFromRouter();
       this.#sink.rejections.rejectExpectation(request, response);
     };
     return new HttpServer(this.#options, {
-      request: (request, response) => {
-        const full = this.#sink.problemIfFull();
-        if (full === undefined) this.#pipelines.enqueue(request, response, begin);
-        // A pipelined request cannot even be refused: its refusal would have to be queued.
-        else if (response.socket === null) request.socket.destroy();
-        else this.#pipelines.enqueue(request, response, rejectFull(full));
-      },
-      expectation: (request, response) => this.#pipelines.enqueue(request, response, rejectExpectation),
+      request: (request, response) => receive(request, response, begin),
+      expectation: (request, response) => receive(request, response, rejectExpectation),
       connect: (socket) => this.#pipelines.rejectConnect(socket, CONNECT_REJECTED),
       // Not through Fastify, which has nothing to decide here and takes HTTP/1.1 requests only.
       stream: (request, response) => this.#receiveStream(request, response),

@@ -16,7 +16,8 @@ export class Http1ServerRequest extends IncomingMessage implements HttpServerReq
   target = '';
   expectsContinue = false;
   /**
-   * It asked for a change of protocol that was not accepted. llhttp stops after such a request, and Node 24.21 drops the rest of
+   * The last request of its connection. Either there was no room for it, or it asked for a change of protocol that was not
+   * accepted. llhttp stops after such a request, and Node 24.21 drops the rest of
    * what it read with it (_http_server.js, onParserExecuteCommon). The start of the next request is then unknown, so nothing
    * that follows on the connection may be parsed as one.
    */

@@ -3,6 +3,7 @@ import type { Http1ServerResponse } from './http1-server-response.ts';
 import type { Http1ServerRequest } from './http1-server-request.ts';
 import type { Problem } from '../response/problem.ts';
 import { lingeringClose } from './end-response.ts';
+import { dropFurtherRequests } from '../undici/drop-requests.ts';
 
 export type StartRequest = (request: Http1ServerRequest, response: Http1ServerResponse) => void;
 
@@ -33,6 +34,11 @@ export class Pipelines {
   /** Queues a request whose head was parsed. @param begin called when its turn comes */
   enqueue(request: Http1ServerRequest, response: Http1ServerResponse, begin: StartRequest): void {
     this.#pipelineOf(request.socket).enqueue(request, response, begin);
+  }
+
+  /** Queues a request for which there is no room. @param begin refuses it, when its turn comes */
+  refuse(request: Http1ServerRequest, response: Http1ServerResponse, begin: StartRequest): void {
+    this.#pipelineOf(request.socket).refuse(request, response, begin);
   }
 
   /** Nothing that follows on this connection can be parsed. The client gets one problem, whatever else arrives. */
@@ -87,6 +93,8 @@ class Pipeline {
   #unfinished: Http1ServerRequest | undefined;
   /** What follows may not be a request: see `Http1ServerRequest.endsConnection`. */
   #isEnding = false;
+  /** What follows is dropped, whether it can be parsed or not. */
+  #isDropping = false;
 
   constructor(socket: Socket, rejectUnparsed: RejectUnparsed, queued: QueuedCounter) {
     this.#socket = socket;
@@ -110,8 +118,21 @@ class Pipeline {
     this.#applyReadAhead();
   }
 
+  /**
+   * If other requests precede it, it is the last of its connection, and what follows is dropped. So each connection keeps at most
+   * one request beyond the bound, and none under way is broken off.
+   */
+  refuse(request: Http1ServerRequest, response: Http1ServerResponse, begin: StartRequest): void {
+    if (this.#isBusy()) {
+      if (!dropFurtherRequests(this.#socket)) return void this.#socket.destroy();
+      request.endsConnection = true;
+      this.#isDropping = true;
+    }
+    this.enqueue(request, response, begin);
+  }
+
   reject(problem: Problem): void {
-    if (this.#rejection !== undefined || !this.#socket.writable) return;
+    if (this.#rejection !== undefined || this.#isDropping || !this.#socket.writable) return;
     this.#rejection = problem;
     const last = this.#queue.at(-1)?.[0];
     if (last?.complete === false) {

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { listen, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -99,18 +100,90 @@ describe('concurrent requests', () => {
     );
   });
 
-  test('are bounded on one connection too, queued ones included: beyond that it is closed', async () => {
-    const { url } = await listen(() => undefined);
+  test('are bounded on one connection too, queued ones included: the next is rejected in its turn, as the last', async () => {
+    const held: ServerResponse[] = [];
+    let isReleased = false;
+    const { url } = await listen((_, response) => {
+      if (isReleased) response.end();
+      else held.push(response);
+    });
     const gate = await startTidegate(`limits: {requests: 50}\nupstreams: {api: {url: "${url}"}}`);
     const client = await openRaw(gate.url);
     client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(200));
-    expect(await client.ended()).toBe('');
-    expect(await gate.metric(reached('requests'))).toBeGreaterThan(0);
+    await eventually(
+      () => gate.metric(used('requests')),
+      (share) => share === 51 / 50,
+    );
+    client.write('GET /more HTTP/1.1\r\nHost: x\r\n\r\nnot HTTP\r\n\r\n');
+    expect(await gate.metric(reached('requests'))).toBe(1);
+    await eventually(
+      () => held.length,
+      (count) => count === 1,
+    );
+    isReleased = true;
+    held[0]?.end();
+    const statuses = [...(await client.ended(20_000)).matchAll(/^HTTP\/1\.1 (\d+) /gm)].map(([, status]) => status);
+    expect(statuses).toEqual([...Array.from({ length: 50 }, () => '200'), '503']);
+    expect(client.received()).toMatch(/"reason":"too_many_requests"/);
+    expect(client.received().slice(client.received().indexOf('HTTP/1.1 503 '))).toMatch(/\r\nConnection: close\r\n/i);
     await eventually(
       () => gate.metric(used('requests')),
       (share) => share === 0,
     );
-    expect(gate.requests()).toHaveLength(1); // the others were queued
+    expect(gate.requests()).toHaveLength(51);
+  });
+
+  test.each([
+    ['a request', 'GET /next HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a write whose body does not arrive', 'POST /next HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\namo'],
+    ['a request with another expectation', 'GET /next HTTP/1.1\r\nHost: x\r\nExpect: other\r\n\r\n'],
+  ])('never break off a write under way, when %s follows it on its connection', async (_, next) => {
+    const held: ServerResponse[] = [];
+    const { url } = await listen((request, response) => {
+      request.resume();
+      held.push(response);
+    });
+    const gate = await startTidegate(`limits: {requests: 1}\nupstreams: {api: {url: "${url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\namount=1');
+    await eventually(
+      () => held.length,
+      (count) => count === 1,
+    );
+    // Dropped: a second charge, and upgrades, for which Node would take the connection away.
+    const dropped = ['POST /', 'CONNECT x:1', 'PRI *'].map(
+      (line) => `${line} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+    );
+    client.write(next + dropped.join(''));
+    await eventually(
+      () => gate.metric(reached('requests')),
+      (count) => count === 1,
+    );
+    held[0]?.writeHead(201).end('paid');
+    const answers = await client.ended(20_000);
+    expect([...answers.matchAll(/^HTTP\/1\.1 (\d+) /gm)].map(([, status]) => status)).toEqual(['201', '503']);
+    expect(held).toHaveLength(1);
+    expect(gate.requests().map(({ path, outcome }) => [path, outcome])).toEqual([
+      ['/', 'forwarded'],
+      ['/next', 'refused'],
+    ]);
+  });
+
+  test('end with a client that leaves while its last request waits to be refused', async () => {
+    const { url } = await listen((request) => void request.resume());
+    const gate = await startTidegate(`limits: {requests: 1}\nupstreams: {api: {url: "${url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3));
+    await eventually(
+      () => gate.metric(used('requests')),
+      (share) => share === 2,
+    );
+    client.socket.destroy();
+    await eventually(
+      () => gate.metric(used('requests')),
+      (share) => share === 0,
+    );
+    expect(gate.requests()).toMatchObject([{ outcome: 'client_gone' }]);
   });
 
   test('are bounded however many connections pipeline them, in pieces of any size', async () => {
