@@ -155,7 +155,8 @@ export const DEFECT_PROBLEMS: Readonly<
   },
   unwritable: {
     title: 'Invalid response headers',
-    detail: "The upstream's response headers are not valid HTTP and cannot be forwarded.",
+    detail:
+      "The upstream's response headers cannot be forwarded: they are not valid HTTP, or larger than the client accepts.",
     reason: 'answer_unwritable',
     proxyError: 'http_protocol_error',
   },

@@ -26,3 +26,13 @@ export function toHttp2Fields(flat: readonly string[]): OutgoingHttpHeaders {
   }
   return Object.fromEntries(fields);
 }
+
+/** `:status` and `date`, which node:http2 adds. */
+const HEAD_OVERHEAD = 128;
+
+/** The size of a head as HTTP/2 counts it (RFC 9113 §6.5.2): each field is 32 bytes longer than its text. */
+export function http2HeadSize(flat: readonly string[]): number {
+  let size = HEAD_OVERHEAD + 16 * flat.length;
+  for (const text of flat) size += text.length;
+  return size;
+}

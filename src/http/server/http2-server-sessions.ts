@@ -8,6 +8,12 @@ import { Http2StreamResponse } from './http2-stream-response.ts';
 import { MAX_SESSION_MEMORY } from '../undici/http2-session-memory.ts';
 
 /**
+ * The largest head that nghttp2 sends, as it estimates it: the text and 12 bytes for each field. The 64 KiB that an upstream may
+ * send in names and values are up to 64 Ki fields. By default nghttp2 resets the stream and closes the connection over 64 KiB.
+ */
+const MAX_SENT_HEAD = 1024 * 1024;
+
+/**
  * HTTP/2 sessions of clients, on connections accepted elsewhere. node:http2 bounds abuse (Node 24, nghttp2): a client may reset
  * 1000 streams at once and 33 per second after that (CVE-2023-44487), and continue a head in 8 frames (CVE-2024-28182); beyond
  * that its connection is closed.
@@ -26,6 +32,7 @@ export class Http2ServerSessions {
     this.#idleTimeout = idle;
     this.#server = createServer({
       maxSessionMemory: MAX_SESSION_MEMORY,
+      maxSendHeaderBlockLength: MAX_SENT_HEAD,
       settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS, maxHeaderListSize: maxHeaderSize, enablePush: false },
       // Repeated headers of an upstream are forwarded unchanged, as over HTTP/1.1.
       strictSingleValueFields: false,

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import type { Millis } from '../../core/scalars.ts';
-import { toHttp2Fields } from './http2-fields.ts';
+import { http2HeadSize, toHttp2Fields } from './http2-fields.ts';
 import type { HttpServerResponse } from './server-response.ts';
 
 /** How long a client may continue its upload after its response. */
@@ -63,9 +63,19 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     if (!this.destroyed) this.#stream.additionalHeaders({ ':status': 100 });
   }
 
-  /** Writes an interim response. @returns false if no more must follow: the client reads them more slowly than they arrive */
+  /**
+   * Whether the client accepts a head of this size. It may announce a limit (SETTINGS_MAX_HEADER_LIST_SIZE), and would reset the
+   * stream over a larger head: of a write it would not even learn that it was sent.
+   */
+  accepts(flat: readonly string[]): boolean {
+    const limit = this.#stream.session?.remoteSettings.maxHeaderListSize;
+    return limit === undefined || http2HeadSize(flat) <= limit;
+  }
+
+  /** Writes an interim response, unless it is too large for the client. @returns false if no more must follow: the client reads them more slowly than they arrive */
   writeInformation(status: number, flat: readonly string[]): boolean {
     if (this.destroyed || this.headersSent) return false;
+    if (!this.accepts(flat)) return true;
     this.#stream.additionalHeaders({ ...toHttp2Fields(flat), ':status': status });
     return (this.#stream.session?.state.outboundQueueSize ?? 0) < MAX_QUEUED_FRAMES;
   }

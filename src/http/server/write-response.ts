@@ -41,13 +41,14 @@ export function writeFinalRecipientResponse(
   return Buffer.byteLength(body, 'latin1');
 }
 
-/** Writes the head of the upstream's response. @returns false if Node refuses to write it: then nothing was sent */
+/** Writes the head of the upstream's response. @returns false if Node or the client refuses it: then nothing was sent */
 export function writeResponseHead(
   response: HttpServerResponse,
   status: number,
   reasonPhrase: string,
   headers: string[],
 ): boolean {
+  if (response instanceof Http2StreamResponse && !response.accepts(headers)) return false;
   const standardReason = STATUS_CODES[status] ?? '';
   const reason = reasonPhrase !== standardReason && isWritableReason(reasonPhrase) ? reasonPhrase : standardReason;
   try {
