@@ -96,10 +96,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   );
 
   const random = Math.random;
-  const stalledReaders = new StalledClients({
-    clock,
-    freeConnections: (upstream) => activeConfig.connections(upstream).freeConnections(),
-  });
+  const stalledReaders = new StalledClients({ clock, connections: (upstream) => activeConfig.connections(upstream) });
   const onFree = (upstream: string): void => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm());
   const secret = resolveHashSecret(first);
   const clientHash = new ClientHasher(secret);
@@ -127,7 +124,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     random,
     listen: listenToGate,
     ...limitSharing?.storeOptions,
-    connections: { get: (upstream) => activeConfig.connections(upstream) },
+    connections: stalledReaders,
   });
   const gate = new Gate(store, listenToGate, first.mode);
   const gateTimer = new WakeTimer(gate, clock);

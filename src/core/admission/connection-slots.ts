@@ -18,6 +18,8 @@ export interface ConnectionCounts {
   readonly totalConnections: () => number;
   /** Besides those under way. */
   readonly freeConnections: () => number;
+  /** Connections whose clients have stalled: they give way to waiting requests. Zero when absent. */
+  readonly stalled?: () => number;
 }
 
 /**
@@ -55,6 +57,11 @@ export class ConnectionSlots {
   /** Connections that are neither used nor reserved. */
   get available(): number {
     return this.#counts.freeConnections() - this.#reserved;
+  }
+
+  /** Connections that become free for the next waiting requests, however long the usual service takes. */
+  get yielding(): number {
+    return this.#counts.stalled?.() ?? 0;
   }
 
   /** Whether there are fewer free connections than waiting tickets. */

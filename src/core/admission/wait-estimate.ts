@@ -140,8 +140,9 @@ export function estimateWait(
 
 /** Time until enough connections have become free for the request and all that precede it. */
 function waitForConnection(slots: ConnectionSlots, turns: number, rate: PerSecond): Millis {
-  const lacking = turns + 1 - Math.max(0, slots.available);
-  return slots.mustWait && lacking > 0 ? (1000 * lacking) / rate : 0;
+  if (!slots.mustWait) return 0;
+  const lacking = turns + 1 - Math.max(0, slots.available) - slots.yielding;
+  return lacking > 0 ? (1000 * lacking) / rate : 0;
 }
 
 /** The refusal reason of a request that would have to wait longer than it may. */

@@ -1,3 +1,4 @@
+import type { ConnectionCounts } from '../../core/admission/connection-slots.ts';
 import type { ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 
@@ -14,8 +15,7 @@ export interface StalledClient {
 
 export interface StalledClientsOptions {
   readonly clock: Clock;
-  /** Free connections of an upstream. */
-  readonly freeConnections: (upstream: string) => number;
+  readonly connections: (upstream: string) => ConnectionCounts;
 }
 
 /** A client that has read or sent something within this time is not ended. */
@@ -36,6 +36,11 @@ export class StalledClients {
     this.#options = options;
   }
 
+  /** The connections of an upstream, as the gate counts them: of those that are busy, some become free when requests wait. */
+  get(upstream: string): ConnectionCounts {
+    return { ...this.#options.connections(upstream), stalled: () => this.#countStalled(upstream) };
+  }
+
   add(client: StalledClient): void {
     const clients = this.#clients.get(client.upstream);
     if (clients === undefined) this.#clients.set(client.upstream, new Set([client]));
@@ -53,6 +58,14 @@ export class StalledClients {
     if (event.type === 'decision' && event.decision === 'queued') this.#count(event.upstream, 1);
     else if (event.type === 'dequeued') this.#count(event.upstream, -1);
   };
+
+  #countStalled(upstream: string): number {
+    let count = 0;
+    for (const { stalledSince } of this.#clients.get(upstream) ?? []) {
+      if (stalledSince !== Number.POSITIVE_INFINITY) count += 1;
+    }
+    return count;
+  }
 
   #count(upstream: string, change: 1 | -1): void {
     const count = (this.#queuedRequests.get(upstream) ?? 0) + change;
@@ -80,7 +93,7 @@ export class StalledClients {
     const now = this.#options.clock.now();
     const clients = this.#clients.get(upstream) ?? new Set();
     if (clients.size === 0) return Number.POSITIVE_INFINITY;
-    if (this.#options.freeConnections(upstream) > 0) return GRACE_PERIOD; // requests wait for something else
+    if (this.#options.connections(upstream).freeConnections() > 0) return GRACE_PERIOD; // requests wait for something else
     for (let missing = waiting; missing > 0; missing -= 1) {
       const client = mostStalled(clients, now - GRACE_PERIOD);
       if (client === undefined) break;

@@ -1,4 +1,5 @@
 /** Clients that do not read keep their upstream connections only while no other request waits, and not forever. */
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,6 +16,7 @@ async function start(settings: string, connections = 4, more = '') {
     request.resume();
     if (request.url === '/large') response.end(LARGE);
     else if (request.url === '/up') request.on('end', () => response.end('uploaded'));
+    else if (request.url === '/slow') setTimeout(() => response.end('served'), 700);
     else if (request.url !== '/events') response.end('served');
     else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n');
   });
@@ -75,6 +77,29 @@ test('serves requests that wait for a connection by cutting a stalled upload', a
   }
   expect(received.join('')).toMatch(/^HTTP\/1\.1 (?:408|504) /);
 });
+
+test.each(['a response that is not read', 'an upload that stalls'])(
+  'does not refuse a request for which %s gives way, however long responses took before',
+  async (kind) => {
+    const { gate } = await start('', 1, ', queue: {maxWait: 500ms}');
+    for (let i = 0; i < 3; i += 1) expect((await send(gate.url, '/slow')).status).toBe(200);
+    if (kind === 'an upload that stalls') await stallUpload(gate.url);
+    else await stall(gate.url, '/large', 'stalls');
+    await sleep(1100);
+    const answer = await send(gate.url, '/', { headers: ['X-Client', 'calm'] });
+    expect([answer.status, answer.body.toString()]).toEqual([200, 'served']);
+  },
+);
+
+/** Sends the head of a request that is longer than what is kept for retries, and the beginning of its body. */
+async function stallUpload(url: string): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.write('POST /up HTTP/1.1\r\nHost: h\r\nX-Client: stalls\r\nContent-Length: 1000000\r\n\r\nsome');
+}
 
 test('cuts the client that holds the most connections first', async () => {
   const { gate } = await start('');

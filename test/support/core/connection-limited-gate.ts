@@ -26,6 +26,8 @@ export class ConnectionLimitedGate {
   readonly admitted: WaitingRequest[] = [];
   now: Millis = 0;
   busy = 0;
+  /** Busy connections whose clients have stalled. */
+  stalled = 0;
   readonly #refsOf: (client: string) => readonly LimitRef[];
 
   constructor(connections: number, upstream: Partial<UpstreamSettings> = {}) {
@@ -37,7 +39,14 @@ export class ConnectionLimitedGate {
       random: () => 0.5,
       listen,
       connections: new Map([
-        ['up', { totalConnections: () => connections, freeConnections: () => connections - this.busy }],
+        [
+          'up',
+          {
+            totalConnections: () => connections,
+            freeConnections: () => connections - this.busy,
+            stalled: () => this.stalled,
+          },
+        ],
       ]),
     });
     this.gate = new Gate(store, listen);

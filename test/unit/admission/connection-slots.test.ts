@@ -56,6 +56,8 @@ describe('a request beyond the free connections', () => {
     }
     const late = at.arrive('flood');
     expect(why(late)).toBe('queue_timeout');
+    at.stalled = 2; // these connections give way to the first two of 30
+    expect(why(at.arrive('flood'))).toBe('queue_timeout');
     // Its 30 turns, at two in 200 ms.
     expect(late.admission?.kind === 'refused' && late.admission.retryAfterMs).toBeGreaterThan(3000);
     expect(waits(at.arrive('calm'))).toBe(true);
