@@ -1,10 +1,13 @@
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { StalledClient, StalledClients } from './stalled-clients.ts';
+import { GRACE_PERIOD } from './stalled-clients.ts';
 
 /** An exchange whose client keeps an upstream connection busy but reads nothing of its response, or sends nothing of its upload. */
 export class ClientStall implements StalledClient {
   /** Infinity while the proxy does not wait for the client. */
   stalledSince: Millis = Number.POSITIVE_INFINITY;
+  /** For how long it may stall before it gives way. */
+  patience: Millis = GRACE_PERIOD;
   readonly upstream: string;
   readonly addressGroup: string;
   readonly #registry: StalledClients;
@@ -19,6 +22,10 @@ export class ClientStall implements StalledClient {
     this.#registry = registry;
     this.#clock = clock;
     this.#onAbort = onAbort;
+  }
+
+  get givesWayAt(): Millis {
+    return this.stalledSince + this.patience;
   }
 
   /** The proxy waits for the client. Stalls are mostly short and frequent, so the exchange stays registered after the first. */

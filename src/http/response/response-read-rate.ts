@@ -12,10 +12,14 @@ export interface ResponseReadRateOptions extends ClientStallOptions {
   readonly onTooSlow: (why: ReaderAbortReason) => void;
 }
 
+/** A client that reads steadily shows progress again within this many times its longest pause so far. */
+const PAUSE_FACTOR = 2;
+
 /**
  * Measures how fast a client reads its response. Time counts only while bytes are unread, when the client keeps an upstream
  * connection busy. Progress shows only when the system's buffer has room again, which may be a megabyte later: until then a slow
- * reader looks like one that has stopped, which the idle timeout of the stream ends.
+ * reader looks like one that has stopped, which the idle timeout of the stream ends. Whether it has stopped and gives way is
+ * therefore judged by how long it took before.
  */
 export class ResponseReadRate {
   readonly #options: ResponseReadRateOptions;
@@ -37,7 +41,9 @@ export class ResponseReadRate {
   /** The client has read everything written. */
   onDrained(bytes: number): void {
     const { clock, minRate, window, onTooSlow } = this.#options;
-    this.#blockedFor += Math.max(0, clock.now() - this.#stall.stalledSince);
+    const pause = Math.max(0, clock.now() - this.#stall.stalledSince);
+    this.#stall.patience = Math.max(this.#stall.patience, Math.min(PAUSE_FACTOR * pause, window));
+    this.#blockedFor += pause;
     this.#bytesRead += bytes;
     this.#stall.stop();
     if (this.#blockedFor < window) return;

@@ -9,6 +9,8 @@ export interface StalledClient {
   readonly addressGroup: string;
   /** Since when the client has read or sent nothing; Infinity while the proxy does not wait for it. */
   readonly stalledSince: Millis;
+  /** When it counts as stalled for so long that it gives way to others; Infinity while the proxy does not wait for it. */
+  readonly givesWayAt: Millis;
   /** Ends the exchange: others wait for its connection. */
   abort(): void;
 }
@@ -19,7 +21,7 @@ export interface StalledClientsOptions {
 }
 
 /** A client that has read or sent something within this time is not ended. */
-const GRACE_PERIOD: Millis = 1000;
+export const GRACE_PERIOD: Millis = 1000;
 
 /**
  * The stalled clients of each upstream. While requests wait for a connection there, stalled exchanges are ended: first, of the
@@ -59,11 +61,11 @@ export class StalledClients {
     else if (event.type === 'dequeued') this.#count(event.upstream, -1);
   };
 
+  /** How many will have given way within the grace period, if they stay as they are. */
   #countStalled(upstream: string): number {
+    const before = this.#options.clock.now() + GRACE_PERIOD;
     let count = 0;
-    for (const { stalledSince } of this.#clients.get(upstream) ?? []) {
-      if (stalledSince !== Number.POSITIVE_INFINITY) count += 1;
-    }
+    for (const { givesWayAt } of this.#clients.get(upstream) ?? []) if (givesWayAt <= before) count += 1;
     return count;
   }
 
@@ -95,18 +97,19 @@ export class StalledClients {
     if (clients.size === 0) return Number.POSITIVE_INFINITY;
     if (this.#options.connections(upstream).freeConnections() > 0) return GRACE_PERIOD; // requests wait for something else
     for (let missing = waiting; missing > 0; missing -= 1) {
-      const client = mostStalled(clients, now - GRACE_PERIOD);
+      const client = mostStalled(clients, now);
       if (client === undefined) break;
       this.remove(client);
       client.abort();
     }
-    const oldest = Math.min(now, ...[...clients].map(({ stalledSince }) => stalledSince)); // any may stall from now on
-    return Math.max(1, oldest + GRACE_PERIOD - now);
+    // Any may stall from now on.
+    const next = Math.min(now + GRACE_PERIOD, ...[...clients].map(({ givesWayAt }) => givesWayAt));
+    return Math.max(1, next - now);
   }
 }
 
-/** The next to end of those that have stalled since `before`. */
-function mostStalled(clients: Iterable<StalledClient>, before: Millis): StalledClient | undefined {
+/** The next to end of those that give way by now. */
+function mostStalled(clients: Iterable<StalledClient>, now: Millis): StalledClient | undefined {
   const countByGroup = new Map<string, number>();
   for (const { addressGroup, stalledSince } of clients) {
     if (stalledSince !== Number.POSITIVE_INFINITY) {
@@ -115,7 +118,7 @@ function mostStalled(clients: Iterable<StalledClient>, before: Millis): StalledC
   }
   let worst: StalledClient | undefined;
   for (const client of clients) {
-    if (client.stalledSince > before) continue;
+    if (client.givesWayAt > now) continue;
     const more =
       (countByGroup.get(client.addressGroup) ?? 0) -
       (worst === undefined ? 0 : (countByGroup.get(worst.addressGroup) ?? 0));

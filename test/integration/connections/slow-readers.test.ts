@@ -154,6 +154,32 @@ test('does not cut a steady reader, however late the kernel reports its progress
   expect([socket.destroyed, await gate.metric(cuts('slow_reader'))]).toEqual([false, 0]);
 });
 
+test('cuts a reader only after twice the time in which it has shown progress before', async () => {
+  const { gate } = await start('', 1);
+  const socket = await stall(gate.url, '/large', 'reads');
+  for (let i = 0; i < 2; i += 1) {
+    await sleep(1500);
+    await readBytes(socket, 4 * 1024 * 1024);
+  }
+  await sleep(1200); // longer than a client may stall that has never shown progress
+  expect((await send(gate.url, '/', { headers: ['X-Client', 'calm'] })).status).toBe(429);
+  expect([socket.destroyed, await gate.metric(cuts('gave_way'))]).toEqual([false, 0]);
+  await eventually(
+    async () => (await send(gate.url, '/', { headers: ['X-Client', 'calm'] })).status,
+    (status) => status === 200,
+  );
+  expect(await gate.metric(cuts('gave_way'))).toBe(1);
+});
+
+/** Reads this much as it arrives, and then nothing. */
+async function readBytes(socket: Socket, bytes: number): Promise<void> {
+  for (let left = bytes; left > 0; ) {
+    const chunk: Buffer | null = socket.read(Math.min(left, socket.readableLength));
+    if (chunk === null) await once(socket, 'readable');
+    else left -= chunk.length;
+  }
+}
+
 test('cuts no reader for requests that wait for the rate while connections are free', async () => {
   const { gate } = await start('', 4, ', rateLimit: {maxRate: 2/s}, queue: {maxWait: 20s}');
   const socket = await stall(gate.url, '/large', 'stalls');
