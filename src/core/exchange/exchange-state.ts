@@ -85,19 +85,21 @@ export class ExchangeState {
 
   /**
    * Counts an attempt that is sent `now`. A connection may become available late in the attempt. If that leaves a write too
-   * little time, nothing is sent, because a response that comes too late would make the outcome unknown.
+   * little time, nothing is sent, because a response that comes too late would make the outcome unknown. A streamed body has
+   * all its time after its upload.
    */
   nextSend(now: Millis): SendStep {
     const { perTryTimeout } = this.policy;
+    const keyValidUntil = this.keyValidUntil();
     const ownTime = perTryTimeout - Math.min(this.minAttemptTime(), perTryTimeout / 2);
-    const startBy = Math.min(this.sendBy(), now + ownTime);
+    const startBy = this.#body?.replayable === true ? Math.min(this.sendBy(), now + ownTime) : keyValidUntil;
     this.attempts += 1;
     return {
       do: 'send',
       attempt: this.attempts,
       timeout: Math.max(1, Math.min(perTryTimeout, this.#deadline - now)),
       startBy,
-      keyValidUntil: this.keyValidUntil(),
+      keyValidUntil,
       isPinned: this.history.isPinnedToEndpoint(this.request),
     };
   }

@@ -67,8 +67,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#response = new ClientResponse(context, routed);
     this.#call = new UpstreamCall(context, routed, this.#response, this);
     this.#polling = clientPollingFor(context, routed);
-    const preferredWait = this.#polling?.maxWait;
-    this.#facts = preferredWait === undefined ? factsOf(routed) : { ...factsOf(routed), preferredWait };
+    this.#facts = factsOf(routed, this.#polling?.maxWait);
     this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.#startedAt, this.#polling);
   }
 

@@ -1,6 +1,7 @@
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
 import { isSafe, type RequestFacts } from '../../core/exchange/request-facts.ts';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
+import type { Millis } from '../../core/scalars.ts';
 import type { ExchangeDescription } from '../../core/exchange/exchange-observer.ts';
 import type { ProxyContext } from './exchange-context.ts';
 import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
@@ -37,10 +38,10 @@ export interface RoutedRequest {
   readonly xRequestId: string;
 }
 
-/** What the exchange needs to know about the request. */
-export function factsOf(routed: RoutedRequest): RequestFacts {
+/** What the exchange needs to know about the request. @param preferredWait of a client that lets the proxy poll */
+export function factsOf(routed: RoutedRequest, preferredWait?: Millis): RequestFacts {
   const { request, route, key } = routed;
-  return {
+  const facts = {
     method: request.verb,
     keyed: key !== undefined,
     keyTtl: keyTtlOf(request, route),
@@ -49,6 +50,7 @@ export function factsOf(routed: RoutedRequest): RequestFacts {
     priorAttempts: priorAttempts(routed),
     replaySafety: route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)),
   };
+  return preferredWait === undefined ? facts : { ...facts, preferredWait };
 }
 
 /** By its method, or by what the upstream's paths are known to do. */

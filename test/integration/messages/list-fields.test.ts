@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { openRaw, sendRaw, startRawUpstream } from '../../support/clients/raw-socket.ts';
 import { headerOf, send } from '../../support/clients/send.ts';
+import { isRequestFarFromQuadratic, longText } from '../../support/linear-time.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 
 async function start(more = '') {
@@ -132,3 +133,14 @@ test('appends to an upstream’s Via with empty elements', async () => {
   const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
   expect((await send(gate.url, '/')).header('via')).toMatch(/^1\.1 theirs, 1\.1 tidegate-[0-9a-f]+$/);
 });
+
+test.each(['Connection', 'Via', 'Expect', 'TE', 'Upgrade'])(
+  'reads a long run of spaces within %s in linear time',
+  async (name) => {
+    const { gate } = await start();
+    const request = (value: string) =>
+      sendRaw(gate.url, `GET / HTTP/1.1\r\nHost: x\r\nConnection: close, upgrade\r\n${name}: ${value}\r\n\r\n`);
+    await request('a, b');
+    expect(await isRequestFarFromQuadratic(() => request(longText(', a', ' ', 'b,')))).toBe(true);
+  },
+);

@@ -20,7 +20,7 @@ describe('a write without an idempotency key reaches the upstream once', () => {
     test.each(cases)(`${method} answered with $script`, async ({ script, status, outcome }) => {
       const upstream = await startUpstream();
       const gate = await startTidegate(
-        `upstreams: {api: {url: "${upstream.url}", perTryTimeout: 150ms, retry: {${fast}}}}`,
+        `upstreams: {api: {url: "${upstream.url}", perTryTimeout: 500ms, retry: {${fast}}}}`,
       );
       const answer = await send(gate.url, '/charges', {
         method,

@@ -191,6 +191,10 @@ describe('the reserved time for an attempt of a write', () => {
     expect(startsOf(answers, { method: 'GET' }, { perTryTimeout: 600 })).toEqual([700, 900]);
   });
 
+  test('is not kept free for a streamed body, which is uploaded first', () => {
+    expect(startsOf([read(0, false), admitted(100)], KEYED, {})).toEqual([Number.POSITIVE_INFINITY]);
+  });
+
   test('that the wait for a connection used up: the failure is certain', () => {
     const late = [read(0), admitted(100), sent(failure('timeout', false), 800), denied('deadline', 800)];
     expect(play(late, KEYED, { timeout: 1000, retry }).verdict).toMatchObject({ kind: 'fail', reason: 'timeout' });
