@@ -8,8 +8,6 @@ export interface KeyRecord {
   readonly isAnswered: boolean;
   /** That response resolves the write permanently, whatever happens to the present request; absent if it does not. */
   readonly isFinal?: boolean;
-  /** The endpoint the write was sent to, as metrics name it; absent if that does not matter. */
-  readonly endpoint?: string | undefined;
 }
 
 /** Why a write is not sent because of its idempotency key. */

@@ -56,19 +56,14 @@ export class KeyRecords {
   }
 
   /**
-   * Updates a record. When and where a known write was first sent does not change. A response to the write resolves it.
+   * Updates a record. When a known write was first sent does not change. A response to the write resolves it.
    * An attempt without one makes it unresolved again: for every credential if no response was final, otherwise only for
    * its own, and not for a credential that has the final response.
    */
-  record(
-    write: KeyedWrite,
-    { firstSentAt, endpoint, isAnswered, isFinal = false }: KeyRecord,
-    credential: number,
-  ): void {
+  record(write: KeyedWrite, { firstSentAt, isAnswered, isFinal = false }: KeyRecord, credential: number): void {
     if (write.state === 'new') {
       // Another request in progress may have been sent before.
       write.firstSentAt = write.sentCount > 0 ? Math.min(write.firstSentAt, firstSentAt) : firstSentAt;
-      write.endpoint = endpoint;
     }
     if (isAnswered) this.#markAnswered(write, isFinal, credential);
     else if (write.state !== 'answered' || write.finalFor === NO_CREDENTIALS) this.#markUnresolved(write);

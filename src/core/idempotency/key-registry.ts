@@ -78,9 +78,9 @@ export class KeyRegistry {
   /** The record of a write. @param ttl how long the upstream remembers its key; undefined if not known */
   recall(write: KeyedWrite, ttl: Millis | undefined, now: Millis): KeyRecord | undefined {
     if (write.state === 'new') return undefined;
-    const { firstSentAt, endpoint, state } = write;
+    const { firstSentAt, state } = write;
     if (ttl !== undefined || now <= firstSentAt + DEFAULT_KEY_LIFETIME) {
-      return { firstSentAt, endpoint, isAnswered: state === 'answered' };
+      return { firstSentAt, isAnswered: state === 'answered' };
     }
     this.#records.forget(write);
     return undefined;

@@ -23,8 +23,12 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   next: KeyedWrite | undefined;
   /** `new`: not remembered. */
   state: 'new' | 'unresolved' | 'answered';
-  /** When it was first sent, and to which endpoint if that matters. */
+  /** When it was first sent. */
   firstSentAt: Millis;
+  /**
+   * Where it was sent, as metrics name it. It changes only until an attempt may have settled the key there: from then on, all
+   * attempts go there, unless endpoints share keys.
+   */
   endpoint: string | undefined;
   /** The credentials that received a final response, one entry for each response. */
   finalFor: CredentialList;

@@ -13,6 +13,8 @@ export class WriteHistory {
   #firstSentAt: Millis | undefined;
   /** An attempt of this exchange may have taken effect. */
   #isOwnUnresolved = false;
+  /** The upstream answered an attempt of this exchange, which may be followed by another: some declines are retried. */
+  #isOwnAnswered = false;
   /** An endpoint reported that the write of this key is in progress. */
   #isInProgress = false;
   /** Of other exchanges. */
@@ -37,9 +39,9 @@ export class WriteHistory {
     return this.#earlier?.isAnswered === true;
   }
 
-  /** Only the endpoint that knows the key may get the write again. */
+  /** Only the endpoint that may know the key gets the write again. */
   isPinnedToEndpoint(request: RequestFacts): boolean {
-    const isKnown = this.mayHaveTakenEffect || this.wasAnswered || this.#isInProgress;
+    const isKnown = this.mayHaveTakenEffect || this.#isOwnAnswered || this.wasAnswered || this.#isInProgress;
     return isKnown && this.#policy.sharesKeys !== true && isNamedByKey(request);
   }
 
@@ -55,8 +57,10 @@ export class WriteHistory {
     this.#isInProgress ||= outcome.kind === 'response' && (outcome.hints.lock || outcome.status === 409);
     if (isSafe(request)) return;
     const meaning = classifyWrite(outcome, this.#policy.notProcessed);
-    if (meaning === 'answered') this.#isOwnUnresolved = false;
-    else this.#isOwnUnresolved ||= meaning === 'may_have_happened';
+    if (meaning === 'answered') {
+      this.#isOwnAnswered = true;
+      this.#isOwnUnresolved = false;
+    } else this.#isOwnUnresolved ||= meaning === 'may_have_happened';
   }
 
   /** Time since the key was first sent; undefined if it was not. */

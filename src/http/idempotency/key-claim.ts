@@ -22,9 +22,8 @@ export class KeyClaim implements KeyClaimant {
   /** What was known before this exchange. */
   #record: KeyRecord | undefined;
   #firstSentAt: Millis | undefined;
-  /** Where this exchange sent the write last. */
+  /** Of the write, at the end of the claim. */
   #endpoint: string | undefined;
-  #othersEndpoint: string | undefined;
   /** The response to the write was forwarded, and has not been cut so far. */
   #isDelivered = false;
   /** That response is final: it settles whether the write took effect. */
@@ -48,9 +47,9 @@ export class KeyClaim implements KeyClaimant {
     return this.#options.place.client;
   }
 
-  /** Where earlier requests sent the write; undefined if not known. Defined with a single endpoint too: there may have been others. */
+  /** Where the write was sent: the endpoint that may know its key. Defined with a single endpoint too: there may have been others. */
   get endpoint(): string | undefined {
-    return this.#othersEndpoint;
+    return this.#write?.endpoint;
   }
 
   /** Waits for the key until the deadline. May be called again: a key that is held is granted at once. */
@@ -88,12 +87,9 @@ export class KeyClaim implements KeyClaimant {
     }
     if (!this.#hasReached) this.#firstSentAt = clock.now();
     // A retry after a response, as after some card declines: the response is stored for the attempts before it.
-    if (this.#last === 'answered') {
-      this.#endpoint = write.endpoint;
-      this.#store(write, true);
-    }
-    if (write.state !== 'new' || write.sentCount !== 1) return;
-    write.endpoint = endpoint; // the earlier attempt did not reach its endpoint
+    if (this.#last === 'answered') this.#store(write, true);
+    if (write.state !== 'new' || write.sentCount !== 1 || this.#mayHaveTakenEffect) return;
+    write.endpoint = endpoint; // the earlier attempts did nothing at theirs
     if (!this.#hasReached) write.firstSentAt = this.#firstSentAt;
   }
 
@@ -115,13 +111,11 @@ export class KeyClaim implements KeyClaimant {
   lookUpKey(): KeyRecord | undefined {
     const write = this.#write;
     if (write === undefined) return undefined;
-    const { firstSentAt, endpoint, sentCount } = write;
+    const { firstSentAt, sentCount } = write;
     const isSentByOthers = sentCount > (this.#firstSentAt === undefined ? 0 : 1);
     const known = this.#recall(write);
     const isOpenByOthers = isSentByOthers && known?.isFinal !== true;
-    const record = isOpenByOthers ? { firstSentAt, endpoint, isAnswered: false } : known;
-    this.#othersEndpoint = record?.endpoint;
-    return record;
+    return isOpenByOthers ? { firstSentAt, isAnswered: false } : known;
   }
 
   /** Stops waiting. @returns whether the request that holds the key may have done the write; false if the claim did not wait */
@@ -136,20 +130,13 @@ export class KeyClaim implements KeyClaimant {
   /**
    * Ends the claim with the exchange: frees the key, and stores what is known about the write.
    * @param isDelivered the response reaches the client
-   * @param endpoint that was sent to last
    */
-  release(
-    verdict: ExchangeVerdict,
-    outcome: AttemptOutcome | undefined,
-    isDelivered: boolean,
-    endpoint: string | undefined,
-  ): void {
+  release(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined, isDelivered: boolean): void {
     this.cancel();
     const { keys } = this.#options;
     const write = this.#write;
     if (write === undefined) return;
     if (this.#firstSentAt !== undefined) {
-      this.#endpoint = endpoint;
       this.#recordVerdict(write, verdict, outcome, isDelivered);
       keys.onAttemptEnd(write);
     }
@@ -166,6 +153,7 @@ export class KeyClaim implements KeyClaimant {
     this.#isDelivered = false;
     const { keys, identity } = this.#options;
     const write = keys.join(identity);
+    write.endpoint ??= this.#endpoint; // if it was forgotten meanwhile
     if (write.state !== 'answered') this.#store(write, false);
     else keys.onUndelivered(write, this.#isFinal, identity.credential);
     keys.leave(write);
@@ -182,6 +170,7 @@ export class KeyClaim implements KeyClaimant {
       verdict.kind === 'forward' && outcome !== undefined && classifyWrite(outcome, policy.notProcessed) === 'answered';
     if (isAnswered && isDelivered) {
       this.#isDelivered = true;
+      this.#endpoint = write.endpoint;
       this.#isFinal = isFinalAnswer(outcome, mayUseOtherEndpoints);
       this.#store(write, true, this.#isFinal);
       return;
@@ -189,15 +178,14 @@ export class KeyClaim implements KeyClaimant {
     // Answered but not delivered, or unresolved by what this exchange sent.
     if (isAnswered || this.#mayHaveTakenEffect || (verdict.kind === 'gone' && verdict.unknown)) {
       this.#store(write, false);
-    }
+    } else if (this.#last === 'answered') this.#store(write, true); // the retry that followed was not made
   }
 
   #store(write: KeyedWrite, isAnswered: boolean, isFinal = false): void {
     if (this.#firstSentAt === undefined) return;
     const firstSentAt = this.#record?.firstSentAt ?? this.#firstSentAt;
-    const endpoint = this.#record === undefined ? this.#endpoint : this.#record.endpoint;
     const { keys, identity } = this.#options;
-    keys.record(write, { firstSentAt, isAnswered, isFinal, endpoint }, identity.credential);
+    keys.record(write, { firstSentAt, isAnswered, isFinal }, identity.credential);
   }
 
   #grant(): void {

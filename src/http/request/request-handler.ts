@@ -152,7 +152,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
       isKeyed,
       claim: this.#claim,
       isRepeatable: isRepeatable(this.#facts, isKeyed),
-      pinnedTo: isPinned ? (this.#claim?.endpoint ?? this.#call.reachedEndpoint) : undefined,
+      pinnedTo: isPinned ? this.#claim?.endpoint : undefined,
       traceHeaders: this.trace?.outgoing,
     });
   }
@@ -183,7 +183,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     if (verdict.kind === 'forward') isDelivered = this.#forward(verdict);
     else if (verdict.kind === 'gone') this.#respondWithProblem(verdict.unknown);
     else this.#response.respondWith(problemForVerdict(verdict, this.#call.failure), verdict.attempts);
-    this.#claim?.release(verdict, this.driver.outcome, isDelivered, this.#call.reachedEndpoint);
+    this.#claim?.release(verdict, this.driver.outcome, isDelivered);
     this.#finishIfDone();
   }
 

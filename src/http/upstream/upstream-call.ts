@@ -31,8 +31,6 @@ export class UpstreamCall implements AttemptListener {
   attemptCount = 0;
   /** Of the last attempt, if it failed. */
   failure: SendFailure | undefined;
-  /** Label of the endpoint that the last attempt reached; undefined before one was reached. */
-  reachedEndpoint: string | undefined;
   readonly #context: ExchangeContext;
   readonly #routed: RoutedRequest;
   readonly #response: ClientResponse;
@@ -95,7 +93,6 @@ export class UpstreamCall implements AttemptListener {
     const sent = this.#attempt?.sent === true;
     // An upstream normally ignores an incomplete request. A write with a key may be an exception: its key stays unresolved.
     const mayBeProcessed = this.#order?.body?.isIncomplete !== true || this.#order.isKeyed;
-    if (sent) this.reachedEndpoint = this.endpoint?.label;
     this.#timers.disarm();
     this.#attempt?.cancel();
     this.#selector.abandon();
@@ -172,7 +169,6 @@ export class UpstreamCall implements AttemptListener {
     this.#timers.disarm();
     this.failure = failure;
     const { reason, sent } = failure;
-    if (sent) this.reachedEndpoint = this.endpoint?.label;
     const bodyConsumed = this.#order?.body?.isPartlySent === true;
     this.#reportOutcome({ kind: 'error', reason, sent, bodyConsumed, took: this.#elapsed() });
   }
@@ -228,7 +224,6 @@ export class UpstreamCall implements AttemptListener {
 
   #reportResponse(status: number, hints: Hints, took: Millis): void {
     this.#timers.disarm();
-    this.reachedEndpoint = this.endpoint?.label;
     this.#reportOutcome(toOutcome(this.#routed, status, this.#head?.headers ?? [], hints, took));
   }
 

@@ -90,7 +90,14 @@ async function run(topology: Topology, seed: number): Promise<Run> {
       token: pickOf(intent.tokens, random),
       manner: drawManner(random, topology.ttl),
       timesBefore: bank.times(intent),
-      ...{ isOpen: false, hasLeft: false, hasBegun: false, reported: 'nothing', answeredName: undefined },
+      ...{
+        isOpen: false,
+        wasDeclined: false,
+        hasLeft: false,
+        hasBegun: false,
+        reported: 'nothing',
+        answeredName: undefined,
+      },
     };
     asks.set(ask.number, ask);
     return ask;

@@ -102,6 +102,71 @@ describe('of several endpoints, the one that may know the key gets its repeat', 
     expect((await post(gate.url)).status).toBe(201);
     await first;
     expect([sends, charges.length]).toEqual([3, 1]);
+    for (let i = 0; i < 3; i += 1) expect((await post(gate.url)).status).toBe(201);
+    expect(charges).toHaveLength(1);
+  });
+
+  /** Banks that answer in order, whichever is asked, then charge each key that they do not know. */
+  async function startBanks(...first: readonly ('reset' | number)[]) {
+    const charges: string[] = [];
+    const sentTo: string[] = [];
+    const open = (name: string): Promise<HttpUpstream> => {
+      const known = new Set<string>();
+      return startHttpUpstream((_, response, { headers }) => {
+        const key = headers[headers.indexOf('Idempotency-Key') + 1] ?? '';
+        const answer = first[sentTo.length] ?? 201;
+        sentTo.push(name);
+        if (typeof answer === 'number' && answer !== 201) {
+          return response.writeHead(answer, { 'Stripe-Should-Retry': 'true', 'X-Again': 'true' }).end('not yet');
+        }
+        if (!known.has(key)) charges.push(name);
+        known.add(key);
+        return answer === 'reset' ? response.destroy() : response.writeHead(201).end('paid');
+      });
+    };
+    return { a: await open('a'), b: await open('b'), charges, sentTo };
+  }
+
+  const declineRetries: [string, string, string][] = [
+    ['its status is listed', '', 'retryOn: ["402", 5xx, reset]'],
+    ['the upstream says so', ', throttle: {verdictHeader: X-Again}', ''],
+    ['Stripe says so', ', provider: stripe', ''],
+  ];
+  const retrying = (a: HttpUpstream, b: HttpUpstream, retry = '', more = '', pause = '1ms') =>
+    one(a.url, 'ttl: 24h', `attempts: 4${retry === '' ? '' : `, ${retry}`}`, more)
+      .replace(`url: "${a.url}"`, `urls: ["${a.url}", "${b.url}"]`)
+      .replace('1ms', pause);
+
+  describe.each(declineRetries)('after a decline that is retried because %s', (_why, more, retry) => {
+    test.each([
+      ['which succeeds', [402]],
+      ['whose response is lost', [402, 'reset']],
+      ['after the other endpoint did nothing', [503, 402]],
+      ['after others that did nothing, and whose response is lost', [503, 402, 503, 'reset']],
+    ] as const)('%s', async (_what, first) => {
+      const { a, b, charges, sentTo } = await startBanks(...first);
+      const gate = await startTidegate(retrying(a, b, retry, more));
+      for (let i = 0; i < 4; i += 1) {
+        const answer = await post(gate.url);
+        // Four attempts may end with the response that is lost.
+        expect(outcomeOf(answer)).toEqual(i === 0 && first.length === 4 ? UNKNOWN : [201, undefined]);
+      }
+      expect(charges).toHaveLength(1);
+      const declinedBy = sentTo[first.indexOf(402)];
+      expect(new Set(sentTo.slice(first.indexOf(402)))).toEqual(new Set([declinedBy]));
+    });
+  });
+
+  test('after a decline whose client disconnected before its retry', async () => {
+    const { a, b, sentTo } = await startBanks(402);
+    const gate = await startTidegate(retrying(a, b, 'retryOn: ["402"]', '', '2s'));
+    await sendAndLeave(gate.url, '/charges', { method: 'POST', headers: KEY, body: 'x' }, () => sentTo.length === 1);
+    await eventually(
+      () => gate.requests(),
+      ({ length }) => length === 1,
+    );
+    for (let i = 0; i < 4; i += 1) expect((await post(gate.url)).status).toBe(201);
+    expect(new Set(sentTo).size).toBe(1);
   });
 
   test('after a reload that adds a second endpoint', async () => {

@@ -36,6 +36,8 @@ export class ClientKnowledge {
   readonly #settled = new Set<string>();
   #knowsDone = false;
   #knowsDeclined = false;
+  /** The upstream declined an attempt; its client does not know if that was retried. */
+  #wasDeclined = false;
   #firstAskedAt: Millis | undefined;
   /** Requests whose client has left, which the proxy may still process. */
   #left: OracleRequest[] = [];
@@ -63,6 +65,7 @@ export class ClientKnowledge {
     const isAlone = asks.length === 1 && left.length === 0 && this.#left.length === 0;
     const reported = new Set(asks.map((ask) => ask.reported));
     for (const ask of asks) {
+      this.#wasDeclined ||= ask.wasDeclined;
       if (ask.isOpen || (ask.reported === 'unknown' && this.#mayBeCutUnseen(now))) this.#open.add(ask.token);
     }
     const knewDone = this.#knowsDone;
@@ -130,7 +133,7 @@ export class ClientKnowledge {
         return this.#isOpenFor(token) || !isAlone ? undefined : 'reported as unknown, but it is certain';
       case 'expired':
         if (isDone && !this.#knowsDone) return 'reported as answered, but its client does not know that it is done';
-        return this.#knowsDone || this.#knowsDeclined || isBreaking
+        return this.#knowsDone || this.#knowsDeclined || this.#wasDeclined || isBreaking
           ? undefined
           : 'reported as answered, but it has no response';
       case 'in use':
@@ -153,6 +156,7 @@ export class ClientKnowledge {
   #isOver(ask: OracleRequest): boolean {
     const logged = this.#known.logged(ask);
     if (logged === undefined) return false;
+    this.#wasDeclined ||= ask.wasDeclined;
     // It was sent, but its client has not learned the outcome.
     if (logged.attempts > 0) this.#open.add(ask.token);
     // The complete response may have been sent just before the client left, so its delivery is unknown.

@@ -93,6 +93,7 @@ export class IdempotentUpstream {
 
     const latency = 1 + 25 * random();
     const { status, isReplayed } = this.#process(ask.intent, keys, latency);
+    ask.wasDeclined ||= status === 402;
     note(`processed as ${status}${isReplayed ? ' again' : ''}`);
     await sleep(latency);
     if (fault < 0.25) {

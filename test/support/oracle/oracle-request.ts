@@ -25,6 +25,8 @@ export interface OracleRequest {
   readonly timesBefore: number;
   /** An attempt left the outcome of its write unknown. */
   isOpen: boolean;
+  /** The upstream declined an attempt. */
+  wasDeclined: boolean;
   hasLeft: boolean;
   /** The client has received the beginning of a response to the write. */
   hasBegun: boolean;

@@ -187,7 +187,7 @@ export class SimulatedRequest implements ExchangeEffects {
       this.#breakOffAnswer(verdict, outcome);
     } else if (isDelivered) this.#judgeAnswer(verdict, outcome);
     else this.#judgeNoAnswer(verdict, outcome);
-    this.#claim.release(verdict, outcome, isDelivered, undefined);
+    this.#claim.release(verdict, outcome, isDelivered);
     if (verdict.kind === 'forward') this.#driver.onResponseEnd();
   }
 

@@ -21,6 +21,7 @@ export interface Topology {
   readonly marksReplays: boolean;
   readonly finishes: boolean;
   readonly repeatsLocks: boolean;
+  readonly retriesDeclines: boolean;
   readonly attempts: number;
   /** Where the key is sent. */
   readonly keyIn: 'header' | 'body';
@@ -56,6 +57,7 @@ export function drawTopology(concurrent: Concurrent, number: number, random: Ran
     marksReplays: random() < 0.7,
     finishes: random() < 0.3,
     repeatsLocks: random() < 0.5,
+    retriesDeclines: random() < 0.4,
     attempts: 1 + Math.floor(4 * random()),
     keyIn: random() < 0.75 ? ('header' as const) : ('body' as const),
   };
@@ -63,7 +65,7 @@ export function drawTopology(concurrent: Concurrent, number: number, random: Ran
 }
 
 export function yamlOf(topology: Topology, urls: readonly string[]): string {
-  const { concurrent, sharesKeys, ttl, tenancy, finishes, repeatsLocks, attempts, keyIn } = topology;
+  const { concurrent, sharesKeys, ttl, tenancy, finishes, repeatsLocks, retriesDeclines, attempts, keyIn } = topology;
   const account = ACCOUNTS[tenancy];
   const settings = [
     `concurrent: ${concurrent}`,
@@ -84,7 +86,7 @@ upstreams:
     idempotency: {${settings.join(', ')}}
     retry:
       attempts: ${attempts}
-      retryOn: [5xx, "429", connect-failure, reset, timeout${repeatsLocks ? ', lock' : ''}]
+      retryOn: [5xx, "429", connect-failure, reset, timeout${repeatsLocks ? ', lock' : ''}${retriesDeclines ? ', "402"' : ''}]
       replayLimit: ${REPLAY_LIMIT}B
       onClientGone: ${finishes ? 'finish' : 'cancel'}
       budget: {ratio: 1, burst: 10000}

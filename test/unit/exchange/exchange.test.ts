@@ -699,6 +699,10 @@ describe('an idempotency key', () => {
     expect(again(failure('reset', true), KEYED)).toEqual([false, true]);
     expect(again(failure('reset', true), KEYED, true)).toEqual([false, false]);
     expect(again(response(503), KEYED)).toEqual([false, false]);
+    const declined = response(402, { retryAdvice: 'retry' });
+    expect(again(declined, KEYED)).toEqual([false, true]);
+    expect(again(declined, KEYED, true)).toEqual([false, false]);
+    expect(again(declined, { method: 'PUT', keyed: true })).toEqual([false, false]);
     expect(again(failure('reset', true), { method: 'PUT', keyed: true })).toEqual([false, false]);
     expect(pinned(play([read(0), claimed(0, -9), admitted(0)], KEYED, claiming))).toEqual([true]);
     const always = retryPolicy({ unkeyedWrites: 'always' });

@@ -8,7 +8,7 @@ test('remembers as many answered writes as fit into a tenth of the heap', () => 
   for (let i = 0; i < 11; i += 1) {
     const write = enter(`order ${i}`);
     keys.onSent(write, i);
-    keys.record(write, { firstSentAt: i, isAnswered: true, endpoint: undefined });
+    keys.record(write, { firstSentAt: i, isAnswered: true });
     keys.onAttemptEnd(write);
     keys.leave(write);
   }
