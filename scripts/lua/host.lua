@@ -190,26 +190,31 @@ end
 
 -- The places of these numbers are those of decodeResponse in src/sharing/redis/lease-codec.ts.
 local NOTHING = 0 / 0
-local terms = response.terms
-local encoded = {
-  terms.epoch, indexOf(LIMIT_STATES, terms.phase), terms.isUnlimited and 1 or 0, terms.rate, terms.ceiling,
-  terms.concurrencyLimit or NOTHING, terms.blockedUntil or NOTHING, terms.expectedAt, terms.isProbeOut and 1 or 0,
-  terms.quotaLeft or NOTHING, terms.otherWeight, terms.validFor, terms.inFlight, terms.sendCount, terms.replicas,
-  0, NOTHING, NOTHING, NOTHING, terms.isQuotaPerRequester and 1 or 0,
-}
-local owner = terms.quotaOwner
-if owner ~= nil then
-  encoded[16] = 1 + (owner.isCommon and 1 or 0) + (owner.isSpent and 2 or 0)
-  encoded[17], encoded[18], encoded[19] = owner.credential or NOTHING, owner.client or NOTHING, owner['until']
+-- A function, because Lua allows the script 200 local variables.
+local function encodeTerms(terms)
+  local encoded = {
+    terms.epoch, indexOf(LIMIT_STATES, terms.phase), terms.isUnlimited and 1 or 0, terms.rate, terms.ceiling,
+    terms.concurrencyLimit or NOTHING, terms.blockedUntil or NOTHING, terms.expectedAt, terms.isProbeOut and 1 or 0,
+    terms.quotaLeft or NOTHING, terms.otherWeight, terms.validFor, terms.inFlight, terms.sendCount, terms.replicas,
+    0, NOTHING, NOTHING, NOTHING, terms.isQuotaPerRequester and 1 or 0,
+  }
+  local owner = terms.quotaOwner
+  if owner ~= nil then
+    encoded[16] = 1 + (owner.isCommon and 1 or 0) + (owner.isSpent and 2 or 0)
+    encoded[17], encoded[18], encoded[19] = owner.credential or NOTHING, owner.client or NOTHING, owner['until']
+  end
+  for i = 21, 34 do encoded[i] = 0 end
+  local block = terms.block
+  if block ~= nil then
+    encoded[21] = 1 + indexOf(BLOCK_CAUSES, block.cause) + (block.isPartial and #BLOCK_CAUSES or 0)
+    encoded[22], encoded[23], encoded[24] = block.since, block.probeAt, block.expectedAt
+    encoded[25], encoded[26] = block.heldClient, block.heldClientUntil
+    for i = 1, 8 do encoded[26 + i] = block.scope[i] end
+  end
+  return encoded
 end
-for i = 21, 34 do encoded[i] = 0 end
-local block = terms.block
-if block ~= nil then
-  encoded[21] = 1 + indexOf(BLOCK_CAUSES, block.cause) + (block.isPartial and #BLOCK_CAUSES or 0)
-  encoded[22], encoded[23], encoded[24] = block.since, block.probeAt, block.expectedAt
-  encoded[25], encoded[26] = block.heldClient, block.heldClientUntil
-  for i = 1, 8 do encoded[26 + i] = block.scope[i] end
-end
+
+local encoded = encodeTerms(response.terms)
 local size = #encoded
 local function append(number)
   size = size + 1

@@ -143,6 +143,18 @@ test('probes a blocked part before the requested hours are over, and unblocks it
   expect(await gate.metric('tidegate_ratelimit_blocks{upstream="api",cause="errors",part="upstream"}')).toBe(0);
 });
 
+test('serves an address that has not failed although two that fail with a long Retry-After ask first and more often', async () => {
+  const scene = await start(({ path }) => (path.startsWith('/charges/bad') ? [503, 300] : 'ok'), '');
+  const { ask, statusOf } = scene;
+  const good = { key: 'good', address: addressOf(2) };
+  expect(await statusOf({ ...good, path: '/charges/ok' })).toBe(200);
+  for (const i of eight) await ask({ key: `bad${i % 2}`, address: addressOf(i % 2), path: `/charges/bad${i}` });
+  await failProbe(scene, { key: 'bad0', address: addressOf(0), path: '/charges/bad8' });
+  const repeated = await ask({ key: 'bad0', address: addressOf(0), path: '/charges/bad9' });
+  expect([repeated.status, repeated.json()['reason']]).toEqual([503, 'blocked']);
+  expect(await statusOf({ ...good, path: '/charges/ok' })).toBe(200);
+});
+
 test('does not probe with the held client before its hold ends', async () => {
   const { upstream, ask } = await start(
     () => [503, 60],

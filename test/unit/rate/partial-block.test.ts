@@ -177,11 +177,65 @@ test('the address has the next probe a quarter of the interval later if no other
   expect(line.ask('accepted', bad)).toBe(true);
 });
 
-test('an address that alone is blocked waits for no others', () => {
+test('the clients of an address that alone is blocked leave the next probe to those of it that have not failed', () => {
   const line = blockedBy((i) => ({ client: `k${i}`, path: `/${i}` }));
   line.now = 2000;
   expect(line.ask('failed', from({ client: 'k1', path: '/1' }))).toBe(true);
-  expect(line.rate.delay(line.now, from({ client: 'k2', path: '/2' })) + 1).toBeCloseTo(75, 5);
+  expect(line.rate.delay(line.now, from({ client: 'k9', path: '/9' })) + 1).toBeCloseTo(75, 5);
+  expect(line.rate.delay(line.now, from({ client: 'k2', path: '/2' })) + 1).toBeCloseTo(1.25 * 75, 5);
+});
+
+test('a client that alone is blocked waits for no others', () => {
+  const line = blockedBy((i) => ({ path: `/${i}` }));
+  line.now = 2000;
+  expect(line.ask('failed', from({ path: '/1' }))).toBe(true);
+  expect(line.rate.delay(line.now, from({ path: '/2' })) + 1).toBeCloseTo(75, 5);
+});
+
+describe.each<['failed' | 'rejected', (n: number) => From, From]>([
+  ['failed', (n) => ({ address: `a${n % 2}`, path: `/x/${n}` }), { address: 'other', path: '/x/9' }],
+  ['rejected', (n) => ({ address: `a${n % 2}`, client: `k${n}`, path: `/x/${n}` }), { address: 'other', path: '/x/9' }],
+  ['failed', (n) => ({ client: `k${n % 2}`, path: `/x/${n}` }), { client: 'other', path: '/x/9' }],
+])('two senders whose requests are %s with a long Retry-After', (answer, of, other) => {
+  test('stop a third one for no longer than an interval, although they ask more often', () => {
+    const line = new Line();
+    let served = 0;
+    let longest = 0;
+    let lastServed = line.now;
+    for (let i = 0; line.now < 200_000; i += 1) {
+      line.ask(answer, from(of(i)), 300_000);
+      if (i % 5 === 0 && line.ask('accepted', from(other))) {
+        served += 1;
+        longest = Math.max(longest, line.now - lastServed);
+        lastServed = line.now;
+      }
+      line.now += 100;
+    }
+    expect(served).toBeGreaterThan(200);
+    expect(longest).toBeLessThan(6000);
+  });
+
+  test('send one probe in maxProbeDelay, if nobody else asks', () => {
+    const line = new Line();
+    for (let i = 0; line.part === undefined; i += 1) line.ask(answer, from(of(i)), 300_000);
+    let probes = 0;
+    const begun = line.now;
+    for (let i = 0; line.now < begun + 290_000; i += 1) {
+      if (line.ask(answer, from(of(i)), 300_000)) probes += 1;
+      line.now += 100;
+    }
+    expect(probes).toBeLessThanOrEqual(11);
+  });
+});
+
+test('a sender that fails for the first time during a block delays the others once', () => {
+  const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }));
+  line.now = 2000;
+  expect(line.ask('failed', from({ address: 'new' }), 300_000)).toBe(true);
+  expect(line.rate.delay(line.now, from({ address: 'other' })) + 1).toBe(30_000);
+  line.now += 32_000;
+  expect(line.ask('failed', from({ address: 'a1' }), 300_000)).toBe(true);
+  expect(line.rate.delay(line.now, from({ address: 'other' }))).toBeLessThan(200);
 });
 
 describe('evidence', () => {

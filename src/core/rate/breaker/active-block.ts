@@ -1,5 +1,5 @@
 import type { RequestAttributes } from './request-attributes.ts';
-import { addressNumberOf, clientNumberOf, matchesAttributes } from './request-attributes.ts';
+import { clientNumberOf, matchesAttributes } from './request-attributes.ts';
 import type { Millis, PerSecond, Random } from '../../scalars.ts';
 import type { FailedSend } from '../failed-send.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
@@ -11,8 +11,12 @@ const PROBE_GROWTH = 1.5;
 /** Added to a Retry-After, so that no difference of clocks makes a probe early. */
 const CLOCK_MARGIN: Millis = 10;
 const PROBE_CAP: Millis = 5000;
-/** An address whose probe failed sends the next one later than other addresses may, by this share of the interval. */
+/** A sender that has failed may send the next probe later than others may, by this share of the delay of theirs. */
 const DEFERRED_SHARE = 0.25;
+/** Time for a client to return in the second that its Retry-After names. */
+const MAX_DEFERRAL: Millis = 2000;
+/** A partial block ends if no request asked for a probe for this long. */
+const UNUSED_BLOCK_EXPIRY: Millis = 300_000;
 
 /** The longest `probeTimeout`. */
 export const MAX_PROBE_TIMEOUT: Millis = 30_000;
@@ -63,9 +67,8 @@ export interface ActiveBlock {
   /** See `BlockStatus`. */
   heldClient: number;
   heldClientUntil: Millis;
-  /** The address whose probe failed last, and until when other addresses precede it; 0 if only one address is blocked. */
-  lastFailedAddress: number;
-  addressDeferredUntil: Millis;
+  /** When a sender that took part in the failures may send the next probe, if no other has until then. */
+  repeatAt: Millis;
   /** When the probe in flight was sent; undefined if there is none. */
   probeSentAt: Millis | undefined;
   readonly interval: (failedProbes: number, rateBefore: PerSecond) => Millis;
@@ -87,8 +90,7 @@ export function createBlock(parameters: BlockParameters, now: Millis): ActiveBlo
     probeAt: now,
     heldClient: 0,
     heldClientUntil: Number.NEGATIVE_INFINITY,
-    lastFailedAddress: 0,
-    addressDeferredUntil: Number.NEGATIVE_INFINITY,
+    repeatAt: now,
     probeSentAt: undefined,
   };
 }
@@ -118,20 +120,28 @@ export function clientHeldUntilIn(
     : Number.NEGATIVE_INFINITY;
 }
 
-/** The time before which the request is no probe, so that another address can send it. */
-function addressDeferredUntil(
-  { lastFailedAddress, addressDeferredUntil: until }: ActiveBlock,
-  attributes?: RequestAttributes,
-): Millis {
-  const isLastFailed =
-    lastFailedAddress !== 0 && attributes !== undefined && addressNumberOf(attributes) === lastFailedAddress;
-  return isLastFailed ? until : Number.NEGATIVE_INFINITY;
+/**
+ * Time until this request may be sent as a probe; 0 if one is due.
+ * @param hasFailed whether its sender took part in the failures: see `FailureDetector.hasSenderFailed`
+ */
+export function probeDelay(block: ActiveBlock, now: Millis, attributes?: RequestAttributes, hasFailed = false): Millis {
+  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + block.probeTimeout;
+  return Math.max(0, earliestProbe(block, at, attributes, hasFailed) - now);
 }
 
-/** Time until this request may be sent as a probe; 0 if one is due. */
-export function probeDelay(block: ActiveBlock, now: Millis, attributes?: RequestAttributes): Millis {
-  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + block.probeTimeout;
-  return Math.max(0, Math.max(at, clientHeldUntilIn(block, attributes), addressDeferredUntil(block, attributes)) - now);
+function earliestProbe(
+  block: ActiveBlock,
+  at: Millis,
+  attributes: RequestAttributes | undefined,
+  hasFailed: boolean,
+): Millis {
+  return Math.max(at, clientHeldUntilIn(block, attributes), hasFailed ? block.repeatAt : at);
+}
+
+/** Whether the block holds back only a part of the requests, none of which has asked for a probe for long. */
+export function isUnused({ isPartial, probeSentAt, probeAt, heldClientUntil }: ActiveBlock, now: Millis): boolean {
+  if (!isPartial || probeSentAt !== undefined) return false;
+  return now - Math.max(probeAt, heldClientUntil) > UNUSED_BLOCK_EXPIRY;
 }
 
 /** How long ago the next probe became due without being sent; 0 if none is due. */
@@ -152,14 +162,19 @@ export function provesRecovery(block: ActiveBlock, sentAt: Millis, attributes?: 
  * How long the block is expected to hold back this request. While a probe is in flight: until the next one, if this one
  * fails. If that is overdue, it may take as long again, until the probe counts as lost.
  */
-export function expectedBlockTime(block: ActiveBlock, now: Millis, attributes?: RequestAttributes): Millis {
+export function expectedBlockTime(
+  block: ActiveBlock,
+  now: Millis,
+  attributes?: RequestAttributes,
+  hasFailed = false,
+): Millis {
   const { probeSentAt, failedProbes } = block;
   let at = block.probeAt;
   if (probeSentAt !== undefined) {
     const next = probeSentAt + block.interval(failedProbes + 1, block.rateBefore);
     at = Math.min(next + 2 * Math.max(0, now - next), probeSentAt + block.probeTimeout);
   }
-  return Math.max(0, Math.max(at, clientHeldUntilIn(block, attributes), addressDeferredUntil(block, attributes)) - now);
+  return Math.max(0, earliestProbe(block, at, attributes, hasFailed) - now);
 }
 
 /** Estimates when a blackout ended: halfway from the last failed probe to the accepted one, sent at `sentAt`. */
@@ -174,7 +189,8 @@ export function isBlackout({ consecutiveRejections }: RateState): boolean {
 /**
  * Schedules the next probe after interval · U(0.75, 1.25), or after the Retry-After of the failed probe if that is longer,
  * but at most after `latest`. A Retry-After from before the block only holds its client: the first probe, by another
- * client, shows whether it applies to others.
+ * client, shows whether it applies to others. That of a sender that had failed before applies only to such senders.
+ * @param hasFailedBefore whether the sender of the failed probe took part in the failures: see `FailureDetector.hasSenderFailed`
  */
 export function scheduleProbe(
   block: ActiveBlock,
@@ -182,16 +198,20 @@ export function scheduleProbe(
   latest: Millis,
   now: Millis,
   random: Random,
+  hasFailedBefore = false,
 ): void {
   const plannedDelay = block.interval(block.failedProbes, block.rateBefore) * (0.75 + 0.5 * random());
   const requestedDelay = retryAfterMs === undefined ? 0 : retryAfterMs + CLOCK_MARGIN;
-  const leastDelay =
-    block.failedProbes === 0 && attributes !== undefined ? plannedDelay : Math.max(plannedDelay, requestedDelay);
-  block.probeAt = Math.max(block.probeAt, now + Math.min(latest, leastDelay));
+  const isBeforeBlock = block.failedProbes === 0 && attributes !== undefined;
+  const repeatDelay = Math.min(latest, isBeforeBlock ? plannedDelay : Math.max(plannedDelay, requestedDelay));
+  const delay = hasFailedBefore ? Math.min(latest, plannedDelay) : repeatDelay;
+  block.probeAt = Math.max(block.probeAt, now + delay);
+  block.repeatAt = Math.max(
+    block.repeatAt,
+    now + repeatDelay,
+    block.probeAt + Math.min(MAX_DEFERRAL, DEFERRED_SHARE * delay),
+  );
   block.probeSentAt = undefined;
-  const isOfMany = block.failedProbes > 0 && attributes !== undefined && addressNumberOf(block.scope) === undefined;
-  block.lastFailedAddress = isOfMany ? (addressNumberOf(attributes) ?? 0) : 0;
-  block.addressDeferredUntil = block.probeAt + DEFERRED_SHARE * plannedDelay;
   if (requestedDelay === 0 || attributes === undefined) return;
   block.heldClient = clientNumberOf(attributes);
   block.heldClientUntil = now + requestedDelay;

@@ -10,6 +10,7 @@ import {
   readBlockStatus,
   expectedBlockTime,
   isBlockedBy,
+  isUnused,
   provesRecovery,
   scheduleProbe,
   probeDelay,
@@ -25,9 +26,6 @@ import { commonAttributes } from './request-attributes.ts';
 
 /** The span over which the accepted rate before a block is measured. After recovery, the rate before counts for as long. */
 export const ACCEPTED_SPAN: Millis = 10_000;
-
-/** A partial block ends if no request asked for a probe for this long. */
-const UNUSED_BLOCK_EXPIRY: Millis = 300_000;
 
 /** Blocks a limit, or a part of its requests, while nothing gets through, and ends the block by a probe. */
 export class Breaker {
@@ -75,7 +73,8 @@ export class Breaker {
   /** Time until this request may be sent as the probe; 0 if one is due or the request is not held back. */
   probeDelay(now: Millis, attributes: RequestAttributes | undefined): Millis {
     const block = this.#active;
-    return block === undefined || !isBlockedBy(block, attributes) ? 0 : probeDelay(block, now, attributes);
+    if (block === undefined || !isBlockedBy(block, attributes)) return 0;
+    return probeDelay(block, now, attributes, this.detector.hasSenderFailed(attributes, block));
   }
 
   /** How long ago the next probe became due without being sent; 0 if none is due. */
@@ -86,7 +85,8 @@ export class Breaker {
   /** How long the block is expected to hold back this request; 0 if it does not. */
   expectedBlockTime(now: Millis, attributes: RequestAttributes | undefined): Millis {
     const block = this.#active;
-    return block === undefined || !isBlockedBy(block, attributes) ? 0 : expectedBlockTime(block, now, attributes);
+    if (block === undefined || !isBlockedBy(block, attributes)) return 0;
+    return expectedBlockTime(block, now, attributes, this.detector.hasSenderFailed(attributes, block));
   }
 
   /** The rate that paces the requests which the block does not hold back. */
@@ -123,16 +123,19 @@ export class Breaker {
     this.#active.probeAt = Math.min(this.#active.probeAt, now);
     this.#active.probeSentAt = undefined;
     this.#active.heldClientUntil = Number.NEGATIVE_INFINITY;
-    this.#active.addressDeferredUntil = Number.NEGATIVE_INFINITY;
+    this.#active.repeatAt = Math.min(this.#active.repeatAt, now);
   }
 
   /** Schedules the next probe. Ignores requests sent before this one was due: earlier ones, and those of observe mode. */
   onProbeFailed(failure: FailedSend, now: Millis): undefined {
     const block = this.#active;
-    if (block === undefined || failure.sentAt < block.probeAt) return; // no probe
+    if (block === undefined) return;
+    const hasFailedBefore = this.detector.hasSenderFailed(failure.attributes, block);
+    this.detector.recordFailedSender(failure.attributes, now);
+    if (failure.sentAt < block.probeAt) return; // no probe
     block.failedProbes += 1;
     block.lastRejectedProbeAt = failure.sentAt;
-    scheduleProbe(block, failure, this.#maxProbeDelay, now, this.#random);
+    scheduleProbe(block, failure, this.#maxProbeDelay, now, this.#random, hasFailedBefore);
   }
 
   /**
@@ -140,6 +143,7 @@ export class Breaker {
    * @returns the part that is rejected alone; undefined if all requests are affected or nothing passes beside a block
    */
   onRejected(state: RateState, attributes: RequestAttributes | undefined, now: Millis): RejectedPart | undefined {
+    if (!this.isHeldBack(attributes)) this.detector.recordFailedSender(attributes, now);
     const findsParts = this.#active?.isPartial !== false && this.#settings.isPerClient !== true;
     return this.detector.onRejected(state, attributes, findsParts, now);
   }
@@ -203,9 +207,7 @@ export class Breaker {
 
   /** Ends a partial block that no request has used for long: it costs a comparison at each request. */
   expireUnused(now: Millis): void {
-    const block = this.#active;
-    if (block?.isPartial !== true || block.probeSentAt !== undefined) return;
-    if (now - Math.max(block.probeAt, block.heldClientUntil) > UNUSED_BLOCK_EXPIRY) this.#active = undefined;
+    if (this.#active !== undefined && isUnused(this.#active, now)) this.#active = undefined;
   }
 
   /** Ends the block if an accepted request proves that it may. Returns the block that has ended. */

@@ -2,19 +2,22 @@ import type { Millis } from '../../scalars.ts';
 import { saveRevertibleState } from '../decrease.ts';
 import type { FailedSend } from '../failed-send.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
-import type { BlockCause } from './active-block.ts';
+import type { BlockCause, BlockStatus } from './active-block.ts';
 import { ErrorWindow } from './error-window.ts';
 import { MajorityVote } from './majority-vote.ts';
+import { RecentFailures } from './recent-failures.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import { RejectedPartDetector } from './rejected-part.ts';
 import type { RequestAttributes } from './request-attributes.ts';
-import { ANY_REQUEST, commonAttributes } from './request-attributes.ts';
+import { addressNumberOf, ANY_REQUEST, clientNumberOf, commonAttributes } from './request-attributes.ts';
 
 /**
  * Three of four. A block follows a few rejections, and where three clients share a limit, two of three rejections come from
  * one client by chance.
  */
 const COMMON_MARGIN = 0.5;
+/** A sender took part in the failures that led to a block if one of its requests failed within this time before. */
+const TOOK_PART_WITHIN: Millis = 10_000;
 
 /** Finds whether requests fail or are rejected so often that they must be blocked, and what those have in common. */
 export class FailureDetector {
@@ -24,6 +27,9 @@ export class FailureDetector {
   #rejectedParts: RejectedPartDetector | undefined;
   /** The state of the limit before the first of those rejections. */
   #stateBeforeRejections: RevertibleRateState | undefined;
+  /** Created at the first failure. */
+  #failedAddresses: RecentFailures | undefined;
+  #failedClients: RecentFailures | undefined;
   /** The latest time at which an accepted request was sent. */
   #acceptedSentAt = Number.NEGATIVE_INFINITY;
 
@@ -65,8 +71,36 @@ export class FailureDetector {
    * partial failure into a total one
    */
   onFailed(attributes: RequestAttributes | undefined, justRecovered: boolean, now: Millis): boolean {
+    this.recordFailedSender(attributes, now);
     this.#errorWindow.onAnswer(now, true, attributes);
     return justRecovered ? this.#errorWindow.areConsecutive : this.#errorWindow.exceedsThreshold(now);
+  }
+
+  /** A request failed or was rejected: its sender takes part in the failures. */
+  recordFailedSender(attributes: RequestAttributes | undefined, now: Millis): void {
+    if (attributes === undefined) return;
+    this.#failedAddresses ??= new RecentFailures();
+    this.#failedAddresses.add(addressNumberOf(attributes) ?? 0, now);
+    this.#failedClients ??= new RecentFailures();
+    this.#failedClients.add(clientNumberOf(attributes), now);
+  }
+
+  /**
+   * Whether the sender of a request took part in the failures of this block. If it fails again, that says nothing about
+   * others, so these send the probes first. Keys are free: clients are distinguished only if one address is blocked alone.
+   */
+  hasSenderFailed(
+    attributes: RequestAttributes | undefined,
+    { scope, since }: Pick<BlockStatus, 'scope' | 'since'>,
+  ): boolean {
+    if (attributes === undefined) return false;
+    const from = since - TOOK_PART_WITHIN;
+    if (addressNumberOf(scope) === undefined) {
+      return this.#failedAddresses?.hasFailedSince(addressNumberOf(attributes) ?? 0, from) === true;
+    }
+    return (
+      clientNumberOf(scope) === 0 && this.#failedClients?.hasFailedSince(clientNumberOf(attributes), from) === true
+    );
   }
 
   /** Whether a request that was sent later than `at` was accepted. */
