@@ -242,7 +242,7 @@ describe('check on a provider', () => {
     expect(own.filter((line) => line.includes('uncertain'))).toEqual([]);
     // Without known facts there is nothing to mark.
     const { text } = run('upstreams: {pay: {provider: adyen, url: https://a}}');
-    expect(text).toContain('#     uncertain: rateLimit.initialRate (not set): Its limits are not published');
+    expect(text).toContain('#     uncertain: rateLimit.initialRate (not set): Adyen publishes neither its limits');
   });
 
   test('mentions no provider where there is none', () => {
