@@ -103,7 +103,7 @@ describe.each(BUCKETS)('a log of a token bucket of $rate/s, burst $burst,', ({ r
     expect(Math.abs((fitted.inferred?.rate ?? 0) / rate - 1)).toBeLessThan(0.03);
     expect(Math.abs((fitted.inferred?.burst ?? 0) - burst)).toBeLessThanOrEqual(Math.max(1, 0.1 * burst));
     expect(Math.abs(met - meets)).toBeLessThan(0.01);
-    expect(formatInferredLimit(fitted, NOTHING).at(-1)).toMatch(/: they agree$/);
+    expect(formatInferredLimit(fitted, NOTHING).at(-1)).toMatch(/; they agree$/);
   });
 });
 
@@ -147,13 +147,13 @@ test('reports that a one-minute window is no token bucket, and infers its rate',
   const fitted = fit(logOf({ kind: 'fixed-window', limit: 600, window: 60_000 }, { demand: 20, seconds: 1800 }));
   expect(Math.abs((fitted.inferred?.rate ?? 0) / 10 - 1)).toBeLessThan(0.02);
   expect(fitted.inferred?.off).toBeGreaterThan(0.3);
-  expect(formatInferredLimit(fitted, NOTHING).join('\n')).toContain('a token bucket does not answer like this log');
+  expect(formatInferredLimit(fitted, NOTHING).join('\n')).toContain('a token bucket does not explain this log');
 });
 
 test('shows that a given limit is wrong', () => {
   const lines = logOf({ kind: 'token-bucket', rate: 50, burst: 5 }, { demand: 80, seconds: 60 });
   const known = { rate: 70, burst: 5 };
-  expect(formatInferredLimit(fit(lines, known), known).at(-1)).toMatch(/: the limit is another/);
+  expect(formatInferredLimit(fit(lines, known), known).at(-1)).toMatch(/; the limit is wrong/);
 });
 
 test('marks the result as a guess if there are only a handful of refusals', () => {
@@ -162,7 +162,7 @@ test('marks the result as a guess if there are only a handful of refusals', () =
   const fitted = fit(lines);
   expect(fitted.inferred?.refused).toBeGreaterThan(0);
   expect(fitted.inferred?.refused).toBeLessThan(20);
-  expect(formatInferredLimit(fitted, NOTHING).join('\n')).toContain('make it a guess');
+  expect(formatInferredLimit(fitted, NOTHING).join('\n')).toContain('make this a guess');
 });
 
 describe('an excerpt of a long log', () => {
