@@ -36,7 +36,7 @@ test.each(['minute-window-hints', 'minute-window-x-hints'])(
 
 test.each([
   ['known-limit', 95],
-  ['announced-limit', 95],
+  ['told-limit', 95],
   ['known-provider', 95],
 ])('%s: uses a known limit from the first second on', (name, least) => {
   for (const seed of [1, 2, 3, 4, 5]) {

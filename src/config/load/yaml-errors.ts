@@ -36,7 +36,7 @@ export function describeYamlErrors(errors: readonly YAMLError[], text: string, s
   const firstUnexpected = errors.findIndex(({ code }) => code === 'UNEXPECTED_TOKEN');
   const relevant = firstUnexpected < 0 ? errors : errors.slice(0, firstUnexpected + 1);
   const firstAtOffset = new Map(relevant.toReversed().map((error) => [error.pos[0], error]));
-  return [...firstAtOffset.values()].toReversed().map(({ code, pos: [offset] }) => {
+  const mistakes = [...firstAtOffset.values()].toReversed().map(({ code, pos: [offset] }) => {
     const indentation = findIndentationMistake(code, text, offset);
     return {
       ...sourceMap.positionAt(indentation?.offset ?? offset),
@@ -45,6 +45,10 @@ export function describeYamlErrors(errors: readonly YAMLError[], text: string, s
       suggestion: indentation?.suggestion ?? suggestQuotes(text, offset),
     };
   });
+  // One line that is indented wrongly can cause several errors.
+  return [
+    ...new Map(mistakes.map((mistake) => [`${mistake.line}:${mistake.column} ${mistake.message}`, mistake])).values(),
+  ];
 }
 
 const WRONG_INDENTATION = 'the indentation of this line matches no line above it';

@@ -35,7 +35,7 @@ upstreams: {api: {url: "${upstream.url}", connections: 100}}
       15_000,
     );
     const lowered = log().find(({ openFiles }) => openFiles === FILES);
-    expect(lowered).toMatchObject({ level: 'info', connections: 75 });
+    expect(lowered).toMatchObject({ level: 'warn', connections: 75 });
 
     const clients = Array.from({ length: CLIENTS }, () => ({ socket: open(String(listening?.['url'])), received: '' }));
     for (const client of clients) client.socket.on('data', (data: Buffer) => (client.received += data.toString()));

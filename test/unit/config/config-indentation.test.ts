@@ -164,3 +164,10 @@ test('a duplicate key names the position of the first', () => {
     '5:5 upstreams.api.timeout: written twice: the first is at 4:5',
   ]);
 });
+
+test('one line with a wrong indentation is one mistake, however many errors it causes', () => {
+  const text =
+    'upstreams:\n  api:\n    url: http://a\n "   retry: {attempts: 3, retryOn: [5xx, "429"]}\n    timeout: 10«\n';
+  const loaded = loadConfig(text, 'f.yaml', { env: {}, readFile: () => '' });
+  expect(loaded.kind === 'mistakes' ? loaded.mistakes.map(({ line }) => line) : []).toEqual([4]);
+});

@@ -235,7 +235,11 @@ describe('check on a provider', () => {
     expect(reported).toContain('      initialRate: 15/s # uncertain');
     const list = reported.indexOf('      answers:');
     expect(reported[list + 1]).toBe('        # uncertain');
-    expect(reported.find((line) => line.includes('uncertain: rateLimit.initialRate: Tidegate does not know how many points'))).toBeDefined();
+    expect(
+      reported.find((line) =>
+        line.includes('uncertain: rateLimit.initialRate: Tidegate does not know how many points'),
+      ),
+    ).toBeDefined();
 
     const own = lines('rateLimit: {initialRate: 9/s}, limits: [], throttle: {answers: []}');
     expect(own).toContain('      initialRate: 9/s');
