@@ -35,8 +35,7 @@ export function formatInferredLimit(
     const [met, meets] = [surveyed.refused / surveyed.requests, once.refused / once.requests];
     const agree =
       (inferred?.off ?? 0) > MAX_DEVIATION ? 'the counts agree, but other requests are refused' : 'they agree';
-    const verdict =
-      Math.abs(met - meets) <= MAX_REFUSED_DIFFERENCE ? agree : 'the limit is wrong, and so is the rest';
+    const verdict = Math.abs(met - meets) <= MAX_REFUSED_DIFFERENCE ? agree : 'the limit is wrong, and so is the rest';
     lines.push(`share refused: ${formatShare(met)} in the log, ${formatShare(meets)} in '${NO_RETRIES}'; ${verdict}`);
   }
   return lines;
