@@ -21,9 +21,6 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
   #trailers: OutgoingHttpHeaders = {};
   /** Nothing more is written: the response has ended, or has no body. */
   #hasEnded = false;
-  /** The client has been sent all of it, so that no reset of the stream cuts it off. */
-  #isSent = false;
-  #isUploadOverdue = false;
   #isComplete = false;
   #linger: NodeJS.Timeout | undefined;
 
@@ -36,8 +33,7 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     stream.on('drain', () => this.emit('drain'));
     stream.on('close', () => {
       clearTimeout(this.#linger);
-      // A client may reset a stream with NO_ERROR at any time, which Node 24 reports like a regular end.
-      this.#isComplete = this.#isSent && stream.rstCode === 0;
+      this.#isComplete = this.#hasEnded && stream.rstCode === 0;
       this.emit('close');
     });
   }
@@ -86,12 +82,12 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     const headers = toHttp2Fields(flat);
     const bodiless = this.#isHead || status === 204 || status === 205 || status === 304;
     if (status === 205) delete headers['content-length']; // node:http2 sends no body with it, whatever is written
-    // Only by asking for trailers does node:http2 tell when the last byte of the body has been sent. It costs an empty frame.
-    this.#stream.respond({ ...headers, ':status': status }, { waitForTrailers: !bodiless });
+    // Waiting for trailers costs a frame. A response with a length has none.
+    const waitForTrailers = !bodiless && headers['content-length'] === undefined;
+    this.#stream.respond({ ...headers, ':status': status }, { waitForTrailers });
     this.statusCode = status;
     this.#hasEnded = this.#stream.writableEnded; // node:http2 ends it if there is no body
-    this.#isSent = bodiless;
-    if (!bodiless) this.#stream.once('wantTrailers', this.#onWantTrailers);
+    if (waitForTrailers) this.#stream.once('wantTrailers', this.#onWantTrailers);
   }
 
   write(chunk: Buffer | string): boolean {
@@ -112,27 +108,19 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(this.#closeUpload, UPLOAD_LINGER);
   }
 
-  /** Waits for the end of the response, which a reset would overtake. */
-  readonly #closeUpload = (): void => {
-    this.#isUploadOverdue = true;
-    if (this.#isSent) this.#resetStream();
-  };
-
   /**
-   * Node 24.21 would delay the reset until the whole response has been written, and never send it if the stream is destroyed
-   * meanwhile (see http2-upstream-stream.ts). The stream must be destroyed, because unread bytes of the upload would keep it open.
+   * Waits until the whole response has been written: Node 24.21 would delay the reset until then, and never send it if the stream
+   * is destroyed meanwhile (see http2-upstream-stream.ts). The stream must be destroyed, because unread bytes of the upload would
+   * keep it open.
    */
-  readonly #resetStream = (): void => {
+  readonly #closeUpload = (): void => {
+    if (!this.#stream.writableFinished) return void this.#stream.once('finish', this.#closeUpload);
     this.#stream.close();
     this.#stream.destroy();
   };
 
   readonly #onWantTrailers = (): void => {
-    if (this.destroyed) return;
-    this.#stream.sendTrailers(this.#trailers);
-    this.#isSent = true;
-    // The trailers, or an empty frame with END_STREAM, leave in this turn.
-    if (this.#isUploadOverdue) setImmediate(this.#resetStream);
+    if (!this.destroyed) this.#stream.sendTrailers(this.#trailers);
   };
 
   /** Not by `close(code)`: Node 24 would end the stream first, and a truncated response would look complete. */
