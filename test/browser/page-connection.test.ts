@@ -20,7 +20,7 @@ upstreams: {payments: {url: "${upstream.url}"}}
   await page.getByText(/^Connection lost: .* Retrying in \d+ s\.$/).waitFor();
   expect(await page.locator('#changes').textContent()).toContain('The connection to Tidegate is lost.');
   expect(await banner.textContent()).not.toContain('fetch');
-  // What was known last is not shown as the present: no green phase, and neither uptime nor countdowns run.
+  // Without a connection, the last known state may be wrong: the phase is not green, and uptime and countdowns stop.
   expect(await page.locator('#phase [data-text]').textContent()).toBe('not connected');
   expect(await page.locator('#phase').getAttribute('data-severity')).toBe('critical');
   expect(await page.title()).toBe('■ not connected – Tidegate');

@@ -11,6 +11,8 @@ export interface Certificates {
   readonly read: (name: string) => string;
   /** Issues a certificate signed by the CA `ca`. @param more arguments of `openssl req -x509` */
   readonly issue: (name: string, ...more: string[]) => void;
+  /** Issues `server` for 127.0.0.1, and returns it as PEM texts. */
+  readonly issueServer: () => { readonly key: string; readonly cert: string };
   /** Issues an expired certificate signed by `ca`. */
   readonly issueExpired: (name: string, subjectAltName: string) => void;
   /** Creates a self-signed certificate. */
@@ -33,16 +35,22 @@ export function makeCertificates(): Certificates {
       { stdio: 'pipe' },
     );
   };
+  const read = (name: string): string => readFileSync(path(name), 'utf8');
+  const issue = (name: string, ...more: string[]): void =>
+    selfSign(
+      name,
+      ...['-CA', path('ca.crt'), '-CAkey', path('ca.key'), '-addext', 'basicConstraints=critical,CA:FALSE'],
+      ...more,
+    );
   selfSign('ca');
   return {
     path,
-    read: (name) => readFileSync(path(name), 'utf8'),
-    issue: (name, ...more) =>
-      selfSign(
-        name,
-        ...['-CA', path('ca.crt'), '-CAkey', path('ca.key'), '-addext', 'basicConstraints=critical,CA:FALSE'],
-        ...more,
-      ),
+    read,
+    issue,
+    issueServer: () => {
+      issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
+      return { key: read('server.key'), cert: read('server.crt') };
+    },
     issueExpired: (name, subjectAltName) => {
       selfSign(name); // for its key
       const request = ['-in', path(`${name}.crt`), '-signkey', path(`${name}.key`), '-x509toreq', '-out', path('csr')];

@@ -10,6 +10,18 @@ const BlockedCauseSchema = z
   );
 const LimitStateSchema = z.enum(['open', 'backoff', 'cooldown', 'restoring', 'blocked']);
 
+const LIMIT_PHASE = {
+  state: LimitStateSchema,
+  until: TimeSchema.nullable().describe('When this state ends, if known.'),
+  untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
+};
+
+const LIMIT_RATES = {
+  rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
+  ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
+  places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
+};
+
 export const NestedLimitStatus = z
   .object({
     name: z.string().describe('Name in the configuration; class:NAME for the limit of a client class.'),
@@ -17,13 +29,9 @@ export const NestedLimitStatus = z
     which: z
       .string()
       .describe('Which of several limits of this name is shown; empty if there is one, or if it belongs to a client.'),
-    state: LimitStateSchema,
-    until: TimeSchema.nullable().describe('When this state ends, if known.'),
-    untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
+    ...LIMIT_PHASE,
     blockedCause: BlockedCauseSchema,
-    rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
-    ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
-    places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
+    ...LIMIT_RATES,
     quotaLeft: ShareSchema.nullable().describe('Remaining share of the quota that the upstream reports.'),
     limits: CountSchema.describe(
       'Number of limits of this name. All fields except queued and inFlight describe the most critical one.',
@@ -37,14 +45,10 @@ export const UpstreamStatus = z
   .object({
     name: z.string(),
     scope: z.enum(['upstream', 'client', 'credential']),
-    state: LimitStateSchema,
-    until: TimeSchema.nullable().describe('When this state ends, if known.'),
-    untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
+    ...LIMIT_PHASE,
     blockedBy: z.enum(['upstream', 'operator']).nullable(),
     blockedCause: BlockedCauseSchema,
-    rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
-    ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
-    places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
+    ...LIMIT_RATES,
     pinned: RateSchema.nullable().describe('Rate pinned by an operator.'),
     learnedRate: RateSchema.nullable().describe('The rate without a pin; null if there is no limit.'),
     limits: CountSchema.describe(

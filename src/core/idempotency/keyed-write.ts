@@ -26,7 +26,7 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   /** When it was first sent. */
   firstSentAt: Millis;
   /**
-   * Where it was sent, as metrics name it. It changes only until an attempt may have settled the key there: from then on, all
+   * The endpoint that it was sent to, as metrics name it. It is fixed once an attempt may have settled the key there: then all
    * attempts go there, unless endpoints share keys.
    */
   endpoint: string | undefined;

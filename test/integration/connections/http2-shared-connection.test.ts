@@ -1,8 +1,7 @@
 /** Clients share an HTTP/2 connection to an upstream: none can end it, or make the upstream end it, for the others. */
 import type { ServerHttp2Stream } from 'node:http2';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
-import type { TlsIdentity } from '../../support/upstreams/http2-upstream.ts';
 import { startHttp2 } from '../../support/upstreams/http2-upstream.ts';
 import { openRaw, sendRaw } from '../../support/clients/raw-socket.ts';
 import type { Received } from '../../support/clients/send.ts';
@@ -11,12 +10,7 @@ import type { Tidegate } from '../../support/proxy/tidegate.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 
 const certificates = makeCertificates();
-let identity: TlsIdentity;
-
-beforeAll(() => {
-  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
-  identity = { key: certificates.read('server.key'), cert: certificates.read('server.crt') };
-});
+const identity = certificates.issueServer();
 afterAll(() => certificates.remove());
 
 function start(url: string, upstream = '', more = ''): Promise<Tidegate> {

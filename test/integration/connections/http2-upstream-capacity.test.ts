@@ -7,20 +7,14 @@ import { createServer as createHttps } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
 import { send } from '../../support/clients/send.ts';
-import type { TlsIdentity } from '../../support/upstreams/http2-upstream.ts';
 import type { Tidegate } from '../../support/proxy/tidegate.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 
 const certificates = makeCertificates();
-let identity: TlsIdentity;
-
-beforeAll(() => {
-  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
-  identity = { key: certificates.read('server.key'), cert: certificates.read('server.crt') };
-});
+const identity = certificates.issueServer();
 afterAll(() => certificates.remove());
 
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');

@@ -5,11 +5,10 @@ import { createSecureServer } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
 import type { Frame } from '../../support/clients/http2-client.ts';
 import { FLAG, FRAME, frame, literals, OK, encodeUint32s } from '../../support/clients/http2-client.ts';
-import type { TlsIdentity } from '../../support/upstreams/http2-upstream.ts';
 import { answerOk, startFrames, startHttp2 } from '../../support/upstreams/http2-upstream.ts';
 import { pause } from '../../support/pause.ts';
 import { startRelay } from '../../support/relay/relay.ts';
@@ -20,12 +19,7 @@ import type { Tidegate } from '../../support/proxy/tidegate.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 
 const certificates = makeCertificates();
-let identity: TlsIdentity;
-
-beforeAll(() => {
-  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
-  identity = { key: certificates.read('server.key'), cert: certificates.read('server.crt') };
-});
+const identity = certificates.issueServer();
 afterAll(() => certificates.remove());
 
 function start(url: string, more = ''): Promise<Tidegate> {
