@@ -14,7 +14,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: UNIT,
-          setupFiles: ['test/setup/no-sockets.ts'],
+          setupFiles: ['test/setup/no-sockets.ts', 'test/setup/globals-restored.ts'],
           // Nothing of a file outlives it: to share processes halves the time.
           isolate: false,
           maxWorkers: 2,
