@@ -192,7 +192,7 @@ export class LocalProcessApi implements ProcessApi {
       share: Number.isFinite(rate) && haveEqualWeights() ? rate / activeClients : undefined,
       queued: (limit?.queue.queuedBy(slot) ?? 0) + waiting,
       heldUntil: clients.heldUntil(slot),
-      nextSlot: clients.promisedReturn(slot),
+      nextSlot: clients.places.promisedReturn(slot),
       calmAt: clients.calmAt(slot),
       lastSeen: clients.arrivedAt(slot),
     };

@@ -52,6 +52,21 @@ export function calmAt(refusedAt: Millis, heldUntil: Millis): Millis {
 /** A client in a store: a small number, reused after the client was evicted. */
 export type ClientSlot = number;
 
+/** The places reserved for clients that were asked to return. */
+export interface ReturnPlaces {
+  /** When the last Retry-After asked the client to return; −Infinity if there was none. */
+  promisedReturn(slot: ClientSlot): Millis;
+  /**
+   * A Retry-After asks the client to return after `delay`. Earlier ones, to other requests of the client, remain valid.
+   * @param isReserved whether one request then has a place
+   */
+  askToReturn(slot: ClientSlot, delay: Millis, isReserved: boolean, now: Millis): void;
+  /** Whether a place is reserved for a request of the client about now. */
+  isReserved(slot: ClientSlot, now: Millis): boolean;
+  /** A request of the client takes the earliest place that is due. */
+  take(slot: ClientSlot, now: Millis): void;
+}
+
 /** Keeps the state of clients. Bounded: if it is full, the client closest to `normal` is evicted. */
 export interface ClientStore {
   /**
@@ -71,8 +86,6 @@ export interface ClientStore {
   onAdmitted(slot: ClientSlot, now: Millis): void;
   heldUntil(slot: ClientSlot): Millis;
   hold(slot: ClientSlot, until: Millis, now: Millis): void;
-  /** When the last Retry-After asked the client to return; −Infinity if there was none. */
-  promisedReturn(slot: ClientSlot): Millis;
-  setPromisedReturn(slot: ClientSlot, at: Millis): void;
+  readonly places: ReturnPlaces;
   view(now: Millis): ClientsView;
 }

@@ -33,7 +33,7 @@ export function computeRetryAfter(
 ): Millis {
   ticket.returnSlot = undefined;
   // The upstream asked for it. Round up here, so that later rounding cannot make it earlier.
-  if (why === 'held') return recordPromisedReturn(store, slot, roundUpToSeconds(wait), now);
+  if (why === 'held') return askToReturn(store, slot, roundUpToSeconds(wait), true, now);
   const demand = assessDemand(store, ticket, slot, now);
   if (demand === undefined) return roundUpToSeconds(wait);
   // Scarce connections are no reason to cut a client's allowance.
@@ -44,12 +44,9 @@ export function computeRetryAfter(
   const stalled =
     why === 'over_share' ? 0 : (connectionSlotsFor(ticket, store.upstream(upstream))?.stalledFor(now) ?? 0);
   ticket.returnSlot = demand.isFlooding ? 'own' : stalled > wait ? 'stalled' : 'shared';
-  return recordPromisedReturn(
-    store,
-    slot,
-    reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now),
-    now,
-  );
+  const turn = Math.max(wait, stalled);
+  const delay = reserveReturnSlot(store, demand, { ticket, slot, wait: turn }, now);
+  return askToReturn(store, slot, delay, isReservedSlot(delay, turn), now);
 }
 
 /**
@@ -65,7 +62,8 @@ export function computeRejectionRetryAfter(
 ): Millis {
   const demand = assessDemand(store, ticket, slot, now);
   const own = demand === undefined ? wait : reserveReturnSlot(store, demand, { ticket, slot, wait }, now);
-  return recordPromisedReturn(store, slot, Math.max(own, roundUpToSeconds(atLeast)), now);
+  const asked = roundUpToSeconds(atLeast);
+  return askToReturn(store, slot, Math.max(own, asked), own < asked || isReservedSlot(own, wait), now);
 }
 
 /** A client's demand, compared with its share of the limit that it would wait for. */
@@ -116,13 +114,19 @@ function reserveReturnSlot(
   const weight = ticket.weight * clients.allowance(slot, now);
   // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
   const at = isFlooding
-    ? Math.max(now + wait, clients.promisedReturn(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
+    ? Math.max(now + wait, clients.places.promisedReturn(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
     : limit.reserveReturnSlot(now, wait, rate);
-  return Math.min(at, now + wait + MAX_LEARNED_RETRY_AFTER) - now;
+  return Math.min(at - now, wait + MAX_LEARNED_RETRY_AFTER);
 }
 
-function recordPromisedReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, now: Millis): Millis {
-  clients.setPromisedReturn(slot, now + wait);
+/** False if all slots are reserved for as long as a Retry-After may be: the client is asked to try again at the end of them. */
+function isReservedSlot(delay: Millis, wait: Millis): boolean {
+  return delay < wait + MAX_LEARNED_RETRY_AFTER;
+}
+
+/** @param isReserved whether the client has a place then */
+function askToReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, isReserved: boolean, now: Millis): Millis {
+  clients.places.askToReturn(slot, wait, isReserved, now);
   return wait;
 }
 

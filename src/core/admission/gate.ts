@@ -2,7 +2,6 @@ import {
   refusalIfBlocked,
   estimateWait,
   clientHeldUntil,
-  isReturningOnTime,
   isUnfitProbe,
   maxWaitFor,
   RETURN_GRACE,
@@ -210,8 +209,8 @@ export class Gate {
     if (limit === undefined || isUnfit) {
       return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
     }
-    const isOnTime = isReturningOnTime(clients.promisedReturn(slot), now);
-    const maxWait = maxWaitFor(ticket, limit, upstream.queue, now) + (isOnTime ? RETURN_GRACE : 0);
+    const hasPlace = clients.places.isReserved(slot, now);
+    const maxWait = hasPlace ? upstream.queue.maxWait + RETURN_GRACE : maxWaitFor(ticket, limit, upstream.queue, now);
     ticket.maxWait = Math.min(maxWait, deadline - now);
     // A request is not refused if the queue might serve it in time.
     const leastWait =
@@ -226,7 +225,7 @@ export class Gate {
       return this.#refuse(ticket, slot, 'queue_full', wait, now);
     }
 
-    if (isOnTime) clients.setPromisedReturn(slot, Number.NEGATIVE_INFINITY); // a promise is valid for one request
+    if (hasPlace) clients.places.take(slot, now);
     ticket.expiresAt = Math.min(deadline, now + Math.max(maxWait, leastWait));
     this.#waitQueue.enqueue(ticket, limit, slot, now);
     return undefined;

@@ -112,13 +112,16 @@ export class Limit implements HeapItem {
 
   /**
    * Reserves the time at which a refused client should return. Each one gets the next slot, so that clients return at the
-   * limit's rate instead of all at once.
+   * limit's rate instead of all at once. Returns the latest time allowed, and reserves nothing, if all slots until then are
+   * reserved.
    * @param wait how long the request would have had to wait
    */
   reserveReturnSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
     const next = Math.max(this.#lastReturnSlot, now + wait) + 1000 / rate;
-    this.#lastReturnSlot = Math.min(next, now + wait + MAX_LEARNED_RETRY_AFTER);
-    return this.#lastReturnSlot;
+    const latest = now + wait + MAX_LEARNED_RETRY_AFTER;
+    if (next >= latest) return latest;
+    this.#lastReturnSlot = next;
+    return next;
   }
 
   /** Whether a request sent then may have met a limit that was overrun, by observe mode or by a pinned rate. */
