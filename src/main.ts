@@ -1,18 +1,15 @@
 #!/usr/bin/env node
 /** The command line. The only file that ends the process. */
-import type { Options } from 'close-with-grace';
 import closeWithGrace from 'close-with-grace';
 import type { CliCommand } from './cli/parse-arguments.ts';
 import { readFile } from './cli/read-file.ts';
 import { saveCompileCache, openCompileCache } from './process/compile-cache.ts';
 import { WORKER_ARGUMENT } from './process/cluster/worker-argument.ts';
-import { ignoreDuplicateSigint, watchHangUps } from './process/signals.ts';
+import { closeOptions, ignoreDuplicateSigint, keepSignalHandlers, watchHangUps } from './process/signals.ts';
 import { tuneGarbageCollector } from './process/tune-garbage-collector.ts';
 import type { Millis } from './core/scalars.ts';
 import { readVersion } from './process/version.ts';
 
-/** Added to the time of the drain, for the last log lines. After that the process ends in any case. */
-const EXIT_GRACE: Millis = 2000;
 /** The default of `admin` in the configuration, repeated here so that `top` need not load the schema. */
 const DEFAULT_ADMIN = '127.0.0.1:9901';
 /** Late enough that the first requests have compiled their code, and soon in case the process is killed. */
@@ -106,8 +103,8 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
     await app.reload();
     watch.refresh();
   });
-  const grace: Options = { delay: delay + timeout + EXIT_GRACE, logger: false, skip: ['SIGHUP'] };
-  const { close } = closeWithGrace(grace, async ({ signal = 'SIGHUP', err }) => {
+  keepSignalHandlers();
+  const { close } = closeWithGrace(closeOptions(delay + timeout, logger), async ({ signal = 'SIGHUP', err }) => {
     isStopping = true;
     ignoreDuplicateSigint();
     watch.close();
@@ -151,6 +148,7 @@ async function runDemo({ flags }: Extract<CliCommand, { kind: 'demo' }>): Promis
   const { startDemo } = await import('./cli/demo-command.ts');
   const demo = await startDemo(flags, version, print);
   if (demo.kind === 'failed') return fail(demo.message, 1);
+  keepSignalHandlers();
   closeWithGrace({ delay: 5000, logger: false }, () => {
     ignoreDuplicateSigint();
     return demo.stop();

@@ -297,7 +297,29 @@ describe('a running process', () => {
     running.child.kill('SIGTERM');
     expect((await running.ended).code).toBe(1);
     expect(await hung).toBe('cut');
+    expect(running.log().at(-1)).toMatchObject({
+      level: 'warn',
+      signal: 'SIGTERM',
+      msg: 'second signal: exits at once, requests in flight are cut',
+    });
   });
+
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    'handles %s at each moment of a drain, as npm may send it twice at once',
+    async (signal) => {
+      // While there is no listener, the default of the system applies, and the signal kills the process.
+      const watch = `process.on('removeListener', () => {
+      if (process.listenerCount('${signal}') === 0) console.error('no listener');
+    })`;
+      const upstream = await startUpstream();
+      const running = startProcess(['--upstream', upstream.url, ...ANY_PORT], {
+        env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(watch)}` },
+      });
+      await listening(running);
+      running.child.kill(signal);
+      expect(await running.ended).toMatchObject({ code: 0, stderr: '' });
+    },
+  );
 
   test('ignores a repeated SIGINT 50 ms after the first, as one Ctrl-C can send', async () => {
     const upstream = await startUpstream();
