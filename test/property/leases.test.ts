@@ -124,7 +124,13 @@ test('encoded messages decode unchanged', () => {
     ),
     fc.tuple(
       fc.constant('failed' as const),
-      fc.record({ sentAt: time, retryAfterMs: maybe, overrun: fc.boolean(), attributes: source }),
+      fc.record({
+        sentAt: time,
+        retryAfterMs: maybe,
+        overrun: fc.boolean(),
+        isUnreachable: fc.boolean(),
+        attributes: source,
+      }),
       time,
     ),
     fc.tuple(fc.constant('probed' as const), time),

@@ -6,6 +6,7 @@ import type { LimitRef } from '../limits/limit-ref.ts';
 import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
 import { applyQuota } from '../quota/apply-quota.ts';
+import type { FailedSend } from '../rate/failed-send.ts';
 import type { Ticket } from './ticket.ts';
 import type { Hints } from '../hints/hints.ts';
 import type { Millis } from '../scalars.ts';
@@ -37,12 +38,12 @@ export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, 
     if (isThrottled(status, hints)) return recordRejection(context, status, hints, now);
     if (!isGatewayError(status)) recordAnswer(context, outcome, now);
     else if (outcome.otherEndpointsWork === true || hints.isFromCache === true) abandonProbes(context.ticket);
-    else recordFailure(context, hints.retryAfterMs, now);
+    else recordFailure(context, { retryAfterMs: hints.retryAfterMs }, now);
     return undefined;
   }
   if (isLocalFailure(outcome) || outcome.isStaleConnection === true || outcome.otherEndpointsWork === true) {
     abandonProbes(context.ticket);
-  } else recordFailure(context, undefined, now);
+  } else recordFailure(context, { retryAfterMs: undefined, isUnreachable: outcome.reason === 'connect' }, now);
   return undefined;
 }
 
@@ -176,13 +177,18 @@ function recordAccepted({ meter }: Limit, ticket: Ticket, inFlightAtSend: number
   meter.onAccepted(ticket.sentAt, inFlightAtSend, now, needsAttributes ? ticket.attributes : undefined);
 }
 
-function recordFailure(context: OutcomeContext, retryAfterMs: Millis | undefined, now: Millis): void {
+function recordFailure(
+  context: OutcomeContext,
+  failure: Pick<FailedSend, 'retryAfterMs' | 'isUnreachable'>,
+  now: Millis,
+): void {
   const { ticket } = context;
   const { sentAt, attributes } = ticket;
   for (const limit of ticket.limits) {
     if (limit.isClassLimit) continue;
     const from = limit.meter.rate(now);
-    const cause = limit.meter.onFailed({ sentAt, retryAfterMs, overrun: limit.mayBeOverrun(sentAt), attributes }, now);
+    const overrun = limit.mayBeOverrun(sentAt);
+    const cause = limit.meter.onFailed({ ...failure, sentAt, overrun, attributes }, now);
     if (cause !== undefined) emitRateCut(context, limit, cause, from, now);
   }
 }

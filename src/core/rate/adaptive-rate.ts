@@ -171,7 +171,7 @@ export class AdaptiveRate {
   onFailed(failure: FailedSend, now: Millis): CutCause | undefined {
     const { attributes } = failure;
     if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(failure, now);
-    if (!this.breaker.onFailed(attributes, now)) return undefined;
+    if (!this.breaker.onFailed(failure, now)) return undefined;
     return startBlock(this, 'errors', failure, now);
   }
 

@@ -19,6 +19,10 @@ export const PROBED = 15;
 export const BLOCK_BYPASSED = 16;
 export const BLOCKED = 17;
 
+/** The flags of a failure, added up. */
+export const OVERRUN = 1;
+export const UNREACHABLE = 2;
+
 /** The length of each kind of entry, with the kind itself. The attributes of a request come last. */
 export const ENTRY_LENGTHS: readonly number[] = [1, 3, 2, 4, 15, 13, 10, 2, 3, 1, 2, 2, 6, 3, 12, 2, 2, 14];
 

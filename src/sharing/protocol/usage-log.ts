@@ -16,6 +16,8 @@ import {
   ACCEPTED,
   REJECTED,
   FAILED,
+  OVERRUN,
+  UNREACHABLE,
   QUOTA,
   STOPPED,
   RATE_REMEMBERED,
@@ -97,9 +99,10 @@ export class UsageLog {
     this.#writeSource(attributes);
   }
 
-  failed({ sentAt, retryAfterMs, overrun = false, attributes }: FailedSend, now: Millis): void {
+  failed({ sentAt, retryAfterMs, overrun, isUnreachable, attributes }: FailedSend, now: Millis): void {
     this.#sourcesLeft = SOURCES_AFTER_FAILURE;
-    this.#write(FAILED, sentAt, retryAfterMs ?? UNKNOWN, overrun ? 1 : 0, now);
+    const flags = (overrun === true ? OVERRUN : 0) + (isUnreachable === true ? UNREACHABLE : 0);
+    this.#write(FAILED, sentAt, retryAfterMs ?? UNKNOWN, flags, now);
     this.#writeSource(attributes);
   }
 

@@ -14,6 +14,8 @@ import {
   ACCEPTED,
   REJECTED,
   FAILED,
+  OVERRUN,
+  UNREACHABLE,
   QUOTA,
   STOPPED,
   RATE_REMEMBERED,
@@ -96,7 +98,13 @@ export function replayUsage(numbers: EncodedUsage, handler: UsageHandler): void 
       }
       case FAILED:
         handler.failed(
-          { sentAt: at(i + 1), retryAfterMs: known(i + 2), overrun: at(i + 3) === 1, attributes: source(i + 5) },
+          {
+            sentAt: at(i + 1),
+            retryAfterMs: known(i + 2),
+            overrun: at(i + 3) % UNREACHABLE === OVERRUN,
+            isUnreachable: at(i + 3) >= UNREACHABLE,
+            attributes: source(i + 5),
+          },
           at(i + 4),
         );
         break;

@@ -139,7 +139,11 @@ class Holder {
       this.#end(at);
     } else if (kind < 22) {
       const retryAfter = part < 0.5 ? 1000 * part : undefined;
-      log.failed({ sentAt, retryAfterMs: retryAfter, overrun: part > 0.9, attributes: sourceFor(part) }, at);
+      const isUnreachable = kind === 21 && part > 0.4;
+      log.failed(
+        { sentAt, retryAfterMs: retryAfter, overrun: part > 0.9, isUnreachable, attributes: sourceFor(part) },
+        at,
+      );
       this.#end(at);
     } else this.#addRareEvent(kind, part, { sentAt, at, now });
   }

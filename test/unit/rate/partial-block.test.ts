@@ -33,7 +33,11 @@ class Line {
   }
 
   /** Answers a request at once if it may be sent. Returns whether it was. */
-  ask(answer: 'accepted' | 'rejected' | 'failed', source: RequestAttributes, retryAfter?: Millis): boolean {
+  ask(
+    answer: 'accepted' | 'rejected' | 'failed' | 'unreachable',
+    source: RequestAttributes,
+    retryAfter?: Millis,
+  ): boolean {
     const { now, rate } = this;
     rate.advance(now, true);
     if (rate.delay(now, source) > 0) return false;
@@ -45,8 +49,10 @@ class Line {
         { sentAt: now, inFlightAtSend: 0, retryAfterMs: retryAfter, activeClients: 1, attributes: source },
         now,
       );
-    } else if (answer === 'failed') rate.onFailed({ sentAt: now, retryAfterMs: retryAfter, attributes: source }, now);
-    else rate.onAccepted(now, 0, now, source);
+    } else if (answer !== 'accepted') {
+      const isUnreachable = answer === 'unreachable';
+      rate.onFailed({ sentAt: now, retryAfterMs: retryAfter, isUnreachable, attributes: source }, now);
+    } else rate.onAccepted(now, 0, now, source);
     rate.inFlightLimiter.onEnded();
     this.now += 1;
     return true;
@@ -78,6 +84,16 @@ test.each<[string, (i: number) => From, BlockedPart]>([
   ['one credential from several addresses', (i) => ({ address: `a${i}`, path: `/${i}`, credential: 7 }), 'credential'],
 ])('errors of %s block that part', (_, of, part) => {
   expect(blockedBy(of).part).toBe(part);
+});
+
+test('requests that get no connection block the whole upstream, whatever they have in common', () => {
+  const line = new Line();
+  for (const _ of eight) line.ask('unreachable', from());
+  expect(line.part).toBe('upstream');
+  expect(line.ask('failed', from({ address: 'other', path: '/other' }))).toBe(false);
+  line.now += 1000;
+  expect(line.ask('unreachable', from())).toBe(true);
+  expect([line.part, line.rate.phase]).toEqual(['upstream', 'blocked']);
 });
 
 test('most of the failures are enough: one unrelated failure changes nothing', () => {

@@ -138,6 +138,20 @@ test('a change of clock moves all times and nothing else', () => {
   expect(kinds).toHaveLength(12);
 });
 
+test.each([
+  [false, false],
+  [true, false],
+  [false, true],
+  [true, true],
+])('a failure is read as it was written: overrun %s, unreachable %s', (overrun, isUnreachable) => {
+  const written = new UsageLog();
+  written.failed({ sentAt: 10, retryAfterMs: undefined, overrun, isUnreachable }, 14);
+  const read: unknown[] = [];
+  const reader = new Proxy({} as UsageHandler, { get: () => (failure: unknown, at: number) => read.push(failure, at) });
+  replayUsage(written.take(), reader);
+  expect(read).toEqual([{ sentAt: 10, retryAfterMs: undefined, overrun, isUnreachable, attributes: undefined }, 14]);
+});
+
 test('a log grows with the number of events, and takes no memory while idle', () => {
   const written = new UsageLog();
   for (const length of [0, 1, 1000, 20_000, 3]) {

@@ -149,8 +149,8 @@ export class Breaker {
   }
 
   /** Returns whether errors are frequent enough for a block. */
-  onFailed(attributes: RequestAttributes | undefined, now: Millis): boolean {
-    return this.detector.onFailed(attributes, now < this.#recoveredRateUntil, now);
+  onFailed(failure: FailedSend, now: Millis): boolean {
+    return this.detector.onFailed(failure, now < this.#recoveredRateUntil, now);
   }
 
   /** A request outside the scope was rejected, and nothing was accepted since the block began: the scope includes it. */

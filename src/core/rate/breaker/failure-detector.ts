@@ -66,13 +66,14 @@ export class FailureDetector {
   }
 
   /**
-   * Returns whether errors are frequent enough for a block.
+   * Returns whether errors are frequent enough for a block. What requests have in common that got no connection is chance.
    * @param justRecovered the upstream has just come back: then only errors in a row count, because a block would turn a
    * partial failure into a total one
    */
-  onFailed(attributes: RequestAttributes | undefined, justRecovered: boolean, now: Millis): boolean {
-    this.recordFailedSender(attributes, now);
-    this.#errorWindow.onAnswer(now, true, attributes);
+  onFailed({ attributes, isUnreachable }: FailedSend, justRecovered: boolean, now: Millis): boolean {
+    const known = isUnreachable === true ? undefined : attributes;
+    this.recordFailedSender(known, now);
+    this.#errorWindow.onAnswer(now, true, known);
     return justRecovered ? this.#errorWindow.areConsecutive : this.#errorWindow.exceedsThreshold(now);
   }
 
