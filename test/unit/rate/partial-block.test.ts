@@ -339,7 +339,7 @@ describe('a part that is rejected while others are accepted', () => {
     const line = new Line({ initialRate: 100 });
     for (let i = 0; i < 100; i += 1) {
       for (const n of [0, 1, 2, 3, 4]) {
-        line.ask(n % 3 === 0 ? 'rejected' : 'accepted', from({ address: `a${n}`, path: '/x' }));
+        line.ask(n % 3 === 0 ? 'rejected' : 'accepted', from({ address: `a${(n + i) % 5}`, path: '/x' }));
       }
       line.ask('accepted', from({ address: 'a', path: '/y' }));
       line.now += 100;

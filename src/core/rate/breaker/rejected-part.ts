@@ -5,7 +5,7 @@ import { saveRevertibleState } from '../decrease.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
 /** The number of rejections kept, and of accepted requests sampled after each. */
-const REJECTIONS = 16;
+const REJECTIONS = 32;
 export const PASSES_AFTER_REJECTION = 3;
 const RECORD_LENGTH = ATTRIBUTE_COUNT + 1;
 const MAX_RECORDS = REJECTIONS * (1 + PASSES_AFTER_REJECTION);
@@ -64,27 +64,56 @@ export class RejectedPartDetector {
 
   #find(attributes: RequestAttributes, state: RateState): RejectedPart | undefined {
     let scope: RequestAttributes | undefined;
+    let others: RequestAttributes[] = [];
     let highestRatio = MIN_LOG_LIKELIHOOD_RATIO;
     for (const part of listCandidateParts(attributes)) {
-      const ratio = this.#ratioOf(part);
+      const alike = this.#listRejectedAlike(part);
+      const ratio = this.#ratioOf(part, alike);
       if (ratio > highestRatio) {
         highestRatio = ratio;
         scope = part;
+        others = alike;
       }
     }
     if (scope === undefined) return undefined;
     const own = narrowToAddress(scope, attributes); // if all come from one address, the part is narrower
     if (this.#count(1, own) === this.#count(1, scope)) scope = own;
-    return { scope, stateBefore: this.#stateBefore(scope, state) };
+    return { scope, stateBefore: this.#stateBefore([scope, ...others], state) };
   }
 
-  /** The log-likelihood ratio for the part having a limit of its own; 0 if there is no evidence. */
-  #ratioOf(part: RequestAttributes): number {
+  /**
+   * The other parts defined by the same attributes of which nothing passes: several addresses over limits of their own, for
+   * example. What they add to the rejections hides that each of them is rejected alone.
+   */
+  #listRejectedAlike(part: RequestAttributes): RequestAttributes[] {
+    const alike: RequestAttributes[] = [];
+    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
+      if (this.#numbers[at] !== 1 || this.#isWithinAny([part, ...alike], at)) continue;
+      const other = this.#partLike(part, at);
+      if (other === undefined) continue;
+      if (this.#count(1, other) >= MIN_REJECTIONS && this.#count(0, other) === 0) alike.push(other);
+    }
+    return alike;
+  }
+
+  /** The part defined by the same attributes that the record at this index belongs to; undefined if it lacks one of them. */
+  #partLike(part: RequestAttributes, at: number): RequestAttributes | undefined {
+    const other: number[] = [];
+    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
+      const value = part[i] === 0 ? 0 : (this.#numbers[at + 1 + i] ?? 0);
+      if (value === 0 && part[i] !== 0) return undefined;
+      other.push(value);
+    }
+    return other;
+  }
+
+  /** The log-likelihood ratio for the part having a limit of its own, with others left out; 0 if there is no evidence. */
+  #ratioOf(part: RequestAttributes, others: readonly RequestAttributes[]): number {
     const rejected = this.#count(1, part);
     if (rejected < MIN_REJECTIONS) return 0;
     const passed = this.#count(0, part);
-    const all = this.#numbers.length / RECORD_LENGTH;
-    const allRejected = this.#count(1, []);
+    const allRejected = this.#count(1, []) - this.#countAll(1, others);
+    const all = allRejected + this.#count(0, []);
     const inside = rejected + passed;
     const outside = all - inside;
     if (isPathOnly(part) && passed > MAX_PASSED_SHARE_OF_PATH * (all - allRejected)) return 0;
@@ -92,13 +121,13 @@ export class RejectedPartDetector {
     return likelihood(rejected, inside) + likelihood(allRejected - rejected, outside) - likelihood(allRejected, all);
   }
 
-  /** The state before the first of the latest rejections that all concern the part: they were no reason to cut. */
-  #stateBefore(part: RequestAttributes, state: RateState): RevertibleRateState {
+  /** The state before the first of the latest rejections that all concern these parts: they were no reason to cut. */
+  #stateBefore(parts: readonly RequestAttributes[], state: RateState): RevertibleRateState {
     let before: RevertibleRateState = saveRevertibleState(state);
     let at = this.#numbers.length - RECORD_LENGTH;
     for (let i = this.#statesBefore.length - 1; i >= 0; i -= 1) {
       while (at >= 0 && this.#numbers[at] !== 1) at -= RECORD_LENGTH;
-      if (at < 0 || !this.#isWithin(part, at)) break;
+      if (at < 0 || !this.#isWithinAny(parts, at)) break;
       before = this.#statesBefore[i] ?? before;
       at -= RECORD_LENGTH;
     }
@@ -112,6 +141,18 @@ export class RejectedPartDetector {
       if (this.#numbers[at] === kind && this.#isWithin(part, at)) count += 1;
     }
     return count;
+  }
+
+  /** As `count`, in parts that do not overlap. */
+  #countAll(kind: number, parts: readonly RequestAttributes[]): number {
+    let sum = 0;
+    for (const part of parts) sum += this.#count(kind, part);
+    return sum;
+  }
+
+  #isWithinAny(parts: readonly RequestAttributes[], at: number): boolean {
+    for (const part of parts) if (this.#isWithin(part, at)) return true;
+    return false;
   }
 
   /** Whether the record at this index belongs to the part. */
