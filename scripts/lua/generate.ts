@@ -18,7 +18,10 @@ export function generateScript(compiler: Compiler): string {
     readPart('prelude.lua'),
     lua,
     `local VERSION = '${layout}'`,
+    // A function of its own: Lua allows 200 locals a function.
+    'return (function()',
     host.replace('--@ state codec', () => stateCodec),
+    'end)()',
   ];
   const paths = sources.map((path) => path.slice(ROOT.length + 1));
   return sealScript(PACKAGES.join(' and '), paths, `${minify(parts.join('\n'))}\n`);
