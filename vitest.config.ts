@@ -46,6 +46,6 @@ export default defineConfig({
     teardownTimeout: 10_000,
     // A misspelt filter must not pass for a clean run.
     passWithNoTests: false,
-    reporters: ['default'],
+    reporters: ['default', './test/setup/slowest-files.ts'],
   },
 });
