@@ -39,10 +39,11 @@ export class Deadline {
     this.#onTimeout = undefined;
   }
 
-  /** Removes the deadline and the timer. */
+  /** Removes the deadline and the timer. It may be armed again. */
   close(): void {
     this.disarm();
     clearTimeout(this.#timer);
+    this.#timer = undefined; // or the next `arm` would rely on it
   }
 
   #setTimer(span: Millis, now: Millis): void {

@@ -1,4 +1,4 @@
-/** Waits that exceed the longest timer of Node, 24.8 days. */
+/** Deadlines, and waits that exceed the longest timer of Node, 24.8 days. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Deadline } from '../../../src/http/deadline.ts';
 import { WakeTimer } from '../../../src/http/wake-timer.ts';
@@ -39,6 +39,17 @@ test('a deadline after 30 days is replaced by an earlier one', () => {
   vi.advanceTimersByTime(1000);
   expect(fired).toBe(1);
   deadline.close();
+});
+
+test('a deadline that was closed can be armed again', () => {
+  fakeTimers();
+  let fired = 0;
+  const deadline = new Deadline(clock);
+  deadline.arm(1000, () => (fired += 1));
+  deadline.close();
+  deadline.arm(2000, () => (fired += 10));
+  expect(fireTimers()).toBe(1);
+  expect(fired).toBe(10);
 });
 
 test('work that is due in 100 days takes few timers, and is done in time', () => {
