@@ -75,8 +75,10 @@ export class Http1ConnectionPool implements EndpointConnections {
   }
 
   async destroy(): Promise<void> {
-    this.#waiting.clear();
-    await Promise.all([...this.#all].map((connection) => connection.destroy()));
+    const waiting = this.#waiting.clear();
+    const closed = [...this.#all].map((connection) => connection.destroy());
+    for (const pending of waiting) pending.onResponseError(undefined, new Error('all connections are closed'));
+    await Promise.all(closed);
   }
 
   #takeIdle(): Http1Connection | undefined {

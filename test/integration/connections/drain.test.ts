@@ -46,6 +46,28 @@ test('keeps serving while load balancers notice that it is not ready', async () 
   await expect(fetch(`${gate.adminUrl}/readyz`)).rejects.toThrow();
 });
 
+test('answers requests that wait for a connection of the pool when the drain ends', async () => {
+  const upstream = await listen(() => undefined);
+  const gate = await startTidegate(`
+mode: observe
+drain: {delay: 0, timeout: 300ms}
+upstreams: {api: {url: "${upstream.url}", connections: 1, timeout: 60s, perTryTimeout: 60s}}`);
+  const inFlightIs = (wanted: number) =>
+    eventually(
+      () => gate.metric(inFlight),
+      (count) => count === wanted,
+    );
+  const sent = send(gate.url, '/', { method: 'POST', body: 'pay' });
+  await inFlightIs(1);
+  const waiting = [send(gate.url, '/'), send(gate.url, '/', { method: 'POST', body: 'pay' })];
+  await inFlightIs(3);
+  await gate.drain();
+  expect((await sent).header('tidegate-outcome')).toBe('unknown');
+  for (const { status, header } of await Promise.all(waiting)) {
+    expect([status, header('tidegate-outcome')]).toEqual([502, undefined]);
+  }
+});
+
 test('aborts what exceeds the drain timeout and reports the known outcome to the client', async () => {
   const upstream = await listen(() => undefined);
   const gate = await startTidegate(`
