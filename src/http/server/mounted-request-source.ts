@@ -22,6 +22,8 @@ export class MountedRequestSource implements RequestSource {
    */
   handle(message: IncomingMessage, response: ServerResponse, prefix: string): void {
     if (this.#sink === undefined) throw new Error('a request arrived before the proxy was ready');
+    // The client left while the program's own hooks ran: the events that would report it are past.
+    if (response.closed || message.socket.destroyed) return;
     const { rejections } = this.#sink;
     // Upgrades are ignored here. The start of the next request is then unknown: see `Http1ServerRequest.endsConnection`.
     if (message.headers.upgrade !== undefined) response.shouldKeepAlive = false;

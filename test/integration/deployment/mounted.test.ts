@@ -177,6 +177,32 @@ describe('a proxy in an application', () => {
     expect(log().filter(({ outcome }) => outcome === 'client_gone')).toHaveLength(1);
   });
 
+  test('handles no request whose client disconnected while a hook of the application ran', async () => {
+    const upstream = await startRecordingUpstream();
+    let waiting = 0;
+    let continueHooks = (): void => undefined;
+    const hooks = new Promise<void>((resolve) => (continueHooks = resolve));
+    const config = { ...to(upstream.url), limits: { requests: 2 } };
+    const { url, metric } = await startApplication(
+      { config },
+      {
+        extend: (app) =>
+          app.addHook('preHandler', async () => {
+            waiting += 1;
+            await hooks;
+          }),
+      },
+    );
+    for (const sent of [{}, { method: 'POST', body: '{}' }]) {
+      const before = waiting;
+      await sendAndLeave(url, '/pay/', sent, () => waiting > before);
+    }
+    continueHooks();
+    for (let i = 0; i < 3; i += 1) expect((await send(url, '/pay/last')).status).toBe(200);
+    expect(upstream.received.map(({ target }) => target)).toEqual(['/last', '/last', '/last']);
+    expect(await metric('tidegate_requests_in_flight{route="/"}')).toBe(0);
+  });
+
   test('never completes an upload upstream whose client disconnected', async () => {
     const ends: string[] = [];
     const upstream = await listen((incoming) => {
