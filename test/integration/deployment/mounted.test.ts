@@ -180,24 +180,28 @@ describe('a proxy in an application', () => {
   test('handles no request whose client disconnected while a hook of the application ran', async () => {
     const upstream = await startRecordingUpstream();
     let waiting = 0;
-    let continueHooks = (): void => undefined;
-    const hooks = new Promise<void>((resolve) => (continueHooks = resolve));
+    let ended = 0;
     const config = { ...to(upstream.url), limits: { requests: 2 } };
     const { url, metric } = await startApplication(
       { config },
       {
         extend: (app) =>
-          app.addHook('preHandler', async () => {
+          app.addHook('preHandler', async ({ raw }) => {
+            if (raw.url !== '/pay/left') return;
             waiting += 1;
-            await hooks;
+            await once(raw.socket, 'close');
+            ended += 1;
           }),
       },
     );
     for (const sent of [{}, { method: 'POST', body: '{}' }]) {
       const before = waiting;
-      await sendAndLeave(url, '/pay/', sent, () => waiting > before);
+      await sendAndLeave(url, '/pay/left', sent, () => waiting > before);
     }
-    continueHooks();
+    await eventually(
+      () => ended,
+      (count) => count === 2,
+    );
     for (let i = 0; i < 3; i += 1) expect((await send(url, '/pay/last')).status).toBe(200);
     expect(upstream.received.map(({ target }) => target)).toEqual(['/last', '/last', '/last']);
     expect(await metric('tidegate_requests_in_flight{route="/"}')).toBe(0);
