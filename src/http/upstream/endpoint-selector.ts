@@ -10,7 +10,7 @@ import type { UpstreamAttempt } from './upstream-attempt.ts';
 export class EndpointSelector {
   /** Where the last attempt went; undefined before the first. */
   endpoint: Endpoint | undefined = undefined;
-  /** The upstream closed the last connection while it was idle: the next attempt gets a new one. */
+  /** The upstream closed the last connection: the next attempt gets a new one, or over HTTP/2 one of its own. */
   needsFreshConnection = false;
   readonly #endpoints: Endpoints;
   readonly #judgesResponses: boolean;
@@ -57,7 +57,7 @@ export class EndpointSelector {
     }
     this.#isOutcomePending = false;
     const isStaleConnection = outcome.kind === 'error' && attempt?.wasOnStaleConnection === true;
-    this.needsFreshConnection = isStaleConnection;
+    this.needsFreshConnection = isStaleConnection || attempt?.mayEndConnections === true;
     const withStale = isStaleConnection ? { ...outcome, isStaleConnection } : outcome;
     const verdict = this.#endpoints.recordOutcome(endpoint, withStale, this.#sentAt, code);
     if (verdict === 'healthy' || verdict === 'ignored') return withStale;

@@ -148,7 +148,7 @@ export class Endpoints {
     return this.at(this.#outlierDetector.choose(failedEndpoints, isRepeatable, now));
   }
 
-  /** @param needsFresh only a connection that carried no request before will do */
+  /** @param needsFresh see `EndpointConnections.send` */
   send(endpoint: Endpoint, send: PooledSend, needsFresh: boolean, now: Millis): void {
     this.#outlierDetector.onAttemptStart(endpoint.index);
     endpoint.resolver?.refreshIfDue(now);

@@ -4,9 +4,11 @@ import { RequestNotProcessedError } from './send-failure.ts';
 import type { Http2ConnectionOptions, Http2ConnectionListener } from './http2-connection.ts';
 import { Http2Connection } from './http2-connection.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
+import { mayShareConnection } from './http2-request-head.ts';
+import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import { StreamingBody } from '../request/streaming-body.ts';
 
-export interface Http2ConnectionPoolOptions extends Http2ConnectionOptions {
+export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions, 'maxStreams'> {
   /** Maximum of connections that take requests. As many again, or up to 16, may be finishing their last requests. */
   readonly maxConnections: number;
   /** There is room for another request. */
@@ -23,7 +25,7 @@ const MIN_CONNECTION_LIMIT = 16;
 /**
  * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the upstream
  * allows. The first with room is used, so that surplus connections become idle and close. Connections are opened one at a time,
- * and requests wait for them. An endpoint that chooses HTTP/1.1 gets HTTP/1.1 from then on.
+ * and requests wait for them. A request that may make the upstream close its connection gets one of its own. An endpoint that chooses HTTP/1.1 gets HTTP/1.1 from then on.
  *
  * The number of requests that it carries depends on the endpoint: one for each connection over HTTP/1.1, over HTTP/2 as many as
  * each connection announces. Until the first one has, no more than one for each is certain.
@@ -38,15 +40,28 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   /** Streams that a connection not yet open is expected to take: as many as the endpoint announced last. */
   #expectedStreams = 1;
   #capacity: number;
+  /** Connections with one request at a time, for requests that may end their connection. Undefined if these are they. */
+  readonly #unshared: Http2ConnectionPool | undefined;
+  /** The largest head that the upstream accepts, as it announced last. */
+  #maxHeaderListSize: number | undefined;
 
-  constructor(options: Http2ConnectionPoolOptions) {
+  constructor(options: Http2ConnectionPoolOptions, isShared = true) {
     this.#options = options;
     this.#capacity = options.maxConnections;
+    if (!isShared) return;
+    const maxConnections = Math.max(MIN_CONNECTION_LIMIT, options.maxConnections);
+    this.#unshared = new Http2ConnectionPool({ ...options, maxConnections, onCapacityChange: () => undefined }, false);
   }
 
+  /** @param fresh its last connection ended, and it may be the reason: others do not share the next one */
   send(pending: PooledSend, fresh: boolean): void {
     if (this.#usesHttp1) return this.#sendOverHttp1(pending, fresh);
-    const connection = this.#findConnection();
+    const { path, headers } = pending.request;
+    if (this.#unshared !== undefined && (fresh || !mayShareConnection(path, headers, this.#maxHeaderListSize))) {
+      pending.pool = this.#unshared;
+      return this.#unshared.send(pending, false);
+    }
+    const connection = this.#findConnection(this.#waiting.length + 1);
     if (connection !== undefined) return connection.send(pending);
     pending.waitedForConnection = ![...this.#all].some(({ isConnecting }) => isConnecting);
     this.#waiting.push(pending);
@@ -63,6 +78,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     for (const connection of this.#all) this.#closeIfIdle(connection);
     this.#sendWaiting();
     this.#updateCapacity();
+    this.#unshared?.dropStaleAddresses();
   }
 
   async destroy(): Promise<void> {
@@ -70,7 +86,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     const waiting = this.#waiting.clear();
     for (const connection of this.#all) connection.destroy();
     for (const pending of waiting) pending.onResponseError(undefined, new Error('all connections are closed'));
-    await Promise.resolve();
+    await this.#unshared?.destroy();
   }
 
   onHttp1Chosen(connection: Http2Connection): void {
@@ -88,8 +104,9 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   }
 
   /** Requests that wait here come before those in the gate's queue. */
-  onCapacityChange({ isConnecting, isClosing, maxStreams }: Http2Connection): void {
+  onCapacityChange({ isConnecting, isClosing, maxStreams, maxHeaderListSize }: Http2Connection): void {
     if (!isConnecting && !isClosing) this.#expectedStreams = Math.max(1, maxStreams);
+    this.#maxHeaderListSize = maxHeaderListSize;
     this.#sendWaiting();
     this.#updateCapacity();
   }
@@ -100,10 +117,12 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#closeIfIdle(connection);
     if (connection.shouldRetire || !this.#takesRequests(connection)) this.#updateCapacity();
     const error = send.takeError();
-    if (error instanceof RequestNotProcessedError && error.code === 'GOAWAY' && mayRedispatch(pending)) {
+    const wasUnread = error instanceof RequestNotProcessedError && error.code === 'GOAWAY';
+    pending.mayEndConnections = wasUnread ? connection.wasRejected : connection.hasBroken;
+    if (wasUnread && mayRedispatch(pending)) {
       pending.wasRedispatched = true;
       pending.onRefusedUnread();
-      this.send(pending, false);
+      this.send(pending, pending.mayEndConnections);
     } else if (pending.isReleased) {
       this.#options.onCapacity();
     } else if (error !== undefined) {
@@ -118,26 +137,33 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#updateCapacity();
   }
 
+  get #isShared(): boolean {
+    return this.#unshared !== undefined;
+  }
+
   #sendOverHttp1(pending: PooledSend, fresh: boolean): void {
     pending.fallBackToHttp1();
     this.#options.http1.send(pending, fresh);
   }
 
-  #findConnection(): Http2Connection | undefined {
+  /** @param count how many requests need one */
+  #findConnection(count: number): Http2Connection | undefined {
     let retiring: Http2Connection | undefined;
     for (const connection of this.#all) {
       if (!connection.hasCapacity || !this.#takesRequests(connection)) continue;
       if (!connection.shouldRetire) return connection;
       retiring = connection;
     }
-    if ([...this.#all].some(({ isConnecting }) => isConnecting) || this.#open()) return undefined;
+    const connecting = [...this.#all].filter(({ isConnecting }) => isConnecting).length;
+    if (connecting >= (this.#isShared ? 1 : count) || this.#open()) return undefined;
     return retiring; // better than none
   }
 
   /** Opens another connection if there may be one. Returns whether it did. */
   #open(): boolean {
     if (this.#unopened() <= 0) return false;
-    this.#all.add(new Http2Connection(this.#options, this));
+    const maxStreams = this.#isShared ? MAX_CONCURRENT_STREAMS : 1;
+    this.#all.add(new Http2Connection({ ...this.#options, maxStreams }, this));
     return true;
   }
 
@@ -168,7 +194,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   #sendWaiting(): void {
     while (this.#waiting.length > 0) {
-      const connection = this.#findConnection();
+      const connection = this.#findConnection(this.#waiting.length);
       if (connection === undefined) return;
       const pending = this.#waiting.shift();
       if (pending !== undefined) connection.send(pending);

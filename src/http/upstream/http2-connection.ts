@@ -1,9 +1,8 @@
 import type { ClientHttp2Session, ClientSessionOptions, Settings } from 'node:http2';
-import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectHttp2, constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
-import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { PooledSend } from './pooled-send.ts';
 import { Http2UpstreamStream } from './http2-upstream-stream.ts';
@@ -16,6 +15,8 @@ export interface Http2ConnectionOptions {
   readonly connect: ReturnType<typeof buildConnector>;
   /** Whether the endpoint's name resolves to this address. */
   readonly isCurrentAddress: (address: string) => boolean;
+  /** Requests that it carries at a time, if the upstream takes as many. */
+  readonly maxStreams: number;
   /** How long it is kept without a request. */
   readonly idleTimeout: Millis;
   /** How long the TLS handshake may take, and after it the first frame. */
@@ -62,9 +63,13 @@ export class Http2Connection implements Http2StreamCarrier {
   address: string | undefined = undefined;
   isConnecting = true;
   lastStreamId: number | undefined = undefined;
+  /** The upstream closed it with an error (GOAWAY). */
+  wasRejected = false;
   error: Error | undefined = undefined;
   /** Concurrent streams that the upstream takes; 0 until it has announced them. */
   maxStreams = 0;
+  /** The largest head that the upstream accepts (RFC 9113 §6.5.2); undefined if it has not announced any. */
+  maxHeaderListSize: number | undefined = undefined;
   /** Streams in use. */
   activeStreams = 0;
   readonly #options: Http2ConnectionOptions;
@@ -98,6 +103,11 @@ export class Http2Connection implements Http2StreamCarrier {
   /** It takes no more requests, and closes when those on it have ended. */
   get isClosing(): boolean {
     return this.#hasEnded || this.lastStreamId !== undefined || this.#session?.closed === true;
+  }
+
+  /** It ended before its requests did. One of them may be the reason. */
+  get hasBroken(): boolean {
+    return this.#session?.destroyed === true;
   }
 
   /** It had many requests or resets, or may be dead: it gets a request only if no other connection can. */
@@ -172,14 +182,16 @@ export class Http2Connection implements Http2StreamCarrier {
       this.error ??= cause;
     });
     // The upstream announces first how many streams it takes (RFC 9113 §3.4). More would wait within Node, unnoticed.
-    session.on('remoteSettings', ({ maxConcurrentStreams = MAX_CONCURRENT_STREAMS }: Settings) => {
+    session.on('remoteSettings', ({ maxConcurrentStreams = Infinity, maxHeaderListSize }: Settings) => {
       this.isConnecting = false;
-      this.maxStreams = Math.min(MAX_CONCURRENT_STREAMS, maxConcurrentStreams);
+      this.maxHeaderListSize = maxHeaderListSize;
+      this.maxStreams = Math.min(this.#options.maxStreams, maxConcurrentStreams);
       if (this.activeStreams === 0) this.#startIdleTimer();
       this.#listener.onCapacityChange(this);
     });
     setTimeout(() => this.isConnecting && session.destroy(), this.#options.connectTimeout).unref();
-    session.on('goaway', (_code: number, lastStreamID: number) => {
+    session.on('goaway', (code: number, lastStreamID: number) => {
+      this.wasRejected ||= code !== constants.NGHTTP2_NO_ERROR;
       this.lastStreamId = Math.min(this.lastStreamId ?? lastStreamID, lastStreamID);
       if (this.activeStreams === 0) this.#startIdleTimer();
       this.#listener.onCapacityChange(this);

@@ -6,7 +6,7 @@ import type { DispatchRequest } from './dispatch-request.ts';
 
 /** The connections to one endpoint. */
 export interface EndpointConnections {
-  /** @param needsFresh only a connection that carried no request before will do */
+  /** @param needsFresh a connection is needed that carried no request before, or over HTTP/2 carries no other one */
   send(send: PooledSend, needsFresh: boolean): void;
   /** The send is over: its connection is reused or closed. */
   release(send: PooledSend): void;
@@ -36,6 +36,8 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   isHttp1Fallback = false;
   /** A connection was closed before it read the request, so the request moved to another one. */
   wasRedispatched = false;
+  /** Its HTTP/2 connection ended before its response, and it may be the reason. */
+  mayEndConnections = false;
   /** All connections were busy. If it gets none in time, the upstream is not at fault. */
   waitedForConnection = false;
   /** It has given up its connection, and needs no other. */

@@ -96,7 +96,7 @@ describe('no head that a client sends disturbs the write of another on the same 
     }
     upstream.finish();
     expect((await write).status).toBe(200);
-    expect(upstream.sessions()).toBe(1);
+    expect(upstream.sessions()).toBe(2); // the second for large heads
   });
 
   test('sends `TE: trailers` once', async () => {
@@ -126,7 +126,7 @@ describe('no head that a client sends disturbs the write of another on the same 
     }
     upstream.finish();
     expect((await write).status).toBe(200);
-    expect(upstream.sessions()).toBe(1);
+    expect(upstream.sessions()).toBe(2); // the second for large heads
   });
 });
 
