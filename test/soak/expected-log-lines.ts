@@ -47,7 +47,7 @@ const EXPECTED: readonly ExpectedLogLine[] = [
   { because: 'the connection broke before a response', fits: failedFor('reset'), by: [...BROKEN, 'lost answers'] },
   { because: 'no response in time', fits: failedFor('timeout'), by: SLOW },
   {
-    // Node may not notice a reset; src/http/upstream/http2-keepalive.ts detects it within 6 s, and perTryTimeout is 5.
+    // Node may not notice a reset; src/http/upstream/http2/http2-keepalive.ts detects it within 6 s, and perTryTimeout is 5.
     because: 'no response in time, on an HTTP/2 connection with an undetected reset',
     fits: (line) => failedFor('timeout')(line) && line['upstream'] === 'secure',
     by: BROKEN,
@@ -78,7 +78,7 @@ const EXPECTED: readonly ExpectedLogLine[] = [
 
 /** For timers and responses in transit, in ms. */
 const SLACK: Millis = 1500;
-/** Until an undetected reset of an HTTP/2 connection is found: src/http/upstream/http2-keepalive.ts pings after 2 s, and waits 2 s. */
+/** Until an undetected reset of an HTTP/2 connection is found: src/http/upstream/http2/http2-keepalive.ts pings after 2 s, and waits 2 s. */
 const UNSEEN: Millis = 4000;
 /** The attempt behind a limit's change may have been sent this long before: the default of perTryTimeout. */
 const ATTEMPT: Millis = 5000;

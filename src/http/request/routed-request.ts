@@ -5,7 +5,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ExchangeDescription } from '../../core/exchange/exchange-observer.ts';
 import type { ProxyContext } from './exchange-context.ts';
 import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
-import { toHttp2Headers } from '../upstream/http2-request-head.ts';
+import { toHttp2Headers } from '../upstream/http2/http2-request-head.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { mayHaveKeyInBody, keyTtlOf, describeKey, withMintedKey } from '../idempotency/idempotency-key.ts';
 import type { ClientIdentity } from './client-identity.ts';

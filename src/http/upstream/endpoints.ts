@@ -17,8 +17,8 @@ import type { DnsLookup } from './dns-resolver.ts';
 import { DnsResolver } from './dns-resolver.ts';
 import type { UpstreamPoolOptions } from './connector.ts';
 import { undiciClientOptions, KEEP_ALIVE_TIMEOUT, makeConnector } from './connector.ts';
-import type { Http2ConnectionPoolOptions } from './http2-connection-pool.ts';
-import { Http2ConnectionPool } from './http2-connection-pool.ts';
+import type { Http2ConnectionPoolOptions } from './http2/http2-connection-pool.ts';
+import { Http2ConnectionPool } from './http2/http2-connection-pool.ts';
 
 export interface EndpointsOptions {
   /** Its name in metrics and logs. */

@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { AttemptListener } from '../../../src/http/upstream/upstream-attempt.ts';
 import { UpstreamAttempt } from '../../../src/http/upstream/upstream-attempt.ts';
-import { Http2UpstreamStream } from '../../../src/http/upstream/http2-upstream-stream.ts';
+import { Http2UpstreamStream } from '../../../src/http/upstream/http2/http2-upstream-stream.ts';
 import { Http1ServerRequest } from '../../../src/http/server/http1-server-request.ts';
 import { abortResponse } from '../../../src/http/server/end-response.ts';
 import { makeCertificates } from '../../support/certificates.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mayShareConnection } from '../../../src/http/upstream/http2-request-head.ts';
+import { mayShareConnection } from '../../../src/http/upstream/http2/http2-request-head.ts';
 
 const fields = (count: number, length: number): string[] =>
   Array.from({ length: count }, () => ['x', 'v'.repeat(length - 1)]).flat();

@@ -1,4 +1,4 @@
-import type { DispatchRequest } from './dispatch-request.ts';
+import type { DispatchRequest } from '../dispatch-request.ts';
 
 /** Not allowed in HTTP/2 (RFC 9113 §8.2.2); the only such header that has not been removed before. */
 const FORBIDDEN_HEADER = 'http2-settings';

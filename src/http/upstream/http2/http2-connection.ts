@@ -3,12 +3,12 @@ import { connect as connectHttp2, constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
-import type { Millis } from '../../core/scalars.ts';
-import type { PooledSend } from './pooled-send.ts';
+import type { Millis } from '../../../core/scalars.ts';
+import type { PooledSend } from '../pooled-send.ts';
 import { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import type { Http2StreamCarrier } from './http2-upstream-stream.ts';
 import { Http2Keepalive } from './http2-keepalive.ts';
-import { MAX_SESSION_MEMORY } from '../undici/http2-session-memory.ts';
+import { MAX_SESSION_MEMORY } from '../../undici/http2-session-memory.ts';
 
 export interface Http2ConnectionOptions {
   readonly origin: string;

@@ -1,12 +1,12 @@
-import { LinkedQueue } from '../../core/collections/linked-queue.ts';
-import type { EndpointConnections, PooledSend } from './pooled-send.ts';
-import { RequestNotProcessedError } from './send-failure.ts';
+import { LinkedQueue } from '../../../core/collections/linked-queue.ts';
+import type { EndpointConnections, PooledSend } from '../pooled-send.ts';
+import { RequestNotProcessedError } from '../send-failure.ts';
 import type { Http2ConnectionOptions, Http2ConnectionListener } from './http2-connection.ts';
 import { Http2Connection } from './http2-connection.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import { mayShareConnection } from './http2-request-head.ts';
-import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
-import { StreamingBody } from '../request/streaming-body.ts';
+import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts';
+import { StreamingBody } from '../../request/streaming-body.ts';
 
 export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions, 'maxStreams'> {
   /** Maximum of connections that take requests. As many again, or up to 16, may be finishing their last requests. */

@@ -1,6 +1,6 @@
 import type { ClientHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { Millis } from '../../core/scalars.ts';
+import type { Millis } from '../../../core/scalars.ts';
 
 /** A connection that is silent for this long while a response is due is sent a PING. */
 const PING_INTERVAL: Millis = 2000;

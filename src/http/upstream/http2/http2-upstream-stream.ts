@@ -3,9 +3,9 @@ import { constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { errors } from 'undici';
-import type { PooledSend } from './pooled-send.ts';
-import { RequestNotProcessedError } from './send-failure.ts';
-import { filterHeaders } from '../headers/raw-headers.ts';
+import type { PooledSend } from '../pooled-send.ts';
+import { RequestNotProcessedError } from '../send-failure.ts';
+import { filterHeaders } from '../../headers/raw-headers.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 
 /** The connection of a stream. */
