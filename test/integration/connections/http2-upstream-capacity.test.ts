@@ -9,6 +9,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
+import { openRaw } from '../../support/clients/raw-socket.ts';
 import { send } from '../../support/clients/send.ts';
 import type { Tidegate } from '../../support/proxy/tidegate.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
@@ -140,6 +141,27 @@ test.each(['HTTP/1.1 only' as const, { settings: { maxConcurrentStreams: 2 } }])
     await sleep(1100); // by then they have read nothing for long enough
     expect(await ask(gate, 'calm', '/small')).toBe(200);
     expect(await gate.metric('tidegate_slow_readers_total{upstream="api",cause="gave_way"}')).toBeGreaterThan(0);
+  },
+);
+
+test.each([4, 50])(
+  'gives a place to the next request only when the upstream has freed it: %i places',
+  async (places) => {
+    const upstream = await startHolding({ settings: { maxConcurrentStreams: places } });
+    const gate = await start(upstream, 1);
+    await ask(gate, 'first', '/small');
+    for (let round = 1; round <= 4; round += 1) {
+      const leaving = await Promise.all(Array.from({ length: places }, () => openRaw(gate.url)));
+      for (const client of leaving) client.write('GET / HTTP/1.1\r\nHost: h\r\nX-Client: leaves\r\n\r\n');
+      await untilArrived(upstream, 1 + places + (round - 1) * 2 * places);
+      const writes = Array.from({ length: places }, (_, i) =>
+        send(gate.url, '/small', { method: 'POST', headers: ['X-Client', `writes-${i}`], body: 'pay' }),
+      );
+      await untilQueued(gate, places);
+      for (const { socket } of leaving) socket.destroy();
+      expect((await Promise.all(writes)).map(({ status }) => status)).toEqual(writes.map(() => 200));
+    }
+    expect(upstream.sessions.length).toBeLessThanOrEqual(3); // after 100 resets another one is opened
   },
 );
 

@@ -8,6 +8,7 @@ import type { PooledSend } from '../pooled-send.ts';
 import { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import type { Http2StreamCarrier } from './http2-upstream-stream.ts';
 import { Http2Keepalive } from './http2-keepalive.ts';
+import { Http2ResetPlaces } from './http2-reset-places.ts';
 import { MAX_SESSION_MEMORY } from '../../undici/http2-session-memory.ts';
 
 export interface Http2ConnectionOptions {
@@ -79,11 +80,13 @@ export class Http2Connection implements Http2StreamCarrier {
   #idleTimer: NodeJS.Timeout | undefined;
   #requestCount = 0;
   #resets = 0;
+  readonly #resetPlaces: Http2ResetPlaces;
   #hasEnded = false;
 
   constructor(options: Http2ConnectionOptions, listener: Http2ConnectionListener) {
     this.#options = options;
     this.#listener = listener;
+    this.#resetPlaces = new Http2ResetPlaces(this, () => listener.onCapacityChange(this));
     this.#connect();
   }
 
@@ -93,7 +96,12 @@ export class Http2Connection implements Http2StreamCarrier {
   }
 
   get hasCapacity(): boolean {
-    return !this.isClosing && this.activeStreams < this.maxStreams;
+    return !this.isClosing && !this.isFull;
+  }
+
+  /** The upstream may count as many streams as it takes: those in use, and reset ones. */
+  get isFull(): boolean {
+    return this.activeStreams + this.#resetPlaces.count >= this.maxStreams;
   }
 
   get isIdle(): boolean {
@@ -121,6 +129,7 @@ export class Http2Connection implements Http2StreamCarrier {
     this.#keepalive?.onRequestSent();
     pending.hasStream = true;
     this.activeStreams += 1;
+    this.#resetPlaces.confirmIfFull();
     new Http2UpstreamStream(pending, this).start();
   }
 
@@ -130,7 +139,10 @@ export class Http2Connection implements Http2StreamCarrier {
 
   onClosed(send: Http2UpstreamStream): void {
     this.activeStreams -= 1;
-    if (send.wasResetByUs) this.#resets += 1;
+    if (send.wasResetByUs) {
+      this.#resets += 1;
+      this.#resetPlaces.onReset();
+    }
     if (this.activeStreams === 0) this.#startIdleTimer();
     this.#listener.onStreamClosed(this, send);
   }
