@@ -519,6 +519,56 @@ test('allows at most a hundred concurrent streams per connection', async () => {
   expect(await gate.metric(inFlight)).toBe(100);
 });
 
+test('ends the connection of a client that exceeds the limit on streams which it has acknowledged', async () => {
+  const upstream = await listen(() => undefined);
+  const gate = await start(upstream.url, ', connections: 200');
+  const { socket, frames } = await openFrames(gate.url, ca);
+  await eventually(
+    () => frames,
+    (seen) => seen.some(({ type }) => type === FRAME.settings),
+  );
+  const get = literals({ ':method': 'GET', ':scheme': 'https', ':path': '/', ':authority': '127.0.0.1' });
+  const heads = Array.from({ length: 101 }, (_, i) =>
+    frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 2 * i + 1, get),
+  );
+  socket.write(Buffer.concat([frame(FRAME.settings, FLAG.ack, 0), ...heads]));
+  const goAway = await eventually(
+    () => frames.find(({ type }) => type === FRAME.goAway),
+    (seen) => seen !== undefined,
+  );
+  expect(goAway?.payload.readUInt32BE(4)).toBe(constants.NGHTTP2_PROTOCOL_ERROR);
+});
+
+test('reads nothing of a request that it resets because the client reset others in the same turn', async () => {
+  const upstream = await startHttpUpstream((_n, response, { target }) => {
+    if (target !== '/waits') response.end('paid');
+  });
+  const gate = await start(upstream.url, ', connections: 200');
+  const session = await openHttp2(gate.url, ca);
+  await eventually(
+    () => session.remoteSettings.maxConcurrentStreams,
+    (streams) => streams === 100,
+  );
+  const open = Array.from({ length: 100 }, () => session.request({ ':path': '/waits' }));
+  for (const stream of open) stream.on('error', () => undefined);
+  await eventually(
+    () => upstream.hits.length,
+    (count) => count === 100,
+  );
+  for (const stream of open.slice(0, 10)) stream.close(constants.NGHTTP2_CANCEL);
+  const pay = (i: number) => sendHttp2(session, `/pay-${i}`, { ':method': 'POST' }, 'amount=1');
+  const results = await Promise.allSettled(Array.from({ length: 10 }, (_, i) => pay(i)));
+  const refused = results.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []));
+  expect(refused.length).toBeGreaterThan(0);
+  for (const reason of refused) expect(reason).toContain('ENHANCE_YOUR_CALM');
+  expect(upstream.hits).toHaveLength(110 - refused.length);
+
+  for (const stream of open.slice(10, 20)) stream.close(constants.NGHTTP2_CANCEL);
+  await new Promise<void>((resolve) => void session.ping(() => resolve()));
+  const others = await Promise.all(Array.from({ length: 10 }, (_, i) => pay(i)));
+  expect(others.map(({ status }) => status)).toEqual(others.map(() => 200));
+});
+
 test('closes the connection of a client that opens and resets streams rapidly, and no other', async () => {
   const upstream = await startHttpUpstream((_n, response) => response.end('fine'));
   const gate = await start(upstream.url);
