@@ -43,6 +43,13 @@ export function filterHeaders(headers: readonly string[], isWanted: (name: strin
   return out;
 }
 
+/** The length of all names and values. */
+export function headersLength(headers: readonly string[]): number {
+  let length = 0;
+  for (const text of headers) length += text.length;
+  return length;
+}
+
 /** The headers without those of one name. @param name in lower case */
 export function withoutHeader(headers: readonly string[], name: string): string[] {
   return filterHeaders(headers, (each) => each !== name);

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http2';
 import { trimSpace } from '../../core/http-semantics/list-field.ts';
+import { headersLength } from '../headers/raw-headers.ts';
 
 /** Not allowed in HTTP/2 (RFC 9113 §8.2.2). */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
@@ -32,7 +33,5 @@ const HEAD_OVERHEAD = 128;
 
 /** The size of a head as HTTP/2 counts it (RFC 9113 §6.5.2): each field is 32 bytes longer than its text. */
 export function http2HeadSize(flat: readonly string[]): number {
-  let size = HEAD_OVERHEAD + 16 * flat.length;
-  for (const text of flat) size += text.length;
-  return size;
+  return HEAD_OVERHEAD + 16 * flat.length + headersLength(flat);
 }

@@ -4,6 +4,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ClientTls } from '../tls/client-tls.ts';
 import { readClientTls } from '../tls/client-tls.ts';
 import type { DnsResolver } from './dns-resolver.ts';
+import { MAX_RESPONSE_HEADERS } from './response-defect.ts';
 import { MASKED_RESET } from './send-failure.ts';
 
 export interface UpstreamPoolOptions {
@@ -24,9 +25,6 @@ export interface ConnectorOptions {
   readonly http2: boolean;
 }
 
-/** undici's default of 16 KiB would make the outcome of a write unknown because of large cookies; Envoy allows 60 KiB. */
-const MAX_HEADER_SIZE = 64 * 1024;
-
 /** How long an address may take to connect before the next is tried: longer than any round trip on earth. */
 const ADDRESS_ATTEMPT_TIMEOUT: Millis = 500;
 
@@ -44,7 +42,7 @@ export function undiciClientOptions(): Omit<Client.Options, 'connect'> {
     useMilo: false, // whatever UNDICI_USE_MILO says: experimental
     headersTimeout: 0,
     bodyTimeout: 0,
-    maxHeaderSize: MAX_HEADER_SIZE,
+    maxHeaderSize: MAX_RESPONSE_HEADERS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
   };
 }

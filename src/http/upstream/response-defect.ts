@@ -1,7 +1,13 @@
 /** Why a response cannot be parsed or forwarded. Such an attempt failed with `reset`. */
 export type ResponseDefect = 'malformed' | 'headers_too_large' | 'transfer_coding' | 'unwritable';
 
-/** A response that undici parsed and that cannot be forwarded. */
+/**
+ * The largest names and values of a response head, an interim one or trailers, in bytes. undici's default of 16 KiB would make the
+ * outcome of a write unknown because of large cookies; Envoy allows 60 KiB.
+ */
+export const MAX_RESPONSE_HEADERS = 64 * 1024;
+
+/** A response that undici or node:http2 parsed and that cannot be forwarded. */
 export class DefectiveResponseError extends Error {
   readonly defect: ResponseDefect;
 

@@ -1,18 +1,20 @@
-/** Heads, interim responses and trailers over HTTP/2 that are small enough over HTTP/1.1. */
+/** Heads, interim responses and trailers over HTTP/2 that are small enough over HTTP/1.1, and too large ones. */
 import { once } from 'node:events';
-import type { ClientHttp2Session } from 'node:http2';
+import type { ClientHttp2Session, ServerHttp2Stream } from 'node:http2';
 import { connect } from 'node:http2';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { toHeaderPairs } from '../../../src/http/headers/raw-headers.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { sendHttp2 } from '../../support/clients/http2-client.ts';
+import { begin, send } from '../../support/clients/send.ts';
 import type { Answerer } from '../../support/upstreams/http-upstream.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { startHttp2 } from '../../support/upstreams/http2-upstream.ts';
 import { startTidegate } from '../../support/proxy/tidegate.ts';
 
 const certificates = makeCertificates();
 
-beforeAll(() => certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'));
+const identity = certificates.issueServer();
 afterAll(() => certificates.remove());
 
 /** @param maxHeaderListSize the largest head that the client announces to accept */
@@ -104,5 +106,81 @@ describe('a client over HTTP/2', () => {
     }, 16 * 1024);
     expect((await sendHttp2(session, '/')).status).toBe(200);
     await expectUsable(session);
+  });
+});
+
+describe('an upstream over HTTP/2', () => {
+  /** Responds to `/small` without further fields. */
+  async function startWith(answer: (stream: ServerHttp2Stream) => void) {
+    const respond = (stream: ServerHttp2Stream, path: string | undefined): void => {
+      if (path !== '/small') return answer(stream);
+      stream.respond({ ':status': 200 });
+      return void stream.end();
+    };
+    const upstream = await startHttp2(identity, (stream, _n, head) => respond(stream, head[':path']), {
+      maxSendHeaderBlockLength: 2 ** 24,
+    });
+    const tls = `tls: {ca: ${certificates.path('ca.crt')}}`;
+    const gate = await startTidegate(
+      `upstreams: {api: {url: "${upstream.url}", http2: true, ${tls}, retry: {attempts: 1}}}`,
+    );
+    return { upstream, gate };
+  }
+
+  function record(count: number, value: string): Record<string, string> {
+    return Object.fromEntries(toHeaderPairs(fields(count, value)));
+  }
+
+  test('can send many headers and trailers', async () => {
+    const { gate, upstream } = await startWith((stream) => {
+      stream.respond({ ':status': 201, ...record(900, 'v') }, { waitForTrailers: true });
+      stream.on('wantTrailers', () => stream.sendTrailers(record(900, 'v')));
+      stream.end('charged');
+    });
+    const answer = await send(gate.url, '/v1/charges', { method: 'POST', body: 'amount=1' });
+    expect([answer.status, answer.body.toString(), answer.trailers.length]).toEqual([201, 'charged', 1800]);
+    expect(answer.headers.filter((name) => /^x-\d+$/.test(name))).toHaveLength(900);
+    expect(upstream.heads).toHaveLength(1);
+  });
+
+  test('can send many headers in an interim response', async () => {
+    const { gate } = await startWith((stream) => {
+      stream.additionalHeaders({ ':status': 103, ...record(900, 'v') });
+      stream.respond({ ':status': 201 });
+      stream.end('charged');
+    });
+    const interim: number[] = [];
+    const request = begin(gate.url, '/v1/charges', { method: 'POST' });
+    request.on('information', ({ statusCode, rawHeaders }) => interim.push(statusCode, rawHeaders.length));
+    request.end();
+    await once(request, 'response');
+    expect(interim).toEqual([103, 1800]);
+  });
+
+  test.each([
+    ['GET', 502, undefined],
+    ['POST', 504, 'unknown'],
+  ])('is at fault if its headers exceed 64 KiB: %s', async (method, status, outcome) => {
+    const { gate, upstream } = await startWith((stream) => {
+      stream.respond({ ':status': 201, ...record(100, 'v'.repeat(700)) });
+      stream.end('charged');
+    });
+    const answer = await send(gate.url, '/v1/charges', { method });
+    expect(answer.status).toBe(status);
+    expect(answer.header('tidegate-outcome')).toBe(outcome);
+    expect(answer.header('proxy-status')).toContain('error=http_response_header_section_size');
+    expect(answer.json()['reason']).toBe('answer_headers_too_large');
+    expect((await send(gate.url, '/small')).status).toBe(200);
+    expect(upstream.sessions()).toBe(1);
+  });
+
+  test('has its response cut if its trailers exceed 64 KiB', async () => {
+    const { gate } = await startWith((stream) => {
+      stream.respond({ ':status': 201 }, { waitForTrailers: true });
+      stream.on('wantTrailers', () => stream.sendTrailers(record(100, 'v'.repeat(700))));
+      stream.end('charged');
+    });
+    await expect(send(gate.url, '/v1/charges')).rejects.toThrow();
+    expect((await send(gate.url, '/small')).status).toBe(200);
   });
 });

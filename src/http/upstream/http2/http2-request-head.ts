@@ -1,3 +1,4 @@
+import { headersLength } from '../../headers/raw-headers.ts';
 import type { DispatchRequest } from '../dispatch-request.ts';
 
 /** Not allowed in HTTP/2 (RFC 9113 §8.2.2); the only such header that has not been removed before. */
@@ -22,9 +23,8 @@ const HEAD_OVERHEAD = 256;
 
 /** Whether a head can be sent. @param headers names and values in turn */
 export function fitsHttp2Head(path: string, headers: readonly string[]): boolean {
-  let size = HEAD_OVERHEAD + path.length + (headers.length / 2) * FIELD_OVERHEAD;
-  for (const text of headers) size += text.length;
-  return size <= MAX_HEAD_SIZE;
+  const overhead = HEAD_OVERHEAD + (headers.length / 2) * FIELD_OVERHEAD;
+  return overhead + path.length + headersLength(headers) <= MAX_HEAD_SIZE;
 }
 
 /** Bounds of a head whose request may share a connection; in bytes, fields and, for a field, name and value together. */

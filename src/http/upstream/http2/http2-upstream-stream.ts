@@ -4,8 +4,9 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { errors } from 'undici';
 import type { PooledSend } from '../pooled-send.ts';
+import { DefectiveResponseError, MAX_RESPONSE_HEADERS } from '../response-defect.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
-import { filterHeaders } from '../../headers/raw-headers.ts';
+import { filterHeaders, headersLength } from '../../headers/raw-headers.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 
 /** The connection of a stream. */
@@ -121,6 +122,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
     });
     stream.once('trailers', (_trailers, _flags, raw: string[]) => {
       this.rawTrailers = raw;
+      this.#checkSize(raw);
     });
     stream.on('error', (error) => {
       this.#error ??= error;
@@ -146,7 +148,14 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
     this.rawHeaders = filterHeaders(raw, (name) => !name.startsWith(':'));
     this.pending.responseVersion = '2.0';
     this.pending.onResponseStarted();
+    this.#checkSize(this.rawHeaders);
+    if (this.aborted) return;
     this.pending.onResponseStart(this, Number(head[':status']), head);
+  }
+
+  /** Aborts the send if these are more headers than are allowed over HTTP/1.1 too. */
+  #checkSize(headers: readonly string[]): void {
+    if (headersLength(headers) >= MAX_RESPONSE_HEADERS) this.abort(new DefectiveResponseError('headers_too_large'));
   }
 
   readonly #onData = (chunk: Buffer): void => {
