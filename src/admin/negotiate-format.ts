@@ -1,4 +1,4 @@
-import { parseListField } from '../core/http-semantics/list-field.ts';
+import { parseListField, trimSpace } from '../core/http-semantics/list-field.ts';
 import type { ExpositionFormat } from '../telemetry/metrics/exposition/exposition-format.ts';
 
 const OPENMETRICS = 'application/openmetrics-text';
@@ -13,7 +13,7 @@ export function negotiateFormat(accept: string | undefined): ExpositionFormat {
   let openmetrics = 0;
   let text = 0;
   for (const range of parseListField(accept?.toLowerCase())) {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+    const [type = '', ...parameters] = range.split(';').map(trimSpace);
     const quality = Number(parameterValue(parameters, 'q') ?? 1);
     if (type === OPENMETRICS && (parameterValue(parameters, 'version') ?? '1.0.0') === '1.0.0') {
       openmetrics = Math.max(openmetrics, quality);

@@ -6,6 +6,7 @@ import type { AccessGuard } from './access-guard.ts';
 import { requestPath } from './access-guard.ts';
 import type { AdminOperations } from './api/admin-operations.ts';
 import { sendProblem } from './problem-response.ts';
+import { trimSpace } from '../core/http-semantics/list-field.ts';
 
 /** Maximum body in bytes; the longest body is a configuration to validate. */
 const BODY_LIMIT = 256 * 1024;
@@ -61,7 +62,8 @@ function rejectContentType(
   reply: FastifyReply,
   match: RouteMatchResult,
 ): FastifyReply | undefined {
-  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  const contentType = request.headers['content-type'];
+  const type = contentType === undefined ? undefined : trimSpace(contentType.split(';', 1)[0] ?? '').toLowerCase();
   const accepted = match.kind === 'route' && match.name === 'validate' ? YAML_TYPES : JSON_TYPES;
   if (type === undefined || accepted.includes(type)) return undefined;
   return sendProblem(reply, 415, 'Unsupported Media Type', `Send ${accepted.join(' or ')}, or no body.`);

@@ -16,6 +16,7 @@ import {
 } from './quota-fields.ts';
 import type { Quota } from './hints.ts';
 import type { Millis } from '../scalars.ts';
+import { trimSpace } from '../http-semantics/list-field.ts';
 
 /** The hint fields of one response, as collected so far. */
 export interface HintFields {
@@ -204,13 +205,13 @@ function readPushback(fields: HintFields, value: string): void {
 
 /** A veto overrides a permission, in either order. */
 function readShouldRetry(fields: HintFields, value: string): void {
-  const word = value.trim().toLowerCase();
+  const word = trimSpace(value).toLowerCase();
   if (word === 'false') fields.retryAdvice = 'never';
   else if (word === 'true') fields.retryAdvice ??= 'retry';
 }
 
 /** A field line without a value adds no member, and no comma. */
 function joinFieldLines(list: string, more: string): string {
-  if (more.trim() === '') return list;
+  if (trimSpace(more) === '') return list;
   return list === '' ? more : `${list}, ${more}`;
 }

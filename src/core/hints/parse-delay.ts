@@ -1,6 +1,7 @@
 import type { Millis } from '../scalars.ts';
 import { parseHttpDate, parseTimestamp } from './http-date.ts';
 import { parseDecimal } from './hint-numbers.ts';
+import { trimSpace } from '../http-semantics/list-field.ts';
 
 const UNITS: Readonly<Record<string, Millis>> = {
   d: 86_400_000,
@@ -41,7 +42,7 @@ function parseDuration(text: string): Millis | undefined {
 export function parseDelay(value: string, now: () => Millis): Millis | undefined {
   const seconds = parseDecimal(value);
   if (seconds !== undefined) return seconds * 1000;
-  const text = value.trim();
+  const text = trimSpace(value);
   const duration = parseDuration(text);
   if (duration !== undefined) return duration;
   const date = parseTimestamp(text) ?? parseHttpDate(text, now());

@@ -2,6 +2,7 @@ import { parseHttpDate } from './http-date.ts';
 import { maxDefined, parseDecimal } from './hint-numbers.ts';
 import { forEachValue } from './single-value-field.ts';
 import type { Millis } from '../scalars.ts';
+import { trimSpace } from '../http-semantics/list-field.ts';
 
 /** The error of a Date, which is cut to the second, plus the time the response was in transit. */
 const DATE_TOLERANCE: Millis = 1250;
@@ -14,7 +15,7 @@ const DATE_TOLERANCE: Millis = 1250;
 export function readServerTime(headers: readonly string[], wallClock: Millis): Millis {
   let date: Millis | undefined;
   for (let i = 0; i + 1 < headers.length; i += 2) {
-    if (headers[i]?.toLowerCase() === 'date') date ??= parseHttpDate((headers[i + 1] ?? '').trim(), wallClock);
+    if (headers[i]?.toLowerCase() === 'date') date ??= parseHttpDate(trimSpace(headers[i + 1] ?? ''), wallClock);
   }
   if (date === undefined) return wallClock;
   const sentAt = date + 1000 * readAge(headers);

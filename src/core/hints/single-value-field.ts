@@ -1,3 +1,5 @@
+import { trimSpace } from '../http-semantics/list-field.ts';
+
 /** A comma before a day and a month belongs to an HTTP-date: `Sat, 21 Nov 2026`, `Saturday, 21-Nov-26`. */
 const SEPARATOR = /,(?![ \t]*\d\d[ -][A-Z][a-z]{2}[ -])/;
 
@@ -7,12 +9,12 @@ const SEPARATOR = /,(?![ \t]*\d\d[ -][A-Z][a-z]{2}[ -])/;
  */
 export function forEachValue(field: string, onValue: (value: string) => void): void {
   if (!field.includes(',')) return onValue(stripParameters(field));
-  for (const element of field.split(SEPARATOR)) if (element.trim() !== '') onValue(stripParameters(element));
+  for (const element of field.split(SEPARATOR)) if (trimSpace(element) !== '') onValue(stripParameters(element));
 }
 
 /** A value without its parameters, and without quotes around it. */
 function stripParameters(element: string): string {
   const end = element.indexOf(';');
-  const value = (end < 0 ? element : element.slice(0, end)).trim();
+  const value = trimSpace(end < 0 ? element : element.slice(0, end));
   return value.length > 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
 }

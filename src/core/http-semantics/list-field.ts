@@ -26,7 +26,10 @@ export function appendToListField(list: string, more: string): string {
   return `${list}, ${added}`;
 }
 
-/** Trims only spaces and tabs: `trim` also removes characters that are bytes of a value. */
+/**
+ * Trims only spaces and tabs, the white space of HTTP (RFC 9110 §5.6.3). To be used for all values of headers: `trim` and `\s` also
+ * take the byte 0xA0 for white space, which is part of a value.
+ */
 export function trimSpace(text: string): string {
   return trimWhile(text, isSpace);
 }

@@ -65,6 +65,8 @@ export function corsHeaders(policy: CorsPolicy, origin: string | undefined): str
   return out;
 }
 
+const VARIES_BY_ORIGIN = /(?:^|,)[\t ]*(?:\*|origin)[\t ]*(?:,|$)/i;
+
 /**
  * Adds CORS headers to an upstream's response. If the upstream sent Access-Control-Allow-Origin itself, that stays, and only
  * Tidegate's own headers are exposed in addition.
@@ -76,7 +78,7 @@ export function addCorsHeaders(flat: string[], policy: CorsPolicy, origin: strin
   for (let i = 0; i + 1 < flat.length; i += 2) {
     const name = flat[i]?.toLowerCase();
     if (name === 'access-control-allow-origin') isDecided = true;
-    else if (name === 'vary' && /(?:^|,)\s*(?:\*|origin)\s*(?:,|$)/i.test(flat[i + 1] ?? '')) variesByOrigin = true;
+    else if (name === 'vary' && VARIES_BY_ORIGIN.test(flat[i + 1] ?? '')) variesByOrigin = true;
   }
   const out = isDecided ? [...flat] : withoutHeader(flat, 'access-control-allow-credentials');
   // Also if the upstream decides: the other responses of the route depend on the origin, and a cache keeps one rule for a target.

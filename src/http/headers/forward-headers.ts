@@ -217,7 +217,7 @@ export function isEventStream(headers: readonly string[]): boolean {
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? '';
     if (name.length !== 12 || name.toLowerCase() !== 'content-type') continue;
-    return /^\s*text\/event-stream\s*(?:;|$)/i.test(headers[i + 1] ?? '');
+    return /^[\t ]*text\/event-stream[\t ]*(?:;|$)/i.test(headers[i + 1] ?? '');
   }
   return false;
 }

@@ -1,3 +1,5 @@
+import { trimSpace } from '../../core/http-semantics/list-field.ts';
+
 /** The first value of a header; undefined if it is absent. @param headers names and values in turn @param name in lower case */
 export function firstHeaderValue(headers: readonly string[], name: string): string | undefined {
   for (let i = 0; i + 1 < headers.length; i += 2) {
@@ -8,7 +10,7 @@ export function firstHeaderValue(headers: readonly string[], name: string): stri
 
 /** Whether the value of a header is `true`. */
 function isHeaderTrue(headers: readonly string[], name: string): boolean {
-  return firstHeaderValue(headers, name)?.trim().toLowerCase() === 'true';
+  return trimSpace(firstHeaderValue(headers, name) ?? '').toLowerCase() === 'true';
 }
 
 /** `Tidegate-Outcome: unknown` of another Tidegate. Checked for each response to a write, of which nearly none has it. */
@@ -16,7 +18,7 @@ function hasUnknownOutcome(headers: readonly string[]): boolean {
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? '';
     if (name.length === OUTCOME_HEADER.length && name.toLowerCase() === OUTCOME_HEADER) {
-      return headers[i + 1]?.trim() === 'unknown';
+      return trimSpace(headers[i + 1] ?? '') === 'unknown';
     }
   }
   return false;

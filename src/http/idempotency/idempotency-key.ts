@@ -1,7 +1,7 @@
 /** Finds the idempotency key of a request, or generates one, and names the write that it identifies. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { parseListField } from '../../core/http-semantics/list-field.ts';
+import { parseListField, trimSpace } from '../../core/http-semantics/list-field.ts';
 import { normalizeEscapes } from '../../core/http-semantics/path-pattern.ts';
 import { readJsonField } from '../../core/http-semantics/json-field.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -15,7 +15,7 @@ import { isPlainJsonType } from '../headers/media-type.ts';
 import { withoutHeader } from '../headers/raw-headers.ts';
 import type { Route } from '../request/route.ts';
 import { normalizeHost, upstreamPath } from '../request/router.ts';
-import type { IdempotencyKey, WriteCredential } from './idempotency-types.ts';
+import type { IdempotencyKey, IdempotencySettings, WriteCredential } from './idempotency-types.ts';
 
 /** A request and its route. */
 export interface RequestOnRoute {
@@ -29,8 +29,8 @@ export interface RequestOnRoute {
  * follow CGI.
  */
 export function keyFromHeaders(
-  request: HttpServerRequest,
-  { target }: Pick<Route, 'target'>,
+  request: Pick<HttpServerRequest, 'verb' | 'rawHeaders'>,
+  { target }: { readonly target: { readonly idempotency: Pick<IdempotencySettings, 'header' | 'generates'> } },
 ): IdempotencyKey | undefined {
   const { header, generates } = target.idempotency;
   if (header === undefined) return undefined;
@@ -57,7 +57,7 @@ function headerLines(rawHeaders: readonly string[], lower: string): HeaderLine[]
     if (name.length !== lower.length) continue;
     const own = name.toLowerCase();
     if (own !== lower && own.replaceAll('_', '-') !== lower.replaceAll('_', '-')) continue;
-    lines.push({ value: (rawHeaders[i + 1] ?? '').trim(), isExact: own === lower });
+    lines.push({ value: trimSpace(rawHeaders[i + 1] ?? ''), isExact: own === lower });
   }
   return lines;
 }

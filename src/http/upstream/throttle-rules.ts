@@ -13,6 +13,7 @@ import type { Glob } from '../request/glob.ts';
 import { isJsonType } from '../headers/media-type.ts';
 import { firstMatchingPattern } from '../request/match-path.ts';
 import { firstHeaderValue } from '../headers/raw-headers.ts';
+import { trimSpace } from '../../core/http-semantics/list-field.ts';
 
 /** A response and its request. */
 export interface ThrottleInput {
@@ -108,8 +109,8 @@ export class ThrottleRules {
 
   #readVerdict({ headers }: ThrottleInput): Hints['retryAdvice'] {
     const { verdictHeader } = this.#options;
-    const word =
-      verdictHeader === undefined ? undefined : firstHeaderValue(headers, verdictHeader)?.trim().toLowerCase();
+    if (verdictHeader === undefined) return undefined;
+    const word = trimSpace(firstHeaderValue(headers, verdictHeader) ?? '').toLowerCase();
     return word === 'false' ? 'never' : word === 'true' ? 'retry' : undefined;
   }
 }
@@ -180,7 +181,7 @@ function matchesHead(
   if (rule.paths !== undefined && firstMatchingPattern(rule.paths, segmentsOf(path)) === undefined) return false;
   return rule.headers.every(([name, matches]) => {
     const value = firstHeaderValue(headers, name);
-    return value !== undefined && matches(value.trim());
+    return value !== undefined && matches(trimSpace(value));
   });
 }
 

@@ -70,6 +70,15 @@ describe('the meaning of a response', () => {
     expect(read(made, { headers: ['Why', 'a b', 'Again', 'perhaps'] })).toBe(NO_HINTS);
   });
 
+  test('does not ignore a byte around a header that Unicode calls a space', () => {
+    const made = throttle('{verdictHeader: Again, answers: [{status: 403, header: {X-Left: "0"}, is: throttled}]}');
+    expect(read(made, { status: 403, headers: ['X-Left', '\t0 ', 'Again', ' true '] })).toMatchObject({
+      throttled: true,
+      retryAdvice: 'retry',
+    });
+    expect(read(made, { status: 403, headers: ['X-Left', '0\xA0', 'Again', 'true\xA0'] })).toBe(NO_HINTS);
+  });
+
   test('is read from the body only where a code could decide', () => {
     const made = throttle(
       '{codeField: code, answers: [{status: 429, header: {Why: it}, is: lock}, {status: [200, 429], path: /g, code: LOCKED, is: throttled, limit: inner}]}',
