@@ -1,3 +1,7 @@
+import { parseListField } from '../../core/http-semantics/list-field.ts';
+import { filterHeaders } from '../headers/raw-headers.ts';
+import type { DispatchRequest } from './dispatch-request.ts';
+
 /** Why a response cannot be parsed or forwarded. Such an attempt failed with `reset`. */
 export type ResponseDefect = 'malformed' | 'headers_too_large' | 'transfer_coding' | 'unwritable';
 
@@ -17,9 +21,17 @@ export class DefectiveResponseError extends Error {
   }
 }
 
-/** Why a response with this head cannot be forwarded; undefined if it can. */
-export function defectOfHead(status: number, headers: readonly string[]): ResponseDefect | undefined {
-  if (status < 100 || status === 101) return 'malformed'; // a 101 to a request without Upgrade
+/**
+ * Why a response with this head cannot be forwarded; undefined if it can.
+ * @param upgrade the protocol that the request offered to change to
+ */
+export function defectOfHead(
+  status: number,
+  headers: readonly string[],
+  upgrade?: DispatchRequest['upgrade'],
+): ResponseDefect | undefined {
+  if (status === 101) return isUpgradeTo(headers, upgrade) ? undefined : 'malformed';
+  if (status < 100) return 'malformed';
   return hasUnknownTransferCoding(headers) ? 'transfer_coding' : undefined;
 }
 
@@ -31,6 +43,12 @@ export function defectOfError(error: Error): ResponseDefect | undefined {
   // The second is an invalid Content-Length, the last a change of protocol.
   if (error.name === 'HTTPParserError' || code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return 'malformed';
   return error.message === 'bad upgrade' ? 'malformed' : undefined;
+}
+
+/** Whether a 101 changes to this protocol and to no other (RFC 9110 §7.8). */
+function isUpgradeTo(headers: readonly string[], protocol: DispatchRequest['upgrade']): boolean {
+  const upgrade = filterHeaders(headers, (name) => name === 'upgrade').filter((_, i) => i % 2 === 1);
+  return parseListField(upgrade.join().toLowerCase()).join() === protocol;
 }
 
 /** Only chunked is decoded here: a body in another coding would be forwarded without its label (RFC 9112 §6.1). */

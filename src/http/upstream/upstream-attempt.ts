@@ -184,8 +184,14 @@ export class UpstreamAttempt extends PooledSend {
   /** The upstream agreed to change to another protocol; undici has given up the connection. */
   onRequestUpgrade(controller: Dispatcher.DispatchController, status: number, _: unknown, socket: Duplex): void {
     socket.on('error', () => undefined);
+    const headers = decodeRawHeaders(controller.rawHeaders);
+    const defect = defectOfHead(status, headers, this.request.upgrade);
+    if (defect !== undefined) {
+      socket.destroy();
+      return this.onResponseError(controller, new DefectiveResponseError(defect));
+    }
     this.#upgradedSocket = socket;
-    if (this.#state === 'open') this.#listener.onHead(status, '', decodeRawHeaders(controller.rawHeaders));
+    if (this.#state === 'open') this.#listener.onHead(status, '', headers);
     this.takeUpgradedSocket()?.destroy(); // the listener did not take it
     this.#finish();
   }

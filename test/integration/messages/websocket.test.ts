@@ -110,6 +110,30 @@ test('forwards the upstream’s 101 with its headers and Tidegate’s, without h
   expect(upstream.connections[0]?.received()).toMatch(/\r\nconnection: upgrade\r\nupgrade: websocket\r\n/i);
 });
 
+test.each(['foo', 'websocket, foo', 'websocket\r\nUpgrade: foo', ''])(
+  'takes a 101 that changes to another protocol for a malformed response: %j',
+  async (protocol) => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.write(`HTTP/1.1 101 Whatever\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\nfirst words`);
+    });
+    const gate = await start(upstream.url, ', retry: {attempts: 1}');
+    const client = await openUpgrade(gate);
+    const received = await client.ended();
+    expect(received).toMatch(/^HTTP\/1\.1 502 /);
+    expect(received).toContain('error=http_protocol_error; details="malformed_answer"');
+    await eventually(
+      () => upstream.connections[0]?.socket.destroyed,
+      (isDestroyed) => isDestroyed === true,
+    );
+    await eventually(
+      () => gate.requests(),
+      ([line]) => line?.['status'] === 502 && line['reason'] === 'malformed_answer',
+    );
+    expect(await gate.metric(open)).toBe(0);
+    expect(await gate.metric(inFlight)).toBe(0);
+  },
+);
+
 test('rejects an upgrade with a Retry-After, and closes its connection', async () => {
   const upstream = await startWebSocketUpstream((_request, socket) => {
     socket.end('HTTP/1.1 429 Too Many Requests\r\nRetry-After: 30\r\nContent-Length: 4\r\n\r\nslow');
