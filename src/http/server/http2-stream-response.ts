@@ -82,8 +82,9 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     const headers = toHttp2Fields(flat);
     const bodiless = this.#isHead || status === 204 || status === 205 || status === 304;
     if (status === 205) delete headers['content-length']; // node:http2 sends no body with it, whatever is written
-    // Waiting for trailers costs a frame. A response with a length has none.
-    const waitForTrailers = !bodiless && headers['content-length'] === undefined;
+    // Waiting for trailers puts the end into a frame of its own. So a response with a length has to announce its trailers.
+    const mayHaveTrailers = headers['content-length'] === undefined || headers['trailer'] !== undefined;
+    const waitForTrailers = !bodiless && mayHaveTrailers;
     this.#stream.respond({ ...headers, ':status': status }, { waitForTrailers });
     this.statusCode = status;
     this.#hasEnded = this.#stream.writableEnded; // node:http2 ends it if there is no body

@@ -8,7 +8,16 @@ import type { Duplex } from 'node:stream';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
 import type { Frame } from '../../support/clients/http2-client.ts';
-import { FLAG, FRAME, frame, literals, OK, encodeUint32s } from '../../support/clients/http2-client.ts';
+import {
+  FLAG,
+  FRAME,
+  frame,
+  literals,
+  OK,
+  encodeUint32s,
+  openHttp2,
+  sendHttp2,
+} from '../../support/clients/http2-client.ts';
 import { answerOk, startFrames, startHttp2 } from '../../support/upstreams/http2-upstream.ts';
 import { pause } from '../../support/pause.ts';
 import { startRelay } from '../../support/relay/relay.ts';
@@ -87,6 +96,26 @@ test('forwards requests and responses with head, body and trailers over one shar
   await Promise.all(Array.from({ length: 20 }, post));
   expect(upstream.sessions()).toBe(1);
   expect(gate.requests().map(({ status }) => status)).toEqual(Array.from({ length: 21 }, () => 201));
+});
+
+test('forwards announced trailers of a response with a length to a client over HTTP/2', async () => {
+  const upstream = await startHttp2(identity, (stream, _n, head) => {
+    const trailer = head[':path'] === '/announced' ? { trailer: 'x-sum' } : {};
+    stream.respond({ ':status': 200, 'content-length': 4, ...trailer }, { waitForTrailers: true });
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'x-sum': '42' }));
+    stream.end('body');
+  });
+  const { path, read } = certificates;
+  const gate = await startTidegate(
+    `listen: {address: 127.0.0.1:0, tls: {cert: ${path('server.crt')}, key: ${path('server.key')}}, http2: true}
+upstreams: {api: {url: "${upstream.url}", http2: true, tls: {ca: ${path('ca.crt')}}}}`,
+  );
+  const session = await openHttp2(gate.url, read('ca.crt'));
+  const answer = await sendHttp2(session, '/announced');
+  expect(answer.headers).toMatchObject({ trailer: 'x-sum', 'content-length': '4' });
+  expect([answer.status, answer.body.toString(), answer.trailers['x-sum']]).toEqual([200, 'body', '42']);
+  // Without the announcement, the end is in the same frame as the last byte: see http2-stream-response.ts.
+  expect((await sendHttp2(session, '/')).trailers).toEqual({});
 });
 
 test('forwards TE: trailers, as gRPC needs, and writes the protocol version of each side into Via', async () => {
