@@ -45,6 +45,19 @@ export function filterHeaders(headers: readonly string[], isWanted: (name: strin
   return out;
 }
 
+/**
+ * The fields of an HTTP/2 head or trailers: without pseudo-headers, and without the white space around values that RFC 9113 §8.2.1
+ * forbids.
+ */
+export function http2Fields(raw: readonly string[]): string[] {
+  const out: string[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? '';
+    if (!name.startsWith(':')) out.push(name, trimSpace(raw[i + 1] ?? ''));
+  }
+  return out;
+}
+
 /** The length of all names and values. */
 export function headersLength(headers: readonly string[]): number {
   let length = 0;

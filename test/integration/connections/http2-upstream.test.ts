@@ -118,6 +118,29 @@ upstreams: {api: {url: "${upstream.url}", http2: true, tls: {ca: ${path('ca.crt'
   expect((await sendHttp2(session, '/')).trailers).toEqual({});
 });
 
+test('forwards response fields with white space around the value without that space', async () => {
+  const upstream = await startFrames(identity, (socket, stream) => {
+    const head = literals({
+      'x-end': '1 ',
+      'x-tabs': '\t2\t',
+      location: ' /y',
+      'retry-after': '5 ',
+      'x-control': 'a\x01b',
+    });
+    socket.write(frame(FRAME.headers, FLAG.endHeaders, stream, Buffer.concat([OK, head])));
+    socket.write(frame(FRAME.data, 0, stream, Buffer.from('body')));
+    socket.write(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, stream, literals({ 'x-sum': ' 42 ' })));
+  });
+  const gate = await start(upstream.url);
+  const client = await openRaw(gate.url);
+  client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const received = await client.until(/\r\n0\r\n.*\r\n\r\n$/s);
+  expect(received.split('\r\n')).toEqual(
+    expect.arrayContaining(['x-end: 1', 'x-tabs: 2', 'location: /y', 'retry-after: 5', 'x-sum: 42']),
+  );
+  expect(received).not.toContain('x-control'); // nghttp2 drops it
+});
+
 test('forwards TE: trailers, as gRPC needs, and writes the protocol version of each side into Via', async () => {
   const upstream = await startHttp2(identity, (stream) => {
     stream.respond({ ':status': 200, via: '1.1 theirs' });

@@ -186,6 +186,8 @@ export class Http2Connection implements Http2StreamCarrier {
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: MAX_HEADER_LIST },
       // Repeated headers of a client are forwarded unchanged, as over HTTP/1.1.
       strictSingleValueFields: false,
+      // nghttp2 would drop a field with white space around its value, such as a Retry-After.
+      strictFieldWhitespaceValidation: false,
     };
     const session = connectHttp2(origin, options);
     session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW));

@@ -6,7 +6,7 @@ import { errors } from 'undici';
 import type { PooledSend } from '../pooled-send.ts';
 import { DefectiveResponseError, MAX_RESPONSE_HEADERS } from '../response-defect.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
-import { filterHeaders, headersLength } from '../../headers/raw-headers.ts';
+import { headersLength, http2Fields } from '../../headers/raw-headers.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 
 /** The connection of a stream. */
@@ -121,8 +121,8 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
       stream.once('end', this.#onEnd);
     });
     stream.once('trailers', (_trailers, _flags, raw: string[]) => {
-      this.rawTrailers = raw;
-      this.#checkSize(raw);
+      this.rawTrailers = http2Fields(raw);
+      this.#checkSize(this.rawTrailers);
     });
     stream.on('error', (error) => {
       this.#error ??= error;
@@ -145,7 +145,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
   #onHead(head: IncomingHttpHeaders, raw: readonly string[]): void {
     this.#hasResponse = true;
     if (this.aborted) return;
-    this.rawHeaders = filterHeaders(raw, (name) => !name.startsWith(':'));
+    this.rawHeaders = http2Fields(raw);
     this.pending.responseVersion = '2.0';
     this.pending.onResponseStarted();
     this.#checkSize(this.rawHeaders);
