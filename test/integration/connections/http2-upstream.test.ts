@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
-import { createSecureServer } from 'node:http2';
+import { constants, createSecureServer } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -472,10 +472,28 @@ test('does not resend a body of which a part was discarded, even if the upstream
     });
     const gate = await start(upstream.url, ', retry: {backOff: {strategy: fixed, baseInterval: 10ms}}');
     const answer = await send(gate.url, '/', { method: 'POST', body: 'x'.repeat(100_000), chunked: true });
-    expect(answer.status).toBeGreaterThanOrEqual(502);
+    expect([answer.status, answer.json()['reason'], answer.header('tidegate-outcome')]).toEqual([
+      502,
+      'connect',
+      undefined,
+    ]);
     expect(answer.header('tidegate-attempts')).toBe('1');
     expect(upstream.heads()).toBe(1);
   }
+});
+
+test('answers 502 if the upstream refuses the stream of a write in the middle of its upload', async () => {
+  const upstream = await startHttp2(identity, (stream) => {
+    stream.once('data', () => stream.close(constants.NGHTTP2_REFUSED_STREAM));
+  });
+  const gate = await start(upstream.url);
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'x'.repeat(200_000) });
+  expect([answer.status, answer.json()['reason'], answer.header('tidegate-outcome')]).toEqual([
+    502,
+    'connect',
+    undefined,
+  ]);
+  expect(upstream.heads).toHaveLength(1);
 });
 
 test('forwards a complete response that arrives before the end of an upload', async () => {
