@@ -35,6 +35,7 @@ import { MemoryStore } from './store/memory-store.ts';
 import { openStatePersistence } from './store/persistence/state-persistence.ts';
 import { resolveHashSecret } from './process/client-hash-secret.ts';
 import { startExchangeObservers } from './process/exchange-observers.ts';
+import { watchCertificates } from './process/certificates/certificate-watch.ts';
 import { createProcessMetrics } from './process/create-process-metrics.ts';
 
 export type { App, AppParts } from './process/app-types.ts';
@@ -216,6 +217,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     workers: 1,
     version,
     reloads,
+    certificates: metrics.certificates,
     listen,
     drain: parts.requestDrain ?? (() => void drain()),
   });
@@ -231,6 +233,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     await proxy.open(mount.entrance);
   }
   phase = 'ready';
+  if (membership === undefined) watchCertificates(metrics.certificates, listen, resources);
 
   return {
     url,

@@ -5,6 +5,7 @@ import type { ValidationReport } from '../admin/api/admin-operations.ts';
 import type { ProcessFacts } from '../admin/operations/process-facts.ts';
 import type { ProcessGroupOperationsParts } from '../admin/operations/process-group-operations.ts';
 import { ProcessGroupOperations } from '../admin/operations/process-group-operations.ts';
+import type { CertificateExpiries } from './certificates/certificate-expiries.ts';
 import type { ConfigReloads } from './config-reloads.ts';
 
 export interface CreateOperationsParts
@@ -14,11 +15,12 @@ export interface CreateOperationsParts
   /** Number of workers that serve. */
   readonly workers: number;
   readonly reloads: ConfigReloads;
+  readonly certificates: Pick<CertificateExpiries, 'all'>;
 }
 
 /** The operations of the admin API, with the facts that the configuration in effect adds. */
 export function createOperations(parts: CreateOperationsParts): ProcessGroupOperations {
-  const { processes, clock, listen, drain, phase, version, workers, reloads } = parts;
+  const { processes, clock, listen, drain, phase, version, workers, reloads, certificates } = parts;
   const wallClock = (): number => Date.now();
   const startedAt = wallClock();
   return new ProcessGroupOperations({
@@ -31,6 +33,7 @@ export function createOperations(parts: CreateOperationsParts): ProcessGroupOper
       return {
         mode,
         store: state.store,
+        certificates: certificates.all(),
         version,
         workers,
         startedAt,

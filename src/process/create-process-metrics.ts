@@ -5,7 +5,7 @@ import { routeName } from '../config/schema/route-name.ts';
 import type { Clock } from '../core/scalars.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics/metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
-import { CertificateExpiries } from './certificate-expiries.ts';
+import { CertificateExpiries } from './certificates/certificate-expiries.ts';
 
 type Measurements = Pick<
   MetricsOptions,
@@ -23,9 +23,9 @@ export interface ProcessMetricsParts extends Measurements {
 export function createProcessMetrics(
   first: Config,
   { currentConfig, clock, version, ...measurements }: ProcessMetricsParts,
-): Metrics {
+): Metrics & { readonly certificates: CertificateExpiries } {
   const certificates = new CertificateExpiries(currentConfig, clock);
-  return createMetrics({
+  const metrics = createMetrics({
     ...measurements,
     certificates: () => certificates.all(),
     get routes() {
@@ -46,4 +46,5 @@ export function createProcessMetrics(
     },
     store: first.state.store === 'memory' ? undefined : first.state.store,
   });
+  return { ...metrics, certificates };
 }

@@ -28,6 +28,21 @@ export function formatBlockedPart(part: BlockedPart, which: 'one' | 'this'): str
   return path === undefined ? `${which} ${whose}` : `${which} ${whose} on ${which} ${path}`;
 }
 
+/** Rounded down to days, hours or minutes: `6 days`, `1 hour`, `12 minutes`. */
+export function formatTimeLeft(left: Millis): string {
+  const minutes = Math.floor(left / 60_000);
+  if (minutes >= 2 * 1440) return pluralize(Math.floor(minutes / 1440), 'day', 'days');
+  if (minutes >= 60) return pluralize(Math.floor(minutes / 60), 'hour', 'hours');
+  return minutes === 0 ? 'less than a minute' : pluralize(minutes, 'minute', 'minutes');
+}
+
+/** The effect of an expired certificate. @param setting the path of its setting, such as `listen.tls.cert` */
+export function describeExpiryEffect(setting: string): string {
+  return setting.startsWith('listen.')
+    ? 'clients that verify it cannot connect'
+    : 'the server that it is presented to may refuse connections';
+}
+
 /** Seconds for programs, rounded to a tenth of a millisecond. */
 export function toSeconds(ms: Millis): number {
   return Math.round(10 * ms) / 10_000;

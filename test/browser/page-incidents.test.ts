@@ -1,7 +1,11 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { makePem } from '../support/certificates.ts';
 import { useBrowser } from '../support/admin/browser.ts';
 import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
 
@@ -89,6 +93,32 @@ describe('the page names', () => {
     );
     expect(await headlineOf(page, (text) => text.startsWith('Responds'))).toMatch(/^Responds with 503; /);
     await page.locator('#timeline li', { hasText: /blocked .*\(responds with 503\)/ }).waitFor();
+  });
+
+  test('a certificate that nears its expiry, then its expiry, in a banner, the title and the timeline', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidegate-expiry-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'tls.pem');
+    writeFileSync(path, makePem(new Date(Date.now() + 6000)));
+    const tidegate = await startTidegate(
+      `listen: {address: 127.0.0.1:0, tls: {cert: ${path}, key: ${path}}}\nupstreams: {payments: {url: "http://127.0.0.1:1"}}`,
+    );
+    const { page } = await open(String(tidegate.adminUrl));
+    const notice = page.locator('#notices li');
+    await notice.filter({ hasText: 'Certificate of listen.tls.cert expires in less than a minute.' }).waitFor();
+    expect(await notice.getAttribute('data-severity')).toBe('warning');
+    await notice
+      .filter({ hasText: 'expired less than a minute ago: clients that verify it cannot connect.' })
+      .waitFor();
+    expect(await notice.getAttribute('data-severity')).toBe('critical');
+    expect(await page.title()).toBe('■ certificate of listen.tls.cert expired – Tidegate');
+    const row = page.locator('#timeline li', { hasText: 'certificate of listen.tls.cert has expired' });
+    await row.waitFor();
+    expect(await row.getAttribute('data-severity')).toBe('critical');
+    writeFileSync(path, makePem());
+    await page.locator('#timeline li', { hasText: 'certificate of listen.tls.cert was renewed' }).waitFor();
+    await notice.waitFor({ state: 'detached' });
+    expect(await page.title()).toBe('Tidegate');
   });
 
   test('requests that are refused, while others pass', async () => {

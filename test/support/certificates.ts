@@ -71,14 +71,15 @@ export function makeCertificates(): Certificates {
 }
 
 /**
- * Returns a self-signed certificate and its key as one PEM text. Made without OpenSSL: X.509 version 1, valid from 2020 to
- * 2049, for an Ed25519 key.
+ * Returns a self-signed certificate and its key as one PEM text. Made without OpenSSL: X.509 version 1, valid from 2020, for an
+ * Ed25519 key.
  */
-export function makePem(): string {
+export function makePem(expiresAt = new Date('2049-12-31T23:59:59Z')): string {
+  const end = `${expiresAt.toISOString().replaceAll(/\D/g, '').slice(2, 14)}Z`; // UTCTime
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const algorithm = der(0x30, Buffer.from('06032b6570', 'hex'));
   const name = der(0x30, der(0x31, der(0x30, Buffer.from('0603550403', 'hex'), der(0x0c, Buffer.from('test')))));
-  const validity = der(0x30, der(0x17, Buffer.from('200101000000Z')), der(0x17, Buffer.from('491231235959Z')));
+  const validity = der(0x30, der(0x17, Buffer.from('200101000000Z')), der(0x17, Buffer.from(end)));
   const serial = der(0x02, Buffer.from([1]));
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   const signed = der(0x30, serial, algorithm, name, validity, name, spki);

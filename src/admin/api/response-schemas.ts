@@ -32,6 +32,9 @@ export const ProcessStatus = z
       kind: z.enum(['memory', 'redis']),
       degraded: z.boolean().describe('The store is not responding; this process keeps limits on its own.'),
     }),
+    certificates: z
+      .array(z.object({ setting: z.string(), expiresAt: TimeSchema }))
+      .describe('The certificates of the configuration that are in use: of the listener, and client certificates.'),
     actions: z.object({
       allowed: z.boolean().describe('Whether the actions of this API can be used, with the token.'),
       reason: z.string().nullable().describe('Why they cannot be used.'),

@@ -1,4 +1,5 @@
 import type { ProcessStatus } from '../api/response-schemas.ts';
+import type { CertificateExpiry } from '../../telemetry/metrics/certificate-metrics.ts';
 import type { EnforcementMode } from '../../core/admission/gate-decision.ts';
 import type { Millis } from '../../core/scalars.ts';
 
@@ -13,6 +14,7 @@ export interface ProcessFacts {
   readonly configLoadedAt: Millis;
   readonly lastReload: { readonly at: Millis; readonly problem: string | undefined } | undefined;
   readonly store: 'memory' | 'redis';
+  readonly certificates: readonly CertificateExpiry[];
   /** Why no action is allowed; undefined if they are. */
   readonly actionsDisabled: string | undefined;
 }

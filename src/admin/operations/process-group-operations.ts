@@ -171,7 +171,8 @@ export class ProcessGroupOperations implements AdminOperations {
     const counts = this.#counts.add(views);
     const window = this.#rates.window(counts, now);
     this.#rates.record(counts, now);
-    const { version, mode, phase, startedAt, workers, configLoadedAt, lastReload, store, actionsDisabled } = facts();
+    const { version, mode, phase, startedAt, workers, configLoadedAt, lastReload, store, ...others } = facts();
+    const { certificates, actionsDisabled } = others;
     const endpoints = mergeEndpoints(views.values());
     const { tracked, byState, allowance } = mergeClients(views.values());
     return {
@@ -193,6 +194,7 @@ export class ProcessGroupOperations implements AdminOperations {
               },
       },
       store: { kind: store, degraded: [...views.values()].some(({ isDegraded }) => isDegraded) },
+      certificates: certificates.map(({ setting, expiresAt }) => ({ setting, expiresAt: toIso(expiresAt) })),
       actions: { allowed: actionsDisabled === undefined, reason: actionsDisabled ?? null },
       requests: toRequestTotals(window),
       upstreams: mergeUpstreams(views).map((each) =>

@@ -16,6 +16,7 @@ import { initThemeSwitch } from './theme-switch.js';
 import { TimelineList } from './timeline-list.js';
 import { TokenDialog } from './token-dialog.js';
 import { formatSpan, UpstreamCards } from './upstream-cards.js';
+import { shortExpiry } from './text/labels.js';
 import { shortProblem, upstreamSeverity } from './text/limit-labels.js';
 
 /** @import { FeedState } from './sse-client.js' */
@@ -57,6 +58,8 @@ function draw() {
 
 function formatTitle() {
   if (model.isStale) return '■ not connected – Tidegate';
+  const expired = model.status && shortExpiry(model.status);
+  if (expired !== undefined) return `■ ${expired} – Tidegate`;
   const worst = model.status?.upstreams.find((upstream) => upstreamSeverity(upstream) === 'critical');
   return worst === undefined ? 'Tidegate' : `■ ${worst.name} ${shortProblem(worst)} – Tidegate`;
 }

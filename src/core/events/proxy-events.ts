@@ -10,6 +10,7 @@ import type { BlockCause } from '../rate/breaker/active-block.ts';
 import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
+import type { CertificateEvent } from './certificate-events.ts';
 import type { ClientState, IdempotencyKeyEvent, PollOutcome, ReaderAbortReason } from './event-labels.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { StoreEvent } from './store-events.ts';
@@ -129,7 +130,8 @@ export type ProxyEvent =
     }
   | { readonly type: 'done'; readonly record: RequestRecord }
   | OperatorEvent
-  | StoreEvent;
+  | StoreEvent
+  | CertificateEvent;
 
 /** A command of an operator. `by`: where it came from. */
 export type OperatorEvent = { readonly type: 'operator'; readonly by: string } & (

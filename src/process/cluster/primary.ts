@@ -10,6 +10,7 @@ import { withRollback } from '../resource-stack.ts';
 import { NO_OPERATOR_SERVERS, startOperatorServers } from '../operator-servers.ts';
 import { createOperations } from '../create-operations.ts';
 import { openPracticeUpstream } from '../practice-upstream.ts';
+import { watchCertificates } from '../certificates/certificate-watch.ts';
 import { createProcessMetrics } from '../create-process-metrics.ts';
 import { reloadControls, ConfigReloads } from '../config-reloads.ts';
 import type { GateView } from '../../core/events/gate-views.ts';
@@ -205,6 +206,7 @@ async function openCluster(
     workers: count,
     version,
     reloads,
+    certificates: metrics.certificates,
     listen,
     drain: requestDrain ?? (() => void drain()),
   });
@@ -212,6 +214,7 @@ async function openCluster(
 
   resources.push(() => workers.end('close', 0));
   const url = await workers.start();
+  watchCertificates(metrics.certificates, listen, resources);
 
   const drain = async (delay = first.drain.delay): Promise<void> => {
     isDraining = true;

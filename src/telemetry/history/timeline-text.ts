@@ -1,7 +1,9 @@
 /** Texts of the timeline. */
+import type { CertificateEvent } from '../../core/events/certificate-events.ts';
 import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { CutCause } from '../../core/limits/limit-state.ts';
+import { describeExpiryEffect, formatTimeLeft } from '../format-values.ts';
 import type { TimelineKind } from './timeline.ts';
 
 /** What a store does that stopped to respond. */
@@ -18,6 +20,17 @@ export function formatReload({ ok, problem, changed = [] }: Extract<ProxyEvent, 
 
 export function formatOverload({ began, cause, shed }: Extract<ProxyEvent, { type: 'overload' }>): string {
   return began ? `overloaded (${cause}): some new requests are refused` : `overload ended: ${shed} refused`;
+}
+
+export function formatCertificate({ setting, status, left }: CertificateEvent): string {
+  switch (status) {
+    case 'expires':
+      return `certificate of ${setting} expires in ${formatTimeLeft(left)}`;
+    case 'expired':
+      return `certificate of ${setting} has expired: ${describeExpiryEffect(setting)}`;
+    case 'renewed':
+      return `certificate of ${setting} was renewed`;
+  }
 }
 
 export function formatOperatorAction(event: OperatorEvent): { readonly kind: TimelineKind; readonly text: string } {

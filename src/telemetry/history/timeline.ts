@@ -3,6 +3,7 @@ import type { BlockCause } from '../../core/rate/breaker/active-block.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { formatBlockedPart } from '../format-values.ts';
 import {
+  formatCertificate,
   formatCut,
   formatOperatorAction,
   formatOverload,
@@ -25,6 +26,9 @@ export const TIMELINE_KINDS = [
   'endpoint',
   'store',
   'overload',
+  'expires',
+  'expired',
+  'renewed',
 ] as const;
 
 /** A rare event of interest to an operator. */
@@ -110,6 +114,8 @@ export class Timeline {
       case 'reload':
         this.#forgetChangedUpstreams(event.changed);
         return void this.#add('reload', undefined, formatReload(event));
+      case 'certificate':
+        return void this.#add(event.status, undefined, formatCertificate(event));
       case 'operator': {
         if (event.action === 'block') this.#operatorBlocks.set(event.upstream, 'stopped');
         else if (event.action === 'unblock' && this.#operatorBlocks.has(event.upstream)) {

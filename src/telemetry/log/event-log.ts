@@ -1,12 +1,15 @@
 import type { Logger } from 'pino';
+import type { CertificateEvent } from '../../core/events/certificate-events.ts';
 import type { EventSink, OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { PerSecond } from '../../core/scalars.ts';
+import { describeExpiryEffect } from '../format-values.ts';
 
 type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
 
 /**
  * Logs rare events: state changes of an upstream's limit that matter (see `LimitStateLog`), ejected and re-admitted
- * endpoints, reloads, failures and recoveries of the shared store, the start and end of an overload, and operator actions.
+ * endpoints, reloads, failures and recoveries of the shared store, the start and end of an overload, certificates that expire,
+ * and operator actions.
  * Logs at `debug`: rate cuts, other state changes, states of nested limits, and states and cuts of single clients and
  * credentials, of which there may be thousands.
  */
@@ -43,6 +46,8 @@ export function logRareEvents(logger: Logger): EventSink {
       logReload(logger, event);
     } else if (event.type === 'overload') {
       logOverload(logger, event);
+    } else if (event.type === 'certificate') {
+      logCertificate(logger, event);
     } else if (event.type === 'operator') {
       logOperatorAction(logger, event);
     }
@@ -76,6 +81,13 @@ function logOverload(logger: Logger, event: Extract<ProxyEvent, { type: 'overloa
   const facts = { cause, eventLoopDelayMs: Math.round(delay), heapUsed: Math.round(100 * heapUsed) / 100 };
   if (began) logger.warn(facts, 'overloaded: this process refuses some new requests with 503');
   else logger.warn({ ...facts, shed }, 'overload ended');
+}
+
+function logCertificate(logger: Logger, { setting, status, expiresAt }: CertificateEvent): void {
+  const facts = { setting, expiresAt: new Date(expiresAt).toISOString() };
+  if (status === 'renewed') logger.info(facts, 'certificate renewed');
+  else if (status === 'expires') logger.warn(facts, 'certificate expires soon: replace it');
+  else logger.error(facts, `certificate expired: ${describeExpiryEffect(setting)}`);
 }
 
 function logOperatorAction(logger: Logger, event: OperatorEvent): void {

@@ -103,6 +103,7 @@ export function countEvents({
       case 'limit-state':
       case 'store-deaf':
       case 'operator':
+      case 'certificate':
         // States are gauges, read at each scrape.
         break;
       default:

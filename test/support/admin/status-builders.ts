@@ -80,6 +80,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
     workers: 1,
     config: { loadedAt: '2026-11-22T02:00:00.000Z', lastReload: null },
     store: { kind: 'memory', degraded: false },
+    certificates: [],
     actions: { allowed: true, reason: null },
     requests: {
       perSecond: 0,

@@ -34,6 +34,32 @@ describe('the notices of a process', () => {
   });
 });
 
+describe('the notice of a certificate', () => {
+  const notices = (seconds: number, setting = 'listen.tls.cert') =>
+    describeNotices(statusOf({ at: after(0), certificates: [{ setting, expiresAt: after(seconds) }] }));
+  const DAY = 86_400;
+
+  test.each([
+    [7 * DAY + 1, []],
+    [7 * DAY, [['warning', 'Certificate of listen.tls.cert expires in 7 days. Replace it before that.']]],
+    [DAY, [['warning', 'Certificate of listen.tls.cert expires in 24 h. Replace it before that.']]],
+    [1, [['warning', 'Certificate of listen.tls.cert expires in less than a minute. Replace it before that.']]],
+    [-150, [['critical', 'Certificate of listen.tls.cert expired 2 min ago: clients that verify it cannot connect.']]],
+    [
+      -3 * DAY,
+      [['critical', 'Certificate of listen.tls.cert expired 3 days ago: clients that verify it cannot connect.']],
+    ],
+  ])('that expires in %d s', (seconds, expected) => {
+    expect(notices(seconds).map(({ severity, text }) => [severity, text])).toEqual(expected);
+  });
+
+  test('for an upstream names the effect of a client certificate', () => {
+    expect(notices(-60, 'upstreams.api.tls.cert')[0]?.text).toBe(
+      'Certificate of upstreams.api.tls.cert expired 1 min ago: the server that it is presented to may refuse connections.',
+    );
+  });
+});
+
 describe('screen-reader announcements', () => {
   const announcements = (before: Partial<UpstreamStatus>, after: Partial<UpstreamStatus>): readonly string[] => {
     const [first, second] = [before, after].map((change) => statusOf({ upstreams: [upstreamOf(change)] }));
@@ -50,6 +76,15 @@ describe('screen-reader announcements', () => {
     expect(announcements({}, { failedShare: 1 })).toEqual([
       'payments: no limit detected, sending 0/s, every attempt fails.',
     ]);
+  });
+
+  test('cover the expiry of a certificate, and its replacement', () => {
+    const [valid, expired] = [60, -60].map((seconds) =>
+      statusOf({ at: after(0), certificates: [{ setting: 'listen.tls.cert', expiresAt: after(seconds) }] }),
+    ) as [ProcessStatus, ProcessStatus];
+    expect(describeChanges(valid, expired, NOW)).toEqual(['The certificate of listen.tls.cert expired.']);
+    expect(describeChanges(expired, valid, NOW)).toEqual(['The expired certificate was replaced.']);
+    expect(describeChanges(expired, expired, NOW)).toEqual([]);
   });
 
   test('leave out single figures and the steps of a limit at work', () => {

@@ -34,6 +34,13 @@ function draw(options: Partial<FrameOptions> = {}, snapshot = HEARD): readonly s
 }
 
 describe('a frame', () => {
+  test('reports an expired certificate in its second line', () => {
+    const status = statusOf({ certificates: [{ setting: 'listen.tls.cert', expiresAt: '2026-11-22T02:58:00.000Z' }] });
+    expect(draw({}, { ...HEARD, status })[1]).toBe(
+      '■ Certificate of listen.tls.cert expired 2 min ago: clients that verify it cannot connect.',
+    );
+  });
+
   test('shows upstreams in words and figures, clients by trouble, and recent events', () => {
     const text = draw().join('\n');
     expect(text).toContain('● payments: allowed 84/s and rising, sending 80/s, healthy');

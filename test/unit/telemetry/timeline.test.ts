@@ -132,6 +132,24 @@ test('an operator’s block outlasts an unrelated reload, and is reported once',
   expect(texts().filter((text) => text.startsWith('blocked'))).toEqual(['blocked until it is unblocked, by 10.0.0.1']);
 });
 
+test('names a certificate that expires, that has expired, and that was renewed', () => {
+  const { timeline, at, texts } = begin();
+  const certificate = { type: 'certificate', setting: 'listen.tls.cert', expiresAt: 0 } as const;
+  at(0, { ...certificate, status: 'expires', left: 7 * 86_400_000 - 1 });
+  at(1, { ...certificate, status: 'expires', left: 86_400_000 });
+  at(2, { ...certificate, status: 'expired', left: 0 });
+  at(3, { ...certificate, status: 'expired', left: 0, setting: 'state.tls.cert' });
+  at(4, { ...certificate, status: 'renewed', left: 90 * 86_400_000 });
+  expect(texts()).toEqual([
+    'certificate of listen.tls.cert expires in 6 days',
+    'certificate of listen.tls.cert expires in 24 hours',
+    'certificate of listen.tls.cert has expired: clients that verify it cannot connect',
+    'certificate of state.tls.cert has expired: the server that it is presented to may refuse connections',
+    'certificate of listen.tls.cert was renewed',
+  ]);
+  expect(timeline.since(0).map(({ kind }) => kind)).toEqual(['expires', 'expires', 'expired', 'expired', 'renewed']);
+});
+
 test('an accepted configuration is reported with its changes, a rejected one with its first mistake', () => {
   const { at, texts } = begin();
   at(0, { type: 'reload', ok: true, changed: ['a', 'b', 'c', 'd', 'e', 'f', 'g'] });

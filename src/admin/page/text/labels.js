@@ -7,6 +7,8 @@
 /** Narrow no-break space, between groups of three digits. */
 const THIN_SPACE = '\u202f';
 const NO_VALUE = '–';
+/** As in the alert on certificates. */
+const EXPIRY_NOTICE_MS = 7 * 86_400_000;
 
 /** @param {number} count */
 export function formatCount(count) {
@@ -72,11 +74,44 @@ export function formatClock(time) {
 }
 
 /**
+ * The first certificate that has expired, in a few words for the title of the page.
+ * @param {ProcessStatus} status
+ */
+export function shortExpiry({ at, certificates }) {
+  const expired = certificates.find(({ expiresAt }) => Date.parse(expiresAt) <= Date.parse(at));
+  return expired === undefined ? undefined : `certificate of ${expired.setting} expired`;
+}
+
+/**
+ * @param {string} setting
+ * @param {number} left milliseconds; negative after the expiry
+ */
+function formatExpiry(setting, left) {
+  const time = formatCoarseSpan(Math.abs(left));
+  if (left > 0) return `Certificate of ${setting} expires in ${time}. Replace it before that.`;
+  const effect = setting.startsWith('listen.')
+    ? 'clients that verify it cannot connect'
+    : 'the server that it is presented to may refuse connections';
+  return `Certificate of ${setting} expired ${time} ago: ${effect}.`;
+}
+
+/**
+ * In whole minutes, hours or days, because a notice is a new row when its text changes.
+ * @param {number} ms
+ */
+function formatCoarseSpan(ms) {
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 1) return 'less than a minute';
+  if (minutes < 120) return `${minutes} min`;
+  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} days`;
+}
+
+/**
  * Notices about the process itself, the most severe first.
  * @param {ProcessStatus} status
  * @returns {readonly {readonly severity: Severity, readonly text: string}[]}
  */
-export function describeNotices({ phase, mode, store, config }) {
+export function describeNotices({ at, phase, mode, store, certificates, config }) {
   /** @type {{readonly severity: Severity, readonly text: string}[]} */
   const notices = [];
   /**
@@ -88,6 +123,10 @@ export function describeNotices({ phase, mode, store, config }) {
   if (phase === 'starting') note('warning', 'Starting: not accepting requests yet.');
   if (store.degraded) {
     note('critical', `The store (${store.kind}) is not responding. Meanwhile this process keeps limits on its own.`);
+  }
+  for (const { setting, expiresAt } of certificates) {
+    const left = Date.parse(expiresAt) - Date.parse(at);
+    if (left <= EXPIRY_NOTICE_MS) note(left <= 0 ? 'critical' : 'warning', formatExpiry(setting, left));
   }
   const { lastReload } = config;
   if (lastReload?.ok === false) {

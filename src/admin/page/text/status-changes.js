@@ -1,4 +1,5 @@
 /** Announcements for screen readers: the few changes of state that matter, not the figures that move every second. */
+import { shortExpiry } from './labels.js';
 import { formatHeadline, upstreamSeverity } from './limit-labels.js';
 
 /** @import { ProcessStatus, UpstreamStatus } from '../api-types.ts' */
@@ -18,6 +19,10 @@ export function describeChanges(before, after, now) {
   if (before.phase !== after.phase) changes.push(`Tidegate is ${after.phase}.`);
   if (before.store.degraded !== after.store.degraded) {
     changes.push(after.store.degraded ? 'The store is not responding.' : 'The store responds again.');
+  }
+  const expired = shortExpiry(after);
+  if (expired !== shortExpiry(before)) {
+    changes.push(expired === undefined ? 'The expired certificate was replaced.' : `The ${expired}.`);
   }
   const reload = after.config.lastReload;
   if (reload !== null && reload.at !== before.config.lastReload?.at) {
