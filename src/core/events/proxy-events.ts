@@ -27,14 +27,15 @@ export type ProxyEvent =
   /** A queued request left the queue, admitted or not, after `waited`. */
   | { readonly type: 'dequeued'; readonly upstream: string; readonly waited: Millis; readonly admitted: boolean }
   /**
-   * The response head of one attempt, or its failure. `code` is the status, or the reason of the error. `attempt` counts
-   * from 1. `request` is the id of the request, if it has one.
+   * The response head of one attempt, or its failure. `code` is the status, or the reason of the error; `cause` is the code of
+   * the error, if it has one. `attempt` counts from 1. `request` is the id of the request, if it has one.
    */
   | {
       readonly type: 'attempt';
       readonly upstream: string;
       readonly attempt: number;
       readonly code: number | ErrorReason;
+      readonly cause?: string | undefined;
       readonly took: Millis;
       readonly request?: string | undefined;
     }

@@ -37,6 +37,8 @@ interface ErrorOutcome {
    * idle (RFC 9112 §9.3.1), which says nothing about its health. The request may have been sent nevertheless.
    */
   readonly isStaleConnection?: boolean;
+  /** The code of the error, such as `CERT_HAS_EXPIRED`; absent if it has none. */
+  readonly cause?: string | undefined;
 }
 
 /**

@@ -81,9 +81,10 @@ export class ExchangeReporter<E extends ExchangeEffects> {
 
   emitAttempt(outcome: AttemptOutcome): void {
     const code = outcome.kind === 'response' ? outcome.status : outcome.reason;
+    const cause = outcome.kind === 'response' ? undefined : outcome.cause;
     const { took } = outcome;
     const request = this.#requestId;
-    this.#emit({ type: 'attempt', upstream: this.#upstream, attempt: this.#attemptInPoll, code, took, request });
+    this.#emit({ type: 'attempt', upstream: this.#upstream, attempt: this.#attemptInPoll, code, cause, took, request });
   }
 
   /** To be called once the gate has learned from the outcome: an observer may read the result. */

@@ -168,9 +168,9 @@ export class UpstreamCall implements AttemptListener {
     }
     this.#timers.disarm();
     this.failure = failure;
-    const { reason, sent } = failure;
+    const { reason, sent, cause } = failure;
     const bodyConsumed = this.#order?.body?.isPartlySent === true;
-    this.#reportOutcome({ kind: 'error', reason, sent, bodyConsumed, took: this.#elapsed() });
+    this.#reportOutcome({ kind: 'error', reason, sent, cause, bodyConsumed, took: this.#elapsed() });
   }
 
   onProgress(): void {

@@ -66,6 +66,12 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
       type: 'counter',
       samples: () => upstreams.flatMap((upstream) => upstream.attempts.values()),
     },
+    {
+      name: 'tidegate_upstream_connect_failures_total',
+      help: 'Attempts for which no connection could be opened, by cause. The series of each upstream exist from the start, at 0: alert on these.',
+      type: 'counter',
+      samples: () => upstreams.flatMap((upstream) => upstream.connectFailures.values()),
+    },
     histogram(
       'tidegate_upstream_attempt_duration_seconds',
       "Time from sending an attempt to its response head, or to its error (code_class 'error').",

@@ -7,6 +7,8 @@ import type { ErrorReason } from '../../core/exchange/attempt-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { RetryOutcome, RetryReason } from '../../core/retry/retry-policy.ts';
 import { isGatewayError } from '../../core/exchange/attempt-outcome.ts';
+import type { ConnectFailureCause } from '../connect-failure-cause.ts';
+import { CONNECT_FAILURE_CAUSES, classifyConnectFailure } from '../connect-failure-cause.ts';
 import { CODE_CLASSES, statusClassIndex, statusLabel } from './status-labels.ts';
 import type { UpstreamCounts } from './request-counts.ts';
 import { addBuckets } from './request-counts.ts';
@@ -43,6 +45,7 @@ const ERROR_CLASS = CODE_CLASSES.length;
 /** Counters of one upstream. */
 export class UpstreamMetrics {
   readonly attempts: CounterSet<number>;
+  readonly connectFailures: CounterSet<ConnectFailureCause>;
   readonly throttled: CounterSet<string>;
   readonly reports: CounterSet<number>;
   readonly retries: CounterSet<RetryReason>;
@@ -71,6 +74,7 @@ export class UpstreamMetrics {
       attempt: ATTEMPT_LABELS[key % ATTEMPT_LABELS.length] ?? '4+',
       code: codeLabel(Math.floor(key / ATTEMPT_LABELS.length)),
     }));
+    this.connectFailures = new CounterSet((cause) => ({ upstream, cause }), CONNECT_FAILURE_CAUSES);
     this.throttled = new CounterSet((reason) => ({ upstream, reason }), ['unspecified']);
     this.reports = new CounterSet((status) => ({ upstream, code: statusLabel(status) }));
     this.retries = new CounterSet((reason) => ({ upstream, reason }), RETRY_REASONS);
@@ -89,7 +93,8 @@ export class UpstreamMetrics {
     ]);
   }
 
-  countAttempt({ attempt, code, took, request }: Extract<ProxyEvent, { type: 'attempt' }>): void {
+  countAttempt({ attempt, code, cause, took, request }: Extract<ProxyEvent, { type: 'attempt' }>): void {
+    if (code === 'connect') this.connectFailures.count(classifyConnectFailure(cause));
     this.attempts.count(codeKey(code) * ATTEMPT_LABELS.length + Math.min(attempt, ATTEMPT_LABELS.length) - 1);
     const codeClass = typeof code === 'number' ? statusClassIndex(code) : ERROR_CLASS;
     let durations = this.#attemptDurations[codeClass];

@@ -1,10 +1,13 @@
 /** The alerts in a real Prometheus that scrapes the real proxy, one event at a time. */
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeCertificates } from '../../support/certificates.ts';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { makeCertificates, makePem } from '../../support/certificates.ts';
 import { send } from '../../support/clients/send.ts';
 import { type Prometheus, startPrometheus } from '../../support/programs/prometheus.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
@@ -161,4 +164,71 @@ upstreams:
   await fires('certificate', 'TidegateCertificateExpires');
   const alerts = await prometheus.query('ALERTS{alertname="TidegateCertificateExpires",job="certificate"}');
   expect(alerts.map(({ labels }) => labels['setting'])).toEqual(['upstreams.api.tls.cert']);
+});
+
+test('TidegateCertificateExpired replaces TidegateCertificateExpires, and ends when the certificate is replaced', async () => {
+  const file = join(folder, 'expires.pem');
+  writeFileSync(file, makePem(new Date(Date.now() + 8000)));
+  const gate = await startTidegate(`
+listen: {address: 127.0.0.1:0, tls: {cert: ${file}, key: ${file}}}
+upstreams: {api: {url: "http://127.0.0.1:1"}}
+`);
+  prometheus.watch('expiry', gate.adminUrl);
+  expect(await fires('expiry', 'TidegateCertificateExpires')).toEqual(['TidegateCertificateExpires']);
+  expect(await fires('expiry', 'TidegateCertificateExpired')).toEqual(['TidegateCertificateExpired']);
+  writeFileSync(file, makePem());
+  expect(
+    await eventually(
+      () => firing('expiry'),
+      ({ length }) => length === 0,
+      30_000,
+    ),
+  ).toEqual([]);
+});
+
+test('TidegateUpstreamCertificateRejected names the upstream whose certificate has expired, and the cause', async () => {
+  certificates.issueExpired('expired', 'IP:127.0.0.1');
+  const key = certificates.read('expired.key');
+  const cert = certificates.read('expired.crt');
+  const server = createServer({ key, cert }, (_, response) => response.end()).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const gate = await startTidegate(`
+upstreams:
+  api: {url: "https://127.0.0.1:${port}", tls: {ca: ${certificates.path('ca.crt')}}}
+  down: {url: "${await refusingUrl()}"}
+routes: [{path: /down, upstream: down}, {path: /, upstream: api}]
+`);
+  prometheus.watch('upstream-certificate', gate.adminUrl);
+  await scraped('upstream-certificate');
+  await send(gate.url, '/down');
+  await send(gate.url, '/');
+  await fires('upstream-certificate', 'TidegateUpstreamCertificateRejected');
+  const alerts = await prometheus.query(
+    'ALERTS{alertname="TidegateUpstreamCertificateRejected",job="upstream-certificate"}',
+  );
+  expect(alerts.map(({ labels }) => [labels['upstream'], labels['cause'], labels['severity']])).toEqual([
+    ['api', 'certificate_expired', 'critical'],
+  ]);
+});
+
+test('TidegateClientRefused names the client that is refused, and TidegateClientOverShare reports its cut allowance', async () => {
+  const upstream = await startHttpUpstream((_, response) => response.writeHead(200).end());
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 10/s, maxRate: 10/s}, queue: {maxWait: 10ms}}}
+clients: {key: [header:x-api-key, ip], names: {batch: [batch-job], shop: [shop-front]}}
+`);
+  prometheus.watch('storm', gate.adminUrl);
+  await scraped('storm');
+  const call = (key: string) => void send(gate.url, '/', { headers: ['X-Api-Key', key] }).catch(() => undefined);
+  const storm = setInterval(() => call('batch-job'), 10);
+  const calm = setInterval(() => call('shop-front'), 1000);
+  onTestFinished(() => {
+    clearInterval(storm);
+    clearInterval(calm);
+  });
+  await fires('storm', 'TidegateClientRefused', 'TidegateClientOverShare');
+  const alerts = await prometheus.query('ALERTS{alertname="TidegateClientRefused",job="storm"}');
+  expect(alerts.map(({ labels }) => labels['client'])).toEqual(['batch']);
 });

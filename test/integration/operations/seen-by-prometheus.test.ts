@@ -117,6 +117,8 @@ const ATTEMPTS = [
   'upstream_attempts_total{upstream="api",attempt="2",code="200"} >= 1',
   ...['reset', 'timeout', 'aborted'].map((code) => `upstream_attempts_total{upstream="api",code="${code}"} >= 1`),
   'upstream_attempts_total{upstream="nobody",code="connect"} >= 1',
+  'upstream_connect_failures_total{upstream="nobody",cause="refused"} >= 1',
+  'upstream_connect_failures_total{upstream="api",cause="certificate_expired"} == 0',
   ...['2xx', '5xx', 'error'].map(
     (codes) => `upstream_attempt_duration_seconds_count{upstream="api",code_class="${codes}"} >= 1`,
   ),
