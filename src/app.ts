@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { compileUpstreams } from './config/compile/compile-policy.ts';
 import { computeCapacities } from './config/compile/capacities.ts';
 import type { Config } from './config/schema/config-schema.ts';
-import { logRareEvents } from './telemetry/log/event-log.ts';
+import { logListenerErrors, logRareEvents } from './telemetry/log/event-log.ts';
 import { fanOutEvents } from './telemetry/event-fan-out.ts';
 import { logRequests } from './telemetry/log/request-log.ts';
 import { applyConfig } from './process/apply-config.ts';
@@ -35,7 +35,7 @@ import { MemoryStore } from './store/memory-store.ts';
 import { openStatePersistence } from './store/persistence/state-persistence.ts';
 import { resolveHashSecret } from './process/client-hash-secret.ts';
 import { startExchangeObservers } from './process/exchange-observers.ts';
-import { watchCertificates } from './process/certificates/certificate-watch.ts';
+import { watchProcess } from './process/health/watch-process.ts';
 import { createProcessMetrics } from './process/create-process-metrics.ts';
 
 export type { App, AppParts } from './process/app-types.ts';
@@ -75,9 +75,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       ...activeConfig.bounds(),
       ...(operatorServers?.bounds ?? []),
       ...(logOutput === undefined ? [] : [logOutput.bound]),
-      replayMemory.bound,
-      explanations.bound,
-      clientHash.bound,
+      ...[replayMemory, explanations, clientHash].map(({ bound }) => bound),
     ],
     shedShare: () => overloadMonitor.loadShedding.shedShare,
     // With several workers, the primary reads the configuration.
@@ -87,13 +85,11 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     [
       metrics.listen,
       logRequests(logger, () => config.log.successes),
-      logRareEvents(logger),
+      logRareEvents(logger, (upstream) => processApi.failureOf(upstream)),
       (event) => processApi.listen(event),
       (event) => stalledReaders.onEvent(event),
     ],
-    (err, event) => {
-      logger.error({ err, event: event.type }, 'an event listener failed');
-    },
+    logListenerErrors(logger),
   );
 
   const random = Math.random;
@@ -140,6 +136,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     onTokensSupplied: supply,
     explain: (id) => explanations.find(id),
     haveEqualWeights: () => haveEqualWeights(config),
+    onFailure: membership?.onFailure,
   });
   limitSharing?.bind({ store, onTokensSupplied: supply });
   const statePersistence = await openStatePersistence(first, secret, logger, {
@@ -196,7 +193,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     },
   );
 
-  const { registry } = metrics;
+  const { certificates, registry } = metrics;
   membership?.exposeToPrimary(registry, processApi);
   for (const order of membership?.overrides ?? []) processApi.applyOverride(order);
   const drain = async (delay = first.drain.delay): Promise<void> => {
@@ -210,14 +207,15 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     if (cutRequests > 0) logger.warn({ cut: cutRequests }, 'drain timeout: requests in flight are aborted');
     await resources.close();
   };
+  const processes = new SingleProcessGroup(processApi);
   const operations = createOperations({
-    processes: new SingleProcessGroup(processApi),
+    processes,
     clock,
     phase: () => phase,
     workers: 1,
     version,
     reloads,
-    certificates: metrics.certificates,
+    certificates,
     listen,
     drain: parts.requestDrain ?? (() => void drain()),
   });
@@ -233,7 +231,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     await proxy.open(mount.entrance);
   }
   phase = 'ready';
-  if (membership === undefined) watchCertificates(metrics.certificates, listen, resources);
+  if (membership === undefined) watchProcess({ processes, certificates, clock, listen }, resources);
 
   return {
     url,

@@ -1,5 +1,6 @@
 import type { StoreBinding } from '../sharing/protocol/store-binding.ts';
 import type { Registry } from 'prom-client';
+import type { EndpointFailure } from '../core/events/gate-views.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Gate } from '../core/admission/gate.ts';
 import type { Clock } from '../core/scalars.ts';
@@ -21,6 +22,8 @@ export interface WorkerMembership {
   readonly practiceUrl: string | undefined;
   /** TLS ticket keys, shared so that a session can be resumed at any worker. */
   readonly ticketKeys: Buffer;
+  /** Reports a failed attempt to the primary: see `LastFailures`. */
+  readonly onFailure: (upstream: string, failure: EndpointFailure) => void;
   /** Called when nothing of the configuration before the last reload is left here. */
   readonly onSettled: () => void;
   /** Operator overrides from before this worker started. */

@@ -53,6 +53,9 @@ describe('the page names', () => {
     );
     expect(await severityOf(page, '.upstream')).toBe('critical');
     expect(await severityOf(page, '.upstream .state')).not.toBe('ok');
+    const failing = page.locator('#timeline li', { hasText: 'payments: responds with 500 (every attempt fails)' });
+    await failing.waitFor();
+    expect(await failing.getAttribute('data-severity')).toBe('critical');
     expect(await page.title()).toBe('■ payments failing – Tidegate');
     const row = page.locator('#requests tbody tr').first();
     expect(await row.locator('[data-outcome]').textContent()).toBe('forwarded');

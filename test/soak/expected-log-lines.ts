@@ -71,7 +71,8 @@ const EXPECTED: readonly ExpectedLogLine[] = [
   },
   {
     because: 'the upstream accepted nothing',
-    fits: ({ msg, to }) => msg === 'limit changed state' && to === 'blocked',
+    fits: ({ msg, to, blocked }) =>
+      msg === 'upstream failing' || (msg === 'limit changed state' && (to === 'blocked' || blocked !== undefined)),
     by: [...BROKEN, ...SLOW, 'errors', 'lower limit'],
   },
 ];

@@ -6,7 +6,7 @@ import { RecentRequests } from '../../telemetry/history/recent-requests.ts';
 import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
 import { describeFailure } from '../../telemetry/describe-failure.ts';
 import { Timeline } from '../../telemetry/history/timeline.ts';
-import type { EndpointView } from '../../core/events/gate-views.ts';
+import type { EndpointFailure, EndpointView } from '../../core/events/gate-views.ts';
 import type { ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Gate } from '../../core/admission/gate.ts';
 import type { Limit } from '../../core/limits/limit.ts';
@@ -15,6 +15,7 @@ import type { Clock, Millis } from '../../core/scalars.ts';
 import type { ClientQuery, ClientRank } from '../../store/clients/client-search.ts';
 import { ClientSearch } from '../../store/clients/client-search.ts';
 import type { MemoryStore } from '../../store/memory-store.ts';
+import { LastFailures } from './last-failures.ts';
 import { nestedLimitViews, EMPTY_SUMMARY, overrideView, summarizeLimits } from './limit-group-summary.ts';
 import type {
   ClientView,
@@ -42,6 +43,8 @@ export interface LocalProcessApiParts {
   readonly explain?: ((id: string) => Explanation | undefined) | undefined;
   /** Whether all clients have the same weight. Otherwise the share of a client is unknown here. */
   readonly haveEqualWeights: () => boolean;
+  /** See `LastFailures`. */
+  readonly onFailure?: ((upstream: string, failure: EndpointFailure) => void) | undefined;
 }
 
 /** Clients that are searched before the event loop gets its turn. */
@@ -54,18 +57,27 @@ export class LocalProcessApi implements ProcessApi {
   readonly #parts: LocalProcessApiParts;
   readonly #timeline: Timeline;
   readonly #requests: RecentRequests;
+  readonly #failures: LastFailures;
   #isDegraded = false;
 
   constructor(parts: LocalProcessApiParts) {
     this.#parts = parts;
-    this.#timeline = new Timeline(parts.wallClock, (upstream) => lastFailureOf(parts.endpoints(), upstream));
+    this.#failures = new LastFailures(parts.clock, parts.onFailure);
+    this.#timeline = new Timeline(parts.wallClock, this.failureOf);
     this.#requests = new RecentRequests(parts.wallClock);
   }
 
   readonly listen = (event: ProxyEvent): void => {
     if (event.type === 'done') return this.#requests.listen(event);
+    if (event.type === 'attempt') return this.#failures.onAttempt(event);
     if (event.type === 'store-degraded') this.#isDegraded = event.isDegraded;
     this.#timeline.listen(event);
+  };
+
+  /** The last failure of an upstream, in words; undefined if there was none. */
+  readonly failureOf = (upstream: string): string | undefined => {
+    const failure = this.#failures.of(upstream);
+    return failure && describeFailure(failure);
   };
 
   view({ maxClients }: ViewQuery): ProcessView {
@@ -106,12 +118,20 @@ export class LocalProcessApi implements ProcessApi {
     const now = clock.now();
     const { upstreams } = counts();
     return [...store.upstreams()].map(({ name }) => {
-      const { sent, throttled } = upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
+      const { sent, throttled, failed } = upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
       const scope = store.scopeOf(name);
       const limit =
         scope === 'upstream' ? store.findLimit({ upstream: name, nested: '', scope, key: '' })?.view(now) : undefined;
       const rate = limit?.state === 'blocked' ? 0 : limit?.rate;
-      return { name, sent, throttled, rate: finite(rate), ceiling: finite(limit?.ceiling) };
+      return {
+        name,
+        sent,
+        throttled,
+        failed,
+        failure: this.#failures.of(name),
+        rate: finite(rate),
+        ceiling: finite(limit?.ceiling),
+      };
     });
   }
 
@@ -201,13 +221,6 @@ export class LocalProcessApi implements ProcessApi {
 
 function finite(value: number | undefined): number | undefined {
   return Number.isFinite(value) ? value : undefined;
-}
-
-/** The newest failure of its endpoints, in words. */
-function lastFailureOf(endpoints: readonly EndpointView[], upstream: string): string | undefined {
-  const failures = endpoints.flatMap((each) => (each.upstream === upstream && each.failure ? [each.failure] : []));
-  const last = failures.toSorted((a, b) => b.at - a.at)[0];
-  return last === undefined ? undefined : describeFailure(last);
 }
 
 /** Stands for an upstream that a reload has removed. */

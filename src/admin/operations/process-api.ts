@@ -2,7 +2,7 @@ import type { Explanation } from '../../telemetry/explanations/build-explanation
 import type { EndedRequest, RecentRequestsQuery } from '../../telemetry/history/recent-requests.ts';
 import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
 import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
-import type { ClientsView, EndpointView, LimitView } from '../../core/events/gate-views.ts';
+import type { ClientsView, EndpointFailure, EndpointView, LimitView } from '../../core/events/gate-views.ts';
 import type { ClientState } from '../../core/events/event-labels.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
 import type { OverrideChange } from '../../core/limits/operator-override.ts';
@@ -63,6 +63,9 @@ export interface UpstreamRates {
   readonly name: string;
   readonly sent: number;
   readonly throttled: number;
+  readonly failed: number;
+  /** The last failed attempt; undefined if none has failed. */
+  readonly failure: EndpointFailure | undefined;
   /** 0 while blocked; undefined without a limit for all clients. */
   readonly rate: PerSecond | undefined;
   readonly ceiling: PerSecond | undefined;

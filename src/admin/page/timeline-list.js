@@ -8,7 +8,7 @@ import { formatClock } from './text/labels.js';
 
 const MAX_EVENTS = 200;
 
-const CRITICAL_KINDS = new Set(['blocked', 'overload', 'drain', 'expired']);
+const CRITICAL_KINDS = new Set(['blocked', 'overload', 'drain', 'failing', 'expired']);
 const WARNING_KINDS = new Set(['cut', 'endpoint', 'store', 'pin', 'expires']);
 
 export class TimelineList {

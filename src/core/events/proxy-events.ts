@@ -14,6 +14,7 @@ import type { CertificateEvent } from './certificate-events.ts';
 import type { ClientState, IdempotencyKeyEvent, PollOutcome, ReaderAbortReason } from './event-labels.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { StoreEvent } from './store-events.ts';
+import type { UpstreamHealthEvent } from './upstream-health-events.ts';
 
 export type EventSink = (event: ProxyEvent) => void;
 
@@ -86,6 +87,8 @@ export type ProxyEvent =
       /** What is blocked from now on, and why; absent if nothing is. */
       readonly blocked?: BlockedPart;
       readonly blockedCause?: BlockCause;
+      /** What was blocked, if nothing is any more; `from` and `to` may then be equal, as when a partial block begins. */
+      readonly unblocked?: BlockedPart;
     }
   /** A client's allowance was cut to `allowance` in (0, 1]. */
   | { readonly type: 'client-cut'; readonly upstream: string; readonly client: string; readonly allowance: number }
@@ -132,7 +135,8 @@ export type ProxyEvent =
   | { readonly type: 'done'; readonly record: RequestRecord }
   | OperatorEvent
   | StoreEvent
-  | CertificateEvent;
+  | CertificateEvent
+  | UpstreamHealthEvent;
 
 /** A command of an operator. `by`: where it came from. */
 export type OperatorEvent = { readonly type: 'operator'; readonly by: string } & (

@@ -1,8 +1,6 @@
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { CertificateExpiry } from '../../telemetry/metrics/certificate-metrics.ts';
-import type { ResourceStack } from '../resource-stack.ts';
-import type { CertificateExpiries } from './certificate-expiries.ts';
 
 const HOUR: Millis = 3_600_000;
 const DAY: Millis = 24 * HOUR;
@@ -56,19 +54,4 @@ export class CertificateWatch {
     for (const setting of this.#stages.keys()) if (!known.has(setting)) this.#stages.delete(setting);
     return nextExpiry;
   }
-}
-
-/** Watches until the process closes. */
-export function watchCertificates(
-  certificates: Pick<CertificateExpiries, 'all'>,
-  listen: EventSink,
-  resources: Pick<ResourceStack, 'push'>,
-): void {
-  const watch = new CertificateWatch(
-    () => certificates.all(),
-    () => Date.now(),
-    listen,
-  );
-  resources.push(() => Promise.resolve(watch.stop()));
-  watch.start();
 }

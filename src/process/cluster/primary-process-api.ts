@@ -1,6 +1,7 @@
 import { ZERO_REQUEST_COUNTS } from '../../telemetry/metrics/request-counts.ts';
 import { Timeline } from '../../telemetry/history/timeline.ts';
-import type { ClientsView } from '../../core/events/gate-views.ts';
+import { describeFailure } from '../../telemetry/describe-failure.ts';
+import type { ClientsView, EndpointFailure } from '../../core/events/gate-views.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { LimitServer } from '../../sharing/workers/limit-server.ts';
@@ -39,11 +40,21 @@ const NO_REQUESTS: RequestMatches = { ended: 0, requests: [] };
 export class PrimaryProcessApi implements ProcessApi {
   readonly #parts: PrimaryProcessApiParts;
   readonly #timeline: Timeline;
+  readonly #failures = new Map<string, EndpointFailure>();
 
   constructor(parts: PrimaryProcessApiParts) {
     this.#parts = parts;
-    this.#timeline = new Timeline(parts.wallClock);
+    this.#timeline = new Timeline(parts.wallClock, this.failureOf);
   }
+
+  /** A worker reports a failed attempt. */
+  readonly onFailure = (upstream: string, failure: EndpointFailure): void => void this.#failures.set(upstream, failure);
+
+  /** The last failure of an upstream, in words. */
+  readonly failureOf = (upstream: string): string | undefined => {
+    const failure = this.#failures.get(upstream);
+    return failure && describeFailure(failure);
+  };
 
   get listen(): Timeline['listen'] {
     return this.#timeline.listen;

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { App, AppParts } from '../../app.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
-import { logRareEvents } from '../../telemetry/log/event-log.ts';
+import { logListenerErrors, logRareEvents } from '../../telemetry/log/event-log.ts';
 import { fanOutEvents } from '../../telemetry/event-fan-out.ts';
 import { MergedMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import type { ResourceStack } from '../resource-stack.ts';
@@ -10,7 +10,7 @@ import { withRollback } from '../resource-stack.ts';
 import { NO_OPERATOR_SERVERS, startOperatorServers } from '../operator-servers.ts';
 import { createOperations } from '../create-operations.ts';
 import { openPracticeUpstream } from '../practice-upstream.ts';
-import { watchCertificates } from '../certificates/certificate-watch.ts';
+import { watchProcess } from '../health/watch-process.ts';
 import { createProcessMetrics } from '../create-process-metrics.ts';
 import { reloadControls, ConfigReloads } from '../config-reloads.ts';
 import type { GateView } from '../../core/events/gate-views.ts';
@@ -77,10 +77,12 @@ async function openCluster(
     workers: () => workers,
   });
   const { listen } = fanOutEvents(
-    [metrics.listen, logRareEvents(logger), (event) => processApi.listen(event)],
-    (err, event) => {
-      logger.error({ err, event: event.type }, 'an event listener failed');
-    },
+    [
+      metrics.listen,
+      logRareEvents(logger, (upstream) => processApi.failureOf(upstream)),
+      (event) => processApi.listen(event),
+    ],
+    logListenerErrors(logger),
   );
 
   // With a shared store, the store keeps the limits, and the primary none.
@@ -138,6 +140,7 @@ async function openCluster(
       limitServer.onReport(worker, report, clock.now());
       timer.rearm();
     },
+    onFailure: ({ upstream, failure }) => processApi.onFailure(upstream, failure),
     onListening: () => setSocketPermissions(first.listen.address, first.listen.permissions),
     onSettled: (worker, generation) => {
       if (generation === workers.generation) noteSettled(worker);
@@ -199,8 +202,9 @@ async function openCluster(
 
   for (const address of listenAddresses(first)) await removeStaleSocket(address);
   const readiness = () => ({ phase: isDraining ? 'draining' : workers.areAllServing ? 'ready' : 'starting' }) as const;
+  const processes = new ClusterProcessGroup(processApi, workers);
   const operations = createOperations({
-    processes: new ClusterProcessGroup(processApi, workers),
+    processes,
     clock,
     phase: () => readiness().phase,
     workers: count,
@@ -214,7 +218,7 @@ async function openCluster(
 
   resources.push(() => workers.end('close', 0));
   const url = await workers.start();
-  watchCertificates(metrics.certificates, listen, resources);
+  watchProcess({ processes, certificates: metrics.certificates, clock, listen }, resources);
 
   const drain = async (delay = first.drain.delay): Promise<void> => {
     isDraining = true;

@@ -1,5 +1,6 @@
 /** The messages between a primary and its workers: over their channel, never by environment variables or arguments. */
 import type { Config } from '../../config/schema/config-schema.ts';
+import type { EndpointFailure } from '../../core/events/gate-views.ts';
 import type { ProcessMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import type { ProcessQueries, UpstreamOverride } from '../../admin/operations/process-api.ts';
 import type { UsageReport, LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
@@ -25,6 +26,8 @@ export type MessageFromWorker =
   /** No request uses a configuration before this generation any more. */
   | { readonly type: 'settled'; readonly generation: number }
   | { readonly type: 'report'; readonly report: UsageReport }
+  /** The last failed attempt at an upstream, sent before the report that counts it. */
+  | { readonly type: 'failure'; readonly upstream: string; readonly failure: EndpointFailure }
   | WorkerQueryResult<WorkerQueryName>
   /** The query of this number could not be answered. */
   | { readonly type: 'unanswered'; readonly number: number };

@@ -23,6 +23,7 @@ export interface WorkerSupervisorParts {
   /** The start message has been sent: the worker handles messages sent now before it serves. */
   readonly onJoin: (worker: number) => void;
   readonly onReport: (worker: number, report: Extract<MessageFromWorker, { type: 'report' }>['report']) => void;
+  readonly onFailure: (message: Extract<MessageFromWorker, { type: 'failure' }>) => void;
   readonly onListening: () => void;
   /** No request of the worker uses a configuration before this generation any more. */
   readonly onSettled: (worker: number, generation: number) => void;
@@ -183,6 +184,8 @@ export class WorkerSupervisor {
     switch (message.type) {
       case 'report':
         return this.#parts.onReport(id, message.report);
+      case 'failure':
+        return this.#parts.onFailure(message);
       case 'reloaded':
         if (message.generation === this.#reloading?.generation) this.#reloading.onResult(id, message.problem);
         return undefined;

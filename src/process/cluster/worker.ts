@@ -56,6 +56,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         limitClient,
         practiceUrl: start.practiceUrl,
         ticketKeys: Buffer.from(start.ticketKeys),
+        onFailure: (upstream, failure) => sendToPrimary({ type: 'failure', upstream, failure }),
         onSettled: () => sendToPrimary({ type: 'settled', generation }),
         overrides: start.overrides,
         exposeToPrimary: (registry, processApi) => exposed.resolve({ registry, processApi }),

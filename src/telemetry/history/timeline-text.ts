@@ -1,9 +1,11 @@
 /** Texts of the timeline. */
 import type { CertificateEvent } from '../../core/events/certificate-events.ts';
+import type { UpstreamHealthEvent } from '../../core/events/upstream-health-events.ts';
 import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { CutCause } from '../../core/limits/limit-state.ts';
-import { describeExpiryEffect, formatTimeLeft } from '../format-values.ts';
+import { describeFailure } from '../describe-failure.ts';
+import { describeExpiryEffect, formatTimeLeft, humanizeDuration } from '../format-values.ts';
 import type { TimelineKind } from './timeline.ts';
 
 /** What a store does that stopped to respond. */
@@ -31,6 +33,24 @@ export function formatCertificate({ setting, status, left }: CertificateEvent): 
     case 'renewed':
       return `certificate of ${setting} was renewed`;
   }
+}
+
+/** `unreachable: connection refused (every attempt fails)`. */
+export function formatFailing({
+  failedShare,
+  failure,
+}: Extract<UpstreamHealthEvent, { type: 'upstream-failing' }>): string {
+  const percent = Math.min(99, Math.round(100 * failedShare));
+  const share = failedShare === 1 ? 'every attempt fails' : `${percent} % of attempts fail`;
+  return failure === undefined ? share : `${describeFailure(failure)} (${share})`;
+}
+
+export function formatRecovered({
+  after,
+  failure,
+}: Extract<UpstreamHealthEvent, { type: 'upstream-recovered' }>): string {
+  const what = failure?.reason === 'connect' ? 'reachable again' : 'attempts succeed again';
+  return `${what} after ${humanizeDuration(1000 * Math.round(after / 1000))}`;
 }
 
 export function formatOperatorAction(event: OperatorEvent): { readonly kind: TimelineKind; readonly text: string } {

@@ -5,8 +5,10 @@ import { formatBlockedPart } from '../format-values.ts';
 import {
   formatCertificate,
   formatCut,
+  formatFailing,
   formatOperatorAction,
   formatOverload,
+  formatRecovered,
   formatReload,
   formatSeconds,
   NOT_ANSWERING,
@@ -26,6 +28,8 @@ export const TIMELINE_KINDS = [
   'endpoint',
   'store',
   'overload',
+  'failing',
+  'recovered',
   'expires',
   'expired',
   'renewed',
@@ -114,6 +118,10 @@ export class Timeline {
       case 'reload':
         this.#forgetChangedUpstreams(event.changed);
         return void this.#add('reload', undefined, formatReload(event));
+      case 'upstream-failing':
+        return void this.#add('failing', event.upstream, formatFailing(event));
+      case 'upstream-recovered':
+        return void this.#add('recovered', event.upstream, formatRecovered(event));
       case 'certificate':
         return void this.#add(event.status, undefined, formatCertificate(event));
       case 'operator': {
@@ -151,8 +159,9 @@ export class Timeline {
     scope,
     from,
     to,
-    blocked = 'upstream',
+    blocked,
     blockedCause,
+    unblocked,
   }: Extract<ProxyEvent, { type: 'limit-state' }>): void {
     if (scope !== 'upstream') return;
     if (limit !== undefined) {
@@ -168,14 +177,19 @@ export class Timeline {
       if (stopped === 'released') return undefined;
     }
     if (to === 'blocked') {
-      const of = blocked === 'upstream' ? '' : ` for ${formatBlockedPart(blocked, 'one')}`;
+      const of = blocked === undefined || blocked === 'upstream' ? '' : ` for ${formatBlockedPart(blocked, 'one')}`;
       const why = this.#describeBlock(upstream, blockedCause);
       return void this.#add('blocked', upstream, `blocked${of}${why}: only one probe at a time is sent`);
     }
-    if (from === 'blocked') {
-      const end =
-        blocked === 'upstream' ? 'no longer blocked' : `${formatBlockedPart(blocked, 'one')} is blocked, others pass`;
-      return void this.#add('unblocked', upstream, `${end}: ${to}`);
+    if (blocked !== undefined) {
+      const part = blocked === 'upstream' ? 'a part of the requests' : formatBlockedPart(blocked, 'one');
+      const why = this.#describeBlock(upstream, blockedCause);
+      return void this.#add('blocked', upstream, `blocked only for ${part}${why}: other requests pass`);
+    }
+    if (from === 'blocked') return void this.#add('unblocked', upstream, `no longer blocked: ${to}`);
+    if (unblocked !== undefined) {
+      const part = unblocked === 'upstream' ? '' : ` for ${formatBlockedPart(unblocked, 'one')}`;
+      return void this.#add('unblocked', upstream, `no longer blocked${part}`);
     }
     this.#addRepeated('state', upstream, `state\0${upstream}\0${from}\0${to}`, 0, (times) =>
       times > 1 ? `${from} → ${to} (${times} times)` : `${from} → ${to}`,

@@ -1,20 +1,24 @@
 import type { Logger } from 'pino';
 import type { CertificateEvent } from '../../core/events/certificate-events.ts';
+import type { EndpointFailure } from '../../core/events/gate-views.ts';
 import type { EventSink, OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { PerSecond } from '../../core/scalars.ts';
+import { describeFailure } from '../describe-failure.ts';
 import { describeExpiryEffect } from '../format-values.ts';
 
+/** The last failure of an upstream, in words; undefined if there is none. */
+type FailureDescriber = (upstream: string) => string | undefined;
 type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
 
 /**
- * Logs rare events: state changes of an upstream's limit that matter (see `LimitStateLog`), ejected and re-admitted
- * endpoints, reloads, failures and recoveries of the shared store, the start and end of an overload, certificates that expire,
+ * Logs rare events: state changes of an upstream's limit that matter (see `LimitStateLog`), upstreams that fail or recover,
+ * ejected and re-admitted endpoints, reloads, failures and recoveries of the shared store, the start and end of an overload, certificates that expire,
  * and operator actions.
  * Logs at `debug`: rate cuts, other state changes, states of nested limits, and states and cuts of single clients and
  * credentials, of which there may be thousands.
  */
-export function logRareEvents(logger: Logger): EventSink {
-  const limitStates = new LimitStateLog(logger);
+export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () => undefined): EventSink {
+  const limitStates = new LimitStateLog(logger, failureOf);
   let isDegraded = false;
   let isPubSubLost = false;
   return (event) => {
@@ -46,12 +50,28 @@ export function logRareEvents(logger: Logger): EventSink {
       logReload(logger, event);
     } else if (event.type === 'overload') {
       logOverload(logger, event);
+    } else if (event.type === 'upstream-failing') {
+      const { upstream, failedShare, failure } = event;
+      const facts = { failedShare: Number(failedShare.toFixed(2)), cause: failure?.code, problem: describe(failure) };
+      logger.warn({ upstream, ...facts }, 'upstream failing');
+    } else if (event.type === 'upstream-recovered') {
+      const { upstream, after, failure } = event;
+      logger.info({ upstream, forMs: Math.round(after), problem: describe(failure) }, 'upstream recovered');
     } else if (event.type === 'certificate') {
       logCertificate(logger, event);
     } else if (event.type === 'operator') {
       logOperatorAction(logger, event);
     }
   };
+}
+
+/** For `fanOutEvents`. */
+export function logListenerErrors(logger: Logger): (error: unknown, event: ProxyEvent) => void {
+  return (err, event) => logger.error({ err, event: event.type }, 'an event listener failed');
+}
+
+function describe(failure: EndpointFailure | undefined): string | undefined {
+  return failure === undefined ? undefined : describeFailure(failure);
 }
 
 function logStoreDegraded(
@@ -111,29 +131,33 @@ const NOTABLE_RATE_CHANGE = 2;
  */
 class LimitStateLog {
   readonly #logger: Logger;
+  readonly #failureOf: FailureDescriber;
   /** By upstream. The names come from the configuration. */
   readonly #loggedRates = new Map<string, PerSecond>();
 
-  constructor(logger: Logger) {
+  constructor(logger: Logger, failureOf: FailureDescriber) {
     this.#logger = logger;
+    this.#failureOf = failureOf;
   }
 
   log(event: LimitStateEvent): void {
-    const { upstream, limit, scope, from, to, blocked, blockedCause } = event;
+    const { upstream, limit, scope, from, to, blocked, blockedCause, unblocked } = event;
     const level = this.#levelOf(event);
     // JSON has no Infinity, and nothing passes at the rate of a blocked limit: both are left out.
     const rate = to === 'blocked' || !Number.isFinite(event.rate) ? undefined : Number(event.rate.toPrecision(3));
-    this.#logger[level]({ upstream, limit, scope, from, to, rate, blocked, blockedCause }, 'limit changed state');
+    const problem = blockedCause === 'errors' ? this.#failureOf(upstream) : undefined;
+    const facts = { upstream, limit, scope, from, to, rate, blocked, blockedCause, problem, unblocked };
+    this.#logger[level](facts, 'limit changed state');
   }
 
-  #levelOf({ upstream, limit, scope, from, to, rate }: LimitStateEvent): 'debug' | 'info' | 'warn' {
+  #levelOf({ upstream, limit, scope, from, to, rate, blocked, unblocked }: LimitStateEvent): 'debug' | 'info' | 'warn' {
     if (scope !== 'upstream') return 'debug';
-    if (to === 'blocked') return 'warn';
+    if (to === 'blocked' || (blocked !== undefined && limit === undefined)) return 'warn';
     if (limit !== undefined) return 'debug';
     const logged = this.#loggedRates.get(upstream);
     const hasMoved =
       logged === undefined || rate >= NOTABLE_RATE_CHANGE * logged || rate <= logged / NOTABLE_RATE_CHANGE;
-    if (!hasMoved && from !== 'open' && to !== 'open' && from !== 'blocked') return 'debug';
+    if (!hasMoved && from !== 'open' && to !== 'open' && from !== 'blocked' && unblocked === undefined) return 'debug';
     this.#loggedRates.set(upstream, rate);
     return 'info';
   }

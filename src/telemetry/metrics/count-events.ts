@@ -104,6 +104,8 @@ export function countEvents({
       case 'store-deaf':
       case 'operator':
       case 'certificate':
+      case 'upstream-failing':
+      case 'upstream-recovered':
         // States are gauges, read at each scrape.
         break;
       default:

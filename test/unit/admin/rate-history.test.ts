@@ -3,7 +3,7 @@ import type { UpstreamRates } from '../../../src/admin/operations/process-api.ts
 import { RateHistory } from '../../../src/admin/operations/rate-history.ts';
 
 function rates(sent: number, change: Partial<UpstreamRates> = {}): UpstreamRates {
-  return { name: 'payments', sent, throttled: 0, rate: 50, ceiling: 60, ...change };
+  return { name: 'payments', sent, throttled: 0, failed: 0, failure: undefined, rate: 50, ceiling: 60, ...change };
 }
 
 /** Samples `count` seconds of traffic at `perSecond`, from a full minute on. */

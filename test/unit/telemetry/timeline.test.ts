@@ -132,6 +132,47 @@ test('an operator’s block outlasts an unrelated reload, and is reported once',
   expect(texts().filter((text) => text.startsWith('blocked'))).toEqual(['blocked until it is unblocked, by 10.0.0.1']);
 });
 
+test('a block of a part is no end of the block, and its end is reported', () => {
+  const timeline = new Timeline(
+    () => 0,
+    () => 'unreachable: connection refused',
+  );
+  const change = { type: 'limit-state', rate: 20, upstream: 'till', scope: 'upstream' } as const;
+  const one = { blocked: 'client_path', blockedCause: 'errors' } as const;
+  timeline.listen({ ...change, from: 'open', to: 'blocked', ...one });
+  timeline.listen({ ...change, from: 'blocked', to: 'open', ...one });
+  timeline.listen({ ...change, from: 'open', to: 'open', unblocked: 'client_path' });
+  timeline.listen({ ...change, from: 'open', to: 'open', ...one, blocked: 'address' });
+  timeline.listen({ ...change, from: 'open', to: 'blocked', ...one, blocked: 'upstream' });
+  timeline.listen({ ...change, from: 'blocked', to: 'restoring', unblocked: 'upstream' });
+  expect(timeline.since(0).map(({ kind, text }) => `${kind} ${text}`)).toEqual([
+    'blocked blocked for one client on one path (unreachable: connection refused): only one probe at a time is sent',
+    'blocked blocked only for one client on one path (unreachable: connection refused): other requests pass',
+    'unblocked no longer blocked for one client on one path',
+    'blocked blocked only for one address (unreachable: connection refused): other requests pass',
+    'blocked blocked (unreachable: connection refused): only one probe at a time is sent',
+    'unblocked no longer blocked: restoring',
+  ]);
+});
+
+test('names an upstream that fails, with the cause and the share, and its recovery', () => {
+  const { timeline, at } = begin();
+  const refused = { at: 0, reason: 'connect', code: 'ECONNREFUSED' } as const;
+  const error = { at: 0, reason: 'status', code: '500' } as const;
+  at(0, { type: 'upstream-failing', upstream: 'till', failedShare: 1, failure: refused });
+  at(1, { type: 'upstream-recovered', upstream: 'till', after: 200_400, failure: refused });
+  at(2, { type: 'upstream-failing', upstream: 'till', failedShare: 0.624, failure: error });
+  at(3, { type: 'upstream-recovered', upstream: 'till', after: 12_000, failure: error });
+  at(4, { type: 'upstream-failing', upstream: 'till', failedShare: 0.998, failure: undefined });
+  expect(timeline.since(0).map(({ kind, text }) => `${kind} ${text}`)).toEqual([
+    'failing unreachable: connection refused (every attempt fails)',
+    'recovered reachable again after 3 min 20 s',
+    'failing responds with 500 (62 % of attempts fail)',
+    'recovered attempts succeed again after 12 s',
+    'failing 99 % of attempts fail',
+  ]);
+});
+
 test('names a certificate that expires, that has expired, and that was renewed', () => {
   const { timeline, at, texts } = begin();
   const certificate = { type: 'certificate', setting: 'listen.tls.cert', expiresAt: 0 } as const;
