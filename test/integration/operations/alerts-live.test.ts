@@ -177,10 +177,10 @@ upstreams: {api: {url: "http://127.0.0.1:1"}}
   const firingNow = async () => (await firing('expiry')).filter((name) => name.startsWith('TidegateCertificate'));
   const becomes = (...names: string[]) =>
     eventually(firingNow, (now) => JSON.stringify(now) === JSON.stringify(names), 30_000);
-  await becomes('TidegateCertificateExpires');
-  await becomes('TidegateCertificateExpired');
+  expect(await becomes('TidegateCertificateExpires')).toHaveLength(1);
+  expect(await becomes('TidegateCertificateExpired')).toHaveLength(1);
   writeFileSync(file, makePem());
-  await becomes();
+  expect(await becomes()).toEqual([]);
 });
 
 test('TidegateUpstreamCertificateRejected names the upstream whose certificate has expired, and the cause', async () => {

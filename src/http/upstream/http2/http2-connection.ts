@@ -55,10 +55,7 @@ const MAX_REQUESTS = 1_000_000;
 const STREAM_WINDOW = 256 * 1024;
 const CONNECTION_WINDOW = 1024 * 1024;
 
-/**
- * Bounds the memory of a compressed head. Beyond it, Node resets the stream (ENHANCE_YOUR_CALM). It is the text and 32 bytes for
- * each field (RFC 9113 §6.5.2): enough for `MAX_RESPONSE_HEADERS` of fields with 3 bytes or more.
- */
+/** Bounds the memory of a compressed head, with 32 bytes for each field (RFC 9113 §6.5.2). Beyond it, Node resets the stream. */
 const MAX_HEADER_LIST = 1024 * 1024;
 
 /** The types of Node 24.19 declare `strictSingleValueFields` for servers only. */
