@@ -27,8 +27,8 @@ if (process.argv[2] === WORKER_ARGUMENT && process.send !== undefined) await run
 const { parseArguments } = await import('./cli/parse-arguments.ts');
 const command = parseArguments(process.argv.slice(2));
 if (command.kind === 'usage-error') {
-  const topic = command.command === undefined ? 'help' : `help ${command.command}`;
-  fail(`${command.message}; run tidegate ${topic} for usage`, 2);
+  const { describeUsageError } = await import('./cli/npm-start.ts');
+  fail(describeUsageError(command, process.env), 2);
 }
 await run(command);
 

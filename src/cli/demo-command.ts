@@ -7,12 +7,13 @@ import { startApp } from '../app.ts';
 import { formatMistakes } from '../config/load/mistakes.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
+import { formatListenAddress } from '../config/values/listen-address.ts';
 import { resolveServeSettings } from '../config/load/serve-settings.ts';
 import type { LimitView } from '../core/events/gate-views.ts';
 import type { PracticeServer } from '../simulator/practice/practice-server.ts';
 import type { TrafficGenerator } from '../simulator/practice/traffic-generator.ts';
 import { startTraffic } from '../simulator/practice/traffic-generator.ts';
-import { describeStartError, isAddressInUse } from './describe-start-error.ts';
+import { describeStartError, findOccupiedAddresses, isAddressInUse } from './describe-start-error.ts';
 
 const LIMIT = 50;
 
@@ -44,9 +45,9 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
   const logger = createLogger({ level: 'warn', destination: logDestination(logOutput, 'auto', process.env) });
   let app: App;
   try {
-    app = await startOnFreePorts(flags, config, token, { logger, logOutput, version });
+    app = await startOnFreePorts(flags, config, token, { logger, logOutput, version }, print);
   } catch (error) {
-    return { kind: 'failed', message: describeStartError(error) };
+    return { kind: 'failed', message: await describeStartError(error, config, process.env) };
   }
   const { practice } = app;
   if (practice === undefined) throw new Error('the demo runs its own upstream');
@@ -55,6 +56,8 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
   print(`Tidegate ${version} on ${app.url}, live page on ${app.adminUrl ?? '(off)'}`);
   print(`The practice upstream has an undisclosed limit of ${LIMIT} requests per second. Three clients send 100.`);
   print(`The live page asks for a token before it pins, blocks or drains: ${token}`);
+  print('A response counts in the second in which it ends: its request may have been offered in an earlier one.');
+  print('Ctrl-C stops the demo.');
   print('');
   print(HEADING);
   const timer = setInterval(makeReporter(app, practice, traffic, print), 1000);
@@ -66,6 +69,7 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
       clearInterval(timer);
       await traffic.stop();
       await app.drain();
+      print('stopped');
     },
   };
 }
@@ -78,15 +82,28 @@ function resolveDemoConfig(flags: ServeFlags, token: string): Config | string {
   return settings.kind === 'mistakes' ? formatMistakes(settings.mistakes) : settings.config;
 }
 
-/** The demo may run beside a Tidegate with the default ports: if one is in use, ports are chosen that no flag sets. */
-async function startOnFreePorts(flags: ServeFlags, config: Config, token: string, parts: AppParts): Promise<App> {
+/** The demo may run beside a Tidegate with the default ports: it replaces each that is in use, unless a flag sets it. */
+async function startOnFreePorts(
+  flags: ServeFlags,
+  config: Config,
+  token: string,
+  parts: AppParts,
+  print: (line: string) => void,
+): Promise<App> {
   try {
     return await startApp(config, parts);
   } catch (error) {
-    const { listen = ANY_PORT, admin = ANY_PORT } = flags;
-    const free = resolveDemoConfig({ ...flags, listen, admin }, token);
-    if (!isAddressInUse(error) || typeof free === 'string') throw error;
-    return startApp(free, parts);
+    if (!isAddressInUse(error)) throw error;
+    const occupied = await findOccupiedAddresses(config);
+    const isFlag = occupied.some(({ setting }) => setting === 'telemetry' || flags[setting] !== undefined);
+    const anyPorts = Object.fromEntries(occupied.map(({ setting }) => [setting, ANY_PORT]));
+    const free = resolveDemoConfig({ ...flags, ...anyPorts }, token);
+    if (isFlag || typeof free === 'string') throw error;
+    const app = await startApp(free, parts);
+    const inUse = occupied.map(({ address }) => formatListenAddress(address)).join(' and ');
+    const instead = occupied.map(({ setting }) => (setting === 'listen' ? app.url : app.adminUrl)).join(' and ');
+    if (occupied.length > 0) print(`${inUse} ${occupied.length === 1 ? 'is' : 'are'} in use: using ${instead}`);
+    return app;
   }
 }
 

@@ -1,6 +1,6 @@
 /** `tidegate explain ID`: fetches an explanation from the admin port of a running proxy and renders it. */
 import { Agent } from 'undici';
-import { parseListenAddress } from '../config/values/listen-address.ts';
+import { completeAddress, parseListenAddress } from '../config/values/listen-address.ts';
 import type { Explanation } from '../telemetry/explanations/build-explanation.ts';
 import { renderExplanation } from '../telemetry/explanations/render-explanation.ts';
 import type { Millis } from '../core/scalars.ts';
@@ -67,10 +67,11 @@ function parseAdminEndpoint(admin: string): AdminEndpoint | undefined {
   if (/^https?:\/\//i.test(admin)) {
     return URL.canParse(admin) ? { origin: new URL(admin).origin, socketPath: undefined } : undefined;
   }
-  const reading = parseListenAddress(admin);
+  const address = completeAddress(admin);
+  const reading = parseListenAddress(address);
   if (!reading.ok) return undefined;
   if (reading.value.kind === 'unix') return { origin: 'http://localhost', socketPath: reading.value.path };
-  return { origin: `http://${admin}`, socketPath: undefined };
+  return { origin: `http://${address}`, socketPath: undefined };
 }
 
 function describeStatus(

@@ -42,8 +42,8 @@ const TOPICS: Readonly<Record<CommandName, string>> = {
 
   --config FILE        configuration file (TIDEGATE_CONFIG)
   --upstream URL       the only upstream, or a replacement for that of the file (TIDEGATE_UPSTREAM)
-  --listen ADDRESS     address for clients: host:port, [::]:port or unix:/path (TIDEGATE_LISTEN)
-  --admin ADDRESS      address of the admin port; false disables it (TIDEGATE_ADMIN)
+  --listen ADDRESS     address for clients: host:port, [::]:port, unix:/path, or a port of 127.0.0.1 (TIDEGATE_LISTEN)
+  --admin ADDRESS      address of the admin port, in the same forms; false disables it (TIDEGATE_ADMIN)
   --client-key LIST    how to identify clients, tried in order: header:NAME, bearer, ip, path:N
   --log-level LEVEL    trace, debug, info, warn, error, fatal or silent
 
@@ -76,7 +76,7 @@ Prints the JSON Schema of the configuration. Editors with the YAML language serv
 `,
   explain: `usage: tidegate explain ID [--admin URL] [--token TOKEN] [--json]
 
-  --admin URL      admin port of the proxy: http://host:port, host:port or unix:/path (TIDEGATE_ADMIN);
+  --admin URL      admin port of the proxy: http://host:port, host:port, port or unix:/path (TIDEGATE_ADMIN);
                    default: 127.0.0.1:9901
   --token TOKEN    admin token; TIDEGATE_ADMIN_TOKEN keeps it out of the process list
   --json           print the explanation as one JSON object
@@ -134,7 +134,12 @@ Equal files and seeds give equal reports. docs/simulator.md describes the scenar
 `,
   demo: `usage: tidegate demo [--listen ADDRESS] [--admin ADDRESS]
 
-Runs a practice upstream, the proxy in front of it, and traffic.
+  --listen ADDRESS   address for clients; default: 127.0.0.1:8080, or a free port if that is in use
+  --admin ADDRESS    address of the live page; default: 127.0.0.1:9901, or a free port if that is in use
+
+Runs a practice upstream, the proxy in front of it, and traffic. Prints a line each second: requests offered, responses with
+200, requests refused, 429s of the upstream, and the learned rate. A response counts in the second in which it ends, so a
+line can have more responses than offered requests. Ctrl-C stops it.
 `,
   top: `usage: tidegate top [--admin URL] [--token TOKEN] [--once]
 

@@ -50,7 +50,7 @@ const COMMON_OPTIONS: OptionSpecs = {
   help: { ...BOOLEAN_OPTION, short: 'h' },
   version: { ...BOOLEAN_OPTION, short: 'v' },
 };
-const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, OptionSpecs>> = {
+export const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, OptionSpecs>> = {
   serve: {
     config: STRING_OPTION,
     upstream: STRING_OPTION,
@@ -85,7 +85,8 @@ export function parseArguments(argv: readonly string[]): CliCommand | UsageError
   if (name === undefined) return unknownCommand(first);
   // Each study of the lab has options of its own.
   const parsed = name === 'lab' ? parseLabCommand(others) : parseCommand(name, implied, implied ? argv : others);
-  return parsed.kind === 'usage-error' ? { ...parsed, command: name } : parsed;
+  // The help of `help` lists no commands.
+  return parsed.kind === 'usage-error' && name !== 'help' ? { ...parsed, command: name } : parsed;
 }
 
 function parseCommand(

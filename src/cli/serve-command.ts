@@ -72,7 +72,7 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
     );
     return { kind: 'running', app, config, logger, watch };
   } catch (error) {
-    return { kind: 'failed', message: describeStartError(error), exitCode: 1 };
+    return { kind: 'failed', message: await describeStartError(error, config, env), exitCode: 1 };
   }
 }
 

@@ -68,6 +68,6 @@ function findScenario(word: string): FoundScenario {
   if (/[./\\]/.test(word)) return { name: word, file: word };
   const near = suggest(word, scenarioNames());
   return {
-    message: `no scenario is called '${word}'${near === undefined ? '; tidegate simulate --list shows the scenarios' : ` (did you mean ${near}?)`}`,
+    message: `no scenario is called '${word}'${near === undefined ? '; simulate --list shows the scenarios' : ` (did you mean ${near}?)`}`,
   };
 }

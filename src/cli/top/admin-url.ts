@@ -1,14 +1,15 @@
+import { completeAddress } from '../../config/values/listen-address.ts';
 import { suggest } from '../../config/values/suggest.ts';
 
 export type AdminUrl = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly message: string };
 
-/** Parses the address of the admin port: a URL, or `host:port` as in a configuration. */
+/** Parses the address of the admin port: a URL, `host:port` as in a configuration, or a port of this machine. */
 export function parseAdminUrl(text: string): AdminUrl {
   if (text.startsWith('unix:')) {
     return { ok: false, message: `--admin: ${text} is a Unix socket, which top does not support; use a TCP port` };
   }
   const hasScheme = text.includes('://');
-  const url = URL.parse(hasScheme ? text : `http://${text}`);
+  const url = URL.parse(hasScheme ? text : `http://${completeAddress(text)}`);
   if (url === null || url.hostname === '') {
     return { ok: false, message: `--admin: '${text}' is not a URL such as http://127.0.0.1:9901` };
   }

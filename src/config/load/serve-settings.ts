@@ -1,5 +1,6 @@
 import type { SettingOverride } from './setting-overrides.ts';
 import type { LoadResult } from './load-config.ts';
+import { completeAddress } from '../values/listen-address.ts';
 import { loadConfig } from './load-config.ts';
 import type { Mistake } from './mistakes.ts';
 import type { ConfigEnvironment } from './substitute.ts';
@@ -31,15 +32,15 @@ export function resolveServeSettings(flags: ServeFlags, environment: ConfigEnvir
   const { env, readFile } = environment;
   const file = flags.config ?? (env['TIDEGATE_CONFIG'] || undefined);
   const overrides = [
-    overrideFrom('listen', ['--listen', flags.listen], ['TIDEGATE_LISTEN', env['TIDEGATE_LISTEN']]),
-    overrideFrom('admin', ['--admin', flags.admin], ['TIDEGATE_ADMIN', env['TIDEGATE_ADMIN']]),
+    overrideFrom('listen', ['--listen', completeOptional(flags.listen)], ['TIDEGATE_LISTEN', env['TIDEGATE_LISTEN']]),
+    overrideFrom('admin', ['--admin', completeOptional(flags.admin)], ['TIDEGATE_ADMIN', env['TIDEGATE_ADMIN']]),
     overrideFrom('upstream', ['--upstream', flags.upstream], ['TIDEGATE_UPSTREAM', env['TIDEGATE_UPSTREAM']]),
     overrideFrom('redisUrl', ['TIDEGATE_REDIS_URL', env['TIDEGATE_REDIS_URL'] || undefined]),
     overrideFrom('clientKey', ['--client-key', flags.clientKey]),
     overrideFrom('logLevel', ['--log-level', flags.logLevel]),
   ].flat();
   if (file === undefined) {
-    if (!overrides.some(({ setting }) => setting === 'upstream')) return { kind: 'nothing' };
+    if (!overrides.some(({ setting }) => setting === 'upstream')) return checkOverridesAlone(overrides, environment);
     return { ...loadConfig('', '', environment, overrides), file };
   }
   let text: string;
@@ -51,9 +52,21 @@ export function resolveServeSettings(flags: ServeFlags, environment: ConfigEnvir
   return { ...loadConfig(text, file, environment, overrides), file };
 }
 
+/** Without a file and an upstream: the mistakes in flags and variables, which the user must correct in any case. */
+function checkOverridesAlone(overrides: readonly SettingOverride[], environment: ConfigEnvironment): ServeSettings {
+  const loaded = loadConfig('', '', environment, overrides);
+  if (loaded.kind === 'ok') return { kind: 'nothing' };
+  const mistakes = loaded.mistakes.filter(({ file }) => overrides.some(({ source }) => source === file));
+  return mistakes.length === 0 ? { kind: 'nothing' } : { kind: 'mistakes', mistakes, file: undefined };
+}
+
 export function unreadableFile(file: string, error: unknown): Mistake {
   const message = `cannot be read: ${describeFileError(error)}`;
   return { file, line: undefined, column: undefined, path: '', message, suggestion: undefined };
+}
+
+function completeOptional(address: string | undefined): string | undefined {
+  return address === undefined ? undefined : completeAddress(address);
 }
 
 /** The first source with a value. An empty flag is a value, and a mistake; an empty variable is absent. */

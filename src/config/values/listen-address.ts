@@ -37,6 +37,11 @@ export function parseListenAddress(input: string | number): ParseResult<Address>
   return { ok: true, value: { kind: 'tcp', host: parsed.value, port: Number(portOfHost) } };
 }
 
+/** The address of a flag as a configuration states it. A port alone is one of the loopback interface: "9901" is 127.0.0.1:9901. */
+export function completeAddress(text: string): string {
+  return /^\d+$/.test(text) ? `127.0.0.1:${text}` : text;
+}
+
 export function formatListenAddress(address: Address): string {
   if (address.kind === 'unix') return `unix:${address.path}`;
   return formatHostPort(address.host, address.port);

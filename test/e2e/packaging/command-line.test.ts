@@ -118,9 +118,29 @@ describe('a configuration or environment error exits with 1 and its position', (
       '--admin',
       '127.0.0.1:0',
     ]);
-    expect(stderr).toBe(
-      `tidegate: 127.0.0.1:${port} is in use by another process: choose another address for listen, admin or telemetry\n`,
+    expect(stderr).toMatch(inUse(`127.0.0.1:${port} (listen)`, String.raw`, such as --listen 127\.0\.0\.1:\d+`));
+    expect(code).toBe(1);
+  });
+
+  test('several ports in use: all of them, the one for clients first, with the command to type under npm', async () => {
+    const [listen, admin] = [await occupyPort(), await occupyPort()];
+    const { code, stderr } = await run(
+      ['--upstream', 'http://127.0.0.1:9', '--listen', String(listen), '--admin', `127.0.0.1:${admin}`],
+      { npm_lifecycle_event: 'start', npm_package_name: 'tidegate', npm_execpath: '/npm' },
     );
+    expect(stderr).toMatch(
+      inUse(
+        `127.0.0.1:${listen} (listen) and 127.0.0.1:${admin} (admin)`,
+        String.raw`, such as npm start -- --listen 127\.0\.0\.1:\d+ --admin 127\.0\.0\.1:\d+`,
+        { verb: 'are', other: 'other addresses' },
+      ),
+    );
+    expect(code).toBe(1);
+  });
+
+  test('a bad address before nothing to serve', async () => {
+    const { code, stderr } = await run(['--listen', '99999', '--admin', 'here']);
+    expect(stderr).toBe('--listen: a port is at most 65535\n--admin: expected host:port, [::]:port or unix:/path\n');
     expect(code).toBe(1);
   });
 });
@@ -257,7 +277,7 @@ describe('a running process', () => {
       ...(flag === '--listen' ? ['--admin', '127.0.0.1:0'] : ['--listen', '127.0.0.1:0']),
     ]);
     expect(code).toBe(1);
-    expect(stderr).toContain(`${file} is in use`);
+    expect(stderr).toContain(`unix:${file} (${flag.slice(2)}) is in use`);
     expect(readFileSync(file, 'utf8')).toBe('precious');
   });
 
@@ -270,9 +290,7 @@ describe('a running process', () => {
     await listening(first);
     const second = await run(args);
     expect(second.code).toBe(1);
-    expect(second.stderr).toBe(
-      `tidegate: ${socket} is in use by another process: choose another address for listen, admin or telemetry\n`,
-    );
+    expect(second.stderr).toMatch(inUse(`unix:${socket} (listen)`, ' in the configuration'));
     first.child.kill('SIGKILL');
     await first.ended;
     const third = startProcess(args);
@@ -339,24 +357,27 @@ describe('a running process', () => {
     expect((await running.ended).code).toBe(0);
   });
 
-  test('serves the practice config with npm start', async () => {
-    const running = startProcess([], {
-      script: 'scripts/start.ts',
-      env: { TIDEGATE_LISTEN: '127.0.0.1:0', TIDEGATE_ADMIN: '127.0.0.1:0' },
-    });
-    const { url, admin } = await listening(running);
-    expect((await fetch(url)).status).toBe(200);
-    expect(await (await fetch(`${admin}/metrics`)).text()).toContain('tidegate_build_info{version=');
-    running.child.kill('SIGINT');
-    expect((await running.ended).code).toBe(0);
-  });
+  test.each([[[]], [['serve']], [['--listen', '0']]])(
+    'serves the practice config with npm start -- %j',
+    async (args) => {
+      const running = startProcess(args, {
+        script: 'scripts/start.ts',
+        env: { TIDEGATE_LISTEN: '127.0.0.1:0', TIDEGATE_ADMIN: '127.0.0.1:0' },
+      });
+      const { url, admin } = await listening(running);
+      expect((await fetch(url)).status).toBe(200);
+      expect(await (await fetch(`${admin}/metrics`)).text()).toContain('tidegate_build_info{version=');
+      running.child.kill('SIGINT');
+      expect((await running.ended).code).toBe(0);
+    },
+  );
 
   test('runs demo on free ports beside a process with the default ports, unless a flag sets them', async () => {
     const taken = ['--listen', `127.0.0.1:${await occupyPort()}`];
     expect(await run(['demo', ...taken])).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/^tidegate: .* is in use by another process: .*\n$/) as string,
+      stderr: expect.stringMatching(/^tidegate: .* in use, perhaps by another Tidegate: .*\n$/) as string,
     });
     await occupyPort(8080);
     const running = startProcess(['demo', '--admin', '127.0.0.1:0']);
@@ -364,11 +385,14 @@ describe('a running process', () => {
     running.child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
     await eventually(
       () => output,
-      (text) => /on http:\/\/127\.0\.0\.1:(?!8080)\d+,/.test(text),
+      (text) => /on http:\/\/127\.0\.0\.1:(?!8080)\d+,/.test(text) && text.includes(' 1 s '),
       15_000,
     );
+    expect(output).toMatch(/^127\.0\.0\.1:8080 is in use: using (http:\S+)\nTidegate \S+ on \1,/);
     running.child.kill('SIGINT');
-    expect((await running.ended).code).toBe(0);
+    const { code, stdout } = await running.ended;
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\nstopped\n$/);
   });
 
   test('learns an unknown limit in demo, and prints its state each second', async () => {
@@ -384,6 +408,12 @@ describe('a running process', () => {
     expect((await running.ended).code).toBe(0);
   });
 });
+
+/** The message that an address is in use. @param what address and setting @param example a pattern */
+function inUse(what: string, example: string, { verb = 'is', other = 'another address' } = {}): RegExp {
+  const literal = `${what} ${verb} in use, perhaps by another Tidegate: stop it, or choose ${other}`;
+  return new RegExp(`^tidegate: ${literal.replaceAll(/[.()]/g, String.raw`\$&`)}${example}\n$`);
+}
 
 async function listening(running: RunningProcess): Promise<{ url: string; admin: string }> {
   const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);

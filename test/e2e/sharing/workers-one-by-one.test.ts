@@ -166,7 +166,7 @@ test(
     );
     const [one, two] = await Promise.all(runs);
     expect(two?.code).toBe(1);
-    expect(two?.stderr).toContain(`127.0.0.1:${port} is in use by another process`);
+    expect(two?.stderr).toContain(`127.0.0.1:${port} (listen) is in use, perhaps by another Tidegate`);
     expect([two?.code, two?.stderr]).toEqual([one?.code, one?.stderr]);
   },
   PATIENCE,

@@ -217,6 +217,7 @@ describe('an unknown argument gets a one-line error', () => {
     expect(typed('check')).toMatchObject({ command: 'check' });
     expect(typed('lab fit')).toMatchObject({ command: 'lab' });
     expect(typed('dance')).not.toHaveProperty('command');
+    expect(typed('help dance')).not.toHaveProperty('command');
   });
 
   test('for an option without its value, or given twice', () => {

@@ -127,6 +127,7 @@ test('accepts the admin port in its common spellings', () => {
   for (const text of ['127.0.0.1:9901', 'http://127.0.0.1:9901', 'http://127.0.0.1:9901/', '0.0.0.0:9901']) {
     expect(parseAdminUrl(text)).toEqual({ ok: true, url: 'http://127.0.0.1:9901' });
   }
+  expect(parseAdminUrl('9901')).toEqual({ ok: true, url: 'http://127.0.0.1:9901' });
   expect(parseAdminUrl('[::]:9901')).toEqual({ ok: true, url: 'http://[::1]:9901' });
   expect(JSON.stringify(parseAdminUrl('htp://a:1'))).toContain('did you mean http?');
   expect(parseAdminUrl('unix:/run/tidegate.sock')).toMatchObject({ ok: false });

@@ -79,6 +79,7 @@ describe('precedence', () => {
       configOf({ config: 'one.yaml', ...flags }, env).listen.address;
     expect(listen({ listen: '127.0.0.1:3' }, { TIDEGATE_LISTEN: '127.0.0.1:2' })).toMatchObject({ port: 3 });
     expect(listen({}, { TIDEGATE_LISTEN: '127.0.0.1:2' })).toMatchObject({ port: 2 });
+    expect(listen({ listen: '4' }, {}), 'a port alone').toEqual({ kind: 'tcp', host: '127.0.0.1', port: 4 });
     expect(listen({}, { TIDEGATE_LISTEN: '' })).toMatchObject({ port: 1 });
     expect(configOf({ config: 'two.yaml' }).listen.address).toMatchObject({ port: 8080 });
   });
@@ -122,8 +123,8 @@ describe('an error names', () => {
     expect(mistakesOf({}, { TIDEGATE_UPSTREAM: 'https://a/v1' })).toEqual([
       'TIDEGATE_UPSTREAM: only an origin, without path, query or fragment (for a path, set rewritePrefix of the route) (did you mean https://a?)',
     ]);
-    expect(mistakesOf({ config: 'one.yaml', listen: '8080' }, { TIDEGATE_ADMIN: '0.0.0.0:9' })).toEqual([
-      '--listen: expected host:port, [::]:port or unix:/path (did you mean 127.0.0.1:8080?)',
+    expect(mistakesOf({ config: 'one.yaml', listen: ':8080' }, { TIDEGATE_ADMIN: '0.0.0.0:9' })).toEqual([
+      '--listen: expected host:port, [::]:port or unix:/path (did you mean 0.0.0.0:8080?)',
       'TIDEGATE_ADMIN: an address that other machines can reach needs a token: {listen, token}',
     ]);
     expect(mistakesOf({ config: 'one.yaml', clientKey: 'ip,,x', logLevel: 'loud', listen: '' })).toEqual([
@@ -139,8 +140,8 @@ describe('an error names', () => {
   });
 
   test('the place in the file, also where a flag takes precedence', () => {
-    expect(mistakesOf({ config: 'wrong.yaml', listen: '1', clientKey: 'ip' })).toEqual([
-      '--listen: expected host:port, [::]:port or unix:/path (did you mean 127.0.0.1:1?)',
+    expect(mistakesOf({ config: 'wrong.yaml', listen: ':1', clientKey: 'ip' })).toEqual([
+      '--listen: expected host:port, [::]:port or unix:/path (did you mean 0.0.0.0:1?)',
       'wrong.yaml:1:1 lissten: unknown key (did you mean listen?)',
       'wrong.yaml:2:10 clients: expected a mapping, got a number',
     ]);
