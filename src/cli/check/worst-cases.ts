@@ -8,8 +8,6 @@ import { describeMemory } from './describe-memory.ts';
 import type { RouteWorstCase } from './route-worst-case.ts';
 import { computeWorstCase, sum } from './route-worst-case.ts';
 
-/** A common timeout of clients. */
-const TYPICAL_CLIENT_TIMEOUT: Millis = 5000;
 const MANY_ATTEMPTS = 10;
 
 export interface WorstCases {
@@ -103,15 +101,16 @@ function describeAnswerTime({
   uncappedTotal,
   maxAnswerTime,
 }: RouteWorstCase): string {
+  const attempt = `${seconds(perTry)} attempt`;
+  const each = queue > 0 ? `${seconds(queue)} queue + ${attempt}` : attempt;
+  const hinted = maxRetryAfter > 0 ? ` (${times(waits.length, maxRetryAfter)} if the upstream sends Retry-After)` : '';
   const parts = [
-    ...(queue > 0 ? [`${times(attempts, queue)} in the queue`] : []),
-    ...(reservedWait > 0 ? [`${seconds(reservedWait)} more for a client that returns at its Retry-After`] : []),
-    `${times(attempts, perTry)} at the upstream`,
-    ...(waits.length > 0 ? [`${seconds(sum(waits))} of backoff`] : []),
-    ...(maxRetryAfter > 0 ? [`or ${times(waits.length, maxRetryAfter)} if the upstream sends Retry-After`] : []),
-  ].join(', ');
-  const begins = `response: starts within ${seconds(maxAnswerTime)} of the end of the upload`;
-  return uncappedTotal <= maxAnswerTime ? `${begins} (${parts})` : `${begins}; timeout cuts short ${parts}`;
+    attempts === 1 ? each : `${attempts} × ${queue > 0 ? `(${each})` : each}`,
+    ...(waits.length > 0 ? [`${seconds(sum(waits))} backoff${hinted}`] : []),
+    ...(reservedWait > 0 ? [`${seconds(reservedWait)} if the client returns at its Retry-After`] : []),
+  ].join(' + ');
+  const begins = `response: starts at most ${seconds(maxAnswerTime)} after the end of the upload`;
+  return uncappedTotal <= maxAnswerTime ? `${begins}: ${parts}` : `${begins} (timeout); without it: ${parts}`;
 }
 
 /** Each poll is a request of its own. The last poll starts before the wait ends. */
@@ -124,54 +123,35 @@ function describePolls({ poll, methods }: RouteConfig, { observes, maxAnswerTime
   ];
 }
 
-/** What happens to a client that gives up after five seconds. */
+/** What happens to a client that gives up before the response, and settings for clients that wait less. */
 function describeImpatientClient(worst: RouteWorstCase): string[] {
-  const {
-    maxAnswerTime,
-    observes,
-    writes,
-    keys,
-    attempts,
-    perTry,
-    timeout,
-    queue,
-    reservedWait,
-    waits,
-    maxRetryAfter,
-    retry,
-  } = worst;
-  const clientTimeout = seconds(TYPICAL_CLIENT_TIMEOUT);
-  if (maxAnswerTime < TYPICAL_CLIENT_TIMEOUT) {
-    return [`a client timeout of ${clientTimeout}: the response comes in time`];
-  }
-  const longestRetryAfter = Math.min(maxRetryAfter, timeout);
-  const longParts = [
-    perTry >= TYPICAL_CLIENT_TIMEOUT ? `one attempt (${seconds(perTry)})` : undefined,
-    queue + reservedWait >= TYPICAL_CLIENT_TIMEOUT ? `the queue (${seconds(queue + reservedWait)})` : undefined,
-    Math.max(0, ...waits) >= TYPICAL_CLIENT_TIMEOUT ? `one backoff (${seconds(Math.max(...waits))})` : undefined,
-    longestRetryAfter >= TYPICAL_CLIENT_TIMEOUT
-      ? `one Retry-After of the upstream (${seconds(longestRetryAfter)})`
-      : undefined,
-  ].filter((part) => part !== undefined);
-  const why = longParts.length === 0 ? 'only all parts together exceed it' : `${longParts.join(', ')} may exceed it`;
-  const shorter = observes
-    ? `perTryTimeout: ${formatDuration(SUGGESTED_TIMEOUTS.timeout)}`
-    : `timeout: ${formatDuration(SUGGESTED_TIMEOUTS.timeout)}${attempts > 1 && perTry > SUGGESTED_TIMEOUTS.perTry ? ` and perTryTimeout: ${formatDuration(SUGGESTED_TIMEOUTS.perTry)}` : ''}`;
+  const { maxAnswerTime, observes, writes, keys, attempts, perTry, retry } = worst;
+  const key = observes ? 'perTryTimeout' : 'timeout';
+  const perTryTimeout =
+    !observes && attempts > 1 && perTry > SHORT_TIMEOUTS.perTry
+      ? ` and perTryTimeout: ${formatDuration(SHORT_TIMEOUTS.perTry)}`
+      : '';
   const ending = retry.onClientGone === 'finish' ? 'is completed' : 'is aborted';
   return [
-    `a client timeout of ${clientTimeout}: may expire before the response; ${why}`,
+    `clients: should wait ${seconds(maxAnswerTime)}; one that gives up earlier gets no response`,
     ...(writes
       ? [
-          '  a write without an idempotency key may then have taken effect without the client knowing',
-          ...(keys ? [`  a write with a key ${ending}, and can be repeated with the same key`] : []),
+          '  its write without an idempotency key may have taken effect',
+          ...(keys ? [`  its write with a key ${ending}, and can be repeated with the same key`] : []),
         ]
       : []),
-    `  for such clients set ${shorter} on the route`,
+    ...(maxAnswerTime >= SHORT_CLIENT_TIMEOUT
+      ? [
+          `  for clients that wait only ${seconds(SHORT_CLIENT_TIMEOUT)}, for example, set ${key}: ${formatDuration(SHORT_TIMEOUTS.timeout)}${perTryTimeout} on the route`,
+        ]
+      : []),
   ];
 }
 
-/** Leaves half a second for the response to reach a client with a timeout of five seconds, and room for two attempts. */
-const SUGGESTED_TIMEOUTS = { timeout: 4500, perTry: 2000 } as const;
+/** An example of clients that wait less than the configuration allows for. */
+const SHORT_CLIENT_TIMEOUT: Millis = 5000;
+/** Leaves half a second for the response to reach such a client, and room for two attempts. */
+const SHORT_TIMEOUTS = { timeout: 4500, perTry: 2000 } as const;
 
 function* listWarnings(
   { drain }: Config,

@@ -254,7 +254,7 @@ describe('check on a provider', () => {
   });
 
   test('promises no retry of keyed writes where the upstream has no idempotency keys', () => {
-    expect(run('upstreams: {pay: {provider: stripe}}').text).toContain('a write with a key');
-    expect(run('upstreams: {pay: {provider: braintree, url: https://a}}').text).not.toContain('a write with a key');
+    expect(run('upstreams: {pay: {provider: stripe}}').text).toContain('its write with a key');
+    expect(run('upstreams: {pay: {provider: braintree, url: https://a}}').text).not.toContain('its write with a key');
   });
 });
