@@ -60,6 +60,13 @@ export class KnownKeys {
     return this.#schemasAt(path).some((schema) => isMapping(schema['additionalProperties']));
   }
 
+  /** The only kind of value with parts that is allowed at `path`; undefined if both kinds are, or none. */
+  expectedKind(path: Path): 'mapping' | 'list' | undefined {
+    const kinds = new Set(this.#schemasAt(path).map((schema) => schema['type']));
+    if (kinds.has('object') === kinds.has('array')) return undefined;
+    return kinds.has('object') ? 'mapping' : 'list';
+  }
+
   /** All schemas that apply at `path`. */
   #schemasAt(path: Path): readonly JsonSchema[] {
     let schemas = alternatives(this.#schema());

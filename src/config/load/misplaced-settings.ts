@@ -1,11 +1,12 @@
 /** Settings one level too high or too deep, the usual mistake of indentation: one message for each, without its consequences. */
 import { isMapping, valueAt } from '../values/plain-object.ts';
 import { ConfigSchema } from '../schema/config-schema.ts';
+import { convertKinds } from './list-or-mapping.ts';
 import type { KnownKeys } from './known-keys.ts';
 import type { Mistake, Path } from './mistakes.ts';
 import { formatPath } from './mistakes.ts';
 import type { RawDocument } from './read-document.ts';
-import { movePathKey } from './source-map.ts';
+import { relocate } from './source-map.ts';
 
 type Mapping = Record<string, unknown>;
 
@@ -22,6 +23,7 @@ const UPSTREAM_KEYS: ReadonlySet<string> = new Set(Object.keys(ConfigSchema.shap
  */
 export function moveMisplacedSettings(raw: RawDocument, keys: KnownKeys): Mistake[] {
   return [
+    ...convertKinds(raw, keys, (path, key) => path.length === 1 && path[0] === 'upstreams' && UPSTREAM_KEYS.has(key)),
     ...moveFromNames(raw),
     ...moveFromRoot(raw),
     ...moveBelowEmptyKeys(raw, keys, []),
@@ -92,6 +94,8 @@ function moveBelowEmptyKeys(raw: RawDocument, keys: KnownKeys, path: Path): Mist
 /** `listen: {tls: …, upstreams: …}`: a key that is unknown here, and known and absent further up; or a misspelt key. */
 function correctKeys(raw: RawDocument, keys: KnownKeys, path: Path): Mistake[] {
   const mapping = valueAt(raw.root, path);
+  // The keys of a list that has to be a mapping are not misplaced.
+  if (Array.isArray(mapping) && keys.expectedKind(path) === 'mapping') return [];
   if (Array.isArray(mapping)) return mapping.flatMap((_, i) => correctKeys(raw, keys, [...path, i]));
   if (!isMapping(mapping)) return [];
   const here = keys.keysAt(path);
@@ -159,7 +163,8 @@ function mappingAt(root: object, path: Path): Mapping | undefined {
 }
 
 /** Creates the mappings on the way. Leaves an existing value in place. */
-function move({ root, sourceMap, substituted, failedPaths }: RawDocument, from: Path, to: Path): void {
+function move(raw: RawDocument, from: Path, to: Path): void {
+  const { root } = raw;
   const value = valueAt(root, from);
   const origin = valueAt(root, from.slice(0, -1));
   if (isMapping(origin)) Reflect.deleteProperty(origin, from.at(-1) ?? '');
@@ -173,16 +178,5 @@ function move({ root, sourceMap, substituted, failedPaths }: RawDocument, from: 
   const key = to.at(-1) ?? '';
   if (Object.hasOwn(at, key)) return;
   Reflect.set(at, key, value);
-  sourceMap.move(from, to);
-  // A suggestion must not repeat a value from a variable at its new place either.
-  for (const [path, written] of [...substituted]) {
-    const moved = movePathKey(path, from, to);
-    if (moved === undefined) continue;
-    substituted.delete(path);
-    substituted.set(moved, written);
-  }
-  for (const path of [...failedPaths]) {
-    const moved = movePathKey(path, from, to);
-    if (moved !== undefined) failedPaths.add(moved);
-  }
+  relocate(raw, from, to);
 }

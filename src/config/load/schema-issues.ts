@@ -124,6 +124,9 @@ function suggestMapping(path: Path, input: unknown): string | undefined {
   const [section, , ...more] = path;
   if (section !== 'upstreams' || more.length > 0) return undefined;
   const isUrl = typeof input === 'string' && parseUpstreamUrl(input).ok;
+  const urls = Array.isArray(input) && input.length > 0 && input.every((item) => typeof item === 'string');
+  // A url of a list may come from a variable.
+  if (path.length === 2 && urls) return input.length === 1 ? '{url: …}' : '{urls: […]}';
   if (path.length === 2) return isUrl ? `{url: ${input}}` : undefined;
   return isUrl || Array.isArray(input) ? `{api: {url: ${isUrl ? input : '…'}}}` : undefined;
 }

@@ -1,6 +1,7 @@
 import type { LineCounter } from 'yaml';
 import type { Finding, Mistake, Path, SourcePosition } from './mistakes.ts';
 import { formatPath } from './mistakes.ts';
+import type { RawDocument } from './read-document.ts';
 
 /** How a value came into the configuration. */
 type ValueOrigin =
@@ -91,6 +92,26 @@ export function movePathKey(key: string, from: Path, to: Path): string | undefin
   const prefix = pathKey(from).slice(0, -1);
   if (key !== `${prefix}]` && !key.startsWith(`${prefix},`)) return undefined;
   return `${pathKey(to).slice(0, -1)}${key.slice(prefix.length)}`;
+}
+
+/** Notes that the value of `from`, and everything below it, is now at `to`. */
+export function relocate(
+  { sourceMap, substituted, failedPaths }: Pick<RawDocument, 'sourceMap' | 'substituted' | 'failedPaths'>,
+  from: Path,
+  to: Path,
+): void {
+  sourceMap.move(from, to);
+  // A suggestion must not repeat a value from a variable at its new place either.
+  for (const [path, written] of [...substituted]) {
+    const moved = movePathKey(path, from, to);
+    if (moved === undefined) continue;
+    substituted.delete(path);
+    substituted.set(moved, written);
+  }
+  for (const path of [...failedPaths]) {
+    const moved = movePathKey(path, from, to);
+    if (moved !== undefined) failedPaths.add(moved);
+  }
 }
 
 /** A path as the key of a map. */

@@ -104,11 +104,71 @@ describe('a setting at the wrong level is one mistake, without consequences', ()
   });
 });
 
+describe('a list in place of a mapping, or the reverse, is one mistake beside those of its values', () => {
+  const noList = 'expected a mapping, got a list: write its keys without "- " or [ ]';
+  const noMapping = 'expected a list, got a mapping: write "- " before its first key, or [ ] around it';
+  test.each([
+    ['an upstream', 'upstreams:\n  api:\n    - url: https://a\n', [`3:5 upstreams.api: ${noList}`]],
+    [
+      'an upstream with an item for each setting, and a setting within',
+      'upstreams:\n  api:\n    - url: https://a\n      timeut: 3s\n    - retry: [{attempts: x}]\n',
+      [
+        `3:5 upstreams.api: ${noList}`,
+        '4:7 upstreams.api.timeut: unknown key (did you mean timeout?)',
+        `5:14 upstreams.api.retry: ${noList}`,
+        '5:26 upstreams.api.retry.attempts: expected a number, got text',
+      ],
+    ],
+    ['upstreams with names', 'upstreams:\n  - api: {url: https://a}\n', [`2:3 upstreams: ${noList}`]],
+    [
+      'settings at the top level',
+      'upstreams: {api: {url: https://a}}\nlisten: [{address: 127.0.0.1:1}]\n',
+      [`2:9 listen: ${noList}`],
+    ],
+    [
+      'one route',
+      'upstreams: {api: {url: https://a}}\nroutes:\n  path: /\n  upstream: apo\n',
+      [`3:3 routes: ${noMapping}`, '4:13 routes[0].upstream: no upstream has this name (did you mean api?)'],
+    ],
+    [
+      'one nested limit',
+      'upstreams: {api: {url: https://a, limits: {name: x, mtch: {path: /a}}}}\n',
+      [
+        `1:43 upstreams.api.limits: ${noMapping}`,
+        '1:53 upstreams.api.limits[0].mtch: unknown key (did you mean match?)',
+      ],
+    ],
+    [
+      'several upstreams of a list, which stay one mistake',
+      'upstreams: [{name: a, url: https://a}, {name: b, url: https://b}]\n',
+      ['1:12 upstreams: expected a mapping, got a list (did you mean {api: {url: …}}?)'],
+    ],
+    [
+      'a mapping of urls',
+      'upstreams: {api: {urls: {a: https://a}}}\n',
+      ['1:25 upstreams.api.urls: expected a list, got a mapping'],
+    ],
+  ])('%s', (_, text, messages) => {
+    expect(mistakesOf(text)).toEqual(messages);
+  });
+
+  test('a value of a variable at its new place is not repeated', () => {
+    const loaded = loadConfig(`upstreams: {api: [{url: "$\{URL}"}]}`, 'f.yaml', {
+      env: { URL: 'hush.example.com' },
+      readFile: () => '',
+    });
+    expect(JSON.stringify(loaded)).toContain('upstreams.api.url');
+    expect(JSON.stringify(loaded)).not.toContain('hush');
+  });
+});
+
 describe('an upstream in a short form gets its full form as suggestion', () => {
   test.each([
     ['upstreams: https://a', 'upstreams: expected a mapping, got text (did you mean {api: {url: https://a}}?)'],
     ['upstreams: {api: https://a}', 'upstreams.api: expected a mapping, got text (did you mean {url: https://a}?)'],
     ['upstreams: [{url: https://a}]', 'upstreams: expected a mapping, got a list (did you mean {api: {url: …}}?)'],
+    ['upstreams: {api: [https://a]}', 'upstreams.api: expected a mapping, got a list (did you mean {url: …}?)'],
+    ['upstreams: {api: [https://a, b]}', 'upstreams.api: expected a mapping, got a list (did you mean {urls: […]}?)'],
     ['upstreams: {api: "https://me:hush@a"}', 'upstreams.api: expected a mapping, got text'],
     [
       'upstreams:\n  api:\n    url:https://a',
