@@ -220,6 +220,14 @@ describe('an unknown argument gets a one-line error', () => {
     expect(typed('help dance')).not.toHaveProperty('command');
   });
 
+  test('for two letters that are swapped, and for names of other libraries', () => {
+    expect(refusal('backoff spi')).toBe("no strategy is called 'spi' (did you mean sip?)");
+    expect(refusal('backoff constant')).toBe("no strategy is called 'constant' (did you mean fixed?)");
+    expect(refusal('backoff full')).toBe("no strategy is called 'full' (did you mean full-jitter?)");
+    expect(refusal('backoff equal')).toBe("no strategy is called 'equal' (did you mean equal-jitter?)");
+    expect(refusal('backoff geometric')).toBe("no strategy is called 'geometric' (did you mean exponential?)");
+  });
+
   test('for an option without its value, or given twice', () => {
     expect(refusal('serve --listen')).toBe('--listen needs a value');
     expect(refusal('serve --listen --admin a:1')).toBe('--listen needs a value');

@@ -521,8 +521,8 @@ describe('invalid options are rejected before any attempt', () => {
     ],
     [
       'a malformed strategy',
-      { backOff: 'constant' },
-      `no backoff strategy is called 'constant': there are ${strategyNames.join(', ')}`,
+      { backOff: 'sometimes' },
+      `no backoff strategy is called 'sometimes': there are ${strategyNames.join(', ')}`,
     ],
     [
       'no strategy at all',
