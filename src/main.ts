@@ -212,10 +212,10 @@ async function runSimulateCommand({ svg, ...options }: Extract<CliCommand, { kin
   const { columns } = process.stdout;
   const result = runSimulate({ ...options, width: columns ?? 80 }, { env: process.env, readFile });
   if (result.kind === 'failed') return fail(result.message, result.exitCode);
-  await writeSvg(svg, result.draw);
   process.stdout.write(result.text);
   process.stderr.write(result.remarks);
   process.exitCode = result.exitCode;
+  await writeSvg(svg, result.draw);
 }
 
 async function runTop({ admin, token, once }: Extract<CliCommand, { kind: 'top' }>): Promise<void> {

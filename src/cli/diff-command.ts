@@ -23,7 +23,7 @@ export function runDiff(before: string, after: string, json: boolean, environmen
   const changes = diffConfigs(from, to);
   const exitCode = changes.length === 0 ? 0 : 1;
   if (json) return { text: `${JSON.stringify(toJson(changes))}\n`, exitCode };
-  return { text: changes.length === 0 ? '' : `${[...formatChanges(changes)].join('\n')}\n`, exitCode };
+  return { text: changes.length === 0 ? 'no differences\n' : `${[...formatChanges(changes)].join('\n')}\n`, exitCode };
 }
 
 function load(file: string, environment: ConfigEnvironment): LoadResult {

@@ -23,7 +23,6 @@ export interface TopOptions extends AdminAccess {
 
 export type TopEnd = { readonly kind: 'done' } | { readonly kind: 'failed'; readonly message: string };
 
-const DEFAULT_WIDTH = 120;
 const REDRAW_INTERVAL = 500;
 const MAX_EVENTS = 50;
 
@@ -33,7 +32,7 @@ export async function top(options: TopOptions): Promise<TopEnd> {
   const first = await fetchSnapshot(options);
   if (first.kind === 'failed') return first;
   if (options.once || !options.output.isTTY) {
-    const width = options.output.isTTY ? options.output.columns : DEFAULT_WIDTH;
+    const width = options.output.isTTY ? options.output.columns : Number.POSITIVE_INFINITY;
     const now = Date.parse(first.snapshot.status.at);
     const lines = drawFrame(first.snapshot, { width, paint: options.output.isTTY ? paint : PLAIN_STYLE, now });
     options.output.write(`${lines.join('\n')}\n`);

@@ -1,3 +1,5 @@
+import { getSystemErrorMap } from 'node:util';
+
 /** The variables and files that `${…}` may refer to. */
 export interface ConfigEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -58,5 +60,8 @@ const FILE_ERROR_TEXTS: Readonly<Record<string, string>> = {
 /** The cause of a file error, as the end of a message. */
 export function describeFileError(error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  return code === undefined ? 'unreadable' : (FILE_ERROR_TEXTS[code] ?? code);
+  if (code === undefined) return 'unreadable';
+  const errno = error instanceof Error && 'errno' in error ? Number(error.errno) : 0;
+  const [, systemText] = getSystemErrorMap().get(errno) ?? [];
+  return FILE_ERROR_TEXTS[code] ?? (systemText === undefined ? code : `${systemText} (${code})`);
 }

@@ -90,6 +90,21 @@ const CUT_CAUSE_TEXT: Readonly<Record<CutCause, string>> = {
   errors: 'failing requests',
 };
 
+/** Maximum digits of rates that differ by little. */
+const MAX_DIGITS = 6;
+
+/** `from 120/s to 99/s`, with the digits that show the difference; without "from" if there is no rate before, or no difference. */
+function formatChange(from: PerSecond, to: PerSecond): string {
+  const text = formatRoundedRate(to);
+  if (!Number.isFinite(from)) return `to ${text}`;
+  if (formatRoundedRate(from) !== text) return `from ${formatRoundedRate(from)} to ${text}`;
+  for (let digits = 2; digits <= MAX_DIGITS; digits += 1) {
+    const [before, after] = [from, to].map((rate) => Number(rate.toPrecision(digits)));
+    if (before !== after) return `from ${before}/s to ${after}/s`;
+  }
+  return `to ${text}`;
+}
+
 /**
  * From which rate to which, and why: `rate cut from 120/s to 99/s: a few 429s`.
  * @param times how many cuts the entry stands for
@@ -102,8 +117,7 @@ export function formatCut(
 ): string {
   const why = CUT_CAUSE_TEXT[cause];
   const often = times > 1 ? ` ${times} times` : '';
-  const change = (before: PerSecond): string =>
-    `${Number.isFinite(before) ? `from ${formatRoundedRate(before)} ` : ''}to ${formatRoundedRate(to)}`;
+  const change = (before: PerSecond): string => formatChange(before, to);
   if (scope === 'upstream') {
     return `rate${limit === undefined ? '' : ` of ${limit}`} cut${often} ${change(first)}: ${why}`;
   }

@@ -32,9 +32,13 @@ describe('diff', () => {
   const write = (name: string, more: string): string =>
     temporaryFile(name, `upstreams: {api: {url: "https://a.example"}}\n${more}`);
 
-  test('exits with 0 and prints nothing when both files are equivalent', async () => {
+  test('exits with 0 and says so when both files are equivalent', async () => {
     const [one, two] = [write('a.yaml', ''), write('b.yaml', '# the same\nmode: enforce\n')];
-    expect(await run(['diff', one, two])).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await run(['diff', one, two])).toEqual({ code: 0, stdout: 'no differences\n', stderr: '' });
+    expect(await run(['diff', one, two, '--json'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\{/) as string,
+    });
   });
 
   test('exits with 1 and prints the changes and those that need a restart, without secrets', async () => {
@@ -93,6 +97,7 @@ describe('a configuration or environment error exits with 1 and its position', (
       const errorOf = async (path: string) => (await run([...args, path])).stderr.replace(/^tidegate: /, '');
       expect(await errorOf(fifo)).toBe(`${fifo}: cannot be read: it is not a regular file\n`);
       expect(await errorOf(folder)).toBe(`${folder}: cannot be read: it is a directory\n`);
+      expect(await errorOf('/proc/self/mem')).toBe('/proc/self/mem: cannot be read: i/o error (EIO)\n');
     }
   });
 
@@ -214,6 +219,16 @@ describe('commands', () => {
         { attempt: 3, min: 40, mean: 40, max: 40 },
       ],
     });
+  });
+
+  test('the practice upstream lists its options', async () => {
+    const script = 'src/simulator/practice/main.ts';
+    const help = await startProcess(['--help'], { script }).ended;
+    expect(help).toMatchObject({ code: 0, stderr: '' });
+    expect(help.stdout).toContain('--spec FILE');
+    const wrong = await startProcess(['--wrong'], { script }).ended;
+    expect(wrong).toMatchObject({ code: 1, stdout: '' });
+    expect(wrong.stderr).toBe(`practice: Unknown option '--wrong'\n\n${help.stdout}`);
   });
 
   test('--version prints the version', async () => {

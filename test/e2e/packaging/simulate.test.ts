@@ -74,13 +74,19 @@ test('an error is reported in one line', async () => {
   const nowhere = join(folder, 'no', 'x.svg');
   const refusals: [args: string[], code: number, stderr: string][] = [
     [['token-bukcet'], 2, "no scenario is called 'token-bukcet' (did you mean token-bucket?)"],
-    [['zzzzzzzzzz'], 2, "no scenario is called 'zzzzzzzzzz'; tidegate simulate --list shows the scenarios"],
+    [['zzzzzzzzzz'], 2, "no scenario is called 'zzzzzzzzzz'; simulate --list shows the scenarios"],
     [['./nowhere.yaml'], 1, './nowhere.yaml: cannot be read: no such file'],
-    [[file, '--svg', nowhere], 1, `${nowhere} cannot be written: no such file`],
-    [[file, '--svg', folder], 1, `${folder} cannot be written: it is a directory`],
   ];
   for (const [args, code, line] of refusals) {
     expect(await run(['simulate', ...args])).toEqual({ code, stdout: '', stderr: `tidegate: ${line}\n` });
+  }
+  for (const [path, problem] of [
+    [nowhere, 'no such file'],
+    [folder, 'it is a directory'],
+  ] as const) {
+    const { code, stdout, stderr } = await run(['simulate', file, '--svg', path]);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `tidegate: ${path} cannot be written: ${problem}\n` });
+    expect(stdout, 'the result comes first').toContain('MISSED  waste <= 0: ');
   }
   const mistaken = await run(['simulate', temporaryFile(`${SHORT}sed: 3\n`).file]);
   expect(mistaken.code).toBe(1);

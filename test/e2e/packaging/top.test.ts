@@ -113,6 +113,8 @@ describe('tidegate top without a terminal', () => {
     expect(stdout).toMatch(/^Tidegate test {2}● ready/);
     expect(stdout).toMatch(/^payments +● open +no limit/m);
     expect(stdout).not.toContain('\x1b');
+    expect(stdout, 'all figures').toMatch(/^requests .* unknown 0$/m);
+    expect(stdout, 'all columns').toMatch(/^upstream .* upstream p50$/m);
   });
 
   test('reads the admin address from TIDEGATE_ADMIN, and the token from TIDEGATE_ADMIN_TOKEN', async () => {

@@ -41,6 +41,18 @@ test('a cut ten seconds later is another entry, as is that of another upstream',
   ]);
 });
 
+test('a cut of a small part shows the digits that differ, or the new rate only', () => {
+  const { at, texts } = begin();
+  at(0, cut(56.4, 55.8));
+  at(20_000, cut(1200.04, 1200.02));
+  at(40_000, cut(7, 7));
+  expect(texts()).toEqual([
+    'rate cut from 56.4/s to 55.8/s: a few 429s',
+    'rate cut from 1200.04/s to 1200.02/s: a few 429s',
+    'rate cut to 7/s: a few 429s',
+  ]);
+});
+
 test('cuts for different causes are different entries, and so are different changes of state', () => {
   const { at, texts } = begin();
   at(0, cut(100, 90));
