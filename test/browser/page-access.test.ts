@@ -279,6 +279,22 @@ describe('visual access', () => {
     }
   });
 
+  test('shows as many cells as headers in each table on a phone', async () => {
+    const { page } = await open(await serveEverything(), { viewport: { width: 390, height: 844 } });
+    await settle(page);
+    const tables = await page.evaluate(() =>
+      Array.from(document.querySelectorAll('table'))
+        .filter((table) => table.checkVisibility() && table.querySelector('tbody tr') !== null)
+        .map((table) => {
+          const count = (selector: string): number =>
+            Array.from(table.querySelectorAll(selector)).filter((cell) => cell.checkVisibility()).length;
+          return [count('thead th'), count('tbody tr:first-child > *')];
+        }),
+    );
+    expect(tables.length).toBeGreaterThan(1);
+    for (const [headers, cells] of tables) expect(cells).toBe(headers);
+  });
+
   test('has touch targets of at least 24 px on a phone', async () => {
     const { page } = await open(await serveEverything(), { viewport: { width: 360, height: 740 }, hasTouch: true });
     await settle(page);

@@ -49,7 +49,7 @@ describe('the page names', () => {
     for (let i = 0; i < 5; i += 1) expect((await fetch(tidegate.url)).status).toBe(500);
     const { page } = await open(String(tidegate.adminUrl));
     expect(await headlineOf(page, (text) => text.includes('fail'))).toMatch(
-      /every attempt fails \(responds with 500\)/,
+      /^Every attempt fails \(responds with 500\), sending /,
     );
     expect(await severityOf(page, '.upstream')).toBe('critical');
     expect(await severityOf(page, '.upstream .state')).not.toBe('ok');

@@ -76,7 +76,7 @@ describe('the headline of an upstream', () => {
       'unreachable: connection refused; next probe in 3 s',
     );
     expect(headline({ endpoints, failedShare: 1 })).toBe(
-      'unreachable: connection refused, no limit detected, sending 0/s, every attempt fails',
+      'unreachable: connection refused, every attempt fails, sending 0/s',
     );
     expect(upstreamSeverity(upstreamOf({ endpoints }))).toBe('critical');
     // Another endpoint, or another attempt, got a response.
@@ -96,7 +96,7 @@ describe('the headline of an upstream', () => {
       },
     ];
     expect(headline({ endpoints, failedShare: 0.5 })).toBe(
-      'no limit detected, sending 0/s, 50 % of attempts fail (no response in time)',
+      '50 % of attempts fail (no response in time), no limit detected, sending 0/s',
     );
     expect(headline({ state: 'blocked', blockedCause: 'errors', endpoints })).toBe('no response in time; probing now');
     expect(headline({ state: 'blocked', blockedCause: 'errors' })).toBe('failing; probing now');
@@ -122,8 +122,8 @@ describe('the headline of an upstream', () => {
 
   test('shows failures, refusals and a spent retry budget, and is not healthy then', () => {
     const busy = { rate: 50, sentPerSecond: 20 };
-    expect(headline({ ...busy, failedShare: 1 })).toBe('allowed 50/s, sending 20/s, every attempt fails');
-    expect(headline({ ...busy, failedShare: 0.45 })).toBe('allowed 50/s, sending 20/s, 45 % of attempts fail');
+    expect(headline({ ...busy, failedShare: 1 })).toBe('every attempt fails, sending 20/s');
+    expect(headline({ ...busy, failedShare: 0.45 })).toBe('45 % of attempts fail, allowed 50/s, sending 20/s');
     expect(headline({ ...busy, failedShare: 0.04 })).toBe('allowed 50/s, sending 20/s, healthy');
     expect(headline({ ...busy, refusedPerSecond: 16 })).toBe('allowed 50/s, sending 20/s, 16/s refused');
     expect(headline({ ...busy, budgetSpent: true })).toBe('allowed 50/s, sending 20/s, retry budget spent');
@@ -140,7 +140,7 @@ describe('the headline of an upstream', () => {
     ]);
     expect(severity({ refusedPerSecond: 0.1 })).toBe('warning');
     expect(severity({ budgetSpent: true })).toBe('warning');
-    expect(stateSeverity(upstreamOf({ failedShare: 1 }))).toBe('muted');
+    expect(stateSeverity(upstreamOf({ failedShare: 1 }))).toBe('critical');
     expect(stateSeverity(upstreamOf())).toBe('ok');
   });
 

@@ -73,9 +73,7 @@ describe('screen-reader announcements', () => {
     expect(announcements({ state: 'blocked' }, { state: 'restoring' })).toHaveLength(1);
     expect(announcements({ state: 'open' }, { state: 'backoff' })).toHaveLength(1);
     expect(announcements({}, { pinned: 5 })).toHaveLength(1);
-    expect(announcements({}, { failedShare: 1 })).toEqual([
-      'payments: no limit detected, sending 0/s, every attempt fails.',
-    ]);
+    expect(announcements({}, { failedShare: 1 })).toEqual(['payments: every attempt fails, sending 0/s.']);
   });
 
   test('cover the expiry of a certificate, and its replacement', () => {

@@ -54,15 +54,13 @@ function isQueueLong({ queued, rate, sentPerSecond }) {
 }
 
 /**
- * Severity of the state. A harmless state is not shown as healthy if anything else is wrong.
+ * Severity of the state. A harmless state has the mark of whatever else is wrong.
  * @param {UpstreamStatus} upstream
  * @returns {Severity}
  */
 export function stateSeverity(upstream) {
-  const { state, pinned } = upstream;
-  if (state === 'blocked') return 'critical';
-  if (state === 'backoff' || pinned !== null) return 'warning';
-  return upstreamSeverity(upstream) === 'ok' ? 'ok' : 'muted';
+  const severity = upstreamSeverity(upstream);
+  return severity !== 'critical' && upstream.state === 'backoff' ? 'warning' : severity;
 }
 
 /**
@@ -83,7 +81,8 @@ export function stateLabel({ state, pinned }) {
 }
 
 /**
- * One sentence, without the upstream's name and without a full stop.
+ * One sentence, without the upstream's name and without a full stop. A failure comes first; while nothing succeeds, the rate does
+ * not matter.
  * @param {UpstreamStatus} upstream
  * @param {number} now the server's clock, in milliseconds since 1970
  */
@@ -100,7 +99,6 @@ export function formatHeadline(upstream, now) {
       : undefined,
     waiting,
     isHeavilyThrottled(upstream) ? `${formatRateLabel(throttled)} of 429s from upstream` : undefined,
-    formatFailures(upstream),
     refusedPerSecond > 0 ? `${formatRateLabel(refusedPerSecond)} refused` : undefined,
     budgetSpent ? 'retry budget spent' : undefined,
     ejected > 0 ? `${ejected} of ${upstream.endpoints.length} endpoints ejected` : undefined,
@@ -108,7 +106,8 @@ export function formatHeadline(upstream, now) {
   ];
   const sending = isUntried(upstream) ? 'not tried yet' : `sending ${formatRateLabel(upstream.sentPerSecond)}`;
   const unreachable = isUnreachable(upstream) ? lastFailure(upstream)?.text : undefined;
-  return join([unreachable, formatAllowance(upstream), sending, ...remarks], ', ');
+  const allowance = upstream.failedShare === 1 && upstream.pinned === null ? undefined : formatAllowance(upstream);
+  return join([unreachable, formatFailures(upstream), allowance, sending, ...remarks], ', ');
 }
 
 /**
