@@ -39,6 +39,11 @@ const EXPECTED: readonly ExpectedLogLine[] = [
     by: 'always',
   },
   {
+    because: 'the client aborted while its write was at the upstream',
+    fits: request(({ outcome, unknown }) => outcome === 'client_gone' && unknown === true),
+    by: 'always',
+  },
+  {
     because: 'no connection could be opened',
     fits: failedFor('connect'),
     // A TLS handshake takes four messages.

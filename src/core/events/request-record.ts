@@ -37,6 +37,8 @@ export interface RequestRecord {
   readonly retryAfterFrom?: RetryAfterSource | undefined;
   /** The body was cut short after its head had been sent. */
   readonly isTruncated: boolean;
+  /** The client disconnected while its write was at the upstream, and the write may have taken effect. */
+  readonly isAbandonedWrite?: true | undefined;
   /**
    * Why its last attempt failed or its response was cut, as the system or OpenSSL reports it, or whose certificate was not
    * trusted.

@@ -169,6 +169,7 @@ export class ClientResponse {
       retryAfterSeconds: this.#retryAfter.retryAfterSeconds,
       retryAfterFrom: this.#retryAfter.from,
       isTruncated: this.#isCut,
+      isAbandonedWrite: verdict.kind === 'gone' && verdict.unknown ? true : undefined,
       upgradeBytes: this.tunnelBytes,
       cause: timings.failure?.cause,
       wouldHave: timings.wouldHave,

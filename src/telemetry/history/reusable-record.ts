@@ -29,6 +29,7 @@ export class ReusableRecord implements CompleteRecord {
   retryAfterSeconds: RequestRecord['retryAfterSeconds'];
   retryAfterFrom: RequestRecord['retryAfterFrom'];
   isTruncated = false;
+  isAbandonedWrite: RequestRecord['isAbandonedWrite'];
   cause: RequestRecord['cause'];
   upgradeBytes: RequestRecord['upgradeBytes'];
   wouldHave: RequestRecord['wouldHave'];
@@ -65,6 +66,7 @@ export class ReusableRecord implements CompleteRecord {
     this.retryAfterSeconds = record.retryAfterSeconds;
     this.retryAfterFrom = record.retryAfterFrom;
     this.isTruncated = record.isTruncated;
+    this.isAbandonedWrite = record.isAbandonedWrite;
     this.cause = record.cause;
     this.upgradeBytes = record.upgradeBytes;
     this.wouldHave = record.wouldHave;

@@ -30,6 +30,7 @@ export function formatRequestLine(head: RequestLineHeader, record: RequestRecord
   if (record.retryAfterSeconds !== undefined) line += `,"retryAfter":${record.retryAfterSeconds}`;
   if (record.retryAfterFrom !== undefined) line += `,"retryAfterFrom":"${record.retryAfterFrom}"`;
   if (record.isTruncated) line += ',"cut":true';
+  if (record.isAbandonedWrite === true) line += ',"unknown":true';
   if (record.mintedKey !== undefined) line += `,"mintedKey":"${record.mintedKey}"`;
   // As OpenTelemetry names it in logs that are not its own.
   if (record.traceId !== undefined) line += `,"trace_id":"${record.traceId}"`;

@@ -36,8 +36,8 @@ function isSuccess({ outcome, status, isTruncated }: RequestRecord): boolean {
   return (outcome === 'forwarded' || outcome === 'checked' || outcome === 'preflight') && status < 400 && !isTruncated;
 }
 
-function isFailure({ outcome, isTruncated }: RequestRecord): boolean {
-  return outcome === 'upstream_error' || outcome === 'unknown' || isTruncated;
+function isFailure({ outcome, isTruncated, isAbandonedWrite }: RequestRecord): boolean {
+  return outcome === 'upstream_error' || outcome === 'unknown' || isTruncated || isAbandonedWrite === true;
 }
 
 /** The destination of the logger, so that its lines and these stay in order. */

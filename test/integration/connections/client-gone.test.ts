@@ -44,6 +44,14 @@ describe('when the client disconnects', () => {
     expect(gate.view().limits[0]?.inFlight).toBe(0);
   });
 
+  test('warns that a write may have taken effect which was at the upstream', async () => {
+    const upstream = await startHolding();
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    await sendAndLeave(gate.url, '/', { method: 'POST', body: 'pay' }, () => upstream.held() === 1);
+    await eventually(gate.requests, ({ length }) => length === 1);
+    expect(gate.requests()).toMatchObject([{ level: 'warn', status: 0, outcome: 'client_gone', unknown: true }]);
+  });
+
   test('treats a half-closed connection as a client that disconnected', async () => {
     const upstream = await startHolding();
     const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);

@@ -7,7 +7,13 @@ import { formatRequestLine } from '../../../src/telemetry/log/request-log-line.t
 const FULL: Required<Omit<RequestRecord, 'upgradeBytes'>> = {
   ...{ id: 'i', at: 0, route: '/', upstream: 'u', method: 'GET', path: '/', client: 'c', clientName: 'n', status: 503 },
   ...{ outcome: 'unknown', reason: 'reset', attempts: 2, polls: 3, queueTime: 4, sleepTime: 5, timeToHead: 6, took: 7 },
-  ...{ retryAfterSeconds: 8, retryAfterFrom: 'upstream', isTruncated: true, cause: 'ECONNRESET' },
+  ...{
+    retryAfterSeconds: 8,
+    retryAfterFrom: 'upstream',
+    isTruncated: true,
+    isAbandonedWrite: true,
+    cause: 'ECONNRESET',
+  },
   ...{ wouldHave: { decision: 'refused', why: 'queue_full' }, wouldRetry: 'status_5xx', detail: 'd' },
   ...{ retryOutcome: 'deadline', mintedKey: 'k', traceId: 't', spanId: 's', xRequestId: 'x', endpoint: 'e' },
   ...{ bytesIn: 9, bytesOut: 10 },

@@ -78,6 +78,7 @@ describe('a request', () => {
     [{ outcome: 'upstream_error' }, 'warn'],
     [{ outcome: 'unknown' }, 'warn'],
     [{ outcome: 'forwarded', isTruncated: true }, 'warn'],
+    [{ outcome: 'client_gone', isAbandonedWrite: true }, 'warn'],
   ] as const)('with %j is a line of level %s', (fields, level) => {
     const { logger, lines } = openLog();
     logRequests(logger, () => 1)(done(fields));

@@ -20,6 +20,7 @@ const FULL: Required<RequestRecord> = {
     retryAfterSeconds: 8,
     retryAfterFrom: 'upstream',
     isTruncated: true,
+    isAbandonedWrite: true,
     cause: 'ECONNRESET',
     upgradeBytes: { toUpstream: 9, toClient: 10 },
   },
