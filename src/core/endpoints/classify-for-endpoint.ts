@@ -2,12 +2,14 @@ import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import { isGatewayError, isLocalFailure, isThrottled } from '../exchange/attempt-outcome.ts';
 
 /**
- * Classifies an outcome for its endpoint. Throttling and a 500 show that the endpoint works. A client that left, or a failure of
- * this process, is no evidence.
+ * Classifies an outcome for its endpoint. Throttling and a 500 show that the endpoint works. A client that left, a failure of
+ * this process, or a 502 to 504 from a cache is no evidence. Any other response from a cache shows that the endpoint responds.
  */
 export function classifyForEndpoint(outcome: AttemptOutcome): 'works' | 'fails' | 'nothing' {
   if (outcome.kind === 'response') {
-    return isGatewayError(outcome.status) && !isThrottled(outcome.status, outcome.hints) ? 'fails' : 'works';
+    const { status, hints } = outcome;
+    if (!isGatewayError(status) || isThrottled(status, hints)) return 'works';
+    return hints.isFromCache === true ? 'nothing' : 'fails';
   }
   return isLocalFailure(outcome) || outcome.isStaleConnection === true ? 'nothing' : 'fails';
 }

@@ -93,3 +93,10 @@ test('an endpoint that throttles counts as working, whatever the status', () => 
   expect(classifyForEndpoint(response(503))).toBe('fails');
   expect(classifyForEndpoint(response(503, { throttled: true }))).toBe('works');
 });
+
+test('a failure from a cache says nothing about the endpoint; a success from it shows that the endpoint responds', () => {
+  const cached = (status: number) => classifyForEndpoint(response(status, { isFromCache: true }));
+  expect([502, 503, 504].map(cached)).toEqual(['nothing', 'nothing', 'nothing']);
+  expect(cached(200)).toBe('works');
+  expect(classifyForEndpoint(response(503, { throttled: true, isFromCache: true }))).toBe('works');
+});
