@@ -120,7 +120,11 @@ function recordRejection(context: OutcomeContext, status: number, hints: Hints, 
   const limit = ref === undefined ? undefined : (findTicketLimit(ticket, ref) ?? findOrCreateLimit(context, ref, now));
   if (hints.isFromCache === true) {
     abandonProbes(ticket);
-    if (limit !== undefined) holdClient(context, limit, now + (hints.retryAfterMs ?? 0), now);
+    const until = now + (hints.retryAfterMs ?? 0);
+    if (limit === undefined || until <= now) return undefined;
+    // A limit of one client or credential is not stopped, but holds this client: with other credentials it may continue.
+    if (limit.ref.scope === 'upstream') holdClient(context, limit, until, now);
+    else limit.holdClient(ticket.client, until, now);
     return undefined;
   }
   for (const other of ticket.limits) if (other !== limit) recordAccepted(other, ticket, 0, now);

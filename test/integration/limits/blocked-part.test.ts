@@ -277,6 +277,24 @@ upstreams: {api: {url: "${upstream.url}", ${retry}, throttle: {answers: [{status
   },
 );
 
+test.each([
+  ['credential', { a: 429, b: 200 }],
+  ['client', { a: 429, b: 429 }],
+] as const)('holds nobody else for a cached 429 with Retry-After at scope %s', async (scope, expected) => {
+  const upstream = await startHttpUpstream((n, response) =>
+    response.writeHead(n === 1 ? 429 : 200, n === 1 ? { Age: '5', 'Retry-After': '40' } : {}).end(),
+  );
+  const gate = await startTidegate(`
+clients: {key: ["header:x-api-key"]}
+upstreams: {api: {url: "${upstream.url}", rateLimit: {scope: ${scope}}, retry: {attempts: 1}}}
+`);
+  const ask = async (key: string, token: string) =>
+    (await send(gate.url, '/', { headers: ['X-Api-Key', key, 'Authorization', `Bearer ${token}`] })).status;
+  expect(await ask('one', 'a')).toBe(429);
+  expect({ a: await ask('one', 'a'), b: await ask('one', 'b') }).toEqual(expected);
+  expect(await ask('two', 'a')).toBe(200);
+});
+
 test('retries a cached 429 without a Retry-After like any other', async () => {
   const upstream = await startHttpUpstream((n, response) =>
     response.writeHead(n === 1 ? 429 : 200, { Age: '30' }).end(),
