@@ -118,10 +118,10 @@ const FIELD_READERS: ReadonlyMap<string, FieldReader> = new Map(
   Object.entries<FieldReader>({
     'retry-after': recordRetryAfterField,
     'x-retry-after': recordRetryAfterField,
-    'retry-after-ms': (fields, value) => recordRetryAfter(fields, parseDecimal(value)),
+    'retry-after-ms': recordMillisField,
     // Azure Cosmos DB and the AWS SDKs: milliseconds.
-    'x-ms-retry-after-ms': (fields, value) => recordRetryAfter(fields, parseDecimal(value)),
-    'x-amz-retry-after': (fields, value) => recordRetryAfter(fields, parseDecimal(value)),
+    'x-ms-retry-after-ms': recordMillisField,
+    'x-amz-retry-after': recordMillisField,
     'grpc-retry-pushback-ms': readPushback,
     'stripe-should-retry': readShouldRetry,
     'stripe-rate-limited-reason': (fields, value) => {
@@ -175,12 +175,12 @@ function findReader(name: string): FieldReader | undefined {
   return FIELD_READERS.get(name.toLowerCase());
 }
 
-function recordRetryAfter(fields: HintFields, delay: Millis | undefined): void {
-  if (delay === undefined || !honorsRetryAfter(fields.status)) return;
+function recordRetryAfter(fields: HintFields, delay: Millis): void {
+  if (!honorsRetryAfter(fields.status)) return;
   fields.retryAfter = maxDefined(fields.retryAfter, clampDelay(delay));
 }
 
-/** Seconds count from when the response was made, so its age is subtracted; a date needs no correction. */
+/** A delay counts from when the response was made, so its age is subtracted; a date needs no correction. */
 function recordRetryAfterField(fields: HintFields, line: string): void {
   forEachValue(line, (value) => {
     let isDate = false;
@@ -192,6 +192,11 @@ function recordRetryAfterField(fields: HintFields, line: string): void {
   });
 }
 
+function recordMillisField(fields: HintFields, value: string): void {
+  const delay = parseDecimal(value);
+  if (delay !== undefined) recordRetryAfter(fields, delay - 1000 * fields.age());
+}
+
 const WHOLE_NUMBER = /^[ \t]*\d+[ \t]*$/;
 
 /**
@@ -199,8 +204,8 @@ const WHOLE_NUMBER = /^[ \t]*\d+[ \t]*$/;
  * delay says when a retry may be sent, not whether to retry: the status decides that, so it sets no advice.
  */
 function readPushback(fields: HintFields, value: string): void {
-  if (WHOLE_NUMBER.test(value)) fields.retryAfter = maxDefined(fields.retryAfter, clampDelay(Number(value)));
-  else fields.retryAdvice = 'never';
+  if (!WHOLE_NUMBER.test(value)) fields.retryAdvice = 'never';
+  else fields.retryAfter = maxDefined(fields.retryAfter, clampDelay(Number(value) - 1000 * fields.age()));
 }
 
 /** A veto overrides a permission, in either order. */

@@ -1,4 +1,4 @@
-import { readServerTime } from '../../core/hints/server-time.ts';
+import { readAge, readServerTime } from '../../core/hints/server-time.ts';
 import { readHints } from '../../core/hints/read-hints.ts';
 import { MAX_HINTED_DELAY, parseDecimal, clampDelay } from '../../core/hints/hint-numbers.ts';
 import { parseRetryAfter } from '../../core/hints/parse-retry-after.ts';
@@ -209,9 +209,9 @@ function readDelay(
   if (number === undefined) return undefined;
   switch (format) {
     case 'seconds':
-      return clampDelay(number * 1000);
+      return clampDelay(1000 * (number - readAge(headers)));
     case 'milliseconds':
-      return clampDelay(number);
+      return clampDelay(number - 1000 * readAge(headers));
     case 'epoch-seconds':
       return clampDelay(number * 1000 - readServerTime(headers, wallClock));
     case 'epoch-milliseconds':

@@ -557,7 +557,10 @@ describe('a response from a cache', () => {
     expect(read(503, ...DATE, 'Age', '10', 'Retry-After', '30').retryAfterMs).toBe(20_000);
     expect(read(503, 'Age', '10', 'Retry-After', '1m').retryAfterMs).toBe(50_000);
     expect(read(503, 'Age', '40', 'Retry-After', '30').retryAfterMs).toBeUndefined();
-    expect(read(503, 'Age', '10', 'retry-after-ms', '15000').retryAfterMs).toBe(15_000);
+    for (const name of ['retry-after-ms', 'x-ms-retry-after-ms', 'x-amz-retry-after', 'grpc-retry-pushback-ms']) {
+      expect(read(503, 'Age', '10', name, '15000').retryAfterMs).toBe(5000);
+      expect(read(503, 'Age', '40', name, '15000').retryAfterMs).toBeUndefined();
+    }
   });
 
   const CACHED = { ...NO_HINTS, isFromCache: true };

@@ -126,6 +126,14 @@ describe('the wait of a throttling response', () => {
     expect(waits('seconds', '86400')).toMatchObject({ retryAfterMs: 300_000 });
   });
 
+  test.each([
+    ['seconds', '30'],
+    ['milliseconds', '30000'],
+  ])('in %s counts from the time when a cached response was generated', (format, value) => {
+    const made = throttle(`{answers: [{status: 429, wait: {header: When, format: ${format}}}]}`);
+    expect(read(made, { headers: ['Age', '10', 'When', value] })).toMatchObject({ retryAfterMs: 20_000 });
+  });
+
   test('is the first header present, or else the default, or a fixed time', () => {
     const made = throttle(
       '{answers: [{status: [200, 429], header: {T: "*"}, is: throttled, wait: [{header: A, format: seconds}, {header: B, format: seconds}, 9s]}]}',
