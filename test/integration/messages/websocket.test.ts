@@ -508,3 +508,12 @@ upstreams: {api: {url: "${url}", timeout: 60s, perTryTimeout: 60s}}`);
   );
   expect(noticed).toBe(1);
 });
+
+test('is bounded by the connections from clients, not by those to the upstream', async () => {
+  const gate = await start((await startWebSocketUpstream()).url, ', connections: 1', 'limits: {connections: 3}');
+  const sockets = [openWebSocket(gate), openWebSocket(gate), openWebSocket(gate)];
+  await Promise.all(sockets.map((socket) => next(socket, 'open')));
+  await next(openWebSocket(gate), 'error');
+  const used = (bound: string) => gate.metric(`tidegate_bound_used_ratio{bound="${bound}"}`);
+  expect([await used('connections'), await used('upstream_connections')]).toEqual([1, 0]);
+});
