@@ -28,7 +28,7 @@ export function makeCertificates(): Certificates {
     execFileSync(
       'openssl',
       [
-        ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'],
+        ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '30'],
         ...['-keyout', path(`${name}.key`), '-out', path(`${name}.crt`), '-subj', `/CN=${name}`],
         ...more,
       ],

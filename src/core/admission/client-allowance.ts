@@ -52,15 +52,15 @@ export function calmAt(refusedAt: Millis, heldUntil: Millis): Millis {
 /** A client in a store: a small number, reused after the client was evicted. */
 export type ClientSlot = number;
 
+/** Whether one request then has a place: one of its `own`; the `only` one, in place of the client's last; or `none`. */
+export type PlaceReservation = 'own' | 'only' | 'none';
+
 /** The places reserved for clients that were asked to return. */
 export interface ReturnPlaces {
   /** When the last Retry-After asked the client to return; −Infinity if there was none. */
   promisedReturn(slot: ClientSlot): Millis;
-  /**
-   * A Retry-After asks the client to return after `delay`. Earlier ones, to other requests of the client, remain valid.
-   * @param isReserved whether one request then has a place
-   */
-  askToReturn(slot: ClientSlot, delay: Millis, isReserved: boolean, now: Millis): void;
+  /** A Retry-After asks the client to return after `delay`. Places for other requests of the client are kept, but for `only`. */
+  askToReturn(slot: ClientSlot, delay: Millis, place: PlaceReservation, now: Millis): void;
   /** Whether a place is reserved for a request of the client about now. */
   isReserved(slot: ClientSlot, now: Millis): boolean;
   /** A request of the client takes the earliest place that is due. */

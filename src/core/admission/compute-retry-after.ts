@@ -1,5 +1,5 @@
 import { hasFiniteRate, connectionSlotsFor, fairShare } from './wait-estimate.ts';
-import type { ClientSlot } from './client-allowance.ts';
+import type { ClientSlot, PlaceReservation } from './client-allowance.ts';
 import { FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -33,7 +33,7 @@ export function computeRetryAfter(
 ): Millis {
   ticket.returnSlot = undefined;
   // The upstream asked for it. Round up here, so that later rounding cannot make it earlier.
-  if (why === 'held') return askToReturn(store, slot, roundUpToSeconds(wait), true, now);
+  if (why === 'held') return askToReturn(store, slot, roundUpToSeconds(wait), 'own', now);
   const demand = assessDemand(store, ticket, slot, now);
   if (demand === undefined) return roundUpToSeconds(wait);
   // Scarce connections are no reason to cut a client's allowance.
@@ -46,7 +46,9 @@ export function computeRetryAfter(
   ticket.returnSlot = demand.isFlooding ? 'own' : stalled > wait ? 'stalled' : 'shared';
   const turn = Math.max(wait, stalled);
   const delay = reserveReturnSlot(store, demand, { ticket, slot, wait: turn }, now);
-  return askToReturn(store, slot, delay, isReservedSlot(delay, turn), now);
+  // When a block ends, and what the limit takes then, is not known: one place for each client is enough to find out.
+  const place = why === 'blocked' ? 'only' : placeAt(delay, turn);
+  return askToReturn(store, slot, delay, place, now);
 }
 
 /**
@@ -63,7 +65,7 @@ export function computeRejectionRetryAfter(
   const demand = assessDemand(store, ticket, slot, now);
   const own = demand === undefined ? wait : reserveReturnSlot(store, demand, { ticket, slot, wait }, now);
   const asked = roundUpToSeconds(atLeast);
-  return askToReturn(store, slot, Math.max(own, asked), own < asked || isReservedSlot(own, wait), now);
+  return askToReturn(store, slot, Math.max(own, asked), own < asked ? 'own' : placeAt(own, wait), now);
 }
 
 /** A client's demand, compared with its share of the limit that it would wait for. */
@@ -119,14 +121,19 @@ function reserveReturnSlot(
   return Math.min(at - now, wait + MAX_LEARNED_RETRY_AFTER);
 }
 
-/** False if all slots are reserved for as long as a Retry-After may be: the client is asked to try again at the end of them. */
-function isReservedSlot(delay: Millis, wait: Millis): boolean {
-  return delay < wait + MAX_LEARNED_RETRY_AFTER;
+/** `none` if all slots are reserved for as long as a Retry-After may be: the client is asked to try again at the end of them. */
+function placeAt(delay: Millis, wait: Millis): PlaceReservation {
+  return delay < wait + MAX_LEARNED_RETRY_AFTER ? 'own' : 'none';
 }
 
-/** @param isReserved whether the client has a place then */
-function askToReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, isReserved: boolean, now: Millis): Millis {
-  clients.places.askToReturn(slot, wait, isReserved, now);
+function askToReturn(
+  { clients }: GateStore,
+  slot: ClientSlot,
+  wait: Millis,
+  place: PlaceReservation,
+  now: Millis,
+): Millis {
+  clients.places.askToReturn(slot, wait, place, now);
   return wait;
 }
 

@@ -1,5 +1,5 @@
 import { earliestReturn, isReturningOnTime, RETURN_LATE_BY } from '../../core/hints/return-time.ts';
-import type { ClientSlot, ReturnPlaces } from '../../core/admission/client-allowance.ts';
+import type { ClientSlot, PlaceReservation, ReturnPlaces } from '../../core/admission/client-allowance.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ClientRecords } from './client-records.ts';
 
@@ -31,12 +31,12 @@ export class ReservedPlaces implements ReturnPlaces {
     return this.#records.get(slot, 'promisedAt');
   }
 
-  askToReturn(slot: ClientSlot, delay: Millis, isReserved: boolean, now: Millis): void {
+  askToReturn(slot: ClientSlot, delay: Millis, place: PlaceReservation, now: Millis): void {
     const before = this.#records.placeFrom(slot);
-    if (before !== undefined && now <= before + RETURN_LATE_BY) this.#add(slot, before, now);
+    if (place !== 'only' && before !== undefined && now <= before + RETURN_LATE_BY) this.#add(slot, before, now);
     this.#records.set(slot, 'promisedAt', now + delay);
-    if (isReserved) this.#records.setPlaceFrom(slot, earliestReturn(delay, now));
-    else this.#records.clearPlace(slot);
+    if (place === 'none') this.#records.clearPlace(slot);
+    else this.#records.setPlaceFrom(slot, earliestReturn(delay, now));
   }
 
   isReserved(slot: ClientSlot, now: Millis): boolean {

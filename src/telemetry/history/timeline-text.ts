@@ -115,6 +115,11 @@ export function formatCut(
   times: number,
   first: PerSecond,
 ): string {
+  if (to > first) {
+    // The rejections concerned a part of the requests, which is blocked alone now, so what they had cut is restored.
+    const restored = Number.isFinite(to) ? `restored to ${formatRoundedRate(to)}` : 'unlimited again';
+    return `rate${limit === undefined ? '' : ` of ${limit}`} ${restored}: only a part of the requests is rejected`;
+  }
   const why = CUT_CAUSE_TEXT[cause];
   const often = times > 1 ? ` ${times} times` : '';
   const change = (before: PerSecond): string => formatChange(before, to);

@@ -126,6 +126,9 @@ describe('the headline of an upstream', () => {
     expect(headline({ ...busy, failedShare: 0.45 })).toBe('45 % of attempts fail, allowed 50/s, sending 20/s');
     expect(headline({ ...busy, failedShare: 0.04 })).toBe('allowed 50/s, sending 20/s, healthy');
     expect(headline({ ...busy, refusedPerSecond: 16 })).toBe('allowed 50/s, sending 20/s, 16/s refused');
+    expect(headline({ rate: null, sentPerSecond: 8, throttledPerSecond: 2, refusedPerSecond: 77 })).toBe(
+      'no common limit detected, sending 8.0/s, 2.0/s of 429s from upstream, 77/s refused',
+    );
     expect(headline({ ...busy, budgetSpent: true })).toBe('allowed 50/s, sending 20/s, retry budget spent');
   });
 

@@ -375,7 +375,7 @@ describe('Retry-After of a refusal', () => {
       const world = tenASecond();
       const { ticket } = world.arrive({ client: 'b' });
       world.runUntil(100);
-      world.store.clients.places.askToReturn(ticket.clientSlot!, 4900, true, 100);
+      world.store.clients.places.askToReturn(ticket.clientSlot!, 4900, 'own', 100);
       world.runUntil(time);
       for (let i = 0; i < 12; i += 1) world.arrive({ client: `${i}` });
       return world.arrive({ client: 'b' }).admission;

@@ -40,7 +40,7 @@ test.each([
   [3, 1],
   [4, 1],
   [6, 1],
-  [3, 5],
+  [3, 2],
 ])('%i of them, each %i times a second, take little from it', (rejected, perSecond) => {
   expect(serveBeside(rejected, perSecond)).toBeGreaterThan(0.8);
 });

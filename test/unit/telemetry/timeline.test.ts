@@ -41,6 +41,16 @@ test('a cut ten seconds later is another entry, as is that of another upstream',
   ]);
 });
 
+test('a part that is rejected alone restores the rate', () => {
+  const { at, texts } = begin();
+  at(0, cut(29, Number.POSITIVE_INFINITY));
+  at(20_000, cut(29, 50));
+  expect(texts()).toEqual([
+    'rate unlimited again: only a part of the requests is rejected',
+    'rate restored to 50/s: only a part of the requests is rejected',
+  ]);
+});
+
 test('a cut of a small part shows the digits that differ, or the new rate only', () => {
   const { at, texts } = begin();
   at(0, cut(56.4, 55.8));

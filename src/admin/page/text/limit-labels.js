@@ -106,7 +106,8 @@ export function formatHeadline(upstream, now) {
   ];
   const sending = isUntried(upstream) ? 'not tried yet' : `sending ${formatRateLabel(upstream.sentPerSecond)}`;
   const unreachable = isUnreachable(upstream) ? lastFailure(upstream)?.text : undefined;
-  const allowance = upstream.failedShare === 1 && upstream.pinned === null ? undefined : formatAllowance(upstream);
+  const nothingSucceeds = upstream.failedShare === 1 || isUnreachable(upstream);
+  const allowance = nothingSucceeds && upstream.pinned === null ? undefined : formatAllowance(upstream);
   return join([unreachable, formatFailures(upstream), allowance, sending, ...remarks], ', ');
 }
 
@@ -122,9 +123,21 @@ function formatFailures(upstream) {
   return failure === undefined ? share : `${share} (${failure.text})`;
 }
 
-/** @param {Pick<UpstreamStatus, 'state' | 'rate' | 'pinned'>} limit */
-function formatAllowance({ state, rate, pinned }) {
+/**
+ * Requests may be refused although no limit of all requests is known: some clients are held, or a part is blocked.
+ * @param {UpstreamStatus} upstream
+ */
+function formatAllowance(upstream) {
+  const { state, rate, pinned, refusedPerSecond } = upstream;
   if (pinned !== null) return `pinned at ${formatRateLabel(pinned)} by an operator`;
+  if (rate === null) {
+    return refusedPerSecond > 0 || isHeavilyThrottled(upstream) ? 'no common limit detected' : 'no limit detected';
+  }
+  return formatRate({ state, rate });
+}
+
+/** @param {Pick<NestedLimitStatus, 'state' | 'rate'>} limit */
+function formatRate({ state, rate }) {
   if (rate === null) return 'no limit detected';
   const allowed = formatRateLabel(rate);
   switch (state) {
@@ -198,7 +211,7 @@ export function formatNestedLimit({ scope, which, state, rate, limits, queued, u
   const many = scope === 'upstream' ? count : `${count}, one per ${scope}`;
   const one = which === '' ? 'tightest' : which;
   const blocked = `${formatBlockedCause({ blockedCause })}; ${formatBlockEnd({ untilWhat }, left)}`;
-  const allowance = state === 'blocked' ? blocked : formatAllowance({ state, rate, pinned: null });
+  const allowance = state === 'blocked' ? blocked : formatRate({ state, rate });
   return join(
     [
       scope !== 'upstream' || limits > 1 || which !== '' ? `${many}; ${one} ${allowance}` : allowance,
