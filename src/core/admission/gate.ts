@@ -1,6 +1,8 @@
 import {
+  refusalIfBlocked,
   estimateWait,
   clientHeldUntil,
+  isUnfitProbe,
   maxWaitFor,
   RETURN_GRACE,
   connectionSlotsFor,
@@ -197,12 +199,16 @@ export class Gate {
 
     for (const each of ticket.limits) this.#waitQueue.advance(each, now);
     if (ticket.isSentExternally) presumeAccepted(ticket.limits, now);
+    const isUnfit = isUnfitProbe(ticket, now);
     const slots = connectionSlotsFor(ticket, upstream);
     const limit = findWaitingLimit(ticket, slots, now);
-    if (limit === undefined) return this.#admit(ticket, slots, now);
+    if (!isUnfit && limit === undefined) return this.#admit(ticket, slots, now);
 
     const wait = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
     ticket.estimatedWait = wait;
+    if (limit === undefined || isUnfit) {
+      return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
+    }
     const hasPlace = clients.places.isReserved(slot, now);
     const maxWait = hasPlace ? upstream.queue.maxWait + RETURN_GRACE : maxWaitFor(ticket, limit, upstream.queue, now);
     ticket.maxWait = Math.min(maxWait, deadline - now);

@@ -24,11 +24,7 @@ export const RETURN_GRACE: Millis = 1000;
 /** Time until each limit has a token for this request; 0 if all have one, Infinity while a lease is being requested. */
 export function tokenDelay(ticket: Ticket, now: Millis): Millis {
   let delay = 0;
-  for (const limit of ticket.limits) {
-    const { meter } = limit;
-    const extra = unreadBodyDelay(limit, ticket, now);
-    delay = Math.max(delay, meter.delay(now, attributesFor(meter, ticket)) + extra);
-  }
+  for (const { meter } of ticket.limits) delay = Math.max(delay, meter.delay(now, attributesFor(meter, ticket)));
   return delay;
 }
 
@@ -38,9 +34,8 @@ export function attributesFor({ hasBlock }: MeterView, ticket: Ticket): RequestA
 }
 
 /** The delay at this limit to report to the client: see `Pacing.expectedDelay`. */
-export function expectedDelayAt(limit: Limit, ticket: Ticket, now: Millis): Millis {
-  const { meter } = limit;
-  return meter.expectedDelay(now, attributesFor(meter, ticket)) + unreadBodyDelay(limit, ticket, now);
+export function expectedDelayAt({ meter }: Limit, ticket: Ticket, now: Millis): Millis {
+  return meter.expectedDelay(now, attributesFor(meter, ticket));
 }
 
 /** Returns the limit in whose queue an arriving request has to wait, for a token or a connection; undefined if it need not. */
@@ -209,14 +204,14 @@ export function fairShare(
 /** A blocked limit waits this long for a probe whose body has been read. */
 const PROBE_BODY_WAIT: Millis = 2000;
 
-/** How much longer a blocked limit delays the ticket because its body has not been read: requests that are read probe first. */
-function unreadBodyDelay(limit: Limit, ticket: Ticket, now: Millis): Millis {
-  if (ticket.isBodyReceived) return 0;
-  const { meter } = limit;
-  const isProbe = (meter.hasBlock === true || meter.phase === 'blocked') && isBlockedAt(limit, ticket, now);
-  // A difference of two times: a positive delay ends later than now, however the sums are rounded.
-  const until = now - meter.probeOverdueFor(now) + PROBE_BODY_WAIT;
-  return isProbe ? Math.max(0, until - now) : 0;
+/** Whether the ticket would be the probe of a blocked limit although its body has not been read. */
+export function isUnfitProbe(ticket: Ticket, now: Millis): boolean {
+  if (ticket.isBodyReceived) return false;
+  return ticket.limits.some((limit) => {
+    const { meter } = limit;
+    const isBlocked = meter.hasBlock === true || meter.phase === 'blocked';
+    return isBlocked && meter.probeOverdueFor(now) < PROBE_BODY_WAIT && isBlockedAt(limit, ticket, now);
+  });
 }
 
 /** Whether a block or a stop at this limit holds back the ticket. */

@@ -12,7 +12,14 @@ import { findBottleneckLimit, findCompetingTicket, findNextTicket, soonestDelay 
 import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
 import type { Ticket } from './ticket.ts';
 import { ADMITTED } from './ticket.ts';
-import { clientHeldUntil, connectionSlotsFor, estimateWait, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
+import {
+  clientHeldUntil,
+  connectionSlotsFor,
+  estimateWait,
+  isUnfitProbe,
+  refusalIfBlocked,
+  tokenDelay,
+} from './wait-estimate.ts';
 
 /**
  * The tickets that wait for a token or a connection, in one queue per limit. Each is settled once: served when it has
@@ -179,7 +186,7 @@ export class WaitQueue {
   /** Whether its wait is over, or the upstream has since asked its client to stay away. */
   #hasExpired(ticket: Ticket, now: Millis): boolean {
     const { clientSlot, expiresAt } = ticket;
-    if (expiresAt < now) return true;
+    if (expiresAt < now || isUnfitProbe(ticket, now)) return true;
     return clientSlot !== undefined && clientHeldUntil(this.#store.clients, ticket, clientSlot, now) > now;
   }
 

@@ -1,4 +1,3 @@
-import type { QueueSettings } from '../../../src/core/admission/wait-estimate.ts';
 import { describe, expect, test } from 'vitest';
 import type { QueuedTicket } from '../../support/core/call-record.ts';
 import { limitedBy } from '../../support/core/call-record.ts';
@@ -7,8 +6,8 @@ import { World } from '../../support/core/world.ts';
 import { makeLimitModel } from '../../../src/simulator/limit-models/limit-model-spec.ts';
 
 /** 100 a second served for ten seconds, then blocked by errors of eight clients; it is now 3000, and a probe is due. */
-function blockedWorld(queue?: QueueSettings): World {
-  const world = new World({ random: () => 0.5, ...(queue && { upstream: { queue } }) });
+function blockedWorld(): World {
+  const world = new World({ random: () => 0.5 });
   for (let now = -9000; now < 1000; now += 10) {
     world.now = now;
     world.serve(world.arrive({ client: 'before' }));
@@ -34,39 +33,14 @@ describe('while the upstream is blocked', () => {
     expect(next.admission).toBeUndefined();
   });
 
-  test('a request whose body is incomplete is asked to return two seconds after the probe was due', () => {
+  test('a request whose body is incomplete is refused, for two seconds at most: another may come', () => {
     const world = blockedWorld(); // due since 2550
-    const { admission } = world.arrive({ client: 'upload', bodyInHand: false });
-    expect(admission).toMatchObject({ kind: 'refused', why: 'blocked' });
-    expect(admission?.kind === 'refused' && Math.floor(admission.retryAfterMs)).toBe(1561); // until 4550, then one turn
-  });
-
-  test('a request whose body is incomplete lets the probe pass, and follows when the block ends', () => {
-    const world = blockedWorld({ maxWait: 5000, maxDepth: 100 });
-    const upload = world.arrive({ client: 'upload', bodyInHand: false });
-    expect(upload.admission).toBeUndefined();
-    expect(world.gate.nextWake()).toBe(4550);
-    const probe = world.arrive();
-    expect(isOut(probe)).toBe(true);
-    world.serve(probe);
-    world.runUntil(3400);
-    expect([upload.admission, Math.floor(upload.at)]).toEqual([{ kind: 'admitted' }, 3023]);
-  });
-
-  test('a request whose body is incomplete becomes the probe after two seconds without another', () => {
-    const world = blockedWorld({ maxWait: 5000, maxDepth: 100 });
-    const uploads = Array.from({ length: 2 }, () => world.arrive({ client: 'upload', bodyInHand: false }));
-    world.runUntil(4549);
-    expect(uploads.map(isOut)).toEqual([false, false]);
-    world.runUntil(4550);
-    expect(uploads.map(isOut)).toEqual([true, false]);
-  });
-
-  test('a request whose body is incomplete is admitted if it returns at the time of its Retry-After', () => {
-    const world = blockedWorld();
-    const { admission } = world.arrive({ client: 'upload', bodyInHand: false });
-    world.now += admission?.kind === 'refused' ? 1000 * Math.ceil(admission.retryAfterMs / 1000) : 0;
-    expect(isOut(world.arrive({ client: 'upload', bodyInHand: false }))).toBe(true);
+    const early = world.arrive({ bodyInHand: false });
+    expect(early.admission).toMatchObject({ kind: 'refused', why: 'blocked' });
+    world.now = 4549;
+    expect(world.arrive({ bodyInHand: false }).admission).toMatchObject({ kind: 'refused', why: 'blocked' });
+    world.now = 4550;
+    expect(isOut(world.arrive({ bodyInHand: false }))).toBe(true);
   });
 
   test('the first of the queue becomes the probe when one is due', () => {
