@@ -212,7 +212,7 @@ export class LocalProcessApi implements ProcessApi {
       share: Number.isFinite(rate) && haveEqualWeights() ? rate / activeClients : undefined,
       queued: (limit?.queue.queuedBy(slot) ?? 0) + waiting,
       heldUntil: clients.heldUntil(slot),
-      nextSlot: clients.places.promisedReturn(slot),
+      nextSlot: clients.promisedReturn(slot),
       calmAt: clients.calmAt(slot),
       lastSeen: clients.arrivedAt(slot),
     };

@@ -52,21 +52,6 @@ export function calmAt(refusedAt: Millis, heldUntil: Millis): Millis {
 /** A client in a store: a small number, reused after the client was evicted. */
 export type ClientSlot = number;
 
-/** Whether one request then has a place: one of its `own`; the `only` one, in place of the client's last; or `none`. */
-export type PlaceReservation = 'own' | 'only' | 'none';
-
-/** The places reserved for clients that were asked to return. */
-export interface ReturnPlaces {
-  /** When the last Retry-After asked the client to return; −Infinity if there was none. */
-  promisedReturn(slot: ClientSlot): Millis;
-  /** A Retry-After asks the client to return after `delay`. Places for other requests of the client are kept, but for `only`. */
-  askToReturn(slot: ClientSlot, delay: Millis, place: PlaceReservation, now: Millis): void;
-  /** Whether a place is reserved for a request of the client about now. */
-  isReserved(slot: ClientSlot, now: Millis): boolean;
-  /** A request of the client takes the earliest place that is due. */
-  take(slot: ClientSlot, now: Millis): void;
-}
-
 /** Keeps the state of clients. Bounded: if it is full, the client closest to `normal` is evicted. */
 export interface ClientStore {
   /**
@@ -86,6 +71,8 @@ export interface ClientStore {
   onAdmitted(slot: ClientSlot, now: Millis): void;
   heldUntil(slot: ClientSlot): Millis;
   hold(slot: ClientSlot, until: Millis, now: Millis): void;
-  readonly places: ReturnPlaces;
+  /** When the last Retry-After asked the client to return; −Infinity if there was none. */
+  promisedReturn(slot: ClientSlot): Millis;
+  setPromisedReturn(slot: ClientSlot, at: Millis): void;
   view(now: Millis): ClientsView;
 }

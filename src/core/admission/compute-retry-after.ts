@@ -1,5 +1,5 @@
 import { hasFiniteRate, connectionSlotsFor, fairShare } from './wait-estimate.ts';
-import type { ClientSlot, PlaceReservation } from './client-allowance.ts';
+import type { ClientSlot } from './client-allowance.ts';
 import { FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -33,7 +33,7 @@ export function computeRetryAfter(
 ): Millis {
   ticket.returnSlot = undefined;
   // The upstream asked for it. Round up here, so that later rounding cannot make it earlier.
-  if (why === 'held') return askToReturn(store, slot, roundUpToSeconds(wait), 'own', now);
+  if (why === 'held') return recordPromisedReturn(store, slot, roundUpToSeconds(wait), now);
   const demand = assessDemand(store, ticket, slot, now);
   if (demand === undefined) return roundUpToSeconds(wait);
   // Scarce connections are no reason to cut a client's allowance.
@@ -44,11 +44,12 @@ export function computeRetryAfter(
   const stalled =
     why === 'over_share' ? 0 : (connectionSlotsFor(ticket, store.upstream(upstream))?.stalledFor(now) ?? 0);
   ticket.returnSlot = demand.isFlooding ? 'own' : stalled > wait ? 'stalled' : 'shared';
-  const turn = Math.max(wait, stalled);
-  const delay = reserveReturnSlot(store, demand, { ticket, slot, wait: turn }, now);
-  // When a block ends, and what the limit takes then, is not known: one place for each client is enough to find out.
-  const place = why === 'blocked' ? 'only' : placeAt(delay, turn);
-  return askToReturn(store, slot, delay, place, now);
+  return recordPromisedReturn(
+    store,
+    slot,
+    reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now),
+    now,
+  );
 }
 
 /**
@@ -64,8 +65,7 @@ export function computeRejectionRetryAfter(
 ): Millis {
   const demand = assessDemand(store, ticket, slot, now);
   const own = demand === undefined ? wait : reserveReturnSlot(store, demand, { ticket, slot, wait }, now);
-  const asked = roundUpToSeconds(atLeast);
-  return askToReturn(store, slot, Math.max(own, asked), own < asked ? 'own' : placeAt(own, wait), now);
+  return recordPromisedReturn(store, slot, Math.max(own, roundUpToSeconds(atLeast)), now);
 }
 
 /** A client's demand, compared with its share of the limit that it would wait for. */
@@ -116,24 +116,13 @@ function reserveReturnSlot(
   const weight = ticket.weight * clients.allowance(slot, now);
   // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
   const at = isFlooding
-    ? Math.max(now + wait, clients.places.promisedReturn(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
+    ? Math.max(now + wait, clients.promisedReturn(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
     : limit.reserveReturnSlot(now, wait, rate);
-  return Math.min(at - now, wait + MAX_LEARNED_RETRY_AFTER);
+  return Math.min(at, now + wait + MAX_LEARNED_RETRY_AFTER) - now;
 }
 
-/** `none` if all slots are reserved for as long as a Retry-After may be: the client is asked to try again at the end of them. */
-function placeAt(delay: Millis, wait: Millis): PlaceReservation {
-  return delay < wait + MAX_LEARNED_RETRY_AFTER ? 'own' : 'none';
-}
-
-function askToReturn(
-  { clients }: GateStore,
-  slot: ClientSlot,
-  wait: Millis,
-  place: PlaceReservation,
-  now: Millis,
-): Millis {
-  clients.places.askToReturn(slot, wait, place, now);
+function recordPromisedReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, now: Millis): Millis {
+  clients.setPromisedReturn(slot, now + wait);
   return wait;
 }
 

@@ -2,6 +2,7 @@ import {
   refusalIfBlocked,
   estimateWait,
   clientHeldUntil,
+  isReturningOnTime,
   isUnfitProbe,
   maxWaitFor,
   RETURN_GRACE,
@@ -209,8 +210,8 @@ export class Gate {
     if (limit === undefined || isUnfit) {
       return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
     }
-    const hasPlace = clients.places.isReserved(slot, now);
-    const maxWait = hasPlace ? upstream.queue.maxWait + RETURN_GRACE : maxWaitFor(ticket, limit, upstream.queue, now);
+    const isOnTime = isReturningOnTime(clients.promisedReturn(slot), now);
+    const maxWait = maxWaitFor(ticket, limit, upstream.queue, now) + (isOnTime ? RETURN_GRACE : 0);
     ticket.maxWait = Math.min(maxWait, deadline - now);
     // A request is not refused if the queue might serve it in time.
     const leastWait =
@@ -225,7 +226,7 @@ export class Gate {
       return this.#refuse(ticket, slot, 'queue_full', wait, now);
     }
 
-    if (hasPlace) clients.places.take(slot, now);
+    if (isOnTime) clients.setPromisedReturn(slot, Number.NEGATIVE_INFINITY); // a promise is valid for one request
     ticket.expiresAt = Math.min(deadline, now + Math.max(maxWait, leastWait));
     this.#waitQueue.enqueue(ticket, limit, slot, now);
     return undefined;

@@ -21,6 +21,17 @@ const STANDING_QUEUE_AFTER: Millis = 1000;
 const STANDING_WAIT_SHARE = 0.3;
 /** How much longer a request may wait if its client returns at the time of its Retry-After. */
 export const RETURN_GRACE: Millis = 1000;
+/** Retry-After is in whole seconds, rounded up or down: a client may return this much too early or too late. */
+const RETRY_AFTER_ROUNDING: Millis = 1000;
+/** In addition, the time for the response, the client's timer and the new request. */
+const TRANSIT_ALLOWANCE: Millis = 1000;
+
+/** Whether a client that returns now is on time by its Retry-After. */
+export function isReturningOnTime(promisedAt: Millis, now: Millis): boolean {
+  const lateBy = now - promisedAt;
+  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
+}
+
 /** Time until each limit has a token for this request; 0 if all have one, Infinity while a lease is being requested. */
 export function tokenDelay(ticket: Ticket, now: Millis): Millis {
   let delay = 0;

@@ -9,7 +9,6 @@ import { ClientHolds } from './client-holds.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { isClassLimitRef, nestedLimitField } from './limit-ref.ts';
 import type { Meter, MeterView } from './meter.ts';
-import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import { classifyBlockedPart } from '../rate/breaker/request-attributes.ts';
 import { OverrideMeter } from './override-meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
@@ -64,8 +63,6 @@ export class Limit implements HeapItem {
   wasQuotaInForce = false;
   /** The state in the last `limit-state` event. */
   reportedState: LimitState;
-  /** What was blocked at that event; undefined if nothing was. */
-  #reportedBlock: BlockedPart | undefined = undefined;
   #lastReturnSlot: Millis = Number.NEGATIVE_INFINITY;
   readonly #initialCeiling: PerSecond;
 
@@ -115,16 +112,13 @@ export class Limit implements HeapItem {
 
   /**
    * Reserves the time at which a refused client should return. Each one gets the next slot, so that clients return at the
-   * limit's rate instead of all at once. Returns the latest time allowed, and reserves nothing, if all slots until then are
-   * reserved.
+   * limit's rate instead of all at once.
    * @param wait how long the request would have had to wait
    */
   reserveReturnSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
     const next = Math.max(this.#lastReturnSlot, now + wait) + 1000 / rate;
-    const latest = now + wait + MAX_LEARNED_RETRY_AFTER;
-    if (next >= latest) return latest;
-    this.#lastReturnSlot = next;
-    return next;
+    this.#lastReturnSlot = Math.min(next, now + wait + MAX_LEARNED_RETRY_AFTER);
+    return this.#lastReturnSlot;
   }
 
   /** Whether a request sent then may have met a limit that was overrun, by observe mode or by a pinned rate. */
@@ -168,19 +162,11 @@ export class Limit implements HeapItem {
   takeStateChange(now: Millis): LimitStateChange | undefined {
     const from = this.reportedState;
     const to = this.meter.phase;
-    const block = this.meter.block?.(now);
-    const before = this.#reportedBlock;
-    // The scope of a block may change often, which is no change of state.
-    if (from === to && (block === undefined) === (before === undefined)) return undefined;
+    if (from === to) return undefined;
     this.reportedState = to;
-    this.#reportedBlock = block === undefined ? undefined : classifyBlockedPart(block.scope);
     const { upstream, scope } = this.ref;
-    const blocked =
-      block === undefined
-        ? before === undefined
-          ? {}
-          : { unblocked: before }
-        : { blocked: classifyBlockedPart(block.scope), blockedCause: block.cause };
+    const block = this.meter.block?.(now);
+    const blocked = block === undefined ? {} : { blocked: classifyBlockedPart(block.scope), blockedCause: block.cause };
     const rate = currentRate(this.meter, now);
     return { type: 'limit-state', upstream, ...nestedLimitField(this.ref), scope, from, to, rate, ...blocked };
   }

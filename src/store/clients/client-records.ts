@@ -1,5 +1,4 @@
 import type { ClientSlot } from '../../core/admission/client-allowance.ts';
-import type { Millis } from '../../core/scalars.ts';
 import { SlotKeys } from './slot-keys.ts';
 import { SlotList } from './slot-list.ts';
 
@@ -18,13 +17,10 @@ const FIELD_OFFSETS = {
   heldUntil: 5,
   promisedAt: 6,
 } as const;
-/** In place of an eighth double: a 32-bit word and three bytes. */
+/** In place of an eighth double: a 32-bit word and two bytes. */
 const OPEN_REQUESTS_WORD = 14;
 const STATE_BYTE = 60;
 const STILL_REFUSED_BYTE = 61;
-const PLACE_BYTE = 62;
-/** The resolution of `placeFrom`: two seconds in less than 255 steps. */
-const PLACE_STEP: Millis = 8;
 /** The second cache line: the links of a list, and the key. */
 const LINKS_WORD = 16;
 const KEY_BYTE = 72;
@@ -70,7 +66,6 @@ export class ClientRecords {
     this.#doubles[first + FIELD_OFFSETS.cutTo] = 1;
     this.setOpenRequests(slot, 0);
     this.setStillRefused(slot, false);
-    this.clearPlace(slot);
     this.setState(slot, 0);
   }
 
@@ -81,7 +76,6 @@ export class ClientRecords {
     }
     this.set(slot, 'cutTo', 1);
     this.setStillRefused(slot, false);
-    this.clearPlace(slot);
   }
 
   get(slot: ClientSlot, name: keyof typeof FIELD_OFFSETS): number {
@@ -128,21 +122,5 @@ export class ClientRecords {
 
   setStillRefused(slot: ClientSlot, is: boolean): void {
     this.#bytes[RECORD_BYTES * slot + STILL_REFUSED_BYTE] = is ? 1 : 0;
-  }
-
-  /** The earliest time at which a request may take the place at `promisedAt`; undefined if none is reserved. */
-  placeFrom(slot: ClientSlot): Millis | undefined {
-    const steps = this.#bytes[RECORD_BYTES * slot + PLACE_BYTE] ?? 0;
-    return steps === 0 ? undefined : this.get(slot, 'promisedAt') - 1000 + PLACE_STEP * (steps - 1);
-  }
-
-  /** @param from within a second of `promisedAt` */
-  setPlaceFrom(slot: ClientSlot, from: Millis): void {
-    const steps = 1 + Math.ceil((from - this.get(slot, 'promisedAt') + 1000) / PLACE_STEP);
-    this.#bytes[RECORD_BYTES * slot + PLACE_BYTE] = Math.min(Math.max(steps, 1), 255);
-  }
-
-  clearPlace(slot: ClientSlot): void {
-    this.#bytes[RECORD_BYTES * slot + PLACE_BYTE] = 0;
   }
 }

@@ -16,7 +16,6 @@ import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { ClientEviction } from './client-eviction.ts';
 import { ClientRecords } from './client-records.ts';
 import { ClientStates, HELD, NORMAL } from './client-states.ts';
-import { ReservedPlaces } from './reserved-places.ts';
 import { SlotIndex } from './slot-index.ts';
 
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -34,7 +33,6 @@ export class ClientTable implements ClientStore {
   readonly #index = new SlotIndex(this.#records.keys);
   readonly #eviction = new ClientEviction(this.#records);
   readonly #states: ClientStates;
-  readonly places = new ReservedPlaces(this.#records);
   /** Slots that have been used, including the shared one. */
   #slotsUsed = 0;
   #evictions = 0;
@@ -145,10 +143,17 @@ export class ClientTable implements ClientStore {
     if (slot === undefined) return false;
     const wasEvictable = this.#eviction.remove(slot); // its place depends on when it would have been normal
     this.#records.clearRefusals(slot);
-    this.places.clear(slot);
     this.#states.update(slot, now);
     if (wasEvictable) this.#eviction.add(slot);
     return true;
+  }
+
+  promisedReturn(slot: ClientSlot): Millis {
+    return this.#records.get(slot, 'promisedAt');
+  }
+
+  setPromisedReturn(slot: ClientSlot, when: Millis): void {
+    this.#records.set(slot, 'promisedAt', when);
   }
 
   get bound(): ResourceBound {
@@ -214,7 +219,6 @@ export class ClientTable implements ClientStore {
     }
     this.#index.set(slot, key, upstream);
     this.#records.clear(slot);
-    this.places.clear(slot);
     this.#states.counts.normal += 1;
     return slot;
   }

@@ -4,9 +4,7 @@ import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import type { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import type { ScenarioPolicy, Scenario } from '../../../src/simulator/scenario.ts';
-import { ClientRecords } from '../../../src/store/clients/client-records.ts';
 import { ClientTable } from '../../../src/store/clients/client-table.ts';
-import { ReservedPlaces } from '../../../src/store/clients/reserved-places.ts';
 import type { Controller } from './controllers.ts';
 import { OURS } from './controllers.ts';
 import { replace } from './replace.ts';
@@ -30,12 +28,8 @@ class LenientClients extends ClientTable {
   override onRefused(): undefined {}
 }
 
-class UnpromisedPlaces extends ReservedPlaces {
-  override askToReturn(): void {}
-}
-
 class UnpromisedClients extends ClientTable {
-  override readonly places = new UnpromisedPlaces(new ClientRecords());
+  override setPromisedReturn(): void {}
 }
 
 /** All refused clients get the same Retry-After. */

@@ -199,47 +199,10 @@ describe('reserved slots', () => {
   test('keep the last one', () => {
     const { table } = new Trial();
     const slot = table.enter(keyOf('a'), 0);
-    expect(table.places.promisedReturn(slot)).toBe(Number.NEGATIVE_INFINITY);
-    table.places.askToReturn(slot, 5000, 'own', 0);
-    table.places.askToReturn(slot, 4000, 'own', 0);
-    expect(table.places.promisedReturn(slot)).toBe(4000);
-  });
-
-  test('are valid for one request each, however many a client has', () => {
-    const { table } = new Trial();
-    const slot = table.enter(keyOf('a'), 0);
-    const returnsAt = (now: number): boolean => {
-      const hasPlace = table.places.isReserved(slot, now);
-      if (hasPlace) table.places.take(slot, now);
-      return hasPlace;
-    };
-    for (const at of [5000, 5010, 5020, 12_000, 30_000]) table.places.askToReturn(slot, at, 'own', 0);
-    expect([3900, 4900, 5000, 5000, 7000, 7000].map(returnsAt)).toEqual([false, false, true, true, true, false]);
-    expect([12_500, 12_500, 29_000, 30_000].map(returnsAt)).toEqual([true, false, false, true]);
-  });
-
-  test('are one at a time during a block', () => {
-    const { table } = new Trial();
-    const slot = table.enter(keyOf('a'), 0);
-    for (const delay of [5000, 9000]) table.places.askToReturn(slot, delay, 'only', 0);
-    expect([5000, 9000].map((now) => table.places.isReserved(slot, now))).toEqual([false, true]);
-  });
-
-  test('are forgotten when they are over, and with their client', () => {
-    const { table } = new Trial(1);
-    const slot = table.enter(keyOf('a'), 0);
-    for (const at of [5000, 5000]) table.places.askToReturn(slot, at, 'own', 0);
-    table.places.askToReturn(slot, 9000, 'none', 0); // no slot was left
-    expect([4000, 5000, 7000, 8000, 9000].map((now) => table.places.isReserved(slot, now))).toEqual([
-      false,
-      true,
-      true,
-      false,
-      false,
-    ]);
-    for (const delay of [11_000, 12_000]) table.places.askToReturn(slot, delay, 'own', 9000);
-    table.leave(slot);
-    expect(table.places.isReserved(table.enter(keyOf('b'), 20_000), 20_000)).toBe(false);
+    expect(table.promisedReturn(slot)).toBe(Number.NEGATIVE_INFINITY);
+    table.setPromisedReturn(slot, 5000);
+    table.setPromisedReturn(slot, 4000);
+    expect(table.promisedReturn(slot)).toBe(4000);
   });
 });
 
@@ -347,14 +310,14 @@ describe('a full table', () => {
     const old = trial.flood('old', 60, 0);
     trial.table.onRefused(old, 1, 0);
     trial.table.hold(old, 1e6, 0);
-    trial.table.places.askToReturn(old, 1e6, 'own', 1);
+    trial.table.setPromisedReturn(old, 1e6);
     trial.table.leave(old);
     const slot = trial.table.enter(keyOf('new'), 1);
     expect(slot).toBe(old);
     expect(trial.table.demand(slot, 1)).toBe(0.5);
     expect(trial.table.allowance(slot, 1)).toBe(1);
     expect(trial.table.heldUntil(slot)).toBe(Number.NEGATIVE_INFINITY);
-    expect(trial.table.places.promisedReturn(slot)).toBe(Number.NEGATIVE_INFINITY);
+    expect(trial.table.promisedReturn(slot)).toBe(Number.NEGATIVE_INFINITY);
     expect(trial.table.previousArrival(slot)).toBe(Number.NEGATIVE_INFINITY);
     expect(trial.table.view(1)).toMatchObject({ tracked: 1, byState: { normal: 1, held: 0 } });
   });
