@@ -34,7 +34,7 @@ const MAX_FAULT_INTERVAL: Millis = 5000;
 const SHOWN = 20;
 
 async function soak({ minutes, seed, transport }: SoakOptions): Promise<readonly string[]> {
-  const certificates = makeCertificates();
+  const certificates = makeCertificates(30);
   process.once('exit', () => certificates.remove());
   certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
   const [ca, cert, key] = ['ca.crt', 'server.crt', 'server.key'].map(certificates.path);

@@ -20,15 +20,15 @@ export interface Certificates {
   readonly remove: () => void;
 }
 
-/** Creates the folder and its own CA, `ca`. */
-export function makeCertificates(): Certificates {
+/** Creates the folder and its own CA, `ca`. A proxy warns of a certificate that expires within seven days. */
+export function makeCertificates(days = 2): Certificates {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-tls-'));
   const path = (name: string): string => join(folder, name);
   const selfSign = (name: string, ...more: string[]): void => {
     execFileSync(
       'openssl',
       [
-        ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '30'],
+        ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', String(days)],
         ...['-keyout', path(`${name}.key`), '-out', path(`${name}.crt`), '-subj', `/CN=${name}`],
         ...more,
       ],

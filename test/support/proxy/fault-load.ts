@@ -112,7 +112,7 @@ export async function runFaultLoad(
 
 /** Creates a certificate for the proxy's listener. Returns its YAML and the CA. */
 function showCertificate(): { readonly listen: string; readonly ca: string } {
-  const certificates = makeCertificates();
+  const certificates = makeCertificates(30);
   onTestFinished(() => certificates.remove());
   certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
   const tls = `{cert: ${certificates.path('server.crt')}, key: ${certificates.path('server.key')}}`;
