@@ -115,8 +115,8 @@ export function formatCut(
   times: number,
   first: PerSecond,
 ): string {
-  if (to > first) {
-    // The rejections concerned a part of the requests, which is blocked alone now, so what they had cut is restored.
+  if (scope === 'upstream' && to > from) {
+    // The rejections concern a part of the requests, which is blocked alone now. What they had cut before is restored.
     const restored = Number.isFinite(to) ? `restored to ${formatRoundedRate(to)}` : 'unlimited again';
     return `rate${limit === undefined ? '' : ` of ${limit}`} ${restored}: only a part of the requests is rejected`;
   }

@@ -12,8 +12,8 @@ type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
 
 /**
  * Logs rare events: state changes of an upstream's limit that matter (see `LimitStateLog`), upstreams that fail or recover,
- * ejected and re-admitted endpoints, reloads, failures and recoveries of the shared store, the start and end of an overload, certificates that expire,
- * and operator actions.
+ * ejected and re-admitted endpoints, reloads, failures and recoveries of the shared store, the start and end of an overload,
+ * certificates that expire, and operator actions.
  * Logs at `debug`: rate cuts, other state changes, states of nested limits, and states and cuts of single clients and
  * credentials, of which there may be thousands.
  */

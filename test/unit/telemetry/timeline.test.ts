@@ -51,6 +51,13 @@ test('a part that is rejected alone restores the rate', () => {
   ]);
 });
 
+test('cuts in a row from a rate that has grown between them are no restored rate', () => {
+  const { at, texts } = begin();
+  at(0, cut(20, 19));
+  at(1000, cut(40, 36));
+  expect(texts()).toEqual(['rate cut 2 times from 20/s to 36/s: a few 429s']);
+});
+
 test('a cut of a small part shows the digits that differ, or the new rate only', () => {
   const { at, texts } = begin();
   at(0, cut(56.4, 55.8));

@@ -25,7 +25,8 @@ const MIN_CONNECTION_LIMIT = 16;
 /**
  * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the upstream
  * allows. The first with room is used, so that surplus connections become idle and close. Connections are opened one at a time,
- * and requests wait for them. A request that may make the upstream close its connection gets one of its own. An endpoint that chooses HTTP/1.1 gets HTTP/1.1 from then on.
+ * and requests wait for them. A request that may make the upstream close its connection gets one of its own. An endpoint that
+ * chooses HTTP/1.1 gets HTTP/1.1 from then on.
  *
  * The number of requests that it carries depends on the endpoint: one for each connection over HTTP/1.1, over HTTP/2 as many as
  * each connection announces. Until the first one has, no more than one for each is certain.
