@@ -9,6 +9,7 @@ import { ClientHolds } from './client-holds.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { isClassLimitRef, nestedLimitField } from './limit-ref.ts';
 import type { Meter, MeterView } from './meter.ts';
+import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import { classifyBlockedPart } from '../rate/breaker/request-attributes.ts';
 import { OverrideMeter } from './override-meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
@@ -63,6 +64,8 @@ export class Limit implements HeapItem {
   wasQuotaInForce = false;
   /** The state in the last `limit-state` event. */
   reportedState: LimitState;
+  /** What was blocked at that event; undefined if nothing was. */
+  #reportedBlock: BlockedPart | undefined = undefined;
   #lastReturnSlot: Millis = Number.NEGATIVE_INFINITY;
   readonly #initialCeiling: PerSecond;
 
@@ -162,11 +165,19 @@ export class Limit implements HeapItem {
   takeStateChange(now: Millis): LimitStateChange | undefined {
     const from = this.reportedState;
     const to = this.meter.phase;
-    if (from === to) return undefined;
-    this.reportedState = to;
-    const { upstream, scope } = this.ref;
     const block = this.meter.block?.(now);
-    const blocked = block === undefined ? {} : { blocked: classifyBlockedPart(block.scope), blockedCause: block.cause };
+    const before = this.#reportedBlock;
+    // The scope of a block may change often, which is no change of state.
+    if (from === to && (block === undefined) === (before === undefined)) return undefined;
+    this.reportedState = to;
+    this.#reportedBlock = block === undefined ? undefined : classifyBlockedPart(block.scope);
+    const { upstream, scope } = this.ref;
+    const blocked =
+      block === undefined
+        ? before === undefined
+          ? {}
+          : { unblocked: before }
+        : { blocked: classifyBlockedPart(block.scope), blockedCause: block.cause };
     const rate = currentRate(this.meter, now);
     return { type: 'limit-state', upstream, ...nestedLimitField(this.ref), scope, from, to, rate, ...blocked };
   }
