@@ -10,6 +10,8 @@ import {
   ShareSchema,
   CountSchema,
   ClientKeySchema,
+  ClientNameSchema,
+  ClientShareSchema,
 } from './schema-parts.ts';
 import { UpstreamStatus } from './upstream-schemas.ts';
 
@@ -60,13 +62,12 @@ export const ProcessStatus = z
 export const ClientRow = z
   .object({
     key: ClientKeySchema,
+    name: ClientNameSchema,
     upstream: z.string(),
     state: ClientStateSchema,
     allowance: ShareSchema,
     demandPerSecond: RateSchema,
-    sharePerSecond: RateSchema.nullable().describe(
-      'Its share of the rate; null if there is no limit or if classes have weights.',
-    ),
+    sharePerSecond: ClientShareSchema,
     queued: CountSchema,
     heldUntil: TimeSchema.nullable(),
     nextSlot: TimeSchema.nullable().describe('The time that its last Retry-After named.'),
@@ -91,6 +92,7 @@ export const RequestRow = z
     route: z.string(),
     upstream: z.string(),
     client: ClientKeySchema,
+    clientName: ClientNameSchema,
     method: z.string(),
     path: z.string().describe('Path without the query.'),
     status: CountSchema.describe('0 if the client disconnected before a response.'),
@@ -133,6 +135,7 @@ export const ExplanationResponse = z
     at: TimeSchema,
     client: z.object({
       key: z.string(),
+      name: ClientNameSchema,
       identifiedBy: z.string().nullable().describe('null if the request was refused before its client was identified'),
     }),
     route: z.string(),

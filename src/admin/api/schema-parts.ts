@@ -10,3 +10,10 @@ export const SecondsSchema = z.number().min(0);
 export const ShareSchema = z.number().min(0).max(1);
 export const CountSchema = z.int().min(0);
 export const ClientKeySchema = z.string().describe('Hashed identity of the client.');
+export const ClientNameSchema = z
+  .string()
+  .nullable()
+  .describe('Name of the client in the configuration (clients.names); null if it has none.');
+export const ClientShareSchema = RateSchema.nullable().describe(
+  'Its share of the rate; null if there is no limit or if classes have weights.',
+);

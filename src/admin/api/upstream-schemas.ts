@@ -1,6 +1,16 @@
 /** Schemas of an upstream and its limits. */
 import { z } from 'zod';
-import { ApiSchemas, TimeSchema, RateSchema, SecondsSchema, ShareSchema, CountSchema } from './schema-parts.ts';
+import {
+  ApiSchemas,
+  TimeSchema,
+  RateSchema,
+  SecondsSchema,
+  ShareSchema,
+  CountSchema,
+  ClientKeySchema,
+  ClientNameSchema,
+  ClientShareSchema,
+} from './schema-parts.ts';
 
 const BlockedCauseSchema = z
   .enum(['rejections', 'errors', 'quota', 'retry_after'])
@@ -21,6 +31,13 @@ const LIMIT_RATES = {
   ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
   places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
 };
+
+const FailureSchema = z.object({
+  at: TimeSchema,
+  reason: z.enum(['connect', 'reset', 'timeout', 'aborted', 'too_many_files', 'status']),
+  code: z.string().nullable().describe('The code of the error, such as ECONNREFUSED, or the status.'),
+  text: z.string().describe('Readable description.'),
+});
 
 export const NestedLimitStatus = z
   .object({
@@ -64,7 +81,21 @@ export const UpstreamStatus = z
     failedShare: ShareSchema.nullable().describe(
       'Share of the attempts that failed, over the last ten seconds that had attempts; null before the first attempt.',
     ),
+    lastFailure: FailureSchema.nullable().describe(
+      'The last failed attempt, whether or not others have succeeded since; null if none has failed.',
+    ),
     refusedPerSecond: RateSchema.describe('Requests that Tidegate refused, or that timed out in the queue.'),
+    mostRefused: z
+      .object({
+        key: ClientKeySchema,
+        name: ClientNameSchema,
+        shareOfRefusals: ShareSchema,
+        demandPerSecond: RateSchema,
+        sharePerSecond: ClientShareSchema,
+        heldUntil: TimeSchema.nullable().describe('While the upstream has asked this client to wait.'),
+      })
+      .nullable()
+      .describe('The client that got at least half of the refusals of the last five to ten seconds.'),
     attempts: CountSchema.describe('Attempts since the start, and outcomes that an ingress reported.'),
     queued: CountSchema,
     inFlight: CountSchema,
@@ -80,15 +111,9 @@ export const UpstreamStatus = z
       z.object({
         endpoint: z.string(),
         healthy: z.boolean().describe('false while it is ejected: it gets trial requests only.'),
-        failure: z
-          .object({
-            at: TimeSchema,
-            reason: z.enum(['connect', 'reset', 'timeout', 'aborted', 'too_many_files', 'status']),
-            code: z.string().nullable().describe('The code of the error, such as ECONNREFUSED, or the status.'),
-            text: z.string().describe('Readable description.'),
-          })
-          .nullable()
-          .describe('Why its last attempt failed; null if it has responded with less than 500 since.'),
+        failure: FailureSchema.nullable().describe(
+          'Why its last attempt failed; null if it has responded with less than 500 since.',
+        ),
       }),
     ),
   })

@@ -9,7 +9,7 @@ import type { EndpointFailure, EndpointView, LimitView } from '../../core/events
 import type { Millis } from '../../core/scalars.ts';
 import type { CounterWindow } from './counter-rates.ts';
 import { ratePerSecond, roundToMilli } from './counter-rates.ts';
-import type { ClientView, NestedLimitView, UpstreamProcessView } from './process-api.ts';
+import type { ClientView, NestedLimitView, RefusalsView, UpstreamProcessView } from './process-api.ts';
 
 /** The current time by both clocks. */
 export interface ClockReading {
@@ -49,7 +49,9 @@ export function toUpstreamStatus(
     retriesPerSecond: ratePerSecond(window, before.retries, after.retries),
     failedPerSecond: ratePerSecond(window, before.failed, after.failed),
     failedShare: failedShare === undefined ? null : roundToMilli(failedShare),
+    lastFailure: view.lastFailure === undefined ? null : toFailureRow(view.lastFailure, clock),
     refusedPerSecond: ratePerSecond(window, before.refused, after.refused),
+    mostRefused: toMostRefused(view.refusals, clock),
     attempts: after.sent + after.reported,
     queued,
     inFlight,
@@ -75,6 +77,21 @@ function toFailureRow(
 ): NonNullable<UpstreamStatus['endpoints'][number]['failure']> {
   const { at, reason, code } = failure;
   return { at: new Date(origin + at).toISOString(), reason, code: code ?? null, text: describeFailure(failure) };
+}
+
+/** The client with at least half of the recent refusals; null if there is none. */
+function toMostRefused({ total, clients }: RefusalsView, clock: ClockReading): UpstreamStatus['mostRefused'] {
+  const most = clients.find(({ count }) => count >= total / 2);
+  if (most === undefined) return null;
+  const { key, name, count, demand, share, heldUntil } = most;
+  return {
+    key,
+    name: name ?? null,
+    shareOfRefusals: roundToMilli(count / total),
+    demandPerSecond: roundToMilli(demand),
+    sharePerSecond: share === undefined ? null : roundToMilli(share),
+    heldUntil: heldUntil > clock.now ? toIsoTime(heldUntil, clock) : null,
+  };
 }
 
 /** Null without a block of the upstream, or if its cause is not known in this process. */
@@ -122,9 +139,10 @@ export function toRequestTotals(window: CounterWindow): ProcessStatus['requests'
 }
 
 export function toClientRow(view: ClientView, clock: ClockReading): ClientRow {
-  const { key, upstream, state, allowance, demand, share, queued, heldUntil, nextSlot, calmAt, lastSeen } = view;
+  const { key, name, upstream, state, allowance, demand, share, queued, heldUntil, nextSlot, calmAt, lastSeen } = view;
   return {
     key,
+    name: name ?? null,
     upstream,
     state,
     allowance: roundToMilli(allowance),
@@ -139,13 +157,14 @@ export function toClientRow(view: ClientView, clock: ClockReading): ClientRow {
 }
 
 export function toRequestRow({ at, record }: EndedRequest): RequestRow {
-  const { id, route, upstream, client, method, path, status, outcome, reason, attempts, took } = record;
+  const { id, route, upstream, client, clientName, method, path, status, outcome, reason, attempts, took } = record;
   return {
     id,
     at: new Date(at).toISOString(),
     route,
     upstream,
     client,
+    clientName: clientName ?? null,
     method,
     path,
     status,

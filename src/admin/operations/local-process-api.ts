@@ -10,15 +10,14 @@ import type { EndpointFailure, EndpointView } from '../../core/events/gate-views
 import type { ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Gate } from '../../core/admission/gate.ts';
 import type { Limit } from '../../core/limits/limit.ts';
-import type { GateUpstream } from '../../core/admission/gate-store.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
-import type { ClientQuery, ClientRank } from '../../store/clients/client-search.ts';
+import type { ClientQuery } from '../../store/clients/client-search.ts';
 import { ClientSearch } from '../../store/clients/client-search.ts';
 import type { MemoryStore } from '../../store/memory-store.ts';
+import { ClientViews } from './client-views.ts';
 import { LastFailures } from './last-failures.ts';
 import { nestedLimitViews, EMPTY_SUMMARY, overrideView, summarizeLimits } from './limit-group-summary.ts';
 import type {
-  ClientView,
   ClientMatches,
   ProcessView,
   ViewQuery,
@@ -58,17 +57,22 @@ export class LocalProcessApi implements ProcessApi {
   readonly #timeline: Timeline;
   readonly #requests: RecentRequests;
   readonly #failures: LastFailures;
+  readonly #clients: ClientViews;
   #isDegraded = false;
 
   constructor(parts: LocalProcessApiParts) {
     this.#parts = parts;
     this.#failures = new LastFailures(parts.clock, parts.onFailure);
+    this.#clients = new ClientViews(parts.store, parts.haveEqualWeights);
     this.#timeline = new Timeline(parts.wallClock, this.failureOf);
     this.#requests = new RecentRequests(parts.wallClock);
   }
 
   readonly listen = (event: ProxyEvent): void => {
-    if (event.type === 'done') return this.#requests.listen(event);
+    if (event.type === 'done') {
+      this.#requests.listen(event);
+      return this.#clients.onDone(event.record, this.#parts.clock.now());
+    }
     if (event.type === 'attempt') return this.#failures.onAttempt(event);
     if (event.type === 'store-degraded') this.#isDegraded = event.isDegraded;
     this.#timeline.listen(event);
@@ -86,22 +90,22 @@ export class LocalProcessApi implements ProcessApi {
     const search =
       maxClients === 0
         ? undefined
-        : new ClientSearch(store.clients, { limit: maxClients }, now).run(NORMAL_CLIENTS_SCANNED);
+        : new ClientSearch(store.clients, { limit: maxClients }, now, this.#clients.names).run(NORMAL_CLIENTS_SCANNED);
     return {
       counts: counts(),
       upstreams: this.#upstreamViews(now),
       endpoints: endpoints(),
       clients: store.clients.view(now),
-      troubled: search?.found.map((rank) => this.#clientView(rank, now)) ?? [],
+      troubled: search?.found.map((rank) => this.#clients.view(rank, now)) ?? [],
       isDegraded: this.#isDegraded,
     };
   }
 
   async clients({ at, ...query }: ClientQuery & { readonly at: Millis }): Promise<ClientMatches> {
     const { store } = this.#parts;
-    const search = new ClientSearch(store.clients, query, at);
+    const search = new ClientSearch(store.clients, query, at, this.#clients.names);
     while (search.step(SEARCH_STEP)) await new Promise(setImmediate);
-    const clients = search.found.map((rank) => this.#clientView(rank, this.#parts.clock.now()));
+    const clients = search.found.map((rank) => this.#clients.view(rank, this.#parts.clock.now()));
     return { tracked: store.clients.tracked, matching: search.matching, clients };
   }
 
@@ -153,7 +157,9 @@ export class LocalProcessApi implements ProcessApi {
     const now = clock.now();
     const known: string[] = [];
     for (const { name } of store.upstreams()) {
-      if (!store.clients.resetClient(name, client, now)) continue;
+      const slot = store.clients.find(name, client);
+      if (slot === undefined) continue;
+      store.clients.resetClient(slot, now);
       known.push(name);
       for (const { ref, clientHolds } of store.limits()) if (ref.upstream === name) clientHolds?.clearClient(client);
       const limit = store.clientLimit(name, client);
@@ -183,45 +189,14 @@ export class LocalProcessApi implements ProcessApi {
         inFlight: totalInFlight,
         budget: retryBudget.left,
         isBudgetSpent: retryBudget.isSpent,
+        lastFailure: this.#failures.of(name),
+        refusals: this.#clients.refusals(name, now),
         nested: nestedLimitViews(summary, store.nestedLimitScopes(name), now),
       };
     });
-  }
-
-  #clientView(rank: ClientRank, now: Millis): ClientView {
-    const { store, haveEqualWeights } = this.#parts;
-    const { clients } = store;
-    const { slot } = rank;
-    const [upstream, key] = clients.nameOf(slot);
-    const limit = store.clientLimit(upstream, key);
-    const { connectionSlots, activeClients: activity } =
-      store.scopeOf(upstream) === undefined ? REMOVED_UPSTREAM : store.upstream(upstream);
-    const waiting =
-      connectionSlots === undefined || connectionSlots.queueLimit === limit
-        ? 0
-        : connectionSlots.queueLimit.queue.queuedBy(slot);
-    const rate = limit?.meter.rate(now) ?? Number.POSITIVE_INFINITY;
-    const activeClients = limit?.ref.scope === 'upstream' ? (activity?.count(now) ?? 1) : 1;
-    return {
-      rank,
-      upstream,
-      key,
-      state: clients.stateAt(slot, now),
-      allowance: clients.allowance(slot, now),
-      demand: clients.demand(slot, now),
-      share: Number.isFinite(rate) && haveEqualWeights() ? rate / activeClients : undefined,
-      queued: (limit?.queue.queuedBy(slot) ?? 0) + waiting,
-      heldUntil: clients.heldUntil(slot),
-      nextSlot: clients.promisedReturn(slot),
-      calmAt: clients.calmAt(slot),
-      lastSeen: clients.arrivedAt(slot),
-    };
   }
 }
 
 function finite(value: number | undefined): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
-
-/** Stands for an upstream that a reload has removed. */
-const REMOVED_UPSTREAM: Partial<GateUpstream> = {};

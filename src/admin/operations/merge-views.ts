@@ -1,9 +1,16 @@
 /** Merges the views of several processes into one. */
 import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
 import { sumRequestCounts } from '../../telemetry/metrics/request-counts.ts';
-import type { ClientsView, EndpointView } from '../../core/events/gate-views.ts';
+import type { ClientsView, EndpointFailure, EndpointView } from '../../core/events/gate-views.ts';
 import { isViewMoreCritical } from './limit-group-summary.ts';
-import type { ClientView, ProcessView, NestedLimitView, UpstreamProcessView } from './process-api.ts';
+import type {
+  ClientView,
+  ProcessView,
+  NestedLimitView,
+  RefusalsView,
+  RefusedClientView,
+  UpstreamProcessView,
+} from './process-api.ts';
 
 /** Sums of counters that never fall, although processes end and start. */
 export class MergedCounts {
@@ -42,7 +49,33 @@ function combineUpstreams(a: UpstreamProcessView, b: UpstreamProcessView, keepsL
     ...combineLimits(a, b, keepsLimits),
     budget: Math.min(a.budget, b.budget),
     isBudgetSpent: a.isBudgetSpent || b.isBudgetSpent,
+    lastFailure: newestFailure(a.lastFailure, b.lastFailure),
+    refusals: combineRefusals(a.refusals, b.refusals),
     nested: combineNested(a, b, keepsLimits),
+  };
+}
+
+function newestFailure(a: EndpointFailure | undefined, b: EndpointFailure | undefined): EndpointFailure | undefined {
+  return a === undefined || (b !== undefined && b.at > a.at) ? b : a;
+}
+
+function combineRefusals(a: RefusalsView, b: RefusalsView): RefusalsView {
+  const clients = new Map(a.clients.map((each) => [each.key, each]));
+  for (const each of b.clients) {
+    const known = clients.get(each.key);
+    clients.set(each.key, known === undefined ? each : combineRefusedClients(known, each));
+  }
+  return { total: a.total + b.total, clients: [...clients.values()] };
+}
+
+function combineRefusedClients(a: RefusedClientView, b: RefusedClientView): RefusedClientView {
+  return {
+    key: a.key,
+    name: a.name ?? b.name,
+    count: a.count + b.count,
+    demand: a.demand + b.demand,
+    share: a.share ?? b.share,
+    heldUntil: Math.max(a.heldUntil, b.heldUntil),
   };
 }
 
@@ -124,6 +157,7 @@ export function combineClients(a: ClientView, b: ClientView): ClientView {
   const worse = a.rank.group <= b.rank.group ? a : b;
   return {
     ...worse,
+    name: a.name ?? b.name,
     allowance: Math.min(a.allowance, b.allowance),
     demand: a.demand + b.demand,
     queued: a.queued + b.queued,

@@ -85,6 +85,9 @@ export interface UpstreamProcessView {
   readonly budget: number;
   /** The retry budget does not pay for one more retry. */
   readonly isBudgetSpent: boolean;
+  /** The last failed attempt, whether or not others have succeeded since; undefined if none has failed. */
+  readonly lastFailure: EndpointFailure | undefined;
+  readonly refusals: RefusalsView;
   /** Outermost first. */
   readonly nested: readonly NestedLimitView[];
 }
@@ -99,11 +102,24 @@ export interface NestedLimitView {
   readonly inFlight: number;
 }
 
+/** The refusals of the last five to ten seconds. */
+export interface RefusalsView {
+  readonly total: number;
+  /** Only clients with many of them: see `RefusedClients`. */
+  readonly clients: readonly RefusedClientView[];
+}
+
+export interface RefusedClientView extends Pick<ClientView, 'key' | 'name' | 'demand' | 'share' | 'heldUntil'> {
+  readonly count: number;
+}
+
 export interface ClientView {
   readonly rank: ClientRank;
   readonly upstream: string;
   /** Hash of the client key. */
   readonly key: string;
+  /** In the configuration; undefined if it has none. */
+  readonly name: string | undefined;
   readonly state: ClientState;
   readonly allowance: number;
   readonly demand: PerSecond;

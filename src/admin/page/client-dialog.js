@@ -2,7 +2,7 @@
 import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
 import { useSingleTabStop } from './dom/single-tab-stop.js';
 import { fillDefinitionList } from './dom/definition-list.js';
-import { formatClientState } from './text/client-labels.js';
+import { formatClient, formatClientState } from './text/client-labels.js';
 import { outcomeLabel, outcomeSeverity } from './text/outcome-labels.js';
 import {
   secondsUntil,
@@ -50,7 +50,7 @@ export class ClientDialog {
   /** @param {ClientRow} client */
   open(client) {
     this.#client = client;
-    setText(find(this.#dialog, 'h2', HTMLElement), `Client ${client.key}`);
+    setText(find(this.#dialog, 'h2', HTMLElement), `Client ${formatClient(client)}`);
     setShown(this.#problem, false);
     setShown(this.#empty, false);
     this.#rows.replaceChildren();
@@ -68,6 +68,7 @@ export class ClientDialog {
     const { now } = this.#model;
     const left = secondsUntil(client.nextSlot, now);
     fillDefinitionList(find(this.#dialog, '[data-facts]', HTMLElement), [
+      ...(client.name === null ? [] : [/** @type {const} */ (['key', client.key])]),
       ['upstream', client.upstream],
       ['state', formatClientState(client, now)],
       ['allowance', formatPercent(client.allowance)],

@@ -2,7 +2,7 @@
 import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
 import { useSingleTabStop } from './dom/single-tab-stop.js';
 import { KeyedRows } from './keyed-rows.js';
-import { clientSeverity, formatClientState } from './text/client-labels.js';
+import { clientSeverity, formatClient, formatClientState } from './text/client-labels.js';
 import {
   secondsUntil,
   formatClock,
@@ -180,7 +180,7 @@ function makeRow(model, open, reset) {
     /** @param {ClientRow} shown */
     fill: (shown) => {
       client = shown;
-      setText(key, shown.key);
+      setText(key, formatClient(shown));
       setAttribute(key, 'title', shown.key);
       setText(upstream, shown.upstream);
       setAttribute(stateCell, 'data-severity', clientSeverity(shown.state));
@@ -196,7 +196,7 @@ function makeRow(model, open, reset) {
       if (shown.lastSeen === null) setText(seen, '–');
       else setTime(seen, shown.lastSeen, formatClock(shown.lastSeen));
       setDisabled(resetButton, model.status?.actions.reason ?? null);
-      setAttribute(resetButton, 'aria-label', `Reset client ${shown.key}`);
+      setAttribute(resetButton, 'aria-label', `Reset client ${formatClient(shown)}`);
     },
   };
 }

@@ -123,7 +123,7 @@ function makeRow(request, explain) {
   setAttribute(open, 'title', `${request.method} ${request.path}\nExplain ${request.id}`);
   open.addEventListener('click', () => explain(request.id));
   const client = find(row, '[data-client]', HTMLElement);
-  setText(client, request.client === '' ? '–' : request.client.slice(0, CLIENT_DIGITS));
+  setText(client, request.clientName ?? (request.client === '' ? '–' : request.client.slice(0, CLIENT_DIGITS)));
   setAttribute(client, 'title', request.client);
   setText(find(row, '[data-status]', HTMLElement), request.status > 0 ? String(request.status) : '–');
   setAttribute(find(row, '.state', HTMLElement), 'data-severity', outcomeSeverity(request.outcome, request.status));

@@ -26,10 +26,11 @@ import {
   formatNestedLimit,
   stateLabel,
 } from '../../admin/page/text/limit-labels.js';
+import { formatClient } from '../../admin/page/text/client-labels.js';
 import type { TableColumn } from './draw-table.ts';
 import { drawTable } from './draw-table.ts';
 import type { TerminalStyle } from './terminal-style.ts';
-import { truncate, SEVERITY_MARKS, printable } from './terminal-style.ts';
+import { truncate, wrap, SEVERITY_MARKS, printable } from './terminal-style.ts';
 
 export interface TopSnapshot {
   readonly status: ProcessStatus;
@@ -53,6 +54,8 @@ export interface FrameOptions {
 /** Timeline events that a small terminal still shows. */
 const MIN_EVENTS = 5;
 const MAX_CLIENTS = 20;
+/** Lines of the totals, and of the sentence of an upstream. */
+const MAX_WRAPPED_LINES = 2;
 
 export function drawFrame({ status, clients, events }: TopSnapshot, options: FrameOptions): readonly string[] {
   const { width, height, paint, now, lost } = options;
@@ -62,9 +65,9 @@ export function drawFrame({ status, clients, events }: TopSnapshot, options: Fra
     ...describeNotices(status).map(({ severity, text }) =>
       paint.severity(severity, truncate(`${SEVERITY_MARKS[severity]} ${printable(text)}`, width)),
     ),
-    totals(status, width),
+    ...totals(status, width),
     '',
-    ...status.upstreams.map((upstream) => headline(upstream, width, paint, now)),
+    ...status.upstreams.flatMap((upstream) => headline(upstream, width, paint, now)),
     '',
     ...drawTable(upstreamColumns(paint, now), status.upstreams, width, paint),
     ...status.upstreams.flatMap(({ name, nestedLimits }) =>
@@ -113,25 +116,27 @@ function heading({ phase, version, mode, startedAt, workers, store }: ProcessSta
   return `${paint.strong(name)}  ${paint.severity(severity, `${SEVERITY_MARKS[severity]} ${label}`)}${paint.muted(rest)}`;
 }
 
-function totals({ requests }: ProcessStatus, width: number): string {
+function totals({ requests }: ProcessStatus, width: number): readonly string[] {
   const { outcomes } = requests;
   const parts = [
     `requests ${formatRateLabel(requests.perSecond)}`,
     `5xx to clients ${formatRateLabel(requests.failedPerSecond)}`,
+    `refused ${formatCount(outcomes.refused)}`,
+    `unknown ${formatCount(outcomes.unknown)}`,
+    `recovered ${formatCount(outcomes.recovered)}`,
     `client requests in flight ${formatCount(requests.inFlight)}`,
     `p50 to clients ${formatLatency(requests.p50Seconds)}`,
     `p99 to clients ${formatLatency(requests.p99Seconds)}`,
-    `refused ${formatCount(outcomes.refused)}`,
-    `recovered ${formatCount(outcomes.recovered)}`,
-    `unknown ${formatCount(outcomes.unknown)}`,
   ];
-  return truncate(parts.join('   '), width);
+  return wrap(parts, '   ', width, MAX_WRAPPED_LINES);
 }
 
-function headline(upstream: UpstreamStatus, width: number, paint: TerminalStyle, now: number): string {
+function headline(upstream: UpstreamStatus, width: number, paint: TerminalStyle, now: number): readonly string[] {
   const severity = upstreamSeverity(upstream);
-  const text = truncate(`${printable(upstream.name)}: ${formatHeadline(upstream, now)}`, width - 2);
-  return paint.severity(severity, `${SEVERITY_MARKS[severity]} ${text}`);
+  const words = printable(`${upstream.name}: ${formatHeadline(upstream, now)}`).split(' ');
+  return wrap(words, ' ', width - 2, MAX_WRAPPED_LINES).map((line, index) =>
+    paint.severity(severity, `${index === 0 ? SEVERITY_MARKS[severity] : ' '} ${line}`),
+  );
 }
 
 function nestedLine(
@@ -197,7 +202,7 @@ const CLIENT_SEVERITIES: Readonly<Record<ClientRow['state'], Severity>> = {
 
 function clientColumns(paint: TerminalStyle, now: number): readonly TableColumn<ClientRow>[] {
   return [
-    { title: 'client', text: ({ key }) => printable(key), align: 'left', maxWidth: 20 },
+    { title: 'client', text: (client) => printable(formatClient(client)), align: 'left', maxWidth: 20 },
     {
       title: 'state',
       text: ({ state }) => `${SEVERITY_MARKS[CLIENT_SEVERITIES[state]]} ${state}`,

@@ -12,15 +12,41 @@ export interface TableColumn<T> {
 }
 
 const GAP = '  ';
+/** Ends the header if columns are omitted. */
+const MORE = ' …';
 
-/** A header line and one line per row. Columns that do not fit are omitted, the last ones first. */
+interface DrawnColumn<T> {
+  readonly column: TableColumn<T>;
+  readonly cells: readonly string[];
+  readonly width: number;
+}
+
+/** A header line and one line per row. Columns that do not fit are omitted, the last ones first. An ellipsis shows that. */
 export function drawTable<T>(
   columns: readonly TableColumn<T>[],
   rows: readonly T[],
   width: number,
   paint: TerminalStyle,
 ): readonly string[] {
-  const drawn: { readonly column: TableColumn<T>; readonly cells: readonly string[]; readonly width: number }[] = [];
+  const all = fitColumns(columns, rows, width);
+  const hasAll = all.length === columns.length;
+  const drawn = hasAll ? all : fitColumns(columns, rows, width - displayLength(MORE));
+  const line = (write: (part: DrawnColumn<T>) => string): string => drawn.map(write).join(GAP).trimEnd();
+  const heading = line(({ column, width: wide }) => pad(column, truncate(column.title, wide), wide));
+  return [
+    paint.muted(truncate(hasAll ? heading : `${heading}${MORE}`, width)),
+    ...rows.map((row, index) =>
+      line(({ column, cells, width: wide }) => {
+        const padded = pad(column, cells[index] ?? '', wide);
+        return column.paint === undefined ? padded : column.paint(row, padded);
+      }),
+    ),
+  ];
+}
+
+/** The first columns that fit, one at least. */
+function fitColumns<T>(columns: readonly TableColumn<T>[], rows: readonly T[], width: number): DrawnColumn<T>[] {
+  const drawn: DrawnColumn<T>[] = [];
   let used = 0;
   for (const column of columns) {
     const cells = rows.map((row) => truncate(column.text(row), column.maxWidth ?? 24));
@@ -30,17 +56,7 @@ export function drawTable<T>(
     used += room + needed;
     drawn.push({ column, cells, width: needed });
   }
-  const line = (write: (part: (typeof drawn)[number]) => string): string => drawn.map(write).join(GAP).trimEnd();
-  const heading = line(({ column, width: wide }) => pad(column, truncate(column.title, wide), wide));
-  return [
-    paint.muted(truncate(heading, width)),
-    ...rows.map((row, index) =>
-      line(({ column, cells, width: wide }) => {
-        const padded = pad(column, cells[index] ?? '', wide);
-        return column.paint === undefined ? padded : column.paint(row, padded);
-      }),
-    ),
-  ];
+  return drawn;
 }
 
 function pad<T>({ align }: TableColumn<T>, text: string, width: number): string {

@@ -52,3 +52,15 @@ export function truncate(text: string, width: number): string {
   if (letters.length <= width) return text;
   return width < 1 ? '' : `${letters.slice(0, width - 1).join('')}…`;
 }
+
+/** Joins parts to lines of at most `width`. The last of `maxLines` is shortened if there are more. */
+export function wrap(parts: readonly string[], separator: string, width: number, maxLines: number): readonly string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const last = lines.at(-1);
+    const joined = last === undefined ? part : `${last}${separator}${part}`;
+    if (last !== undefined && displayLength(joined) > width && lines.length < maxLines) lines.push(part);
+    else lines.splice(-1, 1, joined);
+  }
+  return lines.map((line) => truncate(line, width));
+}

@@ -124,7 +124,14 @@ export class PrimaryProcessApi implements ProcessApi {
   }
 }
 
-const NO_TRAFFIC = { queued: 0, inFlight: 0, budget: 1, isBudgetSpent: false } as const;
+const NO_TRAFFIC = {
+  queued: 0,
+  inFlight: 0,
+  budget: 1,
+  isBudgetSpent: false,
+  lastFailure: undefined,
+  refusals: { total: 0, clients: [] },
+} as const;
 
 /** The primary, as process 0, and its workers by their ids. */
 export class ClusterProcessGroup implements ProcessGroup {

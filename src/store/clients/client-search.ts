@@ -12,7 +12,7 @@ export interface ClientRank {
 
 export interface ClientQuery {
   readonly state?: ClientState | undefined;
-  /** A part of the client's key, case-insensitive. */
+  /** A part of the client's key or name, case-insensitive. */
   readonly search?: string | undefined;
   readonly upstream?: string | undefined;
   /** Only clients ranked after this one. */
@@ -20,6 +20,13 @@ export interface ClientQuery {
   /** The maximum number of clients to find. */
   readonly limit: number;
 }
+
+/** The names of clients in the configuration, by the client's key. */
+export interface ConfiguredNames {
+  of(client: string): string | undefined;
+}
+
+const NO_NAMES: ConfiguredNames = { of: () => undefined };
 
 const GROUPS: readonly ClientState[] = ['held', 'backoff', 'cooldown', 'restoring', 'normal'];
 
@@ -32,6 +39,7 @@ export class ClientSearch {
   readonly #table: ClientTable;
   readonly #query: ClientQuery;
   readonly #now: Millis;
+  readonly #names: ConfiguredNames;
   /** In order of rank. */
   readonly #found: ClientRank[] = [];
   readonly #keyPart: string | undefined;
@@ -39,7 +47,9 @@ export class ClientSearch {
   #next: ClientSlot = 0;
   #matching = 0;
 
-  constructor(table: ClientTable, query: ClientQuery, now: Millis) {
+  /** @param names finds clients by their configured names too */
+  constructor(table: ClientTable, query: ClientQuery, now: Millis, names: ConfiguredNames = NO_NAMES) {
+    this.#names = names;
     this.#table = table;
     this.#query = query;
     this.#now = now;
@@ -115,7 +125,8 @@ export class ClientSearch {
   #matchesQuery(slot: ClientSlot): boolean {
     const [upstream, client] = this.#table.nameOf(slot);
     if (this.#query.upstream !== undefined && upstream !== this.#query.upstream) return false;
-    return this.#keyPart === undefined || client.toLowerCase().includes(this.#keyPart);
+    if (this.#keyPart === undefined || client.toLowerCase().includes(this.#keyPart)) return true;
+    return this.#names.of(client)?.toLowerCase().includes(this.#keyPart) === true;
   }
 }
 

@@ -137,15 +137,16 @@ export class ClientTable implements ClientStore {
     return holds;
   }
 
-  /** Forgets a client's hold, allowance and promised return. Returns whether the client is known. */
-  resetClient(upstream: string, client: string, now: Millis): boolean {
-    const slot = this.#index.get(client, upstream);
-    if (slot === undefined) return false;
+  find(upstream: string, client: string): ClientSlot | undefined {
+    return this.#index.get(client, upstream);
+  }
+
+  /** Forgets a client's hold, allowance and promised return. */
+  resetClient(slot: ClientSlot, now: Millis): void {
     const wasEvictable = this.#eviction.remove(slot); // its place depends on when it would have been normal
     this.#records.clearRefusals(slot);
     this.#states.update(slot, now);
     if (wasEvictable) this.#eviction.add(slot);
-    return true;
   }
 
   promisedReturn(slot: ClientSlot): Millis {
@@ -170,11 +171,10 @@ export class ClientTable implements ClientStore {
       min = Math.min(min, allowance);
       lost += 1 - allowance;
     }
-    const tracked = this.#index.size;
     return {
-      tracked,
+      tracked: this.tracked,
       byState: { ...this.#states.counts },
-      allowance: { min, mean: tracked === 0 ? 1 : 1 - lost / tracked },
+      allowance: { min, mean: 1 - lost / Math.max(1, this.tracked) },
     };
   }
 

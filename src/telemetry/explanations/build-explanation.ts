@@ -4,6 +4,7 @@ import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
 import type { ExplanationRecord } from './explanation-record.ts';
 import { clockOriginOf } from './explanation-record.ts';
+import { formatArrival } from './format-arrival.ts';
 import { attemptFields, formatAttemptResult, formatRetryDenied, formatRetry } from './format-attempt.ts';
 import { decisionFields, secondsOrNull, formatDecision, formatDequeue } from './format-decision.ts';
 import { formatPoll, POLL_END_TEXTS } from './format-poll.ts';
@@ -17,8 +18,9 @@ export interface Explanation {
   /** Its arrival, in ISO 8601. */
   readonly at: string;
   readonly client: {
-    /** Hashed identity. */
+    /** Hashed identity, and the name in the configuration. */
     readonly key: string;
+    readonly name: string | null;
     /** How the client was identified; null if the request was rejected before that. */
     readonly identifiedBy: string | null;
   };
@@ -67,7 +69,7 @@ export function buildExplanation(recorded: ExplanationRecord): Explanation {
   return {
     id: record.id,
     at: new Date(arrivedAt).toISOString(),
-    client: { key: record.client, identifiedBy: identifiedBy ?? null },
+    client: { key: record.client, name: record.clientName ?? null, identifiedBy: identifiedBy ?? null },
     route: record.route,
     upstream: record.upstream,
     method: record.method,
@@ -92,14 +94,6 @@ export function buildExplanation(recorded: ExplanationRecord): Explanation {
       },
     ],
   };
-}
-
-function formatArrival({ record, identifiedBy, keyLocation }: ExplanationRecord): ExplanationStep {
-  const clientText = identifiedBy === undefined ? '' : ` from client ${record.client}, identified by ${identifiedBy}`;
-  const where = record.upstream === '' ? 'no route' : `route ${record.route} to ${record.upstream}`;
-  const what = record.method === '' ? 'an unreadable request' : `${record.method} ${record.path}`;
-  const keyed = keyLocation === undefined ? '' : `; idempotency key: ${keyLocation}`;
-  return { at: 0, what: 'arrived', text: `${what} arrived${clientText}; ${where}${keyed}` };
 }
 
 type ClientGoneStep = Extract<TraceStep, { readonly what: 'gone' }>;

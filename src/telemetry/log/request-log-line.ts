@@ -21,6 +21,7 @@ export function formatRequestLine(head: RequestLineHeader, record: RequestRecord
   if (record.endpoint !== undefined) line += `,"endpoint":${quoteJson(record.endpoint)}`;
   line += `,"method":${quoteJson(record.method)},"path":${quoteJson(withoutQuery(record.path))}`;
   if (record.client !== '') line += `,"client":${quoteJson(record.client)}`;
+  if (record.clientName !== undefined) line += `,"clientName":${quoteJson(record.clientName)}`;
   line += `,"status":${record.status},"outcome":"${record.outcome}"`;
   if (record.reason !== undefined) line += `,"reason":${quoteJson(record.reason)}`;
   if (record.cause !== undefined) line += `,"cause":${quoteJson(record.cause)}`;

@@ -23,7 +23,9 @@ export function upstreamOf(change: Partial<UpstreamStatus> = {}): UpstreamStatus
     retriesPerSecond: 0,
     failedPerSecond: 0,
     failedShare: 0,
+    lastFailure: null,
     refusedPerSecond: 0,
+    mostRefused: null,
     attempts: 1000,
     queued: 0,
     inFlight: 0,
@@ -104,6 +106,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
 export function clientOf(change: Partial<ClientRow> = {}): ClientRow {
   return {
     key: '9f86d081884c7d65',
+    name: null,
     upstream: 'payments',
     state: 'normal',
     allowance: 1,

@@ -55,6 +55,31 @@ describe('the headline of an upstream', () => {
     expect(headline({ ...blocked, until: null })).toBe('blocked by the upstream; probing now');
   });
 
+  test('names the client with most of the refusals, and why it is refused', () => {
+    const flooding = {
+      ...{ key: 'ea5c4a4ec1d7e9ab', name: 'batch', shareOfRefusals: 0.97 },
+      ...{ demandPerSecond: 73, sharePerSecond: 5.4, heldUntil: null },
+    };
+    const line = (mostRefused: UpstreamStatus['mostRefused']) =>
+      headline({ rate: 16, sentPerSecond: 16, refusedPerSecond: 65, mostRefused });
+    const start = 'allowed 16/s, sending 16/s, 65/s refused';
+    expect(line(flooding)).toBe(`${start}, 97 % to client batch (sends 73/s, its share is 5.4/s)`);
+    expect(line({ ...flooding, name: null, sharePerSecond: null })).toBe(
+      `${start}, 97 % to client ea5c4a4ec1d7e9ab (sends 73/s)`,
+    );
+    expect(line({ ...flooding, shareOfRefusals: 1, heldUntil: after(40) })).toBe(
+      `${start}, all to client batch (the upstream holds it for another 40 s)`,
+    );
+    expect(line(null)).toBe(start);
+  });
+
+  test('names the last failure while others succeed', () => {
+    const lastFailure = failureOf({ reason: 'status', code: '500', text: 'responds with 500' });
+    expect(headline({ failedShare: 0.33, sentPerSecond: 9, lastFailure })).toBe(
+      '33 % of attempts fail (responds with 500), no limit detected, sending 9.0/s',
+    );
+  });
+
   test('shows for how long an operator blocks it', () => {
     const blocked = { state: 'blocked', blockedBy: 'operator' } as const;
     expect(headline({ ...blocked, until: null })).toBe('blocked by an operator until unblocked');

@@ -96,6 +96,36 @@ describe('a frame', () => {
     }
   });
 
+  test('shows every total, and the whole sentence of an upstream, on 80 columns', () => {
+    const mostRefused = { key: 'aaaa', name: 'batch', shareOfRefusals: 0.97 };
+    const storm = upstreamOf({
+      ...{ rate: 16, sentPerSecond: 16, refusedPerSecond: 65 },
+      mostRefused: { ...mostRefused, demandPerSecond: 73, sharePerSecond: 5.4, heldUntil: null },
+    });
+    const lines = draw({ width: 80, height: 24 }, { ...HEARD, status: statusOf({ upstreams: [storm] }) });
+    expect(lines.slice(1, 6)).toEqual([
+      'requests 0/s   5xx to clients 0/s   refused 0   unknown 0   recovered 0',
+      'client requests in flight 0   p50 to clients –   p99 to clients –',
+      '',
+      '▲ payments: allowed 16/s, sending 16/s, 65/s refused, 97 % to client batch',
+      '  (sends 73/s, its share is 5.4/s)',
+    ]);
+  });
+
+  test.each([
+    [140, 'budget  quota left …'],
+    [80, 'waiting …'],
+  ])('marks columns that are omitted at a width of %i', (width, end) => {
+    const header = draw({ width }).find((line) => line.startsWith('upstream '));
+    expect(header).toContain(end);
+    expect(draw({ width: 200 }).find((line) => line.startsWith('upstream '))).toMatch(/upstream p50$/);
+  });
+
+  test('shows the configured name of a client instead of its hash', () => {
+    const clients = { total: 1, rows: [clientOf({ name: 'batch', state: 'backoff' })] };
+    expect(draw({}, { ...HEARD, clients }).join('\n')).toMatch(/^batch +▲ backoff/m);
+  });
+
   test('keeps room for events on a terminal of usual size', () => {
     const lines = draw({ width: 80, height: 24 });
     expect(lines.some((line) => line.includes('aaaa'))).toBe(true);

@@ -248,7 +248,7 @@ describe('the text form', () => {
     ...{
       id: 'i-1',
       at: '2026-01-01T00:00:00.000Z',
-      client: { key: 'c', identifiedBy: 'ip' },
+      client: { key: 'c', name: null, identifiedBy: 'ip' },
       route: '/',
       upstream: 'up',
     },

@@ -4,12 +4,12 @@
 /** @import { Severity } from './labels.js' */
 
 /**
- * The newest failure of the endpoints that have not responded since.
+ * The newest failure of the endpoints that have not responded since. If all have, the last failed attempt.
  * @param {UpstreamStatus} upstream
  */
-export function lastFailure({ endpoints }) {
+export function newestFailure({ endpoints, lastFailure }) {
   const failures = endpoints.flatMap(({ failure }) => (failure === null ? [] : [failure]));
-  return failures.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at))[0];
+  return failures.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at))[0] ?? lastFailure ?? undefined;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Wording and severity of upstreams and their limits, shared by the page and `tidegate top`. */
-import { isUnreachable, lastFailure } from './endpoint-labels.js';
+import { formatMostRefused } from './client-labels.js';
+import { isUnreachable, newestFailure } from './endpoint-labels.js';
 import { formatCount, formatPercent, formatRateLabel, formatTimeSpan, secondsUntil } from './labels.js';
 
 /** @import { NestedLimitStatus, UpstreamStatus } from '../api-types.ts' */
@@ -99,13 +100,15 @@ export function formatHeadline(upstream, now) {
       : undefined,
     waiting,
     isHeavilyThrottled(upstream) ? `${formatRateLabel(throttled)} of 429s from upstream` : undefined,
-    refusedPerSecond > 0 ? `${formatRateLabel(refusedPerSecond)} refused` : undefined,
+    refusedPerSecond > 0
+      ? `${formatRateLabel(refusedPerSecond)} refused${formatMostRefused(upstream, now)}`
+      : undefined,
     budgetSpent ? 'retry budget spent' : undefined,
     ejected > 0 ? `${ejected} of ${upstream.endpoints.length} endpoints ejected` : undefined,
     state !== 'backoff' && upstreamSeverity(upstream) === 'ok' ? 'healthy' : undefined,
   ];
   const sending = isUntried(upstream) ? 'not tried yet' : `sending ${formatRateLabel(upstream.sentPerSecond)}`;
-  const unreachable = isUnreachable(upstream) ? lastFailure(upstream)?.text : undefined;
+  const unreachable = isUnreachable(upstream) ? newestFailure(upstream)?.text : undefined;
   const nothingSucceeds = upstream.failedShare === 1 || isUnreachable(upstream);
   const allowance = nothingSucceeds && upstream.pinned === null ? undefined : formatAllowance(upstream);
   return join([unreachable, formatFailures(upstream), allowance, sending, ...remarks], ', ');
@@ -119,7 +122,7 @@ function formatFailures(upstream) {
   const { failedShare } = upstream;
   if (failedShare === null || failedShare < NOTABLE_FAILED_SHARE) return undefined;
   const share = failedShare === 1 ? 'every attempt fails' : `${formatPercent(failedShare)} of attempts fail`;
-  const failure = isUnreachable(upstream) ? undefined : lastFailure(upstream);
+  const failure = isUnreachable(upstream) ? undefined : newestFailure(upstream);
   return failure === undefined ? share : `${share} (${failure.text})`;
 }
 
@@ -163,7 +166,7 @@ function formatBlock(upstream, left) {
     return left === undefined ? `${by} until unblocked` : `${by} for another ${formatTimeSpan(left)}`;
   }
   const cause =
-    upstream.blockedCause === 'errors' ? (lastFailure(upstream)?.text ?? 'failing') : formatBlockedCause(upstream);
+    upstream.blockedCause === 'errors' ? (newestFailure(upstream)?.text ?? 'failing') : formatBlockedCause(upstream);
   return `${cause}; ${formatBlockEnd(upstream, left)}`;
 }
 
