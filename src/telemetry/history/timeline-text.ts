@@ -115,10 +115,13 @@ export function formatCut(
   times: number,
   first: PerSecond,
 ): string {
-  if (scope === 'upstream' && to > from) {
-    // The rejections concern a part of the requests, which is blocked alone now. What they had cut before is restored.
-    const restored = Number.isFinite(to) ? `restored to ${formatRoundedRate(to)}` : 'unlimited again';
-    return `rate${limit === undefined ? '' : ` of ${limit}`} ${restored}: only a part of the requests is rejected`;
+  const whose = scope === 'upstream' ? '' : ` of a ${scope}`;
+  if (!Number.isFinite(to) || (scope === 'upstream' && to > from)) {
+    // The failures concern a part of the requests, which is blocked alone now. What they had cut before is restored.
+    const kept = Number.isFinite(from) ? 'unlimited again' : 'still unlimited';
+    const rate = Number.isFinite(to) ? `restored to ${formatRoundedRate(to)}` : kept;
+    const part = `only a part of the requests ${cause === 'errors' ? 'fails' : 'is rejected'}`;
+    return `rate${whose}${limit === undefined ? '' : `${scope === 'upstream' ? ' of' : ' at'} ${limit}`} ${rate}: ${part}`;
   }
   const why = CUT_CAUSE_TEXT[cause];
   const often = times > 1 ? ` ${times} times` : '';

@@ -32,8 +32,7 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
       logger.info({ upstream, endpoint, cause }, 'endpoint re-admitted');
     } else if (event.type === 'cut') {
       const { upstream, limit, scope, cause, from, to } = event;
-      // JSON has no Infinity: the rate of a limit that was open is left out.
-      logger.debug({ upstream, limit, scope, cause, from: Number.isFinite(from) ? from : undefined, to }, 'rate cut');
+      logger.debug({ upstream, limit, scope, cause, from: finite(from), to: finite(to) }, 'rate cut');
     } else if (event.type === 'client-state') {
       const { upstream, client, from, to } = event;
       logger.debug({ upstream, client, from, to }, 'client changed state');
@@ -161,4 +160,9 @@ class LimitStateLog {
     this.#loggedRates.set(upstream, rate);
     return 'info';
   }
+}
+
+/** JSON has no Infinity: the rate of an open limit is left out. */
+function finite(rate: PerSecond): PerSecond | undefined {
+  return Number.isFinite(rate) ? rate : undefined;
 }

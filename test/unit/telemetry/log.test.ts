@@ -121,6 +121,7 @@ describe('changes', () => {
     { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'backoff', to: 'blocked', rate: 0 },
     { type: 'limit-state', upstream: 'payments', scope: 'client', from: 'open', to: 'blocked', rate: 0 },
     { type: 'cut', upstream: 'payments', scope: 'upstream', cause: 'first', from: Infinity, to: 40 },
+    { type: 'cut', upstream: 'payments', scope: 'upstream', cause: 'blocked', from: 40, to: Infinity },
     { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'backoff' },
     { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },
   ];
@@ -192,6 +193,7 @@ describe('changes', () => {
         msg: 'limit changed state',
       },
       { level: 'debug', upstream: 'payments', scope: 'upstream', cause: 'first', to: 40, msg: 'rate cut' },
+      { level: 'debug', upstream: 'payments', scope: 'upstream', cause: 'blocked', from: 40, msg: 'rate cut' },
       {
         level: 'debug',
         upstream: 'payments',

@@ -51,6 +51,22 @@ test('a part that is rejected alone restores the rate', () => {
   ]);
 });
 
+test('no text has an infinite rate', () => {
+  const { at, texts } = begin();
+  const unlimited = {
+    type: 'cut',
+    upstream: 'till',
+    from: Number.POSITIVE_INFINITY,
+    to: Number.POSITIVE_INFINITY,
+  } as const;
+  at(0, { ...unlimited, scope: 'upstream', cause: 'errors' });
+  at(20_000, { ...unlimited, scope: 'client', cause: 'blocked', limit: 'charges' });
+  expect(texts()).toEqual([
+    'rate still unlimited: only a part of the requests fails',
+    'rate of a client at charges still unlimited: only a part of the requests is rejected',
+  ]);
+});
+
 test('cuts in a row from a rate that has grown between them are no restored rate', () => {
   const { at, texts } = begin();
   at(0, cut(20, 19));
