@@ -7,6 +7,7 @@ import type { PooledSend } from '../pooled-send.ts';
 import { DefectiveResponseError, MAX_RESPONSE_HEADERS } from '../response-defect.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
 import { headersLength, http2Fields } from '../../headers/raw-headers.ts';
+import { isBodyless, resetUnlessEnded } from './http2-bodyless-response.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 
 /** The connection of a stream. */
@@ -112,13 +113,17 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
       return goesOn;
     };
     stream.on('headers', (head, _flags, raw: string[]) => this.#onHead(head, raw));
-    stream.once('response', (head, _flags, raw: string[]) => {
+    stream.once('response', (head, flags, raw: string[]) => {
       const length = head['content-length'];
       if (length !== undefined) this.#length = Number(length);
       this.#onHead(head, raw);
       if (this.aborted) return;
       stream.on('data', this.#onData);
       stream.once('end', this.#onEnd);
+      const hasEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+      if (hasEnded || !isBodyless(this.pending.request.method, Number(head[':status']))) return;
+      this.#reportEnd();
+      resetUnlessEnded(stream, () => this.#reset());
     });
     stream.once('trailers', (_trailers, _flags, raw: string[]) => {
       this.rawTrailers = http2Fields(raw);
@@ -163,12 +168,14 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
   };
 
   readonly #onEnd = (): void => {
-    if (!this.#isComplete || this.#isReported) return;
-    this.#isReported = true;
-    const stream = this.#stream;
-    this.pending.onResponseEnd(this);
-    if (stream?.writableFinished === false) this.#reset();
+    if (this.#isComplete && !this.#isReported) this.#reportEnd();
   };
+
+  #reportEnd(): void {
+    this.#isReported = true;
+    this.pending.onResponseEnd(this);
+    if (this.#stream?.writableFinished === false) this.#reset();
+  }
 
   /**
    * Resets with CANCEL at once. Node 24.21 never resets a stream that is closed and then destroyed (lib/internal/http2/core.js,
