@@ -6,7 +6,7 @@ import { readFile } from './cli/read-file.ts';
 import { saveCompileCache, openCompileCache } from './process/compile-cache.ts';
 import { WORKER_ARGUMENT } from './process/cluster/worker-argument.ts';
 import { closeOptions, ignoreDuplicateSigint, keepSignalHandlers, watchHangUps } from './process/signals.ts';
-import { tuneGarbageCollector } from './process/tune-garbage-collector.ts';
+import { tuneNode } from './process/tune-node.ts';
 import type { Millis } from './core/scalars.ts';
 import { readVersion } from './process/version.ts';
 
@@ -81,7 +81,7 @@ async function run(command: CliCommand): Promise<void> {
 }
 
 async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Promise<void> {
-  tuneGarbageCollector();
+  tuneNode();
   const [{ serve }, { flushLogger }] = await Promise.all([
     import('./cli/serve-command.ts'),
     import('./telemetry/log/logger.ts'),
@@ -123,7 +123,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
 
 /** Runs a worker process. Its primary starts it and ends it. */
 async function runWorker(): Promise<never> {
-  tuneGarbageCollector();
+  tuneNode();
   // Terminals and service managers signal the whole process group. The primary handles the signal for its workers.
   const ignore = (): void => undefined;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, ignore);

@@ -12,6 +12,9 @@ export const systemLookup: DnsLookup = (hostname, done) => {
   dns.lookup(hostname, { all: true, hints: dns.ADDRCONFIG }, done);
 };
 
+/** A new connection waits so long for a look-up. Then it uses the addresses that are known, if there are any. */
+const LOOKUP_PATIENCE: Millis = 500;
+
 /** An address is dropped after this many refreshes without it: load balancers return a few of their addresses in turn. */
 const MAX_MISSED_REFRESHES = 3;
 
@@ -28,12 +31,13 @@ export interface DnsResolverOptions {
 /**
  * Resolves the host name of an endpoint. Each new connection looks it up; concurrent look-ups are merged. While requests are sent
  * to the endpoint, the name is refreshed in the background, so that kept connections follow a change. While resolution fails,
- * no address is dropped: new connections fail, existing ones stay in use.
+ * no address is dropped: new connections fail, existing ones stay in use. While a look-up gets no answer, new connections use the
+ * known addresses: the name server may be at fault, or look-ups of other names occupy the threads that resolve names.
  */
 export class DnsResolver {
   readonly #options: DnsResolverOptions;
-  /** When each address was last returned. */
-  readonly #addresses = new Map<string, Millis>();
+  /** By address; and when each was last returned. */
+  readonly #addresses = new Map<string, { readonly entry: LookupAddress; readonly returnedAt: Millis }>();
   #waiting: DnsLookupCallback[] | undefined;
   #dueAt: Millis = Number.NEGATIVE_INFINITY;
   #rotation = 0;
@@ -44,7 +48,7 @@ export class DnsResolver {
 
   /** For `net.connect`. Each connection starts with the next address of a family. */
   readonly lookup: LookupFunction = (_, { all }, done) => {
-    this.#resolve((error, found) => {
+    this.#resolveInTime((error, found) => {
       if (error !== null) return done(error, []);
       const addresses = this.#rotate(found);
       const [first] = addresses;
@@ -65,6 +69,22 @@ export class DnsResolver {
     return this.#addresses.has(address);
   }
 
+  #resolveInTime(found: DnsLookupCallback): void {
+    if (this.#addresses.size === 0) return this.#resolve(found);
+    const timer = setTimeout(() => {
+      isAnswered = true;
+      found(
+        null,
+        [...this.#addresses.values()].map(({ entry }) => entry),
+      );
+    }, LOOKUP_PATIENCE);
+    let isAnswered = false;
+    this.#resolve((error, addresses) => {
+      clearTimeout(timer);
+      if (!isAnswered) found(error, addresses);
+    });
+  }
+
   #resolve(found: DnsLookupCallback): void {
     if (this.#waiting !== undefined) {
       this.#waiting.push(found);
@@ -83,9 +103,9 @@ export class DnsResolver {
   }
 
   #recordAddresses(addresses: readonly LookupAddress[], now: Millis): void {
-    for (const { address } of addresses) this.#addresses.set(address, now);
+    for (const entry of addresses) this.#addresses.set(entry.address, { entry, returnedAt: now });
     const before = this.#addresses.size;
-    for (const [address, returnedAt] of this.#addresses) {
+    for (const [address, { returnedAt }] of this.#addresses) {
       if (now - returnedAt >= MAX_MISSED_REFRESHES * this.#options.refreshInterval && now > returnedAt) {
         this.#addresses.delete(address);
       }

@@ -101,6 +101,21 @@ describe('a hostname', () => {
     );
   });
 
+  test('whose later lookups get no answer is reached at its known address', async () => {
+    const { one, url } = await twoHosts();
+    one.answer((_, response) => void response.setHeader('Connection', 'close').end('one'));
+    const dns = await startDns(['127.0.0.1']);
+    const gate = await startTidegate(yaml(url, 'perTryTimeout: 30s'), dns);
+    expect(await ask(gate)).toBe('one');
+    dns.names('silence');
+    for (let i = 0; i < 3; i += 1) expect(await ask(gate)).toBe('one');
+    dns.names(['127.0.0.2']);
+    await eventually(
+      () => ask(gate),
+      (answer) => answer === 'two',
+    );
+  });
+
   test('is resolved periodically rather than for every request', async () => {
     const { url } = await twoHosts();
     const dns = await startDns(['127.0.0.1']);

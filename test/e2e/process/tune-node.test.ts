@@ -3,15 +3,15 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-const SOURCE = fileURLToPath(new URL('../../../src/process/tune-garbage-collector.ts', import.meta.url));
+const SOURCE = fileURLToPath(new URL('../../../src/process/tune-node.ts', import.meta.url));
 /** V8 reports thread starts in whole milliseconds. */
 const ROUNDED = 2;
 
 /** Shows how V8 marks a live heap of 60 MB, with as much short-lived data. */
 function traceMarking(processors: number): { isInOneGo: boolean; hasThreadsBeside: boolean } {
   const program = `
-    import { tuneGarbageCollector } from ${JSON.stringify(SOURCE)};
-    tuneGarbageCollector(${processors});
+    import { tuneNode } from ${JSON.stringify(SOURCE)};
+    tuneNode(${processors});
     const kept = [];
     for (let i = 0; i < 3_000_000; i += 1) {
       kept[i % 1_000_000] = { i, text: 'x' + i };
@@ -39,8 +39,8 @@ test('marks the heap in one pause with one processor, and concurrently with more
 /** Allocates long-lived objects, and counts how often V8 considered pretenuring later ones. */
 function countTenured(isTuned: boolean): number {
   const program = `
-    import { tuneGarbageCollector } from ${JSON.stringify(SOURCE)};
-    if (${isTuned}) tuneGarbageCollector();
+    import { tuneNode } from ${JSON.stringify(SOURCE)};
+    if (${isTuned}) tuneNode();
     const kept = [];
     const make = (i) => { kept.push({ i, names: [i], inner: { i } }); };
     for (let i = 0; i < 500_000; i += 1) make(i);
@@ -59,8 +59,8 @@ test('V8 does not pretenure objects because earlier ones were long-lived', () =>
 /** Returns the inline cache states of `process.nextTick` object literals after an idle full collection. */
 function traceTicks(isTuned: boolean): readonly (string | undefined)[] {
   const program = `
-    import { tuneGarbageCollector } from ${JSON.stringify(SOURCE)};
-    if (${isTuned}) tuneGarbageCollector();
+    import { tuneNode } from ${JSON.stringify(SOURCE)};
+    if (${isTuned}) tuneNode();
     const rest = () => new Promise((resolve) => setTimeout(resolve, 10));
     const tick = () => { for (let i = 0; i < 50; i += 1) process.nextTick(() => undefined); }; // too few calls to be optimised
     tick();
@@ -80,4 +80,27 @@ test('V8 keeps the hidden class of tick objects across collections', () => {
   expect(new Set(traceTicks(true))).toEqual(new Set(['MONOMORPHIC']));
   // If this fails, Node or V8 has fixed it, and the object no longer has to be kept alive.
   expect(new Set(traceTicks(false))).toContain('MEGAMORPHIC');
+});
+
+/** The threads of libuv's pool, which the first look-up of a name starts. */
+function countPoolThreads(env: NodeJS.ProcessEnv): number {
+  const program = `
+    import { lookup } from 'node:dns/promises';
+    import { readdirSync, readFileSync } from 'node:fs';
+    import { tuneNode } from ${JSON.stringify(SOURCE)};
+    tuneNode();
+    await lookup('localhost');
+    const names = readdirSync('/proc/self/task').map((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8'));
+    console.log(names.filter((name) => name.startsWith('libuv-worker')).length);`;
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'], ...env },
+  });
+  expect(stderr).toBe('');
+  return Number(stdout);
+}
+
+test('starts more threads for look-ups of names than Node does, unless the environment sets their number', () => {
+  expect(countPoolThreads({})).toBe(32);
+  expect(countPoolThreads({ UV_THREADPOOL_SIZE: '5' })).toBe(5);
 });
