@@ -7,7 +7,7 @@ import type {
   RouteConfig,
   UpstreamConfig,
 } from '../../config/schema/config-schema.ts';
-import { RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
+import { PACED_RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
 import { makeBackOff } from '../../core/backoff/strategies.ts';
 import { jitterAboveHint } from '../../core/retry/hinted-delay.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -49,7 +49,7 @@ export function computeWorstCase(config: Config, route: RouteConfig, upstream: U
   const waits = observes ? [] : longestWaits(retry, Object.values(config.clients.classes));
   const attempts = waits.length + 1;
   const queue = observes ? 0 : upstream.queue.maxWait;
-  const reservedWait = observes ? 0 : RETURN_GRACE;
+  const reservedWait = observes ? 0 : PACED_RETURN_GRACE;
   const maxRetryAfter =
     waits.length > 0 && retry.retryOn.some(isStatus) ? jitterAboveHint(retry.maxRetryAfter, () => 1) : 0;
   const uncappedTotal =

@@ -5,7 +5,7 @@ import {
   isReturningOnTime,
   isUnfitProbe,
   maxWaitFor,
-  RETURN_GRACE,
+  returnGrace,
   connectionSlotsFor,
   findWaitingLimit,
   refusalForLongWait,
@@ -211,7 +211,7 @@ export class Gate {
       return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
     }
     const isOnTime = isReturningOnTime(clients.promisedReturn(slot), now);
-    const maxWait = maxWaitFor(ticket, limit, upstream.queue, now) + (isOnTime ? RETURN_GRACE : 0);
+    const maxWait = maxWaitFor(ticket, limit, upstream.queue, now) + (isOnTime ? returnGrace(ticket, now) : 0);
     ticket.maxWait = Math.min(maxWait, deadline - now);
     // A request is not refused if the queue might serve it in time.
     const leastWait =

@@ -20,7 +20,12 @@ export interface QueueSettings {
 const STANDING_QUEUE_AFTER: Millis = 1000;
 const STANDING_WAIT_SHARE = 0.3;
 /** How much longer a request may wait if its client returns at the time of its Retry-After. */
-export const RETURN_GRACE: Millis = 1000;
+const RETURN_GRACE: Millis = 1000;
+/**
+ * The same while a rate paces requests: those without a Retry-After may have been queued before, and several clients return at
+ * the start of the same second.
+ */
+export const PACED_RETURN_GRACE: Millis = 5000;
 /** Retry-After is in whole seconds, rounded up or down: a client may return this much too early or too late. */
 const RETRY_AFTER_ROUNDING: Millis = 1000;
 /** In addition, the time for the response, the client's timer and the new request. */
@@ -30,6 +35,11 @@ const TRANSIT_ALLOWANCE: Millis = 1000;
 export function isReturningOnTime(promisedAt: Millis, now: Millis): boolean {
   const lateBy = now - promisedAt;
   return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
+}
+
+/** How much longer the request of a client that returns on time may wait. */
+export function returnGrace(ticket: Ticket, now: Millis): Millis {
+  return hasFiniteRate(ticket, now) && refusalIfBlocked(ticket, now) === undefined ? PACED_RETURN_GRACE : RETURN_GRACE;
 }
 
 /** Time until each limit has a token for this request; 0 if all have one, Infinity while a lease is being requested. */

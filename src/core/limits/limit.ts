@@ -23,6 +23,12 @@ type LimitStateChange = Extract<ProxyEvent, { readonly type: 'limit-state' }>;
 /** The longest Retry-After that follows from a learned rate. One that the upstream asks for may be longer. */
 export const MAX_LEARNED_RETRY_AFTER: Millis = 30_000;
 
+/**
+ * Return slots are this many turns apart while more than a second's worth of requests waits. The queue takes requests without
+ * a slot too. With slots at the full rate, these would delay all later ones, because the queue would never get shorter.
+ */
+const BACKLOG_SPACING = 1.1;
+
 /** How long an overrun affects results. The effect of one on a longer window is not detected. */
 const OVERRUN_WINDOW: Millis = 5000;
 
@@ -119,7 +125,8 @@ export class Limit implements HeapItem {
    * @param wait how long the request would have had to wait
    */
   reserveReturnSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
-    const next = Math.max(this.#lastReturnSlot, now + wait) + 1000 / rate;
+    const spacing = this.queue.size > rate ? BACKLOG_SPACING : 1;
+    const next = Math.max(this.#lastReturnSlot, now + wait) + (spacing * 1000) / rate;
     this.#lastReturnSlot = Math.min(next, now + wait + MAX_LEARNED_RETRY_AFTER);
     return this.#lastReturnSlot;
   }

@@ -1,4 +1,4 @@
-import { RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
+import { PACED_RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
 import type { ClientStrategy } from '../contention/compare-contention.ts';
 import type { Millis, PerSecond, Random } from '../../core/scalars.ts';
 import type { RoundRobinCell } from '../round-robin.ts';
@@ -33,7 +33,7 @@ export interface HerdSettings {
  * The proxy's maximum wait for clients that return at their Retry-After: the default of queue.maxWait and its extension
  * for them.
  */
-const MAX_QUEUE_WAIT: Millis = 1000 + RETURN_GRACE;
+const MAX_QUEUE_WAIT: Millis = 1000 + PACED_RETURN_GRACE;
 
 /** Every hint policy with every client strategy. */
 export function compareHerds({

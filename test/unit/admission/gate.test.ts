@@ -197,10 +197,10 @@ describe('concurrency places', () => {
 
   test('the wait is estimated from the resulting rate', () => {
     const { world } = twoPlaces();
-    // Two of three were accepted in the last second: 2/s, so 500 ms until a place is free, and as much for each turn.
+    // Two of three were accepted in the last second: 2/s, so 500 ms until a place is free, and as much for each turn. Slots are farther apart while requests wait.
     const requests = ['a', 'b', 'c', 'd', 'e'].map((client) => world.arrive({ client }));
     expect(requests.slice(0, 4).map(({ admission }) => admission)).toEqual(Array.from({ length: 4 }));
-    expect(requests[4]?.admission).toEqual(refusal('over_share', 2500 + 500));
+    expect(requests[4]?.admission).toEqual(refusal('over_share', 2500 + 550));
   });
 
   test('are learned from an upstream that has twenty, and hardly one is free while a request waits', () => {

@@ -30,7 +30,7 @@ routes:
     'Worst cases:',
     '  / → api',
     '    sends: up to 4 per request; retries of errors are limited to 20 % of the successes over time, and to 10 without any success; the learned rate paces retries after a 429 instead',
-    '    response: starts at most 30s after the end of the upload (timeout); without it: 4 × (1s queue + 5s attempt) + 700ms backoff (3 × 61s if the upstream sends Retry-After) + 1s if the client returns at its Retry-After',
+    '    response: starts at most 30s after the end of the upload (timeout); without it: 4 × (1s queue + 5s attempt) + 700ms backoff (3 × 61s if the upstream sends Retry-After) + 5s if the client returns at its Retry-After',
     '    refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
     '    clients: should wait 30s; one that gives up earlier gets no response',
     '      its write without an idempotency key may have taken effect',
@@ -38,7 +38,7 @@ routes:
     '      for clients that wait only 5s, for example, set timeout: 4500ms and perTryTimeout: 2s on the route',
     '  GET,HEAD a.example/v1 → api',
     '    sends: 1 per request, no retries',
-    '    response: starts at most 3s after the end of the upload (timeout); without it: 1s queue + 3s attempt + 1s if the client returns at its Retry-After',
+    '    response: starts at most 3s after the end of the upload (timeout); without it: 1s queue + 3s attempt + 5s if the client returns at its Retry-After',
     '    refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
     '    clients: should wait 3s; one that gives up earlier gets no response',
     '  memory: up to 259MiB, in addition to Node itself and data in transit',
@@ -166,9 +166,9 @@ describe('the worst cases', () => {
       'timeout: 60s, perTryTimeout: 2s, queue: {maxWait: 500ms}, retry: {attempts: 2, retryOn: [reset]}',
     );
     expect(find(lines, 'response')).toBe(
-      'response: starts at most 6.1s after the end of the upload: 2 × (500ms queue + 2s attempt) + 100ms backoff + 1s if the client returns at its Retry-After',
+      'response: starts at most 10.1s after the end of the upload: 2 × (500ms queue + 2s attempt) + 100ms backoff + 5s if the client returns at its Retry-After',
     );
-    expect(find(lines, 'clients: ')).toBe('clients: should wait 6.1s; one that gives up earlier gets no response');
+    expect(find(lines, 'clients: ')).toBe('clients: should wait 10.1s; one that gives up earlier gets no response');
     expect(find(lines, 'for clients')).toBe(
       'for clients that wait only 5s, for example, set timeout: 4500ms on the route',
     );

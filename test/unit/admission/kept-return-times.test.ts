@@ -1,0 +1,49 @@
+/** A client that sends one request at a time, and returns when its Retry-After names, is not refused a second time. */
+import { expect, test } from 'vitest';
+import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
+import { World } from '../../support/core/world.ts';
+
+const MINUTES = 60_000;
+
+interface Crowd {
+  readonly rate: number;
+  readonly clients: number;
+  /** How much later than named a client returns: less than the rest of the second. */
+  readonly late: number;
+  readonly seed: number;
+}
+
+/** Returns how many requests were refused once, and how many again. */
+function play({ rate, clients, late, seed }: Crowd): { readonly once: number; readonly again: number } {
+  const fixed = { initialRate: undefined, maxRate: rate, minRate: 0.1, cooldown: 1000 };
+  const world = new World({ seed, upstream: { rate: fixed } });
+  let [once, again] = [0, 0];
+  const ask = (client: string, tries: number): void => {
+    world.call({
+      client,
+      onVerdict: ({ verdict }) => {
+        if (verdict?.kind !== 'refuse') return void world.at(world.now + 20, () => ask(client, 1));
+        if (tries === 1) once += 1;
+        else again += 1;
+        const seconds = Number(formatRetryAfter(verdict.retryAfterMs ?? 0, world.random));
+        world.at(world.now + 1000 * seconds + late, () => ask(client, tries + 1));
+      },
+    });
+  };
+  for (let i = 0; i < clients; i += 1) world.at(37 * i, () => ask(`client ${i}`, 1));
+  world.runUntil(10 * MINUTES);
+  return { once, again };
+}
+
+test.each([
+  { rate: 2, clients: 20, late: 0 },
+  { rate: 2, clients: 8, late: 900 },
+  { rate: 5, clients: 30, late: 0 },
+  { rate: 20, clients: 100, late: 300 },
+])('at $rate requests per second, $clients clients, $late ms into the second', (crowd) => {
+  for (let seed = 1; seed <= 5; seed += 1) {
+    const { once, again } = play({ ...crowd, seed });
+    expect(once).toBeGreaterThan(500);
+    expect(again).toBe(0);
+  }
+});
