@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import type { Millis } from '../../core/scalars.ts';
+import { onStreamClose } from '../undici/http2-stream-close.ts';
 import { http2HeadSize, toHttp2Fields } from './http2-fields.ts';
 import type { HttpServerResponse } from './server-response.ts';
 
@@ -21,7 +22,8 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
   #trailers: OutgoingHttpHeaders = {};
   /** Nothing more is written: the response has ended, or has no body. */
   #hasEnded = false;
-  #isComplete = false;
+  /** The end of the response has been sent. Undefined: not known. */
+  #isComplete: boolean | undefined;
   #linger: NodeJS.Timeout | undefined;
 
   /** @param isHead the response has no body, whatever is written */
@@ -31,9 +33,10 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     this.#isHead = isHead;
     stream.on('error', () => undefined); // `close` follows
     stream.on('drain', () => this.emit('drain'));
+    onStreamClose(stream, this.#onStreamClose);
     stream.on('close', () => {
       clearTimeout(this.#linger);
-      this.#isComplete = this.#hasEnded && stream.rstCode === 0;
+      this.#isComplete ??= this.#hasEnded && stream.rstCode === 0;
       this.emit('close');
     });
   }
@@ -48,7 +51,7 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
 
   /** Not that of Node 24's stream, which is true even if the client has reset it. */
   get writableFinished(): boolean {
-    return this.#isComplete;
+    return this.#isComplete === true;
   }
 
   get writableNeedDrain(): boolean {
@@ -108,6 +111,12 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     this.#hasEnded = true;
     if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(this.#closeUpload, UPLOAD_LINGER);
   }
+
+  /** A stream that was reset is destroyed once Node has closed it: after NO_ERROR, Node would wait for what nobody reads or writes. */
+  readonly #onStreamClose = (isEndSent: boolean | undefined): void => {
+    this.#isComplete = isEndSent;
+    if (isEndSent === false) process.nextTick(() => this.#stream.destroy());
+  };
 
   /**
    * Waits until the whole response has been written: Node 24.21 would delay the reset until then, and never send it if the stream
