@@ -35,6 +35,7 @@ export class Http2StreamRequest extends Readable implements HttpServerRequest {
     this.verb = headers[':method'] ?? '';
     this.target = headers[':path'] ?? '';
     this.headers = headers;
+    joinRepeatedFields(headers, raw);
     this.rawHeaders = toHttp1Headers(raw, headers[':scheme'] ?? '');
     headers.host ??= headers[':authority'];
     this.hasBody = !stream.endAfterHeaders;
@@ -85,6 +86,32 @@ export class Http2StreamRequest extends Readable implements HttpServerRequest {
   readonly #onClose = (): void => {
     if (!this.readableEnded) this.destroy(new Error('the client aborted its upload'));
   };
+}
+
+/** Fields of requests of which Node 24 gives the first line over HTTP/2, and all lines as a list over HTTP/1.1. */
+const LISTS_OVER_HTTP1 = [
+  'access-control-request-method',
+  'content-encoding',
+  'content-language',
+  'content-location',
+  'content-md5',
+  'content-range',
+  'date',
+  'dnt',
+  'if-match',
+  'if-none-match',
+  'if-range',
+  'range',
+  'tk',
+  'upgrade-insecure-requests',
+];
+
+/** Joins them, so that every decision about a request equals that over HTTP/1.1: a body may be coded in the second line. */
+function joinRepeatedFields(headers: IncomingHttpHeaders, raw: readonly string[]): void {
+  for (const name of LISTS_OVER_HTTP1) {
+    if (headers[name] === undefined) continue;
+    headers[name] = raw.filter((_, i) => i % 2 === 1 && raw[i - 1] === name).join(', ');
+  }
 }
 
 /**
