@@ -15,6 +15,15 @@ export interface ResponseReadRateOptions extends ClientStallOptions {
 /** A client that reads steadily shows progress again within this many times its longest pause so far. */
 const PAUSE_FACTOR = 2;
 
+/** How long a client that has shown that it reads may pause, however short its pauses were before. */
+const READER_PATIENCE: Millis = 5000;
+
+/** More than the system takes of a response that its client does not read: Linux buffers 4 MiB for the sender by default. */
+const MAX_SYSTEM_BUFFER = 6 * 1024 * 1024;
+
+/** A pause that ends after this time shows that the client reads. Shorter ones occur while the system's buffer fills. */
+const VISIBLE_PAUSE: Millis = 100;
+
 /**
  * Measures how fast a client reads its response. Time counts only while bytes are unread, when the client keeps an upstream
  * connection busy. Progress shows only when the system's buffer has room again, which may be a megabyte later: until then a slow
@@ -27,6 +36,10 @@ export class ResponseReadRate {
   /** In this span: time with unread bytes, and bytes read. */
   #blockedFor: Millis = 0;
   #bytesRead = 0;
+  /** Bytes of the whole response that the system has taken. */
+  #bytesTaken = 0;
+  /** The client has read something: before that, it looks like one that never reads. */
+  #isReader = false;
 
   constructor(options: ResponseReadRateOptions) {
     this.#options = options;
@@ -42,7 +55,10 @@ export class ResponseReadRate {
   onDrained(bytes: number): void {
     const { clock, minRate, window, onTooSlow } = this.#options;
     const pause = Math.max(0, clock.now() - this.#stall.stalledSince);
-    this.#stall.patience = Math.max(this.#stall.patience, Math.min(PAUSE_FACTOR * pause, window));
+    this.#bytesTaken += bytes;
+    this.#isReader ||= pause >= VISIBLE_PAUSE || this.#bytesTaken > MAX_SYSTEM_BUFFER;
+    const patience = Math.max(this.#isReader ? READER_PATIENCE : 0, PAUSE_FACTOR * pause);
+    this.#stall.patience = Math.max(this.#stall.patience, Math.min(patience, window));
     this.#blockedFor += pause;
     this.#bytesRead += bytes;
     this.#stall.stop();

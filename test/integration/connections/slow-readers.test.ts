@@ -180,6 +180,30 @@ async function readBytes(socket: Socket, bytes: number): Promise<void> {
   }
 }
 
+test('cuts no reader that pauses once for some seconds while another request waits', async () => {
+  const { gate } = await start('', 1, ', queue: {maxWait: 20s}');
+  const socket = await stall(gate.url, '/large', 'reads');
+  await readBytes(socket, 8 * 1024 * 1024);
+  const waiting = send(gate.url, '/', { headers: ['X-Client', 'calm'] });
+  await sleep(2500);
+  await Promise.race([readBytes(socket, 8 * 1024 * 1024), once(socket, 'close')]);
+  expect([(await waiting).status, await gate.metric(cuts('gave_way'))]).toEqual([200, 0]);
+  expect(gate.requests().find(({ path }) => path === '/large')).not.toHaveProperty('cut');
+});
+
+test('cuts readers that have stopped after some progress within five seconds and the time to check, if others wait', async () => {
+  const { gate } = await start('', 4, ', queue: {maxWait: 20s}');
+  const sockets = await Promise.all([1, 2, 3, 4].map(() => stall(gate.url, '/large', 'reads')));
+  await Promise.all(sockets.map((socket) => readBytes(socket, 8 * 1024 * 1024)));
+  const since = performance.now();
+  const waiting = Array.from({ length: 4 }, () => send(gate.url, '/', { headers: ['X-Client', 'calm'] }));
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  const took = performance.now() - since;
+  expect(took).toBeGreaterThan(4000);
+  expect(took).toBeLessThan(8000);
+  expect(await gate.metric(cuts('gave_way'))).toBeGreaterThan(0);
+});
+
 test('cuts no reader for requests that wait for the rate while connections are free', async () => {
   const { gate } = await start('', 4, ', rateLimit: {maxRate: 2/s}, queue: {maxWait: 20s}');
   const socket = await stall(gate.url, '/large', 'stalls');
