@@ -82,7 +82,7 @@ async function run(command: CliCommand): Promise<void> {
 
 async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Promise<void> {
   tuneNode();
-  const [{ serve }, { flushLogger }] = await Promise.all([
+  const [{ serve, announceSecondCtrlC }, { flushLogger }] = await Promise.all([
     import('./cli/serve-command.ts'),
     import('./telemetry/log/logger.ts'),
   ]);
@@ -92,12 +92,9 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   const { refused } = cache;
   if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
-  if (app.practice !== undefined && process.stdout.isTTY) {
-    const { formatGreeting } = await import('./cli/greeting.ts');
-    process.stderr.write(formatGreeting(app.url, app.adminUrl));
-  }
   const { delay, timeout } = config.drain;
   let isStopping = false;
+  // Nothing is awaited from here to the last handler: a signal that arrives in between would not start the drain.
   const terminalLost = watchHangUps(async () => {
     if (isStopping) return;
     await app.reload();
@@ -118,7 +115,12 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
     }
     await flushLogger(logger);
   });
+  announceSecondCtrlC(timeout);
   void terminalLost.then(close);
+  if (app.practice !== undefined && process.stdout.isTTY) {
+    const { formatGreeting } = await import('./cli/greeting.ts');
+    process.stderr.write(formatGreeting(app.url, app.adminUrl));
+  }
 }
 
 /** Runs a worker process. Its primary starts it and ends it. */

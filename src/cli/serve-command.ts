@@ -12,11 +12,12 @@ import { logUnreachableEndpoints } from '../process/probes/probe-upstreams.ts';
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
 import { logDestination } from '../telemetry/log/log-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
-import { announceSecondCtrlC } from './drain-hint.ts';
 import { describeStartError } from './describe-start-error.ts';
 import { readFile } from './read-file.ts';
 import type { FileWatch } from './watch-files.ts';
 import { watchFiles } from './watch-files.ts';
+
+export { announceSecondCtrlC } from './drain-hint.ts';
 
 export type ServeResult =
   | {
@@ -67,7 +68,6 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
       'listening',
     );
     void logUnreachableEndpoints(config, logger);
-    announceSecondCtrlC(config.drain.timeout);
     const watch = watchFiles(
       () => source.files,
       () => app.reload(),

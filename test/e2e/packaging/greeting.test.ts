@@ -3,12 +3,15 @@ import { expect, onTestFinished, test } from 'vitest';
 import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 
 /** Runs `npm start` on a pseudo-terminal, with free ports. `press` types keys. */
-function startOnTerminal(options = '--config config/practice.yaml'): {
+function startOnTerminal(
+  options = '--config config/practice.yaml',
+  env: NodeJS.ProcessEnv = {},
+): {
   readonly output: () => string;
   readonly press: (keys: string) => void;
 } {
   const command = `exec node scripts/start.ts --listen 127.0.0.1:0 --admin 127.0.0.1:0 ${options}`;
-  const child = spawn('script', ['-qec', command, '/dev/null'], { detached: true });
+  const child = spawn('script', ['-qec', command, '/dev/null'], { detached: true, env: { ...process.env, ...env } });
   onTestFinished(() => void process.kill(-(child.pid ?? 0), 'SIGKILL'));
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString().replaceAll('\r', '')));
@@ -51,4 +54,18 @@ test('a drain after Ctrl-C on a terminal says how long it may last, and that a s
   await eventually(output, (seen) => seen.includes(hint), 5000);
   press('\x03');
   expect(await response).toBe('cut');
+});
+
+test('a Ctrl-C that arrives as soon as the process has a listener for it drains the process', async () => {
+  // While the process starts, Node may handle signals whenever the code waits for something.
+  const interrupt = `process.on('newListener', function interrupt(name) {
+    if (name !== 'SIGINT') return;
+    process.off('newListener', interrupt);
+    queueMicrotask(() => process.emit('SIGINT', 'SIGINT'));
+  })`;
+  const { output } = startOnTerminal(undefined, {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(interrupt)}`,
+  });
+  await eventually(output, (seen) => seen.includes('listening'), 20_000);
+  expect(await eventually(output, (seen) => seen.includes('stopped'), 5000)).toContain('draining');
 });
