@@ -1,6 +1,6 @@
 import type { Config, RouteConfig, UpstreamConfig } from '../../config/schema/config-schema.ts';
 import { formatDuration } from '../../config/values/unit-schemas.ts';
-import { PACED_RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
+import { RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/limit.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { describeEndpoints } from './describe-endpoints.ts';
@@ -81,7 +81,7 @@ function describeChecks(
 ): string[] {
   if (mode === 'observe') return ['checks only: answered at once'];
   if (queue.maxWait === 0) return ['checks only: answered at once', refusal];
-  const longest = Math.min(route.timeout ?? timeout, queue.maxWait + PACED_RETURN_GRACE);
+  const longest = Math.min(route.timeout ?? timeout, queue.maxWait + RETURN_GRACE);
   return [`checks only: answered within ${seconds(longest)}; the ingress must wait that long`, refusal];
 }
 

@@ -20,7 +20,7 @@ export interface QueueSettings {
 const STANDING_QUEUE_AFTER: Millis = 1000;
 const STANDING_WAIT_SHARE = 0.3;
 /** How much longer a request may wait if its client returns at the time of its Retry-After. */
-const RETURN_GRACE: Millis = 1000;
+export const RETURN_GRACE: Millis = 1000;
 /**
  * The same while a rate paces requests: those without a Retry-After may have been queued before, and several clients return at
  * the start of the same second.
@@ -37,9 +37,10 @@ export function isReturningOnTime(promisedAt: Millis, now: Millis): boolean {
   return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
 }
 
-/** How much longer the request of a client that returns on time may wait. */
+/** How much longer the request of a client that returns on time may wait. An ingress waits only briefly for a check. */
 export function returnGrace(ticket: Ticket, now: Millis): Millis {
-  return hasFiniteRate(ticket, now) && refusalIfBlocked(ticket, now) === undefined ? PACED_RETURN_GRACE : RETURN_GRACE;
+  const isPaced = hasFiniteRate(ticket, now) && refusalIfBlocked(ticket, now) === undefined;
+  return isPaced && !ticket.isSentExternally ? PACED_RETURN_GRACE : RETURN_GRACE;
 }
 
 /** Time until each limit has a token for this request; 0 if all have one, Infinity while a lease is being requested. */

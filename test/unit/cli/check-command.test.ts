@@ -88,7 +88,7 @@ drain: {timeout: 5s}
 `);
   const [, worst = ''] = text.split('  / → api\n');
   expect(worst.split('\n').slice(0, 3)).toEqual([
-    '    checks only: answered within 7s; the ingress must wait that long',
+    '    checks only: answered within 3s; the ingress must wait that long',
     '    refusal: Retry-After of at most 42s, or what the upstream asks for, if that is longer',
     expect.stringMatching(/^ {2}memory: /),
   ]);
