@@ -135,6 +135,7 @@ export const History = z
               ceiling: RateSchema.nullable(),
               sentPerSecond: RateSchema,
               throttledPerSecond: RateSchema,
+              failedPerSecond: RateSchema,
             }),
           )
           .describe('Oldest first: minutes, up to an hour ago, then seconds, for the last five minutes.'),

@@ -12,6 +12,7 @@ export interface RateSample {
   readonly ceiling: PerSecond | null;
   readonly sentPerSecond: PerSecond;
   readonly throttledPerSecond: PerSecond;
+  readonly failedPerSecond: PerSecond;
 }
 
 /** Samples of about a second that are kept: five minutes. */
@@ -31,16 +32,17 @@ export class RateHistory {
   record(results: QueryResults<'rates'>, at: Millis): void {
     const lastAt = this.#lastAt;
     this.#lastAt = at;
-    const totals = new Map<string, { sent: number; throttled: number; latest: UpstreamRates }>();
+    const totals = new Map<string, { sent: number; throttled: number; failed: number; latest: UpstreamRates }>();
     for (const [process, upstreams] of results) {
       const before = this.#last.get(process);
       for (const each of upstreams) {
         // A process that was not sampled before has started since, unless this is the first sample of all.
-        const { sent = 0, throttled = 0 } = before?.get(each.name) ?? (lastAt === undefined ? each : {});
-        const total = totals.get(each.name) ?? { sent: 0, throttled: 0, latest: each };
+        const { sent = 0, throttled = 0, failed = 0 } = before?.get(each.name) ?? (lastAt === undefined ? each : {});
+        const total = totals.get(each.name) ?? { sent: 0, throttled: 0, failed: 0, latest: each };
         totals.set(each.name, {
           sent: total.sent + Math.max(0, each.sent - sent),
           throttled: total.throttled + Math.max(0, each.throttled - throttled),
+          failed: total.failed + Math.max(0, each.failed - failed),
           latest: total.latest.rate === undefined ? each : total.latest,
         });
       }
@@ -49,7 +51,7 @@ export class RateHistory {
     if (lastAt === undefined || at <= lastAt) return;
     const seconds = (at - lastAt) / 1000;
     const kept = new Map<string, UpstreamHistory>();
-    for (const [name, { sent, throttled, latest }] of totals) {
+    for (const [name, { sent, throttled, failed, latest }] of totals) {
       const history = this.#byUpstream.get(name) ?? new UpstreamHistory();
       kept.set(name, history);
       history.add({
@@ -59,6 +61,7 @@ export class RateHistory {
         ceiling: latest.ceiling ?? null,
         sentPerSecond: sent / seconds,
         throttledPerSecond: throttled / seconds,
+        failedPerSecond: failed / seconds,
       });
     }
     this.#byUpstream = kept;
@@ -102,11 +105,12 @@ class UpstreamHistory {
 
 /** One sample for several; the limit is that of the last. */
 function average(samples: readonly RateSample[]): RateSample {
-  let [seconds, sent, throttled] = [0, 0, 0];
+  let [seconds, sent, throttled, failed] = [0, 0, 0, 0];
   for (const each of samples) {
     seconds += each.seconds;
     sent += each.sentPerSecond * each.seconds;
     throttled += each.throttledPerSecond * each.seconds;
+    failed += each.failedPerSecond * each.seconds;
   }
   const last = samples.at(-1);
   return {
@@ -116,11 +120,12 @@ function average(samples: readonly RateSample[]): RateSample {
     ceiling: last?.ceiling ?? null,
     sentPerSecond: sent / seconds,
     throttledPerSecond: throttled / seconds,
+    failedPerSecond: failed / seconds,
   };
 }
 
 function roundSample(sample: RateSample): RateSample {
-  const { at, seconds, rate, ceiling, sentPerSecond, throttledPerSecond } = sample;
+  const { at, seconds, rate, ceiling, sentPerSecond, throttledPerSecond, failedPerSecond } = sample;
   return {
     at,
     seconds: roundToMilli(seconds),
@@ -128,5 +133,6 @@ function roundSample(sample: RateSample): RateSample {
     ceiling: ceiling === null ? null : roundToMilli(ceiling),
     sentPerSecond: roundToMilli(sentPerSecond),
     throttledPerSecond: roundToMilli(throttledPerSecond),
+    failedPerSecond: roundToMilli(failedPerSecond),
   };
 }

@@ -13,23 +13,26 @@ export const STALE_AFTER_MS = 4000;
 /** The least delayed of this many status events gives the offset of the server's clock. */
 const CLOCK_SAMPLES = 10;
 
+/** @typedef {'rate' | 'sent' | 'failed' | 'throttled' | 'ceiling'} SeriesName */
+
 /** Samples of one upstream: times in seconds since 1970, and rates per second; null where unknown. */
 export class RateHistory {
   /** @type {number[]} */
   times = [];
-  /** @type {Record<'rate' | 'sent' | 'throttled' | 'ceiling', (number | null)[]>} */
-  series = { rate: [], sent: [], throttled: [], ceiling: [] };
+  /** @type {Record<SeriesName, (number | null)[]>} */
+  series = { rate: [], sent: [], failed: [], throttled: [], ceiling: [] };
 
   /**
    * @param {number} time
    * @param {UpstreamStatus} upstream
    */
-  add(time, { state, rate, pinned, ceiling, sentPerSecond, throttledPerSecond }) {
+  add(time, upstream) {
+    const { state, rate, pinned } = upstream;
     const last = this.times.at(-1);
     if (last !== undefined && time <= last) return;
-    if (last !== undefined && time - last > MAX_GAP_SECONDS) this.#push(last + 1, null, null, null, null);
+    if (last !== undefined && time - last > MAX_GAP_SECONDS) this.#push(last + 1);
     const allowed = state === 'blocked' ? 0 : (pinned ?? rate);
-    this.#push(time, allowed, sentPerSecond, throttledPerSecond, ceiling);
+    this.#push(time, { ...upstream, rate: allowed });
     while ((this.times[0] ?? time) < time - KEPT_SECONDS - MAX_GAP_SECONDS) {
       this.times.shift();
       for (const values of Object.values(this.series)) values.shift();
@@ -43,29 +46,28 @@ export class RateHistory {
   load(samples) {
     this.times = [];
     for (const values of Object.values(this.series)) values.length = 0;
-    for (const { at, seconds, rate, ceiling, sentPerSecond, throttledPerSecond } of samples) {
-      const time = Date.parse(at) / 1000;
+    for (const sample of samples) {
+      const time = Date.parse(sample.at) / 1000;
       const last = this.times.at(-1);
       if (last !== undefined && time <= last) continue;
       // A sample covers the time since the one before it, unless the process did not run.
-      if (last !== undefined && time - last > seconds + MAX_GAP_SECONDS) this.#push(last + 1, null, null, null, null);
-      this.#push(time, rate, sentPerSecond, throttledPerSecond, ceiling);
+      if (last !== undefined && time - last > sample.seconds + MAX_GAP_SECONDS) this.#push(last + 1);
+      this.#push(time, sample);
     }
   }
 
   /**
    * @param {number} time
-   * @param {number | null} rate
-   * @param {number | null} sent
-   * @param {number | null} throttled
-   * @param {number | null} ceiling
+   * @param {Omit<History['upstreams'][number]['samples'][number], 'at' | 'seconds'>} [rates] none for a gap
    */
-  #push(time, rate, sent, throttled, ceiling) {
+  #push(time, rates) {
+    const { rate, sent, failed, throttled, ceiling } = this.series;
     this.times.push(time);
-    this.series.rate.push(rate);
-    this.series.sent.push(sent);
-    this.series.throttled.push(throttled);
-    this.series.ceiling.push(ceiling);
+    rate.push(rates?.rate ?? null);
+    sent.push(rates?.sentPerSecond ?? null);
+    failed.push(rates?.failedPerSecond ?? null);
+    throttled.push(rates?.throttledPerSecond ?? null);
+    ceiling.push(rates?.ceiling ?? null);
   }
 }
 

@@ -3,10 +3,10 @@ import { find } from './dom/dom.js';
 import uPlot from './uplot.js';
 import { formatClock } from './text/labels.js';
 
-/** @import { RateHistory } from './page-model.js' */
+/** @import { RateHistory, SeriesName } from './page-model.js' */
 
-/** In drawing order. */
-const SERIES = /** @type {const} */ (['sent', 'ceiling', 'throttled', 'rate']);
+/** In drawing order: in an outage every attempt fails, and the failures must cover the attempts. */
+const SERIES = /** @type {const} */ (['sent', 'ceiling', 'throttled', 'rate', 'failed']);
 const FONT = '12px system-ui, sans-serif';
 /** The shortest time axis, in seconds. */
 const MIN_SPAN_SECONDS = 60;
@@ -66,10 +66,11 @@ export class RateChart {
           { ...line, stroke: stroke('ceiling'), width: 1.5, dash: [5, 4] },
           { ...line, stroke: stroke('throttled'), width: 2, dash: [2, 2] },
           { ...line, stroke: stroke('rate'), width: 2.5 },
+          { ...line, stroke: stroke('failed'), width: 2 },
         ],
         hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },
       },
-      [[], [], [], [], []],
+      [[], ...SERIES.map(() => [])],
       this.#container,
     );
     new ResizeObserver(() => this.#fit()).observe(this.#container);
@@ -88,17 +89,14 @@ export class RateChart {
     if (seconds !== this.#seconds) this.#drawnUntil = undefined;
     this.#seconds = seconds;
     if (!this.#isVisible || history === undefined) return;
-    const { times, series } = history;
+    const { times } = history;
     const last = times.at(-1) ?? 0;
     if (last === this.#drawnUntil) return;
     // Computed colours exist only once the chart is part of the document.
     if (this.#drawnUntil === undefined) this.#readColours();
     this.#drawnUntil = last;
     this.#plot.batch(() => {
-      this.#plot.setData(
-        [times, ...SERIES.map((name) => (name === 'ceiling' ? clipCeiling(history) : series[name]))],
-        false,
-      );
+      this.#plot.setData([times, ...SERIES.map((name) => valuesOf(history, name))], false);
       // A process that was just started has few samples, so the axis starts at the first of them.
       const first = Math.max(last - seconds, Math.min(times[0] ?? last, last - MIN_SPAN_SECONDS));
       this.#plot.setScale('x', { min: first, max: last });
@@ -134,15 +132,37 @@ export class RateChart {
 }
 
 /**
+ * The values of a series as they are drawn.
+ * @param {RateHistory} history
+ * @param {SeriesName} name
+ */
+function valuesOf(history, name) {
+  if (name === 'ceiling') return clipCeiling(history);
+  return name === 'failed' ? omitZeros(history) : history.series[name];
+}
+
+/**
  * The ceiling series without the values that would flatten the other curves.
  * @param {RateHistory} history
  */
 function clipCeiling({ series }) {
   let highest = 1;
-  for (const name of /** @type {const} */ (['rate', 'sent', 'throttled'])) {
+  for (const name of /** @type {const} */ (['rate', 'sent', 'failed', 'throttled'])) {
     for (const value of series[name]) if (value !== null && value > highest) highest = value;
   }
   return series.ceiling.map((value) => (value !== null && value > highest * MAX_CEILING_RATIO ? null : value));
+}
+
+/**
+ * The failed attempts without the zeros between two others: a red line along the axis would look like a problem.
+ * @param {RateHistory} history
+ */
+function omitZeros({ series }) {
+  /** @param {number | null | undefined} value */
+  const isNone = (value) => (value ?? 0) === 0;
+  return series.failed.map((value, index, all) =>
+    isNone(value) && isNone(all[index - 1]) && isNone(all[index + 1]) ? null : value,
+  );
 }
 
 /** @param {number} seconds since 1970 */

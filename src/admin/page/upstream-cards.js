@@ -122,7 +122,7 @@ export class UpstreamCards {
       if (now - describedAt < DESCRIPTION_INTERVAL_MS) return;
       describedAt = now;
       chart.describe(
-        `Rates of the last ${formatTimeSpan(this.#model.chartSeconds)}. Now: allowed ${formatRateLabel(upstream.rate)}, sent ${formatRateLabel(upstream.sentPerSecond)}, 429s from upstream ${formatRateLabel(upstream.throttledPerSecond)}.`,
+        `Rates of the last ${formatTimeSpan(this.#model.chartSeconds)}. Now: allowed ${formatRateLabel(upstream.rate)}, sent ${formatRateLabel(upstream.sentPerSecond)}, failed attempts ${formatRateLabel(upstream.failedPerSecond)}, 429s from upstream ${formatRateLabel(upstream.throttledPerSecond)}.`,
       );
     };
     return { row, fill };
@@ -130,7 +130,7 @@ export class UpstreamCards {
 
   /** @param {HTMLElement} row */
   #makeLegend(row) {
-    const values = /** @type {const} */ (['rate', 'sent', 'throttled', 'ceiling']).map(
+    const values = /** @type {const} */ (['rate', 'sent', 'failed', 'throttled', 'ceiling']).map(
       (name) => /** @type {const} */ ([name, find(row, `[data-series='${name}'] [data-value]`, HTMLElement)]),
     );
     const when = find(row, '[data-when]', HTMLElement);

@@ -23,6 +23,7 @@ test('keeps a sample for each second', () => {
       ceiling: 60,
       sentPerSecond: 7,
       throttledPerSecond: 0,
+      failedPerSecond: 0,
     })),
   );
 });
@@ -82,4 +83,15 @@ test('drops an upstream that a reload has removed, and adds none for a clock tha
   expect(history.samples().get('payments')).toHaveLength(3);
   history.record(new Map([[0, [rates(1, { name: 'ledger' })]]]), 2000);
   expect([...history.samples().keys()]).toEqual(['ledger']);
+});
+
+test('adds the failed attempts of the processes, also in the samples of minutes', () => {
+  const history = new RateHistory();
+  for (let second = 0; second <= 600; second += 1) {
+    const failed = [0, 1].map((process) => [process, [rates(second * 5, { failed: second * 2 })]] as const);
+    history.record(new Map(failed), 600_000 + second * 1000);
+  }
+  const samples = history.samples().get('payments') ?? [];
+  expect(samples.some(({ seconds }) => seconds === 60)).toBe(true);
+  expect(new Set(samples.map(({ failedPerSecond }) => failedPerSecond))).toEqual(new Set([4]));
 });
