@@ -59,7 +59,14 @@ const SCRIPTS = [
     'upstream-overview',
     'uplot',
   ],
-  ...['dom/announcements', 'dom/confirm-dialog', 'dom/definition-list', 'dom/dom', 'dom/single-tab-stop'],
+  ...[
+    'dom/announcements',
+    'dom/confirm-dialog',
+    'dom/definition-list',
+    'dom/dom',
+    'dom/single-tab-stop',
+    'dom/stored-choices',
+  ],
   ...[
     'text/client-labels',
     'text/endpoint-labels',

@@ -1,7 +1,7 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from './action-schemas.ts';
-import type { ClientsQuery, RequestsQuery } from './query-schemas.ts';
+import type { ClientsQuery, RequestsQuery, TimelineQuery } from './query-schemas.ts';
 import type { History } from './upstream-schemas.ts';
 import type {
   ClientsPage,
@@ -21,7 +21,7 @@ export interface AdminOperations {
   /** Newest first. Undefined if the cursor is invalid. */
   requests(query: RequestsQuery): Promise<RequestsPage | undefined>;
   /** Newest first. */
-  timeline(limit: number): Promise<readonly TimelineEvent[]>;
+  timeline(query: TimelineQuery): Promise<readonly TimelineEvent[]>;
   /** Adds a sample to the history. To be called each second. */
   sampleRates(): Promise<void>;
   /** The rates of the last hour. */

@@ -5,7 +5,7 @@ import { sendExplanation } from '../send-explanation.ts';
 import { sendProblem } from '../problem-response.ts';
 import { BlockQuerySchema, PinQuerySchema } from './action-schemas.ts';
 import { openApiDocument } from './openapi.ts';
-import { ClientsQuery, parseQuery, QUERY_SCHEMAS, RequestsQuery, TimelineQuerySchema } from './query-schemas.ts';
+import { ClientsQuery, parseQuery, QUERY_SCHEMAS, RequestsQuery, TimelineQuery } from './query-schemas.ts';
 import type { ApiRouteName } from './api-routes.ts';
 
 export interface ApiRequest {
@@ -28,8 +28,8 @@ export async function handleApiRequest(operations: AdminOperations, apiRequest: 
         sendPage(reply, operations.requests(parsedQuery)),
       );
     case 'timeline':
-      return withQuery(reply, parseQuery(TimelineQuerySchema, query), async ({ limit }) => {
-        return reply.send({ events: await operations.timeline(limit) });
+      return withQuery(reply, parseQuery(TimelineQuery, query), async (parsedQuery) => {
+        return reply.send({ events: await operations.timeline(parsedQuery) });
       });
     case 'pin':
       return withQuery(reply, parseQuery(PinQuerySchema, query), ({ rate }) =>

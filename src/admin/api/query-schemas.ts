@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { suggest } from '../../config/values/suggest.ts';
 import { BlockQuerySchema, PinQuerySchema } from './action-schemas.ts';
 import type { ApiRouteName } from './api-routes.ts';
-import { ClientStateSchema, OutcomeSchema } from './response-schemas.ts';
+import { ClientStateSchema, OutcomeSchema, TimelineKindSchema } from './response-schemas.ts';
 
 const MAX_ROWS = 500;
 const MAX_TIMELINE_EVENTS = 500;
@@ -34,7 +34,10 @@ export const RequestsQuery = z.strictObject({
   limit: limitParameter(MAX_ROWS, 50),
   cursor: Cursor,
 });
-export const TimelineQuerySchema = z.strictObject({ limit: limitParameter(MAX_TIMELINE_EVENTS, 200) });
+export const TimelineQuery = z.strictObject({
+  limit: limitParameter(MAX_TIMELINE_EVENTS, 200),
+  exclude: TimelineKindSchema.optional().describe('Leaves out the events of this kind.'),
+});
 
 const NoParameters = z.strictObject({});
 
@@ -44,7 +47,7 @@ export const QUERY_SCHEMAS = {
   history: NoParameters,
   clients: ClientsQuery,
   requests: RequestsQuery,
-  timeline: TimelineQuerySchema,
+  timeline: TimelineQuery,
   events: NoParameters,
   config: NoParameters,
   openapi: NoParameters,
@@ -60,6 +63,7 @@ export const QUERY_SCHEMAS = {
 
 export type ClientsQuery = z.output<typeof ClientsQuery>;
 export type RequestsQuery = z.output<typeof RequestsQuery>;
+export type TimelineQuery = z.output<typeof TimelineQuery>;
 
 export type ParsedQuery<T> =
   | { readonly ok: true; readonly value: T }

@@ -17,6 +17,7 @@ import { UpstreamStatus } from './upstream-schemas.ts';
 
 export const ClientStateSchema = z.enum(['normal', 'held', 'backoff', 'cooldown', 'restoring']);
 export const OutcomeSchema = z.enum(REQUEST_OUTCOMES);
+export const TimelineKindSchema = z.enum(TIMELINE_KINDS);
 
 export const ProcessStatus = z
   .object({
@@ -111,7 +112,7 @@ export const TimelineEvent = z
   .object({
     id: z.string().describe('A series of cuts or changes is one event: its updates have the same id.'),
     at: TimeSchema,
-    kind: z.enum(TIMELINE_KINDS),
+    kind: TimelineKindSchema,
     upstream: z.string().nullable(),
     text: z.string(),
   })

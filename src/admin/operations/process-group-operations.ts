@@ -1,5 +1,5 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
-import type { ClientsQuery, RequestsQuery } from '../api/query-schemas.ts';
+import type { ClientsQuery, RequestsQuery, TimelineQuery } from '../api/query-schemas.ts';
 import type { ClientsPage, RequestsPage, ProcessStatus, StatusFrame, TimelineEvent } from '../api/response-schemas.ts';
 import type { History } from '../api/upstream-schemas.ts';
 import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from '../api/action-schemas.ts';
@@ -87,10 +87,11 @@ export class ProcessGroupOperations implements AdminOperations {
     return readRequestsPage(this.#parts.processes, query);
   }
 
-  async timeline(limit: number): Promise<readonly TimelineEvent[]> {
+  async timeline({ limit, exclude }: TimelineQuery): Promise<readonly TimelineEvent[]> {
     const results = await this.#parts.processes.query('timeline', () => ({ since: 0 }));
     const all = [...results].flatMap(([process, entries]) => entries.map((entry) => ({ process, entry })));
-    const newest = all.toSorted((a, b) => b.entry.at - a.entry.at || b.entry.order - a.entry.order);
+    const wanted = all.filter(({ entry }) => entry.kind !== exclude);
+    const newest = wanted.toSorted((a, b) => b.entry.at - a.entry.at || b.entry.order - a.entry.order);
     return newest.slice(0, limit).map(({ process, entry }) => toTimelineEvent(entry, process));
   }
 

@@ -1,5 +1,6 @@
 /** Switches between the dark theme, the light theme and that of the system. */
 import { find, setText } from './dom/dom.js';
+import { storeChoice } from './dom/stored-choices.js';
 
 const THEMES = /** @type {const} */ (['system', 'dark', 'light']);
 const KEY = 'tidegate-theme';
@@ -16,11 +17,7 @@ export function initThemeSwitch(onChange) {
     theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system';
     if (theme === 'system') delete dataset['theme'];
     else dataset['theme'] = theme;
-    try {
-      localStorage.setItem(KEY, theme);
-    } catch {
-      // Storage is not available: the choice lasts until the page is closed.
-    }
+    storeChoice(KEY, theme);
     show();
     onChange();
   });

@@ -3,7 +3,7 @@ import type { CertificateEvent } from '../../core/events/certificate-events.ts';
 import type { UpstreamHealthEvent } from '../../core/events/upstream-health-events.ts';
 import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
-import type { CutCause } from '../../core/limits/limit-state.ts';
+import type { CutCause, LimitState } from '../../core/limits/limit-state.ts';
 import { describeFailure } from '../describe-failure.ts';
 import { describeExpiryEffect, formatTimeLeft, humanizeDuration } from '../format-values.ts';
 import type { TimelineKind } from './timeline.ts';
@@ -33,6 +33,16 @@ export function formatCertificate({ setting, status, left }: CertificateEvent): 
     case 'renewed':
       return `certificate of ${setting} was renewed`;
   }
+}
+
+/** In the states' own names, except that an operator would read "open" as an open circuit, which sends nothing. */
+export function formatStateChange(from: LimitState, to: LimitState, times: number): string {
+  const change = to === 'open' ? 'limit no longer in force' : `${from} → ${to}`;
+  return times > 1 ? `${change} (${times} times)` : change;
+}
+
+export function formatBlockEnd(to: LimitState): string {
+  return `no longer blocked: ${to === 'open' ? 'no limit in force' : to}`;
 }
 
 /** `unreachable: connection refused (every attempt fails)`. */

@@ -3,6 +3,7 @@ import type { BlockCause } from '../../core/rate/breaker/active-block.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { formatBlockedPart } from '../format-values.ts';
 import {
+  formatBlockEnd,
   formatCertificate,
   formatCut,
   formatFailing,
@@ -11,6 +12,7 @@ import {
   formatRecovered,
   formatReload,
   formatSeconds,
+  formatStateChange,
   NOT_ANSWERING,
 } from './timeline-text.ts';
 
@@ -51,6 +53,8 @@ export interface TimelineEntry {
 
 /** The oldest entries beyond this are dropped. */
 const MAX_ENTRIES = 500;
+/** The same for changes of state alone: a limit at work changes all the time, and must not displace what an operator looks for. */
+const MAX_STATE_ENTRIES = 100;
 /**
  * Repetitions within this time are one entry, so that a limit that is cut repeatedly does not displace all others. Short enough
  * to show when a rate fell.
@@ -166,9 +170,9 @@ export class Timeline {
     if (scope !== 'upstream') return;
     if (limit !== undefined) {
       const kind = to === 'blocked' ? 'blocked' : from === 'blocked' ? 'unblocked' : 'state';
-      return this.#addRepeated(kind, upstream, `${kind}\0${upstream}\0${limit}\0${from}\0${to}`, 0, (times) =>
-        times > 1 ? `${limit}: ${from} → ${to} (${times} times)` : `${limit}: ${from} → ${to}`,
-      );
+      return this.#addRepeated(kind, upstream, `${kind}\0${upstream}\0${limit}\0${from}\0${to}`, 0, (times) => {
+        return `${limit}: ${formatStateChange(from, to, times)}`;
+      });
     }
     if (to === 'blocked' && this.#operatorBlocks.has(upstream)) return undefined; // the operator's action has an entry
     if (from === 'blocked') {
@@ -186,13 +190,13 @@ export class Timeline {
       const why = this.#describeBlock(upstream, blockedCause);
       return void this.#add('blocked', upstream, `blocked only for ${part}${why}: other requests pass`);
     }
-    if (from === 'blocked') return void this.#add('unblocked', upstream, `no longer blocked: ${to}`);
+    if (from === 'blocked') return void this.#add('unblocked', upstream, formatBlockEnd(to));
     if (unblocked !== undefined) {
       const part = unblocked === 'upstream' ? '' : ` for ${formatBlockedPart(unblocked, 'one')}`;
       return void this.#add('unblocked', upstream, `no longer blocked${part}`);
     }
     this.#addRepeated('state', upstream, `state\0${upstream}\0${from}\0${to}`, 0, (times) =>
-      times > 1 ? `${from} → ${to} (${times} times)` : `${from} → ${to}`,
+      formatStateChange(from, to, times),
     );
   }
 
@@ -231,7 +235,14 @@ export class Timeline {
   #add(kind: TimelineKind, upstream: string | undefined, text: string, number = this.#order + 1): number {
     this.#order += 1;
     this.#entries.push({ order: this.#order, number, at: this.#now(), kind, upstream, text });
+    if (kind === 'state') this.#dropOldStates();
     if (this.#entries.length > MAX_ENTRIES) this.#entries.shift();
     return number;
+  }
+
+  #dropOldStates(): void {
+    const states = this.#entries.filter((entry) => entry.kind === 'state');
+    const oldest = states.length > MAX_STATE_ENTRIES ? states[0] : undefined;
+    if (oldest !== undefined) this.#entries.splice(this.#entries.indexOf(oldest), 1);
   }
 }

@@ -69,6 +69,9 @@ test('returns the requests sent, their outcomes and the learned rates in the sta
   expect(upstreams[0]?.state).not.toBe('open');
   const { events } = (await api.get('/api/timeline')).json() as { events: readonly { kind: string; text: string }[] };
   expect(events.find(({ kind }) => kind === 'cut')?.text).toMatch(/^rate cut .*to \d+\/s/);
+  expect(events.some(({ kind }) => kind === 'state')).toBe(true);
+  const excluding = (await api.get('/api/timeline?exclude=state')).json() as { events: typeof events };
+  expect(excluding.events).toEqual(events.filter(({ kind }) => kind !== 'state'));
 });
 
 test('lists clients page by page, each once', async () => {

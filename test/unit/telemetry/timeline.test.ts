@@ -113,6 +113,42 @@ test('keeps five hundred entries', () => {
   expect(timeline.since(0)[0]?.text).toContain('200 re-admitted');
 });
 
+test('keeps a hundred changes of state, which displace nothing else', () => {
+  const { timeline, at } = begin();
+  at(0, cut(120, 100));
+  for (let i = 1; i <= 700; i += 1) {
+    at(i * 20_000, {
+      type: 'limit-state',
+      upstream: 'till',
+      scope: 'upstream',
+      from: 'backoff',
+      to: 'cooldown',
+      rate: 10,
+    });
+  }
+  expect(timeline.since(0)).toHaveLength(101);
+  expect(timeline.since(0)[0]?.kind).toBe('cut');
+  expect(timeline.since(0)[1]?.at).toBe(601 * 20_000);
+});
+
+test('calls an open limit one that is not in force', () => {
+  const { at, texts } = begin();
+  const change = { type: 'limit-state', rate: Number.POSITIVE_INFINITY, upstream: 'till', scope: 'upstream' } as const;
+  at(0, { ...change, from: 'restoring', to: 'open' });
+  at(20_000, { ...change, from: 'restoring', to: 'open' });
+  at(20_001, { ...change, from: 'restoring', to: 'open' });
+  at(20_002, { ...change, from: 'cooldown', to: 'open', limit: 'charges' });
+  at(20_003, { ...change, from: 'blocked', to: 'open' });
+  at(20_004, { ...change, from: 'open', to: 'backoff' });
+  expect(texts()).toEqual([
+    'limit no longer in force',
+    'limit no longer in force (2 times)',
+    'charges: limit no longer in force',
+    'no longer blocked: no limit in force',
+    'open → backoff',
+  ]);
+});
+
 test('omits states of single clients, and repeated reports of a block', () => {
   const { at, texts } = begin();
   at(0, { type: 'limit-state', upstream: 'till', scope: 'client', from: 'open', to: 'backoff', rate: 20 });
