@@ -37,7 +37,7 @@ async function serveEverything(): Promise<string> {
   const status = statusOf({
     at,
     phase: 'draining',
-    store: { kind: 'redis', degraded: true },
+    store: { kind: 'redis', degraded: true, problem: 'connect ECONNREFUSED 10.0.0.1:6379' },
     config: { loadedAt: at, lastReload: { at, ok: false, problem: 'line 3: a mistake' } },
     mode: 'observe',
     upstreams: [
@@ -84,7 +84,7 @@ async function serveEverything(): Promise<string> {
     attempts: 1,
     tookSeconds: 0.1,
   }));
-  const kinds = ['cut', 'blocked', 'unblocked', 'reload', 'pin', 'drain'];
+  const kinds = ['cut', 'blocked', 'unblocked', 'recovered', 'store', 'reload', 'pin', 'drain'];
   const { url } = await servePageEvents([
     ['status', { status, clients: { total: 5, rows } }],
     ['requests', { requests, more: 3 }],

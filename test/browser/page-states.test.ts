@@ -79,14 +79,15 @@ describe('the page shows', () => {
     };
     const status = statusEvent({
       phase: 'draining',
-      store: { kind: 'redis', degraded: true },
+      store: { kind: 'redis', degraded: true, problem: 'connect ECONNREFUSED 10.0.0.1:6379' },
       config: { loadedAt: after(-99), lastReload },
     });
     const { page } = await open((await servePageEvents([status])).url);
     await page.locator('#notices li').first().waitFor();
     const notices = (await page.locator('#notices li').allTextContents()).join('\n');
     expect(notices).toMatch(/^Draining/);
-    expect(notices).toContain('The store (redis) is not responding');
+    expect(notices).toContain('The store (redis) is not responding: connect ECONNREFUSED 10.0.0.1:6379. Meanwhile');
+    expect(await page.title()).toBe('■ redis not responding – Tidegate');
     expect(notices).toContain('did you mean retry?');
     expect(await page.getByRole('button', { name: 'Drain…' }).isDisabled()).toBe(true);
   });

@@ -34,6 +34,7 @@ export const ProcessStatus = z
     store: z.object({
       kind: z.enum(['memory', 'redis']),
       degraded: z.boolean().describe('The store is not responding; this process keeps limits on its own.'),
+      problem: z.string().nullable().describe('Why the store is not responding: the message of the error.'),
     }),
     certificates: z
       .array(z.object({ setting: z.string(), expiresAt: TimeSchema }))

@@ -59,6 +59,7 @@ export class LocalProcessApi implements ProcessApi {
   readonly #failures: LastFailures;
   readonly #clients: ClientViews;
   #isDegraded = false;
+  #storeProblem: string | undefined;
 
   constructor(parts: LocalProcessApiParts) {
     this.#parts = parts;
@@ -74,7 +75,10 @@ export class LocalProcessApi implements ProcessApi {
       return this.#clients.onDone(event.record, this.#parts.clock.now());
     }
     if (event.type === 'attempt') return this.#failures.onAttempt(event);
-    if (event.type === 'store-degraded') this.#isDegraded = event.isDegraded;
+    if (event.type === 'store-degraded') {
+      this.#isDegraded = event.isDegraded;
+      this.#storeProblem = event.cause;
+    }
     this.#timeline.listen(event);
   };
 
@@ -98,6 +102,7 @@ export class LocalProcessApi implements ProcessApi {
       clients: store.clients.view(now),
       troubled: search?.found.map((rank) => this.#clients.view(rank, now)) ?? [],
       isDegraded: this.#isDegraded,
+      storeProblem: this.#storeProblem,
     };
   }
 

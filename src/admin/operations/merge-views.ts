@@ -133,6 +133,16 @@ function combineEndpoints(a: EndpointView, b: EndpointView): EndpointView {
   };
 }
 
+/** The store of the group is degraded if one process does not reach it; the first of these says why. */
+export function mergeStores(views: Iterable<ProcessView>): {
+  readonly degraded: boolean;
+  readonly problem: string | null;
+} {
+  const degraded = [...views].filter(({ isDegraded }) => isDegraded);
+  const problem = degraded.find(({ storeProblem }) => storeProblem !== undefined)?.storeProblem;
+  return { degraded: degraded.length > 0, problem: problem ?? null };
+}
+
 /** A client that several processes know is counted once for each of them. */
 export function mergeClients(views: Iterable<ProcessView>): ClientsView {
   let tracked = 0;

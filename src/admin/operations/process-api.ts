@@ -56,6 +56,8 @@ export interface ProcessView {
   readonly troubled: readonly ClientView[];
   /** The shared store is not responding. */
   readonly isDegraded: boolean;
+  /** Why it is not responding. */
+  readonly storeProblem?: string | undefined;
 }
 
 /** The counters of one upstream since the start, and the rate of its own limit. */

@@ -15,7 +15,7 @@ import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
 import { OperatorCommands } from './operator-commands.ts';
 import type { ClockReading } from './admin-rows.ts';
 import { toClientRow, toTimelineEvent, toRequestTotals, toUpstreamStatus } from './admin-rows.ts';
-import { MergedCounts, mergeClients, mergeEndpoints, mergeUpstreams } from './merge-views.ts';
+import { MergedCounts, mergeClients, mergeEndpoints, mergeStores, mergeUpstreams } from './merge-views.ts';
 import { CounterRates, FailedShares, roundToMilli } from './counter-rates.ts';
 import { RateHistory } from './rate-history.ts';
 import { mostRestrictedClients, readClientsPage, readRequestsPage } from './list-pages.ts';
@@ -194,7 +194,7 @@ export class ProcessGroupOperations implements AdminOperations {
                 problem: lastReload.problem ?? null,
               },
       },
-      store: { kind: store, degraded: [...views.values()].some(({ isDegraded }) => isDegraded) },
+      store: { kind: store, ...mergeStores(views.values()) },
       certificates: certificates.map(({ setting, expiresAt }) => ({ setting, expiresAt: toIso(expiresAt) })),
       actions: { allowed: actionsDisabled === undefined, reason: actionsDisabled ?? null },
       requests: toRequestTotals(window),

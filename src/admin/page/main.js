@@ -61,7 +61,9 @@ function formatTitle() {
   const expired = model.status && shortExpiry(model.status);
   if (expired !== undefined) return `■ ${expired} – Tidegate`;
   const worst = model.status?.upstreams.find((upstream) => upstreamSeverity(upstream) === 'critical');
-  return worst === undefined ? 'Tidegate' : `■ ${worst.name} ${shortProblem(worst)} – Tidegate`;
+  if (worst !== undefined) return `■ ${worst.name} ${shortProblem(worst)} – Tidegate`;
+  const store = model.status?.store;
+  return store?.degraded === true ? `■ ${store.kind} not responding – Tidegate` : 'Tidegate';
 }
 
 /**

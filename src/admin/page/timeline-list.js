@@ -6,6 +6,7 @@ import { formatClock } from './text/labels.js';
 
 /** @import { AdminClient, Answer } from './admin-client.js' */
 /** @import { TimelineEvent } from './api-types.ts' */
+/** @import { Severity } from './text/labels.js' */
 
 /** Rows that are shown. */
 const MAX_EVENTS = 200;
@@ -13,6 +14,7 @@ const STATES_KEY = 'tidegate-state-changes';
 
 const CRITICAL_KINDS = new Set(['blocked', 'overload', 'drain', 'failing', 'expired']);
 const WARNING_KINDS = new Set(['cut', 'endpoint', 'store', 'pin', 'expires']);
+const RECOVERY_KINDS = new Set(['recovered', 'unblocked', 'renewed']);
 
 export class TimelineList {
   #admin;
@@ -81,14 +83,20 @@ function isStateChange({ kind }) {
   return kind === 'state';
 }
 
+/**
+ * @param {TimelineEvent['kind']} kind
+ * @returns {Severity}
+ */
+function severityOf(kind) {
+  if (CRITICAL_KINDS.has(kind)) return 'critical';
+  if (WARNING_KINDS.has(kind)) return 'warning';
+  return RECOVERY_KINDS.has(kind) ? 'ok' : 'muted';
+}
+
 /** @param {TimelineEvent} event */
 function makeRow({ kind, upstream }) {
   const row = copyTemplate('event-template');
-  setAttribute(
-    row,
-    'data-severity',
-    CRITICAL_KINDS.has(kind) ? 'critical' : WARNING_KINDS.has(kind) ? 'warning' : 'muted',
-  );
+  setAttribute(row, 'data-severity', severityOf(kind));
   setText(find(row, '[data-kind]', HTMLElement), kind);
   const [name, textElement] = [document.createElement('b'), document.createElement('span')];
   if (upstream !== null) name.textContent = `${upstream}: `;

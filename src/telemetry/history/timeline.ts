@@ -112,13 +112,11 @@ export class Timeline {
         return void this.#add('endpoint', event.upstream, `${event.endpoint} re-admitted: ${why}`);
       }
       case 'overload':
-        return void this.#add('overload', undefined, formatOverload(event));
+        return void this.#add(event.began ? 'overload' : 'recovered', undefined, formatOverload(event));
       case 'store-degraded':
-        return void this.#add(
-          'store',
-          undefined,
-          `${event.store} ${event.isDegraded ? NOT_ANSWERING : 'responds again'}`,
-        );
+        return event.isDegraded
+          ? void this.#add('store', undefined, `${event.store} ${NOT_ANSWERING}`)
+          : void this.#add('recovered', undefined, `${event.store} responds again`);
       case 'reload':
         this.#forgetChangedUpstreams(event.changed);
         return void this.#add('reload', undefined, formatReload(event));

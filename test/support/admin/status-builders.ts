@@ -81,7 +81,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
     startedAt: '2026-11-22T02:00:00.000Z',
     workers: 1,
     config: { loadedAt: '2026-11-22T02:00:00.000Z', lastReload: null },
-    store: { kind: 'memory', degraded: false },
+    store: { kind: 'memory', degraded: false, problem: null },
     certificates: [],
     actions: { allowed: true, reason: null },
     requests: {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mergeEndpoints } from '../../../src/admin/operations/merge-views.ts';
+import { mergeEndpoints, mergeStores } from '../../../src/admin/operations/merge-views.ts';
 import type { ProcessView } from '../../../src/admin/operations/process-api.ts';
 import type { EndpointFailure, EndpointView } from '../../../src/core/events/gate-views.ts';
 import { NO_CLIENTS } from '../../support/admin/metric-builders.ts';
@@ -35,4 +35,19 @@ test('the failure of an endpoint that one of several processes saw is over once 
 
 test('an endpoint is ejected if one of several processes has ejected it', () => {
   expect(merge({}, { isHealthy: false })?.isHealthy).toBe(false);
+});
+
+test('the store is degraded if one of several processes does not reach it, with its reason', () => {
+  const view = (isDegraded: boolean, storeProblem?: string): ProcessView => ({
+    counts: ZERO_REQUEST_COUNTS,
+    upstreams: [],
+    endpoints: [],
+    clients: NO_CLIENTS,
+    troubled: [],
+    isDegraded,
+    storeProblem,
+  });
+  expect(mergeStores([view(false), view(false)])).toEqual({ degraded: false, problem: null });
+  expect(mergeStores([view(false), view(true, 'ECONNREFUSED')])).toEqual({ degraded: true, problem: 'ECONNREFUSED' });
+  expect(mergeStores([view(true), view(false, 'of the past')])).toEqual({ degraded: true, problem: null });
 });

@@ -27,7 +27,11 @@ describe('the notices of a process', () => {
   test('report a drain, an unreachable store, a failed reload and observe mode', () => {
     const texts = (change: Partial<ProcessStatus>): string => JSON.stringify(describeNotices(statusOf(change)));
     expect(texts({ phase: 'draining' })).toContain('Draining');
-    expect(texts({ store: { kind: 'redis', degraded: true } })).toContain('The store (redis) is not responding');
+    const store = { kind: 'redis', degraded: true, problem: null } as const;
+    expect(texts({ store })).toContain('The store (redis) is not responding. Meanwhile');
+    expect(texts({ store: { ...store, problem: 'connect ECONNREFUSED 10.0.0.1:6379' } })).toContain(
+      'The store (redis) is not responding: connect ECONNREFUSED 10.0.0.1:6379. Meanwhile',
+    );
     const lastReload = { at: after(-60), ok: false, problem: 'tidegate.yaml:3:1 retyr: unknown key' };
     expect(texts({ config: { loadedAt: after(-600), lastReload } })).toContain('retyr: unknown key');
     expect(texts({ mode: 'observe' })).toContain('Observe mode');

@@ -236,6 +236,21 @@ test('a block of a part is no end of the block, and its end is reported', () => 
   ]);
 });
 
+test('reports the end of a fault of the process as a recovery', () => {
+  const { timeline, at } = begin();
+  const overload = { type: 'overload', cause: 'heap', delay: 0, heapUsed: 0.9 } as const;
+  at(0, { type: 'store-degraded', store: 'redis', isDegraded: true, cause: 'ECONNREFUSED' });
+  at(1, { type: 'store-degraded', store: 'redis', isDegraded: false });
+  at(2, { ...overload, began: true, shed: 0 });
+  at(3, { ...overload, began: false, shed: 7 });
+  expect(timeline.since(0).map(({ kind, text }) => `${kind}: ${text}`)).toEqual([
+    'store: redis does not respond: this process keeps limits on its own',
+    'recovered: redis responds again',
+    'overload: overloaded (heap): some new requests are refused',
+    'recovered: overload ended: 7 refused',
+  ]);
+});
+
 test('names an upstream that fails, with the cause and the share, and its recovery', () => {
   const { timeline, at } = begin();
   const refused = { at: 0, reason: 'connect', code: 'ECONNREFUSED' } as const;

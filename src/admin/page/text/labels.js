@@ -122,7 +122,11 @@ export function describeNotices({ at, phase, mode, store, certificates, config }
   if (phase === 'draining') note('critical', 'Draining: the process exits once the requests in flight are answered.');
   if (phase === 'starting') note('warning', 'Starting: not accepting requests yet.');
   if (store.degraded) {
-    note('critical', `The store (${store.kind}) is not responding. Meanwhile this process keeps limits on its own.`);
+    const why = store.problem === null ? '' : `: ${store.problem}`;
+    note(
+      'critical',
+      `The store (${store.kind}) is not responding${why}. Meanwhile this process keeps limits on its own.`,
+    );
   }
   for (const { setting, expiresAt } of certificates) {
     const left = Date.parse(expiresAt) - Date.parse(at);
