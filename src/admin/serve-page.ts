@@ -73,6 +73,7 @@ const SCRIPTS = [
     'text/labels',
     'text/limit-labels',
     'text/outcome-labels',
+    'text/state-meanings',
     'text/status-changes',
   ],
 ];

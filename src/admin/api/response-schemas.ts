@@ -45,7 +45,9 @@ export const ProcessStatus = z
     }),
     requests: z.object({
       perSecond: RateSchema.describe('Ended requests per second.'),
-      failedPerSecond: RateSchema.describe('Responses to clients with a status of 500 or above.'),
+      failedPerSecond: RateSchema.describe(
+        'Responses to clients with a status of 500 or above, over the last ten seconds.',
+      ),
       failed: CountSchema.describe('Responses to clients with a status of 500 or above, since the start.'),
       inFlight: CountSchema,
       p50Seconds: SecondsSchema.nullable().describe('Duration to the end of the response, over the last ten seconds.'),

@@ -124,12 +124,13 @@ function toNestedLimitStatus(
 }
 
 export function toRequestTotals(window: CounterWindow): ProcessStatus['requests'] {
-  const { after, before, longBefore } = window;
+  const { after, before, longBefore, longSeconds } = window;
   const total = (outcomes: ProcessStatus['requests']['outcomes']): number =>
     Object.values(outcomes).reduce((sum, count) => sum + count, 0);
   return {
     perSecond: ratePerSecond(window, total(before.outcomes), total(after.outcomes)),
-    failedPerSecond: ratePerSecond(window, before.serverErrors, after.serverErrors),
+    // A second of an outage with few requests has none or several: such a rate would come and go.
+    failedPerSecond: ratePerSecond({ seconds: longSeconds }, longBefore.serverErrors, after.serverErrors),
     failed: after.serverErrors,
     inFlight: after.inFlight,
     p50Seconds: toSeconds(histogramQuantile(0.5, longBefore.durations, after.durations)),

@@ -6,8 +6,8 @@ import type { Millis } from '../../core/scalars.ts';
 const MIN_WINDOW: Millis = 900;
 /** Older readings are discarded. */
 const MAX_READING_AGE: Millis = 60_000;
-/** Window of quantiles, as far as readings reach back: a second has too few values. */
-const QUANTILE_WINDOW: Millis = 10_000;
+/** Window of quantiles and of rare events, as far as readings reach back: a second has too few of them. */
+const LONG_WINDOW: Millis = 10_000;
 
 interface CounterReading {
   readonly at: Millis;
@@ -19,7 +19,8 @@ export interface CounterWindow {
   readonly seconds: number;
   readonly before: RequestCounts;
   readonly after: RequestCounts;
-  /** The counts at the start of the window of quantiles. */
+  /** The length of the long window, and the counts at its start. */
+  readonly longSeconds: number;
   readonly longBefore: RequestCounts;
 }
 
@@ -29,7 +30,7 @@ export class CounterRates {
 
   record(counts: RequestCounts, at: Millis): void {
     const fresh = this.#readings.filter((reading) => at - reading.at < MAX_READING_AGE);
-    const recent = fresh.filter((reading) => at - reading.at <= QUANTILE_WINDOW);
+    const recent = fresh.filter((reading) => at - reading.at <= LONG_WINDOW);
     const last = fresh.at(-1);
     // Concurrent requests share a reading.
     if (last !== undefined && at - last.at < MIN_WINDOW / 2 && fresh.length > 1) return;
@@ -45,11 +46,12 @@ export class CounterRates {
   /** The shortest window that ends with these counts; its length is 0 without an earlier reading. */
   window(after: RequestCounts, now: Millis): CounterWindow {
     const before = this.#readings.findLast((reading) => now - reading.at >= MIN_WINDOW) ?? this.#readings[0];
-    const long = this.#readings.find((reading) => now - reading.at <= QUANTILE_WINDOW) ?? before;
+    const long = this.#readings.find((reading) => now - reading.at <= LONG_WINDOW) ?? before;
     return {
       seconds: before === undefined ? 0 : (now - before.at) / 1000,
       before: before?.counts ?? ZERO_REQUEST_COUNTS,
       after,
+      longSeconds: long === undefined ? 0 : (now - long.at) / 1000,
       longBefore: long?.counts ?? ZERO_REQUEST_COUNTS,
     };
   }
@@ -59,7 +61,7 @@ export class CounterRates {
 export class FailedShares {
   readonly #last = new Map<string, number>();
 
-  /** The share in the window of quantiles, or in the last one that had attempts; undefined before the first attempt. */
+  /** The share in the long window, or in the last one that had attempts; undefined before the first attempt. */
   update(upstream: string, { longBefore, after }: CounterWindow): number | undefined {
     const now = after.upstreams.get(upstream) ?? ZERO_UPSTREAM_COUNTS;
     const before = longBefore.upstreams.get(upstream) ?? ZERO_UPSTREAM_COUNTS;
@@ -76,7 +78,7 @@ function shareOf(part: number, all: number): number | undefined {
 }
 
 /** Rate per second; 0 if the window has no length or if the counter fell because a process ended. */
-export function ratePerSecond({ seconds }: CounterWindow, before: number, after: number): number {
+export function ratePerSecond({ seconds }: Pick<CounterWindow, 'seconds'>, before: number, after: number): number {
   return seconds <= 0 ? 0 : roundToMilli(Math.max(0, after - before) / seconds);
 }
 

@@ -73,7 +73,7 @@ export class ClientDialog {
       ['state', formatClientState(client, now)],
       ['allowance', formatPercent(client.allowance)],
       ['demand', formatRateLabel(client.demandPerSecond)],
-      ['share', formatRateLabel(client.sharePerSecond)],
+      ['share of the rate', formatRateLabel(client.sharePerSecond)],
       ['waiting', formatCount(client.queued)],
       ['retry at', left === undefined ? '–' : `in ${formatTimeSpan(left)}`],
       ['last seen', client.lastSeen === null ? '–' : formatClock(client.lastSeen)],

@@ -2,6 +2,8 @@
 import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
 import { useSingleTabStop } from './dom/single-tab-stop.js';
 import { KeyedRows } from './keyed-rows.js';
+import { CLIENT_STATE_MEANINGS } from './text/state-meanings.js';
+import { formatClientCount } from './text/client-count.js';
 import { clientSeverity, formatClient, formatClientState } from './text/client-labels.js';
 import {
   secondsUntil,
@@ -67,6 +69,7 @@ export class ClientsTable {
       const button = document.createElement('button');
       const text = document.createElement('span');
       button.type = 'button';
+      if (state !== '') button.title = CLIENT_STATE_MEANINGS[state];
       button.append(text);
       button.addEventListener('click', () => this.#choose(this.#state === state ? '' : state));
       container.append(button);
@@ -185,6 +188,7 @@ function makeRow(model, open, reset) {
       setText(upstream, shown.upstream);
       setAttribute(stateCell, 'data-severity', clientSeverity(shown.state));
       setText(state, formatClientState(shown, model.now));
+      setAttribute(state, 'title', CLIENT_STATE_MEANINGS[shown.state]);
       setText(allowance, formatPercent(shown.allowance));
       if (drawnAllowance !== shown.allowance) measure.style.transform = `scaleX(${shown.allowance})`;
       drawnAllowance = shown.allowance;

@@ -1,6 +1,7 @@
 /** The process itself: phase, config, store, notices, and totals of all requests. */
 import { find, setAttribute, setDisabled, setText } from './dom/dom.js';
-import { OUTCOME_LABELS, outcomeSeverity } from './text/outcome-labels.js';
+import { OUTCOME_LABELS } from './text/outcome-labels.js';
+import { formatMode } from './text/state-meanings.js';
 import { KeyedRows } from './keyed-rows.js';
 import {
   formatClock,
@@ -88,7 +89,7 @@ function factsOf({ startedAt, version, mode, workers, store, config, actions }, 
   return [
     ['up', formatTimeSpan((now - Date.parse(startedAt)) / 1000)],
     ['version', version],
-    ['mode', mode],
+    ['mode', formatMode(mode)],
     ['actions', actions.allowed ? 'with the token' : 'disabled: no admin.token'],
     ['workers', String(workers)],
     ['store', store.degraded ? `${store.kind}, degraded` : store.kind],
@@ -111,10 +112,12 @@ function makeNotice({ severity, text }) {
   return { row, fill: () => undefined };
 }
 
-/** @param {readonly [ApiRequestOutcome, number]} entry */
+/**
+ * Without a severity: a count since the start does not say whether there is a problem now.
+ * @param {readonly [ApiRequestOutcome, number]} entry
+ */
 function makeOutcome([outcome]) {
   const row = document.createElement('li');
-  if (outcomeSeverity(outcome) === 'critical') row.dataset['severity'] = 'critical';
   /** @param {readonly [ApiRequestOutcome, number]} entry */
   const fill = ([, count]) => setText(row, `${formatCount(count)} ${OUTCOME_LABELS[outcome]}`);
   return { row, fill };

@@ -4,6 +4,7 @@ import { copyTemplate, find, setAttribute, setDisabled, setShown, setText } from
 import { KeyedRows } from './keyed-rows.js';
 import { formatClock, formatRateLabel, formatTimeSpan } from './text/labels.js';
 import { upstreamSeverity, stateSeverity, formatHeadline, stateLabel } from './text/limit-labels.js';
+import { LIMIT_STATE_MEANINGS } from './text/state-meanings.js';
 import { cardId, UpstreamOverview } from './upstream-overview.js';
 import { makeEndpoints, makeFigures, makeNestedLimits } from './upstream-figures.js';
 
@@ -104,7 +105,10 @@ export class UpstreamCards {
       const { now } = this.#model;
       setAttribute(row, 'data-severity', upstreamSeverity(upstream));
       setAttribute(find(row, '.state', HTMLElement), 'data-severity', stateSeverity(upstream));
+      const meaning = LIMIT_STATE_MEANINGS[stateLabel(upstream)];
       setText(find(row, '[data-state]', HTMLElement), stateLabel(upstream));
+      setAttribute(find(row, '[data-state]', HTMLElement), 'title', meaning);
+      setText(find(row, '[data-meaning]', HTMLElement), meaning);
       const headline = formatHeadline(upstream, now);
       setText(find(row, '[data-headline]', HTMLElement), `${headline.charAt(0).toUpperCase()}${headline.slice(1)}`);
       const { state, pinned } = upstream;

@@ -10,7 +10,7 @@ function countsOf(change: Partial<UpstreamCounts>): RequestCounts {
 
 function windowOf(longBefore: Partial<UpstreamCounts>, after: Partial<UpstreamCounts>): CounterWindow {
   const [from, to] = [countsOf(longBefore), countsOf(after)];
-  return { seconds: 1, before: from, after: to, longBefore: from };
+  return { seconds: 1, before: from, after: to, longSeconds: 1, longBefore: from };
 }
 
 test('the share of failed attempts is that of the window', () => {
