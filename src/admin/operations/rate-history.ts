@@ -21,7 +21,7 @@ const MAX_SECONDS = 300;
 const MAX_MINUTES = 60;
 const MINUTE: Millis = 60_000;
 
-/** The last hour of each upstream: the last five minutes in seconds, the rest in minutes. Some 30 KB for an upstream. */
+/** The last hour of each upstream: the last five minutes in seconds, the rest in minutes. At most 80 KB for an upstream. */
 export class RateHistory {
   #byUpstream = new Map<string, UpstreamHistory>();
   /** By process and upstream: the counters at the last sample. */
