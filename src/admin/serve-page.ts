@@ -68,6 +68,7 @@ const SCRIPTS = [
     'dom/stored-choices',
   ],
   ...[
+    'text/client-count',
     'text/client-labels',
     'text/endpoint-labels',
     'text/labels',

@@ -39,6 +39,7 @@ log: {level: warn}
   });
   onTestFinished(() => traffic.stop());
   const { page, wrongs } = await open(String(tidegate.adminUrl), { viewport: { width: 1280, height: 900 } });
+  await page.getByRole('button', { name: 'Show 50' }).click();
   await eventually(
     () => page.locator('#clients tbody tr').count(),
     (rows) => rows === 50,
@@ -47,7 +48,7 @@ log: {level: warn}
   const { clients } = (await (await fetch(`${tidegate.adminUrl}/api/status`)).json()) as ProcessStatus;
   expect(clients.tracked).toBe(CLIENTS);
   expect((await page.locator('#clients [data-count]').textContent())?.replaceAll(/\s/g, ' ')).toBe(
-    '50 of 10 000, most restricted first',
+    '10 000 clients, 50 of 10 000 rows, most restricted first',
   );
   const cdp = await page.context().newCDPSession(page);
   // CPU seconds of the page's main thread, which other load on the machine does not affect.

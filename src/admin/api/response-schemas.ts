@@ -56,7 +56,8 @@ export const ProcessStatus = z
     }),
     upstreams: z.array(UpstreamStatus),
     clients: z.object({
-      tracked: CountSchema,
+      tracked: CountSchema.describe('Rows of /api/clients: a client has one for each upstream that it uses.'),
+      distinct: CountSchema.nullable().describe('Clients, each counted once; null if there are too many to tell.'),
       byState: z.record(ClientStateSchema, CountSchema),
       allowance: z.object({ min: ShareSchema, mean: ShareSchema }),
     }),

@@ -146,7 +146,7 @@ export function toClientRow(view: ClientView, clock: ClockReading): ClientRow {
     name: name ?? null,
     upstream,
     state,
-    allowance: roundToMilli(allowance),
+    allowance: roundAllowance(allowance),
     demandPerSecond: roundToMilli(demand),
     sharePerSecond: share === undefined ? null : roundToMilli(share),
     queued,
@@ -155,6 +155,11 @@ export function toClientRow(view: ClientView, clock: ClockReading): ClientRow {
     calmAt: calmAt > clock.now ? toIsoTime(calmAt, clock) : null,
     lastSeen: toIsoTime(lastSeen, clock),
   };
+}
+
+/** A client that is still restoring has not its whole allowance back, however little is missing. */
+function roundAllowance(allowance: number): number {
+  return allowance < 1 ? Math.min(0.999, roundToMilli(allowance)) : 1;
 }
 
 export function toRequestRow({ at, record }: EndedRequest): RequestRow {

@@ -5,8 +5,11 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ClientRank } from '../../store/clients/client-search.ts';
 import type { MemoryStore } from '../../store/memory-store.ts';
 import { ClientNames } from './client-names.ts';
-import type { ClientView, RefusalsView } from './process-api.ts';
+import type { ClientStateView, ClientView, RefusalsView } from './process-api.ts';
 import { NO_REFUSALS, RefusedClients } from './refused-clients.ts';
+
+/** More clients are not listed one by one: each second, the list costs a millisecond or two, here and in the primary. */
+const MAX_LISTED_CLIENTS = 1000;
 
 /** The views of the clients of this process: their names, demands and shares, and who was refused recently. */
 export class ClientViews {
@@ -55,6 +58,13 @@ export class ClientViews {
       calmAt: clients.calmAt(slot),
       lastSeen: clients.arrivedAt(slot),
     };
+  }
+
+  /** The states of all clients; undefined if there are too many. */
+  states(now: Millis): readonly ClientStateView[] | undefined {
+    const { clients } = this.#store;
+    if (clients.tracked > MAX_LISTED_CLIENTS) return undefined;
+    return Array.from({ length: clients.slots }, (_, slot) => [...clients.nameOf(slot), clients.stateAt(slot, now)]);
   }
 
   /** Who was refused in the last seconds. */

@@ -27,10 +27,13 @@ export async function readClientsPage(
   const page = mergePages(lists, (a, b) => isRankedBefore(a.rank, b.rank), limit);
   const reached = new Map(read);
   for (const [process, { rank }] of page.read) reached.set(process, rank);
+  const rows = combineClientRows(page.rows);
+  // The processes count a client that several of them know once for each; the rows of a single page are counted once here.
+  const isWhole = cursor === undefined && page.isAll;
   return {
     total: sum(results.values(), ({ tracked }) => tracked),
-    matching: sum(results.values(), ({ matching }) => matching),
-    clients: combineClientRows(page.rows).map((row) => toClientRow(row, readClocks())),
+    matching: isWhole ? rows.length : sum(results.values(), ({ matching }) => matching),
+    clients: rows.map((row) => toClientRow(row, readClocks())),
     next: page.isAll ? null : encodeCursor({ at, read: reached }),
   };
 }

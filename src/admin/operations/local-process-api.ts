@@ -101,6 +101,7 @@ export class LocalProcessApi implements ProcessApi {
       endpoints: endpoints(),
       clients: store.clients.view(now),
       troubled: search?.found.map((rank) => this.#clients.view(rank, now)) ?? [],
+      clientStates: this.#clients.states(now),
       isDegraded: this.#isDegraded,
       storeProblem: this.#storeProblem,
     };

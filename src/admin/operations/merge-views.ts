@@ -1,7 +1,7 @@
 /** Merges the views of several processes into one. */
 import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
 import { sumRequestCounts } from '../../telemetry/metrics/request-counts.ts';
-import type { ClientsView, EndpointFailure, EndpointView } from '../../core/events/gate-views.ts';
+import type { EndpointFailure, EndpointView } from '../../core/events/gate-views.ts';
 import { isViewMoreCritical } from './limit-group-summary.ts';
 import type {
   ClientView,
@@ -141,25 +141,6 @@ export function mergeStores(views: Iterable<ProcessView>): {
   const degraded = [...views].filter(({ isDegraded }) => isDegraded);
   const problem = degraded.find(({ storeProblem }) => storeProblem !== undefined)?.storeProblem;
   return { degraded: degraded.length > 0, problem: problem ?? null };
-}
-
-/** A client that several processes know is counted once for each of them. */
-export function mergeClients(views: Iterable<ProcessView>): ClientsView {
-  let tracked = 0;
-  let lost = 0;
-  let min = 1;
-  const byState = { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 };
-  for (const { clients } of views) {
-    tracked += clients.tracked;
-    lost += clients.tracked * (1 - clients.allowance.mean);
-    min = Math.min(min, clients.allowance.min);
-    byState.normal += clients.byState.normal;
-    byState.held += clients.byState.held;
-    byState.backoff += clients.byState.backoff;
-    byState.cooldown += clients.byState.cooldown;
-    byState.restoring += clients.byState.restoring;
-  }
-  return { tracked, byState, allowance: { min, mean: tracked === 0 ? 1 : 1 - lost / tracked } };
 }
 
 /** Merges the rows of one client in two processes. */

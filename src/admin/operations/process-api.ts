@@ -54,6 +54,8 @@ export interface ProcessView {
   readonly endpoints: readonly EndpointView[];
   readonly clients: ClientsView;
   readonly troubled: readonly ClientView[];
+  /** All clients, to count those that several processes know once; undefined if they are too many to list. */
+  readonly clientStates?: readonly ClientStateView[] | undefined;
   /** The shared store is not responding. */
   readonly isDegraded: boolean;
   /** Why it is not responding. */
@@ -134,6 +136,8 @@ export interface ClientView {
   readonly calmAt: Millis;
   readonly lastSeen: Millis;
 }
+
+export type ClientStateView = readonly [upstream: string, key: string, state: ClientState];
 
 export interface ClientMatches {
   readonly tracked: number;

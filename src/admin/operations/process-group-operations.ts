@@ -15,7 +15,8 @@ import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
 import { OperatorCommands } from './operator-commands.ts';
 import type { ClockReading } from './admin-rows.ts';
 import { toClientRow, toTimelineEvent, toRequestTotals, toUpstreamStatus } from './admin-rows.ts';
-import { MergedCounts, mergeClients, mergeEndpoints, mergeStores, mergeUpstreams } from './merge-views.ts';
+import { countClients } from './count-clients.ts';
+import { MergedCounts, mergeEndpoints, mergeStores, mergeUpstreams } from './merge-views.ts';
 import { CounterRates, FailedShares, roundToMilli } from './counter-rates.ts';
 import { RateHistory } from './rate-history.ts';
 import { mostRestrictedClients, readClientsPage, readRequestsPage } from './list-pages.ts';
@@ -175,7 +176,7 @@ export class ProcessGroupOperations implements AdminOperations {
     const { version, mode, phase, startedAt, workers, configLoadedAt, lastReload, store, ...others } = facts();
     const { certificates, actionsDisabled } = others;
     const endpoints = mergeEndpoints(views.values());
-    const { tracked, byState, allowance } = mergeClients(views.values());
+    const { tracked, distinct, byState, allowance } = countClients(views);
     return {
       at: toIso(clock.origin + now),
       version,
@@ -203,6 +204,7 @@ export class ProcessGroupOperations implements AdminOperations {
       ),
       clients: {
         tracked,
+        distinct: distinct ?? null,
         byState,
         allowance: { min: roundToMilli(allowance.min), mean: roundToMilli(allowance.mean) },
       },

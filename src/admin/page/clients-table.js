@@ -23,6 +23,8 @@ const STATES = /** @type {const} */ (['held', 'backoff', 'cooldown', 'restoring'
 const REFRESH_INTERVAL_MS = 2000;
 /** Between the last key stroke and the query. */
 const TYPING_DELAY_MS = 250;
+/** Rows until all are asked for, so that the sections below stay in view. */
+const COLLAPSED_ROWS = 8;
 const PAGE_SIZE = 50;
 const MAX_ROWS = 500;
 
@@ -34,12 +36,14 @@ export class ClientsTable {
   #search = find(this.#panel, '[data-search]', HTMLInputElement);
   #count = find(this.#panel, '[data-count]', HTMLElement);
   #empty = find(this.#panel, '[data-empty]', HTMLElement);
+  #all = find(this.#panel, '[data-all]', HTMLButtonElement);
   #more = find(this.#panel, '[data-more]', HTMLButtonElement);
   /** @type {Map<ApiClientState | '', {readonly button: HTMLButtonElement, readonly text: HTMLElement}>} */
   #chips = new Map();
   /** @type {ApiClientState | ''} */
   #state = '';
   #limit = PAGE_SIZE;
+  #isExpanded = false;
   /** @type {ClientsPage | undefined} the response to the current filter */
   #results;
   /** @type {string | undefined} */
@@ -47,8 +51,8 @@ export class ClientsTable {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #queryNumber = 0;
-  /** The filter has changed, and its rows are not shown yet. */
-  #isFilterNew = false;
+  /** The user has asked for other rows, which are not shown yet. */
+  #isChoiceNew = false;
 
   /**
    * @param {PageModel} model
@@ -79,6 +83,11 @@ export class ClientsTable {
     useSingleTabStop(find(this.#panel, '[data-rows]', HTMLElement));
     this.#choose('');
     this.#search.addEventListener('input', () => this.#scheduleQuery(TYPING_DELAY_MS));
+    this.#all.addEventListener('click', () => {
+      this.#isExpanded = !this.#isExpanded;
+      this.#isChoiceNew = true;
+      this.draw();
+    });
     this.#more.addEventListener('click', () => {
       this.#limit = Math.min(MAX_ROWS, this.#limit * 2);
       this.#scheduleQuery(0);
@@ -88,34 +97,50 @@ export class ClientsTable {
   draw() {
     const { status, clients } = this.#model;
     if (status === undefined) return;
-    const { tracked, byState } = status.clients;
+    const { tracked, distinct, byState } = status.clients;
     for (const [state, { text }] of this.#chips) {
       setText(text, state === '' ? `all ${formatCount(tracked)}` : `${state} ${formatCount(byState[state])}`);
     }
     const filtered = this.#isFiltered;
-    const shown = filtered ? (this.#results?.clients ?? []) : clients.rows;
-    const matching = filtered ? (this.#results?.matching ?? 0) : clients.total;
-    if (!filtered || this.#results !== undefined) {
-      this.#rows.show(shown, this.#isFilterNew);
-      this.#isFilterNew = false;
+    const isLoading = this.#needsQuery && this.#results === undefined;
+    const known = this.#needsQuery ? (this.#results?.clients ?? []) : clients.rows.filter((row) => this.#matches(row));
+    const matching = this.#needsQuery ? (this.#results?.matching ?? 0) : filtered ? known.length : clients.total;
+    const shown = this.#isExpanded ? known : known.slice(0, COLLAPSED_ROWS);
+    if (!isLoading) {
+      this.#rows.show(shown, this.#isChoiceNew);
+      this.#isChoiceNew = false;
     }
-    const loading = filtered && this.#results === undefined ? 'loading…' : undefined;
+    const counts = { clients: filtered ? null : distinct, rows: matching, shown: shown.length };
     setText(
       this.#count,
       this.#problem ??
-        loading ??
-        `${formatCount(shown.length)} of ${formatCount(matching)}${filtered ? ' matching' : ''}, most restricted first`,
+        (isLoading ? 'loading…' : `${formatClientCount(counts)}${filtered ? ' matching' : ''}, most restricted first`),
     );
-    setShown(this.#empty, shown.length === 0 && (!filtered || this.#results !== undefined));
+    setShown(this.#empty, shown.length === 0 && !isLoading);
     setText(
       this.#empty,
       filtered ? 'No client matches.' : 'No clients yet. Clients appear here once they send requests.',
     );
-    setShown(this.#more, shown.length < matching && this.#limit < MAX_ROWS);
+    setShown(this.#all, known.length > COLLAPSED_ROWS);
+    const all = known.length < matching ? '' : 'all ';
+    setText(this.#all, this.#isExpanded ? 'Show fewer' : `Show ${all}${formatCount(known.length)}`);
+    setShown(this.#more, this.#isExpanded && known.length < matching && this.#limit < MAX_ROWS);
   }
 
   get #isFiltered() {
-    return this.#state !== '' || this.#search.value.trim() !== '' || this.#limit > PAGE_SIZE;
+    return this.#state !== '' || this.#search.value.trim() !== '';
+  }
+
+  /** The event stream does not carry the rows that are asked for. */
+  get #needsQuery() {
+    const { rows, total } = this.#model.clients;
+    return (this.#isFiltered && rows.length < total) || this.#limit > PAGE_SIZE;
+  }
+
+  /** @param {ClientRow} client */
+  #matches({ state, key }) {
+    const search = this.#search.value.trim().toLowerCase();
+    return (this.#state === '' || state === this.#state) && key.toLowerCase().includes(search);
   }
 
   /** @param {ApiClientState | ''} state */
@@ -130,10 +155,10 @@ export class ClientsTable {
   #scheduleQuery(delayMs) {
     clearTimeout(this.#timer);
     this.#queryNumber += 1;
-    this.#isFilterNew = true;
+    this.#isChoiceNew = true;
     this.#results = undefined;
     this.#problem = undefined;
-    if (this.#isFiltered) this.#timer = setTimeout(() => void this.#query(), delayMs);
+    if (this.#isFiltered || this.#limit > PAGE_SIZE) this.#timer = setTimeout(() => void this.#query(), delayMs);
     this.draw();
   }
 
@@ -144,7 +169,7 @@ export class ClientsTable {
     const search = this.#search.value.trim();
     if (search !== '') query.set('search', search);
     /** @type {import('./admin-client.js').Answer<ClientsPage> | undefined} */
-    const answer = document.hidden ? undefined : await this.#admin.get(`/api/clients?${query}`);
+    const answer = document.hidden || !this.#needsQuery ? undefined : await this.#admin.get(`/api/clients?${query}`);
     if (queryNumber !== this.#queryNumber) return;
     if (answer?.ok === true) this.#results = answer.data;
     this.#problem = answer?.ok === false ? answer.why : undefined;

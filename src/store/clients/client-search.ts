@@ -28,7 +28,8 @@ export interface ConfiguredNames {
 
 const NO_NAMES: ConfiguredNames = { of: () => undefined };
 
-const GROUPS: readonly ClientState[] = ['held', 'backoff', 'cooldown', 'restoring', 'normal'];
+/** From the most restricted state on. */
+export const CLIENT_STATE_RANKS: readonly ClientState[] = ['held', 'backoff', 'cooldown', 'restoring', 'normal'];
 
 /**
  * Finds the most troubled clients, without sorting all: held ones first, those held longest before the others; then reduced
@@ -101,7 +102,7 @@ export class ClientSearch {
     if (this.#query.state !== undefined && state !== this.#query.state) return;
     if (!this.#isUnfiltered && !this.#matchesQuery(slot)) return;
     this.#matching += 1;
-    const group = GROUPS.indexOf(state);
+    const group = CLIENT_STATE_RANKS.indexOf(state);
     const rank: ClientRank = { group, value: this.#rankValue(slot, state), slot };
     const { after, limit } = this.#query;
     if (after !== undefined && !isRankedBefore(after, rank)) return;

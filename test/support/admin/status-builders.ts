@@ -96,6 +96,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
     upstreams: [upstreamOf()],
     clients: {
       tracked: 0,
+      distinct: 0,
       byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
       allowance: { min: 1, mean: 1 },
     },
