@@ -61,6 +61,7 @@ test('a client that is still restoring has less than its whole allowance', () =>
     rank: { group: 3, value: 0, slot: 0 },
     upstream: 'pay',
     key: 'a',
+    name: undefined,
     state: 'restoring',
     demand: 0,
   } as const;
