@@ -4,9 +4,6 @@ import type { Millis, PerSecond } from '../scalars.ts';
 
 /** A weight of 1/8 for each new sample, as TCP smooths round trips (RFC 6298). */
 const GAIN = 1 / 8;
-/** Gains of the least service time: it follows shorter samples fast and longer ones slowly. */
-const GAIN_DOWN = 1 / 2;
-const GAIN_UP = 1 / 32;
 /** A sample counts as at most this many times the mean. */
 const LONGEST_SAMPLE = 2;
 /** Attempts per connection before their duration is used: the first includes a handshake, in a process that is still cold. */
@@ -35,9 +32,10 @@ export class ConnectionSlots {
   /** Attempts under way, by fairness key. */
   readonly #activeByKey = new CounterMap();
   #active = 0;
-  /** How long an attempt uses its connection: the mean and the least to expect; undefined before the first one ends. */
+  /** The mean time that an attempt uses its connection; undefined before the first one ends. */
   #serviceTime: Millis | undefined;
-  #leastServiceTime: Millis = 0;
+  /** The least such time since a request waited in vain: see `onWaitTimeout`. */
+  #leastServiceTime: Millis = Number.POSITIVE_INFINITY;
   /** Attempts that have ended. */
   #ended = 0;
   /** The most attempts at a time so far. */
@@ -84,9 +82,16 @@ export class ConnectionSlots {
     const known = this.#serviceTime ?? took;
     // One stream of an hour says little about how soon others end.
     const sample = Math.min(took, LONGEST_SAMPLE * known);
-    const least = this.#serviceTime === undefined ? took : this.#leastServiceTime;
     this.#serviceTime = known + GAIN * (sample - known);
-    this.#leastServiceTime = least + (sample < least ? GAIN_DOWN : GAIN_UP) * (sample - least);
+    this.#leastServiceTime = Math.min(this.#leastServiceTime, took);
+  }
+
+  /**
+   * A request waited for a connection as long as it may. So the waiting requests take longer than the least service time: the
+   * mean is expected, until a shorter one is seen.
+   */
+  onWaitTimeout(): void {
+    this.#leastServiceTime = this.#serviceTime ?? this.#leastServiceTime;
   }
 
   /** Whether a client, or an address, has more than this share of the connections. */
@@ -117,7 +122,10 @@ export class ConnectionSlots {
     return this.#serviceTime === undefined ? Number.POSITIVE_INFINITY : this.#perSecond(this.#serviceTime);
   }
 
-  /** The turnover at the least service time: a process that has just started, or stalled briefly, soon becomes faster. */
+  /**
+   * The turnover at the least service time. What the waiting requests will take is not known: most of those before them may have
+   * been slow ones of other clients, or a process that has just started becomes faster.
+   */
   get bestTurnoverRate(): PerSecond {
     const isKnown = this.#serviceTime !== undefined && this.#ended >= LEARNED_AFTER * this.#peakActive;
     return isKnown ? this.#perSecond(this.#leastServiceTime) : Number.POSITIVE_INFINITY;

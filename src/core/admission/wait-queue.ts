@@ -175,6 +175,7 @@ export class WaitQueue {
     const wait = Math.max(heldFor, estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now));
     ticket.estimatedWait = wait;
     const why = heldFor > 0 ? 'held' : (refusalIfBlocked(ticket, now) ?? 'queue_timeout');
+    if (why === 'queue_timeout' && slots?.isFull === true) slots.onWaitTimeout();
     const retryAfterMs = computeRetryAfter(
       { store: this.#store, emit: this.#emit },
       { ticket, slot: clientSlot, why, wait },

@@ -8,13 +8,17 @@ import { listen } from '../../support/upstreams/http-upstream.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 
+/** More than the socket buffers take: 10 MiB at most. */
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
+/** The same after a client has read 8 MiB of it. */
+const HUGE = Buffer.concat([LARGE, LARGE]);
 
 /** Answers /large with more than any socket buffers, /events with a stream, and all else shortly. */
 async function start(settings: string, connections = 4, more = '') {
   const upstream = await listen((request, response) => {
     request.resume();
     if (request.url === '/large') response.end(LARGE);
+    else if (request.url === '/huge') response.end(HUGE);
     else if (request.url === '/up') request.on('end', () => response.end('uploaded'));
     else if (request.url === '/slow') setTimeout(() => response.end('served'), 700);
     else if (request.url !== '/events') response.end('served');
@@ -193,7 +197,7 @@ test('cuts no reader that pauses once for some seconds while another request wai
 
 test('cuts readers that have stopped after some progress within five seconds and the time to check, if others wait', async () => {
   const { gate } = await start('', 4, ', queue: {maxWait: 20s}');
-  const sockets = await Promise.all([1, 2, 3, 4].map(() => stall(gate.url, '/large', 'reads')));
+  const sockets = await Promise.all([1, 2, 3, 4].map(() => stall(gate.url, '/huge', 'reads')));
   await Promise.all(sockets.map((socket) => readBytes(socket, 8 * 1024 * 1024)));
   const since = performance.now();
   const waiting = Array.from({ length: 4 }, () => send(gate.url, '/', { headers: ['X-Client', 'calm'] }));

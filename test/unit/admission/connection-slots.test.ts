@@ -299,6 +299,37 @@ describe('free connections', () => {
   });
 });
 
+describe('a burst of fast requests while another client’s slow ones use most connections', () => {
+  /** Of ten connections, eight carry requests of four seconds. Two fast requests, of 20 ms, have ended before a thousand slow ones. */
+  const besideSlow = (): ConnectionLimitedGate => {
+    const at = full(10);
+    const { connections } = at.gate;
+    for (let i = 0; i < 10; i += 1) connections.onClaimed('up', 'flood');
+    for (let i = 0; i < 1000; i += 1) {
+      connections.onReleased('up', 'flood', i < 2 ? 20 : 4000);
+      connections.onClaimed('up', 'flood');
+    }
+    return at;
+  };
+
+  test('waits, as its requests may be as fast as earlier ones', () => {
+    const at = besideSlow();
+    const burst = Array.from({ length: 50 }, (_, i) => at.arrive(`client ${i}`));
+    expect(burst.filter(waits)).toHaveLength(50);
+  });
+
+  test('is refused at once after requests have waited in vain, until fast ones are seen again', () => {
+    const at = besideSlow();
+    at.arrive('client');
+    at.pass(2000);
+    const burst = (): number => Array.from({ length: 50 }, (_, i) => at.arrive(`client ${i}`)).filter(waits).length;
+    expect(burst()).toBeLessThan(10);
+    at.pass(2000);
+    at.gate.connections.onReleased('up', 'client', 20);
+    expect(burst()).toBe(50);
+  });
+});
+
 describe('the Retry-After of a refusal while no connection comes free', () => {
   const retryAfterOf = ({ admission }: WaitingRequest) =>
     admission?.kind === 'refused' ? admission.retryAfterMs : undefined;
