@@ -37,6 +37,21 @@ describe('the page shows', () => {
     expect(await page.locator('#changes').textContent()).toContain('payments: blocked by the upstream');
   });
 
+  test('who is refused and why, also in the title of the tab', async () => {
+    const most = { key: 'ea5c4a4ec1d7e9ab', name: 'batch', shareOfRefusals: 0.97, demandPerSecond: 73 };
+    const storm = upstreamOf({
+      ...{ rate: 16, sentPerSecond: 16, refusedPerSecond: 65 },
+      mostRefused: { ...most, sharePerSecond: 5.4, heldUntil: null },
+    });
+    const { page } = await open((await servePageEvents([statusEvent({ upstreams: [storm] })])).url);
+    const headline = page.locator('.upstream [data-headline]');
+    await headline.waitFor({ timeout: PATIENCE });
+    expect(await headline.textContent()).toBe(
+      'Allowed 16/s, sending 16/s, 65/s refused, 97 % to client batch (sends 73/s, its share is 5.4/s)',
+    );
+    expect(await page.title()).toBe('▲ requests to payments refused – Tidegate');
+  });
+
   test('one summary line for each of several upstreams', async () => {
     const upstreams = [upstreamOf({ rate: 84, sentPerSecond: 80 }), upstreamOf({ name: 'ledger', state: 'blocked' })];
     const { page } = await open((await servePageEvents([statusEvent({ upstreams })])).url);

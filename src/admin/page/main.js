@@ -17,7 +17,7 @@ import { TimelineList } from './timeline-list.js';
 import { TokenDialog } from './token-dialog.js';
 import { formatSpan, UpstreamCards } from './upstream-cards.js';
 import { shortExpiry } from './text/labels.js';
-import { shortProblem, upstreamSeverity } from './text/limit-labels.js';
+import { isRefusingMany, shortProblem, upstreamSeverity } from './text/limit-labels.js';
 
 /** @import { FeedState } from './sse-client.js' */
 /** @import { History, StreamEvents } from './api-types.ts' */
@@ -63,7 +63,9 @@ function formatTitle() {
   const worst = model.status?.upstreams.find((upstream) => upstreamSeverity(upstream) === 'critical');
   if (worst !== undefined) return `■ ${worst.name} ${shortProblem(worst)} – Tidegate`;
   const store = model.status?.store;
-  return store?.degraded === true ? `■ ${store.kind} not responding – Tidegate` : 'Tidegate';
+  if (store?.degraded === true) return `■ ${store.kind} not responding – Tidegate`;
+  const refusing = model.status?.upstreams.find(isRefusingMany);
+  return refusing === undefined ? 'Tidegate' : `▲ requests to ${refusing.name} refused – Tidegate`;
 }
 
 /**

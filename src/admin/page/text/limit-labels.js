@@ -65,6 +65,14 @@ export function stateSeverity(upstream) {
 }
 
 /**
+ * More than a few requests are refused.
+ * @param {UpstreamStatus} upstream
+ */
+export function isRefusingMany({ refusedPerSecond, sentPerSecond }) {
+  return refusedPerSecond > 0.05 * (refusedPerSecond + sentPerSecond);
+}
+
+/**
  * The problem of a critical upstream, in a word.
  * @param {UpstreamStatus} upstream
  */
