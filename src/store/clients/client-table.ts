@@ -100,8 +100,8 @@ export class ClientTable implements ClientStore {
   }
 
   hold(slot: ClientSlot, until: Millis, now: Millis): void {
-    const isNew = until > this.heldUntil(slot) && slot !== this.#overflowSlot;
-    if (isNew) this.#onHold?.({ client: this.#records.keys.get(slot), until });
+    if (slot === this.#overflowSlot) return; // a hold of one client must not hold all that share the slot
+    if (until > this.heldUntil(slot)) this.#onHold?.({ client: this.#records.keys.get(slot), until });
     this.#extendHold(slot, until, now);
   }
 
@@ -109,7 +109,7 @@ export class ClientTable implements ClientStore {
   applyHold({ client, until, allowance }: ClientHold, now: Millis): void {
     const known = this.#index.get(client);
     const slot = known ?? this.#track(client, undefined, now);
-    if (slot === this.#overflowSlot) return; // a hold of one client must not hold all that share the slot
+    if (slot === this.#overflowSlot) return; // as in `hold`
     if (allowance !== undefined) this.#lowerAllowance(slot, Math.min(allowance, this.allowance(slot, now)), now);
     this.#extendHold(slot, until, now);
     if (known === undefined) this.#eviction.add(slot);

@@ -284,7 +284,7 @@ describe('a full table', () => {
     expect(trial.tracks('held', 6001)).toBe(true);
   });
 
-  test('never evicts one in use; newcomers share one slot and its trouble, and are not counted', () => {
+  test('never evicts one in use; newcomers share one slot, which is never held, and are not counted', () => {
     const trial = new Trial(2);
     const a = trial.table.enter(keyOf('a'), 0);
     const b = trial.table.enter(keyOf('b'), 0);
@@ -292,8 +292,9 @@ describe('a full table', () => {
     expect(trial.table.enter(keyOf('d'), 0)).toBe(shared);
     expect(new Set([a, b, shared]).size).toBe(3);
     expect(trial.table.demand(shared, 0)).toBe(1);
+    // A Retry-After is for the client that received it, and the others of the slot did not.
     trial.table.hold(shared, 1000, 0);
-    expect(trial.table.heldUntil(trial.table.enter(keyOf('e'), 1))).toBe(1000);
+    expect(trial.table.heldUntil(trial.table.enter(keyOf('e'), 1))).toBe(Number.NEGATIVE_INFINITY);
     expect(trial.table.view(1)).toMatchObject({ tracked: 2, byState: { normal: 2, held: 0 } });
     expect(trial.events).toEqual([]);
 
