@@ -20,6 +20,34 @@ describe('anthropic', () => {
     const overloaded = await send('POST', '/v1/overloaded', { body: '{}' });
     expect([overloaded.status, overloaded.header('tidegate-outcome')]).toEqual([529, undefined]);
   });
+
+  test('holds only the key whose quota is used up, not other keys at the same address', async () => {
+    const left = new Map([
+      ['a', 1],
+      ['b', 100],
+    ]);
+    const sent: string[] = [];
+    const api = await startLanguageModel((_, headers) => {
+      const key = String(headers['x-api-key']);
+      sent.push(key);
+      left.set(key, (left.get(key) ?? 0) - 1);
+      return {
+        status: 200,
+        headers: {
+          'anthropic-ratelimit-requests-limit': '100',
+          'anthropic-ratelimit-requests-remaining': String(left.get(key)),
+          'anthropic-ratelimit-requests-reset': new Date(Date.now() + 60_000).toISOString(),
+        },
+      };
+    });
+    const { send } = await startProviderProxy('anthropic', api, 'queue: {maxWait: 0s}');
+    const statuses: number[] = [];
+    for (const key of ['a', 'b', 'b', 'b', 'a']) {
+      statuses.push((await send('POST', '/v1/messages', { headers: ['x-api-key', key], body: '{}' })).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 429]);
+    expect(sent).toEqual(['a', 'b', 'b', 'b']);
+  });
 });
 
 describe('openai', () => {

@@ -121,6 +121,7 @@ const DOCUMENTED = [
   'code',
   'ttl',
   'jsonField',
+  'credentialHeader',
 ];
 
 /** Values in their written form. */
@@ -156,4 +157,21 @@ test('the facts are the published ones', () => {
     ['square', undefined, false, undefined],
     ['stripe', 100, 'Idempotency-Key', 'https://api.stripe.com'],
   ]);
+});
+
+test('the credential is in the header that the provider documents for its API key', () => {
+  const headers = PROVIDERS.map((provider) => [provider, effective(provider).upstream.rateLimit.credentialHeader]);
+  expect(headers.filter(([, header]) => header !== 'Authorization')).toEqual([
+    ['adyen', 'X-API-Key'],
+    ['anthropic', 'x-api-key'],
+    ['plaid', 'PLAID-CLIENT-ID'],
+    ['shopify', 'X-Shopify-Access-Token'],
+  ]);
+  const text = 'upstreams: {api: {provider: anthropic, rateLimit: {maxRate: 5/s, credentialHeader: Authorization}}}';
+  const loaded = loadConfig(text, 'f.yaml', { env: {}, readFile });
+  expect(loaded).toMatchObject({
+    config: { upstreams: { api: { rateLimit: { credentialHeader: 'Authorization' } } } },
+  });
+  const check = runCheck('f.yaml', { full: true }, { env: {}, readFile: withPresets(() => textOf('anthropic')) });
+  expect(check.text).toContain('credentialHeader: x-api-key');
 });
