@@ -68,7 +68,7 @@ export function compileTargets(
         identityHeaders: new Set([rateLimit.credentialHeader.toLowerCase(), ...identityHeaders(config.clients.key)]),
         idempotency: compileIdempotency(idempotency, config.mode),
         streamIdle,
-        throttle: compileThrottleRules(upstream.throttle),
+        throttle: compileThrottleRules(upstream),
       };
       return [name, target];
     }),

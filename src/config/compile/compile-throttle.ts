@@ -1,6 +1,6 @@
 /** Compiles rules about responses and about paths: for the proxy. */
 import { toList } from '../values/one-or-many.ts';
-import type { RetryConfig, ThrottleConfig } from '../schema/config-schema.ts';
+import type { RetryConfig, ThrottleConfig, UpstreamConfig } from '../schema/config-schema.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
 import { compileGlob } from '../../http/request/glob.ts';
 import type { ReplaySafetyRule } from '../../http/request/replay-safety.ts';
@@ -9,12 +9,21 @@ import type { ClassifyReplaySafety } from '../../http/request/route.ts';
 import type { ThrottleRule } from '../../http/upstream/throttle-rules.ts';
 import { ThrottleRules } from '../../http/upstream/throttle-rules.ts';
 
-export function compileThrottleRules(config: ThrottleConfig | undefined): ThrottleRules | undefined {
-  if (config === undefined) return undefined;
-  const { reasonHeader, verdictHeader, codeField, answers } = config;
+export function compileThrottleRules({
+  throttle,
+  limits,
+}: Pick<UpstreamConfig, 'throttle' | 'limits'>): ThrottleRules | undefined {
+  if (throttle === undefined) return undefined;
+  const { reasonHeader, verdictHeader, limitHeader, limitNames = {}, codeField, answers } = throttle;
+  const configured = limits.map(({ name }) => name);
+  // The preset may name limits that the file has replaced: to the gate, these are not configured.
+  const named = Object.entries(limitNames).filter(([, name]) => name === '' || configured.includes(name));
+  const unnamed = configured.filter((name) => !Object.hasOwn(limitNames, name));
   return new ThrottleRules({
     reasonHeader: reasonHeader?.toLowerCase(),
     verdictHeader: verdictHeader?.toLowerCase(),
+    limitHeader: limitHeader?.toLowerCase(),
+    limitNames: new Map([...named, ...unnamed.map((name) => [name, name] as const)]),
     codeFields: codeField === undefined ? [] : toList(codeField).map((field) => field.split('.')),
     rules: answers.map(compileThrottleRule),
   });

@@ -6,13 +6,24 @@ import { toList } from '../values/one-or-many.ts';
 import type { ThrottleConfig } from '../schema/config-schema.ts';
 import { suggest } from '../values/suggest.ts';
 
-/** Each rule of `throttle.answers` has a condition and an action, and can match. */
+/** Each rule of `throttle.answers` has a condition and an action, and can match; names of limits exist. */
 export function* checkThrottle(
   path: Path,
   { throttle, limits }: Pick<PartialUpstream, 'throttle' | 'limits'>,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   if (throttle === undefined) return;
+  const names = limits?.map(({ name }) => name) ?? [];
+  // A preset may name limits that the file has replaced.
+  const isUnknown = (name: string, place: Path): boolean =>
+    name !== '' && limits !== undefined && !names.includes(name) && isWritten(place);
+  if (throttle.limitNames !== undefined && throttle.limitHeader === undefined) {
+    yield mistakeAt([...path, 'limitNames'], 'needs limitHeader, which names the header with the limit');
+  }
+  for (const [value, name] of Object.entries(throttle.limitNames ?? {})) {
+    const here = [...path, 'limitNames', value];
+    if (isUnknown(name, here)) yield mistakeAt(here, NO_SUCH_LIMIT, suggest(name, names));
+  }
   for (const [i, rule] of throttle.answers.entries()) {
     const here = [...path, 'answers', i];
     const { is, limit, wait, ...conditions } = rule;
@@ -28,16 +39,16 @@ export function* checkThrottle(
     if (rule.reason !== undefined && throttle.reasonHeader === undefined) {
       yield mistakeAt([...here, 'reason'], 'needs reasonHeader, which names the header with the reason');
     }
-    const names = limits?.map(({ name }) => name) ?? [];
     for (const [j, name] of toList(limit).entries()) {
-      // The rules of a preset may name limits that the file has replaced.
-      if (name === '' || limits === undefined || names.includes(name) || !isWritten([...path, 'answers'])) continue;
+      if (!isUnknown(name, [...path, 'answers'])) continue;
       const place = typeof limit === 'string' ? [...here, 'limit'] : [...here, 'limit', j];
-      yield mistakeAt(place, 'no entry of limits has this name', suggest(name, names));
+      yield mistakeAt(place, NO_SUCH_LIMIT, suggest(name, names));
     }
     yield* checkSuccessRule(here, rule);
   }
 }
+
+const NO_SUCH_LIMIT = 'no entry of limits has this name';
 
 /** A rule that matches successes has to be specific. */
 function* checkSuccessRule(

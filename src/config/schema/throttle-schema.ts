@@ -68,6 +68,15 @@ export const ThrottleSchema = z.strictObject({
   verdictHeader: HeaderName.optional().describe(
     'The response header that says whether to retry, true or false; it takes precedence over retryOn.',
   ),
+  limitHeader: HeaderName.optional().describe(
+    'The response header that names the limit of the quota in it, and of a rejection because nothing of that quota is left.',
+  ),
+  limitNames: z
+    .record(UpstreamWord, z.string())
+    .optional()
+    .describe(
+      'The names of limits, or "" for rateLimit, by the value of limitHeader. A value that is neither here nor the name of a limit is that of a limit that is not configured: its quota holds no request.',
+    ),
   codeField: oneOrMany(CodeField)
     .optional()
     .describe(

@@ -67,10 +67,10 @@ function recordAnswer(context: OutcomeContext, { status, hints }: UpstreamRespon
  */
 export function recordQuota(context: OutcomeContext, response: UpstreamResponse, now: Millis): boolean {
   const { ticket, upstream, store } = context;
-  const { quota } = response.hints;
+  const { quota, limit: rejectedBy, quotaLimit = rejectedBy } = response.hints;
   if (quota === undefined) return false;
   const { sentAt, sendNumber } = ticket;
-  const ref = attributedLimitRef(ticket, response.hints.limit, upstream);
+  const ref = attributedLimitRef(ticket, quotaLimit, upstream);
   if (ref === undefined) return false;
   const limit =
     findTicketLimit(ticket, ref) ?? (isQuotaScarce(quota) ? findOrCreateLimit(context, ref, now) : undefined);
@@ -92,8 +92,8 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
 
 /**
  * Returns the limit that a response is about: the innermost of those it names, else the innermost of all. Returns
- * undefined if it names a limit of the upstream that does not apply to this request: the configuration does not match all
- * requests of that limit, and no other limit is to be cut for it.
+ * undefined if it names a limit of the upstream that does not apply to this request, because the configuration does not match
+ * all requests of that limit or has no such limit: no other limit is to be cut for it.
  */
 function attributedLimitRef(
   { limitRefs }: Ticket,
@@ -103,7 +103,8 @@ function attributedLimitRef(
   if (named !== undefined) {
     const names = (typeof named === 'string' ? [named] : named).filter((nested) => !isClassLimitRef({ nested }));
     const ref = limitRefs.findLast(({ nested }) => names.includes(nested));
-    if (ref !== undefined || names.some((name) => upstream.hasNestedLimit?.(name) === true)) return ref;
+    const isUnknown = typeof named !== 'string' && named.length === 0;
+    if (ref !== undefined || isUnknown || names.some((name) => upstream.hasNestedLimit?.(name) === true)) return ref;
   }
   return limitRefs.findLast((ref) => !isClassLimitRef(ref));
 }

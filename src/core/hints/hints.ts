@@ -24,9 +24,12 @@ export interface Hints {
   readonly isFromCache?: boolean;
   /**
    * The limit that the rejection is about: the name of a nested limit, or '' for the upstream's own. Of several names, the
-   * innermost limit of the request counts. Absent: the innermost limit of the request.
+   * innermost limit of the request counts. Absent: the innermost limit of the request. An empty list: a limit that is not
+   * configured, and so none of the request.
    */
   readonly limit?: string | readonly string[];
+  /** The limit that the quota belongs to, in the same form. Absent: the same as `limit`. */
+  readonly quotaLimit?: string | readonly string[];
 }
 
 export interface Quota {

@@ -53,5 +53,5 @@ export function hintsOfReport(
       )
     : hints;
   const effective = throttled ?? hints;
-  return limit === undefined ? effective : { ...effective, limit };
+  return limit === undefined ? effective : { ...effective, limit, quotaLimit: limit };
 }

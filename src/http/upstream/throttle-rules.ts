@@ -51,6 +51,9 @@ export interface ThrottleRulesOptions {
   /** In lower case. */
   readonly reasonHeader: string | undefined;
   readonly verdictHeader: string | undefined;
+  readonly limitHeader: string | undefined;
+  /** The names of limits by the value of `limitHeader`. Any other value names a limit that is not configured. */
+  readonly limitNames: ReadonlyMap<string, string>;
   readonly codeFields: readonly JsonFieldPath[];
   readonly rules: readonly ThrottleRule[];
 }
@@ -71,7 +74,9 @@ export class ThrottleRules {
 
   /** Whether the rules may add to what `readHints` finds in a response of this status. */
   appliesTo(status: number, hints: Hints): boolean {
-    return status >= 400 || hints.quota?.remaining === 0 || this.#statuses?.has(status) !== false;
+    const isSpent = hints.quota?.remaining === 0;
+    const mayNameLimit = hints.quota !== undefined && this.#options.limitHeader !== undefined;
+    return status >= 400 || isSpent || mayNameLimit || this.#statuses?.has(status) !== false;
   }
 
   /**
@@ -88,8 +93,9 @@ export class ThrottleRules {
   ): Hints | undefined {
     const reason = this.#readReason(response) ?? hints.reason;
     const verdict = this.#readVerdict(response) ?? hints.retryAdvice;
-    const known =
-      reason === hints.reason && verdict === hints.retryAdvice ? hints : { ...hints, reason, retryAdvice: verdict };
+    const named = this.#readLimit(response, hints);
+    const isUnchanged = named === undefined && reason === hints.reason && verdict === hints.retryAdvice;
+    const known = isUnchanged ? hints : { ...hints, reason, retryAdvice: verdict, ...named };
     for (const rule of this.#options.rules) {
       if (!matchesHead(rule, response, reason)) continue;
       const code = rule.codes === undefined ? undefined : codes?.find((each) => matchesAny(rule.codes, each));
@@ -112,6 +118,15 @@ export class ThrottleRules {
     if (verdictHeader === undefined) return undefined;
     const word = trimSpace(firstHeaderValue(headers, verdictHeader) ?? '').toLowerCase();
     return word === 'false' ? 'never' : word === 'true' ? 'retry' : undefined;
+  }
+
+  /** A rejection with some of the quota left has another cause than the limit of that quota. */
+  #readLimit({ headers }: ThrottleInput, { quota }: Hints): Pick<Hints, 'limit' | 'quotaLimit'> | undefined {
+    const { limitHeader, limitNames } = this.#options;
+    const value = limitHeader === undefined ? '' : trimSpace(firstHeaderValue(headers, limitHeader) ?? '');
+    if (value === '') return undefined;
+    const limit = limitNames.get(value) ?? [];
+    return quota === undefined || quota.remaining === 0 ? { limit, quotaLimit: limit } : { quotaLimit: limit };
   }
 }
 

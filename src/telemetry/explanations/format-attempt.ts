@@ -154,7 +154,7 @@ function formatHints(status: number, hints: Hints): string {
 function formatAttributedLimit(limit: string | undefined): string {
   if (limit === undefined) return '';
   return limit === ''
-    ? '; attributed to no limit: the limit that the configuration names does not apply to this request'
+    ? '; attributed to no limit: the limit that the response or a rule of throttle names does not apply to this request'
     : `; attributed to the limit ${limit}`;
 }
 

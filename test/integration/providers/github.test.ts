@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
 import { startGitHub } from '../../support/providers/github.ts';
 
@@ -83,4 +83,36 @@ test('treats a GraphQL 200 with other errors as an ordinary response', async () 
   const { send, throttled } = await startProviderProxy('github', github);
   for (let i = 0; i < 3; i += 1) expect((await send('POST', '/graphql', { body: '{}' })).status).toBe(200);
   expect([github.arrivals.length, await throttled('.*')]).toEqual([3, 0]);
+});
+
+describe.each([
+  ['/orgs/x/audit-log', 'audit_log', 'in the preset'],
+  ['/new', 'new_resource', 'not in the preset'],
+])('the used-up quota of another resource (%s: %s, %s)', (path, name, place) => {
+  test.each([200, 403, 429])('holds no other path of the token, after a %i', async (overrun) => {
+    const isKnown = place === 'in the preset';
+    const hour = { left: 5000, resetAt: Math.ceil(epoch()) + 3600 };
+    const left = overrun === 200 ? 1 : 0;
+    const github = await startGitHub(hour, { path, name, limit: 1750, left, overrun });
+    const { send, cuts } = await startProviderProxy('github', github);
+    const ask = (where: string) => send('GET', where, { headers: ['Authorization', 'Bearer a'] });
+    for (let i = 0; i < 3; i += 1) expect((await ask('/repos/a/b')).status).toBe(200);
+    expect((await ask(path)).status).toBe(overrun);
+    for (let i = 0; i < 3; i += 1) expect((await ask('/repos/a/b')).status).toBe(200);
+    expect(github.arrivals).toHaveLength(7);
+    // The path itself is held only if the preset knows of its limit.
+    const again = await ask(path);
+    expect([again.status, github.arrivals.length]).toEqual(isKnown ? [429, 7] : [overrun, 8]);
+    if (isKnown) expect(Number(again.header('retry-after'))).toBeGreaterThan(200);
+    expect(await cuts()).toBe(isKnown && overrun !== 200 ? 1 : 0);
+  });
+});
+
+test('the used-up quota of core holds the token on every path of core, whichever path reported it', async () => {
+  const github = await startGitHub({ left: 1, resetAt: Math.ceil(epoch()) + 3600 });
+  const { send } = await startProviderProxy('github', github);
+  // This path usually reports the quota of another resource.
+  expect((await send('GET', '/orgs/x/audit-log')).status).toBe(200);
+  expect((await send('GET', '/repos/a/b')).status).toBe(429);
+  expect(github.arrivals).toHaveLength(1);
 });

@@ -160,6 +160,43 @@ describe('a quota', () => {
   });
 });
 
+describe('a response that names a limit that is not configured', () => {
+  const spent = { remaining: 0, limit: 1750, resetIn: 5000, window: undefined };
+  const world = () => worldOf(100, [keyed(known(25))]);
+  const isFree = (each: World, ref: LimitRef) => {
+    each.now += 100;
+    return each.arrive({ refs: [SHARED, ref] }).admission?.kind === 'admitted';
+  };
+
+  test('reports a quota that holds no request', () => {
+    const each = world();
+    each.serve(each.arrive({ refs: [SHARED, A] }), response(200, { quota: spent, quotaLimit: [] }));
+    expect([isFree(each, A), isFree(each, B)]).toEqual([true, true]);
+    expect([SHARED, A].map((ref) => limitOf(each, ref).meter.quotaLeft)).toEqual([undefined, undefined]);
+  });
+
+  test.each([403, 429])('and rejects with a %i cuts no rate and holds no request', (status) => {
+    const each = world();
+    const hints = { quota: spent, throttled: true, retryAfterMs: 60_000, limit: [], quotaLimit: [] };
+    expect(each.serve(each.arrive({ refs: [SHARED, A] }), response(status, hints))).toBeUndefined();
+    expect([isFree(each, A), isFree(each, B), each.ofType('cut')]).toEqual([true, true, []]);
+  });
+
+  test('and rejects with some of the quota left cuts the innermost limit', () => {
+    const each = world();
+    const quota = { ...spent, remaining: 700 };
+    const limit = each.serve(each.arrive({ refs: [SHARED, A] }), response(429, { quota, quotaLimit: [] }));
+    expect(limit).toBe(limitOf(each, A));
+    expect(limit?.meter.quotaLeft).toBeUndefined();
+  });
+
+  test('has a quota of another limit than the one that a rule names for the rejection', () => {
+    const each = world();
+    each.serve(each.arrive({ refs: [SHARED, A] }), response(429, { quota: spent, limit: 'endpoint', quotaLimit: '' }));
+    expect([SHARED, A].map((ref) => limitOf(each, ref).meter.quotaLeft)).toEqual([0, undefined]);
+  });
+});
+
 describe('a waiting request', () => {
   test('for the limit of its class yields to those of other classes', () => {
     const world = worldOf(undefined, [batch(2), keyed(known(20))]);

@@ -122,6 +122,7 @@ const DOCUMENTED = [
   'ttl',
   'jsonField',
   'credentialHeader',
+  'limitHeader',
 ];
 
 /** Values in their written form. */

@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { readFile } from '../../../src/cli/read-file.ts';
 import { compileThrottleRules } from '../../../src/config/compile/compile-throttle.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { formatMistakes } from '../../../src/config/load/mistakes.ts';
@@ -16,7 +17,8 @@ function throttle(yaml: string): ThrottleRules {
   const text = `upstreams: {api: {url: "http://a", limits: [{name: inner}], throttle: ${yaml}}}`;
   const loaded = loadConfig(text, 'f.yaml', { env: {}, readFile: () => '' });
   if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
-  const made = compileThrottleRules(loaded.config.upstreams['api']?.throttle);
+  const { api } = loaded.config.upstreams;
+  const made = api === undefined ? undefined : compileThrottleRules(api);
   if (made === undefined) throw new Error('there is no throttle');
   return made;
 }
@@ -103,6 +105,59 @@ describe('the meaning of a response', () => {
     ['with an unknown content encoding', { headers: [...JSON_BODY, 'Content-Encoding', 'pack200'] }],
   ])('is not read from a response %s', (_, given: Given) => {
     expect(read(throttle('{codeField: code, answers: [{status: 429, code: X, is: lock}]}'), given)).toBe(NO_HINTS);
+  });
+});
+
+describe('a header that names the limit', () => {
+  const quota = (left: number, name: string) => [
+    ...['X-RateLimit-Remaining', String(left), 'X-RateLimit-Limit', '1750', 'X-RateLimit-Reset', '60'],
+    ...['x-limit-name', name],
+  ];
+  const made = throttle(
+    '{limitHeader: X-Limit-Name, limitNames: {core: "", in: inner}, answers: [{status: 403, header: {X-RateLimit-Remaining: "0"}, is: throttled}, {status: 429, path: /own, limit: inner}]}',
+  );
+
+  test.each([
+    ['core', ''],
+    ['in', 'inner'],
+    [' inner ', 'inner'],
+    ['constructor', []],
+    ['audit_log', []],
+  ])('gives a quota to it: %s', (name, limit) => {
+    for (const status of [200, 404]) {
+      expect(read(made, { status, headers: quota(7, name) })).toMatchObject({ quotaLimit: limit });
+      expect(read(made, { status, headers: quota(7, name) })).not.toHaveProperty('limit');
+    }
+    expect(read(made, { status: 403, headers: quota(0, name) })).toMatchObject({
+      ...{ throttled: true, limit, quotaLimit: limit },
+    });
+    expect(read(made, { status: 429, headers: quota(0, name) })).toMatchObject({ limit, quotaLimit: limit });
+    expect(read(made, { status: 429, headers: ['X-Limit-Name', name] })).toMatchObject({ limit });
+  });
+
+  test('is not the cause of a rejection with some of the quota left', () => {
+    const hints = read(made, { status: 429, headers: quota(7, 'audit_log') });
+    expect(hints).toMatchObject({ quotaLimit: [] });
+    expect(hints).not.toHaveProperty('limit');
+  });
+
+  test('yields to the limit of a rule, and says nothing if it is absent or empty', () => {
+    const headers = quota(0, 'core');
+    expect(read(made, { path: '/own', headers })).toMatchObject({ limit: 'inner', quotaLimit: '' });
+    for (const name of ['', ' ']) expect(read(made, { headers: quota(0, name) })).not.toHaveProperty('quotaLimit');
+    expect(read(made, { headers: headers.slice(0, 6) })).not.toHaveProperty('quotaLimit');
+  });
+
+  test('names no limit that the configuration no longer has', () => {
+    const text = 'upstreams: {api: {provider: github, limits: [{name: scim}]}}';
+    const loaded = loadConfig(text, 'f.yaml', { env: {}, readFile });
+    if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+    const rules = compileThrottleRules(loaded.config.upstreams['api']!)!;
+    const limitOf = (name: string) =>
+      read(rules, { status: 200, headers: [...quota(7, ''), 'X-RateLimit-Resource', name] });
+    expect(limitOf('core')).toMatchObject({ quotaLimit: '' });
+    // Its preset has a limit of its own for these.
+    for (const name of ['search', 'code_search', 'scim']) expect(limitOf(name)).toMatchObject({ quotaLimit: [] });
   });
 });
 
@@ -218,6 +273,14 @@ describe('mistakes', () => {
 
   test.each([
     ['{answers: [{status: 429, limit: other}]}', `${at}.limit: no entry of limits has this name`],
+    [
+      '{limitHeader: X, limitNames: {core: "", a: other}}',
+      'upstreams.a.throttle.limitNames.a: no entry of limits has this name',
+    ],
+    [
+      '{limitNames: {core: ""}}',
+      'upstreams.a.throttle.limitNames: needs limitHeader, which names the header with the limit',
+    ],
     ['{answers: [{status: 429}]}', `${at}: has no effect: add is, limit or wait`],
     ['{answers: [{is: lock}]}', `${at}: matches every response: add a condition, such as status`],
     ['{answers: [{code: X, status: 400, is: lock}]}', `${at}.code: needs codeField, the path of the code in the body`],
