@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { makePem } from '../support/certificates.ts';
 import { useBrowser } from '../support/admin/browser.ts';
 import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
+import { refusingUrl } from '../support/upstreams/http-upstream.ts';
 
 const open = useBrowser();
 const PATIENCE = 20_000;
@@ -63,10 +64,7 @@ describe('the page names', () => {
   });
 
   test('an unreachable upstream, why, and its endpoint in red', async () => {
-    const { url } = await startUpstream().then(async (upstream) => {
-      await upstream.close();
-      return upstream;
-    });
+    const url = await refusingUrl();
     const tidegate = await startTidegate(`upstreams: {payments: {url: "${url}"}}`);
     const { page } = await open(String(tidegate.adminUrl));
     const { host } = new URL(url);
