@@ -1,12 +1,13 @@
 /** Runs the snippets of a document in order, in a folder like a clone, with its servers running. */
 import type { ChildProcess } from 'node:child_process';
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import type { Snippet } from './snippets.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -48,9 +49,9 @@ export class DocumentRunner {
   /** Opens a runner in a folder like a clone after `npm ci`. */
   static async open(snippets: readonly Snippet[]): Promise<DocumentRunner> {
     const reader = new DocumentRunner(mkdtempSync(join(tmpdir(), 'tidegate-reader-')));
-    for (const name of readdirSync(ROOT)) {
-      if (!NOT_CLONED.has(name)) cpSync(join(ROOT, name), join(reader.#folder, name), { recursive: true });
-    }
+    // One process copies faster than cpSync, which takes a third of a second for each document.
+    const cloned = readdirSync(ROOT).filter((name) => !NOT_CLONED.has(name));
+    await promisify(execFile)('cp', ['-R', ...cloned, reader.#folder], { cwd: ROOT });
     symlinkSync(join(ROOT, 'node_modules'), join(reader.#folder, 'node_modules'));
     reader.#write('bin/tidegate', `#!/bin/sh\nexec node '${join(reader.#folder, 'src/main.ts')}' "$@"`); // like an installed command
     chmodSync(join(reader.#folder, 'bin/tidegate'), 0o755);
