@@ -113,7 +113,7 @@ describe('tidegate top without a terminal', () => {
     expect(stdout).toMatch(/^Tidegate test {2}● ready/);
     expect(stdout).toMatch(/^payments +● open +no limit/m);
     expect(stdout).not.toContain('\x1b');
-    expect(stdout, 'all figures').toMatch(/^requests .* unknown 0$/m);
+    expect(stdout, 'all figures').toMatch(/^requests .* unknown 0 .* p99 to clients \S+( ms| s)?$/m);
     expect(stdout, 'all columns').toMatch(/^upstream .* upstream p50$/m);
   });
 
