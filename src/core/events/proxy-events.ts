@@ -113,6 +113,13 @@ export type ProxyEvent =
       readonly endpoint: string;
       readonly cause: 'trial' | 'panic';
     }
+  /** An endpoint sent what makes this side close an HTTP/2 connection: its requests share none for a time. */
+  | {
+      readonly type: 'http2-violated';
+      readonly upstream: string;
+      readonly endpoint: string;
+      readonly cause: string;
+    }
   /** A client's state was evicted to make room. */
   | { readonly type: 'client-evicted'; readonly cause: 'calm' | 'troubled' }
   /** This process cannot keep up and sheds requests; or the overload is over, and `shed` requests were refused. Once an episode. */

@@ -1,6 +1,7 @@
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
-import type { Endpoint, Endpoints } from './endpoints.ts';
+import type { Endpoints } from './endpoints.ts';
+import type { Endpoint } from './open-endpoint.ts';
 import type { UpstreamAttempt } from './upstream-attempt.ts';
 
 /**

@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { isIP } from 'node:net';
-import { unixSocketPath } from '../../config/values/upstream-url.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { OutlierSettings } from '../../core/endpoints/outlier-detection.ts';
@@ -11,46 +9,20 @@ import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { EndpointView } from '../../core/events/gate-views.ts';
 import { readClientTls } from '../tls/client-tls.ts';
 import { LastOutcomes } from './last-outcomes.ts';
-import type { EndpointConnections, PooledSend } from './pooled-send.ts';
-import { Http1ConnectionPool } from './http1-connection-pool.ts';
-import type { DnsLookup } from './dns-resolver.ts';
-import { DnsResolver } from './dns-resolver.ts';
-import type { UpstreamPoolOptions } from './connector.ts';
-import { undiciClientOptions, KEEP_ALIVE_TIMEOUT, makeConnector } from './connector.ts';
-import type { Http2ConnectionPoolOptions } from './http2/http2-connection-pool.ts';
-import { Http2ConnectionPool } from './http2/http2-connection-pool.ts';
+import type { PooledSend } from './pooled-send.ts';
+import type { Endpoint, OpenEndpointOptions } from './open-endpoint.ts';
+import { openEndpoint } from './open-endpoint.ts';
 
-export interface EndpointsOptions {
+export interface EndpointsOptions extends OpenEndpointOptions {
   /** Its name in metrics and logs. */
   readonly upstream: string;
   /** Origins, at least one. */
   readonly urls: readonly string[];
-  readonly pool: UpstreamPoolOptions;
   readonly outliers: OutlierSettings;
-  readonly lookup: DnsLookup;
-  readonly refresh: Millis;
-  readonly clock: Clock;
   readonly random: Random;
   readonly listen: EventSink;
   /** The upstream has room for another request: a connection is free, or one more may be opened. */
   readonly onFree: (upstream: string) => void;
-}
-
-/** One origin of an upstream. */
-export interface Endpoint {
-  readonly index: number;
-  readonly origin: string;
-  /** Sent as Host, unless the client's is preserved. */
-  readonly authority: string;
-  /** Its name in metrics and logs. */
-  readonly label: string;
-  /** The TLS server name, which the certificate must match. */
-  readonly serverName: string;
-  readonly connections: EndpointConnections;
-  /** For requests that ask for a change of protocol: always HTTP/1.1. */
-  readonly upgradeConnections: EndpointConnections;
-  /** Undefined if the host is an IP address. */
-  readonly resolver: DnsResolver | undefined;
 }
 
 /** What an outcome says about an endpoint. `failed-others-healthy`: it failed while other endpoints work. */
@@ -80,6 +52,9 @@ export class Endpoints {
         onCapacityChange: (capacity) => {
           this.#outlierDetector.setCapacity(index, capacity);
           options.onFree(upstream);
+        },
+        onViolation: ({ message: cause }) => {
+          listen({ type: 'http2-violated', upstream, endpoint: this.at(index).label, cause });
         },
       }),
     );
@@ -193,58 +168,4 @@ function fingerprintOf({ urls, pool, outliers, refresh }: EndpointsOptions): str
   const { maxConnections, connectTimeout, http2, tls } = pool;
   const settings = [urls, maxConnections, connectTimeout, http2, readClientTls(tls), outliers, refresh];
   return createHash('sha256').update(JSON.stringify(settings)).digest('base64');
-}
-
-type PoolListener = Pick<Http2ConnectionPoolOptions, 'onCapacity' | 'onCapacityChange'>;
-
-function openEndpoint(url: string, index: number, options: EndpointsOptions, listener: PoolListener): Endpoint {
-  const { pool, lookup, refresh: refreshInterval, clock } = options;
-  const socketPath = unixSocketPath(url);
-  // A Unix socket has no host name: `localhost`, as curl sends it.
-  const { origin, host, hostname } = new URL(socketPath === undefined ? url : 'http://localhost');
-  const bareHostname = hostname.replace(/^\[|\]$/g, '');
-  const resolver =
-    isIP(bareHostname) === 0 && socketPath === undefined
-      ? new DnsResolver({
-          hostname: bareHostname,
-          lookup,
-          refreshInterval,
-          clock,
-          onAddressRemoved: () => all.forEach((each) => each.dropStaleAddresses()),
-        })
-      : undefined;
-  const common = {
-    origin,
-    maxConnections: pool.maxConnections,
-    onCapacity: listener.onCapacity,
-    isCurrentAddress: (address: string) => resolver?.isCurrentAddress(address) ?? false,
-  };
-  const upgradeConnections = new Http1ConnectionPool({
-    ...common,
-    client: undiciClientOptions(),
-    connect: makeConnector(pool, { resolver, socketPath, http2: false }),
-    clock,
-  });
-  const connections = pool.http2
-    ? new Http2ConnectionPool({
-        ...common,
-        onCapacityChange: listener.onCapacityChange,
-        connect: makeConnector(pool, { resolver, socketPath, http2: true }),
-        connectTimeout: pool.connectTimeout,
-        idleTimeout: KEEP_ALIVE_TIMEOUT,
-        http1: upgradeConnections,
-      })
-    : upgradeConnections;
-  const all = new Set<EndpointConnections>([connections, upgradeConnections]);
-  const label = socketPath === undefined ? host : url;
-  return {
-    index,
-    origin,
-    authority: host,
-    label,
-    serverName: pool.tls.serverName ?? bareHostname,
-    connections,
-    upgradeConnections,
-    resolver,
-  };
 }

@@ -22,7 +22,7 @@ import { CallTimers } from './call-timers.ts';
 import { codesIn, readResponseHints, readThrottling, toOutcome } from './classify-response.ts';
 import type { DispatchRequest } from './dispatch-request.ts';
 import { EndpointSelector } from './endpoint-selector.ts';
-import type { Endpoint } from './endpoints.ts';
+import type { Endpoint } from './open-endpoint.ts';
 import { ENDPOINT_REMOVED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
 import { type AttemptListener, UpstreamAttempt } from './upstream-attempt.ts';
 

@@ -12,8 +12,8 @@ type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
 
 /**
  * Logs rare events: state changes of an upstream's limit that matter (see `LimitStateLog`), upstreams that fail or recover,
- * ejected and re-admitted endpoints, reloads, failures and recoveries of the shared store, the start and end of an overload,
- * certificates that expire, and operator actions.
+ * ejected and re-admitted endpoints, violations of HTTP/2 by upstreams, reloads, failures and recoveries of the shared store, the
+ * start and end of an overload, certificates that expire, and operator actions.
  * Logs at `debug`: rate cuts, other state changes, states of nested limits, and states and cuts of single clients and
  * credentials, of which there may be thousands.
  */
@@ -30,6 +30,12 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
     } else if (event.type === 'endpoint-returned') {
       const { upstream, endpoint, cause } = event;
       logger.info({ upstream, endpoint, cause }, 'endpoint re-admitted');
+    } else if (event.type === 'http2-violated') {
+      const { upstream, endpoint, cause } = event;
+      logger.warn(
+        { upstream, endpoint, cause },
+        'upstream violates HTTP/2: its requests share no connection for a time',
+      );
     } else if (event.type === 'cut') {
       const { upstream, limit, scope, cause, from, to } = event;
       logger.debug({ upstream, limit, scope, cause, from: finite(from), to: finite(to) }, 'rate cut');

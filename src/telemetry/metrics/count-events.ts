@@ -99,6 +99,7 @@ export function countEvents({
         store?.count(event);
         break;
       case 'endpoint-returned':
+      case 'http2-violated':
       case 'reload':
       case 'limit-state':
       case 'store-deaf':

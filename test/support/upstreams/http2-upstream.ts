@@ -68,10 +68,10 @@ export async function startHttp2(
   };
 }
 
-/** Starts an upstream that writes raw frames. The handler is called for each head; requests have no bodies. */
+/** Starts an upstream that writes raw frames. The handler is called for each head; it does not wait for a body. */
 export async function startFrames(
   identity: TlsIdentity,
-  onHead: (socket: TLSSocket, stream: number, connection: number) => void,
+  onHead: (socket: TLSSocket, stream: number, connection: number, hasBody: boolean) => void,
 ): Promise<{ readonly url: string; readonly heads: () => number; readonly frames: readonly Frame[] }> {
   let connections = 0;
   let heads = 0;
@@ -89,7 +89,7 @@ export async function startFrames(
       if (type === FRAME.settings && (flags & FLAG.ack) === 0) socket.write(frame(FRAME.settings, FLAG.ack, 0));
       if (type !== FRAME.headers) return;
       heads += 1;
-      onHead(socket, stream, connection);
+      onHead(socket, stream, connection, (flags & FLAG.endStream) === 0);
     });
   });
   server.listen(0, '127.0.0.1');

@@ -1,10 +1,12 @@
 import { LinkedQueue } from '../../../core/collections/linked-queue.ts';
+import type { Clock } from '../../../core/scalars.ts';
 import type { EndpointConnections, PooledSend } from '../pooled-send.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
 import type { Http2ConnectionOptions, Http2ConnectionListener } from './http2-connection.ts';
 import { Http2Connection } from './http2-connection.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import { mayShareConnection } from './http2-request-head.ts';
+import { ConnectionSharing } from './http2-violations.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts';
 import { StreamingBody } from '../../request/streaming-body.ts';
 
@@ -15,6 +17,9 @@ export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions,
   readonly onCapacity: () => void;
   /** The pool carries another number of requests at a time. It starts with one for each connection. */
   readonly onCapacityChange: (capacity: number) => void;
+  /** The endpoint has violated HTTP/2: from now on, no requests share a connection, for a time. */
+  readonly onViolation: (error: Error) => void;
+  readonly clock: Clock;
   /** Used if the endpoint does not support HTTP/2. */
   readonly http1: EndpointConnections;
 }
@@ -25,8 +30,8 @@ const MIN_CONNECTION_LIMIT = 16;
 /**
  * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the upstream
  * allows. The first with room is used, so that surplus connections become idle and close. Connections are opened one at a time,
- * and requests wait for them. A request that may make the upstream close its connection gets one of its own. An endpoint that
- * chooses HTTP/1.1 gets HTTP/1.1 from then on.
+ * and requests wait for them. A request that may make the upstream close its connection gets one of its own; after a violation of
+ * the protocol, for a time, each does. An endpoint that chooses HTTP/1.1 gets HTTP/1.1 from then on.
  *
  * The number of requests that it carries depends on the endpoint: one for each connection over HTTP/1.1, over HTTP/2 as many as
  * each connection announces. Until the first one has, no more than one for each is certain.
@@ -41,6 +46,8 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   /** Streams that a connection not yet open is expected to take: as many as the endpoint announced last. */
   #expectedStreams = 1;
   #capacity: number;
+  /** Paused: all requests get unshared connections. */
+  readonly #sharing: ConnectionSharing;
   /** Connections with one request at a time, for requests that may end their connection. Undefined if these are they. */
   readonly #unshared: Http2ConnectionPool | undefined;
   /** The largest head that the upstream accepts, as it announced last. */
@@ -49,16 +56,19 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   constructor(options: Http2ConnectionPoolOptions, isShared = true) {
     this.#options = options;
     this.#capacity = options.maxConnections;
+    this.#sharing = new ConnectionSharing(options.clock);
     if (!isShared) return;
     const maxConnections = Math.max(MIN_CONNECTION_LIMIT, options.maxConnections);
-    this.#unshared = new Http2ConnectionPool({ ...options, maxConnections, onCapacityChange: () => undefined }, false);
+    const onViolation = (error: Error): void => this.onViolation(error);
+    const unshared = { ...options, maxConnections, onCapacityChange: () => undefined, onViolation };
+    this.#unshared = new Http2ConnectionPool(unshared, false);
   }
 
   /** @param fresh its last connection ended, and it may be the reason: others do not share the next one */
   send(pending: PooledSend, fresh: boolean): void {
     if (this.#usesHttp1) return this.#sendOverHttp1(pending, fresh);
-    const { path, headers } = pending.request;
-    if (this.#unshared !== undefined && (fresh || !mayShareConnection(path, headers, this.#maxHeaderListSize))) {
+    if (this.#sharing.resumeIfDue()) this.#updateCapacity();
+    if (this.#unshared !== undefined && (fresh || !this.#mayShare(pending))) {
       pending.pool = this.#unshared;
       return this.#unshared.send(pending, false);
     }
@@ -112,6 +122,14 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#updateCapacity();
   }
 
+  /** Those that wait for a shared connection get others. Requests that share one stay there until their ends. */
+  onViolation(error: Error): void {
+    if (!this.#isShared || this.#sharing.pause()) this.#options.onViolation(error);
+    if (!this.#isShared) return;
+    for (const pending of this.#waiting.clear()) this.send(pending, true);
+    this.#updateCapacity();
+  }
+
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void {
     const { pending } = send;
     pending.hasStream = false;
@@ -140,6 +158,10 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   get #isShared(): boolean {
     return this.#unshared !== undefined;
+  }
+
+  #mayShare({ request: { path, headers } }: PooledSend): boolean {
+    return !this.#sharing.isPaused && mayShareConnection(path, headers, this.#maxHeaderListSize);
   }
 
   #sendOverHttp1(pending: PooledSend, fresh: boolean): void {
@@ -178,11 +200,10 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   /** Counts the requests on connections that take no more, besides those that others can take. */
   #updateCapacity(): void {
-    let capacity = this.#usesHttp1
-      ? this.#options.maxConnections
-      : this.#expectedStreams * Math.max(0, this.#unopened());
+    const isOneEach = this.#usesHttp1 || this.#sharing.isPaused;
+    let capacity = isOneEach ? this.#options.maxConnections : this.#expectedStreams * Math.max(0, this.#unopened());
     for (const connection of this.#all) {
-      if (this.#usesHttp1 || connection.shouldRetire || !this.#takesRequests(connection)) {
+      if (isOneEach || connection.shouldRetire || !this.#takesRequests(connection)) {
         capacity += connection.activeStreams;
       } else {
         capacity += connection.isConnecting ? this.#expectedStreams : connection.maxStreams;

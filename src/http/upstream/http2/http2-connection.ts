@@ -1,5 +1,5 @@
-import type { ClientHttp2Session, ClientSessionOptions, Settings } from 'node:http2';
-import { connect as connectHttp2, constants } from 'node:http2';
+import type { ClientHttp2Session, Settings } from 'node:http2';
+import { constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
@@ -9,7 +9,8 @@ import { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import type { Http2StreamCarrier } from './http2-upstream-stream.ts';
 import { Http2Keepalive } from './http2-keepalive.ts';
 import { Http2ResetPlaces } from './http2-reset-places.ts';
-import { MAX_SESSION_MEMORY } from '../../undici/http2-session-memory.ts';
+import { openHttp2Session } from './http2-session.ts';
+import { isProtocolViolation } from './http2-violations.ts';
 
 export interface Http2ConnectionOptions {
   readonly origin: string;
@@ -32,6 +33,8 @@ export interface Http2ConnectionListener {
   onError(connection: Http2Connection, error: Error): void;
   /** It takes more requests than before, or fewer: the upstream announced how many, it begins to close, or may be dead. */
   onCapacityChange(connection: Http2Connection): void;
+  /** This side closed it, with requests on it, over what the upstream sent. Comes before their `onStreamClosed`. */
+  onViolation(error: Error): void;
   /** The stream of a send is closed. Its error, if any, has not been reported yet: see `takeError`. */
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void;
   /** The connection is closed, and no send uses it. */
@@ -47,19 +50,6 @@ const MAX_RESETS = 100;
 
 /** Stream ids end at 2^31, and cannot be reused (RFC 9113 §5.1.1). */
 const MAX_REQUESTS = 1_000_000;
-
-/**
- * Flow-control windows of a response and of a connection: at a round trip of 50 ms they allow 5 MB/s and 20 MB/s. The default
- * of 64 KiB for both would allow 1.3 MB/s for all responses together.
- */
-const STREAM_WINDOW = 256 * 1024;
-const CONNECTION_WINDOW = 1024 * 1024;
-
-/** Bounds the memory of a compressed head, with 32 bytes for each field (RFC 9113 §6.5.2). Beyond it, Node resets the stream. */
-const MAX_HEADER_LIST = 1024 * 1024;
-
-/** The types of Node 24.19 declare `strictSingleValueFields` for servers only. */
-type SessionOptions = ClientSessionOptions & { readonly strictSingleValueFields: boolean };
 
 /** One HTTP/2 connection to an endpoint. When it has closed it is not opened again. */
 export class Http2Connection implements Http2StreamCarrier {
@@ -85,6 +75,7 @@ export class Http2Connection implements Http2StreamCarrier {
   #resets = 0;
   readonly #resetPlaces: Http2ResetPlaces;
   #hasEnded = false;
+  #hasReportedViolation = false;
 
   constructor(options: Http2ConnectionOptions, listener: Http2ConnectionListener) {
     this.#options = options;
@@ -113,7 +104,7 @@ export class Http2Connection implements Http2StreamCarrier {
 
   /** It takes no more requests, and closes when those on it have ended. */
   get isClosing(): boolean {
-    return this.#hasEnded || this.lastStreamId !== undefined || this.#session?.closed === true;
+    return this.#hasEnded || this.hasBroken || this.lastStreamId !== undefined || this.#session?.closed === true;
   }
 
   /** It ended before its requests did. One of them may be the reason. */
@@ -147,7 +138,15 @@ export class Http2Connection implements Http2StreamCarrier {
       this.#resetPlaces.onReset();
     }
     if (this.activeStreams === 0) this.#startIdleTimer();
+    this.#reportViolation(send.error);
     this.#listener.onStreamClosed(this, send);
+  }
+
+  /** The streams of a session that Node has closed over an error have that error. */
+  #reportViolation(error: Error | undefined): void {
+    if (!this.hasBroken || this.#hasReportedViolation || !isProtocolViolation(error)) return;
+    this.#hasReportedViolation = true;
+    this.#listener.onViolation(error);
   }
 
   /** Closes it at once. */
@@ -176,18 +175,7 @@ export class Http2Connection implements Http2StreamCarrier {
     }
     const { remoteAddress } = socket;
     this.address = remoteAddress !== undefined && isCurrentAddress(remoteAddress) ? remoteAddress : undefined;
-    const options: SessionOptions = {
-      createConnection: () => socket,
-      maxSessionMemory: MAX_SESSION_MEMORY,
-      maxHeaderListPairs: MAX_HEADER_LIST / 32,
-      settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: MAX_HEADER_LIST },
-      // Repeated headers of a client are forwarded unchanged, as over HTTP/1.1.
-      strictSingleValueFields: false,
-      // nghttp2 would drop a field with white space around its value, such as a Retry-After.
-      strictFieldWhitespaceValidation: false,
-    };
-    const session = connectHttp2(origin, options);
-    session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW));
+    const session = openHttp2Session(origin, socket);
     this.#session = session;
     this.#keepalive = new Http2Keepalive(session, socket, {
       hasRequests: () => this.activeStreams > 0,

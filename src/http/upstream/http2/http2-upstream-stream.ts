@@ -9,6 +9,7 @@ import { RequestNotProcessedError } from '../send-failure.ts';
 import { headersLength, http2Fields } from '../../headers/raw-headers.ts';
 import { isBodyless, resetUnlessEnded } from './http2-bodyless-response.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
+import { isOfConnection, streamResetError } from './http2-stream-errors.ts';
 
 /** The connection of a stream. */
 export interface Http2StreamCarrier {
@@ -38,6 +39,8 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
   reason: Error | null = null;
   /** This side reset the stream. */
   wasResetByUs = false;
+  /** The first error: of the stream, or why it was aborted. */
+  error: Error | undefined = undefined;
   readonly #carrier: Http2StreamCarrier;
   readonly #abortController = new AbortController();
   #stream: ClientHttp2Stream | undefined;
@@ -52,7 +55,6 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
   #wasBackpressured = false;
   /** The end has been reported to the attempt. */
   #isReported = false;
-  #error: Error | undefined;
 
   constructor(pending: PooledSend, carrier: Http2StreamCarrier) {
     this.pending = pending;
@@ -68,7 +70,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
     try {
       this.pending.onRequestStart(this);
     } catch (error) {
-      this.#error = error instanceof Error ? error : new Error(String(error));
+      this.error = error instanceof Error ? error : new Error(String(error));
       return this.#close();
     }
     if (this.aborted) return this.#close();
@@ -91,7 +93,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
     if (this.aborted) return;
     this.aborted = true;
     this.reason = reason;
-    this.#error ??= reason;
+    this.error ??= reason;
     this.#reset();
   }
 
@@ -130,7 +132,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
       this.#checkSize(this.rawTrailers);
     });
     stream.on('error', (error) => {
-      this.#error ??= error;
+      this.error ??= error;
     });
     // GOAWAY is reported in the same turn, after the end of the streams.
     stream.once('close', () => process.nextTick(this.#onClose));
@@ -218,31 +220,17 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
     this.#isReported = true;
     const { lastStreamId, error } = this.#carrier;
     const { id, rstCode = constants.NGHTTP2_NO_ERROR } = this.#stream ?? {};
-    if (this.aborted || this.#hasResponse) return this.#error ?? streamResetError(rstCode);
-    if (lastStreamId !== undefined && (id === undefined || id > lastStreamId)) {
-      return new RequestNotProcessedError('GOAWAY');
-    }
+    if (this.aborted || this.#hasResponse) return this.error ?? streamResetError(rstCode);
+    const isLater = lastStreamId !== undefined && (id === undefined || id > lastStreamId);
+    if (isLater || (id === undefined && isOfConnection(this.error))) return new RequestNotProcessedError('GOAWAY');
     if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RequestNotProcessedError('REFUSED_STREAM');
-    return this.#error ?? error ?? streamResetError(rstCode);
+    return this.error ?? error ?? streamResetError(rstCode);
   }
 
   /** Node refuses to write the request, or the connection cannot take it. */
   #failUnsent(why: unknown): void {
-    const code = why instanceof Error && 'code' in why ? why.code : undefined;
-    const isOfConnection = typeof code === 'string' && CONNECTION_ERRORS.has(code);
     const message = why instanceof Error ? why.message : String(why);
-    this.#error = isOfConnection ? new RequestNotProcessedError('GOAWAY') : new errors.InvalidArgumentError(message);
+    this.error = why instanceof Error && isOfConnection(why) ? why : new errors.InvalidArgumentError(message);
     this.#close();
   }
-}
-
-/** Errors of `request` when the connection can open no more streams. */
-const CONNECTION_ERRORS: ReadonlySet<string> = new Set([
-  'ERR_HTTP2_INVALID_SESSION',
-  'ERR_HTTP2_GOAWAY_SESSION',
-  'ERR_HTTP2_OUT_OF_STREAMS',
-]);
-
-function streamResetError(rstCode: number): Error {
-  return Object.assign(new Error(`the stream was reset with code ${rstCode}`), { code: 'ERR_HTTP2_STREAM_ERROR' });
 }
