@@ -3,7 +3,7 @@ import { ConnectionSharing, isProtocolViolation } from '../../../src/http/upstre
 
 test('connections are shared again ten minutes after the last violation', () => {
   let now = 0;
-  const sharing = new ConnectionSharing({ now: () => now } as ConstructorParameters<typeof ConnectionSharing>[0]);
+  const sharing = new ConnectionSharing({ now: () => now });
   const at = (minutes: number): { readonly resumed: boolean; readonly isPaused: boolean } => {
     now = minutes * 60_000;
     return { resumed: sharing.resumeIfDue(), isPaused: sharing.isPaused };
