@@ -59,10 +59,15 @@ test('buffers of a streamed body are freed without full garbage collections', as
     ['up', 'chunked'],
   ];
   for (const [way, framing] of ways) {
-    const before = countFull(gcLog);
-    await streamBody(url, way, framing, 2 * SIZE);
+    let fewest = Number.POSITIVE_INFINITY;
+    // On a busy machine V8 may collect once more. A body that is not freed shows in each of these.
+    for (let i = 0; i < 3 && fewest > 2; i += 1) {
+      const before = countFull(gcLog);
+      await streamBody(url, way, framing, 2 * SIZE);
+      fewest = Math.min(fewest, countFull(gcLog) - before);
+    }
     // V8 starts a full collection for every 64 MB of external memory, which would be eight.
-    expect(countFull(gcLog) - before, `${way} ${framing}`).toBeLessThanOrEqual(2);
+    expect(fewest, `${way} ${framing}`).toBeLessThanOrEqual(2);
   }
 }, 60_000);
 
