@@ -1,7 +1,16 @@
 /** A response without a body is complete with its head, whatever frames an HTTP/2 upstream sends after it. */
 import { afterAll, expect, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
-import { encodeUint32s, FLAG, FRAME, frame, literals, OK } from '../../support/clients/http2-client.ts';
+import {
+  encodeUint32s,
+  FLAG,
+  FRAME,
+  frame,
+  literals,
+  OK,
+  openHttp2,
+  sendHttp2,
+} from '../../support/clients/http2-client.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 import { startFrames } from '../../support/upstreams/http2-upstream.ts';
@@ -46,4 +55,40 @@ test.each([
     30_000,
   );
   expect(resets.at(-1)?.payload.readUInt32BE(0)).toBe(CANCEL);
+});
+
+test.each<[string, (stream: number) => readonly Buffer[]]>([
+  ['DATA', (stream) => [frame(FRAME.data, FLAG.endStream, stream, Buffer.from('body'))]],
+  ['a reset', (stream) => [frame(FRAME.reset, 0, stream, encodeUint32s(CANCEL))]],
+  ['nothing', () => []],
+])('a write answered 204 is answered, for clients of HTTP/1.1 and HTTP/2, if %s follows', async (_, after) => {
+  let requests = 0;
+  const upstream = await startFrames(identity, (socket, stream) => {
+    requests += 1;
+    const done = [frame(FRAME.headers, FLAG.endHeaders, stream, statusHead(204)), ...after(stream)];
+    const rejected = [frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, stream, statusHead(401))];
+    socket.write(Buffer.concat(requests % 2 === 1 ? done : rejected));
+  });
+  const api = `{url: "${upstream.url}", http2: true, tls: {ca: ${certificates.path('ca.crt')}}, retry: {attempts: 1}}`;
+  const listenTls = `{cert: ${certificates.path('server.crt')}, key: ${certificates.path('server.key')}}`;
+  const plain = await startTidegate(`upstreams: {api: ${api}}`);
+  const http2 = await startTidegate(`
+listen: {address: 127.0.0.1:0, tls: ${listenTls}, http2: true}
+upstreams: {api: ${api}}`);
+  const session = await openHttp2(http2.url, certificates.read('ca.crt'));
+  const clients = [
+    async () => {
+      const answer = await send(plain.url, '/', { method: 'POST', headers: ['Idempotency-Key', 'k'], body: '{}' });
+      return { status: answer.status, outcome: answer.header('tidegate-outcome') };
+    },
+    async () => {
+      const answer = await sendHttp2(session, '/', { ':method': 'POST', 'idempotency-key': 'k' }, '{}');
+      return { status: answer.status, outcome: answer.headers['tidegate-outcome'] };
+    },
+  ];
+  for (const pay of clients) {
+    expect(await pay()).toEqual({ status: 204, outcome: undefined });
+    // A rejection of the repeat is plain, because the write is known to be answered.
+    expect(await pay()).toEqual({ status: 401, outcome: undefined });
+  }
 });
