@@ -121,18 +121,18 @@ export class KeyRecords {
       write.ringIndex = -1;
     }
     if (!this.#unresolved.delete(write)) return;
-    const own = this.#unresolvedBy.get(write.credential);
+    const own = this.#unresolvedBy.get(write.owner);
     own?.delete(write);
-    if (own?.size === 0) this.#unresolvedBy.delete(write.credential);
+    if (own?.size === 0) this.#unresolvedBy.delete(write.owner);
   }
 
-  /** A credential with more than its share of unresolved writes evicts its own. */
+  /** An owner with more than its share of unresolved writes evicts its own. */
   #addUnresolved(write: KeyedWrite): void {
-    const { credential } = write;
-    const own = this.#unresolvedBy.get(credential) ?? new Set();
+    const { owner } = write;
+    const own = this.#unresolvedBy.get(owner) ?? new Set();
     const isOver = own.size > this.#maxUnresolved / Math.max(1, this.#unresolvedBy.size);
     const [oldest] = this.#unresolved.size < this.#maxUnresolved ? [] : isOver ? own : this.#unresolved;
-    this.#unresolvedBy.set(credential, own.add(write));
+    this.#unresolvedBy.set(owner, own.add(write));
     this.#unresolved.add(write);
     if (oldest === undefined) return;
     this.#unresolvedForgotten += 1;

@@ -137,7 +137,7 @@ export class KeyRegistry {
   }
 
   #add(identity: WriteIdentity): KeyedWrite {
-    const { upstream, name, credential, credentialHeader, body } = identity;
+    const { upstream, name, credential, owner, credentialHeader, body } = identity;
     const next = this.#writes.get(name);
     const state = 'new';
     const write: KeyedWrite = {
@@ -145,6 +145,7 @@ export class KeyRegistry {
         upstream,
         name,
         credential,
+        owner,
         credentialHeader,
         body,
         next,

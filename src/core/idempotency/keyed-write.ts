@@ -9,6 +9,8 @@ export interface WriteIdentity {
   readonly name: string;
   /** Of the client's credential, above 0; without one, of the client's identity, below 0. */
   readonly credential: number;
+  /** Whose share of the unresolved writes it takes. */
+  readonly owner: number;
   /** The header in which the credential is expected; a reload may change it. */
   readonly credentialHeader: string;
   /** Of the body; undefined if it is not known whole. */

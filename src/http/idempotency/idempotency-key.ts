@@ -118,8 +118,9 @@ export function writeNameOf(
 }
 
 /**
- * The client's credential, or else its identity. Evidence only: it may change while the write stays the same, because tokens are
- * refreshed and requests signed one by one.
+ * The client's credential, or else its identity, which is the same for all that only an address identifies: a job may be repeated
+ * from another one. Evidence only: it may change while the write stays the same, because tokens are refreshed and requests signed
+ * one by one.
  */
 export function writeCredentialOf({
   request,
@@ -128,8 +129,8 @@ export function writeCredentialOf({
 }: RequestOnRoute & { readonly client: ClientIdentity }): WriteCredential {
   const header = route.target.credentialHeader;
   const value = request.headers[header];
-  if (value === undefined) return { kind: 'client', header, value: client.hash };
-  return { kind: 'header', header, value: String(value) };
+  if (value !== undefined) return { kind: 'header', header, value: String(value), owner: String(value) };
+  return { kind: 'client', header, value: client.identifiedBy === 'ip' ? '' : client.hash, owner: client.hash };
 }
 
 /** Where the key was found, for explanations. The value is shown for a generated key only. */

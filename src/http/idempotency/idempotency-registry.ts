@@ -21,10 +21,13 @@ export class IdempotencyRegistry extends KeyRegistry {
 
   /** @param body complete; undefined if not known. Its checksum is evidence only: equal checksums suggest the same write */
   identify(upstream: string, name: string, credential: WriteCredential, body: Uint8Array | undefined): WriteIdentity {
+    const { kind, value, owner } = credential;
+    const checksum = this.#checksum(value);
     return {
       upstream,
       name: this.digest(name),
-      credential: (credential.kind === 'header' ? 1 : -1) * (1 + this.#hmac.digest(credential.value).readUIntBE(0, 6)),
+      credential: kind === 'header' ? checksum : -checksum,
+      owner: owner === value ? checksum : this.#checksum(owner),
       credentialHeader: credential.header,
       body: body === undefined ? undefined : body.length * 2 ** 32 + crc32(body),
     };
@@ -32,5 +35,10 @@ export class IdempotencyRegistry extends KeyRegistry {
 
   digest(name: string): string {
     return this.#hmac.digest(name).toString('latin1', 0, 16);
+  }
+
+  /** Above 0. */
+  #checksum(text: string): number {
+    return 1 + this.#hmac.digest(text).readUIntBE(0, 6);
   }
 }

@@ -31,4 +31,6 @@ export interface WriteCredential {
   /** The credential header, in lower case. */
   readonly header: string;
   readonly value: string;
+  /** Its writes share a part of the memory for unresolved writes. */
+  readonly owner: string;
 }

@@ -90,9 +90,9 @@ export class CallTimers {
     return this.#body?.isStreamed === true && this.#body.isIncomplete;
   }
 
-  /** The upstream has forgotten the key, so the request would no longer count as a repeat. */
+  /** The upstream has forgotten the key. What has not been written yet would complete a request that is no longer a repeat. */
   #onUploadTimeout(): void {
-    if (this.#body?.isIncomplete !== true) return;
+    if (this.#body?.isIncomplete !== true && this.#attempt?.hasUnwrittenBytes !== true) return;
     const sent = this.#attempt?.sent === true;
     this.#attempt?.cancel();
     this.#call.onFailure({ reason: 'timeout', sent, cause: 'KEY_EXPIRED' });

@@ -1,8 +1,9 @@
+import type { Socket } from 'node:net';
 import type { buildConnector } from 'undici';
 import { Client } from 'undici';
 import type { Millis } from '../../core/scalars.ts';
 import { dispatchAsterisk } from '../undici/asterisk-form.ts';
-import type { AssignedConnection, PooledSend } from './pooled-send.ts';
+import type { AssignedConnection, PooledSend, RequestWriter } from './pooled-send.ts';
 import { batchWhenBusy } from '../undici/write-batching.ts';
 import { readSynchronously } from '../undici/sync-reads.ts';
 import { patchParsers } from '../undici/parser-patches.ts';
@@ -21,7 +22,7 @@ export interface Http1ConnectionOptions {
 }
 
 /** One connection to an endpoint. undici opens it when it is first needed, and again if it was lost before anything was sent. */
-export class Http1Connection implements AssignedConnection {
+export class Http1Connection implements AssignedConnection, RequestWriter {
   /** The send that uses it. */
   pending: PooledSend | undefined = undefined;
   responsesServed = 0;
@@ -35,6 +36,7 @@ export class Http1Connection implements AssignedConnection {
   isOrphan = false;
   isDestroyed = false;
   readonly #client: Client;
+  #socket: Socket | undefined;
 
   constructor({ origin, client, connect, isCurrentAddress, ...callbacks }: Http1ConnectionOptions) {
     this.#client = new Client(origin, {
@@ -47,6 +49,7 @@ export class Http1Connection implements AssignedConnection {
           this.isConnecting = false;
           if (error === null) {
             this.isConnected = true;
+            this.#socket = socket;
             this.responsesServed = 0;
             const { remoteAddress } = socket;
             this.address = remoteAddress !== undefined && isCurrentAddress(remoteAddress) ? remoteAddress : undefined;
@@ -70,6 +73,10 @@ export class Http1Connection implements AssignedConnection {
     });
   }
 
+  get unwrittenBytes(): number {
+    return this.#socket?.writableLength ?? 0;
+  }
+
   /** Connected, with no request under way or queued. */
   get isIdle(): boolean {
     return this.isConnected && this.#client.stats.size === 0;
@@ -78,6 +85,7 @@ export class Http1Connection implements AssignedConnection {
   send(pending: PooledSend): void {
     this.pending = pending;
     pending.connection = this;
+    pending.writer = this;
     if (this.isConnected) batchWhenBusy(() => this.#dispatch(pending));
     else this.#dispatch(pending); // dispatching opens the connection
   }

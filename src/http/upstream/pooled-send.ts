@@ -15,6 +15,12 @@ export interface EndpointConnections {
   destroy(): Promise<void>;
 }
 
+/** What writes a request: its HTTP/1.1 connection, or its stream of HTTP/2. */
+export interface RequestWriter {
+  /** Bytes that wait in this process, because the upstream or the network takes no more. */
+  readonly unwrittenBytes: number;
+}
+
 /** What a send knows of the HTTP/1.1 connection that it uses. */
 export interface AssignedConnection {
   /** Responses it has delivered since it was opened. */
@@ -30,6 +36,8 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   pool: EndpointConnections | undefined = undefined;
   /** Its HTTP/1.1 connection; undefined while it waits for one, and over HTTP/2. */
   connection: AssignedConnection | undefined = undefined;
+  /** Undefined while it waits for a connection. */
+  writer: RequestWriter | undefined = undefined;
   /** Over HTTP/2: it has a stream of a shared connection. */
   hasStream = false;
   /** HTTP/2 was offered, and the endpoint chose HTTP/1.1. */
@@ -47,6 +55,11 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
 
   constructor(request: DispatchRequest) {
     this.request = request;
+  }
+
+  /** Part of the request waits here, so the upstream does not have all of it. */
+  get hasUnwrittenBytes(): boolean {
+    return this.writer !== undefined && this.writer.unwrittenBytes > 0;
   }
 
   /** True once bytes of the request may have reached the upstream. */

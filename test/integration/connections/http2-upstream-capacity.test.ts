@@ -204,6 +204,22 @@ test('opens another connection beside one that finishes its last request', async
   expect(await Promise.all([last, next])).toEqual([200, 200]);
 });
 
+test('opens another connection however many finish their last requests', async () => {
+  const ROUNDS = 20;
+  const upstream = await startHolding({});
+  const gate = await start(upstream, 1);
+  const answers: Promise<number>[] = [];
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    answers.push(ask(gate, `client-${round}`));
+    await untilArrived(upstream, round);
+    upstream.sessions.at(-1)?.close(); // GOAWAY
+  }
+  expect(await ask(gate, 'another', '/small')).toBe(200);
+  expect(upstream.sessions).toHaveLength(ROUNDS + 1);
+  for (let i = 0; i < ROUNDS; i += 1) upstream.answerNext();
+  expect(await Promise.all(answers)).toEqual(answers.map(() => 200));
+});
+
 test('recovers from an upstream that announces that it takes no requests', async () => {
   const upstream = await startHolding({ settings: { maxConcurrentStreams: 0 } });
   const gate = await start(upstream, 1);

@@ -428,6 +428,21 @@ describe('a response', () => {
   });
 });
 
+describe('without a credential', () => {
+  test.each([
+    ['[ip]', 'X-Other', 'from another address is the same write', [409, undefined]],
+    ['["header:x-client"]', 'X-Client', 'of another client that a header names is another', [201, undefined]],
+  ])('clients.key %s: a request with %s and another body %s', async (key, header, _, expected) => {
+    const upstream = await startAnswering(201, 201);
+    const clients = `clients: {trustedProxies: [127.0.0.1], key: ${key}}\n`;
+    const gate = await startTidegate(`${clients}${one(upstream.url, 'ttl: 1s')}`);
+    const from = (n: number) => [...KEY, 'X-Forwarded-For', `10.0.0.${n}`, header, String(n)];
+    expect(outcomeOf(await post(gate.url, from(1), 'one'))).toEqual([201, undefined]);
+    await sleep(1100);
+    expect(outcomeOf(await post(gate.url, from(2), 'two'))).toEqual(expected);
+  });
+});
+
 describe('an upload', () => {
   test('still running when its key expires is cut, and reported as unknown', async () => {
     const upstream = await startAnswering(200);

@@ -96,6 +96,7 @@ export class SimulatedRequest implements ExchangeEffects {
         upstream: 'up',
         name: `${method} ${intent.key}`,
         credential: intent.credential ?? 1 + 1e9 * random(),
+        owner: 1,
         credentialHeader: 'authorization',
         body: 1,
       },

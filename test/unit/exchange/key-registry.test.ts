@@ -15,6 +15,7 @@ function write(name: string, credential = 'alice', body?: string): WriteIdentity
     upstream: 'up',
     name,
     credential: credential === '' ? -1 : digest,
+    owner: digest,
     credentialHeader: 'authorization',
     body: checksum,
   };
@@ -139,6 +140,19 @@ describe('what is remembered', () => {
     expect(recall(keys, write('victim', 'alice'))).toBeDefined();
     expect(recall(keys, write('junk 0', 'bob'))).toBeUndefined();
     expect(recall(keys, write('junk 19', 'bob'))).toBeDefined();
+  });
+
+  test('is shared out among addresses also where these are not credentials', () => {
+    const keys = new KeyRegistry(4, 4);
+    const from = (name: string, owner: number): WriteIdentity => ({ ...write(name, ''), owner });
+    const open = (identity: WriteIdentity): void => {
+      const entered = keys.join(identity);
+      keys.record(entered, { firstSentAt: 1, isAnswered: false });
+      keys.leave(entered);
+    };
+    open(from('victim', 1));
+    for (let i = 0; i < 20; i += 1) open(from(`junk ${i}`, 2));
+    expect(recall(keys, from('victim', 3))).toBeDefined();
   });
 
   test('expires after a day where no key lifetime is known, and otherwise never', () => {

@@ -3,7 +3,7 @@ import { IdempotencyRegistry } from '../../../src/http/idempotency/idempotency-r
 
 test('remembers as many answered writes as fit into a tenth of the heap', () => {
   const keys = new IdempotencyRegistry(10 * 10 * 256);
-  const credential = { kind: 'header', header: 'authorization', value: 'a' } as const;
+  const credential = { kind: 'header', header: 'authorization', value: 'a', owner: 'a' } as const;
   const enter = (name: string) => keys.join(keys.identify('up', name, credential, undefined));
   for (let i = 0; i < 11; i += 1) {
     const write = enter(`order ${i}`);

@@ -11,7 +11,7 @@ import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts'
 import { StreamingBody } from '../../request/streaming-body.ts';
 
 export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions, 'maxStreams'> {
-  /** Maximum of connections that take requests. As many again, or up to 16, may be finishing their last requests. */
+  /** Maximum of connections that take requests. Those that finish their last requests do not count: their requests bound them. */
   readonly maxConnections: number;
   /** There is room for another request. */
   readonly onCapacity: () => void;
@@ -24,8 +24,8 @@ export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions,
   readonly http1: EndpointConnections;
 }
 
-/** Connections that are always allowed, those that finish their last requests included. */
-const MIN_CONNECTION_LIMIT = 16;
+/** Connections that are always allowed for requests that share none. */
+const MIN_UNSHARED = 16;
 
 /**
  * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the upstream
@@ -58,7 +58,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#capacity = options.maxConnections;
     this.#sharing = new ConnectionSharing(options.clock);
     if (!isShared) return;
-    const maxConnections = Math.max(MIN_CONNECTION_LIMIT, options.maxConnections);
+    const maxConnections = Math.max(MIN_UNSHARED, options.maxConnections);
     const onViolation = (error: Error): void => this.onViolation(error);
     const unshared = { ...options, maxConnections, onCapacityChange: () => undefined, onViolation };
     this.#unshared = new Http2ConnectionPool(unshared, false);
@@ -192,10 +192,9 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   /** How many more connections may be opened now. */
   #unopened(): number {
-    const { maxConnections } = this.#options;
     let inUse = 0;
     for (const connection of this.#all) if (!connection.shouldRetire && !connection.isClosing) inUse += 1;
-    return Math.min(maxConnections - inUse, Math.max(2 * maxConnections, MIN_CONNECTION_LIMIT) - this.#all.size);
+    return this.#options.maxConnections - inUse;
   }
 
   /** Counts the requests on connections that take no more, besides those that others can take. */

@@ -3,7 +3,7 @@ import { constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { errors } from 'undici';
-import type { PooledSend } from '../pooled-send.ts';
+import type { PooledSend, RequestWriter } from '../pooled-send.ts';
 import { DefectiveResponseError, MAX_RESPONSE_HEADERS } from '../response-defect.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
 import { headersLength, http2Fields } from '../../headers/raw-headers.ts';
@@ -31,7 +31,7 @@ export interface Http2StreamCarrier {
  * When the response is complete, an upload that is still under way is reset, so that nothing of it remains on the
  * connection.
  */
-export class Http2UpstreamStream implements Dispatcher.DispatchController {
+export class Http2UpstreamStream implements Dispatcher.DispatchController, RequestWriter {
   readonly pending: PooledSend;
   rawHeaders: string[] = [];
   rawTrailers: string[] = [];
@@ -59,6 +59,11 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController {
   constructor(pending: PooledSend, carrier: Http2StreamCarrier) {
     this.pending = pending;
     this.#carrier = carrier;
+    pending.writer = this;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#stream?.writableLength ?? 0;
   }
 
   get paused(): boolean {
