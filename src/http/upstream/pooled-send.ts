@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { LinkedItem } from '../../core/collections/linked-queue.ts';
+import { StreamingBody } from '../request/streaming-body.ts';
 import { withoutHeader } from '../headers/raw-headers.ts';
 import type { ResponseVersion } from '../undici/parser-patches.ts';
 import type { DispatchRequest } from './dispatch-request.ts';
@@ -44,6 +45,8 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   isHttp1Fallback = false;
   /** A connection was closed before it read the request, so the request moved to another one. */
   wasRedispatched = false;
+  /** Over HTTP/2: others may not share its connection, because its last one ended and it may be the reason. */
+  needsUnshared = false;
   /** Its HTTP/2 connection ended before its response, and it may be the reason. */
   mayEndConnections = false;
   /** All connections were busy. If it gets none in time, the upstream is not at fault. */
@@ -60,6 +63,12 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   /** Part of the request waits here, so the upstream does not have all of it. */
   get hasUnwrittenBytes(): boolean {
     return this.writer !== undefined && this.writer.unwrittenBytes > 0;
+  }
+
+  /** A request that was not read can be sent again unchanged; once. */
+  get mayRedispatch(): boolean {
+    const { body } = this.request;
+    return !this.wasRedispatched && !this.isReleased && !(body instanceof StreamingBody && body.hasStarted);
   }
 
   /** True once bytes of the request may have reached the upstream. */

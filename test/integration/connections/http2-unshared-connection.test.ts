@@ -119,3 +119,52 @@ describe('retries of a request whose connection the upstream closed', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([204]));
   });
 });
+
+describe('requests with large heads', () => {
+  const LARGE = ['X-A', 'a'.repeat(5000)];
+
+  test('share a connection once the upstream has answered one of their size', async () => {
+    const held: ServerHttp2Stream[] = [];
+    const upstream = await startHttp2(identity, (stream, _nth, head) => {
+      if (head[':path'] === '/held') held.push(stream);
+      else stream.respond({ ':status': 204 }, { endStream: true });
+    });
+    const gate = await start(upstream.url, ', connections: 1');
+    expect((await send(gate.url, '/', { headers: LARGE })).status).toBe(204);
+    const sessions = upstream.sessions();
+    // More than the connections that there may be without other requests.
+    const COUNT = 40;
+    const answers = Array.from({ length: COUNT }, () => send(gate.url, '/held', { headers: LARGE }));
+    await eventually(
+      () => held.length,
+      (count) => count === COUNT,
+    );
+    expect(upstream.sessions() - sessions).toBeLessThanOrEqual(1);
+    for (const stream of held) stream.respond({ ':status': 200 }, { endStream: true });
+    for (const answer of answers) expect((await answer).status).toBe(200);
+  });
+
+  test('that wait for unshared connections need none after the first response', async () => {
+    const held: ServerHttp2Stream[] = [];
+    const upstream = await startHttp2(identity, (stream) => held.push(stream));
+    const gate = await start(upstream.url, ', connections: 1');
+    const small = send(gate.url, '/small'); // the upstream announces how many streams it takes
+    await untilHeld(held, 1);
+    held[0]?.respond({ ':status': 200 }, { endStream: true });
+    expect((await small).status).toBe(200);
+    const UNSHARED = 16;
+    const answers = Array.from({ length: 30 }, () => send(gate.url, '/', { headers: LARGE }));
+    await untilHeld(held, 1 + UNSHARED);
+    held[1]?.respond({ ':status': 200 }, { endStream: true });
+    await untilHeld(held, 31);
+    for (const stream of held.slice(2)) stream.respond({ ':status': 200 }, { endStream: true });
+    for (const answer of answers) expect((await answer).status).toBe(200);
+  });
+
+  async function untilHeld(held: readonly ServerHttp2Stream[], count: number): Promise<void> {
+    await eventually(
+      () => held.length,
+      (length) => length >= count,
+    );
+  }
+});

@@ -59,6 +59,7 @@ async function startBreaking(
       session,
       lastStreamId: undefined,
       error: undefined,
+      onResponse: () => undefined,
       onClosed: onStreamClosed,
       onUploadProgress: () => undefined,
     }).start();

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { ConnectionSharing, isProtocolViolation } from '../../../src/http/upstream/http2/http2-violations.ts';
+import { ConnectionSharing } from '../../../src/http/upstream/http2/connection-sharing.ts';
+import { isProtocolViolation } from '../../../src/http/upstream/http2/http2-violations.ts';
 
 test('connections are shared again ten minutes after the last violation', () => {
   let now = 0;

@@ -5,10 +5,8 @@ import { RequestNotProcessedError } from '../send-failure.ts';
 import type { Http2ConnectionOptions, Http2ConnectionListener } from './http2-connection.ts';
 import { Http2Connection } from './http2-connection.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
-import { mayShareConnection } from './http2-request-head.ts';
-import { ConnectionSharing } from './http2-violations.ts';
+import { ConnectionSharing } from './connection-sharing.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts';
-import { StreamingBody } from '../../request/streaming-body.ts';
 
 export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions, 'maxStreams'> {
   /** Maximum of connections that take requests. Those that finish their last requests do not count: their requests bound them. */
@@ -46,30 +44,32 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   /** Streams that a connection not yet open is expected to take: as many as the endpoint announced last. */
   #expectedStreams = 1;
   #capacity: number;
-  /** Paused: all requests get unshared connections. */
+  /** The same for the unshared connections. */
   readonly #sharing: ConnectionSharing;
   /** Connections with one request at a time, for requests that may end their connection. Undefined if these are they. */
   readonly #unshared: Http2ConnectionPool | undefined;
-  /** The largest head that the upstream accepts, as it announced last. */
-  #maxHeaderListSize: number | undefined;
+  /** Whose unshared connections these are. */
+  readonly #parent: Http2ConnectionPool | undefined;
 
-  constructor(options: Http2ConnectionPoolOptions, isShared = true) {
+  constructor(options: Http2ConnectionPoolOptions, parent?: Http2ConnectionPool) {
     this.#options = options;
     this.#capacity = options.maxConnections;
-    this.#sharing = new ConnectionSharing(options.clock);
-    if (!isShared) return;
+    this.#parent = parent;
+    this.#sharing = parent === undefined ? new ConnectionSharing(options.clock) : parent.#sharing;
+    if (parent !== undefined) return;
     const maxConnections = Math.max(MIN_UNSHARED, options.maxConnections);
     const onViolation = (error: Error): void => this.onViolation(error);
     const unshared = { ...options, maxConnections, onCapacityChange: () => undefined, onViolation };
-    this.#unshared = new Http2ConnectionPool(unshared, false);
+    this.#unshared = new Http2ConnectionPool(unshared, this);
   }
 
   /** @param fresh its last connection ended, and it may be the reason: others do not share the next one */
   send(pending: PooledSend, fresh: boolean): void {
     if (this.#usesHttp1) return this.#sendOverHttp1(pending, fresh);
     if (this.#sharing.resumeIfDue()) this.#updateCapacity();
-    if (this.#unshared !== undefined && (fresh || !this.#mayShare(pending))) {
+    if (this.#unshared !== undefined && (fresh || !this.#sharing.includes(pending.request))) {
       pending.pool = this.#unshared;
+      pending.needsUnshared = fresh;
       return this.#unshared.send(pending, false);
     }
     const connection = this.#findConnection(this.#waiting.length + 1);
@@ -117,7 +117,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   /** Requests that wait here come before those in the gate's queue. */
   onCapacityChange({ isConnecting, isClosing, maxStreams, maxHeaderListSize }: Http2Connection): void {
     if (!isConnecting && !isClosing) this.#expectedStreams = Math.max(1, maxStreams);
-    this.#maxHeaderListSize = maxHeaderListSize;
+    this.#sharing.maxHeaderListSize = maxHeaderListSize;
     this.#sendWaiting();
     this.#updateCapacity();
   }
@@ -126,8 +126,14 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   onViolation(error: Error): void {
     if (!this.#isShared || this.#sharing.pause()) this.#options.onViolation(error);
     if (!this.#isShared) return;
-    for (const pending of this.#waiting.clear()) this.send(pending, true);
+    this.#resend(this.#waiting.clear());
     this.#updateCapacity();
+  }
+
+  /** Heads on shared connections are known to be accepted. */
+  onResponse({ pending: { request } }: Http2UpstreamStream, status: number): void {
+    if (this.#parent === undefined || !this.#sharing.onResponse(request, status)) return;
+    this.#parent.#resend(this.#waiting.clear());
   }
 
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void {
@@ -137,8 +143,10 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     if (connection.shouldRetire || !this.#takesRequests(connection)) this.#updateCapacity();
     const error = send.takeError();
     const wasUnread = error instanceof RequestNotProcessedError && error.code === 'GOAWAY';
+    const isLost = error !== undefined && (connection.wasRejected || connection.hasBroken);
+    if (isLost && this.#isShared) this.#sharing.onConnectionLost(pending.request, connection.wasRejected);
     pending.mayEndConnections = wasUnread ? connection.wasRejected : connection.hasBroken;
-    if (wasUnread && mayRedispatch(pending)) {
+    if (wasUnread && pending.mayRedispatch) {
       pending.wasRedispatched = true;
       pending.onRefusedUnread();
       this.send(pending, pending.mayEndConnections);
@@ -160,8 +168,11 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     return this.#unshared !== undefined;
   }
 
-  #mayShare({ request: { path, headers } }: PooledSend): boolean {
-    return !this.#sharing.isPaused && mayShareConnection(path, headers, this.#maxHeaderListSize);
+  #resend(all: Iterable<PooledSend>): void {
+    for (const pending of all) {
+      pending.pool = this;
+      this.send(pending, pending.needsUnshared);
+    }
   }
 
   #sendOverHttp1(pending: PooledSend, fresh: boolean): void {
@@ -233,9 +244,4 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   #isCurrentAddress({ address }: Http2Connection): boolean {
     return address === undefined || this.#options.isCurrentAddress(address);
   }
-}
-
-/** Whether a request that was not read can be sent again unchanged; once. */
-function mayRedispatch({ wasRedispatched, isReleased, request: { body } }: PooledSend): boolean {
-  return !wasRedispatched && !isReleased && !(body instanceof StreamingBody && body.hasStarted);
 }

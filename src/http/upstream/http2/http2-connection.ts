@@ -35,6 +35,8 @@ export interface Http2ConnectionListener {
   onCapacityChange(connection: Http2Connection): void;
   /** This side closed it, with requests on it, over what the upstream sent. Comes before their `onStreamClosed`. */
   onViolation(error: Error): void;
+  /** The head of a response has arrived, and the connection stays open. */
+  onResponse(send: Http2UpstreamStream, status: number): void;
   /** The stream of a send is closed. Its error, if any, has not been reported yet: see `takeError`. */
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void;
   /** The connection is closed, and no send uses it. */
@@ -129,6 +131,10 @@ export class Http2Connection implements Http2StreamCarrier {
 
   onUploadProgress(): void {
     this.#keepalive?.sampleWindow();
+  }
+
+  onResponse(send: Http2UpstreamStream, status: number): void {
+    if (!this.isClosing) this.#listener.onResponse(send, status);
   }
 
   onClosed(send: Http2UpstreamStream): void {

@@ -27,31 +27,6 @@ export function fitsHttp2Head(path: string, headers: readonly string[]): boolean
   return overhead + path.length + headersLength(headers) <= MAX_HEAD_SIZE;
 }
 
-/** Bounds of a head whose request may share a connection; in bytes, fields and, for a field, name and value together. */
-const MAX_SHARED_FIELD = 4096;
-const MAX_SHARED_HEAD = 8192;
-const MAX_SHARED_FIELDS = 100;
-/** What RFC 9113 §6.5.2 counts for each field beside its text. */
-const COUNTED_OVERHEAD = 32;
-
-/**
- * Whether no common server closes the connection over this head. Over larger ones some do, by default: nginx over a field of more
- * than 8 KiB (4 KiB before 1.19.7), Jetty and Netty over 8 KiB in total, HAProxy over about 200 fields or 16 KiB.
- * @param headers names and values in turn
- * @param maxListSize the upstream's SETTINGS_MAX_HEADER_LIST_SIZE
- */
-export function mayShareConnection(path: string, headers: readonly string[], maxListSize = Infinity): boolean {
-  const fields = headers.length / 2;
-  if (fields > MAX_SHARED_FIELDS || path.length > MAX_SHARED_FIELD) return false;
-  let size = HEAD_OVERHEAD + path.length + fields * COUNTED_OVERHEAD;
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const length = (headers[i] ?? '').length + (headers[i + 1] ?? '').length;
-    if (length > MAX_SHARED_FIELD) return false;
-    size += length;
-  }
-  return size <= Math.min(MAX_SHARED_HEAD, maxListSize);
-}
-
 /** Names and values in turn, pseudo-headers first. Node's `request` throws for what it refuses to write. */
 export function toHttp2Head({ method, origin, path, headers, body }: DispatchRequest): string[] {
   const out = [':method', String(method), ':scheme', schemeOf(origin), ':authority', '', ':path', path];

@@ -18,6 +18,8 @@ export interface Http2StreamCarrier {
   readonly lastStreamId: number | undefined;
   /** Why the connection closed, if known. */
   readonly error: Error | undefined;
+  /** The head of a final response has arrived. */
+  onResponse(send: Http2UpstreamStream, status: number): void;
   /** The stream is closed, and its place free. The send's error, if any, has not been reported yet: see `takeError`. */
   onClosed(send: Http2UpstreamStream): void;
   /** Part of an upload was written. */
@@ -123,6 +125,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
     stream.once('response', (head, flags, raw: string[]) => {
       const length = head['content-length'];
       if (length !== undefined) this.#length = Number(length);
+      this.#carrier.onResponse(this, Number(head[':status']));
       this.#onHead(head, raw);
       if (this.aborted) return;
       stream.on('data', this.#onData);
