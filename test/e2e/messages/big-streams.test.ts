@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { BodyFraming, BodyDirection } from '../../support/upstreams/big-body-upstream.ts';
 import { MIB, measurePeakMemory, startBigBodyUpstream, streamBody } from '../../support/upstreams/big-body-upstream.ts';
 import { startProcess } from '../../support/proxy/process.ts';
+import { builtProgram } from '../../support/programs/built-program.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 
 /** Large enough to show memory that grows with the body; `npm run bench:streams` streams 5 GiB. */
@@ -35,7 +36,7 @@ test('buffers of a streamed body are freed without full garbage collections', as
   const upstream = await startBigBodyUpstream();
   onTestFinished(upstream.close);
   const args = [
-    'src/main.ts',
+    builtProgram('main'),
     'serve',
     '--upstream',
     upstream.url,

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RunningProcess } from '../../support/proxy/process.ts';
 import { run, startProcess } from '../../support/proxy/process.ts';
+import { builtProgram } from '../../support/programs/built-program.ts';
 import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
@@ -190,8 +191,10 @@ describe('commands', () => {
 
   test('check finds presets from any working directory', () => {
     const cwd = dirname(temporaryFile('p.yaml', 'upstreams: {pay: {provider: stripe}}'));
-    const main = join(import.meta.dirname, '../../../src/main.ts');
-    const checked = execFileSync(process.execPath, [main, 'check', '--full', 'p.yaml'], { cwd, encoding: 'utf8' });
+    const checked = execFileSync(process.execPath, [builtProgram('main'), 'check', '--full', 'p.yaml'], {
+      cwd,
+      encoding: 'utf8',
+    });
     expect(checked).toContain('initialRate: 100/s # uncertain');
     expect(checked).toContain(
       '#     uncertain: rateLimit.initialRate: An account may have other limits than those that Stripe publishes',
@@ -222,7 +225,7 @@ describe('commands', () => {
   });
 
   test('the practice upstream lists its options', async () => {
-    const script = 'src/simulator/practice/main.ts';
+    const script = builtProgram('practice');
     const help = await startProcess(['--help'], { script }).ended;
     expect(help).toMatchObject({ code: 0, stderr: '' });
     expect(help.stdout).toContain('--spec FILE');

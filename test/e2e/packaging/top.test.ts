@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { run } from '../../support/proxy/process.ts';
 import type { Tidegate } from '../../support/proxy/tidegate.ts';
+import { builtProgram } from '../../support/programs/built-program.ts';
 import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -33,7 +34,7 @@ interface Terminal {
 
 /** Runs it on a pseudoterminal of util-linux's `script`, which returns its exit code. */
 function startOnTerminal(args: readonly string[], { columns = 100, rows = 30, env = {} } = {}): Terminal {
-  const command = `stty cols ${columns} rows ${rows}; exec '${process.execPath}' src/main.ts ${args.join(' ')}`;
+  const command = `stty cols ${columns} rows ${rows}; exec '${process.execPath}' '${builtProgram('main')}' ${args.join(' ')}`;
   const child = spawn('script', ['-qefc', command, '/dev/null'], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'], TERM: 'xterm', ...env },

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../../support/clients/send.ts';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
 import { startProcess } from '../../support/proxy/process.ts';
+import { builtProgram } from '../../support/programs/built-program.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -51,7 +52,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Serves on a pseudoterminal. @returns the output so far */
 function serveOnTerminal(config: string, env: NodeJS.ProcessEnv = {}): () => string {
-  const command = `exec '${process.execPath}' src/main.ts --config '${config}'`;
+  const command = `exec '${process.execPath}' '${builtProgram('main')}' --config '${config}'`;
   const args =
     process.platform === 'darwin' ? ['-q', '/dev/null', 'sh', '-c', command] : ['-qec', command, '/dev/null'];
   const terminal = spawn('script', args, {

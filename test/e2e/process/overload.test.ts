@@ -68,7 +68,7 @@ test('a process with too little CPU time sheds load, logs it once, and recovers'
 test('a process whose heap is nearly full rejects requests and reports the overload', async () => {
   // The idle process already uses more than the share allowed here.
   const { log, upstream, url, admin } = await start('limits: {overload: {heapUsed: 0.1}}', {
-    NODE_OPTIONS: '--max-old-space-size=100',
+    NODE_OPTIONS: '--max-old-space-size=60',
   });
   await eventually(
     () => log().filter(({ msg }) => String(msg).startsWith('overload')),

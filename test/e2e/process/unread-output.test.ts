@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { keepAlive, send } from '../../support/clients/send.ts';
+import { builtProgram } from '../../support/programs/built-program.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -55,7 +56,7 @@ async function metric({ admin }: Addresses, name: string): Promise<number> {
 }
 
 test('drops no log lines while its output is read, although one write exceeds the buffer', async () => {
-  const child = spawn(process.execPath, ['src/main.ts', '--config', await writeConfig()], {
+  const child = spawn(process.execPath, [builtProgram('main'), '--config', await writeConfig()], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -68,7 +69,7 @@ test('drops no log lines while its output is read, although one write exceeds th
 }, 30_000);
 
 test('serves while its output is not read, drops lines beyond the buffer, and exits on SIGTERM', async () => {
-  const child = spawn(process.execPath, ['src/main.ts', '--config', await writeConfig()], {
+  const child = spawn(process.execPath, [builtProgram('main'), '--config', await writeConfig()], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -97,7 +98,7 @@ test('serves while its output is not read, drops lines beyond the buffer, and ex
 
 test('serves while its terminal is stopped, and exits when the terminal closes', async () => {
   const config = await writeConfig();
-  const command = `echo $$ > ${config}.pid; exec ${process.execPath} src/main.ts --config ${config}`;
+  const command = `echo $$ > ${config}.pid; exec ${process.execPath} '${builtProgram('main')}' --config ${config}`;
   const args =
     process.platform === 'darwin' ? ['-q', '/dev/null', 'sh', '-c', command] : ['-qec', command, '/dev/null'];
   const terminal = spawn('script', args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });

@@ -11,6 +11,7 @@ import { formatMistakes, formatWarnings } from '../../../src/config/load/mistake
 import { upstreamOrigins } from '../../../src/config/schema/upstream-schema.ts';
 import { startProcess } from '../../support/proxy/process.ts';
 import { send } from '../../support/clients/send.ts';
+import { builtProgram } from '../../support/programs/built-program.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 
 const DOCKER = join(import.meta.dirname, '../../../docker');
@@ -103,7 +104,7 @@ test.each(['payments', 'accounts'])('%s runs a practice upstream, whose health c
   const { command, healthcheck } = service(name);
   const spec = join(DOCKER, 'practice', (command.at(-1) ?? '').replace('/etc/practice/', ''));
   const practice = startProcess(['--listen', '127.0.0.1:0', '--spec', spec], {
-    script: 'src/simulator/practice/main.ts',
+    script: builtProgram('practice'),
   });
   let startupOutput = '';
   practice.child.stdout.on('data', (chunk: Buffer) => (startupOutput += chunk.toString()));

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { HeldResources, ProbeCommand } from './memory-probe.ts';
+import { builtProgram } from '../programs/built-program.ts';
 import { eventually } from './tidegate.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -99,7 +100,7 @@ export async function startProbedProcess(yaml: string, onLine: (line: LogLine) =
   const config = join(folder, 'tidegate.yaml');
   const listen = /^listen:/m.test(yaml) ? '' : 'listen: 127.0.0.1:0\n';
   writeFileSync(config, `${listen}admin: 127.0.0.1:0\ndrain: {delay: 0, timeout: 1s}\n${yaml}`);
-  const args = ['--import', './test/support/proxy/memory-probe.ts', 'src/main.ts', 'serve', '--config', config];
+  const args = ['--import', './test/support/proxy/memory-probe.ts', builtProgram('main'), 'serve', '--config', config];
   const child = spawn(process.execPath, args, {
     cwd: ROOT,
     env: { PATH: process.env['PATH'] },

@@ -1,8 +1,9 @@
-/** Starts Tidegate in its own process, as a user does. */
+/** Starts Tidegate in its own process, as a user does: the built program. */
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { builtProgram } from '../programs/built-program.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -21,6 +22,7 @@ export interface RunningProcess {
 }
 
 export interface ProcessOptions {
+  /** The built program by default. */
   readonly script?: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly files?: number;
@@ -30,7 +32,7 @@ export interface ProcessOptions {
 /** Starts `node SCRIPT ARGS…` in the project's folder, with an open file limit of `files`; killed when the test ends. */
 export function startProcess(
   args: readonly string[],
-  { script = 'src/main.ts', env = {}, files, cwd = ROOT }: ProcessOptions = {},
+  { script = builtProgram('main'), env = {}, files, cwd = ROOT }: ProcessOptions = {},
 ): RunningProcess {
   const command = [process.execPath, script, ...args];
   const [program = '', ...rest] =
