@@ -54,7 +54,8 @@ export class BypassGate implements ExchangeGate {
     };
     this.connections = {
       onClaimed: (upstream) => gate.connections.onClaimed(upstream, BYPASS_KEY),
-      onReleased: (upstream, _fairnessKey, took) => gate.connections.onReleased(upstream, BYPASS_KEY, took),
+      onReleased: (upstream, _fairnessKey, took, isCutShort) =>
+        gate.connections.onReleased(upstream, BYPASS_KEY, took, isCutShort),
     };
   }
 

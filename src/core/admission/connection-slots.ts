@@ -6,7 +6,7 @@ import type { Millis, PerSecond } from '../scalars.ts';
 const GAIN = 1 / 8;
 /** A sample counts as at most this many times the mean. */
 const LONGEST_SAMPLE = 2;
-/** Attempts per connection before their duration is used: the first includes a handshake, in a process that is still cold. */
+/** Complete attempts per connection before their duration is used: the first includes a handshake, in a process that is still cold. */
 const LEARNED_AFTER = 2;
 
 /** How many requests the connections to an upstream carry; over HTTP/2, each stream counts as a connection. */
@@ -32,12 +32,12 @@ export class ConnectionSlots {
   /** Attempts under way, by fairness key. */
   readonly #activeByKey = new CounterMap();
   #active = 0;
-  /** The mean time that an attempt uses its connection; undefined before the first one ends. */
+  /** The mean time that an attempt uses its connection, cut short or not; undefined before the first one ends. */
   #serviceTime: Millis | undefined;
   /** The least such time since a request waited in vain: see `onWaitTimeout`. */
   #leastServiceTime: Millis = Number.POSITIVE_INFINITY;
-  /** Attempts that have ended. */
-  #ended = 0;
+  /** Attempts that have ended by themselves: only these show how long the upstream takes. */
+  #completed = 0;
   /** The most attempts at a time so far. */
   #peakActive = 0;
   /** When a connection was last reserved. */
@@ -74,15 +74,20 @@ export class ConnectionSlots {
     this.#peakActive = Math.max(this.#peakActive, this.#active);
   }
 
-  /** An attempt no longer needs its connection. @param took how long it used the connection or waited for it */
-  onAttemptEnd(fairnessKey: string, took: Millis): void {
+  /**
+   * An attempt no longer needs its connection.
+   * @param took how long it used the connection or waited for it
+   * @param isCutShort its client ended it: the upstream would have taken longer, nobody knows how long
+   */
+  onAttemptEnd(fairnessKey: string, took: Millis, isCutShort: boolean): void {
     this.#activeByKey.decrement(fairnessKey);
     this.#active -= 1;
-    this.#ended += 1;
     const known = this.#serviceTime ?? took;
     // One stream of an hour says little about how soon others end.
     const sample = Math.min(took, LONGEST_SAMPLE * known);
     this.#serviceTime = known + GAIN * (sample - known);
+    if (isCutShort) return;
+    this.#completed += 1;
     this.#leastServiceTime = Math.min(this.#leastServiceTime, took);
   }
 
@@ -127,7 +132,7 @@ export class ConnectionSlots {
    * been slow ones of other clients, or a process that has just started becomes faster.
    */
   get bestTurnoverRate(): PerSecond {
-    const isKnown = this.#serviceTime !== undefined && this.#ended >= LEARNED_AFTER * this.#peakActive;
+    const isKnown = this.#serviceTime !== undefined && this.#completed >= LEARNED_AFTER * this.#peakActive;
     return isKnown ? this.#perSecond(this.#leastServiceTime) : Number.POSITIVE_INFINITY;
   }
 

@@ -17,9 +17,9 @@ export class UpstreamConnections {
     this.#store.upstream(upstream).connectionSlots?.onAttemptStart(fairnessKey);
   }
 
-  /** An attempt no longer needs its connection. @param took how long it used the connection or waited for it */
-  onReleased(upstream: string, fairnessKey: string, took: Millis): void {
-    this.#store.upstream(upstream).connectionSlots?.onAttemptEnd(fairnessKey, took);
+  /** An attempt no longer needs its connection. See `ConnectionSlots.onAttemptEnd`. */
+  onReleased(upstream: string, fairnessKey: string, took: Millis, isCutShort = false): void {
+    this.#store.upstream(upstream).connectionSlots?.onAttemptEnd(fairnessKey, took, isCutShort);
   }
 
   /** The number of connections to the upstream; undefined if they are not bounded here. */

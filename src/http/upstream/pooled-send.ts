@@ -51,6 +51,8 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   mayEndConnections = false;
   /** All connections were busy. If it gets none in time, the upstream is not at fault. */
   waitedForConnection = false;
+  /** It ended because its client has gone or has stalled: the upstream would have taken longer. */
+  isCutByClient = false;
   /** It has given up its connection, and needs no other. */
   isReleased = false;
   previous: PooledSend | undefined = undefined;

@@ -137,9 +137,11 @@ export class UpstreamAttempt extends PooledSend {
   /**
    * Ends the attempt. One without a connection stays with undici until there is one, and undici reads its body before
    * it checks whether to send it (8.13.1, writeH1). So the body is destroyed now: the next attempt may be sending it.
+   * @param isByClient see `isCutByClient`
    */
-  cancel(): void {
+  cancel(isByClient = false): void {
     if (this.#state === 'over') return;
+    this.isCutByClient = isByClient;
     this.#finish();
     if (this.#isComplete) return;
     const { body } = this.request;

@@ -94,7 +94,7 @@ export class UpstreamCall implements AttemptListener {
     // An upstream normally ignores an incomplete request. A write with a key may be an exception: its key stays unresolved.
     const mayBeProcessed = this.#order?.body?.isIncomplete !== true || this.#order.isKeyed;
     this.#timers.disarm();
-    this.#attempt?.cancel();
+    this.#attempt?.cancel(true);
     this.#selector.abandon();
     return sent && mayBeProcessed;
   }
@@ -199,7 +199,8 @@ export class UpstreamCall implements AttemptListener {
   onConnectionReleased(attempt: UpstreamAttempt): void {
     const { route, client } = this.#routed;
     const took = this.#context.clock.now() - attempt.startedAt;
-    this.#context.gate.connections.onReleased(route.target.name, addressGroupOf(client), took);
+    const { connections } = this.#context.gate;
+    connections.onReleased(route.target.name, addressGroupOf(client), took, attempt.isCutByClient);
     attempt.release();
   }
 
@@ -235,7 +236,7 @@ export class UpstreamCall implements AttemptListener {
   }
 
   readonly #onSlowReader = (why: ReaderAbortReason): void => {
-    this.#attempt?.cancel();
+    this.#attempt?.cancel(true);
     this.#abortBody(why);
   };
 

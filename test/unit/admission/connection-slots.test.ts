@@ -330,6 +330,37 @@ describe('a burst of fast requests while another client’s slow ones use most c
   });
 });
 
+describe('a burst of fast requests after a client has aborted all of its own', () => {
+  /** Of 16 connections, ten are used by GETs that their client aborts after 700 ms, again and again. */
+  const besideAborts = (answered: number): ConnectionLimitedGate => {
+    const at = new ConnectionLimitedGate(16);
+    for (const guest of at.arriveTimes(10, 'aborts')) at.send(guest);
+    const { connections } = at.gate;
+    for (let i = 0; i < 10; i += 1) connections.onClaimed('up', 'aborts');
+    for (let i = 0; i < 40; i += 1) {
+      connections.onReleased('up', 'aborts', 700, true);
+      connections.onClaimed('up', 'aborts');
+    }
+    for (let i = 0; i < answered; i += 1) {
+      connections.onClaimed('up', 'calm');
+      connections.onReleased('up', 'calm', 500);
+    }
+    return at;
+  };
+  const refused = (at: ConnectionLimitedGate): number =>
+    Array.from({ length: 60 }, (_, i) => why(at.arrive(`client ${i}`))).filter((each) => each === 'queue_timeout')
+      .length;
+
+  test('waits: an aborted request does not show how long the upstream takes', () => {
+    expect(refused(besideAborts(0))).toBe(0);
+    expect(refused(besideAborts(1))).toBe(0);
+  });
+
+  test('is refused at once, beyond what the connections serve in time, once requests that were answered show it', () => {
+    expect(refused(besideAborts(40))).toBeGreaterThan(10);
+  });
+});
+
 describe('the Retry-After of a refusal while no connection comes free', () => {
   const retryAfterOf = ({ admission }: WaitingRequest) =>
     admission?.kind === 'refused' ? admission.retryAfterMs : undefined;
