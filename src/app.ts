@@ -93,7 +93,11 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   );
 
   const random = Math.random;
-  const stalledReaders = new StalledClients({ clock, connections: (upstream) => activeConfig.connections(upstream) });
+  const stalledReaders = new StalledClients({
+    clock,
+    connections: (upstream) => activeConfig.connections(upstream),
+    awaitedEnds: (upstream, now) => gate.connections.awaitedEnds(upstream, now),
+  });
   const onFree = (upstream: string): void => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm());
   const secret = resolveHashSecret(first);
   const clientHash = new ClientHasher(secret);
@@ -198,12 +202,9 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   for (const order of membership?.overrides ?? []) processApi.applyOverride(order);
   const drain = async (delay = first.drain.delay): Promise<void> => {
     phase = 'draining';
-    await waitForDrainDelay(logger, { delay, timeout: first.drain.timeout, inFlight: proxy.inFlight });
-    const cutRequests = await drainProxy(proxy, {
-      timeout: first.drain.timeout,
-      clock,
-      closeUpstreams: () => activeConfig.close(),
-    });
+    const { timeout } = first.drain;
+    await waitForDrainDelay(logger, { delay, timeout, inFlight: proxy.inFlight });
+    const cutRequests = await drainProxy(proxy, { timeout, clock, closeUpstreams: () => activeConfig.close() });
     if (cutRequests > 0) logger.warn({ cut: cutRequests }, 'drain timeout: requests in flight are aborted');
     await resources.close();
   };

@@ -1,4 +1,6 @@
+import type { Limit } from '../limits/limit.ts';
 import { decayDemand, raiseDemand } from './client-allowance.ts';
+import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 
 const WINDOW: Millis = 2000;
@@ -58,4 +60,16 @@ export class ActiveClients {
     this.#clients = 0;
     this.#window = window;
   }
+}
+
+/** φ: the client's share of the rate, by weight among the active clients. A limit of one client is not shared. */
+export function fairShare(
+  { weight }: Ticket,
+  { ref }: Limit,
+  rate: PerSecond,
+  activeClients: ActiveClients,
+  now: Millis,
+): PerSecond {
+  const active = ref.scope === 'upstream' ? activeClients.totalWeight(now, weight) : weight;
+  return (rate * weight) / active;
 }

@@ -1,4 +1,6 @@
-import { hasFiniteRate, connectionSlotsFor, fairShare } from './wait-estimate.ts';
+import { fairShare } from './active-clients.ts';
+import { longestPlaceWait } from './awaited-ends.ts';
+import { hasFiniteRate, connectionSlotsFor } from './wait-estimate.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import { FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
@@ -8,6 +10,11 @@ import type { GateStore } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { RefusalReason } from './gate-decision.ts';
+
+/** Retry-After is in whole seconds, rounded up or down: a client may return this much too early or too late. */
+const RETRY_AFTER_ROUNDING: Millis = 1000;
+/** In addition, the time for the response, the client's timer and the new request. */
+const TRANSIT_ALLOWANCE: Millis = 1000;
 
 /** A refused request, and how long it would have had to wait. */
 interface RefusedRequest {
@@ -41,8 +48,8 @@ export function computeRetryAfter(
   const cutTo = isRateRefusal ? store.clients.onRefused(slot, demand.fairRate, now) : undefined;
   const { upstream, client } = ticket;
   if (cutTo !== undefined) emit({ type: 'client-cut', upstream, client, allowance: cutTo });
-  const stalled =
-    why === 'over_share' ? 0 : (connectionSlotsFor(ticket, store.upstream(upstream))?.stalledFor(now) ?? 0);
+  const connectionSlots = why === 'over_share' ? undefined : connectionSlotsFor(ticket, store.upstream(upstream));
+  const stalled = Math.max(connectionSlots?.stalledFor(now) ?? 0, longestPlaceWait(ticket, now));
   ticket.returnSlot = demand.isFlooding ? 'own' : stalled > wait ? 'stalled' : 'shared';
   return recordPromisedReturn(
     store,
@@ -128,4 +135,10 @@ function recordPromisedReturn({ clients }: GateStore, slot: ClientSlot, wait: Mi
 
 function roundUpToSeconds(wait: Millis): Millis {
   return 1000 * Math.ceil(wait / 1000);
+}
+
+/** Whether a client that returns now is on time by its Retry-After. */
+export function isReturningOnTime(promisedAt: Millis, now: Millis): boolean {
+  const lateBy = now - promisedAt;
+  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
 }

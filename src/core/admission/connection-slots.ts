@@ -15,8 +15,11 @@ export interface ConnectionCounts {
   readonly totalConnections: () => number;
   /** Besides those under way. */
   readonly freeConnections: () => number;
-  /** Connections whose clients have stalled: they give way to waiting requests. Zero when absent. */
-  readonly stalled?: () => number;
+  /**
+   * Connections whose clients have stalled: they give way to waiting requests. Zero when absent.
+   * @param limit only those whose requests are in flight at this limit
+   */
+  readonly stalled?: (limit?: Limit) => number;
 }
 
 /**
@@ -60,6 +63,11 @@ export class ConnectionSlots {
   /** Connections that become free for the next waiting requests, however long the usual service takes. */
   get yielding(): number {
     return this.#counts.stalled?.() ?? 0;
+  }
+
+  /** Places in flight at a limit that become free in the same way. */
+  yieldingPlaces(limit: Limit): number {
+    return this.#counts.stalled?.(limit) ?? 0;
   }
 
   /** Whether there are fewer free connections than waiting tickets. */

@@ -1,4 +1,5 @@
-import { tokenDelay, expectedDelayAt, clientHeldUntil, fairShare } from './wait-estimate.ts';
+import { fairShare } from './active-clients.ts';
+import { tokenDelay, expectedDelayAt, clientHeldUntil } from './wait-estimate.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';

@@ -2,7 +2,6 @@ import {
   refusalIfBlocked,
   estimateWait,
   clientHeldUntil,
-  isReturningOnTime,
   isUnfitProbe,
   maxWaitFor,
   returnGrace,
@@ -19,7 +18,7 @@ import { recordOutcome, recordQuota } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
 import { admitObserved } from './observe-mode.ts';
-import { computeRetryAfter } from './compute-retry-after.ts';
+import { computeRetryAfter, isReturningOnTime } from './compute-retry-after.ts';
 import { releaseQueued } from '../quota/apply-quota.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
@@ -56,7 +55,7 @@ export class Gate {
     this.mode = mode;
     this.#waitQueue = new WaitQueue(store, emit);
     this.retries = new RetryAdmission(store, this.#waitQueue, this);
-    this.connections = new UpstreamConnections(store, this.#waitQueue);
+    this.connections = new UpstreamConnections(store, this.#waitQueue, this);
   }
 
   /** Returns undefined if the ticket is queued: it will be settled. */

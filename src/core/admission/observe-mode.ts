@@ -1,6 +1,16 @@
 import type { AdmissionResult, Ticket } from './ticket.ts';
-import { toGateDecision } from './to-gate-decision.ts';
+import type { GateDecision } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
+
+const PASSED: GateDecision = { decision: 'passed', why: undefined };
+const QUEUED: GateDecision = { decision: 'queued', why: undefined };
+
+/** The gate's decision about a request; in observe mode, the decision that would have been enforced. Undefined: it is queued. */
+export function toGateDecision(admission: AdmissionResult | undefined): GateDecision {
+  if (admission === undefined) return QUEUED;
+  if (admission.kind === 'admitted') return admission.wouldHave ?? PASSED;
+  return { decision: 'refused', why: admission.why };
+}
 
 /**
  * Observe mode: admits every request and returns the decision that enforcing would have made.

@@ -19,7 +19,8 @@ export type AdmissionResult =
 
 /**
  * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused request.
- * `own`: the slots of a flooding client, at its share of the rate. `stalled`: no connection has become free for as long.
+ * `own`: the slots of a flooding client, at its share of the rate. `stalled`: no connection, or no place in flight, has
+ * become free for as long.
  */
 export type ReturnSlotKind = 'shared' | 'own' | 'stalled';
 

@@ -1,6 +1,6 @@
-import type { ActiveClients } from './active-clients.ts';
 import type { ClientSlot, ClientStore } from './client-allowance.ts';
 import type { Limit } from '../limits/limit.ts';
+import { mayAwaitPlace } from '../limits/may-await-place.ts';
 import type { MeterView } from '../limits/meter.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
@@ -26,16 +26,6 @@ export const RETURN_GRACE: Millis = 1000;
  * the start of the same second.
  */
 export const PACED_RETURN_GRACE: Millis = 5000;
-/** Retry-After is in whole seconds, rounded up or down: a client may return this much too early or too late. */
-const RETRY_AFTER_ROUNDING: Millis = 1000;
-/** In addition, the time for the response, the client's timer and the new request. */
-const TRANSIT_ALLOWANCE: Millis = 1000;
-
-/** Whether a client that returns now is on time by its Retry-After. */
-export function isReturningOnTime(promisedAt: Millis, now: Millis): boolean {
-  const lateBy = now - promisedAt;
-  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
-}
 
 /** How much longer the request of a client that returns on time may wait. An ingress waits only briefly for a check. */
 export function returnGrace(ticket: Ticket, now: Millis): Millis {
@@ -58,6 +48,11 @@ export function attributesFor({ hasBlock }: MeterView, ticket: Ticket): RequestA
 /** The delay at this limit to report to the client: see `Pacing.expectedDelay`. */
 export function expectedDelayAt({ meter }: Limit, ticket: Ticket, now: Millis): Millis {
   return meter.expectedDelay(now, attributesFor(meter, ticket));
+}
+
+/** See `Pacing.awaitsPlace`. */
+export function awaitsPlaceAt({ meter }: Limit, ticket: Ticket, now: Millis): boolean {
+  return meter.awaitsPlace(now, attributesFor(meter, ticket));
 }
 
 /** Returns the limit in whose queue an arriving request has to wait, for a token or a connection; undefined if it need not. */
@@ -142,11 +137,25 @@ export function estimateWait(
       ? 0
       : waitForConnection(slots, turnsAhead(slots.queueLimit, ticket.clientSlot, weight), turnoverRate);
   for (const limit of ticket.limits) {
-    const { meter } = limit;
     const turns = limit === innermost ? own : Math.max(own, turnsAheadAcross(limit, ticket, weight, now));
-    wait = Math.max(wait, expectedDelayAt(limit, ticket, now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
+    wait = Math.max(wait, waitForToken(limit, ticket, turns, slots, now));
   }
   return wait;
+}
+
+/** Time until the limit has a token for the request, after `turns` others. Places that stalled clients give up come first. */
+function waitForToken(
+  limit: Limit,
+  ticket: Ticket,
+  turns: number,
+  slots: ConnectionSlots | undefined,
+  now: Millis,
+): Millis {
+  const mayYield = slots !== undefined && mayAwaitPlace(limit.meter, now, attributesFor(limit.meter, ticket));
+  const yielding = mayYield ? slots.yieldingPlaces(limit) : 0;
+  const [delay, lacking] =
+    yielding > 0 ? [0, Math.max(0, turns + 1 - yielding)] : [expectedDelayAt(limit, ticket, now), turns];
+  return delay + (lacking === 0 ? 0 : (1000 * lacking) / limit.meter.rate(now));
 }
 
 /** Time until enough connections have become free for the request and all that precede it. */
@@ -210,18 +219,6 @@ function turnsAheadAcross(outer: Limit, ticket: Ticket, weight: number, now: Mil
 
 /** This many clients that wait in several queues are counted once; beyond that, some count twice. */
 const MAX_CLIENTS_COUNTED = 1000;
-
-/** φ: the client's share of the rate, by weight among the active clients. A limit of one client is not shared. */
-export function fairShare(
-  { weight }: Ticket,
-  { ref }: Limit,
-  rate: PerSecond,
-  activeClients: ActiveClients,
-  now: Millis,
-): PerSecond {
-  const active = ref.scope === 'upstream' ? activeClients.totalWeight(now, weight) : weight;
-  return (rate * weight) / active;
-}
 
 /** A blocked limit waits this long for a probe whose body has been read. */
 const PROBE_BODY_WAIT: Millis = 2000;

@@ -146,6 +146,7 @@ export class WaitQueue {
 
   #advanceLimit(limit: Limit, now: Millis): void {
     limit.meter.advance(now, limit.queue.size > 0);
+    if (!limit.meter.awaitsPlace(now)) limit.placeFreeAt = now;
     const change = limit.takeStateChange(now);
     if (change !== undefined) this.#emit(change);
   }

@@ -60,6 +60,8 @@ export class Limit implements HeapItem {
   heapIndex = -1;
   /** The share of its weight that a client has in this process, for clients that wait in several processes; in (0, 1]. */
   localShares: ReadonlyMap<string, number> | undefined = undefined;
+  /** When a request last did not have to wait for a place in flight, as far as this process knows. */
+  placeFreeAt: Millis = Number.POSITIVE_INFINITY;
   /** In observe mode: when a request was last sent that would have been queued or refused. */
   overrunAt = Number.NEGATIVE_INFINITY;
   /** Outcomes of granted requests that others send. Created on first use. */

@@ -90,6 +90,11 @@ export class LocalMeter implements Meter {
     return this.#delayAfterStops(this.#rate.expectedDelay(now, attributes), now, attributes);
   }
 
+  awaitsPlace(now: Millis, attributes?: RequestAttributes): boolean {
+    if (!this.#rate.inFlightLimiter.isFull || this.#rate.breaker.isHeldBack(attributes)) return false;
+    return this.#delayAfterStops(0, now, attributes) <= 0;
+  }
+
   take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean {
     const isProbe = this.#rate.admit(now, attributes);
     this.#pacer.take(due, this.#pacingRate(now));

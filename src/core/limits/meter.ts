@@ -18,6 +18,11 @@ export interface Pacing {
   expectedDelay(now: Millis, attributes?: RequestAttributes): Millis;
   /** Whether a block or a stop holds back this request. @param attributes absent if unknown */
   isHeldBack?(now: Millis, attributes?: RequestAttributes): boolean;
+  /**
+   * Whether this request lacks only a place: as many requests are in flight as may be, so another one has to end first, and
+   * nothing else delays this one. False where a token has not been requested yet.
+   */
+  awaitsPlace(now: Millis, attributes?: RequestAttributes): boolean;
   /** While blocked: how long ago the next probe became due without being sent; else 0. */
   probeOverdueFor(now: Millis): Millis;
   /**

@@ -142,6 +142,11 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
       : this.#pacedDelay(pinnedRate, now);
   }
 
+  awaitsPlace(now: Millis, attributes?: RequestAttributes): boolean {
+    if (this.#isBlockedByOperator || this.pinnedRate !== undefined) return false;
+    return this.learnedMeter.awaitsPlace(now, attributes);
+  }
+
   probeOverdueFor(now: Millis): Millis {
     return this.#isBlockedByOperator || this.pinnedRate !== undefined ? 0 : this.learnedMeter.probeOverdueFor(now);
   }

@@ -1,6 +1,7 @@
 import { keyInBody, mayHaveKeyInBody } from '../idempotency/idempotency-key.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { overloadProblem, UPLOAD_TIMEOUT_PROBLEMS } from '../response/problem-details.ts';
+import type { HeldPlaces } from '../response/client-stall.ts';
 import type { Problem } from '../response/problem.ts';
 import { addressGroupOf } from './client-identity.ts';
 import type { ExchangeContext } from './exchange-context.ts';
@@ -17,10 +18,11 @@ export interface BodyReadListener {
   onRejected(problem: Problem): void;
 }
 
-/** The body of a request, not read yet. Sends `100 Continue` if the client waits for it. */
+/** The body of a request, not read yet. Sends `100 Continue` if the client waits for it. @param ticket of the exchange */
 export function readRequestBody(
   routed: RoutedRequest,
   context: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random' | 'stalledClients'>,
+  ticket: HeldPlaces,
   listener: BodyReadListener,
 ): RequestBody {
   const { request, response, route, snapshot, client } = routed;
@@ -39,7 +41,7 @@ export function readRequestBody(
     idleTimeout: snapshot.bodyIdleTimeout,
     minRate: snapshot.minBodyRate,
     clock,
-    stall: { upstream: route.target.name, addressGroup: addressGroupOf(client), registry, clock },
+    stall: { upstream: route.target.name, addressGroup: addressGroupOf(client), ticket, registry, clock },
     onRead,
     onTimeout: (reason) => listener.onRejected(UPLOAD_TIMEOUT_PROBLEMS[reason]),
   });

@@ -119,7 +119,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
 
   readBody(): void {
     if (!this.#routed.request.hasBody) return this.driver.onBodyRead(true);
-    this.#body = readRequestBody(this.#routed, this.#context, {
+    this.#body = readRequestBody(this.#routed, this.#context, this.driver.ticket, {
       onRead: (replayable, key) => {
         this.#key = key ?? this.#key;
         this.driver.onBodyRead(replayable, key !== undefined);

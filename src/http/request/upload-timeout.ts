@@ -72,7 +72,7 @@ export class UploadTimeout {
     this.#deadline.disarm();
   }
 
-  /** Ends the upload at once: other requests wait for its connection. */
+  /** Ends the upload at once: other requests wait for its connection or place. */
   expireNow(): void {
     if (!this.#hasExpired) this.#expire('idle');
   }

@@ -1,3 +1,5 @@
+import type { Ticket } from '../../core/admission/ticket.ts';
+import type { Limit } from '../../core/limits/limit.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { StalledClient, StalledClients } from './stalled-clients.ts';
 import { GRACE_PERIOD } from './stalled-clients.ts';
@@ -10,15 +12,17 @@ export class ClientStall implements StalledClient {
   patience: Millis = GRACE_PERIOD;
   readonly upstream: string;
   readonly addressGroup: string;
+  readonly #ticket: HeldPlaces;
   readonly #registry: StalledClients;
   readonly #clock: Clock;
   readonly #onAbort: () => void;
   #isListed = false;
 
-  /** @param onAbort must end the exchange: others wait for its connection */
-  constructor({ upstream, addressGroup, registry, clock }: ClientStallOptions, onAbort: () => void) {
+  /** @param onAbort must end the exchange: others wait for its connection, or its place */
+  constructor({ upstream, addressGroup, ticket, registry, clock }: ClientStallOptions, onAbort: () => void) {
     this.upstream = upstream;
     this.addressGroup = addressGroup;
+    this.#ticket = ticket;
     this.#registry = registry;
     this.#clock = clock;
     this.#onAbort = onAbort;
@@ -26,6 +30,10 @@ export class ClientStall implements StalledClient {
 
   get givesWayAt(): Millis {
     return this.stalledSince + this.patience;
+  }
+
+  holdsPlaceOf(limit: Limit): boolean {
+    return this.#ticket.inFlightLimits.includes(limit);
   }
 
   /** The proxy waits for the client. Stalls are mostly short and frequent, so the exchange stays registered after the first. */
@@ -51,10 +59,14 @@ export class ClientStall implements StalledClient {
   }
 }
 
+/** The limits at which the exchange counts as in flight. */
+export type HeldPlaces = Pick<Ticket, 'inFlightLimits'>;
+
 export interface ClientStallOptions {
   readonly upstream: string;
   /** The client, or all clients of one address. */
   readonly addressGroup: string;
+  readonly ticket: HeldPlaces;
   readonly registry: StalledClients;
   readonly clock: Clock;
 }

@@ -8,7 +8,7 @@ export interface ResponseReadRateOptions extends ClientStallOptions {
   readonly window: Millis;
   /** Minimum bytes per second that the client must read while bytes are unread; 0: none. */
   readonly minRate: number;
-  /** The client reads too slowly, or others wait for its connection. */
+  /** The client reads too slowly, or others wait for its connection or place. */
   readonly onTooSlow: (why: ReaderAbortReason) => void;
 }
 

@@ -1,8 +1,13 @@
+import type { AwaitedEnds } from '../../core/admission/awaited-ends.ts';
 import type { ConnectionCounts } from '../../core/admission/connection-slots.ts';
 import type { ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { Limit } from '../../core/limits/limit.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 
-/** An exchange whose client keeps an upstream connection busy by not reading its response or not sending its body, now or before. */
+/**
+ * An exchange whose client keeps an upstream connection busy, and places in flight, by not reading its response or not sending
+ * its body, now or before.
+ */
 export interface StalledClient {
   readonly upstream: string;
   /** The client, or all clients of one address. */
@@ -11,21 +16,28 @@ export interface StalledClient {
   readonly stalledSince: Millis;
   /** When it counts as stalled for so long that it gives way to others; Infinity while the proxy does not wait for it. */
   readonly givesWayAt: Millis;
-  /** Ends the exchange: others wait for its connection. */
+  /** Whether its request counts as in flight at this limit. */
+  holdsPlaceOf(limit: Limit): boolean;
+  /** Ends the exchange: others wait for its connection or a place. */
   abort(): void;
 }
 
 export interface StalledClientsOptions {
   readonly clock: Clock;
   readonly connections: (upstream: string) => ConnectionCounts;
+  /** What queued requests wait for: see `findAwaitedEnds`. */
+  readonly awaitedEnds: (upstream: string, now: Millis) => readonly AwaitedEnds[];
 }
 
 /** A client that has read or sent something within this time is not ended. */
 export const GRACE_PERIOD: Millis = 1000;
+/** How often to look what queued requests wait for: it may change from the rate to a connection. */
+const CHECK_INTERVAL: Millis = 100;
 
 /**
- * The stalled clients of each upstream. While requests wait for a connection there, stalled exchanges are ended: first, of the
- * client with the most of them, the one that has stalled for the longest time.
+ * The stalled clients of each upstream. While requests wait for a connection there, or for a place of a limit on requests in
+ * flight, stalled exchanges that have one are ended: first, of the client with the most of them, the one that has stalled for
+ * the longest time.
  */
 export class StalledClients {
   readonly #options: StalledClientsOptions;
@@ -33,6 +45,7 @@ export class StalledClients {
   /** Queued requests by upstream. */
   readonly #queuedRequests = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
+  #timerAt: Millis = Number.POSITIVE_INFINITY;
 
   constructor(options: StalledClientsOptions) {
     this.#options = options;
@@ -40,7 +53,7 @@ export class StalledClients {
 
   /** The connections of an upstream, as the gate counts them: of those that are busy, some become free when requests wait. */
   get(upstream: string): ConnectionCounts {
-    return { ...this.#options.connections(upstream), stalled: () => this.#countStalled(upstream) };
+    return { ...this.#options.connections(upstream), stalled: (limit) => this.#countStalled(upstream, limit) };
   }
 
   add(client: StalledClient): void {
@@ -62,10 +75,12 @@ export class StalledClients {
   };
 
   /** How many will have given way within the grace period, if they stay as they are. */
-  #countStalled(upstream: string): number {
+  #countStalled(upstream: string, limit: Limit | undefined): number {
     const before = this.#options.clock.now() + GRACE_PERIOD;
     let count = 0;
-    for (const { givesWayAt } of this.#clients.get(upstream) ?? []) if (givesWayAt <= before) count += 1;
+    for (const client of this.#clients.get(upstream) ?? []) {
+      if (client.givesWayAt <= before && (limit === undefined || client.holdsPlaceOf(limit))) count += 1;
+    }
     return count;
   }
 
@@ -78,33 +93,38 @@ export class StalledClients {
 
   /** Asynchronous, because the gate must not be called while it emits an event. */
   #checkIn(delay: Millis): void {
+    const at = this.#options.clock.now() + delay;
+    if (at >= this.#timerAt) return;
+    this.#timerAt = at;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(this.#check, delay).unref();
   }
 
   readonly #check = (): void => {
+    this.#timerAt = Number.POSITIVE_INFINITY;
     let next = Number.POSITIVE_INFINITY;
-    for (const [upstream, waiting] of this.#queuedRequests) {
-      next = Math.min(next, this.#abortStalled(upstream, waiting));
-    }
+    for (const upstream of this.#queuedRequests.keys()) next = Math.min(next, this.#abortStalled(upstream));
     if (next !== Number.POSITIVE_INFINITY) this.#checkIn(next);
   };
 
-  /** @returns time until another exchange may be ended; Infinity if none need be */
-  #abortStalled(upstream: string, waiting: number): Millis {
+  /** @returns time until the next check; Infinity if none is needed */
+  #abortStalled(upstream: string): Millis {
     const now = this.#options.clock.now();
-    const clients = this.#clients.get(upstream) ?? new Set();
-    if (clients.size === 0) return Number.POSITIVE_INFINITY;
-    if (this.#options.connections(upstream).freeConnections() > 0) return GRACE_PERIOD; // requests wait for something else
-    for (let missing = waiting; missing > 0; missing -= 1) {
-      const client = mostStalled(clients, now);
-      if (client === undefined) break;
-      this.remove(client);
-      client.abort();
+    const clients = this.#clients.get(upstream);
+    if (clients === undefined) return Number.POSITIVE_INFINITY;
+    for (const { limit, count } of this.#options.awaitedEnds(upstream, now)) {
+      const holders = new Set(limit === undefined ? clients : [...clients].filter((each) => each.holdsPlaceOf(limit)));
+      for (let missing = count; missing > 0; missing -= 1) {
+        const client = mostStalled(holders, now);
+        if (client === undefined) break;
+        holders.delete(client);
+        this.remove(client);
+        client.abort();
+      }
     }
-    // Any may stall from now on.
-    const next = Math.min(now + GRACE_PERIOD, ...[...clients].map(({ givesWayAt }) => givesWayAt));
-    return Math.max(1, next - now);
+    let next = CHECK_INTERVAL;
+    for (const { givesWayAt } of clients) if (givesWayAt > now) next = Math.min(next, givesWayAt - now);
+    return clients.size === 0 ? Number.POSITIVE_INFINITY : Math.max(1, next);
   }
 }
 

@@ -7,7 +7,7 @@ import type { Problem } from '../response/problem.ts';
 /** What an upstream call needs of the handler of its request. */
 export interface CallOwner {
   /** Receives the outcome of each attempt, and the end of a forwarded body. */
-  readonly driver: Pick<ExchangeDriver<never>, 'onOutcome' | 'onResponseEnd'>;
+  readonly driver: Pick<ExchangeDriver<never>, 'ticket' | 'onOutcome' | 'onResponseEnd'>;
   /** Ends the request, which is at fault itself. */
   abort(problem: Problem): void;
 }

@@ -122,9 +122,9 @@ export class UpstreamCall implements AttemptListener {
    * @param mayIdle the upstream may pause without limit, as long as the connection would show a disconnected client
    */
   forward(mayIdle: boolean): void {
-    const { route, client, response } = this.#routed;
+    const { route, response } = this.#routed;
     this.#timers.beginBody(route.target.streamIdle, mayIdle);
-    const readRate = watchReadRate(this.#context, this.#routed, addressGroupOf(client), this.#onSlowReader);
+    const readRate = watchReadRate(this.#context, this.#routed, this.#owner.driver.ticket, this.#onSlowReader);
     this.#attempt?.forward(response, readRate);
     this.#timers.awaitBody();
   }

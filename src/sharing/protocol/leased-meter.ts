@@ -66,6 +66,10 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     return expectedDelayUnder(this.terms, token, now, source);
   }
 
+  awaitsPlace(now: Millis, source?: RequestAttributes): boolean {
+    return this.terms.awaitsPlace && this.#tokens.inHand === 0 && !this.isHeldBack(now, source);
+  }
+
   take(now: Millis, _due?: Millis, source?: RequestAttributes): boolean {
     const { block } = this.terms;
     const isPartialProbe = block?.isPartial === true && isBlockedBy(block, source);

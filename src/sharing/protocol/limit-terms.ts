@@ -25,6 +25,8 @@ export interface LimitTerms {
   readonly expectedAt: Millis;
   /** Another member holds the probe of a blocked limit, or the probe has been sent. */
   readonly isProbeOut: boolean;
+  /** This member waits for a token until some request, of any member, has ended: as many are in flight as may be. */
+  readonly awaitsPlace: boolean;
   readonly quotaLeft: number | undefined;
   /** The requesters that the quota in force applies to; undefined if no quota is in force. */
   readonly quotaOwner: QuotaOwner | undefined;
@@ -50,6 +52,7 @@ export function initialTerms({ initialRate, maxRate }: RateSettings): LimitTerms
     block: undefined,
     expectedAt: Number.NEGATIVE_INFINITY,
     isProbeOut: false,
+    awaitsPlace: false,
     quotaLeft: undefined,
     quotaOwner: undefined,
     isQuotaPerRequester: false,
@@ -59,7 +62,7 @@ export function initialTerms({ initialRate, maxRate }: RateSettings): LimitTerms
 }
 
 /** The terms without what differs from one member to another. */
-export type CommonLimitTerms = Omit<LimitTerms, 'isProbeOut' | 'otherWeight'>;
+export type CommonLimitTerms = Omit<LimitTerms, 'isProbeOut' | 'awaitsPlace' | 'otherWeight'>;
 
 export function termsFromMeter(meter: LocalMeter, epoch: number, validFor: Millis, now: Millis): CommonLimitTerms {
   const { phase, ceiling, concurrencyLimit, blockedUntil, quotaLeft } = meter;
@@ -133,12 +136,16 @@ export function hasLimitChanged(before: LimitTerms, after: LimitTerms): boolean 
   );
 }
 
-/** Whether a member that has the terms `before` needs those of `after`: also for a new stop or probe, or 5 % of the rate. */
+/**
+ * Whether a member that has the terms `before` needs those of `after`: also for a new stop or probe, if it now waits for a
+ * place or no longer, or 5 % of the rate.
+ */
 export function haveTermsChanged(before: LimitTerms, after: LimitTerms): boolean {
   return (
     hasLimitChanged(before, after) ||
     before.blockedUntil !== after.blockedUntil ||
     before.isProbeOut !== after.isProbeOut ||
+    before.awaitsPlace !== after.awaitsPlace ||
     Math.abs(before.rate - after.rate) > 0.05 * before.rate
   );
 }

@@ -49,6 +49,10 @@ export abstract class ReplicaMeterView {
     return this.activeMeter.expectedDelay(now, source);
   }
 
+  awaitsPlace(now: Millis, source?: RequestAttributes): boolean {
+    return this.activeMeter.awaitsPlace(now, source);
+  }
+
   probeOverdueFor(now: Millis): Millis {
     return this.activeMeter.probeOverdueFor(now);
   }

@@ -172,9 +172,9 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
   /** Applies broadcast terms, in local time. Returns false, and ignores them, in fallback and for an earlier epoch. */
   applyBroadcast(terms: ReplicaTerms, now: Millis): boolean {
     if (this.isInFallback || terms.epoch < this.#terms.epoch) return false;
-    // A broadcast goes to all replicas: these four are the sender's.
-    const { inFlight, sendCount, replicas, otherWeight } = this.#terms;
-    this.applyResponse({ ...terms, inFlight, sendCount, replicas, otherWeight }, [], now);
+    // A broadcast goes to all replicas: these are the sender's.
+    const { awaitsPlace, inFlight, sendCount, replicas, otherWeight } = this.#terms;
+    this.applyResponse({ ...terms, awaitsPlace, inFlight, sendCount, replicas, otherWeight }, [], now);
     return true;
   }
 

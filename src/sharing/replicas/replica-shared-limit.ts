@@ -125,7 +125,8 @@ export class ReplicaSharedLimit {
     }
     accounts.writeAccount(request.replicaId, account.encode(), now);
     const otherWeight = this.#activeWeight.excluding(account);
-    const terms = this.#terms(request.replicaId, otherWeight, replicas, now);
+    const awaitsPlace = slots.length < request.want && meter.awaitsPlace(now);
+    const terms = { ...this.#terms(request.replicaId, otherWeight, replicas, now), awaitsPlace };
     return {
       now,
       terms,
@@ -142,6 +143,7 @@ export class ReplicaSharedLimit {
     return {
       ...termsFromMeter(meter, epoch, VALID_FOR, now),
       isProbeOut: this.#authoritative.isProbeOut(replicaId),
+      awaitsPlace: false,
       otherWeight,
       inFlight: meter.inFlight,
       sendCount: meter.sendCount,

@@ -128,9 +128,12 @@ export class WorkerSharedLimit implements HeapItem {
     if (common.isUnlimited) for (const account of this.#accounts) account.want = 0;
     const sharesByAccount = divideClientWeights(this.#accounts, now);
     const weight = this.#accounts.activeWeight;
+    const isFull = this.#overrideMeter.awaitsPlace(now);
     for (const account of this.#accounts) {
       const isProbeOut = this.#authoritative.isProbeOut(account.memberId);
-      const terms: LimitTerms = { ...common, isProbeOut, otherWeight: Math.max(0, weight - account.activeWeight) };
+      const awaitsPlace = isFull && account.want > 0;
+      const otherWeight = Math.max(0, weight - account.activeWeight);
+      const terms: LimitTerms = { ...common, isProbeOut, awaitsPlace, otherWeight };
       const { lastTerms, pendingSlots } = account;
       const weightShares = sharesByAccount.get(account) ?? [];
       const comparable = weightShares.join();

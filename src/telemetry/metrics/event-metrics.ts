@@ -103,7 +103,7 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
     },
     {
       name: 'tidegate_slow_readers_total',
-      help: 'Responses aborted because their clients did not read them: slow_reader (below limits.readRate), gave_way (another request waited for the connection).',
+      help: 'Responses aborted because their clients did not read them: slow_reader (below limits.readRate), gave_way (another request waited for the connection or the place in flight).',
       type: 'counter',
       samples: () => upstreams.flatMap((upstream) => upstream.readerCuts.values()),
     },

@@ -31,6 +31,10 @@ export class PassingMeter implements Meter {
     return this.delay(now);
   }
 
+  awaitsPlace(): boolean {
+    return false;
+  }
+
   take(_now: Millis, _due: Millis): boolean {
     return false;
   }

@@ -1,7 +1,10 @@
 /** Clients that do not read keep their upstream connections only while no other request waits, and not forever. */
 import { once } from 'node:events';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../support/upstreams/http-upstream.ts';
@@ -15,7 +18,30 @@ const HUGE = Buffer.concat([LARGE, LARGE]);
 
 /** Answers /large with more than any socket buffers, /events with a stream, and all else shortly. */
 async function start(settings: string, connections = 4, more = '') {
-  const upstream = await listen((request, response) => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(
+    `${settings}\nclients: {key: [header:X-Client]}\nupstreams: {api: {url: "${upstream.url}", connections: ${connections}${more}}}`,
+  );
+  return { upstream, gate };
+}
+
+/** The same with hundreds of connections, and a limit on requests in flight that was learned before. */
+async function startWithPlaces(places: number, more = '') {
+  const upstream = await startUpstream();
+  const file = join(mkdtempSync(join(tmpdir(), 'tidegate-')), 'state.json');
+  const limit = { upstream: 'api', scope: 'upstream', key: '', rate: 100, ceiling: 100, places };
+  const origins = [new URL(upstream.url).origin];
+  const state = { version: 1, writtenAt: new Date().toISOString(), upstreams: { api: { origins } }, limits: [limit] };
+  writeFileSync(file, JSON.stringify({ ...state, holds: [] }));
+  const gate = await startTidegate(
+    `state: {store: memory, file: ${file}}\nclients: {key: [header:X-Client]}\nupstreams: {api: {url: "${upstream.url}"${more}}}`,
+  );
+  expect(gate.view().limits).toMatchObject([{ concurrencyLimit: places }]);
+  return gate;
+}
+
+const startUpstream = () =>
+  listen((request, response) => {
     request.resume();
     if (request.url === '/large') response.end(LARGE);
     else if (request.url === '/huge') response.end(HUGE);
@@ -24,11 +50,6 @@ async function start(settings: string, connections = 4, more = '') {
     else if (request.url !== '/events') response.end('served');
     else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n');
   });
-  const gate = await startTidegate(
-    `${settings}\nclients: {key: [header:X-Client]}\nupstreams: {api: {url: "${upstream.url}", connections: ${connections}${more}}}`,
-  );
-  return { upstream, gate };
-}
 
 /** Sends a request, reads the head, and then nothing. */
 async function stall(url: string, path: string, client: string): Promise<Socket> {
@@ -221,4 +242,40 @@ test('allows any read speed with readRate: 0', async () => {
   await stall(gate.url, '/large', 'stalls');
   await sleep(900);
   expect(await gate.metric(cuts('slow_reader'))).toBe(0);
+});
+
+test.each(['responses that are not read', 'uploads that stall'])(
+  'serves requests that wait for a place in flight by cutting %s, while connections are free',
+  async (kind) => {
+    const gate = await startWithPlaces(4);
+    for (let i = 0; i < 4; i += 1) {
+      if (kind === 'uploads that stall') await stallUpload(gate.url);
+      else await stall(gate.url, '/large', 'stalls');
+    }
+    await sleep(1100);
+    const asked = Array.from({ length: 3 }, () => send(gate.url, '/', { headers: ['X-Client', 'calm'] }));
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    const cut = await eventually(
+      () => gate.requests().filter(({ path }) => path !== '/'),
+      ({ length }) => length > 0,
+    );
+    expect(cut.length).toBeLessThan(4);
+  },
+);
+
+test('keeps the Retry-After of a request that waits for a place in flight until a reader gives way', async () => {
+  const gate = await startWithPlaces(1);
+  await stall(gate.url, '/large', 'stalls');
+  const ask = () => send(gate.url, '/', { headers: ['X-Client', 'calm'] });
+  const first = await ask();
+  if (first.status === 429) await sleep(1000 * Number(first.header('retry-after')));
+  expect((await ask()).status).toBe(200);
+});
+
+test('cuts no reader for requests that wait for the rate while places in flight are free', async () => {
+  const gate = await startWithPlaces(2, ', rateLimit: {maxRate: 2/s}, queue: {maxWait: 20s}');
+  const socket = await stall(gate.url, '/large', 'stalls');
+  const waiting = Array.from({ length: 8 }, () => send(gate.url, '/', { headers: ['X-Client', 'many'] }));
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
+  expect([socket.destroyed, await gate.metric(cuts('gave_way'))]).toEqual([false, 0]);
 });

@@ -276,7 +276,7 @@ const RUNS: readonly { readonly name: string; readonly duration: number; readonl
   { name: 'token-bucket', duration: 40_000, seen: ['first', 'small', 'backoff', 'cooldown', 'restoring', 'waits'] },
   { name: 'step-down', duration: 100_000, seen: ['heavy'] },
   { name: 'fixed-window', duration: 40_000, seen: ['blocked', 'probe'] },
-  { name: 'concurrency', duration: 60_000, seen: ['places', 'limited places'] },
+  { name: 'concurrency', duration: 60_000, seen: ['places', 'limited places', 'awaits a place'] },
   { name: 'outage', duration: 90_000, seen: ['errors', 'probe', 'open'] },
   { name: 'minute-window-hints', duration: 60_000, seen: ['quota'] },
 ];
@@ -300,6 +300,7 @@ function marksOf({ terms, decreases, waitingReplicas }: LeaseResponse): string[]
   const marks: string[] = [terms.phase, ...decreases.map(({ cause }) => cause)];
   if (terms.concurrencyLimit !== undefined) marks.push('limited places');
   if (terms.isProbeOut) marks.push('probe');
+  if (terms.awaitsPlace) marks.push('awaits a place');
   if (terms.quotaLeft !== undefined) marks.push('quota');
   if (waitingReplicas.some((count) => count > 1)) marks.push('waits');
   return marks;

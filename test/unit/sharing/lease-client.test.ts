@@ -28,6 +28,7 @@ function terms(fields: Partial<ReplicaTerms> = {}): ReplicaTerms {
     block: undefined,
     expectedAt: 0,
     isProbeOut: false,
+    awaitsPlace: false,
     quotaLeft: undefined,
     quotaOwner: undefined,
     isQuotaPerRequester: false,

@@ -33,6 +33,10 @@ class LeaseMeter implements Meter {
     return this.tokens > 0 ? 0 : 20;
   }
 
+  awaitsPlace(): boolean {
+    return false;
+  }
+
   probeOverdueFor(): Millis {
     return 0;
   }

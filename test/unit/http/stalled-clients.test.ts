@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { AwaitedEnds } from '../../../src/core/admission/awaited-ends.ts';
+import { Limit } from '../../../src/core/limits/limit.ts';
+import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
+import { StalledClients } from '../../../src/http/response/stalled-clients.ts';
+import { upstreamSettings } from '../../support/core/policy-builders.ts';
+
+const makeLimit = (nested: string): Limit =>
+  new Limit({ upstream: 'up', nested, scope: 'upstream', key: '' }, new LocalMeter(upstreamSettings().rate, () => 0.5));
+const [OUTER, INNER, OTHER] = [makeLimit(''), makeLimit('inner'), makeLimit('other')];
+
+/** Clients that have stalled for long enough, and what the queue of one request waits for. */
+function start(awaited: () => readonly AwaitedEnds[]) {
+  const ended: string[] = [];
+  const clients = new StalledClients({
+    clock: { now: () => performance.now() },
+    connections: () => ({ totalConnections: () => 10, freeConnections: () => 5 }),
+    awaitedEnds: awaited,
+  });
+  const add = (addressGroup: string, ...limits: readonly Limit[]): void =>
+    clients.add({
+      upstream: 'up',
+      addressGroup,
+      stalledSince: 0,
+      givesWayAt: 0,
+      holdsPlaceOf: (limit) => limits.includes(limit),
+      abort: () => ended.push(addressGroup),
+    });
+  const queue = (): void => clients.onEvent({ type: 'decision', upstream: 'up', decision: 'queued', why: undefined });
+  return { clients, add, queue, ended };
+}
+
+test('ends only exchanges that hold a place of the limit that requests wait for', async () => {
+  let isAwaited = true;
+  const { clients, add, queue, ended } = start(() => (isAwaited ? [{ limit: INNER, count: 5 }] : []));
+  add('outer', OUTER);
+  add('outer', OUTER);
+  add('inner', OUTER, INNER);
+  add('other', OUTER, OTHER);
+  expect([clients.get('up').stalled?.(), clients.get('up').stalled?.(INNER)]).toEqual([4, 1]);
+  queue();
+  await sleep(20);
+  isAwaited = false;
+  expect(ended).toEqual(['inner']);
+});
+
+test('ends none while requests wait for something else, and looks again soon', async () => {
+  let awaited: AwaitedEnds[] = [];
+  const { add, queue, ended } = start(() => awaited);
+  add('many', OUTER);
+  add('many', OUTER);
+  add('one', OUTER);
+  queue();
+  await sleep(150);
+  expect(ended).toEqual([]);
+  awaited = [{ limit: undefined, count: 1 }];
+  await sleep(150);
+  awaited = [];
+  expect(ended[0]).toBe('many');
+});
+
+test('is not kept from ending exchanges by others that begin to stall', async () => {
+  const { add, queue, ended } = start(() => [{ limit: OUTER, count: 1 }]);
+  queue();
+  add('one', OUTER);
+  const since = performance.now();
+  for (; ended.length === 0 && performance.now() - since < 2000; await sleep(50)) add('more', OTHER);
+  expect(ended).toEqual(['one']);
+});
