@@ -15,11 +15,7 @@ function ofClient(key: string): LimitRef {
 }
 
 function allDecided(tickets: readonly HarnessTicket[]): Promise<unknown> {
-  return eventually(
-    () => tickets.filter((ticket) => ticket.admission === undefined).length,
-    (waiting) => waiting === 0,
-    10_000,
-  );
+  return Promise.all(tickets.map(({ decided }) => decided));
 }
 
 function countAdmitted(tickets: readonly HarnessTicket[]): number {
@@ -51,14 +47,16 @@ describe.each(STORES)('limits kept by %s', (kind) => {
   });
 
   test('pace all replicas together at a known limit', async () => {
-    await openReplicas(limitedTo(50));
+    // Low enough for a busy machine whose timers are late.
+    const rate = 20;
+    await openReplicas(limitedTo(rate));
     const since = performance.now();
-    const tickets = replicas.flatMap((replica, i) => arrivals(replica, `client-${i}`, 15));
+    const tickets = replicas.flatMap((replica, i) => arrivals(replica, `client-${i}`, 10));
     await allDecided(tickets);
-    expect(countAdmitted(tickets)).toBe(30);
+    expect(countAdmitted(tickets)).toBe(20);
     const took = Math.max(...tickets.map(({ at }) => at)) - since;
-    expect(took).toBeGreaterThan((0.9 * 1000 * 29) / 50);
-    expect(took).toBeLessThan((3 * 1000 * 29) / 50);
+    expect(took).toBeGreaterThan((0.9 * 1000 * 19) / rate);
+    expect(took).toBeLessThan((3 * 1000 * 19) / rate);
   });
 
   test('cut the rate of all after a rejection at one, and queue the next requests', async () => {
@@ -141,13 +139,34 @@ describe.each(STORES)('limits kept by %s', (kind) => {
 
   test('detect a limit on requests in flight, and enforce it across all', async () => {
     await openReplicas({ rate: { initialRate: 300, maxRate: 300, minRate: 0.1, cooldown: 1000 } });
-    const model = makeLimitModel({ kind: 'concurrency', limit: 6 });
+    const limit = 6;
+    const model = makeLimitModel({ kind: 'concurrency', limit });
     const counts = { accepted: 0, rejected: 0 };
-    const until = performance.now() + 3000;
+    const since = performance.now();
+    /** Takes 30 ms in steps: where timers are late, it takes longer in proportion to the delays between two requests. */
+    const serve = async (): Promise<void> => {
+      for (let step = 0; step < 10; step += 1) await pause(3);
+    };
+    /** The sum of the times from admission to response. */
+    let busy = 0;
+    /** @returns which share of the limit was used, and how many rejections there were for each accepted request */
+    const measure = (): { readonly used: number; readonly wasted: number } => {
+      const took = performance.now() - since;
+      // The limit is probed by time: a machine that serves fewer than 80/s sees no fewer rejections.
+      return { used: busy / (limit * took), wasted: counts.rejected / Math.max(counts.accepted, 0.08 * took) };
+    };
+    let figures: ReturnType<typeof measure> | undefined;
+    /** Learning the limit costs some rejections and some use of it, no more than a longer run makes up for. */
+    const isEnough = (): boolean => {
+      if (figures !== undefined) return true;
+      const { used, wasted } = measure();
+      if (counts.accepted > 3000 || (counts.accepted > 350 && used > 0.5 && wasted < 0.15)) figures = { used, wasted };
+      return figures !== undefined;
+    };
     const live = async (replica: StoreHarness, client: string): Promise<void> => {
-      while (performance.now() < until) {
+      while (!isEnough()) {
         const ticket = replica.arrive(client);
-        await allDecided([ticket]);
+        await ticket.decided;
         if (ticket.admission?.kind !== 'admitted') {
           await pause(20);
           continue;
@@ -155,18 +174,21 @@ describe.each(STORES)('limits kept by %s', (kind) => {
         replica.send(ticket);
         const { accepted } = model.tryAcquire(performance.now());
         counts[accepted ? 'accepted' : 'rejected'] += 1;
-        await pause(accepted ? 30 : 1);
-        if (accepted) model.release(performance.now());
+        await (accepted ? serve() : pause(1));
+        if (accepted) {
+          model.release(performance.now());
+          busy += performance.now() - ticket.at;
+        }
         replica.answer(ticket, response(accepted ? 200 : 429));
       }
     };
     await Promise.all(
       replicas.flatMap((replica, i) => Array.from({ length: 8 }, (_, n) => live(replica, `client-${i}-${n}`))),
     );
-    // Learning the limit costs some rejections at first; it could have served 600.
-    expect(counts.rejected).toBeLessThan(0.15 * counts.accepted);
+    expect(figures?.wasted).toBeLessThan(0.15);
     expect(counts.accepted).toBeGreaterThan(300);
-  });
+    expect(figures?.used).toBeGreaterThan(0.5);
+  }, 300_000);
 
   test('hold a client at all replicas once one of them has to, and no other client', async () => {
     await openReplicas();
@@ -252,17 +274,18 @@ describe.each(STORES)('limits kept by %s', (kind) => {
       const [one, other] = replicas;
       const low = response(200, { quota: { remaining: 8, limit: 60, resetIn: 60_000, window: 3_600_000 } });
       await serve(one, 'a', 'Bearer shared', low);
-      await pause(200);
+      await pause(1000);
       await serve(other, 'b', 'Bearer shared', spent);
       await eventually(
         () => replicas.every(isStopped),
         (stopped) => stopped,
       );
       for (const replica of replicas) {
-        expect(replica.arrive('c', [SHARED], 'Bearer shared').admission).toMatchObject({
-          kind: 'refused',
-          why: 'blocked',
-        });
+        await eventually(
+          () => replica.arrive('c', [SHARED], 'Bearer shared').admission,
+          (admission) => admission?.kind === 'refused' && admission.why === 'blocked',
+          20_000,
+        );
       }
     });
   });
@@ -333,16 +356,16 @@ describe.each(STORES)('limits kept by %s', (kind) => {
   });
 
   test('give the tokens of cancelled requests to other replicas', async () => {
-    await openReplicas(limitedTo(10));
+    await openReplicas(limitedTo(5));
     const [one, other] = replicas;
-    const leaving = arrivals(one, 'leaving', 8);
-    const staying = arrivals(other, 'staying', 8);
+    const leaving = arrivals(one, 'leaving', 12);
+    const staying = arrivals(other, 'staying', 4);
     const since = performance.now();
     await pause(50);
     for (const ticket of leaving) one.cancel(ticket);
     await allDecided(staying);
-    expect(countAdmitted(staying)).toBe(8);
-    // All sixteen would take a second and a half.
-    expect(performance.now() - since).toBeLessThan(1350);
+    expect(countAdmitted(staying)).toBe(4);
+    // All sixteen would take three seconds.
+    expect(performance.now() - since).toBeLessThan(2700);
   });
 });

@@ -36,6 +36,8 @@ export interface HarnessTicket {
   readonly admission: AdmissionResult | undefined;
   /** When the result arrived. */
   readonly at: Millis;
+  /** Resolves when the result has arrived. */
+  readonly decided: Promise<unknown>;
 }
 
 /** A gate over a store, with the actions of a request. */
@@ -53,14 +55,19 @@ export class StoreHarness {
   }
 
   arrive(client = 'client', refs: readonly LimitRef[] = [SHARED], credential = ''): HarnessTicket {
-    const standing: { ticket: Ticket; admission: AdmissionResult | undefined; at: Millis } = {
-      ticket: new CredentialTicket(credential, 'up', client, 1, refs, (admission, at) =>
-        Object.assign(standing, { admission, at }),
-      ),
-      admission: undefined,
-      at: clock.now(),
-    };
+    const { promise: decided, resolve } = Promise.withResolvers<unknown>();
+    const standing: { ticket: Ticket; admission: AdmissionResult | undefined; at: Millis; decided: Promise<unknown> } =
+      {
+        ticket: new CredentialTicket(credential, 'up', client, 1, refs, (admission, at) => {
+          Object.assign(standing, { admission, at });
+          resolve(admission);
+        }),
+        admission: undefined,
+        at: clock.now(),
+        decided,
+      };
     standing.admission = this.gate.requestAdmission(standing.ticket, clock.now() + MAX_WAIT, clock.now());
+    if (standing.admission !== undefined) resolve(standing.admission);
     this.timer.rearm();
     return standing;
   }
