@@ -4,8 +4,8 @@ import type { RunningProcess } from './process.ts';
 import { startProcess } from './process.ts';
 import { eventually } from './tidegate.ts';
 
-/** Milliseconds. A busy machine takes seconds to start three processes. */
-const START = 40_000;
+/** Milliseconds. Only what hangs takes as long: a busy machine takes half a minute to start three processes. */
+const START = 120_000;
 
 export interface Workers extends RunningProcess {
   readonly url: string;
