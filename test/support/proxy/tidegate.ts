@@ -81,11 +81,12 @@ export async function startUpstream(options: Partial<PracticeOptions> = {}): Pro
   return practice;
 }
 
-/** Polls until a condition holds. Fails with the last value. */
+/** Polls every so many ms until a condition holds. Fails with the last value. */
 export async function eventually<T>(
   read: () => T | Promise<T>,
   holds: (seen: T) => boolean,
   within = 5000,
+  every = 10,
 ): Promise<T> {
   const until = performance.now() + within;
   for (;;) {
@@ -93,7 +94,7 @@ export async function eventually<T>(
     if (holds(seen)) return seen;
     if (performance.now() > until) throw new Error(`not within ${within} ms; last seen: ${JSON.stringify(seen)}`);
     await new Promise((resolve) => {
-      setTimeout(resolve, 10);
+      setTimeout(resolve, every);
     });
   }
 }
