@@ -109,7 +109,7 @@ export class BodyForwarding {
     if (this.#isPaused) return; // undici 8.13.1 delivers the rest even so when the upstream has closed
     this.#isPaused = true;
     this.#listener.onProgress();
-    this.#readRate?.onBlocked();
+    this.#readRate?.onBlocked(this.writtenBytes);
     this.response.once('drain', () => {
       this.#isPaused = false;
       this.#listener.onProgress();

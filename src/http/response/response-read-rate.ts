@@ -18,8 +18,8 @@ const PAUSE_FACTOR = 2;
 /** How long a client that has shown that it reads may pause, however short its pauses were before. */
 const READER_PATIENCE: Millis = 5000;
 
-/** More than the system takes of a response that its client does not read: Linux buffers 4 MiB for the sender by default. */
-const MAX_SYSTEM_BUFFER = 6 * 1024 * 1024;
+/** More than is written of a response that its client does not read: Linux buffers 4 MiB for the sender by default. */
+const MAX_UNREAD = 6 * 1024 * 1024;
 
 /** A pause that ends after this time shows that the client reads. Shorter ones occur while the system's buffer fills. */
 const VISIBLE_PAUSE: Millis = 100;
@@ -36,8 +36,6 @@ export class ResponseReadRate {
   /** In this span: time with unread bytes, and bytes read. */
   #blockedFor: Millis = 0;
   #bytesRead = 0;
-  /** Bytes of the whole response that the system has taken. */
-  #bytesTaken = 0;
   /** The client has read something: before that, it looks like one that never reads. */
   #isReader = false;
 
@@ -46,8 +44,9 @@ export class ResponseReadRate {
     this.#stall = new ClientStall(options, () => options.onTooSlow('gave_way'));
   }
 
-  /** The client must read before more is written. */
-  onBlocked(): void {
+  /** The client must read before more is written. @param bytes of the whole response that were written, a few of which may wait */
+  onBlocked(bytes: number): void {
+    if (!this.#isReader && bytes > MAX_UNREAD) this.#extendPatience(0);
     this.#stall.start();
   }
 
@@ -55,10 +54,7 @@ export class ResponseReadRate {
   onDrained(bytes: number): void {
     const { clock, minRate, window, onTooSlow } = this.#options;
     const pause = Math.max(0, clock.now() - this.#stall.stalledSince);
-    this.#bytesTaken += bytes;
-    this.#isReader ||= pause >= VISIBLE_PAUSE || this.#bytesTaken > MAX_SYSTEM_BUFFER;
-    const patience = Math.max(this.#isReader ? READER_PATIENCE : 0, PAUSE_FACTOR * pause);
-    this.#stall.patience = Math.max(this.#stall.patience, Math.min(patience, window));
+    if (this.#isReader || pause >= VISIBLE_PAUSE) this.#extendPatience(pause);
     this.#blockedFor += pause;
     this.#bytesRead += bytes;
     this.#stall.stop();
@@ -66,6 +62,13 @@ export class ResponseReadRate {
     if (this.#bytesRead < (minRate * this.#blockedFor) / 1000) return onTooSlow('slow_reader');
     this.#blockedFor = 0;
     this.#bytesRead = 0;
+  }
+
+  /** The client has shown that it reads. @param pause its last one */
+  #extendPatience(pause: Millis): void {
+    this.#isReader = true;
+    const patience = Math.max(READER_PATIENCE, PAUSE_FACTOR * pause);
+    this.#stall.patience = Math.max(this.#stall.patience, Math.min(patience, this.#options.window));
   }
 
   /** The response has ended. */
