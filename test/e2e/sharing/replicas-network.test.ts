@@ -8,7 +8,13 @@ import { startRedis } from '../../support/redis/redis-server.ts';
 import type { Link, Relay } from '../../support/relay/relay.ts';
 import { startRelay } from '../../support/relay/relay.ts';
 import { AGAIN_IF_STALLED } from '../../support/stalls.ts';
-import { expectReportedOnce, expectUnharmed, startReplica, startReplicas } from '../../support/proxy/replicas.ts';
+import {
+  expectReportedOnce,
+  expectUnharmed,
+  SCRAPE_INTERVAL,
+  startReplica,
+  startReplicas,
+} from '../../support/proxy/replicas.ts';
 import type { Tidegate } from '../../support/proxy/tidegate.ts';
 import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 
@@ -97,7 +103,7 @@ async function expectShared(gate: Tidegate): Promise<void> {
   const answered = (): Promise<number> =>
     gate.metric('tidegate_store_requests_total{store="redis",op="report",result="ok"}');
   const before = await answered();
-  await eventually(answered, (count) => count > before, PATIENCE);
+  await eventually(answered, (count) => count > before, PATIENCE, SCRAPE_INTERVAL);
 }
 
 function stop(links: readonly Link[]): void {

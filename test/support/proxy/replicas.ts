@@ -36,7 +36,7 @@ const GOAL = { goodput: 0.85, waste: 0.05 };
 /** Timeout for log messages on a busy machine, in ms. */
 const TIMEOUT = 15_000;
 /** Milliseconds. A hundred scrapes a second take as much processor time as the traffic. */
-const SCRAPE_INTERVAL = 100;
+export const SCRAPE_INTERVAL = 100;
 /** Timeout for learning the limit, in ms. Two replicas acting alone waste 3 % on average, and rarely twice that. */
 const SETTLED_WITHIN = 45_000;
 
