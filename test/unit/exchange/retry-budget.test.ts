@@ -47,4 +47,29 @@ describe('the retry budget', () => {
     expect(budget.spend()).toBe(false);
     expect(budget.left).toBe(0);
   });
+
+  test('keeps its balance when its settings change, up to the new burst', () => {
+    const budget = new RetryTokenBucket({ ratio: 0, burst: 4 });
+    budget.spend();
+    budget.adjust({ ratio: 0, burst: 12 });
+    expect(budget.left).toBe(0.25);
+    budget.adjust({ ratio: 0.5, burst: 2 });
+    expect(spendAll(budget)).toBe(2);
+    budget.earn();
+    expect(budget.left).toBe(0.25);
+  });
+
+  test('is spent when it does not pay for one more retry, unless it allows none at all', () => {
+    const budget = new RetryTokenBucket({ ratio: 0.5, burst: 2 });
+    expect(budget.isSpent).toBe(false);
+    budget.spend();
+    expect(budget.isSpent).toBe(false);
+    budget.spend();
+    expect(budget.isSpent).toBe(true);
+    budget.earn();
+    expect(budget.isSpent).toBe(true);
+    budget.earn();
+    expect(budget.isSpent).toBe(false);
+    expect(new RetryTokenBucket({ ratio: 0.5, burst: 0 }).isSpent).toBe(false);
+  });
 });

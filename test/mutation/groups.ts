@@ -1,0 +1,55 @@
+/** Sources that are mutated together, and the tests that must notice it. */
+export interface MutationGroup {
+  readonly mutate: readonly string[];
+  /**
+   * The tests of the topic, as globs. Another test that notices, by chance, would say little about the decision. Simulations of
+   * minutes are left out: instrumented code is many times slower.
+   */
+  readonly tests: readonly string[];
+}
+
+const exchange = (...names: readonly string[]) => `test/unit/exchange/{${names.join(',')}}.test.ts`;
+
+/** The decisions that money depends on: whether a request is sent again, when, and with which answer it ends. */
+export const GROUPS = {
+  budget: {
+    mutate: ['src/core/retry/retry-token-bucket.ts', 'src/core/admission/retry-admission.ts'],
+    tests: [
+      exchange('retry-budget', 'exchange-driver', 'driver-polls'),
+      'test/unit/admission/{gate,record-outcome,retry-after,retry-admission,settings-changed}.test.ts',
+    ],
+  },
+  breaker: {
+    mutate: ['src/core/rate/breaker/*.ts'],
+    tests: ['test/unit/rate/{block-details,breaker,half-open-probe,partial-block}.test.ts'],
+  },
+  idempotency: {
+    mutate: ['src/core/idempotency/*.ts'],
+    tests: [
+      exchange('credential-list', 'exchange', 'key-claims', 'key-registry', 'keyed-write', 'retry', 'write-outcome'),
+      'test/unit/http/idempotency-registry.test.ts',
+      'test/property/exchange.test.ts',
+    ],
+  },
+  retry: {
+    mutate: ['src/core/retry/*.ts', '!src/core/retry/retry-token-bucket.ts'],
+    tests: [exchange('exchange', 'retry'), 'test/property/exchange.test.ts'],
+  },
+  hints: {
+    mutate: ['src/core/hints/*.ts'],
+    tests: ['test/unit/hints/{hints,quota,read-wait,throttle}.test.ts', 'test/property/hints.test.ts'],
+  },
+  exchange: {
+    mutate: ['src/core/exchange/*.ts'],
+    tests: [
+      exchange('driver-polls', 'endpoint-outcomes', 'exchange', 'exchange-driver', 'poll', 'polling-exchange', 'retry'),
+      'test/property/{exchange,polls}.test.ts',
+    ],
+  },
+} as const satisfies Readonly<Record<string, MutationGroup>>;
+
+/** Small enough for every merge, and always the same: what may spend a retry, and what an outcome says about its write. */
+export const SAMPLE: MutationGroup = {
+  mutate: ['src/core/retry/retry-token-bucket.ts', 'src/core/idempotency/write-outcome.ts'],
+  tests: [exchange('retry-budget', 'exchange', 'retry', 'write-outcome')],
+};
