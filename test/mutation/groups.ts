@@ -21,12 +21,12 @@ export const GROUPS = {
   },
   breaker: {
     mutate: ['src/core/rate/breaker/*.ts'],
-    tests: ['test/unit/rate/{block-details,breaker,half-open-probe,partial-block}.test.ts'],
+    tests: ['test/unit/rate/{block-details,breaker,partial-block}.test.ts'],
   },
   idempotency: {
     mutate: ['src/core/idempotency/*.ts'],
     tests: [
-      exchange('credential-list', 'exchange', 'key-claims', 'key-registry', 'keyed-write', 'retry', 'write-outcome'),
+      exchange('exchange', 'key-claims', 'key-registry', 'keyed-write', 'retry', 'write-history', 'write-outcome'),
       'test/unit/http/idempotency-registry.test.ts',
       'test/property/exchange.test.ts',
     ],

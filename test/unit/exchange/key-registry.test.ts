@@ -58,6 +58,57 @@ describe('one write', () => {
     expect(keys.join(write('a', 'alice', '1:y'))).toBe(alice);
   });
 
+  test('has no known body any more after another credential joined it', () => {
+    const keys = new KeyRegistry();
+    const first = keys.join(write('a', 'token 1', '1:x'));
+    keys.join(write('a', 'token 2', '1:x'));
+    expect(keys.join(write('a', 'token 3', '1:y'))).toBe(first);
+  });
+
+  test('is the one with that body, before one whose body is unknown', () => {
+    const keys = new KeyRegistry();
+    const alice = keys.join(write('a', 'alice', '1:x'));
+    const bob = keys.join(write('a', 'bob', '1:y'));
+    keys.join(write('a', 'token 1', '1:y'));
+    expect(bob.body).toBeUndefined();
+    expect(keys.join(write('a', 'token 2', '1:x'))).toBe(alice);
+  });
+
+  test('may be any of its name if its body is unknown: then the oldest unresolved one, or else the newest', () => {
+    const keys = new KeyRegistry();
+    const alice = keys.join(write('a', 'alice', '1:x'));
+    const bob = keys.join(write('a', 'bob', '1:y'));
+    for (const body of ['1:x', '1:y']) keys.join(write('a', `token ${body === '1:x' ? 1 : 2}`, body));
+    const find = () => keys.join(write('a', 'token 3'));
+    expect(find()).toBe(bob);
+    keys.onSent(bob, 1);
+    expect(find()).toBe(bob);
+    keys.onSent(alice, 2);
+    expect(find()).toBe(alice);
+  });
+
+  test('is found as long as it has requests, whichever others of its name are dropped', () => {
+    const identities = [write('a', 'alice', '1:x'), write('a', 'bob', '1:y'), write('a', 'token 1', '1:z')];
+    for (const dropped of [0, 1, 2]) {
+      const keys = new KeyRegistry();
+      const entered = identities.map((identity) => keys.join(identity));
+      keys.leave(entered[dropped]!);
+      const again = identities.map((identity) => keys.join(identity));
+      expect(again.map((each, i) => each === entered[i])).toEqual([0, 1, 2].map((i) => i !== dropped));
+    }
+  });
+
+  test('is not dropped with an earlier one of its name, whose attempt ends late', () => {
+    const keys = new KeyRegistry();
+    const early = keys.join(write('a'));
+    keys.onSent(early, 1);
+    keys.leave(early);
+    const late = keys.join(write('a'));
+    expect(late).not.toBe(early);
+    keys.onAttemptEnd(early);
+    expect(keys.join(write('a'))).toBe(late);
+  });
+
   test('joins another of its name if there are too many, which bounds the search', () => {
     const keys = new KeyRegistry();
     const first = keys.join(write('a', 'user 0', '0-body'));
@@ -79,6 +130,85 @@ describe('one write', () => {
     leave(keys, 'a', 9, true);
     expect(isOpen()).toEqual([false, false, false]);
     expect([keys.isUnresolved('b'), keys.hasUnresolvedAt('other')]).toEqual([false, false]);
+  });
+});
+
+describe('the unresolved writes of an upstream', () => {
+  const open = (keys: KeyRegistry, name: string) => {
+    const entered = keys.join(write(name));
+    keys.record(entered, { firstSentAt: 1, isAnswered: false });
+    return entered;
+  };
+
+  test('include one whose attempt got no response, although it was not sent by this process', () => {
+    const keys = new KeyRegistry();
+    open(keys, 'a');
+    expect(keys.hasUnresolvedAt('up')).toBe(true);
+  });
+
+  test('are known until the last of them is answered, whichever that is', () => {
+    for (const order of [
+      [0, 1],
+      [1, 0],
+    ]) {
+      const keys = new KeyRegistry();
+      const entered = ['a', 'b'].map((name) => open(keys, name));
+      const seen = order.map((i) => {
+        keys.record(entered[i]!, { firstSentAt: 1, isAnswered: true });
+        return keys.hasUnresolved;
+      });
+      expect(seen).toEqual([true, false]);
+    }
+  });
+
+  test('stay known when a request that was not sent leaves', () => {
+    const keys = new KeyRegistry();
+    open(keys, 'a');
+    keys.leave(keys.join(write('b')));
+    expect(keys.hasUnresolved).toBe(true);
+  });
+
+  test('exclude one whose attempt ended without having been sent', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.join(write('a'));
+    keys.onSent(entered, 1);
+    keys.onAttemptEnd(entered);
+    expect(keys.hasUnresolved).toBe(false);
+  });
+
+  test('include one whose response was not delivered', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.join(write('a'));
+    keys.record(entered, { firstSentAt: 1, isAnswered: true, isFinal: true });
+    expect(keys.hasUnresolved).toBe(false);
+    keys.onUndelivered(entered, true);
+    expect(keys.hasUnresolved).toBe(true);
+  });
+
+  test('exclude one that was evicted, which then is another write', () => {
+    const keys = new KeyRegistry(1, 4);
+    const evicted = open(keys, 'a');
+    keys.leave(evicted);
+    const entered = open(keys, 'b');
+    keys.record(entered, { firstSentAt: 1, isAnswered: true });
+    expect(keys.hasUnresolved).toBe(false);
+    expect(keys.join(write('a'))).not.toBe(evicted);
+  });
+});
+
+describe('the first send of a write', () => {
+  test('is the earliest of its attempts, and so is its endpoint', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.join(write('a'));
+    keys.onSent(entered, 3, 'first');
+    keys.onSent(entered, 9, 'second');
+    expect([entered.firstSentAt, entered.endpoint]).toEqual([3, 'first']);
+    keys.record(entered, { firstSentAt: 9, isAnswered: false });
+    expect(entered.firstSentAt).toBe(3);
+    keys.onAttemptEnd(entered);
+    keys.onAttemptEnd(entered);
+    keys.onSent(entered, 20, 'third');
+    expect([entered.firstSentAt, entered.endpoint]).toEqual([3, 'first']);
   });
 });
 
@@ -153,6 +283,88 @@ describe('what is remembered', () => {
     open(from('victim', 1));
     for (let i = 0; i < 20; i += 1) open(from(`junk ${i}`, 2));
     expect(recall(keys, from('victim', 3))).toBeDefined();
+  });
+
+  test('is unresolved for all after an attempt without a response, if its final response was evicted', () => {
+    const keys = new KeyRegistry(4, 1);
+    const entered = keys.join(write('a'));
+    keys.record(entered, { firstSentAt: 1, isAnswered: true, isFinal: true });
+    leave(keys, 'b', 1, true);
+    expect(entered.state).toBe('new');
+    keys.record(entered, { firstSentAt: 2, isAnswered: false });
+    expect(entered.state).toBe('unresolved');
+  });
+
+  test('stays new if a response is not delivered that resolved nothing', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.join(write('a'));
+    keys.onUndelivered(entered, false);
+    expect(entered.state).toBe('new');
+  });
+
+  test('keeps a final response if another one is not delivered, which makes it unresolved only for its own client', () => {
+    const keys = new KeyRegistry();
+    const bob = write('a', 'bob');
+    const entered = keys.join(write('a'));
+    keys.record(entered, { firstSentAt: 1, isAnswered: true, isFinal: true });
+    keys.onUndelivered(entered, false);
+    expect([entered.state, isAnsweredFor(entered, entered.credential)]).toEqual(['answered', true]);
+    keys.onUndelivered(entered, false, bob.credential);
+    expect([entered.state, isAnsweredFor(entered, bob.credential)]).toEqual(['answered', false]);
+    expect(isAnsweredFor(entered, entered.credential)).toBe(true);
+  });
+
+  test('is unresolved for all if it is for more than eight credentials', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.join(write('a'));
+    keys.record(entered, { firstSentAt: 1, isAnswered: true, isFinal: true });
+    const states = Array.from({ length: 9 }, (_, i) => {
+      keys.record(entered, { firstSentAt: 1, isAnswered: false }, 50 + i);
+      return entered.state;
+    });
+    expect(states).toEqual([...Array.from({ length: 8 }, () => 'answered'), 'unresolved']);
+  });
+
+  test('is either unresolved or answered, and takes one place', () => {
+    const keys = new KeyRegistry(4, 4);
+    const used = () => keys.bounds.slice(1).map((bound) => 4 * bound.used);
+    leave(keys, 'a', 1, false);
+    expect(used()).toEqual([1, 0]);
+    leave(keys, 'a', 1, true);
+    expect(used()).toEqual([0, 1]);
+    leave(keys, 'a', 1, false);
+    expect(used()).toEqual([1, 0]);
+    leave(keys, 'b', 1, true);
+    leave(keys, 'c', 1, true);
+    leave(keys, 'a', 1, true);
+    expect(used()).toEqual([0, 3]);
+    expect(['a', 'b', 'c'].map((name) => recall(keys, write(name))?.isAnswered)).toEqual([true, true, true]);
+  });
+
+  test('keeps its place in the order of eviction when its state is confirmed', () => {
+    for (const isAnswered of [true, false]) {
+      const keys = new KeyRegistry(2, 2);
+      for (const name of ['a', 'b', 'a', 'c']) leave(keys, name, 1, isAnswered);
+      expect(['a', 'b', 'c'].map((name) => recall(keys, write(name)) !== undefined)).toEqual([false, true, true]);
+    }
+  });
+
+  test('of an owner within its share evicts the oldest of all; a share counts owners with unresolved writes alone', () => {
+    const keys = new KeyRegistry(4, 4);
+    const open = (name: string, credential: string, isAnswered = false): void => {
+      const entered = keys.join(write(name, credential));
+      keys.record(entered, { firstSentAt: 1, isAnswered: false });
+      if (isAnswered) keys.record(entered, { firstSentAt: 1, isAnswered: true });
+      keys.leave(entered);
+    };
+    open('x1', 'token 1', true);
+    open('b1', 'bob');
+    for (const name of ['a1', 'a2']) open(name, 'alice');
+    open('b2', 'bob');
+    open('a3', 'alice'); // its third: two were its share
+    const known = (name: string, credential: string) => recall(keys, write(name, credential)) !== undefined;
+    expect([known('b1', 'bob'), known('b2', 'bob')]).toEqual([false, true]);
+    expect(['a1', 'a2', 'a3'].map((name) => known(name, 'alice'))).toEqual([true, true, true]);
   });
 
   test('expires after a day where no key lifetime is known, and otherwise never', () => {

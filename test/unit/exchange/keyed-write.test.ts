@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import {
+  addCredential,
+  countCredentials,
+  hasCredential,
+  NO_CREDENTIALS,
+  removeCredential,
+  removeOneCredential,
+} from '../../../src/core/idempotency/credential-list.ts';
+import type { CredentialList } from '../../../src/core/idempotency/credential-list.ts';
+import type { KeyedWrite, WriteIdentity } from '../../../src/core/idempotency/keyed-write.ts';
+import { isAnsweredFor, isSameWrite, isUnresolved } from '../../../src/core/idempotency/keyed-write.ts';
+
+function listOf(...credentials: readonly number[]): CredentialList {
+  let list = NO_CREDENTIALS;
+  for (const credential of credentials) list = addCredential(list, credential);
+  return list;
+}
+
+describe('a list of credentials', () => {
+  test('takes no object for none or one', () => {
+    expect([listOf(), listOf(7), listOf(7, 8)]).toEqual([NO_CREDENTIALS, 7, [7, 8]]);
+    expect([removeOneCredential(listOf(7), 7), removeOneCredential(listOf(7, 8), 7)]).toEqual([NO_CREDENTIALS, 8]);
+    expect([countCredentials(listOf()), countCredentials(listOf(7)), countCredentials(listOf(7, 8))]).toEqual([
+      0, 1, 2,
+    ]);
+  });
+
+  test('has those that were added, and not the mark of none', () => {
+    expect([7, 8, 9].map((each) => hasCredential(listOf(7, 8), each))).toEqual([true, true, false]);
+    expect([hasCredential(listOf(), 0), hasCredential(listOf(7), 8)]).toEqual([false, false]);
+  });
+
+  test('loses one entry, or all of a credential, and none for another credential', () => {
+    expect([removeOneCredential(listOf(7, 8, 7), 7), removeCredential(listOf(7, 8, 7), 7)]).toEqual([[8, 7], 8]);
+    expect([removeOneCredential(listOf(7, 8), 9), removeCredential(listOf(7, 8), 9)]).toEqual([
+      [7, 8],
+      [7, 8],
+    ]);
+    expect([removeOneCredential(listOf(7), 9), removeCredential(listOf(7), 7)]).toEqual([7, NO_CREDENTIALS]);
+  });
+
+  test('has sixteen entries at most: beyond, a duplicate is dropped, or the oldest', () => {
+    const sixteen = Array.from({ length: 16 }, (_, i) => i + 1);
+    expect(listOf(...sixteen)).toEqual(sixteen);
+    expect(listOf(...sixteen, 17)).toEqual([...sixteen.slice(1), 17]);
+    expect(listOf(...sixteen, 5)).toEqual([1, 2, 3, 4, ...sixteen.slice(5), 5]);
+    expect(listOf(...sixteen.with(9, 3), 17)).toEqual([1, 2, ...sixteen.with(9, 3).slice(3), 17]);
+  });
+});
+
+describe('two requests with one key', () => {
+  const one: WriteIdentity = {
+    ...{ upstream: 'up', name: 'a', credential: 5, owner: 5, credentialHeader: 'authorization', body: 1 },
+  };
+  const isSame = (changes: Partial<WriteIdentity>, of: WriteIdentity = one) => isSameWrite(of, { ...of, ...changes });
+
+  test('are the same write with the same credential, whatever their bodies', () => {
+    expect(isSame({ body: 2 })).toBe(true);
+  });
+
+  test('are the same write with another credential only if the bodies are the same, or one is not known', () => {
+    expect([isSame({ credential: 6 }), isSame({ credential: 6, body: 2 })]).toEqual([true, false]);
+    expect(isSame({ credential: 6, body: undefined })).toBe(true);
+    expect(isSame({ credential: 6, body: 2 }, { ...one, body: undefined })).toBe(true);
+  });
+
+  test('are the same write if the credentials are in different headers, and cannot be compared', () => {
+    expect(isSame({ credential: 6, body: 2, credentialHeader: 'x-api-key' })).toBe(true);
+  });
+
+  test('are different writes if only one of them has a credential, even with one body', () => {
+    expect([isSame({ credential: -6 }), isSame({ credential: 6 }, { ...one, credential: -5 })]).toEqual([false, false]);
+    expect(isSame({ credential: -6 }, { ...one, credential: -5 })).toBe(true);
+  });
+});
+
+describe('a write with a key', () => {
+  const write = (changes: Partial<KeyedWrite>): KeyedWrite => ({
+    ...{ upstream: 'up', name: 'a', credential: 5, owner: 5, credentialHeader: 'authorization', body: 1 },
+    ...{ next: undefined, state: 'new', firstSentAt: 0, endpoint: undefined, ringIndex: -1 },
+    ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, requestCount: 1, sentCount: 0 },
+    ...changes,
+  });
+
+  test('is unresolved while an attempt is under way or when its effect is unknown', () => {
+    expect([isUnresolved(write({})), isUnresolved(write({ sentCount: 1 }))]).toEqual([false, true]);
+    expect(isUnresolved(write({ state: 'unresolved' }))).toBe(true);
+  });
+
+  test('that was answered is unresolved for a credential without a response, or by a new attempt after a decline', () => {
+    expect(isUnresolved(write({ state: 'answered' }))).toBe(false);
+    expect(isUnresolved(write({ state: 'answered', unresolvedFor: 6 }))).toBe(true);
+    expect(isUnresolved(write({ state: 'answered', sentCount: 1 }))).toBe(true);
+    expect(isUnresolved(write({ state: 'answered', sentCount: 1, finalFor: 5 }))).toBe(false);
+    expect(isUnresolved(write({ state: 'answered', unresolvedFor: 6, finalFor: 5 }))).toBe(true);
+  });
+
+  test('counts as answered for each credential but those without a response', () => {
+    const answered = write({ state: 'answered', unresolvedFor: 6 });
+    expect([isAnsweredFor(answered, 5), isAnsweredFor(answered, 6)]).toEqual([true, false]);
+    expect([isAnsweredFor(write({}), 5), isAnsweredFor(write({ state: 'unresolved' }), 5)]).toEqual([false, false]);
+  });
+});
