@@ -302,6 +302,8 @@ describe('permission to begin a retry', () => {
     for (let i = 0; i < 4; i += 1) world.arrive({ client: `${i}` });
     expect(world.gate.retries.reserve(ticket, { ...RETRY, delay: 10 }, 60_000, 0)).toBe('deadline'); // 90 + 400 − 10
     expect(world.gate.retries.reserve(ticket, { ...RETRY, delay: 500 }, 60_000, 0)).toBeUndefined();
+    expect(world.gate.retries.reserve(ticket, { ...RETRY, delay: 99 }, 60_000, 0)).toBe('deadline');
+    expect(world.gate.retries.reserve(ticket, { ...RETRY, delay: 100 }, 60_000, 0)).toBeUndefined(); // waits 300
   });
 
   test("is denied until the upstream's hold on its client ends", () => {
@@ -310,5 +312,22 @@ describe('permission to begin a retry', () => {
     world.store.clients.hold(ticket.clientSlot!, 101, 0);
     expect(world.gate.retries.reserve(ticket, RETRY, 10_000, 0)).toBe('deadline');
     expect(world.gate.retries.reserve(ticket, { ...RETRY, delay: 101 }, 10_000, 0)).toBeUndefined();
+  });
+
+  test('does not wait for the spent quota of another credential', () => {
+    const world = new World();
+    const { ticket } = world.arrive({ client: 'a', credential: 'a' });
+    const other = world.arrive({ client: 'b', credential: 'b' });
+    world.serve(other, response(200, { quota: { remaining: 0, limit: 100, resetIn: 60_000, window: 60_000 } }));
+    expect(world.limit.meter.delay(0)).toBeGreaterThan(10_000);
+    expect(world.gate.retries.reserve(ticket, RETRY, 10_000, 0)).toBeUndefined();
+  });
+
+  test('is denied after the exchange has ended', () => {
+    const world = new World();
+    const arrived = world.arrive();
+    world.serve(arrived);
+    expect(world.gate.retries.reserve(arrived.ticket, RETRY, 10_000, 0)).toBe('deadline');
+    expect(world.store.upstream('up').retryBudget.left).toBe(1);
   });
 });

@@ -102,6 +102,37 @@ describe('the Retry-After added to a bare refusal', () => {
   });
 });
 
+describe('the Retry-After computed some time after the arrival', () => {
+  test('counts from now, where the client is held', () => {
+    const world = new World({ random: () => 0.5 });
+    const { ticket } = world.arrive();
+    world.runUntil(1500);
+    world.store.clients.hold(ticket.clientSlot!, 4200, world.now);
+    expect(world.gate.retries.retryAfterRejection(ticket, 0, world.now)).toBe(3000); // until 4200, in whole seconds
+  });
+
+  test('follows the state of the limit now: its cooldown may be over', () => {
+    const world = new World({ random: () => 0.5 });
+    world.serve(world.arrive(), response(429));
+    const sent = world.arrive();
+    world.send(sent);
+    const { ticket } = world.arrive();
+    world.runUntil(100);
+    world.answer(sent, response(200));
+    world.runUntil(5000);
+    expect(world.limit.meter.phase).toBe('cooldown');
+    world.gate.retries.retryAfterRejection(ticket, 0, world.now);
+    expect(world.limit.meter.phase).toBe('restoring');
+  });
+
+  test('is what the upstream asks for, unrounded, once the exchange has ended', () => {
+    const world = new World({ random: () => 0.5 });
+    const arrived = world.arrive();
+    world.serve(arrived);
+    expect(world.gate.retries.retryAfterRejection(arrived.ticket, 1234, world.now)).toBe(1234);
+  });
+});
+
 describe('the Retry-After of a refusal names how its time was chosen', () => {
   /** A pinned rate of 10/s, and no queue. */
   function world(): World {
