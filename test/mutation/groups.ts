@@ -21,7 +21,7 @@ export const GROUPS = {
   },
   breaker: {
     mutate: ['src/core/rate/breaker/*.ts'],
-    tests: ['test/unit/rate/{block-details,breaker,partial-block}.test.ts'],
+    tests: ['test/unit/rate/{block-details,breaker,breaker-states,failure-detector,partial-block}.test.ts'],
   },
   idempotency: {
     mutate: ['src/core/idempotency/*.ts'],

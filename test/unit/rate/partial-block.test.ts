@@ -1,77 +1,14 @@
 /** A block covers what the failed requests have in common; the rest continues as before. */
 import { describe, expect, test } from 'vitest';
-import { AdaptiveRate } from '../../../src/core/rate/adaptive-rate.ts';
 import { MajorityVote } from '../../../src/core/rate/breaker/majority-vote.ts';
-import type { RateSettings } from '../../../src/core/rate/rate-state.ts';
 import type { BlockedPart, RequestAttributes } from '../../../src/core/rate/breaker/request-attributes.ts';
 import {
   ANY_REQUEST,
   matchesAttributes,
   classifyBlockedPart,
-  makeRequestAttributes,
 } from '../../../src/core/rate/breaker/request-attributes.ts';
-import type { Millis } from '../../../src/core/scalars.ts';
-
-interface From {
-  readonly address?: string;
-  readonly client?: string;
-  readonly credential?: number;
-  readonly path?: string;
-}
-
-function from({ address = 'here', client = address, credential = 0, path = '/' }: From = {}): RequestAttributes {
-  return makeRequestAttributes(address, client, credential, path, '');
-}
-
-class Line {
-  readonly rate: AdaptiveRate;
-  now: Millis = 1000;
-
-  constructor(settings: Partial<RateSettings> = {}) {
-    const usual = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };
-    this.rate = new AdaptiveRate({ ...usual, ...settings }, () => 0.5);
-  }
-
-  /** Answers a request at once if it may be sent. Returns whether it was. */
-  ask(
-    answer: 'accepted' | 'rejected' | 'failed' | 'unreachable',
-    source: RequestAttributes,
-    retryAfter?: Millis,
-  ): boolean {
-    const { now, rate } = this;
-    rate.advance(now, true);
-    if (rate.delay(now, source) > 0) return false;
-    rate.admit(now, source);
-    rate.inFlightLimiter.releaseReservation();
-    rate.onSent(now);
-    if (answer === 'rejected') {
-      rate.onRejected(
-        { sentAt: now, inFlightAtSend: 0, retryAfterMs: retryAfter, activeClients: 1, attributes: source },
-        now,
-      );
-    } else if (answer !== 'accepted') {
-      const isUnreachable = answer === 'unreachable';
-      rate.onFailed({ sentAt: now, retryAfterMs: retryAfter, isUnreachable, attributes: source }, now);
-    } else rate.onAccepted(now, 0, now, source);
-    rate.inFlightLimiter.onEnded();
-    this.now += 1;
-    return true;
-  }
-
-  get part(): BlockedPart | undefined {
-    const block = this.rate.breaker.status(this.now);
-    return block === undefined ? undefined : classifyBlockedPart(block.scope);
-  }
-}
-
-const eight = Array.from({ length: 8 }, (_, i) => i);
-
-/** Blocked by errors of these requests. */
-function blockedBy(of: (i: number) => From, settings: Partial<RateSettings> = {}, retryAfter?: Millis): Line {
-  const line = new Line(settings);
-  for (const i of eight) line.ask('failed', from(of(i)), retryAfter);
-  return line;
-}
+import type { From } from '../../support/core/attributed-line.ts';
+import { blockedBy, eight, from, Line } from '../../support/core/attributed-line.ts';
 
 test.each<[string, (i: number) => From, BlockedPart]>([
   ['several addresses and paths', (i) => ({ address: `a${i}`, path: `/${i}` }), 'upstream'],
@@ -206,42 +143,6 @@ test('a client that alone is blocked waits for no others', () => {
   line.now = 2000;
   expect(line.ask('failed', from({ path: '/1' }))).toBe(true);
   expect(line.rate.delay(line.now, from({ path: '/2' })) + 1).toBeCloseTo(75, 5);
-});
-
-describe.each<['failed' | 'rejected', (n: number) => From, From]>([
-  ['failed', (n) => ({ address: `a${n % 2}`, path: `/x/${n}` }), { address: 'other', path: '/x/9' }],
-  ['rejected', (n) => ({ address: `a${n % 2}`, client: `k${n}`, path: `/x/${n}` }), { address: 'other', path: '/x/9' }],
-  ['failed', (n) => ({ client: `k${n % 2}`, path: `/x/${n}` }), { client: 'other', path: '/x/9' }],
-])('two senders whose requests are %s with a long Retry-After', (answer, of, other) => {
-  test('stop a third one for no longer than an interval, although they ask more often', () => {
-    const line = new Line();
-    let served = 0;
-    let longest = 0;
-    let lastServed = line.now;
-    for (let i = 0; line.now < 200_000; i += 1) {
-      line.ask(answer, from(of(i)), 300_000);
-      if (i % 5 === 0 && line.ask('accepted', from(other))) {
-        served += 1;
-        longest = Math.max(longest, line.now - lastServed);
-        lastServed = line.now;
-      }
-      line.now += 100;
-    }
-    expect(served).toBeGreaterThan(200);
-    expect(longest).toBeLessThan(6000);
-  });
-
-  test('send one probe in maxProbeDelay, if nobody else asks', () => {
-    const line = new Line();
-    for (let i = 0; line.part === undefined; i += 1) line.ask(answer, from(of(i)), 300_000);
-    let probes = 0;
-    const begun = line.now;
-    for (let i = 0; line.now < begun + 290_000; i += 1) {
-      if (line.ask(answer, from(of(i)), 300_000)) probes += 1;
-      line.now += 100;
-    }
-    expect(probes).toBeLessThanOrEqual(11);
-  });
 });
 
 test('a sender that fails for the first time during a block delays the others once', () => {

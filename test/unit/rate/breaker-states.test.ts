@@ -1,0 +1,228 @@
+/** The breaker alone: the life of a block, step by step. */
+import { describe, expect, test } from 'vitest';
+import { probeInterval } from '../../../src/core/rate/breaker/active-block.ts';
+import { Breaker } from '../../../src/core/rate/breaker/breaker.ts';
+import type { RequestAttributes } from '../../../src/core/rate/breaker/request-attributes.ts';
+import { ANY_REQUEST } from '../../../src/core/rate/breaker/request-attributes.ts';
+import type { FailedSend } from '../../../src/core/rate/failed-send.ts';
+import type { RateSettings, RateState } from '../../../src/core/rate/rate-state.ts';
+import { rateState } from '../../support/core/rate-builders.ts';
+
+const REQUEST: RequestAttributes = [1, 2, 3, 4, 5, 6, 7, 8];
+
+describe('the breaker', () => {
+  const SETTINGS: RateSettings = {
+    initialRate: undefined,
+    maxRate: Number.POSITIVE_INFINITY,
+    minRate: 0.1,
+    cooldown: 1000,
+  };
+  const make = (settings: Partial<RateSettings> = {}) =>
+    new Breaker({ ...SETTINGS, ...settings }, () => 0.5, probeInterval);
+  const failed = (sentAt: number, changes: Partial<FailedSend> = {}): FailedSend => ({
+    sentAt,
+    retryAfterMs: undefined,
+    ...changes,
+  });
+  const open = () => rateState({ rate: Number.POSITIVE_INFINITY, ceiling: Number.POSITIVE_INFINITY, phase: 'open' });
+  const limited = () => rateState({ rate: 40, ceiling: 50, phase: 'cooldown' });
+  const blockAt1000 = (breaker: Breaker, state: RateState, changes: Partial<FailedSend> = {}): void =>
+    breaker.block(state, { cause: 'errors', failure: failed(1000, changes), acceptedRate: 20 }, 1000);
+
+  test('holds back nothing without a block', () => {
+    const breaker = make();
+    const state = limited();
+    const nothing = (): void => {
+      expect([breaker.isActive, breaker.isPartial, breaker.probeAt, breaker.status(5)]).toEqual([
+        ...[false, false, undefined, undefined],
+      ]);
+      expect([breaker.isHeldBack(undefined), breaker.isHeldBack(REQUEST)]).toEqual([false, false]);
+      expect([
+        breaker.probeDelay(5, REQUEST),
+        breaker.probeOverdueFor(5),
+        breaker.expectedBlockTime(5, REQUEST),
+      ]).toEqual([0, 0, 0]);
+      expect([breaker.unblockedRate(state), breaker.onUnblockedSend(state)]).toEqual([40, false]);
+      expect(breaker.endIfProven(state, 9000, 9000, REQUEST)).toBeUndefined();
+      expect(breaker.isReopenDue(900_000)).toBe(false);
+    };
+    nothing();
+    breaker.onProbeSent(5);
+    breaker.abandonProbe();
+    breaker.probeNow(5);
+    breaker.onProbeFailed(failed(5), 5);
+    breaker.widen(REQUEST);
+    breaker.expireUnused(900_000);
+    nothing();
+  });
+
+  test('blocks a limit, whose rate stays, until the next probe', () => {
+    const breaker = make();
+    const state = limited();
+    blockAt1000(breaker, state);
+    expect([state.phase, state.rate, breaker.isActive, breaker.isPartial]).toEqual(['blocked', 40, true, false]);
+    expect([breaker.probeAt, breaker.probeDelay(1000, REQUEST), breaker.expectedBlockTime(1010, REQUEST)]).toEqual([
+      ...[1050, 50, 40],
+    ]);
+    expect([breaker.probeOverdueFor(1040), breaker.probeOverdueFor(1090)]).toEqual([0, 40]);
+    breaker.onProbeSent(1050);
+    expect([breaker.probeDelay(1060, REQUEST), breaker.probeOverdueFor(1090)]).toEqual([29_990, 0]);
+    breaker.abandonProbe();
+    expect(breaker.probeDelay(1060, REQUEST)).toBe(0);
+    breaker.onProbeFailed(failed(1049), 1060);
+    expect(breaker.probeAt).toBe(1050);
+    breaker.onProbeFailed(failed(1050), 1060);
+    expect(breaker.probeAt).toBe(1135);
+    breaker.onProbeFailed(failed(1135), 1140);
+    expect(breaker.probeAt).toBe(1140 + 112.5);
+  });
+
+  test('counts a probe as lost after the longest delay between probes, if that is configured', () => {
+    const breaker = make({ maxProbeDelay: 5000 });
+    blockAt1000(breaker, limited(), { retryAfterMs: 60_000 });
+    expect(breaker.probeAt).toBe(6000);
+    breaker.onProbeSent(6000);
+    expect(breaker.probeDelay(6000, REQUEST)).toBe(5000);
+    const usual = make();
+    blockAt1000(usual, limited(), { retryAfterMs: 60_000 });
+    expect(usual.probeAt).toBe(31_000);
+  });
+
+  test('makes a probe due now for any client, when it is asked to', () => {
+    const breaker = make();
+    blockAt1000(breaker, limited(), { retryAfterMs: 20_000, attributes: REQUEST });
+    breaker.onProbeFailed(failed(1050, { retryAfterMs: 20_000, attributes: REQUEST }), 1060);
+    breaker.onProbeSent(21_070);
+    breaker.probeNow(1100);
+    expect([breaker.probeDelay(1100, REQUEST), breaker.probeDelay(1100, undefined)]).toEqual([0, 0]);
+    breaker.probeNow(9000);
+    expect(breaker.probeAt).toBe(1100);
+  });
+
+  test('goes on as before for requests outside the scope', () => {
+    const breaker = make();
+    const state = limited();
+    blockAt1000(breaker, state);
+    state.rate = 7;
+    expect(breaker.unblockedRate(state)).toBe(40);
+    expect([breaker.onUnblockedSend(state), breaker.onUnblockedSend(state)]).toEqual([true, false]);
+    expect([breaker.isActive, breaker.isPartial, breaker.probeAt, state.phase, state.rate]).toEqual([
+      ...[true, true, undefined, 'cooldown', 40],
+    ]);
+    state.rate = 8;
+    expect(breaker.unblockedRate(state)).toBe(8);
+    breaker.expireUnused(301_050);
+    expect(breaker.isActive).toBe(true);
+    breaker.expireUnused(301_051);
+    expect(breaker.isActive).toBe(false);
+  });
+
+  test('ends by a probe, and then assumes the rate before for ten seconds', () => {
+    const breaker = make();
+    const state = limited();
+    blockAt1000(breaker, state);
+    expect(breaker.endIfProven(state, 1049, 1060, REQUEST)).toBeUndefined();
+    expect(breaker.endIfProven(state, 1050, 1060, REQUEST)).toMatchObject({ rateBefore: 40, isPartial: false });
+    expect([breaker.isActive, breaker.isReopenDue(900_000)]).toEqual([false, false]);
+    const rateOf = (now: number): number => {
+      const unlimited = open();
+      breaker.block(unlimited, { cause: 'errors', failure: failed(now), acceptedRate: 20 }, now);
+      return unlimited.rate;
+    };
+    expect([rateOf(11_059), rateOf(11_060)]).toEqual([40, 20]);
+  });
+
+  test('assumes the ceiling if it blocks again before the rate is restored', () => {
+    const ceilings = [4059, 4060].map((now) => {
+      const breaker = make();
+      const state = limited();
+      blockAt1000(breaker, state);
+      breaker.endIfProven(state, 1050, 1060, REQUEST);
+      state.phase = 'restoring';
+      breaker.block(state, { cause: 'errors', failure: failed(now), acceptedRate: 20 }, now);
+      return breaker.endIfProven(state, now + 50, now + 60, REQUEST)?.rateBefore;
+    });
+    expect(ceilings).toEqual([50, 40]);
+  });
+
+  test('has an unlimited limit reopened three seconds after errors, unless one is met or configured', () => {
+    const reopensAt = (settings: Partial<RateSettings>, isMet = false): boolean[] => {
+      const breaker = make(settings);
+      const state = open();
+      blockAt1000(breaker, state);
+      expect(state.rate).toBe(20);
+      breaker.endIfProven(state, 1050, 1060, REQUEST);
+      if (isMet) breaker.cancelReopen();
+      return [4059, 4060].map((now) => breaker.isReopenDue(now));
+    };
+    expect(reopensAt({})).toEqual([false, true]);
+    expect(reopensAt({}, true)).toEqual([false, false]);
+    expect(reopensAt({ initialRate: 100 })).toEqual([false, false]);
+  });
+
+  test('does not reopen after rejections: they showed a limit', () => {
+    const breaker = make();
+    const state = open();
+    breaker.block(state, { cause: 'rejections', failure: failed(1000), acceptedRate: 20 }, 1000);
+    expect(breaker.endIfProven(state, 1001, 1060, REQUEST)).toMatchObject({ cause: 'rejections' });
+    expect(breaker.isReopenDue(900_000)).toBe(false);
+  });
+
+  test('widens its scope to what another failure has in common with it', () => {
+    const breaker = make();
+    const state = limited();
+    for (let i = 0; i < 8; i += 1) breaker.onFailed(failed(1000, { attributes: REQUEST }), 1000);
+    blockAt1000(breaker, state, { attributes: REQUEST });
+    expect(breaker.status(1000)?.scope).toEqual(REQUEST);
+    breaker.widen([1, 2, 9, 9, 9, 9, 9, 9]);
+    expect(breaker.status(1000)?.scope).toEqual([1, 2, 0, 0, 0, 0, 0, 0]);
+    expect([breaker.isHeldBack([1, 2, 7]), breaker.isHeldBack([1, 7, 7])]).toEqual([true, false]);
+    expect([breaker.probeDelay(1000, [1, 7]), breaker.expectedBlockTime(1000, [1, 7])]).toEqual([0, 0]);
+    breaker.widen(undefined);
+    expect(breaker.status(1000)?.scope).toEqual(ANY_REQUEST);
+  });
+
+  describe('that continues with a block of another process', () => {
+    const status = { cause: 'errors', scope: [1, 0, 0, 0, 0, 0, 0, 0], since: 0, isPartial: false } as const;
+    const known = { ...status, probeAt: 3000, expectedAt: 0, heldClient: 2, heldClientUntil: 9000 };
+
+    test('has its scope, its next probe and its held client, and ignores a second one', () => {
+      const breaker = make();
+      const state = limited();
+      breaker.resume(state, known, 1000);
+      breaker.resume(state, { ...known, probeAt: 2000, heldClient: 5 }, 1000);
+      expect([state.phase, state.rate]).toEqual(['blocked', 40]);
+      expect(breaker.status(1000)).toMatchObject({
+        ...{ cause: 'errors', scope: known.scope, since: 1000, probeAt: 3000, heldClient: 2, heldClientUntil: 9000 },
+      });
+    });
+
+    test('has its probe no earlier than now, and no later than the longest delay', () => {
+      const probeAt = (at: number): number | undefined => {
+        const breaker = make();
+        breaker.resume(limited(), { ...known, probeAt: at }, 1000);
+        return breaker.probeAt;
+      };
+      expect([probeAt(500), probeAt(900_000)]).toEqual([1000, 31_000]);
+    });
+
+    test('assumes five a second for an unlimited limit, or the least rate', () => {
+      const rates = [0.1, 8].map((minRate) => {
+        const state = open();
+        make({ minRate }).resume(state, known, 1000);
+        return state.rate;
+      });
+      expect(rates).toEqual([5, 8]);
+    });
+
+    test('returns to the state before, because the rate before the block is unknown here', () => {
+      const breaker = make();
+      const state = limited();
+      breaker.resume(state, known, 1000);
+      expect(breaker.endIfProven(state, 3000, 3010, REQUEST)).toMatchObject({ isPartial: true });
+      expect([state.phase, state.rate, breaker.isActive, breaker.isReopenDue(900_000)]).toEqual([
+        ...['cooldown', 40, false, false],
+      ]);
+    });
+  });
+});
