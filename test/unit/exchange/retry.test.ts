@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { RetryChoice } from '../../../src/core/retry/choose-retry.ts';
-import { chooseRetry } from '../../../src/core/retry/choose-retry.ts';
+import { chooseRetry, isNamedByKey } from '../../../src/core/retry/choose-retry.ts';
 import { mayHaveTakenEffect } from '../../../src/core/idempotency/write-outcome.ts';
 import type { BackOff } from '../../../src/core/backoff/back-off.ts';
 import type { Hints, Quota } from '../../../src/core/hints/hints.ts';
@@ -330,6 +330,12 @@ describe('the delay', () => {
     expect(delayOf(response(503, { retryAfterMs: 0 }))).toBe(100);
   });
 
+  test('is the back-off if a spent quota has been reset already', () => {
+    expect([delayOf(response(429, { quota: spent(0) })), delayOf(response(429, { quota: spent(undefined) }))]).toEqual([
+      100, 100,
+    ]);
+  });
+
   test('is never shorter than the hint: at most a tenth longer, and at most a second', () => {
     expect(delayOf(response(429, { retryAfterMs: 2000 }), { chance: 0 })).toBe(2000);
     expect(delayOf(response(429, { retryAfterMs: 2000 }), { chance: 0.5 })).toBe(2100);
@@ -344,6 +350,40 @@ describe('the delay', () => {
   });
 });
 
+describe('an attempt that no endpoint processed', () => {
+  const elsewhere = (outcome: AttemptOutcome): AttemptOutcome => ({ ...outcome, otherEndpointsWork: true });
+  const stale = { ...failure('reset', true), isStaleConnection: true } as AttemptOutcome;
+  const soFar = { memory: 7 };
+
+  test('is repeated at once and free of charge, at another endpoint or on a new connection', () => {
+    const atOnce = { delay: 0, source: 'backoff', usesBudget: false, memory: 7 };
+    expect(choose(elsewhere(failure('connect', false)), { soFar })).toEqual({
+      kind: 'retry',
+      retry: { ...atOnce, reason: 'connect' },
+    });
+    expect(choose(stale, { soFar })).toEqual({ kind: 'retry', retry: { ...atOnce, reason: 'reset' } });
+  });
+
+  test('is one that was not sent, to an upstream with another endpoint that may get it', () => {
+    expect(delayOf(failure('connect', false))).toBe(100);
+    expect(delayOf(elsewhere(failure('reset', true)))).toBe(100);
+    expect(delayOf(elsewhere(response(503)))).toBe(100);
+    const pinned = { ...FIRST, isPinned: true };
+    expect(delayOf(elsewhere(failure('connect', false)), { soFar: pinned })).toBe(100);
+    expect(delayOf(stale, { soFar: pinned })).toBe(0);
+    expect(delayOf(elsewhere(failure('connect', false)), { soFar: { ...FIRST, ...{ isPinned: false } } })).toBe(0);
+  });
+});
+
+describe('only its key identifies', () => {
+  test('a write that is not idempotent by its method or its path', () => {
+    const isNamed = (facts: Partial<RequestFacts>) => isNamedByKey(requestFacts({ method: 'POST', ...facts }));
+    expect([isNamed({ keyed: true }), isNamed({ keyed: true, replaySafety: 'never' })]).toEqual([true, true]);
+    expect([isNamed({}), isNamed({ keyed: true, replaySafety: 'safe' })]).toEqual([false, false]);
+    expect(isNamed({ keyed: true, method: 'PUT' })).toBe(false);
+  });
+});
+
 describe('an upstream that remembers the outcome of a key', () => {
   const KEYED = { method: 'POST', keyed: true } as const;
   const verdicts = (outcomes: readonly AttemptOutcome[], given: Given) =>
@@ -351,6 +391,12 @@ describe('an upstream that remembers the outcome of a key', () => {
   const OWN = [response(500), response(507), response(520)];
   const OTHERS = [response(502), response(503), response(504), failure('reset', true), failure('timeout', true)];
   const RETRIED = ['status_5xx', 'status_5xx', 'status_5xx', 'reset', 'timeout'];
+
+  test('and of failures: is asked again after a 4xx that is listed, which is no stored failure', () => {
+    const policy = { replaysErrors: true, retryOn: { ...RETRY_ALL, statuses: new Set([425, 500]) } };
+    const of = (status: number) => verdict(response(status), { request: { method: 'POST', keyed: true }, policy });
+    expect([of(425), of(500)]).toEqual(['status_5xx', 'settled']);
+  });
 
   test('and of failures: is not retried, as it would only repeat its failure', () => {
     const policy = { replaysErrors: true };
