@@ -11,10 +11,10 @@ import { listen } from '../../support/upstreams/http-upstream.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 
-/** More than the socket buffers take: 10 MiB at most. */
+/** More than the socket buffers take of a response that is not read: 10 MiB at most. */
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
-/** The same after a client has read 8 MiB of it. */
-const HUGE = Buffer.concat([LARGE, LARGE]);
+/** The same after a client has read 8 MiB of it: by then the system may buffer 32 MiB for a reader. */
+const HUGE = Buffer.alloc(64 * 1024 * 1024, 'x');
 
 /** Answers /large with more than any socket buffers, /events with a stream, and all else shortly. */
 async function start(settings: string, connections = 4, more = '') {
@@ -181,7 +181,7 @@ test('does not cut a steady reader, however late the kernel reports its progress
 
 test('cuts a reader only after twice the time in which it has shown progress before', async () => {
   const { gate } = await start('', 1);
-  const socket = await stall(gate.url, '/large', 'reads');
+  const socket = await stall(gate.url, '/huge', 'reads');
   for (let i = 0; i < 2; i += 1) {
     await sleep(1500);
     await readBytes(socket, 4 * 1024 * 1024);
@@ -207,13 +207,13 @@ async function readBytes(socket: Socket, bytes: number): Promise<void> {
 
 test('cuts no reader that pauses once for some seconds while another request waits', async () => {
   const { gate } = await start('', 1, ', queue: {maxWait: 20s}');
-  const socket = await stall(gate.url, '/large', 'reads');
+  const socket = await stall(gate.url, '/huge', 'reads');
   await readBytes(socket, 8 * 1024 * 1024);
   const waiting = send(gate.url, '/', { headers: ['X-Client', 'calm'] });
   await sleep(2500);
-  await Promise.race([readBytes(socket, 8 * 1024 * 1024), once(socket, 'close')]);
+  await Promise.race([readBytes(socket, HUGE.length - 8 * 1024 * 1024), once(socket, 'close')]);
   expect([(await waiting).status, await gate.metric(cuts('gave_way'))]).toEqual([200, 0]);
-  expect(gate.requests().find(({ path }) => path === '/large')).not.toHaveProperty('cut');
+  expect(gate.requests().find(({ path }) => path === '/huge')).not.toHaveProperty('cut');
 });
 
 test('cuts readers that have stopped after some progress within five seconds and the time to check, if others wait', async () => {
