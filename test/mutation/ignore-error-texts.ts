@@ -7,8 +7,8 @@ interface Place {
 }
 
 /**
- * What a thrown error says is for a reader: a test that repeats its text would only keep it from being improved. Strings
- * elsewhere are decisions (`'budget_exhausted'`), and are mutated.
+ * The text of a thrown error is for readers. A test that repeats it would only keep it from being improved. Strings elsewhere are
+ * decisions (`'budget_exhausted'`), and are mutated.
  */
 export const strykerPlugins = [
   declareValuePlugin(PluginKind.Ignore, 'error-texts', {

@@ -45,9 +45,12 @@ function findLackingResource(
   let full: Limit | undefined;
   // In a queue that is not its own limit's, it has its tokens.
   for (const limit of queueLimit === ticket.limits.at(-1) ? ticket.limits : []) {
+    if (awaitsPlaceAt(limit, ticket, now)) {
+      full = limit;
+      continue;
+    }
     const delay = limit.meter.delay(now, attributesFor(limit.meter, ticket));
-    if (awaitsPlaceAt(limit, ticket, now)) full = limit;
-    else if (delay > 0 && (delay < Number.POSITIVE_INFINITY || isHeldBack(limit, ticket, now))) return 'other';
+    if (delay > 0 && (delay < Number.POSITIVE_INFINITY || isHeldBack(limit, ticket, now))) return 'other';
   }
   if (full !== undefined) return full;
   // Leased tokens that are lacking without an end are not even requested while no connection is free.
