@@ -42,7 +42,7 @@ export class Http1ConnectionPool implements EndpointConnections {
   send(pending: PooledSend, fresh: boolean): void {
     const connection = (fresh ? undefined : this.#takeIdle()) ?? this.#open();
     if (connection !== undefined) return connection.send(pending);
-    pending.waitedForConnection = this.#orphans === 0;
+    pending.waitedForConnection = this.#orphans <= this.#waiting.length;
     this.#waiting.push(pending);
   }
 

@@ -75,6 +75,29 @@ location / { proxy_pass http://127.0.0.1:3000; } }`,
   });
 });
 
+test('a request that waits for one of our connections says nothing about the upstream', async () => {
+  const held: ServerHttp2Stream[] = [];
+  const finish = (stream: ServerHttp2Stream): void => stream.respond({ ':status': 204 }, { endStream: true });
+  const upstream = await startHttp2(identity, (stream, _nth, head) => {
+    if (head[':path'] === '/first') finish(stream);
+    else if (head[':path'] === '/') held.push(stream);
+  });
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", http2: true, retry: {attempts: 1}, tls: {ca: ${certificates.path('ca.crt')}}, connections: 1}}
+routes: [{path: /, upstream: api}, {path: /hurried, upstream: api, perTryTimeout: 500ms}]`);
+  expect((await send(gate.url, '/first')).status).toBe(204); // from now on, it is known to take several requests at a time
+  const headers = ['X-A', 'a'.repeat(5000)]; // it may share no connection, and there are 16 for such requests
+  const slow = Promise.all(Array.from({ length: 16 }, () => send(gate.url, '/', { headers })));
+  const hurried = await Promise.all(Array.from({ length: 4 }, () => send(gate.url, '/hurried', { headers })));
+  expect(hurried.map(({ status }) => status)).toEqual([504, 504, 504, 504]); // 502 would blame the upstream
+  await eventually(
+    () => held.length,
+    (count) => count === 16,
+  );
+  held.forEach(finish);
+  expect((await slow).map(({ status }) => status)).toEqual(Array.from({ length: 16 }, () => 204));
+});
+
 describe('retries of a request whose connection the upstream closed', () => {
   test.each([
     ['with GOAWAY, after it read the request', (stream: ServerHttp2Stream) => goAway(stream, stream.id ?? 0)],

@@ -74,7 +74,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     }
     const connection = this.#findConnection(this.#waiting.length + 1);
     if (connection !== undefined) return connection.send(pending);
-    pending.waitedForConnection = ![...this.#all].some(({ isConnecting }) => isConnecting);
+    pending.waitedForConnection = this.#countConnecting() <= (this.#isShared ? 0 : this.#waiting.length);
     this.#waiting.push(pending);
   }
 
@@ -188,9 +188,12 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
       if (!connection.shouldRetire) return connection;
       retiring = connection;
     }
-    const connecting = [...this.#all].filter(({ isConnecting }) => isConnecting).length;
-    if (connecting >= (this.#isShared ? 1 : count) || this.#open()) return undefined;
+    if (this.#countConnecting() >= (this.#isShared ? 1 : count) || this.#open()) return undefined;
     return retiring; // better than none
+  }
+
+  #countConnecting(): number {
+    return [...this.#all].filter(({ isConnecting }) => isConnecting).length;
   }
 
   /** Opens another connection if there may be one. Returns whether it did. */
