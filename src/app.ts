@@ -171,6 +171,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       via: `1.1 tidegate-${instance}`,
       proto: mount?.proto ?? (first.listen.tls === undefined ? 'http' : 'https'),
     },
+    writeKeys: membership?.writeKeys,
     snapshot: () => activeConfig.snapshot,
     instance: processInstance,
     capacity: new RequestCapacity({ maxRequests: sizes.requests, overload: overloadMonitor, random }),

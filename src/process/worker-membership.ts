@@ -5,6 +5,7 @@ import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Gate } from '../core/admission/gate.ts';
 import type { Clock } from '../core/scalars.ts';
 import type { ProcessApi, UpstreamOverride } from '../admin/operations/process-api.ts';
+import type { WriteKeys } from '../http/request/exchange-context.ts';
 import type { WakeTimer } from '../http/wake-timer.ts';
 import type { LimitClient } from '../sharing/workers/limit-client.ts';
 
@@ -18,6 +19,8 @@ export interface WorkerMembership {
   readonly clock: Clock;
   /** The client of the limits that all workers share. */
   readonly limitClient: LimitClient;
+  /** The keys of writes, which the primary keeps. */
+  readonly writeKeys: WriteKeys;
   /** The URL of the practice upstream in the primary, if there is one. */
   readonly practiceUrl: string | undefined;
   /** TLS ticket keys, shared so that a session can be resumed at any worker. */

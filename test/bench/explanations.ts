@@ -69,11 +69,11 @@ class Immediate implements ExchangeEffects, ObservedExchange {
     this.drive.onClaimed(undefined);
   }
 
-  cancelClaim(): boolean {
-    return false;
-  }
+  stopClaim(): void {}
 
-  lookUpKey(): undefined {}
+  lookUpKey(): void {
+    this.drive.onKeyKnown(undefined);
+  }
 
   send(): void {
     now += 0.02;

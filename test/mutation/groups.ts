@@ -27,7 +27,7 @@ export const GROUPS = {
     mutate: ['src/core/idempotency/*.ts'],
     tests: [
       exchange('exchange', 'key-claims', 'key-registry', 'keyed-write', 'retry', 'write-history', 'write-outcome'),
-      'test/unit/http/idempotency-registry.test.ts',
+      'test/unit/http/write-digests.test.ts',
       'test/property/exchange.test.ts',
     ],
   },

@@ -5,10 +5,16 @@ import { runIntents } from '../support/oracle/run-intents.ts';
 
 const RUNS = Number(process.env['TIDEGATE_ORACLE'] ?? 100_000) / 1000;
 
-describe('reports of a hundred thousand payment intents are correct', () => {
+describe('reports of payment intents are correct, a hundred thousand for one process and for workers', () => {
   for (const concurrent of ['wait', 'refuse', 'pass'] as const) {
-    for (const hasTtl of [true, false]) {
-      test(`concurrent: ${concurrent}, ${hasTtl ? 'with' : 'without'} a ttl`, () => {
+    for (const [hasTtl, workers] of [
+      [true, 0],
+      [false, 0],
+      [true, 3],
+      [false, 3],
+    ] as const) {
+      const processes = workers === 0 ? 'one process' : `${workers} workers that are killed at times`;
+      test(`concurrent: ${concurrent}, ${hasTtl ? 'with' : 'without'} a ttl, ${processes}`, () => {
         const wrong: string[] = [];
         let reports = 0;
         for (let run = 0; run < RUNS / 6; run += 1) {
@@ -17,6 +23,7 @@ describe('reports of a hundred thousand payment intents are correct', () => {
             intents: 1000,
             concurrent,
             hasTtl,
+            workers,
           });
           wrong.push(...contradictions);
           reports += Object.values(counts).reduce((sum, count) => sum + count, 0);

@@ -87,12 +87,11 @@ export function clientGone({ history, attempts, isRetrying }: ExchangeState): Ex
   return { kind: 'gone', unknown: history.isOwnUnresolved, attempts, retryOutcome };
 }
 
-/** Reads what other exchanges with the same key have recorded by now. */
-export function* refreshKeyRecord({
-  hasClaimedKey,
-  history,
-}: ExchangeState): Generator<ExchangeStep, void, StepResult> {
-  if (hasClaimedKey) history.setEarlierRecord(expectResult('known', yield { do: 'look' }).record);
+/** Reads what other exchanges with the same key have recorded by now. Without a client, the verdict reaches nobody. */
+function* refreshKeyRecord({ hasClaimedKey, history }: ExchangeState): Generator<ExchangeStep, void, StepResult> {
+  if (!hasClaimedKey) return;
+  const known = yield { do: 'look' };
+  if (known.kind !== 'gone') history.setEarlierRecord(expectResult('known', known).record);
 }
 
 /** Whether the write may have taken effect, by this exchange or by another with its key. */

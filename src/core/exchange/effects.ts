@@ -1,4 +1,3 @@
-import type { KeyRecord } from '../idempotency/key-record.ts';
 import type { Millis } from '../scalars.ts';
 import type { ExchangeVerdict } from './exchange-verdict.ts';
 import type { SendStep } from './steps.ts';
@@ -9,10 +8,10 @@ export interface ExchangeEffects {
   readBody(): void;
   /** → `onClaimed` or `onClaimRefused`, by the deadline at the latest. Called only if the policy `claims`. */
   claim(deadline: Millis): void;
-  /** @returns whether the write may have taken effect through the request that holds the key */
-  cancelClaim(): boolean;
-  /** What is recorded of the write by now. Called only after a claim. */
-  lookUpKey(): KeyRecord | undefined;
+  /** The proxy shuts down: no key is granted any more. → `onClaimRefused` */
+  stopClaim(): void;
+  /** What is recorded of the write by now. Called only after a claim. → `onKeyKnown` */
+  lookUpKey(): void;
   /** → `onOutcome`. Called with no response in hand. */
   send(step: SendStep): void;
   /** The client disconnected: the response is no longer needed. @returns whether the upstream may have the whole request */

@@ -25,7 +25,6 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   slept: Millis = 0;
   /** Observe mode only: what would have been decided. */
   wouldHave: GateDecision | undefined;
-  /** Of the last attempt. */
   outcome: AttemptOutcome | undefined;
   /** The limit that a rejection in `outcome` counts against, if there is one. */
   attributedLimit: Limit | undefined;
@@ -68,7 +67,6 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'body', replayable, keyed, at: this.#clock.now() });
   }
 
-  /** The exchange holds the key. @param record what is remembered of its write */
   onClaimed(record: KeyRecord | undefined): void {
     if (this.#phase.name !== 'claiming') return;
     const now = this.#clock.now();
@@ -76,12 +74,15 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'claimed', record, at: now });
   }
 
-  /** @param mayBeDone the write may have taken effect through the request that holds the key */
   onClaimRefused(why: KeyClaimRefused['why'], mayBeDone: boolean): void {
     if (this.#phase.name !== 'claiming') return;
     const now = this.#clock.now();
     this.queued += this.#reporter.onClaim(this.#phaseSince, why, now);
     this.#resume({ kind: 'unclaimed', why, mayBeDone, at: now });
+  }
+
+  onKeyKnown(record: KeyRecord | undefined): void {
+    if (this.#phase.name === 'looking') this.#resume({ kind: 'known', record, at: this.#clock.now() });
   }
 
   /** A queued ticket was admitted or refused (`Ticket.onSettled`). In observe mode the exchange did not wait for it. */
@@ -92,7 +93,6 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ ...admission, at: now });
   }
 
-  /** The attempt has a response head, or has failed. */
   onOutcome(outcome: AttemptOutcome): void {
     if (this.#phase.name !== 'sending') return;
     const now = this.#clock.now();
@@ -119,23 +119,22 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     const now = this.#clock.now();
     this.#reporter.onClientGone(this.#phase.name, now);
     switch (this.#phase.name) {
+      case 'new':
+      case 'done':
+        return;
       case 'body':
       case 'queued':
+      case 'looking':
         this.#gate.cancel(this.ticket, now);
         break;
       case 'sending': {
         const sent = this.#effects.cancelSend();
         return this.onOutcome({ kind: 'error', reason: 'aborted', sent, took: now - this.#phaseSince });
       }
-      case 'claiming':
-        this.#effects.cancelClaim();
-        break;
       case 'asleep':
         this.#effects.cancelSleep();
         break;
-      case 'new':
-      case 'done':
-        return;
+      case 'claiming':
     }
     this.#resume({ kind: 'gone', at: now });
   }
@@ -152,7 +151,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
 
   /** The proxy shuts down now: no queued request is admitted any more, and no key is granted. */
   expireDrain(): void {
-    if (this.#phase.name === 'claiming') return this.onClaimRefused('draining', this.#effects.cancelClaim());
+    if (this.#phase.name === 'claiming') return this.#effects.stopClaim();
     if (this.#phase.name !== 'queued') return;
     const now = this.#clock.now();
     this.#gate.cancel(this.ticket, now);
@@ -185,7 +184,8 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
       case 'admit':
         return this.#admit(step.deadline);
       case 'look':
-        return this.#resume({ kind: 'known', record: this.#effects.lookUpKey(), at: this.#clock.now() });
+        this.#enterPhase(PHASES.looking);
+        return this.#effects.lookUpKey();
       case 'send':
         this.#waits.onSent();
         this.#gate.onSent(this.ticket, this.#enterPhase(PHASES.sending));

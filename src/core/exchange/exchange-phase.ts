@@ -2,7 +2,8 @@ import type { Millis } from '../scalars.ts';
 
 /** What an exchange is waiting for. Only a wait before a retry or a poll carries data of its own; the others are constants. */
 export type ExchangePhase =
-  | { readonly name: 'new' | 'body' | 'queued' | 'sending' | 'done' }
+  /** `looking`: for what is recorded of the write. */
+  | { readonly name: 'new' | 'body' | 'looking' | 'queued' | 'sending' | 'done' }
   /** `isWaiting`: another request holds the key. */
   | { readonly name: 'claiming'; readonly isWaiting: boolean }
   | { readonly name: 'asleep'; readonly until: Millis };
@@ -12,6 +13,7 @@ export const PHASES = {
   body: { name: 'body' },
   claiming: { name: 'claiming', isWaiting: false },
   waitingForKey: { name: 'claiming', isWaiting: true },
+  looking: { name: 'looking' },
   queued: { name: 'queued' },
   sending: { name: 'sending' },
   done: { name: 'done' },
@@ -22,6 +24,7 @@ export const PHASE_LABELS = {
   new: undefined,
   body: 'body',
   claiming: 'claim',
+  looking: 'claim',
   queued: 'queue',
   sending: 'attempt',
   asleep: 'wait',

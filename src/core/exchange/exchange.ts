@@ -23,7 +23,6 @@ import {
   concludeExpiredKey,
   DEFAULT_RETRY_AFTER,
   forwardIfConclusive,
-  refreshKeyRecord,
   refuse,
   refuseClaim,
 } from './conclude-exchange.ts';
@@ -79,7 +78,13 @@ export function* exchange(
     }
 
     // With `concurrent: pass`, from the start or since a reload, others may have sent the same write meanwhile.
-    if (state.hasClaimedKey) yield* refreshKeyRecord(state);
+    if (state.hasClaimedKey) {
+      const known = yield { do: 'look' };
+      if (known.kind === 'gone') return clientGone(state);
+      const { record, at } = expectResult('known', known);
+      state.history.setEarlierRecord(record);
+      sendAt = at;
+    }
     if (sendAt > state.keyValidUntil()) return yield* concludeExpiredKey(state);
 
     const send = state.nextSend(sendAt);

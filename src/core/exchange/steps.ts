@@ -16,7 +16,7 @@ export type ExchangeStep =
   | { readonly do: 'body' }
   /** Hold the idempotency key until the exchange ends, so that no other request can use it; wait for it if configured. */
   | { readonly do: 'claim'; readonly deadline: Millis }
-  /** Read what is recorded of the write by now. Answered at once. */
+  /** Read what is recorded of the write by now. */
   | { readonly do: 'look' }
   /** Ask the gate for a token of every limit of this request. */
   | { readonly do: 'admit'; readonly deadline: Millis }

@@ -104,10 +104,8 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
 
   readBody(): void {}
   claim(): void {}
-  cancelClaim(): boolean {
-    return false;
-  }
-  lookUpKey(): undefined {}
+  stopClaim(): void {}
+  lookUpKey(): void {}
   send(): void {}
   cancelSend(): boolean {
     return false;

@@ -1,3 +1,4 @@
+import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { KeyAccountSource } from './key-account.ts';
 
@@ -16,7 +17,7 @@ export interface IdempotencySettings {
   /** Whether a key is generated for a POST or PATCH without one. Requires `header`. */
   readonly generates: boolean;
   /** How a request is handled while another with its key is in progress. */
-  readonly concurrent: 'wait' | 'refuse' | 'pass';
+  readonly concurrent: KeyClaimRequest['concurrent'];
   /** How long the upstream remembers a key; undefined if not known. */
   readonly ttlOf: ((method: string, path: string) => Millis | undefined) | undefined;
 }

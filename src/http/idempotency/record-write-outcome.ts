@@ -15,9 +15,9 @@ export function recordWriteOutcome(
   answerTimes: LatencyEstimates,
 ): void {
   if (isSafeRequest(routed)) return;
-  order?.claim?.recordOutcome(outcome);
+  const meaning = classifyWrite(outcome, policyFor(routed).retry.notProcessed);
+  order?.claim?.recordOutcome(meaning);
   // A streamed body was sent at the client's pace, so the time is not the upstream's alone.
   if (outcome.kind === 'error' || outcome.isReplayed === true || order?.body?.isStreamed === true) return;
-  if (classifyWrite(outcome, policyFor(routed).retry.notProcessed) !== 'answered') return;
-  answerTimes.of(routed.route.name).onAnswer(outcome.took);
+  if (meaning === 'answered') answerTimes.of(routed.route.name).onAnswer(outcome.took);
 }

@@ -1,72 +1,80 @@
 /** Whether an earlier request may have done the write that a rejected request repeats. */
-import type { IdempotencyRegistry } from './idempotency-registry.ts';
-import { possibleAccountsOf } from './key-account.ts';
-import { keyFromHeaders, keyInBody, mayHaveKeyInBody, type RequestOnRoute, writeNameOf } from './idempotency-key.ts';
-import type { IdempotencyKey } from './idempotency-types.ts';
-import type { KeyClaim } from './key-claim.ts';
+import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { isSafeMethod } from '../../core/http-semantics/methods.ts';
+import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import { isSafeRequest } from '../request/routed-request.ts';
 import type { Router } from '../request/router.ts';
 import { upstreamPath } from '../request/router.ts';
 import { findRepeatedHeader } from '../request/validate-request.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
+import { keyFromHeaders, keyInBody, mayHaveKeyInBody, type RequestOnRoute, writeNameOf } from './idempotency-key.ts';
+import type { IdempotencyKey } from './idempotency-types.ts';
+import { possibleAccountsOf } from './key-account.ts';
+
+type Keys = Pick<ExchangeContext, 'keys' | 'digests'>;
 
 /**
- * Whether an earlier request with this key has no known outcome. Also true if the key may be in a body that has not
+ * Finds out whether an earlier request with this key has no known outcome. Also true if the key may be in a body that has not
  * arrived and any key of the upstream is unresolved.
  * @param isKeyFinal the body has been searched for a key, or is known to be too long for one
  */
-export function isKeyUnresolved(
-  keys: IdempotencyRegistry,
+function findUnresolved(
+  { keys, digests }: Keys,
   routed: RequestOnRoute,
   key: IdempotencyKey | undefined,
   isKeyFinal: boolean,
-): boolean {
+  onFound: (isUnresolved: boolean) => void,
+): void {
   const { request, route } = routed;
-  if (!keys.hasUnresolvedAt(route.target.name)) return false;
+  const { name, idempotency } = route.target;
+  if (!keys.mayHaveUnresolved(name)) return onFound(false);
   let effectiveKey = key;
   if (!isKeyFinal && mayHaveKeyInBody(request, route)) {
     const body = request.takeArrivedBody();
-    if (body === undefined) return true;
+    if (body === undefined) return keys.findUnresolved(name, undefined, onFound);
     effectiveKey = keyInBody(routed, { payload: () => body }) ?? key;
   }
-  if (effectiveKey === undefined || effectiveKey.from === 'minted') return false;
+  if (effectiveKey === undefined || effectiveKey.from === 'minted') return onFound(false);
   const { value } = effectiveKey;
-  const isOpen = (account?: string): boolean => keys.isUnresolved(keys.digest(writeNameOf(routed, value, account)));
-  const { account: sources, accountHeaders } = route.target.idempotency;
-  if (findRepeatedHeader(request, accountHeaders) === undefined) return isOpen();
-  const accounts = possibleAccountsOf(sources, request);
-  return accounts === undefined || accounts.some((account) => isOpen(account));
+  const { account: sources, accountHeaders } = idempotency;
+  const isAccountClear = findRepeatedHeader(request, accountHeaders) === undefined;
+  const accounts = isAccountClear ? [undefined] : possibleAccountsOf(sources, request);
+  if (accounts === undefined) return keys.findUnresolved(name, undefined, onFound);
+  const names = accounts.map((account) => digests.digest(writeNameOf(routed, value, account)));
+  keys.findUnresolved(name, names, onFound);
 }
 
 /**
- * Whether an earlier request may have done the write, also if no key has been claimed yet.
+ * Finds out whether an earlier request may have done the write, also if no key has been claimed yet.
  * @param body undefined if nothing has read it
  * @param claim undefined if none was made
  */
-export function mayBeDoneByOthers(
-  keys: IdempotencyRegistry,
+export function findDoneByOthers(
+  context: Keys,
   routed: RequestOnRoute,
   key: IdempotencyKey | undefined,
   body: RequestBody | undefined,
   claim: KeyClaim | undefined,
-): boolean {
-  if (claim?.hasWrite === true) return claim.lookUpKey()?.isAnswered === false;
+  onFound: (mayBeDone: boolean) => void,
+): void {
+  if (claim?.hasWrite === true) return claim.lookUp((record) => onFound(record?.isAnswered === false));
+  if (isSafeRequest(routed)) return onFound(false);
   // A body that is kept has been searched for a key, and one that is too long has none.
   const isKeyFinal = body?.retention === 'whole' || body?.retention === 'too_long';
-  return !isSafeRequest(routed) && isKeyUnresolved(keys, routed, key, isKeyFinal);
+  findUnresolved(context, routed, key, isKeyFinal, onFound);
 }
 
 /** The same for a request that never became an exchange: finds its route and key first. */
-export function isUnresolvedOnArrival(
-  keys: IdempotencyRegistry,
+export function findUnresolvedOnArrival(
+  context: Keys,
   request: HttpServerRequest,
   router: Pick<Router, 'find'>,
-): boolean {
-  if (!keys.hasUnresolved || isSafeMethod(request.verb)) return false;
+  onFound: (isUnresolved: boolean) => void,
+): void {
+  if (!context.keys.mayHaveUnresolved() || isSafeMethod(request.verb)) return onFound(false);
   const route = router.find(request.verb, request.headers.host, request.path);
-  if (route === undefined) return false;
-  if (route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)) === 'safe') return false;
-  return isKeyUnresolved(keys, { request, route }, keyFromHeaders(request, route), false);
+  if (route === undefined) return onFound(false);
+  if (route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)) === 'safe') return onFound(false);
+  findUnresolved(context, { request, route }, keyFromHeaders(request, route), false, onFound);
 }

@@ -8,11 +8,18 @@ import type { ExchangeObserver } from '../../core/exchange/exchange-observer.ts'
 import type { ReplayMemory } from './request-body.ts';
 import type { WakeTimer } from '../wake-timer.ts';
 import type { HashFunction } from './client-hash.ts';
-import type { IdempotencyRegistry } from '../idempotency/idempotency-registry.ts';
+import type { KeyStore } from '../../core/idempotency/key-store.ts';
+import type { WriteDigests } from '../idempotency/write-digests.ts';
 import type { StalledClients } from '../response/stalled-clients.ts';
 
+/** The keys of writes, and how they are identified. */
+export interface WriteKeys {
+  readonly keys: KeyStore;
+  readonly digests: WriteDigests;
+}
+
 /** What every exchange of a process shares. */
-export interface ExchangeContext {
+export interface ExchangeContext extends WriteKeys {
   readonly gate: ExchangeGate;
   readonly gateTimer: WakeTimer;
   readonly clock: Clock;
@@ -22,7 +29,6 @@ export interface ExchangeContext {
   readonly observer?: ExchangeObserver | undefined;
   readonly replayMemory: ReplayMemory;
   readonly hash: HashFunction;
-  readonly keys: IdempotencyRegistry;
   readonly answerTimes: LatencyEstimates;
   readonly stalledClients: StalledClients;
   /** This process's entry in Via: `1.1 tidegate-<instance>`. */

@@ -1,6 +1,6 @@
 import type { ActiveSetMember } from '../../core/collections/active-set.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
-import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { isRepeatable, type RequestFacts } from '../../core/exchange/request-facts.ts';
 import type { ExchangeEffects } from '../../core/exchange/effects.ts';
@@ -14,9 +14,9 @@ import type {
 } from '../../core/exchange/exchange-observer.ts';
 import type { SendStep } from '../../core/exchange/steps.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
-import type { KeyClaim } from '../idempotency/key-claim.ts';
+import { keyClaimEnd } from '../idempotency/key-claim-end.ts';
 import { makeKeyClaim } from '../idempotency/make-key-claim.ts';
-import { mayBeDoneByOthers } from '../idempotency/unresolved-key-check.ts';
+import { findDoneByOthers } from '../idempotency/unresolved-key-check.ts';
 import { type ClientPolling, clientPollingFor } from '../response/client-polling.ts';
 import { ClientResponse } from '../response/client-response.ts';
 import { type ForwardedVerdict, forwardHead, headForClient } from '../response/forward-verdict.ts';
@@ -50,14 +50,13 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   #claim: KeyClaim | undefined;
   #body: RequestBody | undefined;
   #sleepTimer: NodeJS.Timeout | undefined;
-  /** The client has disconnected, and its write is finished nevertheless (`onClientGone: finish`). */
+  /** The write is finished without its client (`onClientGone: finish`). */
   #isDetached = false;
   #isClosed = false;
   #verdict: ExchangeVerdict | undefined;
   /** Why the request itself is at fault, until the client has the response. */
   #requestProblem: Problem | undefined;
 
-  /** @param onDone called once, when the exchange and the response are over */
   constructor(context: ExchangeContext, routed: RoutedRequest, onDone: (handler: RequestHandler) => void) {
     this.#context = context;
     this.#routed = routed;
@@ -134,12 +133,12 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#claim.begin(this.driver, deadline);
   }
 
-  cancelClaim(): boolean {
-    return this.#claim?.cancel() === true;
+  stopClaim(): void {
+    this.#claim?.stopWaiting();
   }
 
-  lookUpKey(): KeyRecord | undefined {
-    return this.#claim?.lookUpKey();
+  lookUpKey(): void {
+    this.#claim?.lookUp((record) => this.driver.onKeyKnown(record));
   }
 
   send({ timeout, startBy, keyValidUntil, isPinned }: SendStep): void {
@@ -183,7 +182,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     if (verdict.kind === 'forward') isDelivered = this.#forward(verdict);
     else if (verdict.kind === 'gone') this.#respondWithProblem(verdict.unknown);
     else this.#response.respondWith(problemForVerdict(verdict, this.#call.failure), verdict.attempts);
-    this.#claim?.release(verdict, this.driver.outcome, isDelivered);
+    this.#claim?.release(keyClaimEnd(this.#routed, verdict, this.driver.outcome, isDelivered));
     this.#finishIfDone();
   }
 
@@ -207,12 +206,12 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     const problem = this.#requestProblem;
     this.#requestProblem = undefined;
     if (problem === undefined) return;
-    const { keys } = this.#context;
-    const isUnknown = unknown || mayBeDoneByOthers(keys, this.#routed, this.#key, this.#body, this.#claim);
-    this.#response.respondWith(isUnknown ? asUnknownOutcome(problem) : problem, this.#call.attemptCount);
+    const respond = (isUnknown: boolean): void =>
+      this.#response.respondWith(isUnknown ? asUnknownOutcome(problem) : problem, this.#call.attemptCount);
+    if (unknown) respond(true);
+    else findDoneByOthers(this.#context, this.#routed, this.#key, this.#body, this.#claim, respond);
   }
 
-  /** The client has disconnected, or the response is complete. */
   readonly #onClose = (): void => {
     this.#isClosed = true;
     if (!this.driver.isDone) return this.#onClientGone();
@@ -237,6 +236,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   #finishIfDone(): void {
     if (this.#verdict === undefined || !(this.#isClosed || this.#isDetached)) return;
     this.#call.close();
+    this.#claim?.close();
     this.#body?.release();
     // Node keeps request and response for a while: what they refer to would be copied by each scavenge until then.
     this.#routed.response.off('close', this.#onClose);

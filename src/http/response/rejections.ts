@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net';
+import type { Random } from '../../core/scalars.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import { corsHeaders, preflightMethod } from '../headers/cors-headers.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import { isBodyPending } from '../server/server-request.ts';
 import { finalRecipientResponse } from '../headers/max-forwards.ts';
-import { isUnresolvedOnArrival } from '../idempotency/unresolved-key-check.ts';
+import { findUnresolvedOnArrival } from '../idempotency/unresolved-key-check.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
 import type { Snapshot } from '../request/snapshot-types.ts';
 import type { CorsPreflights } from './cors-preflights.ts';
@@ -69,7 +70,8 @@ export class Rejections {
     this.#respond(
       request,
       response,
-      () => MAX_FORWARDS_REACHED,
+      MAX_FORWARDS_REACHED,
+      (onDecided) => onDecided(MAX_FORWARDS_REACHED),
       (requestId) => {
         const { context, snapshot } = this.#options;
         const ending = context.isDraining() || isBodyPending(request) ? ['Connection', 'close'] : [];
@@ -93,12 +95,12 @@ export class Rejections {
   ): void {
     const { context, snapshot } = this.#options;
     // A check is not the write itself, and an ingress would take a 5xx for a failed check.
-    const decide = (): Problem => {
-      const isOpen = mapStatus === undefined && isUnresolvedOnArrival(context.keys, request, snapshot().router);
-      return isOpen ? asUnknownOutcome(rejection) : rejection;
+    const decide = (onDecided: (problem: Problem) => void): void => {
+      if (mapStatus !== undefined) return onDecided(rejection);
+      this.#decideOutcome(request, rejection, onDecided);
     };
     const { via, isDraining } = context;
-    this.#respond(request, response, decide, (requestId, problem, retryAfterSeconds) => {
+    this.#respond(request, response, rejection, decide, (requestId, problem, retryAfterSeconds) => {
       const close = isDraining() || isFramingInDoubt || isBodyPending(request);
       const unread = snapshot().bodyIdleTimeout;
       const mappedStatus = mapStatus?.(problem, retryAfterSeconds);
@@ -118,26 +120,21 @@ export class Rejections {
 
   /**
    * Writes the response, and records the request when it has ended.
+   * @param rejection recorded if the client disconnects before a decision
    * @param decide called once, after a short body has arrived
    * @param write returns the bytes of the body
    */
   #respond(
     request: HttpServerRequest,
     response: HttpServerResponse,
-    decide: () => Problem,
+    rejection: Problem,
+    decide: (onDecided: (problem: Problem) => void) => void,
     write: (requestId: string, problem: Problem, retryAfterSeconds: number | undefined) => number,
   ): void {
     const { context, capacity, snapshot, nextId } = this.#options;
     const { clock, listen, observer, random } = context;
-    let decided: { readonly problem: Problem; readonly retryAfterSeconds: number | undefined } | undefined;
-    const decision = (): NonNullable<typeof decided> => {
-      if (decided !== undefined) return decided;
-      const problem = decide();
-      const retryAfterSeconds =
-        problem.retryAfterMs === undefined ? undefined : toRetryAfterSeconds(problem.retryAfterMs, random);
-      decided = { problem, retryAfterSeconds };
-      return decided;
-    };
+    let problem = rejection;
+    let retryAfterSeconds: number | undefined;
     const startedAt = clock.now();
     const id = nextId();
     let bytesOut = 0;
@@ -146,7 +143,6 @@ export class Rejections {
     response.on('close', () => {
       const path = redactedPath(request, snapshot().redactPath);
       const took = clock.now() - startedAt;
-      const { problem, retryAfterSeconds } = decision();
       const record = rejectionRecord(problem, {
         request,
         path,
@@ -159,15 +155,16 @@ export class Rejections {
       listen({ type: 'done', record });
       observer?.onRefused(record, traceparentOf(request));
     });
-    const respond = (): void => {
+    const respond = (decided: Problem): void => {
       if (response.destroyed) return;
-      const { problem, retryAfterSeconds } = decision();
+      problem = decided;
+      retryAfterSeconds = retryAfterOf(problem, random);
       bytesOut = write(id, problem, retryAfterSeconds);
       endResponse(response, request);
     };
     // A short body arrives with the head and is parsed after it: then the connection can be kept.
-    if (request.hasBody) setImmediate(respond);
-    else respond();
+    if (request.hasBody) setImmediate(decide, respond);
+    else decide(respond);
   }
 
   /** CORS headers of the route that the request would have had; undefined if it has none. */
@@ -186,18 +183,32 @@ export class Rejections {
    * @param request whose body they are, if its head could be parsed
    */
   rejectUnparsed(socket: Socket, rejection: Problem, request?: HttpServerRequest): void {
-    const { via, clock, listen, observer, random, keys } = this.#options.context;
-    const isOpen = request !== undefined && isUnresolvedOnArrival(keys, request, this.#options.snapshot().router);
-    const problem = isOpen ? asUnknownOutcome(rejection) : rejection;
+    if (request === undefined) return this.#respondUnparsed(socket, rejection);
+    this.#decideOutcome(request, rejection, (problem) => this.#respondUnparsed(socket, problem));
+  }
+
+  /** The rejection, or an unknown outcome if an earlier request may have done the write. */
+  #decideOutcome(request: HttpServerRequest, rejection: Problem, onDecided: (problem: Problem) => void): void {
+    const { context, snapshot } = this.#options;
+    findUnresolvedOnArrival(context, request, snapshot().router, (isUnresolved) =>
+      onDecided(isUnresolved ? asUnknownOutcome(rejection) : rejection),
+    );
+  }
+
+  #respondUnparsed(socket: Socket, problem: Problem): void {
+    const { via, clock, listen, observer, random } = this.#options.context;
     const requestId = this.#options.nextId();
-    const retryAfterSeconds =
-      problem.retryAfterMs === undefined ? undefined : toRetryAfterSeconds(problem.retryAfterMs, random);
+    const retryAfterSeconds = retryAfterOf(problem, random);
     const bytesOut = writeRawProblem(socket, problem, { requestId, via }, retryAfterSeconds);
     const record = rejectionRecord(problem, { id: requestId, at: clock.now(), took: 0, retryAfterSeconds, bytesOut });
     listen({ type: 'arrived', route: NO_ROUTE });
     listen({ type: 'done', record });
     observer?.onRefused(record, undefined);
   }
+}
+
+function retryAfterOf({ retryAfterMs }: Problem, random: Random): number | undefined {
+  return retryAfterMs === undefined ? undefined : toRetryAfterSeconds(retryAfterMs, random);
 }
 
 /** The path for the log. Nothing of an absolute target is logged, because it may contain a password. */

@@ -1,6 +1,6 @@
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { SendStep } from '../../core/exchange/steps.ts';
-import type { KeyClaim } from '../idempotency/key-claim.ts';
+import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import type { Problem } from '../response/problem.ts';
 

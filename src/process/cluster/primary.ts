@@ -14,13 +14,15 @@ import { watchProcess } from '../health/watch-process.ts';
 import { createProcessMetrics } from '../create-process-metrics.ts';
 import { reloadControls, ConfigReloads } from '../config-reloads.ts';
 import type { GateView } from '../../core/events/gate-views.ts';
+import { createKeyStore, KEY_SECRET } from '../../http/idempotency/create-write-keys.ts';
+import { KeyServer } from '../../sharing/keys/key-server.ts';
 import { LimitServer } from '../../sharing/workers/limit-server.ts';
 import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
 import { resolveHashSecret } from '../client-hash-secret.ts';
 import { openStatePersistence } from '../../store/persistence/state-persistence.ts';
 import { listenAddresses, setSocketPermissions, removeStaleSocket } from '../unix-socket.ts';
 import { createInstanceId } from '../instance-id.ts';
-import { divideConfig } from './divide-config.ts';
+import { deriveWorkerConfig, withListenPort } from './worker-config.ts';
 import { hostClock } from './host-clock.ts';
 import { SharedLimitSettings } from './shared-limit-settings.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
@@ -70,6 +72,7 @@ async function openCluster(
     replayBufferBytes: () => 0,
     bounds: () => [
       { name: 'client_limits', ...limitServer.bound },
+      ...keyStore.bounds,
       ...operatorServers.bounds,
       ...(logOutput === undefined ? [] : [logOutput.bound]),
     ],
@@ -97,6 +100,8 @@ async function openCluster(
     },
     settings.sharedRefs(),
   );
+  const keyStore = createKeyStore(clock);
+  const keyServer = new KeyServer(keyStore, (to, reply) => workers.send(to, { type: 'key', reply }));
   const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });
   const timer = new WakeTimer(limitServer, clock);
   resources.push(() => Promise.resolve(timer.stop()));
@@ -114,16 +119,13 @@ async function openCluster(
     upstreams: () => config.upstreams,
   });
   resources.push(() => statePersistence.stop());
-  const deriveWorkerConfig = (whole: Config): Config => {
-    const state = whole.state.store === 'memory' ? { ...whole.state, file: undefined } : whole.state;
-    return { ...divideConfig(whole, count), admin: false, telemetry: undefined, secret, state };
-  };
-  let workerConfig = deriveWorkerConfig(first);
+  let workerConfig = deriveWorkerConfig(first, count, secret);
   const common = {
     instance,
     version,
     practiceUrl: practice?.url,
     ticketKeys: randomBytes(TICKET_KEYS),
+    keySecret: randomBytes(KEY_SECRET),
   };
   const workers: WorkerSupervisor = new WorkerSupervisor({
     count,
@@ -135,16 +137,21 @@ async function openCluster(
       config: url === undefined ? workerConfig : withListenPort(workerConfig, url),
       overrides: limitServer.overrideCommands(clock.now()),
     }),
-    onJoin: (worker) => limitServer.join(worker, clock.now()),
+    onJoin: (worker) => {
+      limitServer.join(worker, clock.now());
+      keyServer.join(worker);
+    },
     onReport: (worker, report) => {
       limitServer.onReport(worker, report, clock.now());
       timer.rearm();
     },
+    onKeyOperations: (worker, operations) => keyServer.onOperations(worker, operations),
     onFailure: ({ upstream, failure }) => processApi.onFailure(upstream, failure),
     onListening: () => setSocketPermissions(first.listen.address, first.listen.permissions),
     onSettled: (worker, generation) => {
       if (generation === workers.generation) noteSettled(worker);
     },
+    onDisconnect: (worker) => keyServer.leave(worker),
     onExit: (worker) => {
       noteSettled(worker);
       limitServer.leave(worker, clock.now());
@@ -183,7 +190,7 @@ async function openCluster(
       apply: async (next) => {
         if (next.log.level !== config.log.level) logger.level = next.log.level;
         config = next;
-        workerConfig = deriveWorkerConfig(next);
+        workerConfig = deriveWorkerConfig(next, count, secret);
         settings.reconfigure(next);
         limitServer.onSettingsChanged([], clock.now());
         for (const worker of workers.all) unsettledWorkers.add(worker);
@@ -239,11 +246,4 @@ async function openCluster(
     drain,
     close: resources.close,
   };
-}
-
-/** With `port: 0`, a restarted worker listens on the port that the first workers were given, when none of them is left. */
-function withListenPort(config: Config, url: string): Config {
-  const { address } = config.listen;
-  if (address.kind !== 'tcp' || address.port !== 0) return config;
-  return { ...config, listen: { ...config.listen, address: { ...address, port: Number(new URL(url).port) } } };
 }

@@ -3,12 +3,14 @@ import type { Config } from '../../config/schema/config-schema.ts';
 import type { EndpointFailure } from '../../core/events/gate-views.ts';
 import type { ProcessMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import type { ProcessQueries, UpstreamOverride } from '../../admin/operations/process-api.ts';
+import type { KeyOperation, KeyReply } from '../../sharing/keys/key-protocol.ts';
 import type { UsageReport, LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 
 export type MessageToWorker =
   /** The first message. */
   | { readonly type: 'start'; readonly start: WorkerStart }
   | { readonly type: 'updates'; readonly updates: LimitUpdates }
+  | { readonly type: 'key'; readonly reply: KeyReply }
   /** A new configuration, answered with the same generation. */
   | ReloadMessage
   | WorkerQuery<WorkerQueryName>
@@ -26,6 +28,7 @@ export type MessageFromWorker =
   /** No request uses a configuration before this generation any more. */
   | { readonly type: 'settled'; readonly generation: number }
   | { readonly type: 'report'; readonly report: UsageReport }
+  | { readonly type: 'keys'; readonly operations: readonly KeyOperation[] }
   /** The last failed attempt at an upstream, sent before the report that counts it. */
   | { readonly type: 'failure'; readonly upstream: string; readonly failure: EndpointFailure }
   | WorkerQueryResult<WorkerQueryName>
@@ -84,6 +87,8 @@ export interface WorkerStart {
   readonly version: string;
   readonly practiceUrl: string | undefined;
   readonly ticketKeys: Uint8Array;
+  /** For the digests of keys of writes. */
+  readonly keySecret: Uint8Array;
   /** The overrides in force. */
   readonly overrides: readonly UpstreamOverride[];
 }

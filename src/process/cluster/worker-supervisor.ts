@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
+import type { KeyOperation } from '../../sharing/keys/key-protocol.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
 import type {
   MessageFromWorker,
@@ -12,6 +13,7 @@ import type {
 } from './worker-messages.ts';
 import { deserializeError, isFromWorker, isCommand } from './worker-messages.ts';
 import { PendingQueries } from './pending-queries.ts';
+import { RestartDelay } from './restart-delay.ts';
 import { WORKER_ARGUMENT } from './worker-argument.ts';
 
 export interface WorkerSupervisorParts {
@@ -24,16 +26,15 @@ export interface WorkerSupervisorParts {
   readonly onJoin: (worker: number) => void;
   readonly onReport: (worker: number, report: Extract<MessageFromWorker, { type: 'report' }>['report']) => void;
   readonly onFailure: (message: Extract<MessageFromWorker, { type: 'failure' }>) => void;
+  readonly onKeyOperations: (worker: number, operations: readonly KeyOperation[]) => void;
   readonly onListening: () => void;
   /** No request of the worker uses a configuration before this generation any more. */
   readonly onSettled: (worker: number, generation: number) => void;
   readonly onExit: (worker: number) => void;
+  /** All messages of the worker have arrived. It has ended, or does so soon. */
+  readonly onDisconnect: (worker: number) => void;
 }
 
-/** The delay before a worker is replaced: U(½, 1) × 0.1 s, doubled for each worker in a row that exited early. */
-const FIRST_RESTART_DELAY: Millis = 100;
-const MAX_RESTART_DELAY: Millis = 10_000;
-const STABLE_AFTER: Millis = 10_000;
 /** A worker's result of a reload is ignored after this. */
 const RELOAD_TIMEOUT: Millis = 5000;
 const KILLED_AFTER: Millis = 1000;
@@ -44,8 +45,7 @@ export class WorkerSupervisor {
   readonly #all = new Map<number, Worker>();
   readonly #listening = new Set<number>();
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** How many workers in a row exited early. */
-  #shortLivedInRow = 0;
+  readonly #restartDelay = new RestartDelay();
   #restarts = 0;
   #isEnding = false;
   #url: string | undefined;
@@ -173,6 +173,7 @@ export class WorkerSupervisor {
     });
     // A failed send to an exiting worker is followed by its exit event.
     worker.on('error', () => undefined);
+    worker.once('disconnect', () => this.#parts.onDisconnect(id));
     worker.once('exit', (code: number | null, signal: string | null) => this.#onExit(id, since, code, signal));
     // While others listen, cluster shares their socket, which it finds by the port of the configuration.
     const isAlone = this.#listening.size === 0;
@@ -184,6 +185,8 @@ export class WorkerSupervisor {
     switch (message.type) {
       case 'report':
         return this.#parts.onReport(id, message.report);
+      case 'keys':
+        return this.#parts.onKeyOperations(id, message.operations);
       case 'failure':
         return this.#parts.onFailure(message);
       case 'reloaded':
@@ -232,10 +235,7 @@ export class WorkerSupervisor {
     if (this.#started !== undefined) {
       return this.#onStartFailed(new Error(`a worker exited before it was ready (${signal ?? `exit code ${code}`})`));
     }
-    this.#shortLivedInRow = performance.now() - since < STABLE_AFTER ? this.#shortLivedInRow + 1 : 0;
-    const delay =
-      Math.min(MAX_RESTART_DELAY, FIRST_RESTART_DELAY * 2 ** Math.min(this.#shortLivedInRow, 16)) *
-      (0.5 + 0.5 * this.#parts.random());
+    const delay = this.#restartDelay.next(performance.now() - since, this.#parts.random);
     this.#parts.logger.error(
       { worker: id, exitCode: code ?? undefined, signal: signal ?? undefined, replacedInMs: Math.round(delay) },
       'worker exited and is replaced',

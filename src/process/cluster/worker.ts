@@ -7,6 +7,9 @@ import { logDestination } from '../../telemetry/log/log-destination.ts';
 import { createLogger } from '../../telemetry/log/logger.ts';
 import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import { LimitClient } from '../../sharing/workers/limit-client.ts';
+import { KeyClient } from '../../sharing/keys/key-client.ts';
+import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
+import { WriteDigests } from '../../http/idempotency/write-digests.ts';
 import type { LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 import { answerQuery, createQueryHandlers } from './worker-query-handlers.ts';
 import { EarlyMessages } from './early-messages.ts';
@@ -42,6 +45,13 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
     send: (report) => sendToPrimary({ type: 'report', report }),
   });
   messages.updates.attach((updates) => limitClient.onUpdates(updates, hostClock.now()));
+  const keys = new KeyClient({
+    clock: hostClock,
+    send: (operations) => sendToPrimary({ type: 'keys', operations }),
+    schedule: setImmediate,
+  });
+  messages.keyReplies.attach((reply) => keys.onReply(reply));
+  void messages.shutdown.then(() => process.connected || keys.onKeeperGone());
   let generation = 0;
   const exposed = Promise.withResolvers<{ readonly registry: Registry; readonly processApi: ProcessApi }>();
   try {
@@ -54,6 +64,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         instance: start.instance,
         clock: hostClock,
         limitClient,
+        writeKeys: { keys, digests: new WriteDigests(Buffer.from(start.keySecret)) },
         practiceUrl: start.practiceUrl,
         ticketKeys: Buffer.from(start.ticketKeys),
         onFailure: (upstream, failure) => sendToPrimary({ type: 'failure', upstream, failure }),
@@ -100,6 +111,7 @@ class PrimaryMessages {
   readonly start: Promise<WorkerStart | undefined>;
   readonly shutdown: Promise<'drain' | 'close'>;
   readonly updates = new EarlyMessages<LimitUpdates>();
+  readonly keyReplies = new EarlyMessages<KeyReply>();
   readonly reloads = new EarlyMessages<ReloadMessage>();
   readonly queries = new EarlyMessages<WorkerQuery<WorkerQueryName>>();
 
@@ -115,6 +127,8 @@ class PrimaryMessages {
           return started.resolve(message.start);
         case 'updates':
           return this.updates.add(message.updates);
+        case 'key':
+          return this.keyReplies.add(message.reply);
         case 'reload':
           return this.reloads.add(message);
         case 'question':

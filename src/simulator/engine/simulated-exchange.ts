@@ -108,10 +108,8 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   cancelSend(): boolean {
     return true;
   }
-  cancelClaim(): boolean {
-    return false;
-  }
-  lookUpKey(): undefined {}
+  stopClaim(): void {}
+  lookUpKey(): void {}
   cancelSleep(): void {}
   discardResponse(): void {}
 

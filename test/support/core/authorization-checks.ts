@@ -29,7 +29,7 @@ export function requestCheck(
   const effects: ExchangeEffects = {
     readBody: nothing,
     claim: nothing,
-    cancelClaim: nothing,
+    stopClaim: nothing,
     lookUpKey: nothing,
     send: nothing,
     cancelSend: nothing,

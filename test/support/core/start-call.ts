@@ -25,11 +25,8 @@ export function startCall(world: CallWorld, call: Call): CallRecord {
       effectNames.push('claim');
       driver.onClaimed(undefined);
     },
-    cancelClaim: () => {
-      effectNames.push('cancelClaim');
-      return false;
-    },
-    lookUpKey: () => undefined,
+    stopClaim: () => effectNames.push('stopClaim'),
+    lookUpKey: () => driver.onKeyKnown(undefined),
     send: ({ attempt, timeout }) => {
       effectNames.push('send');
       const send = { client: ticket.client, at: world.now, attempt, timeout };

@@ -1,5 +1,4 @@
 /** Runs random clients against a ledger in virtual time, and judges every outcome reported to a client at once. */
-import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import { fixedDelay, RETRY_ALL, retryPolicy, routePolicy } from '../core/policy-builders.ts';
 import { World } from '../core/world.ts';
@@ -7,7 +6,11 @@ import type { ReportedOutcome } from './reported-outcome.ts';
 import { contradiction } from './reported-outcome.ts';
 import type { OracleOptions, OracleScene, SimulatedIntent } from './simulated-request.ts';
 import { SimulatedRequest, TTL } from './simulated-request.ts';
+import { MAX_DELAY, SimulatedProcesses } from './simulated-processes.ts';
 import { UpstreamLedger } from './upstream-ledger.ts';
+
+/** Of workers, in a run. */
+const KILLS = 60;
 
 const METHODS = ['POST', 'POST', 'POST', 'PATCH', 'PUT', 'DELETE'];
 
@@ -30,19 +33,33 @@ export function runIntents(options: OracleOptions): OracleRun {
   });
   const plan = routePolicy({ timeout: 1500, perTryTimeout: 300, claims: true, retry });
   const contradictions: string[] = [];
+  /** A process learns so late at most what another one does. */
+  const lag = options.workers > 0 ? MAX_DELAY : 0;
   const counts: Partial<Record<ReportedOutcome, number>> = {};
 
   const judge = (intent: SimulatedIntent, reported: ReportedOutcome, isOwnOpen: boolean): void => {
     counts[reported] = (counts[reported] ?? 0) + 1;
     intent.history.push(`${Math.round(world.now)}: ${reported}`);
-    const isOpen = isOwnOpen || (intent.isOpen && !intent.isSettled) || intent.underWay > 0;
-    const wrong = contradiction(reported, { times: ledger.times(intent.name), isOpen, isKnown: intent.answers > 0 });
+    const reportedAt = world.now;
+    const isOpenNow = (): boolean => (intent.isOpen && !intent.isSettled) || intent.underWay > 0;
+    const isOpen = isOwnOpen || isOpenNow() || reportedAt - intent.lastOpenAt < 2 * lag;
+    // What is decided elsewhere, and then done, is not known here yet.
+    const isDoneMeanwhile = reported === 'not done' && ledger.firstSentAt(intent.name) > reportedAt - lag;
+    const times = isDoneMeanwhile ? 0 : ledger.times(intent.name);
+    const isKnown = intent.answers > 0 || reportedAt - intent.lastCutAt < 2 * lag;
+    const wrong = contradiction(reported, { times, isOpen, isKnown });
     if (wrong === undefined) return;
-    contradictions.push(`${intent.name}, ${intent.method}: ${wrong}: ${intent.history.join('; ')}`);
+    const text = `${intent.name}, ${intent.method}: ${wrong}: ${intent.history.join('; ')}`;
+    world.at(reportedAt + lag, () => {
+      const wasOpen = reported === 'unknown' && (isOpenNow() || intent.lastOpenAt > reportedAt);
+      if (lag === 0 || !wasOpen) contradictions.push(text);
+    });
   };
-  const scene: OracleScene = { world, keys: new KeyRegistry(), ledger, random, plan, options, judge };
+  const processes = new SimulatedProcesses(world, random, options.workers);
+  const scene: OracleScene = { world, processes, ledger, random, plan, options, judge };
 
   for (let number = 0; number < options.intents; number += 1) scheduleIntent(scene, number);
+  if (options.workers > 0) for (let i = 0; i < KILLS; i += 1) world.at(110_000 * random(), () => processes.killOne());
   world.runUntil(200_000);
   return { contradictions, reported: counts };
 }
@@ -56,7 +73,14 @@ function scheduleIntent(scene: OracleScene, number: number): void {
     key: `key ${number}`,
     history: [],
     credential: random() < 0.5 ? 1 + number : undefined,
-    ...{ underWay: 0, isOpen: false, answers: 0, isSettled: false },
+    ...{
+      underWay: 0,
+      isOpen: false,
+      lastOpenAt: Number.NEGATIVE_INFINITY,
+      lastCutAt: Number.NEGATIVE_INFINITY,
+      answers: 0,
+      isSettled: false,
+    },
   };
   let at = 100_000 * random();
   for (let tries = 1 + Math.floor(5 * random()); tries > 0; tries -= 1) {

@@ -7,14 +7,14 @@ import type { KeyRecord } from '../../../src/core/idempotency/key-record.ts';
 import type { Millis, Random } from '../../../src/core/scalars.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { ExchangeVerdict } from '../../../src/core/exchange/exchange-verdict.ts';
-import type { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
-import { classifyWrite } from '../../../src/core/idempotency/write-outcome.ts';
+import type { KeyClaim, KeyClaimEnd, KeyClaimListener } from '../../../src/core/idempotency/key-store.ts';
+import { classifyWrite, isFinalAnswer } from '../../../src/core/idempotency/write-outcome.ts';
 import type { RoutePolicy, SendStep } from '../../../src/core/exchange/steps.ts';
-import { KeyClaim } from '../../../src/http/idempotency/key-claim.ts';
 import { failure, requestFacts, SHARED } from '../core/policy-builders.ts';
 import type { World } from '../core/world.ts';
 import type { ReportedOutcome } from './reported-outcome.ts';
 import { outcomeOfVerdict } from './reported-outcome.ts';
+import type { ProcessRequest, SimulatedProcess, SimulatedProcesses } from './simulated-processes.ts';
 import type { UpstreamLedger } from './upstream-ledger.ts';
 
 /** How long the upstream remembers a key, if keys expire. */
@@ -26,6 +26,8 @@ export interface OracleOptions {
   readonly concurrent: 'wait' | 'refuse' | 'pass';
   /** Whether keys expire, after a time known to the proxy. */
   readonly hasTtl: boolean;
+  /** 0: one process. */
+  readonly workers: number;
 }
 
 /** An operation that one client wants to execute once, under one key. */
@@ -40,15 +42,19 @@ export interface SimulatedIntent {
   underWay: number;
   /** The outcome of an attempt is unknown, and no response has reached the client since. */
   isOpen: boolean;
+  /** When it was last open, or under way. */
+  lastOpenAt: Millis;
   /** Responses to the write that the client has received; one that breaks off later counts until then. */
   answers: number;
+  /** When such a response last broke off. */
+  lastCutAt: Millis;
   /** Its one token has a final response, after which nothing that has ended is open. */
   isSettled: boolean;
 }
 
 export interface OracleScene {
   readonly world: World;
-  readonly keys: KeyRegistry;
+  readonly processes: SimulatedProcesses;
   readonly ledger: UpstreamLedger;
   readonly random: Random;
   readonly plan: RoutePolicy;
@@ -57,10 +63,11 @@ export interface OracleScene {
 }
 
 /** Implements the effects of one exchange, as the proxy does over sockets. */
-export class SimulatedRequest implements ExchangeEffects {
+export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   readonly #scene: OracleScene;
   readonly #intent: SimulatedIntent;
   readonly #driver: ExchangeDriver;
+  readonly #process: SimulatedProcess;
   readonly #claim: KeyClaim;
   readonly #ticket: Ticket;
   readonly #uploads: boolean;
@@ -69,9 +76,11 @@ export class SimulatedRequest implements ExchangeEffects {
   #isUnderWay = false;
   #isOwnOpen = false;
   #hasLeft = false;
+  /** The response breaks off soon. */
+  #isBreaking = false;
 
   constructor(scene: OracleScene, intent: SimulatedIntent) {
-    const { world, keys, random, plan, options } = scene;
+    const { world, processes, random, plan, options } = scene;
     this.#scene = scene;
     this.#intent = intent;
     this.#uploads = random() < 0.1;
@@ -82,16 +91,9 @@ export class SimulatedRequest implements ExchangeEffects {
       expectsContinue: this.#uploads,
       ...(options.hasTtl && { keyTtl: TTL }),
     });
-    this.#claim = new KeyClaim({
-      keys,
-      clock: { now: () => world.now },
-      schedule: (delay, run) => {
-        let isWanted = true;
-        world.at(world.now + delay, () => isWanted && run());
-        return () => {
-          isWanted = false;
-        };
-      },
+    this.#process = processes.choose();
+    this.#process.requests.add(this);
+    this.#claim = this.#process.store.makeClaim({
       identity: {
         upstream: 'up',
         name: `${method} ${intent.key}`,
@@ -103,7 +105,7 @@ export class SimulatedRequest implements ExchangeEffects {
       place: { fairnessKey: intent.name, client: intent.name },
       concurrent: options.concurrent,
       ttl: options.hasTtl ? TTL : undefined,
-      policy: plan.retry,
+      endpoint: 'up',
     });
     const client = `client ${Math.floor(40 * random())}`;
     this.#ticket = new Ticket('up', client, 1, [SHARED], (admission, now) => this.#driver.onAdmission(admission, now));
@@ -131,15 +133,22 @@ export class SimulatedRequest implements ExchangeEffects {
   }
 
   claim(deadline: Millis): void {
-    this.#claim.begin(this.#driver, deadline);
+    const onClaimed = (record: KeyRecord | undefined): void => {
+      // The primary counts the write as sent from now on: it learns later when it is sent.
+      if (this.#scene.options.workers > 0) this.#setUnderWay(true);
+      this.#driver.onClaimed(record);
+    };
+    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) =>
+      this.#driver.onClaimRefused(why, mayBeDone);
+    this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
   }
 
-  cancelClaim(): boolean {
-    return this.#claim.cancel();
+  stopClaim(): void {
+    this.#claim.stopWaiting();
   }
 
-  lookUpKey(): KeyRecord | undefined {
-    return this.#claim.lookUpKey();
+  lookUpKey(): void {
+    this.#claim.lookUp((record) => this.#driver.onKeyKnown(record));
   }
 
   send({ timeout, startBy }: SendStep): void {
@@ -188,21 +197,36 @@ export class SimulatedRequest implements ExchangeEffects {
       this.#breakOffAnswer(verdict, outcome);
     } else if (isDelivered) this.#judgeAnswer(verdict, outcome);
     else this.#judgeNoAnswer(verdict, outcome);
-    this.#claim.release(verdict, outcome, isDelivered);
+    this.#claim.release(claimEnd(verdict, outcome, isDelivered));
     if (verdict.kind === 'forward') this.#driver.onResponseEnd();
+    if (!this.#isBreaking) this.#end();
+  }
+
+  /** Its process was killed: the client gets no response, and whoever keeps the key cannot know what was sent. */
+  onProcessGone(): void {
+    this.#intent.isOpen ||= this.#claim.hasWrite;
+    this.#leave();
+  }
+
+  #end(): void {
+    this.#claim.close();
+    this.#process.requests.delete(this);
   }
 
   /** Delivers the head of the response; the body breaks off shortly after. */
   #breakOffAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
     const { world, random } = this.#scene;
     const answers = isAnswered(verdict, outcome) ? 1 : 0;
+    this.#isBreaking = true;
     this.#intent.answers += answers;
     this.#intent.isOpen ||= this.#isOwnOpen;
     world.at(world.now + 30 * random(), () => {
       // A cut by the upstream is noticed twice: there, and when the client's connection closes.
       for (let i = this.#scene.random() < 0.5 ? 1 : 2; i > 0; i -= 1) this.#claim.onUndelivered();
       this.#intent.answers -= answers;
+      if (answers > 0) this.#intent.lastCutAt = world.now;
       this.#judgeNoAnswer(verdict, outcome);
+      this.#end();
     });
   }
 
@@ -218,6 +242,7 @@ export class SimulatedRequest implements ExchangeEffects {
     }
     if (isAnswered(verdict, outcome)) {
       this.#intent.isOpen = false;
+      this.#intent.lastOpenAt = this.#scene.world.now;
       this.#intent.answers += 1;
     } else this.#intent.isOpen ||= this.#isOwnOpen;
   }
@@ -232,12 +257,13 @@ export class SimulatedRequest implements ExchangeEffects {
     const what = outcome.kind === 'response' ? outcome.status : `${outcome.reason}${outcome.sent ? '' : ', unsent'}`;
     this.#intent.history.push(`${Math.round(this.#scene.world.now)}: ${what}`);
     if (classifyWrite(outcome) === 'may_have_happened') this.#isOwnOpen = true;
-    this.#claim.recordOutcome(outcome);
+    this.#claim.recordOutcome(classifyWrite(outcome));
     this.#driver.onOutcome(outcome);
   }
 
   #setUnderWay(isUnderWay: boolean): void {
     if (this.#isUnderWay !== isUnderWay) this.#intent.underWay += isUnderWay ? 1 : -1;
+    if (!isUnderWay) this.#intent.lastOpenAt = this.#scene.world.now;
     this.#isUnderWay = isUnderWay;
   }
 
@@ -247,6 +273,12 @@ export class SimulatedRequest implements ExchangeEffects {
     const turn = this.#turn;
     world.at(world.now + delay, () => turn === this.#turn && run());
   }
+}
+
+function claimEnd(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined, isDelivered: boolean): KeyClaimEnd {
+  if (verdict.kind === 'gone' && verdict.unknown) return { kind: 'unknown' };
+  if (outcome === undefined || !isAnswered(verdict, outcome)) return { kind: 'other' };
+  return { kind: 'answered', isFinal: isFinalAnswer(outcome), isDelivered };
 }
 
 /** True if the forwarded response answers the write itself. */

@@ -26,6 +26,7 @@ export const EDGE = [301, 303, 307, 400, 401, 403, 404, 405, 407, 408, 410, 413,
  */
 export class UpstreamLedger {
   readonly #times = new Map<string, number>();
+  readonly #firstSentAt = new Map<string, Millis>();
   readonly #statuses = new Map<string, number>();
   readonly #keys = new Map<string, Entry>();
   readonly #ttl: Millis;
@@ -39,6 +40,11 @@ export class UpstreamLedger {
   /** Returns how often the intent was carried out. */
   times(intent: string): number {
     return this.#times.get(intent) ?? 0;
+  }
+
+  /** When an attempt was first sent that has carried out the intent. */
+  firstSentAt(intent: string): Millis {
+    return this.#firstSentAt.get(intent) ?? Number.POSITIVE_INFINITY;
   }
 
   /** @param key undefined if there is none @param isRepeatable true for an idempotent method */
@@ -71,7 +77,10 @@ export class UpstreamLedger {
     const status = this.#statusOf(intent);
     const doneAt = end + (this.#random() < 0.2 ? 100 * this.#random() : 0);
     if (key !== undefined) this.#keys.set(key, { since: at, doneAt, status });
-    if (status === 201 && !(isRepeatable && this.times(intent) > 0)) this.#times.set(intent, this.times(intent) + 1);
+    if (status === 201 && !(isRepeatable && this.times(intent) > 0)) {
+      this.#times.set(intent, this.times(intent) + 1);
+      if (this.times(intent) === 1) this.#firstSentAt.set(intent, at - ON_THE_WAY);
+    }
     return response(status);
   }
 

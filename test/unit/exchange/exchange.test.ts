@@ -40,14 +40,16 @@ function play(
   const steps: ExchangeStep[] = [];
   let result = script.next();
   let record: KeyRecord | undefined;
+  let at = 0;
   const skipLook = (): void => {
-    while (result.done !== true && result.value.do === 'look') result = script.next({ kind: 'known', record, at: 0 });
+    while (result.done !== true && result.value.do === 'look') result = script.next({ kind: 'known', record, at });
   };
   for (const answer of answers) {
     if (answer.kind === 'claimed') ({ record } = answer);
     if (answer.kind !== 'known') skipLook();
     if (result.done === true) throw new Error(`over before it could be given '${answer.kind}'`);
     steps.push(result.value);
+    ({ at } = answer);
     result = script.next(answer);
   }
   skipLook();

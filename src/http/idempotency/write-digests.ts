@@ -1,22 +1,14 @@
-import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { MAX_ANSWERED } from '../../core/idempotency/key-records.ts';
-import { KeyRegistry } from '../../core/idempotency/key-registry.ts';
 import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
 import { HmacSha256 } from '../request/hmac.ts';
 import type { WriteCredential } from './idempotency-types.ts';
 
-/** Heap bytes of one answered write, rounded up, and the share of the heap that all of them may use. */
-const BYTES_PER_KEY = 256;
-const HEAP_SHARE = 0.1;
+/** Identifies writes by digests, so that no keys and credentials are kept. Processes that share keys share the secret. */
+export class WriteDigests {
+  readonly #hmac: HmacSha256;
 
-/** The key registry of this process. It keeps only digests of keys and credentials. */
-export class IdempotencyRegistry extends KeyRegistry {
-  readonly #hmac = new HmacSha256(randomBytes(32));
-
-  /** @param heap maximum heap size in bytes */
-  constructor(heap: number) {
-    super(undefined, Math.max(1, Math.min(MAX_ANSWERED, Math.floor((HEAP_SHARE * heap) / BYTES_PER_KEY))));
+  constructor(secret: string | Buffer) {
+    this.#hmac = new HmacSha256(secret);
   }
 
   /** @param body complete; undefined if not known. Its checksum is evidence only: equal checksums suggest the same write */

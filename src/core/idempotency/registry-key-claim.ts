@@ -1,18 +1,31 @@
-import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
-import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
-import type { KeyRecord } from '../../core/idempotency/key-record.ts';
-import type { Millis } from '../../core/scalars.ts';
-import { hasCredential } from '../../core/idempotency/credential-list.ts';
-import type { KeyClaimant } from '../../core/idempotency/key-claims.ts';
-import type { KeyedWrite } from '../../core/idempotency/keyed-write.ts';
-import { isAnsweredFor, isUnresolved } from '../../core/idempotency/keyed-write.ts';
-import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
-import { classifyWrite, isFinalAnswer } from '../../core/idempotency/write-outcome.ts';
-import type { KeyClaimListener, KeyClaimOptions } from './key-claim-options.ts';
+import type { Clock, Millis } from '../scalars.ts';
+import { hasCredential } from './credential-list.ts';
+import type { KeyClaimant } from './key-claims.ts';
+import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from './key-store.ts';
+import type { KeyedWrite } from './keyed-write.ts';
+import { isAnsweredFor, isUnresolved } from './keyed-write.ts';
+import type { KeyRecord } from './key-record.ts';
+import type { KeyRegistry } from './key-registry.ts';
+import type { WriteOutcome } from './write-outcome.ts';
 
-/** A request's claim to its idempotency key, from the claim until the verdict. */
-export class KeyClaim implements KeyClaimant {
-  readonly #options: KeyClaimOptions;
+export interface RegistryKeyClaimOptions {
+  readonly keys: KeyRegistry;
+  readonly clock: Clock;
+  /** Calls `run` once after this time. @returns a function that cancels it */
+  readonly schedule: (delay: Millis, run: () => void) => () => void;
+  readonly request: KeyClaimRequest;
+  /**
+   * The request is of another process, whose messages take time and end with it: from the grant on, the write counts as sent.
+   */
+  readonly isRemote?: boolean;
+}
+
+/** No endpoint has this label, so a repeat is sent to none. */
+const UNKNOWN_ENDPOINT = '';
+
+/** A claim to a key of the registry of this process. */
+export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
+  readonly #options: RegistryKeyClaimOptions;
   #listener: KeyClaimListener | undefined;
   #cancelTimer: (() => void) | undefined;
   /** `shared`: several requests may use the key at a time (`concurrent: pass`). */
@@ -35,28 +48,33 @@ export class KeyClaim implements KeyClaimant {
   /** What the last attempt says about the write. */
   #last: WriteOutcome | undefined;
 
-  constructor(options: KeyClaimOptions) {
+  constructor(options: RegistryKeyClaimOptions) {
     this.#options = options;
   }
 
   get fairnessKey(): string {
-    return this.#options.place.fairnessKey;
+    return this.#options.request.place.fairnessKey;
   }
 
   get client(): string {
-    return this.#options.place.client;
+    return this.#options.request.place.client;
   }
 
-  /** Where the write was sent: the endpoint that may know its key. Defined with a single endpoint too: there may have been others. */
   get endpoint(): string | undefined {
     return this.#write?.endpoint;
   }
 
-  /** Waits for the key until the deadline. May be called again: a key that is held is granted at once. */
+  /** Whether it holds the key that the other claim has, or had. */
+  isHolderOf(other: RegistryKeyClaim): boolean {
+    const isHolder = this.#state === 'held' || this.#state === 'shared';
+    return isHolder && this.#options.request.identity.name === other.#options.request.identity.name;
+  }
+
   begin(listener: KeyClaimListener, deadline: Millis): void {
     this.#listener = listener;
     if (this.#state === 'held' || this.#state === 'shared') return this.#grant();
-    const { keys, identity, concurrent, clock } = this.#options;
+    const { keys, clock, request } = this.#options;
+    const { identity, concurrent } = request;
     const write = keys.join(identity);
     this.#write = write;
     if (concurrent === 'pass') {
@@ -64,9 +82,13 @@ export class KeyClaim implements KeyClaimant {
       return this.#grant();
     }
     if (keys.claims.tryAcquire(write)) return this.onClaimed();
-    if (concurrent === 'refuse' || !keys.claims.enqueue(write, this)) return this.#refuse();
+    if (concurrent === 'refuse' || !keys.claims.enqueue(write, this)) {
+      return this.#refuse(write, 'key_in_use');
+    }
     this.#state = 'waiting';
-    this.#cancelTimer = this.#options.schedule(Math.max(0, deadline - clock.now()), () => this.#onTimeout(write));
+    this.#cancelTimer = this.#options.schedule(Math.max(0, deadline - clock.now()), () =>
+      this.#refuseWaiting(write, 'key_in_use'),
+    );
   }
 
   onClaimed(): void {
@@ -75,17 +97,17 @@ export class KeyClaim implements KeyClaimant {
     this.#grant();
   }
 
-  /** An attempt is sent to this endpoint. */
-  onSend(endpoint: string): void {
-    const { keys, clock } = this.#options;
+  /** @param now when it is sent */
+  onSend(endpoint: string, now: Millis = this.#options.clock.now()): void {
+    const { keys } = this.#options;
     const write = this.#write;
     if (write === undefined) return;
     if (this.#firstSentAt === undefined) {
-      this.#firstSentAt = clock.now();
+      this.#firstSentAt = now;
       keys.onSent(write, this.#firstSentAt, endpoint);
       return;
     }
-    if (!this.#hasReached) this.#firstSentAt = clock.now();
+    if (!this.#hasReached) this.#firstSentAt = now;
     // A retry after a response, as after some card declines: the response is stored for the attempts before it.
     if (this.#last === 'answered') this.#store(write, true);
     if (write.state !== 'new' || write.sentCount !== 1 || this.#mayHaveTakenEffect) return;
@@ -93,24 +115,22 @@ export class KeyClaim implements KeyClaimant {
     if (!this.#hasReached) write.firstSentAt = this.#firstSentAt;
   }
 
-  /** The claim is waiting, held or shared, so `lookUpKey` finds the write. */
   get hasWrite(): boolean {
     return this.#write !== undefined;
   }
 
-  /** Records the outcome of an attempt. */
-  recordOutcome(outcome: AttemptOutcome): void {
-    const meaning = classifyWrite(outcome, this.#options.policy.notProcessed);
+  recordOutcome(meaning: WriteOutcome): void {
     if (meaning !== 'nothing_sent') this.#hasReached = true;
     if (meaning === 'answered') this.#mayHaveTakenEffect = false;
     else this.#mayHaveTakenEffect ||= meaning === 'may_have_happened';
     this.#last = meaning;
   }
 
-  /** What other requests have established about the write, or may have done by sending it; undefined if nothing. */
-  lookUpKey(): KeyRecord | undefined {
-    const write = this.#write;
-    if (write === undefined) return undefined;
+  lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
+    onRecord(this.#write && this.#lookUp(this.#write));
+  }
+
+  #lookUp(write: KeyedWrite): KeyRecord | undefined {
     const { firstSentAt, sentCount } = write;
     const isSentByOthers = sentCount > (this.#firstSentAt === undefined ? 0 : 1);
     const known = this.#recall(write);
@@ -118,40 +138,29 @@ export class KeyClaim implements KeyClaimant {
     return isOpenByOthers ? { firstSentAt, isAnswered: false } : known;
   }
 
-  /** Stops waiting. @returns whether the request that holds the key may have done the write; false if the claim did not wait */
-  cancel(): boolean {
+  stopWaiting(): void {
     const write = this.#write;
-    if (this.#state !== 'waiting' || write === undefined) return false;
-    const mayBeDone = isUnresolved(write);
-    this.#stopWaiting(write);
-    return mayBeDone;
+    if (this.#state === 'waiting' && write !== undefined) this.#refuseWaiting(write, 'draining');
   }
 
-  /**
-   * Ends the claim with the exchange: frees the key, and stores what is known about the write.
-   * @param isDelivered the response reaches the client
-   */
-  release(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined, isDelivered: boolean): void {
-    this.cancel();
-    const { keys } = this.#options;
+  release(end: KeyClaimEnd): void {
     const write = this.#write;
     if (write === undefined) return;
+    const { keys } = this.#options;
+    if (this.#state === 'waiting') this.#cancelWait(write);
     if (this.#firstSentAt !== undefined) {
-      this.#recordVerdict(write, verdict, outcome, isDelivered);
+      this.#recordEnd(write, end);
       keys.onAttemptEnd(write);
     }
     if (this.#state === 'held') keys.claims.release(write);
     this.#leave(write);
   }
 
-  /**
-   * The response did not reach the client in full, so the client does not know the outcome. A cut may be reported twice, by
-   * the upstream's connection and by the client's; it takes back one delivery.
-   */
   onUndelivered(): void {
     if (!this.#isDelivered) return;
     this.#isDelivered = false;
-    const { keys, identity } = this.#options;
+    const { keys, request } = this.#options;
+    const { identity } = request;
     const write = keys.join(identity);
     write.endpoint ??= this.#endpoint; // if it was forgotten meanwhile
     if (write.state !== 'answered') this.#store(write, false);
@@ -159,66 +168,67 @@ export class KeyClaim implements KeyClaimant {
     keys.leave(write);
   }
 
-  #recordVerdict(
-    write: KeyedWrite,
-    verdict: ExchangeVerdict,
-    outcome: AttemptOutcome | undefined,
-    isDelivered: boolean,
-  ): void {
-    const { mayUseOtherEndpoints = false, policy } = this.#options;
-    const isAnswered =
-      verdict.kind === 'forward' && outcome !== undefined && classifyWrite(outcome, policy.notProcessed) === 'answered';
-    if (isAnswered && isDelivered) {
+  close(): void {}
+
+  /** The process of the request has ended: an attempt may have taken effect, or the response may have been cut. */
+  abandon(): void {
+    if (this.#state === 'held' || this.#state === 'shared') return this.release({ kind: 'unknown' });
+    this.release({ kind: 'other' });
+    this.onUndelivered();
+  }
+
+  #recordEnd(write: KeyedWrite, end: KeyClaimEnd): void {
+    if (end.kind === 'answered' && end.isDelivered) {
       this.#isDelivered = true;
       this.#endpoint = write.endpoint;
-      this.#isFinal = isFinalAnswer(outcome, mayUseOtherEndpoints);
+      this.#isFinal = end.isFinal;
       this.#store(write, true, this.#isFinal);
       return;
     }
     // Answered but not delivered, or unresolved by what this exchange sent.
-    if (isAnswered || this.#mayHaveTakenEffect || (verdict.kind === 'gone' && verdict.unknown)) {
-      this.#store(write, false);
-    } else if (this.#last === 'answered') this.#store(write, true); // the retry that followed was not made
+    if (end.kind !== 'other' || this.#mayHaveTakenEffect) this.#store(write, false);
+    else if (this.#last === 'answered') this.#store(write, true); // the retry that followed was not made
   }
 
   #store(write: KeyedWrite, isAnswered: boolean, isFinal = false): void {
     if (this.#firstSentAt === undefined) return;
     const firstSentAt = this.#record?.firstSentAt ?? this.#firstSentAt;
-    const { keys, identity } = this.#options;
-    keys.record(write, { firstSentAt, isAnswered, isFinal }, identity.credential);
+    const { keys, request } = this.#options;
+    keys.record(write, { firstSentAt, isAnswered, isFinal }, request.identity.credential);
   }
 
   #grant(): void {
-    this.#record = this.lookUpKey();
+    const write = this.#write;
+    if (write === undefined) return;
+    const { isRemote, request } = this.#options;
+    if (isRemote === true && this.#firstSentAt === undefined) this.onSend(request.endpoint ?? UNKNOWN_ENDPOINT);
+    this.#record = this.#lookUp(write);
     this.#listener?.onClaimed(this.#record);
   }
 
   #recall(write: KeyedWrite): KeyRecord | undefined {
-    const { keys, ttl, clock, identity } = this.#options;
+    const { keys, clock, request } = this.#options;
+    const { ttl, identity } = request;
     const record = keys.recall(write, ttl, clock.now());
     if (record?.isAnswered !== true) return record;
     const isAnswered = isAnsweredFor(write, identity.credential);
     return { ...record, isAnswered, isFinal: hasCredential(write.finalFor, identity.credential) };
   }
 
-  #refuse(): void {
-    const write = this.#write;
-    if (write === undefined) return;
+  #refuse(write: KeyedWrite, why: 'key_in_use' | 'draining'): void {
     const mayBeDone = isUnresolved(write);
     this.#leave(write);
-    this.#listener?.onClaimRefused('key_in_use', mayBeDone);
+    this.#listener?.onClaimRefused(why, mayBeDone);
   }
 
-  #onTimeout(write: KeyedWrite): void {
-    const mayBeDone = isUnresolved(write);
-    this.#stopWaiting(write);
-    this.#listener?.onClaimRefused('key_in_use', mayBeDone);
+  #refuseWaiting(write: KeyedWrite, why: 'key_in_use' | 'draining'): void {
+    this.#cancelWait(write);
+    this.#refuse(write, why);
   }
 
-  #stopWaiting(write: KeyedWrite): void {
+  #cancelWait(write: KeyedWrite): void {
     this.#cancelTimer?.();
     this.#options.keys.claims.cancelWait(write, this);
-    this.#leave(write);
   }
 
   #leave(write: KeyedWrite): void {

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
-import { IdempotencyRegistry } from '../../../src/http/idempotency/idempotency-registry.ts';
+import { createKeyRegistry } from '../../../src/http/idempotency/create-write-keys.ts';
+import { WriteDigests } from '../../../src/http/idempotency/write-digests.ts';
 
 test('remembers as many answered writes as fit into a tenth of the heap', () => {
-  const keys = new IdempotencyRegistry(10 * 10 * 256);
+  const keys = createKeyRegistry(10 * 10 * 256);
+  const digests = new WriteDigests('secret');
   const credential = { kind: 'header', header: 'authorization', value: 'a', owner: 'a' } as const;
-  const enter = (name: string) => keys.join(keys.identify('up', name, credential, undefined));
+  const enter = (name: string) => keys.join(digests.identify('up', name, credential, undefined));
   for (let i = 0; i < 11; i += 1) {
     const write = enter(`order ${i}`);
     keys.onSent(write, i);

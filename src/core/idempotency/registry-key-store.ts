@@ -1,0 +1,41 @@
+import type { ResourceBound } from '../overload/resource-bound.ts';
+import type { Clock, Millis } from '../scalars.ts';
+import type { KeyClaimRequest, KeyStore } from './key-store.ts';
+import type { KeyRegistry } from './key-registry.ts';
+import { RegistryKeyClaim } from './registry-key-claim.ts';
+
+/** The keys of writes of this process alone. */
+export class RegistryKeyStore implements KeyStore {
+  readonly keys: KeyRegistry;
+  readonly #clock: Clock;
+  readonly #schedule: (delay: Millis, run: () => void) => () => void;
+
+  /** @param schedule calls `run` once after a time, and returns a function that cancels it */
+  constructor(keys: KeyRegistry, clock: Clock, schedule: (delay: Millis, run: () => void) => () => void) {
+    this.keys = keys;
+    this.#clock = clock;
+    this.#schedule = schedule;
+  }
+
+  get bounds(): readonly ResourceBound[] {
+    return this.keys.bounds;
+  }
+
+  /** @param isRemote see `RegistryKeyClaimOptions` */
+  makeClaim(request: KeyClaimRequest, isRemote = false): RegistryKeyClaim {
+    return new RegistryKeyClaim({ keys: this.keys, clock: this.#clock, schedule: this.#schedule, request, isRemote });
+  }
+
+  findUnresolved(
+    upstream: string,
+    names: readonly string[] | undefined,
+    onFound: (isUnresolved: boolean) => void,
+  ): void {
+    const { keys } = this;
+    onFound(names === undefined ? keys.hasUnresolvedAt(upstream) : names.some((name) => keys.isUnresolved(name)));
+  }
+
+  mayHaveUnresolved(upstream?: string): boolean {
+    return upstream === undefined ? this.keys.hasUnresolved : this.keys.hasUnresolvedAt(upstream);
+  }
+}

@@ -1,0 +1,25 @@
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
+import type { KeyClaimEnd } from '../../core/idempotency/key-store.ts';
+import { classifyWrite, isFinalAnswer } from '../../core/idempotency/write-outcome.ts';
+import { isNamedByKey } from '../../core/retry/choose-retry.ts';
+import { factsOf, policyFor, type RoutedRequest } from '../request/routed-request.ts';
+
+/**
+ * What the end of an exchange says about its keyed write.
+ * @param isDelivered the response reaches the client
+ */
+export function keyClaimEnd(
+  routed: RoutedRequest,
+  verdict: ExchangeVerdict,
+  outcome: AttemptOutcome | undefined,
+  isDelivered: boolean,
+): KeyClaimEnd {
+  const policy = policyFor(routed).retry;
+  if (verdict.kind === 'gone' && verdict.unknown) return { kind: 'unknown' };
+  if (verdict.kind !== 'forward' || outcome === undefined) return { kind: 'other' };
+  if (classifyWrite(outcome, policy.notProcessed) !== 'answered') return { kind: 'other' };
+  const knowOwnKeysOnly = routed.route.target.endpoints.all.length > 1 && policy.sharesKeys !== true;
+  const mayUseOtherEndpoints = knowOwnKeysOnly && !isNamedByKey({ ...factsOf(routed), keyed: true });
+  return { kind: 'answered', isFinal: isFinalAnswer(outcome, mayUseOtherEndpoints), isDelivered };
+}

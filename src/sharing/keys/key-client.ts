@@ -1,0 +1,107 @@
+import type { KeyClaim, KeyClaimRequest, KeyStore } from '../../core/idempotency/key-store.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { Clock } from '../../core/scalars.ts';
+import type { KeyOperation, KeyReply } from './key-protocol.ts';
+import { RemoteKeyClaim } from './remote-key-claim.ts';
+
+export interface KeyClientParts {
+  readonly clock: Clock;
+  readonly send: (operations: readonly KeyOperation[]) => void;
+  /** Calls `run` at the end of this turn of the event loop. */
+  readonly schedule: (run: () => void) => void;
+}
+
+/** Keys that another process keeps: of a worker, its primary. */
+export class KeyClient implements KeyStore {
+  /** The keeper reports them. */
+  readonly bounds: readonly ResourceBound[] = [];
+  readonly #parts: KeyClientParts;
+  readonly #claims = new Map<number, RemoteKeyClaim>();
+  readonly #queries = new Map<number, (isUnresolved: boolean) => void>();
+  #outbox: KeyOperation[] = [];
+  #isFlushScheduled = false;
+  #isKeeperGone = false;
+  #number = 0;
+
+  constructor(parts: KeyClientParts) {
+    this.#parts = parts;
+  }
+
+  makeClaim(request: KeyClaimRequest): KeyClaim {
+    this.#number += 1;
+    const claim = new RemoteKeyClaim({
+      clock: this.#parts.clock,
+      claim: this.#number,
+      request,
+      send: (operation) => this.#operate(operation),
+      onOver: (number) => this.#claims.delete(number),
+    });
+    this.#claims.set(this.#number, claim);
+    return claim;
+  }
+
+  findUnresolved(
+    upstream: string,
+    names: readonly string[] | undefined,
+    onFound: (isUnresolved: boolean) => void,
+  ): void {
+    if (this.#isKeeperGone) return onFound(true);
+    this.#number += 1;
+    this.#queries.set(this.#number, onFound);
+    this.#operate({ do: 'find', query: this.#number, upstream, names });
+  }
+
+  mayHaveUnresolved(): boolean {
+    return true;
+  }
+
+  onReply(reply: KeyReply): void {
+    if (reply.type === 'found') {
+      const onFound = this.#queries.get(reply.query);
+      this.#queries.delete(reply.query);
+      return onFound?.(reply.isUnresolved);
+    }
+    const claim = this.#claims.get(reply.claim);
+    switch (reply.type) {
+      case 'claimed':
+        return claim?.onClaimed(reply);
+      case 'refused':
+        return claim?.onRefused(reply.why, reply.mayBeDone);
+      case 'known':
+        return claim?.onKnown(reply, true);
+      case 'changed':
+        return claim?.onKnown(reply, false);
+    }
+  }
+
+  /** No more replies arrive. What others have done is not known any more, so it counts as unresolved. */
+  onKeeperGone(): void {
+    this.#isKeeperGone = true;
+    for (const onFound of this.#queries.values()) onFound(true);
+    this.#queries.clear();
+    for (const claim of this.#claims.values()) claim.onKeeperGone(this.#parts.clock.now());
+  }
+
+  #operate(operation: KeyOperation): void {
+    if (this.#isKeeperGone) {
+      if (operation.do === 'claim' || operation.do === 'look') {
+        this.#claims.get(operation.claim)?.onKeeperGone(this.#parts.clock.now());
+      }
+      return;
+    }
+    this.#outbox.push(operation);
+    if (operation.do !== 'close') return this.#flush();
+    // Nothing waits for it, so other operations of this turn may join it.
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
+    this.#parts.schedule(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#isFlushScheduled = false;
+    if (this.#outbox.length === 0) return;
+    const operations = this.#outbox;
+    this.#outbox = [];
+    this.#parts.send(operations);
+  }
+}

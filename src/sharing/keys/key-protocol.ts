@@ -1,0 +1,48 @@
+/** The messages between a worker and its primary, which keeps the keys of writes. */
+import type { KeyClaimEnd, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
+
+/** Operations on claims, which a worker numbers: see `KeyClaim`. */
+export type KeyOperation =
+  | { readonly do: 'claim'; readonly claim: number; readonly request: KeyClaimRequest; readonly deadline: Millis }
+  | { readonly do: 'stop'; readonly claim: number }
+  /** `last`: the meaning of the attempt before, if there was one. */
+  | (KeyOutcome & { readonly do: 'send'; readonly claim: number; readonly endpoint: string; readonly at: Millis })
+  | { readonly do: 'look'; readonly claim: number }
+  | (KeyOutcome & { readonly do: 'release'; readonly claim: number; readonly end: KeyClaimEnd })
+  | { readonly do: 'undelivered'; readonly claim: number }
+  /** No more operations on this claim follow. */
+  | { readonly do: 'close'; readonly claim: number }
+  /** A look-up without a claim: see `KeyStore.findUnresolved`. */
+  | {
+      readonly do: 'find';
+      readonly query: number;
+      readonly upstream: string;
+      readonly names: readonly string[] | undefined;
+    };
+
+interface KeyOutcome {
+  readonly last: WriteOutcome | undefined;
+}
+
+export type KeyReply =
+  | (KnownWrite & { readonly type: 'claimed'; readonly claim: number })
+  | {
+      readonly type: 'refused';
+      readonly claim: number;
+      readonly why: 'key_in_use' | 'draining';
+      readonly mayBeDone: boolean;
+    }
+  /** The result of a `look`. */
+  | (KnownWrite & { readonly type: 'known'; readonly claim: number })
+  /** Another request has changed what is known of a write. */
+  | (KnownWrite & { readonly type: 'changed'; readonly claim: number })
+  | { readonly type: 'found'; readonly query: number; readonly isUnresolved: boolean };
+
+export interface KnownWrite {
+  readonly record: KeyRecord | undefined;
+  /** The endpoint that may know the key. */
+  readonly endpoint: string | undefined;
+}

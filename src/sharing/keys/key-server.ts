@@ -1,0 +1,90 @@
+import type { RegistryKeyClaim } from '../../core/idempotency/registry-key-claim.ts';
+import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
+import type { KeyOperation, KeyReply, KnownWrite } from './key-protocol.ts';
+
+/** Keeps the keys of writes for several workers. */
+export class KeyServer {
+  readonly #store: RegistryKeyStore;
+  readonly #send: (worker: number, reply: KeyReply) => void;
+  readonly #claims = new Map<number, Map<number, RegistryKeyClaim>>();
+
+  constructor(store: RegistryKeyStore, send: (worker: number, reply: KeyReply) => void) {
+    this.#store = store;
+    this.#send = send;
+  }
+
+  join(worker: number): void {
+    this.#claims.set(worker, new Map());
+  }
+
+  /** A worker has ended: its requests may have done their writes. */
+  leave(worker: number): void {
+    const claims = this.#claims.get(worker);
+    this.#claims.delete(worker);
+    for (const claim of claims?.values() ?? []) this.#announceChange(claim, () => claim.abandon());
+  }
+
+  /** Operations of a worker that has ended are too late: `leave` has taken their place. */
+  onOperations(worker: number, operations: readonly KeyOperation[]): void {
+    const claims = this.#claims.get(worker);
+    if (claims !== undefined) for (const operation of operations) this.#perform(worker, claims, operation);
+  }
+
+  #perform(worker: number, claims: Map<number, RegistryKeyClaim>, operation: KeyOperation): void {
+    if (operation.do === 'find') {
+      const { query, upstream, names } = operation;
+      const onFound = (isUnresolved: boolean): void => this.#send(worker, { type: 'found', query, isUnresolved });
+      return this.#store.findUnresolved(upstream, names, onFound);
+    }
+    if (operation.do === 'claim') return this.#claim(worker, claims, operation);
+    const claim = claims.get(operation.claim);
+    if (claim === undefined) return;
+    switch (operation.do) {
+      case 'stop':
+        return claim.stopWaiting();
+      case 'send':
+        if (operation.last !== undefined) claim.recordOutcome(operation.last);
+        return claim.onSend(operation.endpoint, operation.at);
+      case 'look':
+        return this.#send(worker, { type: 'known', claim: operation.claim, ...knownOf(claim) });
+      case 'release':
+        if (operation.last !== undefined) claim.recordOutcome(operation.last);
+        return claim.release(operation.end);
+      case 'undelivered':
+        return this.#announceChange(claim, () => claim.onUndelivered());
+      case 'close':
+        claims.delete(operation.claim);
+    }
+  }
+
+  #claim(
+    worker: number,
+    claims: Map<number, RegistryKeyClaim>,
+    { claim: number, request, deadline }: Extract<KeyOperation, { readonly do: 'claim' }>,
+  ): void {
+    const claim = this.#store.makeClaim(request, true);
+    claims.set(number, claim);
+    const listener = {
+      onClaimed: () => this.#send(worker, { type: 'claimed', claim: number, ...knownOf(claim) }),
+      onClaimRefused: (why: 'key_in_use' | 'draining', mayBeDone: boolean) =>
+        this.#send(worker, { type: 'refused', claim: number, why, mayBeDone }),
+    };
+    claim.begin(listener, deadline);
+  }
+
+  /** Sends what is known of a write to the requests that hold its key. */
+  #announceChange(changed: RegistryKeyClaim, change: () => void): void {
+    change();
+    for (const [worker, claims] of this.#claims) {
+      for (const [number, claim] of claims) {
+        if (claim.isHolderOf(changed)) this.#send(worker, { type: 'changed', claim: number, ...knownOf(claim) });
+      }
+    }
+  }
+}
+
+function knownOf(claim: RegistryKeyClaim): KnownWrite {
+  let record: KnownWrite['record'];
+  claim.lookUp((known) => (record = known));
+  return { record, endpoint: claim.endpoint };
+}

@@ -1,0 +1,126 @@
+import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
+import type { KeyOperation, KnownWrite } from './key-protocol.ts';
+
+export interface RemoteKeyClaimOptions {
+  readonly clock: Clock;
+  /** The number of the claim. */
+  readonly claim: number;
+  readonly request: KeyClaimRequest;
+  readonly send: (operation: KeyOperation) => void;
+  /** No reply to this claim is awaited any more. */
+  readonly onOver: (claim: number) => void;
+}
+
+/**
+ * A claim to a key that another process keeps. While the claim holds the key alone, only a response that was cut changes what
+ * other requests have established, and the keeper sends that. So the claim costs one round trip, and each retry another.
+ */
+export class RemoteKeyClaim implements KeyClaim {
+  readonly #options: RemoteKeyClaimOptions;
+  #listener: KeyClaimListener | undefined;
+  #state: 'new' | 'waiting' | 'held' | 'over' = 'new';
+  #isStopped = false;
+  #known: KnownWrite = { record: undefined, endpoint: undefined };
+  #sends = 0;
+  #last: WriteOutcome | undefined;
+  /** Look-ups under way, in order. */
+  readonly #lookUps: ((record: KeyRecord | undefined) => void)[] = [];
+
+  constructor(options: RemoteKeyClaimOptions) {
+    this.#options = options;
+  }
+
+  get endpoint(): string | undefined {
+    return this.#known.endpoint;
+  }
+
+  get hasWrite(): boolean {
+    return this.#state === 'waiting' || this.#state === 'held';
+  }
+
+  begin(listener: KeyClaimListener, deadline: Millis): void {
+    this.#listener = listener;
+    if (this.#state === 'held') return this.lookUp((record) => listener.onClaimed(record));
+    const { claim, request, send } = this.#options;
+    this.#state = 'waiting';
+    send({ do: 'claim', claim, request, deadline });
+  }
+
+  stopWaiting(): void {
+    if (this.#state !== 'waiting' || this.#isStopped) return;
+    this.#isStopped = true;
+    this.#options.send({ do: 'stop', claim: this.#options.claim });
+  }
+
+  onSend(endpoint: string): void {
+    const { claim, clock, send } = this.#options;
+    this.#sends += 1;
+    const { record } = this.#known;
+    if (this.#sends === 1 && record === undefined) this.#known = { record, endpoint }; // others have sent it nowhere
+    send({ do: 'send', claim, endpoint, at: clock.now(), last: this.#last });
+  }
+
+  recordOutcome(meaning: WriteOutcome): void {
+    this.#last = meaning;
+  }
+
+  lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
+    const { claim, request, send } = this.#options;
+    if (!this.hasWrite) return onRecord(undefined);
+    if (this.#state === 'held' && request.concurrent !== 'pass' && this.#sends < 2) return onRecord(this.#known.record);
+    this.#lookUps.push(onRecord);
+    send({ do: 'look', claim });
+  }
+
+  release(end: KeyClaimEnd): void {
+    if (!this.hasWrite) return;
+    const { claim, send } = this.#options;
+    this.#state = 'over';
+    send({ do: 'release', claim, end, last: this.#last });
+  }
+
+  onUndelivered(): void {
+    const { claim, send } = this.#options;
+    if (this.#state === 'over') send({ do: 'undelivered', claim });
+  }
+
+  close(): void {
+    const { claim, send, onOver } = this.#options;
+    onOver(claim);
+    if (this.#state !== 'new') send({ do: 'close', claim });
+  }
+
+  // — Replies —
+
+  onClaimed(known: KnownWrite): void {
+    if (this.#state !== 'waiting') return;
+    this.#state = 'held';
+    this.#known = known;
+    if (!this.#isStopped) return this.#listener?.onClaimed(known.record);
+    this.release({ kind: 'other' });
+    this.#listener?.onClaimRefused('draining', known.record?.isAnswered === false);
+  }
+
+  onRefused(why: 'key_in_use' | 'draining', mayBeDone: boolean): void {
+    if (this.#state !== 'waiting') return;
+    this.#state = 'over';
+    this.#listener?.onClaimRefused(why, mayBeDone);
+  }
+
+  /** @param isReply to a look-up; otherwise another request has changed the record */
+  onKnown(known: KnownWrite, isReply: boolean): void {
+    this.#known = { record: known.record, endpoint: known.endpoint ?? this.endpoint };
+    if (isReply) this.#lookUps.shift()?.(known.record);
+  }
+
+  /** The keeper of the key has gone: what others have done is not known any more. */
+  onKeeperGone(now: Millis): void {
+    const record = { firstSentAt: now, isAnswered: false };
+    this.#known = { record, endpoint: this.#known.endpoint };
+    for (const onRecord of this.#lookUps.splice(0)) onRecord(record);
+    this.onRefused('draining', true);
+  }
+}

@@ -1,0 +1,99 @@
+/** The processes of the oracle, in virtual time: one, or several workers whose primary keeps the keys. */
+import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
+import type { KeyStore } from '../../../src/core/idempotency/key-store.ts';
+import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
+import type { Millis, Random } from '../../../src/core/scalars.ts';
+import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
+import { KeyServer } from '../../../src/sharing/keys/key-server.ts';
+import type { World } from '../core/world.ts';
+
+/** A request of a process, which ends with it. */
+export interface ProcessRequest {
+  onProcessGone(): void;
+}
+
+export interface SimulatedProcess {
+  readonly store: KeyStore;
+  readonly requests: Set<ProcessRequest>;
+}
+
+/** How long a message between two processes takes at most. */
+export const MAX_DELAY: Millis = 3;
+
+export class SimulatedProcesses {
+  readonly #world: World;
+  readonly #random: Random;
+  readonly #registryStore: RegistryKeyStore;
+  readonly #server: KeyServer;
+  readonly #clients = new Map<number, (deliver: (client: KeyClient) => void) => void>();
+  readonly #all: { process: SimulatedProcess; kill: () => void }[] = [];
+  #workers = 0;
+
+  /** @param workers 0: one process, which keeps its keys itself */
+  constructor(world: World, random: Random, workers: number) {
+    this.#world = world;
+    this.#random = random;
+    this.#registryStore = new RegistryKeyStore(new KeyRegistry(), { now: () => world.now }, (delay, run) => {
+      let isWanted = true;
+      world.at(world.now + delay, () => isWanted && run());
+      return () => {
+        isWanted = false;
+      };
+    });
+    this.#server = new KeyServer(this.#registryStore, (worker, reply) => {
+      this.#clients.get(worker)?.((client) => client.onReply(reply));
+    });
+    for (let i = 0; i < workers; i += 1) this.#all.push(this.#startWorker());
+    if (workers > 0) return;
+    this.#all.push({ process: { store: this.#registryStore, requests: new Set() }, kill: () => undefined });
+  }
+
+  /** The process that takes the next request. */
+  choose(): SimulatedProcess {
+    return this.#pick().process;
+  }
+
+  /** A worker ends at once, as by SIGKILL, and is replaced. What it has sent to its primary arrives. */
+  killOne(): void {
+    const victim = this.#pick();
+    victim.kill();
+    for (const request of victim.process.requests) request.onProcessGone();
+    this.#all[this.#all.indexOf(victim)] = this.#startWorker();
+  }
+
+  #pick(): { process: SimulatedProcess; kill: () => void } {
+    const picked = this.#all[Math.floor(this.#all.length * this.#random())];
+    if (picked === undefined) throw new Error('there is no process');
+    return picked;
+  }
+
+  #startWorker(): { process: SimulatedProcess; kill: () => void } {
+    this.#workers += 1;
+    const worker = this.#workers;
+    const toServer = this.#makeChannel();
+    const toClient = this.#makeChannel();
+    let isAlive = true;
+    const client: KeyClient = new KeyClient({
+      clock: { now: () => this.#world.now },
+      send: (operations) => isAlive && toServer(() => this.#server.onOperations(worker, operations)),
+      schedule: (run) => this.#world.at(this.#world.now, run),
+    });
+    this.#clients.set(worker, (deliver) => toClient(() => isAlive && deliver(client)));
+    this.#server.join(worker);
+    const kill = (): void => {
+      isAlive = false;
+      this.#clients.delete(worker);
+      toServer(() => this.#server.leave(worker));
+    };
+    return { process: { store: client, requests: new Set() }, kill };
+  }
+
+  /** Delivers in order, each after a random delay. */
+  #makeChannel(): (deliver: () => void) => void {
+    let last: Millis = 0;
+    return (deliver) => {
+      last = Math.max(last, this.#world.now + MAX_DELAY * this.#random());
+      this.#world.at(last, deliver);
+    };
+  }
+}

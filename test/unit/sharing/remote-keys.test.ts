@@ -1,0 +1,184 @@
+import { describe, expect, test } from 'vitest';
+import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
+import type { KeyClaimListener, KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
+import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
+import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
+import type { KeyOperation, KeyReply } from '../../../src/sharing/keys/key-protocol.ts';
+import { KeyServer } from '../../../src/sharing/keys/key-server.ts';
+
+const TTL = 1000;
+
+function requestFor(name: string, more: Partial<KeyClaimRequest> = {}): KeyClaimRequest {
+  const identity = { upstream: 'up', name, credential: 1, owner: 1, credentialHeader: 'authorization', body: 1 };
+  return { identity, place: { fairnessKey: 'a', client: 'a' }, concurrent: 'wait', ttl: TTL, endpoint: 'e1', ...more };
+}
+
+/** A primary and its workers, whose messages arrive at once unless they are held. */
+function startProcesses() {
+  const clock = { time: 0, now: () => clock.time };
+  const clients: KeyClient[] = [];
+  const operations: KeyOperation[] = [];
+  const server = new KeyServer(new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined), (worker, reply) =>
+    deliver(worker, reply),
+  );
+  let hold: KeyReply[] | undefined;
+  const deliver = (worker: number, reply: KeyReply): void => {
+    if (hold === undefined) clients[worker]?.onReply(reply);
+    else hold.push(reply);
+  };
+  const startWorker = (): KeyClient => {
+    const worker = clients.length;
+    server.join(worker);
+    const client = new KeyClient({
+      clock,
+      send: (sent) => {
+        operations.push(...sent);
+        server.onOperations(worker, sent);
+      },
+      schedule: (run) => run(),
+    });
+    clients.push(client);
+    return client;
+  };
+  const holdReplies = (): KeyReply[] => (hold = []);
+  return { clock, server, startWorker, operations, holdReplies };
+}
+
+/** Records the results of a claim. */
+function recorder(): KeyClaimListener & { readonly results: unknown[] } {
+  const results: unknown[] = [];
+  return {
+    results,
+    onClaimed: (record) => results.push(['claimed', record]),
+    onClaimRefused: (why, mayBeDone) => results.push(['refused', why, mayBeDone]),
+  };
+}
+
+describe('a key that the primary keeps', () => {
+  test('costs one round trip for a write that is answered, and none for its look-ups', () => {
+    const { startWorker, operations } = startProcesses();
+    const claim = startWorker().makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    const known: unknown[] = [];
+    claim.lookUp((record) => known.push(record));
+    claim.onSend('e1');
+    claim.recordOutcome('rejected');
+    claim.lookUp((record) => known.push(record));
+    claim.release({ kind: 'other' });
+    claim.close();
+    expect(known).toEqual([undefined, undefined]);
+    expect(operations.map((each) => each.do)).toEqual(['claim', 'send', 'release', 'close']);
+  });
+
+  test('remembers the endpoint of the first send', () => {
+    const { startWorker } = startProcesses();
+    const first = startWorker().makeClaim(requestFor('order', { endpoint: undefined }));
+    first.begin(recorder(), 100);
+    expect(first.endpoint).toBe(''); // none has this label: where it was sent is not known if the worker ends now
+    first.onSend('e2');
+    expect(first.endpoint).toBe('e2');
+    first.recordOutcome('may_have_happened');
+    first.release({ kind: 'other' });
+    const second = startWorker().makeClaim(requestFor('order'));
+    second.begin(recorder(), 100);
+    expect(second.endpoint).toBe('e2');
+  });
+
+  test('is not granted after the process stops waiting, even if the grant is under way', () => {
+    const { startWorker, holdReplies } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()];
+    const first = one.makeClaim(requestFor('order'));
+    first.begin(recorder(), 100);
+    const waiting = recorder();
+    const second = other.makeClaim(requestFor('order'));
+    second.begin(waiting, 100);
+    const held = holdReplies();
+    first.release({ kind: 'other' });
+    second.stopWaiting();
+    for (const reply of held) other.onReply(reply);
+    expect(waiting.results).toEqual([['refused', 'draining', false]]);
+    const third = one.makeClaim(requestFor('order'));
+    const replies = holdReplies();
+    third.begin(recorder(), 100);
+    expect(replies.map(({ type }) => type)).toEqual(['claimed']); // it has been released again
+  });
+
+  test('counts as in progress for refusals by others from the grant on', () => {
+    const { startWorker } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()];
+    const found: boolean[] = [];
+    const find = (names?: readonly string[]): void =>
+      other.findUnresolved('up', names, (isUnresolved) => found.push(isUnresolved));
+    find(['order']);
+    const claim = one.makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    find(['order']);
+    find(['another']);
+    find();
+    claim.release({ kind: 'other' });
+    find(['order']);
+    expect(found).toEqual([false, true, false, true, false]);
+    expect(other.mayHaveUnresolved()).toBe(true);
+  });
+});
+
+describe('the end of a process', () => {
+  test('leaves unresolved what a worker was granted, and what it may not have delivered', () => {
+    const { server, startWorker, clock } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()];
+    one.makeClaim(requestFor('granted')).begin(recorder(), 100);
+    const cut = one.makeClaim(requestFor('cut'));
+    cut.begin(recorder(), 100);
+    cut.onSend('e1');
+    cut.recordOutcome('answered');
+    cut.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    const delivered = one.makeClaim(requestFor('delivered'));
+    delivered.begin(recorder(), 100);
+    delivered.onSend('e1');
+    delivered.recordOutcome('answered');
+    delivered.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    delivered.close();
+    const waiting = recorder();
+    other.makeClaim(requestFor('granted')).begin(waiting, 100);
+    expect(waiting.results).toEqual([]);
+    clock.time = 5;
+    server.leave(0);
+    expect(waiting.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    const results = ['cut', 'delivered'].map((name) => {
+      const listener = recorder();
+      other.makeClaim(requestFor(name)).begin(listener, 100);
+      return listener.results[0];
+    });
+    expect(results).toEqual([
+      ['claimed', { firstSentAt: 0, isAnswered: false }],
+      ['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }],
+    ]);
+  });
+
+  test('of the primary makes everything unknown that is asked of it', () => {
+    const { startWorker, holdReplies, operations } = startProcesses();
+    const worker = startWorker();
+    const held = worker.makeClaim(requestFor('held'));
+    held.begin(recorder(), 100);
+    held.onSend('e1');
+    holdReplies();
+    const waiting = recorder();
+    worker.makeClaim(requestFor('waiting')).begin(waiting, 100);
+    const found: boolean[] = [];
+    worker.findUnresolved('up', ['other'], (isUnresolved) => found.push(isUnresolved));
+    worker.onKeeperGone();
+    worker.findUnresolved('up', ['other'], (isUnresolved) => found.push(isUnresolved));
+    const late = recorder();
+    worker.makeClaim(requestFor('late')).begin(late, 100);
+    expect([waiting.results, late.results, found]).toEqual([
+      [['refused', 'draining', true]],
+      [['refused', 'draining', true]],
+      [true, true],
+    ]);
+    const sent = operations.length;
+    const known: unknown[] = [];
+    held.lookUp((record) => known.push(record));
+    held.release({ kind: 'other' });
+    expect([known, operations.length]).toEqual([[{ firstSentAt: 0, isAnswered: false }], sent]);
+  });
+});
