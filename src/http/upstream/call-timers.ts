@@ -22,7 +22,7 @@ export class CallTimers {
   #isHeadPending = false;
   /** For the head, then for the next chunk of the body. */
   readonly #deadline: Deadline;
-  /** For an upload whose key may expire before it ends; made for such an upload only. */
+  /** For a write whose key may expire before all of it is written; made for such a write only. */
   #uploadDeadline: Deadline | undefined;
 
   constructor(clock: Clock, routed: RoutedRequest, call: TimedCall) {
@@ -92,7 +92,7 @@ export class CallTimers {
 
   /** The upstream has forgotten the key. What has not been written yet would complete a request that is no longer a repeat. */
   #onUploadTimeout(): void {
-    if (this.#body?.isIncomplete !== true && this.#attempt?.hasUnwrittenBytes !== true) return;
+    if (this.#body?.isIncomplete !== true && this.#attempt?.isPartlyWritten !== true) return;
     const sent = this.#attempt?.sent === true;
     this.#attempt?.cancel();
     this.#call.onFailure({ reason: 'timeout', sent, cause: 'KEY_EXPIRED' });

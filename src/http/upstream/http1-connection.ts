@@ -73,8 +73,8 @@ export class Http1Connection implements AssignedConnection, RequestWriter {
     });
   }
 
-  get unwrittenBytes(): number {
-    return this.#socket?.writableLength ?? 0;
+  get isFlushed(): boolean {
+    return (this.#socket?.writableLength ?? 0) === 0;
   }
 
   /** Connected, with no request under way or queued. */

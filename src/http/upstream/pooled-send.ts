@@ -18,8 +18,8 @@ export interface EndpointConnections {
 
 /** What writes a request: its HTTP/1.1 connection, or its stream of HTTP/2. */
 export interface RequestWriter {
-  /** Bytes that wait in this process, because the upstream or the network takes no more. */
-  readonly unwrittenBytes: number;
+  /** Nothing of the request waits in this process, its end included. */
+  readonly isFlushed: boolean;
 }
 
 /** What a send knows of the HTTP/1.1 connection that it uses. */
@@ -62,9 +62,9 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
     this.request = request;
   }
 
-  /** Part of the request waits here, so the upstream does not have all of it. */
-  get hasUnwrittenBytes(): boolean {
-    return this.writer !== undefined && this.writer.unwrittenBytes > 0;
+  /** A part of the request is written, and the rest waits here, so the upstream does not have all of it. */
+  get isPartlyWritten(): boolean {
+    return this.writer?.isFlushed === false;
   }
 
   /** A request that was not read can be sent again unchanged; once. */

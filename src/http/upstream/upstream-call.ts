@@ -82,7 +82,7 @@ export class UpstreamCall implements AttemptListener {
     const attempt = new UpstreamAttempt(this, this.#requestTo(endpoint, payload, traceHeaders), clock, startBy);
     this.#attempt = attempt;
     this.#timers.awaitHead(attempt, body, timeout);
-    if (payload !== null && keyValidUntil < Infinity) this.#timers.awaitUpload(Math.max(0, keyValidUntil - now));
+    if (keyValidUntil < Infinity) this.#timers.awaitUpload(Math.max(0, keyValidUntil - now));
     gate.connections.onClaimed(target.name, addressGroupOf(client));
     order.claim?.onSend(endpoint.label);
     target.endpoints.send(endpoint, attempt, this.#selector.needsFreshConnection, now);

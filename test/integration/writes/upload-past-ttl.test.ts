@@ -1,6 +1,14 @@
 /** The repeat of a write whose upload is not over when the upstream forgets the key: the rest must not complete a new write. */
-import { afterAll, expect, test } from 'vitest';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { createServer as createTls } from 'node:tls';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { Http2UpstreamStream } from '../../../src/http/upstream/http2/http2-upstream-stream.ts';
+import type { AttemptListener } from '../../../src/http/upstream/upstream-attempt.ts';
+import { UpstreamAttempt } from '../../../src/http/upstream/upstream-attempt.ts';
 import { makeCertificates } from '../../support/certificates.ts';
+import { openHttp2, readHttp2Answer } from '../../support/clients/http2-client.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 import { listen } from '../../support/upstreams/http-upstream.ts';
@@ -80,3 +88,87 @@ upstreams: {api: {url: "${upstream.url}"${more}, timeout: 5m, perTryTimeout: 5m,
     expect(isComplete).toBe(false);
   },
 );
+
+test('a body whose end comes over HTTP/2 after the ttl is not completed', async () => {
+  let completed = 0;
+  const upstream = await startHttp2(identity, (stream, nth) => {
+    stream.resume().on('end', () => {
+      if (stream.aborted) return;
+      completed += 1;
+      if (nth === 1) stream.close(INTERNAL_ERROR);
+      else stream.respond({ ':status': 201 }, { endStream: true });
+    });
+  });
+  const { path, read } = certificates;
+  const gate = await startTidegate(`
+listen: {address: 127.0.0.1:0, tls: {cert: ${path('server.crt')}, key: ${path('server.key')}}, http2: true}
+upstreams: {api: {url: "${upstream.url}", http2: true, tls: {ca: ${path('ca.crt')}}, retry: {attempts: 1}, idempotency: {ttl: 2s}}}`);
+  const session = await openHttp2(gate.url, read('ca.crt'));
+  const length = 100_000; // streamed
+  const pay = (endsAfter: Promise<unknown>) => {
+    const head = { ':method': 'POST', ':path': '/', 'content-length': length, 'idempotency-key': 'k' };
+    const stream = session.request(head);
+    stream.write(Buffer.alloc(length, 'x'));
+    void endsAfter.then(() => stream.end());
+    return readHttp2Answer(stream);
+  };
+  expect((await pay(Promise.resolve())).headers['tidegate-outcome']).toBe('unknown');
+  const answered = Promise.withResolvers<undefined>();
+  const repeat = pay(answered.promise); // ends once it has its response
+  const { status, headers } = await repeat;
+  answered.resolve(undefined);
+  expect([status, headers['tidegate-outcome']]).toEqual([504, 'unknown']);
+  expect(completed).toBe(1);
+});
+
+test('a request without a body is not flushed while its head waits in an HTTP/2 connection that the upstream does not read', async () => {
+  const server = createTls({ ...identity, ALPNProtocols: ['h2'] }, (socket) =>
+    socket.on('error', () => undefined).pause(),
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const origin = `https://127.0.0.1:${port}`;
+  const session = connectHttp2(origin, { ca: certificates.read('ca.crt') });
+  session.on('error', () => undefined);
+  onTestFinished(() => {
+    session.destroy();
+    server.close();
+  });
+  await once(session, 'connect');
+  const carrier = { session, lastStreamId: undefined, error: undefined };
+  const nothing = (): undefined => undefined;
+  const owner: AttemptListener = {
+    ...{ onInterimResponse: nothing, onHead: nothing, onFailure: nothing, onProgress: nothing, onBodyEnd: nothing },
+    ...{ onBodyAborted: nothing, onConnectionReleased: nothing },
+  };
+  const begin = (): UpstreamAttempt => {
+    const sent = { origin, method: 'POST' as const, path: '/', headers: ['host', 'x'], servername: '', body: null };
+    const attempt = new UpstreamAttempt(owner, sent, performance);
+    new Http2UpstreamStream(attempt, {
+      ...carrier,
+      ...{ onResponse: nothing, onClosed: nothing, onUploadProgress: nothing },
+    }).start();
+    return attempt;
+  };
+  const first = begin();
+  await eventually(
+    () => first.isPartlyWritten,
+    (waits) => !waits,
+  );
+  // Heads that the system buffers no more, because nobody reads them.
+  const large = 'x'.repeat(16_000);
+  await eventually(
+    () => {
+      for (let i = 0; i < 100; i += 1)
+        session.request({ ':path': '/', [`x-${i}`]: large, 'x-b': large }).on('error', nothing);
+      return (session.state.outboundQueueSize ?? 0) > 0;
+    },
+    (isBlocked) => isBlocked,
+  );
+  const last = begin();
+  await eventually(
+    () => last.isPartlyWritten,
+    (waits) => waits,
+  );
+});
