@@ -33,7 +33,7 @@ import { ActiveConfig } from './process/active-config.ts';
 import { shareLimits } from './process/limit-sharing.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { openStatePersistence } from './store/persistence/state-persistence.ts';
-import { resolveHashSecret } from './process/client-hash-secret.ts';
+import { openOwnState } from './process/own-state.ts';
 import { startExchangeObservers } from './process/exchange-observers.ts';
 import { watchProcess } from './process/health/watch-process.ts';
 import { createProcessMetrics } from './process/create-process-metrics.ts';
@@ -99,7 +99,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     awaitedEnds: (upstream, now) => gate.connections.awaitedEnds(upstream, now),
   });
   const onFree = (upstream: string): void => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm());
-  const secret = resolveHashSecret(first);
+  const { writeKeys, secret, database } = membership ?? (await openOwnState(first, { clock, logger }, resources));
   const clientHash = new ClientHasher(secret);
   const activeConfig: ActiveConfig = new ActiveConfig(first, {
     clientHash,
@@ -143,7 +143,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     onFailure: membership?.onFailure,
   });
   limitSharing?.bind({ store, onTokensSupplied: supply });
-  const statePersistence = await openStatePersistence(first, secret, logger, {
+  const statePersistence = await openStatePersistence(first, { secret, database }, logger, {
     clock,
     limits: () => store.learnedViews(clock.now()),
     activeHolds: (max) => store.clients.activeHolds(max, clock.now()),
@@ -168,10 +168,10 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       replayMemory,
       stalledClients: stalledReaders,
       hash: clientHash.hash,
+      ...writeKeys,
       via: `1.1 tidegate-${instance}`,
       proto: mount?.proto ?? (first.listen.tls === undefined ? 'http' : 'https'),
     },
-    writeKeys: membership?.writeKeys,
     snapshot: () => activeConfig.snapshot,
     instance: processInstance,
     capacity: new RequestCapacity({ maxRequests: sizes.requests, overload: overloadMonitor, random }),

@@ -44,7 +44,7 @@ export function createProcessMetrics(
     get mode() {
       return currentConfig().mode;
     },
-    store: first.state.store === 'memory' ? undefined : first.state.store,
+    store: first.state.store === 'redis' ? first.state.store : undefined,
   });
   return { ...metrics, certificates };
 }

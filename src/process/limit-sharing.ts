@@ -19,7 +19,7 @@ export async function shareLimits(
   { state }: Pick<Config, 'state'>,
   { membership, ...parts }: RedisSharingParts & { readonly membership: WorkerMembership | undefined },
 ): Promise<LimitSharing | undefined> {
-  if (state.store === 'memory') return membership && shareThroughPrimary(membership, parts.clock);
+  if (state.store !== 'redis') return membership && shareThroughPrimary(membership, parts.clock);
   const { shareOverRedis } = await import('./redis-sharing.ts');
   return shareOverRedis(state, parts);
 }

@@ -21,6 +21,10 @@ export interface WorkerMembership {
   readonly limitClient: LimitClient;
   /** The keys of writes, which the primary keeps. */
   readonly writeKeys: WriteKeys;
+  /** The key of the hashes of clients. */
+  readonly secret: string;
+  /** The primary has it. */
+  readonly database?: undefined;
   /** The URL of the practice upstream in the primary, if there is one. */
   readonly practiceUrl: string | undefined;
   /** TLS ticket keys, shared so that a session can be resumed at any worker. */

@@ -1,20 +1,15 @@
 /** No client gets a wrong report of its write, and no write is executed twice. */
 import { describe, expect, test } from 'vitest';
 import { contradiction } from '../support/oracle/reported-outcome.ts';
+import { TOPOLOGIES } from '../support/oracle/simulated-processes.ts';
 import { runIntents } from '../support/oracle/run-intents.ts';
 
 const RUNS = Number(process.env['TIDEGATE_ORACLE'] ?? 100_000) / 1000;
 
-describe('reports of payment intents are correct, a hundred thousand for one process and for workers', () => {
+describe('reports of a hundred thousand payment intents are correct, for one process and for processes that are killed at times', () => {
   for (const concurrent of ['wait', 'refuse', 'pass'] as const) {
-    for (const [hasTtl, workers] of [
-      [true, 0],
-      [false, 0],
-      [true, 3],
-      [false, 3],
-    ] as const) {
-      const processes = workers === 0 ? 'one process' : `${workers} workers that are killed at times`;
-      test(`concurrent: ${concurrent}, ${hasTtl ? 'with' : 'without'} a ttl, ${processes}`, () => {
+    for (const [hasTtl, topology] of [true, false].flatMap((ttl) => TOPOLOGIES.map((each) => [ttl, each] as const))) {
+      test(`concurrent: ${concurrent}, ${hasTtl ? 'with' : 'without'} a ttl, ${topology}`, () => {
         const wrong: string[] = [];
         let reports = 0;
         for (let run = 0; run < RUNS / 6; run += 1) {
@@ -23,7 +18,7 @@ describe('reports of payment intents are correct, a hundred thousand for one pro
             intents: 1000,
             concurrent,
             hasTtl,
-            workers,
+            topology,
           });
           wrong.push(...contradictions);
           reports += Object.values(counts).reduce((sum, count) => sum + count, 0);

@@ -32,7 +32,7 @@ export const ProcessStatus = z
       lastReload: z.object({ at: TimeSchema, ok: z.boolean(), problem: z.string().nullable() }).nullable(),
     }),
     store: z.object({
-      kind: z.enum(['memory', 'redis']),
+      kind: z.enum(['memory', 'sqlite', 'redis']),
       degraded: z.boolean().describe('The store is not responding; this process keeps limits on its own.'),
       problem: z.string().nullable().describe('Why the store is not responding: the message of the error.'),
     }),

@@ -13,7 +13,7 @@ export interface ProcessFacts {
   readonly startedAt: Millis;
   readonly configLoadedAt: Millis;
   readonly lastReload: { readonly at: Millis; readonly problem: string | undefined } | undefined;
-  readonly store: 'memory' | 'redis';
+  readonly store: 'memory' | 'sqlite' | 'redis';
   readonly certificates: readonly CertificateExpiry[];
   /** Why no action is allowed; undefined if they are. */
   readonly actionsDisabled: string | undefined;

@@ -105,10 +105,12 @@ export function parsePartialConfig(root: object): PartialConfig {
   };
 }
 
+const STATE_STORES = ['memory', 'sqlite', 'redis'] as const;
+
 function parsePartialState(written: unknown): PartialState {
   const store = valueAt(written, ['store']);
   return {
-    store: store === 'memory' || store === 'redis' ? store : undefined,
+    store: STATE_STORES.find((known) => known === store),
     url: parseIfValid(redisStateShape.url, valueAt(written, ['url'])),
     username: parseIfValid(redisStateShape.username, valueAt(written, ['username'])),
     password: parseIfValid(redisStateShape.password, valueAt(written, ['password'])),

@@ -34,6 +34,21 @@ const MemoryStateSchema = z.strictObject({
     .describe('A file for the state, written every 10 s and at shutdown, and read at the next start.'),
 });
 
+const SqliteStateSchema = z.strictObject({
+  store: z
+    .literal('sqlite')
+    .describe(
+      'In a database file of this process and its workers: idempotency keys and learned limits survive its end.',
+    ),
+  file: z.string().min(1).describe('The database; it is made if there is none. One process uses it at a time.'),
+  durability: z
+    .enum(['full', 'normal'])
+    .prefault('full')
+    .describe(
+      'full: what is known of a write is on the disk before the write is sent; normal: a loss of power may lose the last seconds, the end of the process loses nothing.',
+    ),
+});
+
 const RedisStateSchema = z.strictObject({
   store: z.literal('redis').describe('In Redis or Valkey, shared by all replicas with the same prefix.'),
   url: RedisUrl.describe(
@@ -55,7 +70,7 @@ const RedisStateSchema = z.strictObject({
   ),
 });
 
-export const StateSchema = z.discriminatedUnion('store', [MemoryStateSchema, RedisStateSchema]);
+export const StateSchema = z.discriminatedUnion('store', [MemoryStateSchema, SqliteStateSchema, RedisStateSchema]);
 
 /** The fields of a Redis store, to parse one by one. */
 export const redisStateShape = RedisStateSchema.shape;

@@ -30,8 +30,10 @@ export type ReaderAbortReason = (typeof READER_ABORT_REASONS)[number];
 
 /** The `event` label of `tidegate_idempotency_keys_total`. */
 export type IdempotencyKeyEvent = (typeof IDEMPOTENCY_KEY_EVENTS)[number];
-export const IDEMPOTENCY_KEY_EVENTS = ['minted', 'awaited', 'key_in_use', 'key_expired'] as const satisfies readonly (
-  | KeyRefusalReason
-  | 'minted'
-  | 'awaited'
-)[];
+export const IDEMPOTENCY_KEY_EVENTS = [
+  'minted',
+  'awaited',
+  'key_in_use',
+  'key_store_lost',
+  'key_expired',
+] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited')[];

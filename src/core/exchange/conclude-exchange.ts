@@ -65,10 +65,10 @@ export function* refuse(state: ExchangeState, why: RefusalReason, retryAfterMs: 
   return { kind: 'refuse', why, retryAfterMs, attempts, retryOutcome };
 }
 
-/** Ends before the first attempt: another request holds the key. */
+/** Ends before the first attempt: the key was not granted. */
 export function refuseClaim({ attempts }: ExchangeState, { why, mayBeDone }: KeyClaimRefused): ExchangeVerdict {
   const end = { attempts, retryOutcome: undefined };
-  if (why === 'draining' && mayBeDone) return { kind: 'unknown', reason: why, ...end };
+  if (why !== 'key_in_use' && mayBeDone) return { kind: 'unknown', reason: why, ...end };
   return { kind: 'refuse', why, retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
 }
 

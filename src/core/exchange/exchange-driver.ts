@@ -67,10 +67,11 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'body', replayable, keyed, at: this.#clock.now() });
   }
 
-  onClaimed(record: KeyRecord | undefined): void {
+  /** @param hasWaited another request held the key */
+  onClaimed(record: KeyRecord | undefined, hasWaited = false): void {
     if (this.#phase.name !== 'claiming') return;
     const now = this.#clock.now();
-    if (this.#phase.isWaiting) this.queued += this.#reporter.onClaim(this.#phaseSince, undefined, now);
+    if (hasWaited) this.queued += this.#reporter.onClaim(this.#phaseSince, undefined, now);
     this.#resume({ kind: 'claimed', record, at: now });
   }
 
@@ -178,9 +179,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
         return this.#effects.readBody();
       case 'claim':
         this.#enterPhase(PHASES.claiming);
-        this.#effects.claim(step.deadline);
-        if (this.#phase === PHASES.claiming) this.#phase = PHASES.waitingForKey;
-        return;
+        return this.#effects.claim(step.deadline);
       case 'admit':
         return this.#admit(step.deadline);
       case 'look':

@@ -6,7 +6,7 @@ import type { RequestRecord } from '../events/request-record.ts';
 import type { DecisionDetails } from '../admission/decision-details.ts';
 import type { PlannedPoll } from '../polling/choose-poll.ts';
 import type { PlannedRetry } from '../retry/choose-retry.ts';
-import type { KeyRefusalReason } from '../idempotency/key-record.ts';
+import type { ClaimRefusalReason, KeyRefusalReason } from '../idempotency/key-record.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
 import type { RefusalReason } from '../admission/gate-decision.ts';
@@ -86,7 +86,7 @@ export type TraceStep =
       readonly what: 'claimed';
       readonly at: Millis;
       readonly waited: Millis;
-      readonly why: KeyRefusalReason | 'draining' | undefined;
+      readonly why: KeyRefusalReason | ClaimRefusalReason | undefined;
     }
   /** The request did not pass at once; in observe mode: it would not have. */
   | {

@@ -3,16 +3,13 @@ import type { Millis } from '../scalars.ts';
 /** What an exchange is waiting for. Only a wait before a retry or a poll carries data of its own; the others are constants. */
 export type ExchangePhase =
   /** `looking`: for what is recorded of the write. */
-  | { readonly name: 'new' | 'body' | 'looking' | 'queued' | 'sending' | 'done' }
-  /** `isWaiting`: another request holds the key. */
-  | { readonly name: 'claiming'; readonly isWaiting: boolean }
+  | { readonly name: 'new' | 'body' | 'claiming' | 'looking' | 'queued' | 'sending' | 'done' }
   | { readonly name: 'asleep'; readonly until: Millis };
 
 export const PHASES = {
   new: { name: 'new' },
   body: { name: 'body' },
-  claiming: { name: 'claiming', isWaiting: false },
-  waitingForKey: { name: 'claiming', isWaiting: true },
+  claiming: { name: 'claiming' },
   looking: { name: 'looking' },
   queued: { name: 'queued' },
   sending: { name: 'sending' },

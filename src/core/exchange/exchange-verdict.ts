@@ -1,4 +1,5 @@
 import type { RefusalReason } from '../admission/gate-decision.ts';
+import type { ClaimRefusalReason } from '../idempotency/key-record.ts';
 import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
 import type { Millis } from '../scalars.ts';
 import type { ErrorReason } from './attempt-outcome.ts';
@@ -18,7 +19,7 @@ export type ExchangeVerdict = {
 } & (
   | ForwardVerdict
   /** The proxy's own response: the request cannot have taken effect. */
-  | { readonly kind: 'refuse'; readonly why: RefusalReason | 'key_in_use'; readonly retryAfterMs: Millis }
+  | { readonly kind: 'refuse'; readonly why: RefusalReason | ClaimRefusalReason; readonly retryAfterMs: Millis }
   /** The same, for a write whose key was answered longer ago than the upstream remembers keys. Retrying is pointless. */
   | { readonly kind: 'refuse'; readonly why: 'key_expired'; readonly retryAfterMs: undefined }
   /** The proxy's own 502 or 504: the upstream was unreachable, or a request without effect got no response. */
@@ -42,6 +43,7 @@ export type UnknownOutcomeReason =
   | 'throttled'
   | 'not_processed'
   | 'rejected'
+  | 'key_store_lost'
   | 'key_expired';
 
 /** Forward the response in hand. `unknown`: it is an error response to a write that may have taken effect. */

@@ -5,7 +5,7 @@
 import type { GateDecision, EnforcementMode, RefusalReason } from '../admission/gate-decision.ts';
 import type { PlannedPoll, PollPolicy } from '../polling/choose-poll.ts';
 import type { PlannedRetry } from '../retry/choose-retry.ts';
-import type { KeyRecord } from '../idempotency/key-record.ts';
+import type { ClaimRefusalReason, KeyRecord } from '../idempotency/key-record.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
 import type { RetryOutcome, RetryPolicy } from '../retry/retry-policy.ts';
@@ -90,7 +90,7 @@ export interface KeyClaimed {
 }
 export interface KeyClaimRefused {
   readonly kind: 'unclaimed';
-  readonly why: 'key_in_use' | 'draining';
+  readonly why: ClaimRefusalReason;
   /** The write may have taken effect through the request that holds the key. */
   readonly mayBeDone: boolean;
   readonly at: Millis;

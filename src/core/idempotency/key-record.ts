@@ -14,5 +14,10 @@ export interface KeyRecord {
 export type KeyRefusalReason =
   /** Another request with the key is in progress. */
   | 'key_in_use'
+  /** The store of keys cannot be reached or written, so what is known of the write would be lost. */
+  | 'key_store_lost'
   /** The write was sent longer ago than the upstream remembers keys: sent again, it may take effect a second time. */
   | 'key_expired';
+
+/** Why a claim was refused; `draining`: by `KeyClaim.stopWaiting`. */
+export type ClaimRefusalReason = Exclude<KeyRefusalReason, 'key_expired'> | 'draining';

@@ -7,6 +7,7 @@ import {
   addCredential,
   NO_CREDENTIALS,
 } from './credential-list.ts';
+import type { StoredWrite } from './key-journal.ts';
 import type { KeyedWrite } from './keyed-write.ts';
 import type { KeyRecord } from './key-record.ts';
 
@@ -80,6 +81,15 @@ export class KeyRecords {
     if (wasFinal) write.finalFor = removeOneCredential(write.finalFor, credential);
     if (write.finalFor === NO_CREDENTIALS) this.#markUnresolved(write);
     else this.#markUnresolvedFor(write, credential);
+  }
+
+  /** Adds the record of an earlier process. */
+  restore(write: KeyedWrite, { state, finalFor, unresolvedFor }: StoredWrite): void {
+    if (state === 'unresolved') return this.#markUnresolved(write);
+    write.state = 'answered';
+    write.finalFor = finalFor;
+    write.unresolvedFor = unresolvedFor;
+    this.#addAnswered(write);
   }
 
   forget(write: KeyedWrite): void {

@@ -1,5 +1,6 @@
 import type { ResourceBound } from '../overload/resource-bound.ts';
 import { NO_CREDENTIALS } from './credential-list.ts';
+import type { KeyJournal, StoredWrite } from './key-journal.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
@@ -21,9 +22,29 @@ export class KeyRegistry {
   /** Unresolved writes, by upstream. */
   readonly #unresolvedAt = new Map<string, Set<KeyedWrite>>();
   readonly #records: KeyRecords;
+  #journal: KeyJournal | undefined;
 
   constructor(maxUnresolved?: number, maxAnswered?: number) {
     this.#records = new KeyRecords((write) => this.#reindex(write), maxUnresolved, maxAnswered);
+  }
+
+  /** Restores what an earlier process knew, and stores each change from now on. @param stored with its id, the oldest first */
+  resume(stored: Iterable<readonly [id: number, write: StoredWrite]>, journal: KeyJournal): void {
+    for (const [id, known] of stored) {
+      const write = this.#add(known);
+      write.journalId = id;
+      write.firstSentAt = known.firstSentAt;
+      write.endpoint = known.endpoint;
+      write.wasDelivered = known.state === 'answered';
+      this.#records.restore(write, known);
+      this.#reindex(write);
+    }
+    this.#journal = journal;
+  }
+
+  /** Undefined if keys do not outlive this process. */
+  get journal(): KeyJournal | undefined {
+    return this.#journal;
   }
 
   get bounds(): readonly ResourceBound[] {
@@ -70,6 +91,25 @@ export class KeyRegistry {
     this.#reindex(write);
   }
 
+  /** The attempts so far did nothing: the first send is another one. @param now undefined if the time stays as it is */
+  onSentAgain(write: KeyedWrite, endpoint: string, now: Millis | undefined): void {
+    write.endpoint = endpoint;
+    if (now !== undefined) write.firstSentAt = now;
+    this.#reindex(write);
+  }
+
+  /** A response to the write is being sent to a client. To be followed by `onResponseEnd`. */
+  onResponse(write: KeyedWrite): void {
+    write.openResponses += 1;
+  }
+
+  /** @param isWhole the client has received all of it */
+  onResponseEnd(write: KeyedWrite, isWhole: boolean): void {
+    write.openResponses -= 1;
+    write.wasDelivered ||= isWhole;
+    this.#reindex(write);
+  }
+
   onAttemptEnd(write: KeyedWrite): void {
     write.sentCount -= 1;
     this.#reindex(write);
@@ -106,6 +146,7 @@ export class KeyRegistry {
       else open.add(write);
     } else if (open?.delete(write) === true && open.size === 0) this.#unresolvedAt.delete(upstream);
     if (write.requestCount === 0 && write.state === 'new') this.#drop(write);
+    this.#journal?.onChange(write);
   }
 
   #find(name: string, matches: (write: KeyedWrite) => boolean): KeyedWrite | undefined {
@@ -154,6 +195,7 @@ export class KeyRegistry {
         endpoint: undefined,
       },
       ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
+      ...{ openResponses: 0, wasDelivered: false, journalId: 0 },
     };
     this.#writes.set(name, write);
     return write;

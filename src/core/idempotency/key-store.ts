@@ -3,18 +3,18 @@ import type { QueueOccupant } from '../admission/queue-occupancy.ts';
 import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { Millis } from '../scalars.ts';
 import type { WriteIdentity } from './keyed-write.ts';
-import type { KeyRecord } from './key-record.ts';
+import type { ClaimRefusalReason, KeyRecord } from './key-record.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 
 /** Receives the result of a claim: one of the two is called once, unless the claim is released before. */
 export interface KeyClaimListener {
-  /** @param record what earlier requests with this key did, as far as is known */
-  onClaimed(record: KeyRecord | undefined): void;
   /**
-   * @param why `draining`: by `stopWaiting`
-   * @param mayBeDone the request that holds the key may have done the write
+   * @param record what earlier requests with this key did, as far as is known
+   * @param hasWaited another request held the key
    */
-  onClaimRefused(why: 'key_in_use' | 'draining', mayBeDone: boolean): void;
+  onClaimed(record: KeyRecord | undefined, hasWaited: boolean): void;
+  /** @param mayBeDone another request may have done the write */
+  onClaimRefused(why: ClaimRefusalReason, mayBeDone: boolean): void;
 }
 
 /** A request for an idempotency key. Data only, because another process may keep the keys. */

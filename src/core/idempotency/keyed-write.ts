@@ -45,6 +45,12 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   requestCount: number;
   /** Of these, the requests that were sent and have not ended. */
   sentCount: number;
+  /** Responses to the write that are being sent to clients. */
+  openResponses: number;
+  /** A client has received a whole response to the write. */
+  wasDelivered: boolean;
+  /** Of the journal; 0 if the write is not stored. */
+  journalId: number;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { KeyClaimant } from './key-claims.ts';
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from './key-store.ts';
 import type { KeyedWrite } from './keyed-write.ts';
 import { isAnsweredFor, isUnresolved } from './keyed-write.ts';
-import type { KeyRecord } from './key-record.ts';
+import type { ClaimRefusalReason, KeyRecord } from './key-record.ts';
 import type { KeyRegistry } from './key-registry.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 
@@ -15,9 +15,10 @@ export interface RegistryKeyClaimOptions {
   readonly schedule: (delay: Millis, run: () => void) => () => void;
   readonly request: KeyClaimRequest;
   /**
-   * The request is of another process, whose messages take time and end with it: from the grant on, the write counts as sent.
+   * From the grant on, the write counts as sent: the request is of another process, whose messages take time and end with it, or
+   * the write is stored before it is sent.
    */
-  readonly isRemote?: boolean;
+  readonly countsAsSent?: boolean;
 }
 
 /** No endpoint has this label, so a repeat is sent to none. */
@@ -25,11 +26,14 @@ const UNKNOWN_ENDPOINT = '';
 
 /** A claim to a key of the registry of this process. */
 export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
+  readonly fairnessKey: string;
+  readonly client: string;
   readonly #options: RegistryKeyClaimOptions;
   #listener: KeyClaimListener | undefined;
   #cancelTimer: (() => void) | undefined;
   /** `shared`: several requests may use the key at a time (`concurrent: pass`). */
   #state: 'new' | 'waiting' | 'held' | 'shared' | 'over' = 'new';
+  #hasWaited = false;
   /** Defined while the claim is waiting, held or shared. */
   #write: KeyedWrite | undefined;
   /** What was known before this exchange. */
@@ -39,6 +43,8 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   #endpoint: string | undefined;
   /** The response to the write was forwarded, and has not been cut so far. */
   #isDelivered = false;
+  /** The write, while that response is being sent. */
+  #answered: KeyedWrite | undefined;
   /** That response is final: it settles whether the write took effect. */
   #isFinal = false;
   /** An attempt may have taken effect, and no later one was answered. */
@@ -50,14 +56,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   constructor(options: RegistryKeyClaimOptions) {
     this.#options = options;
-  }
-
-  get fairnessKey(): string {
-    return this.#options.request.place.fairnessKey;
-  }
-
-  get client(): string {
-    return this.#options.request.place.client;
+    ({ fairnessKey: this.fairnessKey, client: this.client } = options.request.place);
   }
 
   get endpoint(): string | undefined {
@@ -82,12 +81,12 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
       return this.#grant();
     }
     if (keys.claims.tryAcquire(write)) return this.onClaimed();
-    if (concurrent === 'refuse' || !keys.claims.enqueue(write, this)) {
-      return this.#refuse(write, 'key_in_use');
-    }
+    const isQueued = concurrent === 'wait' && keys.claims.enqueue(write, this);
+    if (!isQueued) return this.#refuse(write, 'key_in_use');
     this.#state = 'waiting';
+    this.#hasWaited = true;
     this.#cancelTimer = this.#options.schedule(Math.max(0, deadline - clock.now()), () =>
-      this.#refuseWaiting(write, 'key_in_use'),
+      this.#refuse(write, 'key_in_use'),
     );
   }
 
@@ -111,8 +110,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     // A retry after a response, as after some card declines: the response is stored for the attempts before it.
     if (this.#last === 'answered') this.#store(write, true);
     if (write.state !== 'new' || write.sentCount !== 1 || this.#mayHaveTakenEffect) return;
-    write.endpoint = endpoint; // the earlier attempts did nothing at theirs
-    if (!this.#hasReached) write.firstSentAt = this.#firstSentAt;
+    keys.onSentAgain(write, endpoint, this.#hasReached ? undefined : this.#firstSentAt);
   }
 
   get hasWrite(): boolean {
@@ -140,7 +138,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   stopWaiting(): void {
     const write = this.#write;
-    if (this.#state === 'waiting' && write !== undefined) this.#refuseWaiting(write, 'draining');
+    if (this.#state === 'waiting' && write !== undefined) this.#refuse(write, 'draining');
   }
 
   release(end: KeyClaimEnd): void {
@@ -168,13 +166,17 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     keys.leave(write);
   }
 
-  close(): void {}
+  close(): void {
+    if (this.#answered !== undefined) this.#options.keys.onResponseEnd(this.#answered, this.#isDelivered);
+    this.#answered = undefined;
+  }
 
   /** The process of the request has ended: an attempt may have taken effect, or the response may have been cut. */
   abandon(): void {
     if (this.#state === 'held' || this.#state === 'shared') return this.release({ kind: 'unknown' });
     this.release({ kind: 'other' });
     this.onUndelivered();
+    this.close();
   }
 
   #recordEnd(write: KeyedWrite, end: KeyClaimEnd): void {
@@ -182,6 +184,8 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
       this.#isDelivered = true;
       this.#endpoint = write.endpoint;
       this.#isFinal = end.isFinal;
+      this.#answered = write;
+      this.#options.keys.onResponse(write);
       this.#store(write, true, this.#isFinal);
       return;
     }
@@ -200,10 +204,20 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   #grant(): void {
     const write = this.#write;
     if (write === undefined) return;
-    const { isRemote, request } = this.#options;
-    if (isRemote === true && this.#firstSentAt === undefined) this.onSend(request.endpoint ?? UNKNOWN_ENDPOINT);
+    const { countsAsSent, request } = this.#options;
+    if (countsAsSent === true && this.#firstSentAt === undefined) this.onSend(request.endpoint ?? UNKNOWN_ENDPOINT);
     this.#record = this.#lookUp(write);
-    this.#listener?.onClaimed(this.#record);
+    const { journal } = this.#options.keys;
+    if (journal === undefined) this.#listener?.onClaimed(this.#record, this.#hasWaited);
+    else journal.whenStored((isStored) => this.#onStored(write, isStored));
+  }
+
+  #onStored(write: KeyedWrite, isStored: boolean): void {
+    if (this.#write !== write) return; // released meanwhile
+    if (isStored) return this.#listener?.onClaimed(this.#record, this.#hasWaited);
+    const mayBeDone = this.#record?.isAnswered === false;
+    this.release({ kind: 'other' });
+    this.#listener?.onClaimRefused('key_store_lost', mayBeDone);
   }
 
   #recall(write: KeyedWrite): KeyRecord | undefined {
@@ -215,15 +229,11 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     return { ...record, isAnswered, isFinal: hasCredential(write.finalFor, identity.credential) };
   }
 
-  #refuse(write: KeyedWrite, why: 'key_in_use' | 'draining'): void {
+  #refuse(write: KeyedWrite, why: ClaimRefusalReason): void {
+    if (this.#state === 'waiting') this.#cancelWait(write);
     const mayBeDone = isUnresolved(write);
     this.#leave(write);
     this.#listener?.onClaimRefused(why, mayBeDone);
-  }
-
-  #refuseWaiting(write: KeyedWrite, why: 'key_in_use' | 'draining'): void {
-    this.#cancelWait(write);
-    this.#refuse(write, why);
   }
 
   #cancelWait(write: KeyedWrite): void {

@@ -21,9 +21,10 @@ export class RegistryKeyStore implements KeyStore {
     return this.keys.bounds;
   }
 
-  /** @param isRemote see `RegistryKeyClaimOptions` */
-  makeClaim(request: KeyClaimRequest, isRemote = false): RegistryKeyClaim {
-    return new RegistryKeyClaim({ keys: this.keys, clock: this.#clock, schedule: this.#schedule, request, isRemote });
+  /** @param countsAsSent see `RegistryKeyClaimOptions` */
+  makeClaim(request: KeyClaimRequest, countsAsSent = this.keys.journal !== undefined): RegistryKeyClaim {
+    const { keys } = this;
+    return new RegistryKeyClaim({ keys, clock: this.#clock, schedule: this.#schedule, request, countsAsSent });
   }
 
   findUnresolved(

@@ -7,11 +7,10 @@ import { socketAddress, clientAddress } from './client-address.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
 import type { CheckHandler } from '../ext-authz/check-handler.ts';
 import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
-import type { ExchangeContext, ProxyContext, WriteKeys } from './exchange-context.ts';
+import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import type { RequestSource, RequestSink } from '../server/request-source.ts';
 import { xRequestIdFor } from '../headers/request-id.ts';
-import { createWriteKeys } from '../idempotency/create-write-keys.ts';
 import { keyFromHeaders } from '../idempotency/idempotency-key.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import { chooseHandling, type RequestHandling } from './choose-handling.ts';
@@ -27,9 +26,7 @@ import { ActiveSet } from '../../core/collections/active-set.ts';
 import type { Upgrade } from '../server/upgrade.ts';
 
 export interface ProxyOptions {
-  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'answerTimes' | keyof WriteKeys>;
-  /** Shared with other processes; undefined if this process shares none. */
-  readonly writeKeys: WriteKeys | undefined;
+  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'answerTimes'>;
   /** The current configuration. Each exchange keeps the snapshot of its arrival. */
   readonly snapshot: () => Snapshot;
   /** Unique among processes; part of Via and of request ids. */
@@ -56,7 +53,6 @@ export class Proxy implements RequestSink {
     this.#options = options;
     this.#context = {
       ...options.context,
-      ...(options.writeKeys ?? createWriteKeys(options.context.clock)),
       isDraining: () => this.#drainDeadline !== undefined,
       answerTimes: new LatencyEstimates(),
       polls: new PollRegistry(),

@@ -71,6 +71,13 @@ export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 
         'Another request with this idempotency key is in progress, and this one was not sent. Retry with the same key to get the result.',
       proxyError: 'http_request_denied',
     },
+    key_store_lost: {
+      status: 503,
+      title: 'Key store unavailable',
+      detail:
+        'What is known of this idempotency key cannot be stored, so the request was not sent. Repeat it with the same key.',
+      proxyError: 'proxy_internal_error',
+    },
     key_expired: {
       status: 409,
       title: 'Key expired',

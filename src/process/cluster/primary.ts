@@ -14,11 +14,10 @@ import { watchProcess } from '../health/watch-process.ts';
 import { createProcessMetrics } from '../create-process-metrics.ts';
 import { reloadControls, ConfigReloads } from '../config-reloads.ts';
 import type { GateView } from '../../core/events/gate-views.ts';
-import { createKeyStore, KEY_SECRET } from '../../http/idempotency/create-write-keys.ts';
+import { openOwnState } from '../own-state.ts';
 import { KeyServer } from '../../sharing/keys/key-server.ts';
 import { LimitServer } from '../../sharing/workers/limit-server.ts';
 import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
-import { resolveHashSecret } from '../client-hash-secret.ts';
 import { openStatePersistence } from '../../store/persistence/state-persistence.ts';
 import { listenAddresses, setSocketPermissions, removeStaleSocket } from '../unix-socket.ts';
 import { createInstanceId } from '../instance-id.ts';
@@ -89,7 +88,7 @@ async function openCluster(
   );
 
   // With a shared store, the store keeps the limits, and the primary none.
-  const settings = new SharedLimitSettings(first, first.state.store === 'memory');
+  const settings = new SharedLimitSettings(first, first.state.store !== 'redis');
   const limitServer = new LimitServer(
     {
       timing: WORKER_LEASE_TIMING,
@@ -100,14 +99,13 @@ async function openCluster(
     },
     settings.sharedRefs(),
   );
-  const keyStore = createKeyStore(clock);
+  const { keyStore, keySecret, secret, database } = await openOwnState(first, { clock, logger }, resources);
   const keyServer = new KeyServer(keyStore, (to, reply) => workers.send(to, { type: 'key', reply }));
   const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });
   const timer = new WakeTimer(limitServer, clock);
   resources.push(() => Promise.resolve(timer.stop()));
 
-  const secret = resolveHashSecret(first);
-  const statePersistence = await openStatePersistence(first, secret, logger, {
+  const statePersistence = await openStatePersistence(first, { secret, database }, logger, {
     clock,
     limits: () => limitServer.learnedViews(clock.now()),
     activeHolds: (max) => limitServer.activeHolds(max, clock.now()),
@@ -125,7 +123,7 @@ async function openCluster(
     version,
     practiceUrl: practice?.url,
     ticketKeys: randomBytes(TICKET_KEYS),
-    keySecret: randomBytes(KEY_SECRET),
+    keySecret,
   };
   const workers: WorkerSupervisor = new WorkerSupervisor({
     count,

@@ -3,7 +3,7 @@ import { divideConfig } from './divide-config.ts';
 
 /** The configuration of each of several workers. @param secret of the hashes of clients, so that all workers name them alike */
 export function deriveWorkerConfig(whole: Config, count: number, secret: Config['secret']): Config {
-  const state = whole.state.store === 'memory' ? { ...whole.state, file: undefined } : whole.state;
+  const state: Config['state'] = whole.state.store === 'redis' ? whole.state : { store: 'memory' };
   return { ...divideConfig(whole, count), admin: false, telemetry: undefined, secret, state };
 }
 

@@ -64,6 +64,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         instance: start.instance,
         clock: hostClock,
         limitClient,
+        secret: start.config.secret ?? '',
         writeKeys: { keys, digests: new WriteDigests(Buffer.from(start.keySecret)) },
         practiceUrl: start.practiceUrl,
         ticketKeys: Buffer.from(start.ticketKeys),

@@ -64,7 +64,7 @@ export class KeyClient implements KeyStore {
     const claim = this.#claims.get(reply.claim);
     switch (reply.type) {
       case 'claimed':
-        return claim?.onClaimed(reply);
+        return claim?.onClaimed(reply, reply.hasWaited);
       case 'refused':
         return claim?.onRefused(reply.why, reply.mayBeDone);
       case 'known':

@@ -1,6 +1,6 @@
 /** The messages between a worker and its primary, which keeps the keys of writes. */
 import type { KeyClaimEnd, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
 
@@ -28,11 +28,11 @@ interface KeyOutcome {
 }
 
 export type KeyReply =
-  | (KnownWrite & { readonly type: 'claimed'; readonly claim: number })
+  | (KnownWrite & { readonly type: 'claimed'; readonly claim: number; readonly hasWaited: boolean })
   | {
       readonly type: 'refused';
       readonly claim: number;
-      readonly why: 'key_in_use' | 'draining';
+      readonly why: ClaimRefusalReason;
       readonly mayBeDone: boolean;
     }
   /** The result of a `look`. */

@@ -1,3 +1,4 @@
+import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { RegistryKeyClaim } from '../../core/idempotency/registry-key-claim.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { KeyOperation, KeyReply, KnownWrite } from './key-protocol.ts';
@@ -53,6 +54,7 @@ export class KeyServer {
       case 'undelivered':
         return this.#announceChange(claim, () => claim.onUndelivered());
       case 'close':
+        claim.close();
         claims.delete(operation.claim);
     }
   }
@@ -65,8 +67,9 @@ export class KeyServer {
     const claim = this.#store.makeClaim(request, true);
     claims.set(number, claim);
     const listener = {
-      onClaimed: () => this.#send(worker, { type: 'claimed', claim: number, ...knownOf(claim) }),
-      onClaimRefused: (why: 'key_in_use' | 'draining', mayBeDone: boolean) =>
+      onClaimed: (_record: KeyRecord | undefined, hasWaited: boolean) =>
+        this.#send(worker, { type: 'claimed', claim: number, hasWaited, ...knownOf(claim) }),
+      onClaimRefused: (why: ClaimRefusalReason, mayBeDone: boolean) =>
         this.#send(worker, { type: 'refused', claim: number, why, mayBeDone }),
     };
     claim.begin(listener, deadline);

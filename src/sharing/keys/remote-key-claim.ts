@@ -1,5 +1,5 @@
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { KeyOperation, KnownWrite } from './key-protocol.ts';
@@ -43,7 +43,7 @@ export class RemoteKeyClaim implements KeyClaim {
 
   begin(listener: KeyClaimListener, deadline: Millis): void {
     this.#listener = listener;
-    if (this.#state === 'held') return this.lookUp((record) => listener.onClaimed(record));
+    if (this.#state === 'held') return this.lookUp((record) => listener.onClaimed(record, false));
     const { claim, request, send } = this.#options;
     this.#state = 'waiting';
     send({ do: 'claim', claim, request, deadline });
@@ -95,16 +95,16 @@ export class RemoteKeyClaim implements KeyClaim {
 
   // — Replies —
 
-  onClaimed(known: KnownWrite): void {
+  onClaimed(known: KnownWrite, hasWaited: boolean): void {
     if (this.#state !== 'waiting') return;
     this.#state = 'held';
     this.#known = known;
-    if (!this.#isStopped) return this.#listener?.onClaimed(known.record);
+    if (!this.#isStopped) return this.#listener?.onClaimed(known.record, hasWaited);
     this.release({ kind: 'other' });
     this.#listener?.onClaimRefused('draining', known.record?.isAnswered === false);
   }
 
-  onRefused(why: 'key_in_use' | 'draining', mayBeDone: boolean): void {
+  onRefused(why: ClaimRefusalReason, mayBeDone: boolean): void {
     if (this.#state !== 'waiting') return;
     this.#state = 'over';
     this.#listener?.onClaimRefused(why, mayBeDone);

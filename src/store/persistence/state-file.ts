@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import type { Logger } from 'pino';
 import { describeFileError } from '../../config/load/substitute.ts';
 import { upstreamOrigins } from '../../config/schema/upstream-schema.ts';
+import type { StateDatabase } from '../sqlite/state-database.ts';
 import type { StatePersistence, StatePersistenceParts } from './state-persistence.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { LearnedState } from './learned-state.ts';
@@ -18,9 +19,19 @@ const MAX_ENTRIES = 10_000;
 /** A larger file was not written by this program. */
 const MAX_FILE_BYTES = 16 * 1024 ** 2;
 
-/** Stores learned state in a file: reads it once, and writes it every 10 s if it has changed. */
+/** Where learned state is stored as a text. */
+export interface StateMedium {
+  /** Named in messages. */
+  readonly file: string;
+  /** @throws an error; ENOENT if nothing is stored */
+  read(): string;
+  /** @throws an error */
+  write(text: string): Promise<void>;
+}
+
+/** Stores learned state: reads it once, and writes it every 10 s if it has changed. */
 export class StateFile implements StatePersistence {
-  readonly #file: string;
+  readonly #medium: StateMedium;
   readonly #secretFingerprint: string | undefined;
   readonly #logger: Logger;
   readonly #parts: StatePersistenceParts;
@@ -30,8 +41,8 @@ export class StateFile implements StatePersistence {
   #writing: Promise<void> = Promise.resolve();
 
   /** @param secret the key of the hashes of clients; undefined if the next process has another one */
-  constructor(file: string, secret: string | undefined, logger: Logger, parts: StatePersistenceParts) {
-    this.#file = file;
+  constructor(medium: StateMedium, secret: string | undefined, logger: Logger, parts: StatePersistenceParts) {
+    this.#medium = medium;
     this.#secretFingerprint = secret === undefined ? undefined : secretFingerprint(secret);
     this.#logger = logger;
     this.#parts = parts;
@@ -39,12 +50,10 @@ export class StateFile implements StatePersistence {
   }
 
   restore(): void {
-    const file = this.#file;
+    const { file } = this.#medium;
     let text: string;
     try {
-      const { size } = statSync(file);
-      if (size > MAX_FILE_BYTES) throw Object.assign(new Error('too large'), { code: 'EFBIG' });
-      text = readFileSync(file, 'utf8');
+      text = this.#medium.read();
     } catch (error) {
       const why = describeFileError(error);
       if (isNotFound(error)) this.#logger.debug({ file }, 'no state file yet');
@@ -91,12 +100,12 @@ export class StateFile implements StatePersistence {
     const state = JSON.stringify(learned);
     if (state === this.#lastWritten && !isLast) return;
     try {
-      await writeFileAtomically(this.#file, encodeState(learned, this.#context()));
+      await this.#medium.write(encodeState(learned, this.#context()));
       this.#lastWritten = state;
       this.#failed = false;
     } catch (error) {
       const why = describeFileError(error);
-      if (!this.#failed) this.#logger.warn({ file: this.#file, why }, 'cannot write the state file');
+      if (!this.#failed) this.#logger.warn({ file: this.#medium.file, why }, 'cannot write the state file');
       this.#failed = true;
     }
   }
@@ -110,6 +119,37 @@ export class StateFile implements StatePersistence {
       origins: new Map(upstreams.map(([name, upstream]) => [name, upstreamOrigins(upstream)])),
     };
   }
+}
+
+export function openMedium(place: string | StateDatabase): StateMedium {
+  return typeof place === 'string' ? fileMedium(place) : databaseMedium(place);
+}
+
+function fileMedium(file: string): StateMedium {
+  return {
+    file,
+    read() {
+      const { size } = statSync(file);
+      if (size > MAX_FILE_BYTES) throw Object.assign(new Error('too large'), { code: 'EFBIG' });
+      return readFileSync(file, 'utf8');
+    },
+    write: (text) => writeFileAtomically(file, text),
+  };
+}
+
+function databaseMedium(database: StateDatabase): StateMedium {
+  return {
+    file: database.file,
+    read() {
+      const text = database.readLearned();
+      if (text === undefined) throw Object.assign(new Error('nothing is stored yet'), { code: 'ENOENT' });
+      return text;
+    },
+    write: (text) => {
+      database.writeLearned(text);
+      return Promise.resolve();
+    },
+  };
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { LimitView } from '../../core/events/gate-views.ts';
 import type { Clock } from '../../core/scalars.ts';
+import type { StateDatabase } from '../sqlite/state-database.ts';
 import type { LearnedState } from './learned-state.ts';
 
 export interface StatePersistenceParts {
@@ -24,18 +25,20 @@ const NO_PERSISTENCE: StatePersistence = { stop: () => Promise.resolve() };
 /**
  * Restores the state of the configured file, and keeps the file up to date. Never rejects: without a usable file, the process
  * learns from the start.
- * @param secret the key of the hashes of clients
+ * @param kept `secret`: the key of the hashes of clients
  */
 export async function openStatePersistence(
   { state, secret: configuredSecret }: Pick<Config, 'state' | 'secret'>,
-  secret: string,
+  { secret, database }: { readonly secret: string; readonly database: StateDatabase | undefined },
   logger: Logger,
   parts: StatePersistenceParts,
 ): Promise<StatePersistence> {
-  if (state.store !== 'memory' || state.file === undefined) return NO_PERSISTENCE;
-  const { StateFile } = await import('./state-file.ts');
-  // Without a configured secret, each process has a random one: its hashes mean nothing to the next process.
-  const stateFile = new StateFile(state.file, configuredSecret === undefined ? undefined : secret, logger, parts);
+  const place = database ?? (state.store === 'memory' ? state.file : undefined);
+  if (place === undefined) return NO_PERSISTENCE;
+  const { StateFile, openMedium } = await import('./state-file.ts');
+  // Without a configured secret and a database, each process has a random one: its hashes mean nothing to the next process.
+  const isKept = configuredSecret !== undefined || database !== undefined;
+  const stateFile = new StateFile(openMedium(place), isKept ? secret : undefined, logger, parts);
   stateFile.restore();
   return stateFile;
 }

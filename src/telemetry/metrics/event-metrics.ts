@@ -109,7 +109,7 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
     },
     {
       name: 'tidegate_idempotency_keys_total',
-      help: 'Idempotency keys: minted (generated here), awaited (another request with the key was in flight), key_in_use and key_expired (rejected with 409).',
+      help: 'Idempotency keys: minted (generated here), awaited (another request with the key was in flight), key_in_use and key_expired (rejected with 409), key_store_lost (rejected with 503).',
       type: 'counter',
       samples: () => upstreams.flatMap((upstream) => upstream.keys.values()),
     },

@@ -9,7 +9,7 @@ import { SimulatedRequest, TTL } from './simulated-request.ts';
 import { MAX_DELAY, SimulatedProcesses } from './simulated-processes.ts';
 import { UpstreamLedger } from './upstream-ledger.ts';
 
-/** Of workers, in a run. */
+/** Of processes, in a run. */
 const KILLS = 60;
 
 const METHODS = ['POST', 'POST', 'POST', 'PATCH', 'PUT', 'DELETE'];
@@ -34,7 +34,7 @@ export function runIntents(options: OracleOptions): OracleRun {
   const plan = routePolicy({ timeout: 1500, perTryTimeout: 300, claims: true, retry });
   const contradictions: string[] = [];
   /** A process learns so late at most what another one does. */
-  const lag = options.workers > 0 ? MAX_DELAY : 0;
+  const lag = options.topology === 'one process' ? 0 : MAX_DELAY;
   const counts: Partial<Record<ReportedOutcome, number>> = {};
 
   const judge = (intent: SimulatedIntent, reported: ReportedOutcome, isOwnOpen: boolean): void => {
@@ -55,11 +55,13 @@ export function runIntents(options: OracleOptions): OracleRun {
       if (lag === 0 || !wasOpen) contradictions.push(text);
     });
   };
-  const processes = new SimulatedProcesses(world, random, options.workers);
+  const processes = new SimulatedProcesses(world, random, options.topology);
   const scene: OracleScene = { world, processes, ledger, random, plan, options, judge };
 
   for (let number = 0; number < options.intents; number += 1) scheduleIntent(scene, number);
-  if (options.workers > 0) for (let i = 0; i < KILLS; i += 1) world.at(110_000 * random(), () => processes.killOne());
+  if (options.topology !== 'one process') {
+    for (let i = 0; i < KILLS; i += 1) world.at(110_000 * random(), () => processes.killOne());
+  }
   world.runUntil(200_000);
   return { contradictions, reported: counts };
 }

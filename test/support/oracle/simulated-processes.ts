@@ -1,4 +1,4 @@
-/** The processes of the oracle, in virtual time: one, or several workers whose primary keeps the keys. */
+/** The processes of the oracle, in virtual time: one, one with a disk, or several workers whose primary keeps the keys. */
 import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
 import type { KeyStore } from '../../../src/core/idempotency/key-store.ts';
 import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
@@ -6,11 +6,15 @@ import type { Millis, Random } from '../../../src/core/scalars.ts';
 import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
 import { KeyServer } from '../../../src/sharing/keys/key-server.ts';
 import type { World } from '../core/world.ts';
+import { SimulatedDisk } from './simulated-journal.ts';
 
 /** A request of a process, which ends with it. */
 export interface ProcessRequest {
   onProcessGone(): void;
 }
+
+export const TOPOLOGIES = ['one process', 'three workers', 'a database'] as const;
+export type SimulatedTopology = (typeof TOPOLOGIES)[number];
 
 export interface SimulatedProcess {
   readonly store: KeyStore;
@@ -28,24 +32,30 @@ export class SimulatedProcesses {
   readonly #clients = new Map<number, (deliver: (client: KeyClient) => void) => void>();
   readonly #all: { process: SimulatedProcess; kill: () => void }[] = [];
   #workers = 0;
+  readonly #start: () => { process: SimulatedProcess; kill: () => void };
 
-  /** @param workers 0: one process, which keeps its keys itself */
-  constructor(world: World, random: Random, workers: number) {
+  constructor(world: World, random: Random, topology: SimulatedTopology) {
     this.#world = world;
     this.#random = random;
-    this.#registryStore = new RegistryKeyStore(new KeyRegistry(), { now: () => world.now }, (delay, run) => {
-      let isWanted = true;
-      world.at(world.now + delay, () => isWanted && run());
-      return () => {
-        isWanted = false;
-      };
-    });
+    this.#registryStore = this.#makeStore();
     this.#server = new KeyServer(this.#registryStore, (worker, reply) => {
       this.#clients.get(worker)?.((client) => client.onReply(reply));
     });
-    for (let i = 0; i < workers; i += 1) this.#all.push(this.#startWorker());
-    if (workers > 0) return;
-    this.#all.push({ process: { store: this.#registryStore, requests: new Set() }, kill: () => undefined });
+    switch (topology) {
+      case 'one process':
+        this.#start = () => ({ process: { store: this.#makeStore(), requests: new Set() }, kill: () => undefined });
+        break;
+      case 'three workers': {
+        this.#start = () => this.#startWorker();
+        this.#all.push(this.#start(), this.#start());
+        break;
+      }
+      case 'a database': {
+        const disk = new SimulatedDisk(world, random);
+        this.#start = () => this.#startStored(disk);
+      }
+    }
+    this.#all.push(this.#start());
   }
 
   /** The process that takes the next request. */
@@ -53,18 +63,42 @@ export class SimulatedProcesses {
     return this.#pick().process;
   }
 
-  /** A worker ends at once, as by SIGKILL, and is replaced. What it has sent to its primary arrives. */
+  /** A process ends at once, as by SIGKILL, and is replaced. What it has sent to its primary arrives. */
   killOne(): void {
     const victim = this.#pick();
     victim.kill();
     for (const request of victim.process.requests) request.onProcessGone();
-    this.#all[this.#all.indexOf(victim)] = this.#startWorker();
+    this.#all[this.#all.indexOf(victim)] = this.#start();
   }
 
   #pick(): { process: SimulatedProcess; kill: () => void } {
     const picked = this.#all[Math.floor(this.#all.length * this.#random())];
     if (picked === undefined) throw new Error('there is no process');
     return picked;
+  }
+
+  #makeStore(): RegistryKeyStore {
+    const world = this.#world;
+    return new RegistryKeyStore(new KeyRegistry(), { now: () => world.now }, (delay, run) => {
+      let isWanted = true;
+      world.at(world.now + delay, () => isWanted && run());
+      return () => {
+        isWanted = false;
+      };
+    });
+  }
+
+  #startStored(disk: SimulatedDisk): { process: SimulatedProcess; kill: () => void } {
+    let isAlive = true;
+    const store = this.#makeStore();
+    store.keys.resume(
+      disk.stored,
+      disk.openJournal(() => isAlive),
+    );
+    const kill = (): void => {
+      isAlive = false;
+    };
+    return { process: { store, requests: new Set() }, kill };
   }
 
   #startWorker(): { process: SimulatedProcess; kill: () => void } {

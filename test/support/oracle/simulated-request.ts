@@ -14,7 +14,7 @@ import { failure, requestFacts, SHARED } from '../core/policy-builders.ts';
 import type { World } from '../core/world.ts';
 import type { ReportedOutcome } from './reported-outcome.ts';
 import { outcomeOfVerdict } from './reported-outcome.ts';
-import type { ProcessRequest, SimulatedProcess, SimulatedProcesses } from './simulated-processes.ts';
+import type { ProcessRequest, SimulatedProcess, SimulatedProcesses, SimulatedTopology } from './simulated-processes.ts';
 import type { UpstreamLedger } from './upstream-ledger.ts';
 
 /** How long the upstream remembers a key, if keys expire. */
@@ -26,8 +26,7 @@ export interface OracleOptions {
   readonly concurrent: 'wait' | 'refuse' | 'pass';
   /** Whether keys expire, after a time known to the proxy. */
   readonly hasTtl: boolean;
-  /** 0: one process. */
-  readonly workers: number;
+  readonly topology: SimulatedTopology;
 }
 
 /** An operation that one client wants to execute once, under one key. */
@@ -133,10 +132,10 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   }
 
   claim(deadline: Millis): void {
-    const onClaimed = (record: KeyRecord | undefined): void => {
-      // The primary counts the write as sent from now on: it learns later when it is sent.
-      if (this.#scene.options.workers > 0) this.#setUnderWay(true);
-      this.#driver.onClaimed(record);
+    const onClaimed = (record: KeyRecord | undefined, hasWaited: boolean): void => {
+      // Workers and a database count the write as sent from now on.
+      if (this.#scene.options.topology !== 'one process') this.#setUnderWay(true);
+      this.#driver.onClaimed(record, hasWaited);
     };
     const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) =>
       this.#driver.onClaimRefused(why, mayBeDone);

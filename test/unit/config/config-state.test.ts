@@ -215,8 +215,14 @@ describe('the state store', () => {
 
   test('reports all mistakes at once', () => {
     expect(mistakes('{}')).toEqual(['state.store: missing']);
-    expect(mistakes('{store: reddis}')).toEqual(['state.store: expected one of memory, redis (did you mean redis?)']);
+    expect(mistakes('{store: reddis}')).toEqual([
+      'state.store: expected one of memory, sqlite, redis (did you mean redis?)',
+    ]);
     expect(mistakes('{store: redis}')).toEqual(['state.url: missing']);
+    expect(mistakes('{store: sqlite}')).toEqual(['state.file: missing']);
+    expect(mistakes('{store: sqlite, file: a.db, durability: ful}')).toEqual([
+      'state.durability: expected one of full, normal (did you mean full?)',
+    ]);
     expect(mistakes('{store: memory, url: redis://a, prefx: b}')).toEqual([
       'state.url: allowed only with store: redis',
       'state.prefx: unknown key (did you mean prefix?)',

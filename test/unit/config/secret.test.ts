@@ -5,7 +5,7 @@ import { resolveHashSecret } from '../../../src/process/client-hash-secret.ts';
 function secretBy(text: string): string {
   const loaded = loadConfig(`upstreams: {api: {url: "http://a"}}\n${text}`, 'a.yaml', { env: {}, readFile: () => '' });
   if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
-  return resolveHashSecret(loaded.config);
+  return resolveHashSecret(loaded.config, undefined);
 }
 
 test('replicas with a shared store share one secret for client hashes; other processes each have their own', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createKeyRegistry } from '../../../src/http/idempotency/create-write-keys.ts';
+import { createKeyRegistry } from '../../../src/http/idempotency/create-key-store.ts';
 import { WriteDigests } from '../../../src/http/idempotency/write-digests.ts';
 
 test('remembers as many answered writes as fit into a tenth of the heap', () => {

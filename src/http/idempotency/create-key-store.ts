@@ -4,20 +4,18 @@ import { KeyRegistry } from '../../core/idempotency/key-registry.ts';
 import { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { Clock } from '../../core/scalars.ts';
 import { oldSpaceLimit } from '../overload/v8-heap.ts';
-import type { WriteKeys } from '../request/exchange-context.ts';
-import { WriteDigests } from './write-digests.ts';
 
 /** Heap bytes of one answered write, rounded up, and the share of the heap that all of them may use. */
 const BYTES_PER_KEY = 256;
 const HEAP_SHARE = 0.1;
 /** Bytes of the secret that digests are made with. */
-export const KEY_SECRET = 32;
+const KEY_SECRET = 32;
 
-/** The keys of writes of this process alone. */
-export function createWriteKeys(clock: Clock): WriteKeys {
-  return { keys: createKeyStore(clock), digests: new WriteDigests(randomBytes(KEY_SECRET)) };
+export function createKeySecret(): Buffer {
+  return randomBytes(KEY_SECRET);
 }
 
+/** The keys of writes of this process and its workers. */
 export function createKeyStore(clock: Clock): RegistryKeyStore {
   return new RegistryKeyStore(createKeyRegistry(oldSpaceLimit()), clock, (delay, run) => {
     const timer = setTimeout(run, Math.ceil(delay));

@@ -1,0 +1,87 @@
+/** Keys of writes in a database survive the end of the process, however it ends. */
+import type { ServerResponse } from 'node:http';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { send } from '../../support/clients/send.ts';
+import { pause } from '../../support/pause.ts';
+import { eventually } from '../../support/proxy/tidegate.ts';
+import { startWorkers } from '../../support/proxy/workers.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+const PATIENCE = 300_000;
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-sqlite-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+test.each([
+  ['one process', 1, 'full'],
+  ['two workers', 2, 'normal'],
+] as const)(
+  'after SIGKILL, a write without a response is unresolved, and an answered one is not: %s',
+  async (_, workers, durability) => {
+    const held: ServerResponse[] = [];
+    const upstream = await startHttpUpstream((nth, response, { body }) => {
+      if (body.toString() === 'prompt' || nth > 3) response.end('paid');
+      else held.push(response);
+    });
+    const api = `{url: "${upstream.url}", idempotency: {ttl: [{path: /pay, ttl: 4s}, {path: /charge, ttl: 1h}]}}`;
+    const state = `state: {store: sqlite, file: ${join(makeFolder(), 'state.db')}, durability: ${durability}}`;
+    const start = () => startWorkers(`workers: ${workers}\n${state}\nupstreams: {api: ${api}}`);
+    const first = await start();
+    const pay = (url: string, key: string, path = '/pay') =>
+      send(url, path, { method: 'POST', body: key, headers: ['idempotency-key', key] });
+    expect((await pay(first.url, 'prompt')).status).toBe(200);
+    const lost = Promise.allSettled([pay(first.url, 'order'), pay(first.url, 'charge', '/charge')]);
+    await eventually(
+      () => held.length,
+      (count) => count === 2,
+    );
+    for (const pid of [first.child.pid ?? 0, ...first.pids()]) process.kill(pid, 'SIGKILL');
+    expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await first.ended;
+
+    const second = await start();
+    expect(second.log().find(({ msg }) => msg === 'restored idempotency keys')).toMatchObject({
+      writes: 3,
+      unresolved: 2,
+    });
+    expect((await pay(second.url, 'charge', '/charge')).status).toBe(200);
+    await pause(4000);
+    const outcomes: unknown[] = [];
+    for (const key of ['order', 'prompt', 'order', 'prompt']) {
+      const { status, json, header } = await pay(second.url, key);
+      outcomes.push([status, json()['reason'], header('tidegate-outcome')]);
+    }
+    const unresolved = [409, 'key_expired', 'unknown'];
+    const answered = [409, 'key_expired', undefined];
+    expect(outcomes).toEqual([unresolved, answered, unresolved, answered]);
+    expect(upstream.hits.length).toBe(4);
+  },
+  PATIENCE,
+);
+
+test(
+  'a database that cannot be used ends the start with a message',
+  async () => {
+    const file = join(makeFolder(), 'state.db');
+    writeFileSync(file, 'no database'.repeat(1000));
+    const start = (path: string) =>
+      startWorkers(`state: {store: sqlite, file: ${path}}\nupstreams: {api: {url: "http://127.0.0.1:1"}}`);
+    await expect(start(file)).rejects.toThrow(
+      `tidegate: state.file: ${file} is not a database, or is damaged; move it away to start without what it remembers`,
+    );
+    const other = join(makeFolder(), 'state.db');
+    const first = await start(other);
+    await expect(start(other)).rejects.toThrow(`tidegate: state.file: another process uses ${other}`);
+    first.child.kill('SIGTERM');
+    expect((await first.ended).code).toBe(0);
+    const second = await start(other);
+    expect((await send(second.url, '/')).status).toBe(502);
+  },
+  PATIENCE,
+);

@@ -1,0 +1,248 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
+import type { KeyClaimEnd, KeyClaimListener } from '../../../src/core/idempotency/key-store.ts';
+import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
+import { StateDatabase } from '../../../src/store/sqlite/state-database.ts';
+import { StoredWrites } from '../../../src/store/sqlite/stored-writes.ts';
+
+const TTL = 1000;
+const DONE: KeyClaimEnd = { kind: 'answered', isFinal: true, isDelivered: true };
+
+function makeFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-state-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return join(folder, 'state.db');
+}
+
+/** Processes that use one database, one after the other. Times are on the wall clock; each process's own starts at 0. */
+function startMachine() {
+  const database = new StateDatabase({ file: makeFile(), durability: 'full' });
+  onTestFinished(() => database.close());
+  const wall = { time: 1_000_000 };
+  const problems: unknown[] = [];
+  const startProcess = () => {
+    const startedAt = wall.time;
+    const clock = { now: () => wall.time - startedAt };
+    let due: (() => void)[] = [];
+    const writes = new StoredWrites({
+      db: database.db,
+      clock,
+      wallClock: () => wall.time,
+      schedule: (_delay, run) => due.push(run),
+      onProblem: (error) => problems.push(error),
+    });
+    const keys = new KeyRegistry();
+    const stored = writes.load();
+    keys.resume(stored, writes);
+    const store = new RegistryKeyStore(keys, clock, () => () => undefined);
+    /** Runs what is due at the end of a turn. */
+    const endTurn = (): void => {
+      const now = due;
+      due = [];
+      for (const run of now) run();
+    };
+    const begin = (name: string, credential = 1) => {
+      const results: unknown[] = [];
+      const listener: KeyClaimListener = {
+        onClaimed: (record) => results.push(['claimed', record]),
+        onClaimRefused: (why, mayBeDone) => results.push(['refused', why, mayBeDone]),
+      };
+      const identity = { upstream: 'up', name, credential, owner: 1, credentialHeader: 'authorization', body: 7 };
+      const place = { fairnessKey: 'a', client: 'a' };
+      const claim = store.makeClaim({ identity, place, concurrent: 'wait', ttl: TTL, endpoint: 'e1' });
+      claim.begin(listener, 100);
+      return { claim, results };
+    };
+    return { stored, begin, endTurn, keys };
+  };
+  return { database, wall, problems, startProcess };
+}
+
+describe('a write in a database', () => {
+  test('is stored before its key is granted', () => {
+    const { startProcess } = startMachine();
+    const first = startProcess();
+    const { results } = first.begin('order');
+    expect(results).toEqual([]);
+    first.endTurn();
+    expect(results).toEqual([['claimed', undefined]]);
+    expect(startProcess().stored).toMatchObject([[1, { name: 'order', state: 'unresolved', endpoint: 'e1', body: 7 }]]);
+  });
+
+  test('is unresolved for the next process until it is released', () => {
+    const { startProcess, wall } = startMachine();
+    const first = startProcess();
+    wall.time += 10;
+    const { claim } = first.begin('order');
+    first.endTurn();
+    wall.time += 20;
+    claim.onSend('e2');
+    first.endTurn();
+    wall.time += 70;
+    const second = startProcess();
+    expect(second.stored).toMatchObject([[1, { state: 'unresolved', firstSentAt: -70, endpoint: 'e2' }]]);
+    const { claim: repeat, results } = second.begin('order');
+    second.endTurn();
+    expect([results, repeat.endpoint]).toEqual([[['claimed', { firstSentAt: -70, isAnswered: false }]], 'e2']);
+  });
+
+  test('is forgotten if nothing of it may have taken effect', () => {
+    const { startProcess } = startMachine();
+    const first = startProcess();
+    const unsent = first.begin('unsent');
+    const rejected = first.begin('rejected');
+    first.endTurn();
+    rejected.claim.onSend('e1');
+    rejected.claim.recordOutcome('rejected');
+    for (const { claim } of [unsent, rejected]) claim.release({ kind: 'other' });
+    first.endTurn();
+    expect(startProcess().stored).toEqual([]);
+  });
+
+  test('counts as answered once its client has the whole response', () => {
+    const { startProcess } = startMachine();
+    const first = startProcess();
+    const { claim } = first.begin('order');
+    first.endTurn();
+    claim.onSend('e1');
+    claim.recordOutcome('answered');
+    claim.release(DONE);
+    first.endTurn();
+    expect(startProcess().stored).toMatchObject([[1, { state: 'unresolved' }]]);
+    claim.close();
+    first.endTurn();
+    const second = startProcess();
+    expect(second.stored).toMatchObject([[1, { state: 'answered', finalFor: 1 }]]);
+    const repeat = second.begin('order');
+    second.endTurn();
+    expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+    repeat.claim.onSend('e1');
+    repeat.claim.recordOutcome('answered');
+    repeat.claim.release(DONE);
+    second.endTurn();
+    expect(startProcess().stored).toMatchObject([[1, { state: 'answered' }]]);
+  });
+
+  test('is unresolved if its response was cut', () => {
+    const { startProcess } = startMachine();
+    const first = startProcess();
+    const { claim } = first.begin('order');
+    first.endTurn();
+    claim.onSend('e1');
+    claim.recordOutcome('answered');
+    claim.release(DONE);
+    claim.onUndelivered();
+    claim.close();
+    first.endTurn();
+    expect(startProcess().stored).toMatchObject([[1, { state: 'unresolved' }]]);
+  });
+
+  test('keeps its credentials and the order of arrival', () => {
+    const { startProcess, wall } = startMachine();
+    const first = startProcess();
+    for (const [name, credential] of [
+      ['a', 5],
+      ['b', -6],
+      ['a', 7],
+    ] as const) {
+      wall.time += 1;
+      const { claim } = first.begin(name, credential);
+      first.endTurn();
+      claim.onSend('e1');
+      claim.recordOutcome('answered');
+      claim.release(DONE);
+      claim.close();
+      first.endTurn();
+    }
+    expect(startProcess().stored.map(([, { name, finalFor }]) => [name, finalFor])).toEqual([
+      ['a', [5, 7]],
+      ['b', -6],
+    ]);
+  });
+
+  test('is not newer than now after the wall clock was set back', () => {
+    const { startProcess, wall } = startMachine();
+    const first = startProcess();
+    first.begin('order');
+    first.endTurn();
+    wall.time -= 500;
+    expect(startProcess().stored).toMatchObject([[1, { firstSentAt: 0 }]]);
+  });
+});
+
+describe('a database that cannot be written', () => {
+  test('refuses writes, stores the changes later, and reports each once', () => {
+    const { database, startProcess, problems } = startMachine();
+    const first = startProcess();
+    const kept = first.begin('kept');
+    first.endTurn();
+    database.db.exec('PRAGMA query_only = ON');
+    const lost = first.begin('lost');
+    const again = first.begin('lost');
+    first.endTurn();
+    expect(lost.results).toEqual([['refused', 'key_store_lost', false]]);
+    kept.claim.onSend('e2');
+    first.endTurn();
+    first.endTurn();
+    expect(again.results).toEqual([['refused', 'key_store_lost', false]]);
+    expect(problems).toHaveLength(1);
+    database.db.exec('PRAGMA query_only = OFF');
+    first.endTurn();
+    expect(problems).toEqual([expect.any(Error), undefined]);
+    expect(startProcess().stored).toMatchObject([[1, { name: 'kept', endpoint: 'e2' }]]);
+    const later = first.begin('lost');
+    first.endTurn();
+    expect(later.results).toEqual([['claimed', undefined]]);
+  });
+});
+
+describe('the database file', () => {
+  const open = (file: string): StateDatabase => new StateDatabase({ file, durability: 'normal' });
+
+  test('is private, and keeps its secret and the learned state', () => {
+    const file = makeFile();
+    const first = open(file);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect([first.readLearned(), first.secret.length]).toEqual([undefined, 32]);
+    first.writeLearned('one');
+    first.writeLearned('two');
+    first.close();
+    const second = open(file);
+    expect([second.readLearned(), second.secret]).toEqual(['two', first.secret]);
+    second.close();
+  });
+
+  test('takes the learned state of a state file of its name, which is kept beside it', () => {
+    const file = makeFile();
+    writeFileSync(file, '{"version": 1}');
+    const database = open(file);
+    expect(database.readLearned()).toBe('{"version": 1}');
+    expect(readFileSync(`${file}.json`, 'utf8')).toBe('{"version": 1}');
+    database.close();
+  });
+
+  test.each([
+    ['text', 'no database', 'is not a database, or is damaged; move it away'],
+    ['a truncated database', undefined, 'is not a database, or is damaged; move it away'],
+  ])('is refused with a way out: %s', (_, text, message) => {
+    const file = makeFile();
+    if (text !== undefined) writeFileSync(file, text.repeat(500));
+    else {
+      open(file).close();
+      writeFileSync(file, readFileSync(file).subarray(0, 5000));
+    }
+    expect(() => open(file)).toThrow(message);
+  });
+
+  test('is refused in a folder that does not exist, and of another layout', () => {
+    const file = makeFile();
+    expect(() => open(`${file}/no/state.db`)).toThrow(`state.file: ${file}/no/state.db cannot be opened: ENOENT`);
+    const database = open(file);
+    database.db.exec("UPDATE meta SET value = 99 WHERE key = 'layout'");
+    database.close();
+    expect(() => open(file)).toThrow('was written by another version of Tidegate (layout 99)');
+  });
+});
