@@ -5,7 +5,7 @@ import type { CliCommand } from './cli/parse-arguments.ts';
 import { readFile } from './cli/read-file.ts';
 import { saveCompileCache, openCompileCache } from './process/compile-cache.ts';
 import { WORKER_ARGUMENT } from './process/cluster/worker-argument.ts';
-import { closeOptions, ignoreDuplicateSigint, keepSignalHandlers, watchHangUps } from './process/signals.ts';
+import { closeOptions, STOP_SIGNALS, watchServiceSignals, watchStopSignals } from './process/signals.ts';
 import { tuneNode } from './process/tune-node.ts';
 import type { Millis } from './core/scalars.ts';
 import { readVersion } from './process/version.ts';
@@ -94,16 +94,9 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
   const { delay, timeout } = config.drain;
   let isStopping = false;
-  // Nothing is awaited from here to the last handler: a signal that arrives in between would not start the drain.
-  const terminalLost = watchHangUps(async () => {
-    if (isStopping) return;
-    await app.reload();
-    watch.refresh();
-  });
-  keepSignalHandlers();
-  const { close } = closeWithGrace(closeOptions(delay + timeout, logger), async ({ signal = 'SIGHUP', err }) => {
+  let signal: NodeJS.Signals | undefined;
+  const { close } = closeWithGrace(closeOptions(delay + timeout), async ({ err }) => {
     isStopping = true;
-    ignoreDuplicateSigint();
     watch.close();
     if (err === undefined) {
       logger.info({ signal }, 'draining');
@@ -115,8 +108,19 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
     }
     await flushLogger(logger);
   });
+  const startDrain = (cause: NodeJS.Signals): void => {
+    if (isStopping) return;
+    signal = cause;
+    close();
+  };
+  // Nothing is awaited from the start to here: a signal that arrives in between would not start the drain.
+  const reload = async (): Promise<void> => {
+    if (isStopping) return;
+    await app.reload();
+    watch.refresh();
+  };
+  watchServiceSignals(logger, { reload, drain: startDrain, exit: () => process.exit(1) });
   announceSecondCtrlC(timeout);
-  void terminalLost.then(close);
   if (app.practice !== undefined && process.stdout.isTTY) {
     const { formatGreeting } = await import('./cli/greeting.ts');
     process.stderr.write(formatGreeting(app.url, app.adminUrl));
@@ -127,8 +131,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
 async function runWorker(): Promise<never> {
   tuneNode();
   // Terminals and service managers signal the whole process group. The primary handles the signal for its workers.
-  const ignore = (): void => undefined;
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, ignore);
+  for (const signal of STOP_SIGNALS) process.on(signal, () => undefined);
   const { startWorker } = await import('./process/cluster/worker.ts');
   const { flushLogger } = await import('./telemetry/log/logger.ts');
   const worker = await startWorker();
@@ -150,11 +153,8 @@ async function runDemo({ flags }: Extract<CliCommand, { kind: 'demo' }>): Promis
   const { startDemo } = await import('./cli/demo-command.ts');
   const demo = await startDemo(flags, version, print);
   if (demo.kind === 'failed') return fail(demo.message, 1);
-  keepSignalHandlers();
-  closeWithGrace({ delay: 5000, logger: false }, () => {
-    ignoreDuplicateSigint();
-    return demo.stop();
-  });
+  const { close } = closeWithGrace({ delay: 5000, logger: false, skip: [...STOP_SIGNALS] }, demo.stop);
+  watchStopSignals({ onFirst: close, onSecond: () => process.exit(1) });
 }
 
 async function runBackoff(command: Extract<CliCommand, { kind: 'backoff' }>): Promise<void> {
@@ -168,11 +168,7 @@ async function runBackoff(command: Extract<CliCommand, { kind: 'backoff' }>): Pr
 
 async function runLab(command: Extract<CliCommand, { kind: 'lab' }>): Promise<void> {
   const stop = new AbortController();
-  // A second Ctrl-C ends the process as usual, except for the duplicate that npm sends.
-  process.once('SIGINT', () => {
-    stop.abort();
-    ignoreDuplicateSigint();
-  });
+  watchStopSignals({ onFirst: () => stop.abort(), onSecond: () => process.exit(130) }, ['SIGINT']);
   const { runLab: run } = await import('./laboratory/commands/lab-command.ts');
   const { stderr } = process;
   const terminal = stderr.isTTY

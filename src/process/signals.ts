@@ -7,52 +7,79 @@ import type { Millis } from '../core/scalars.ts';
 /** Added to the time of the drain, for the last log lines. After that the process ends in any case. */
 const EXIT_GRACE: Millis = 2000;
 
+/** A signal to the whole process group arrives twice under npm, which forwards its own copy. */
 const DUPLICATE_SIGNAL_WINDOW: Millis = 500;
 
+/** Signals that stop a program. For a service, SIGHUP has another meaning too (`watchServiceSignals`). */
+export const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGUSR2', 'SIGHUP'] as const;
+
+export interface StopHandlers {
+  /** Called at the first signal. */
+  readonly onFirst: (signal: NodeJS.Signals) => void;
+  /** Called at each later one, except for duplicates of the first. */
+  readonly onSecond: (signal: NodeJS.Signals) => void;
+}
+
 /**
- * Handles SIGHUP, which has two meanings: a service reads its configuration again; a process of a terminal loses that terminal.
- * @param reload called at each SIGHUP of the first kind
- * @returns resolves at the first SIGHUP of the second kind
+ * Handles the signals that stop a program. The listeners stay installed: without one, the kernel's default applies, and a signal
+ * that comes twice ends the process. close-with-grace 2.5.0 does without for a moment, and knows no duplicates.
  */
-export function watchHangUps(reload: () => Promise<void>): Promise<void> {
+export function watchStopSignals(handlers: StopHandlers, signals: readonly NodeJS.Signals[] = STOP_SIGNALS): void {
+  const stop = new StopRequests(handlers);
+  for (const signal of signals) process.on(signal, stop.onSignal);
+}
+
+/**
+ * Handles the signals of a service. SIGHUP has two meanings: a service reads its configuration again; a process of a terminal
+ * loses that terminal.
+ */
+export function watchServiceSignals(
+  logger: Logger,
+  actions: {
+    readonly reload: () => Promise<void>;
+    readonly drain: (signal: NodeJS.Signals) => void;
+    readonly exit: () => void;
+  },
+): void {
   const hadTerminal = isatty(0);
-  return new Promise((resolve) => {
-    process.on('SIGHUP', () => {
-      if (hadTerminal && !isatty(0)) resolve();
-      else void reload();
-    });
+  const stop = new StopRequests({
+    onFirst: actions.drain,
+    onSecond: (signal) => {
+      logger.warn({ signal }, 'second signal: exits at once, requests in flight are cut');
+      actions.exit();
+    },
+  });
+  for (const signal of STOP_SIGNALS) if (signal !== 'SIGHUP') process.on(signal, stop.onSignal);
+  process.on('SIGHUP', (signal) => {
+    if (!hadTerminal || isatty(0)) void actions.reload();
+    // Several parties report a lost terminal, at any time. None of them asks the process to end sooner.
+    else if (!stop.isRequested) stop.onSignal(signal);
   });
 }
 
-/**
- * Keeps Node's handler of SIGINT and SIGTERM installed from now on. close-with-grace 2.5.0 removes its listeners before it adds
- * those for a second signal. Without a listener, the kernel's default applies, and a signal that comes twice ends the process.
- */
-export function keepSignalHandlers(): void {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
-}
+class StopRequests {
+  readonly #handlers: StopHandlers;
+  #first: { readonly signal: NodeJS.Signals; readonly at: Millis } | undefined;
 
-/** Options of close-with-grace for a drain that takes so long. `watchHangUps` handles SIGHUP. */
-export function closeOptions(drain: Millis, logger: Logger): Options {
-  return {
-    delay: drain + EXIT_GRACE,
-    logger: false,
-    skip: ['SIGHUP'],
-    onSecondSignal: (signal) => logger.warn({ signal }, 'second signal: exits at once, requests in flight are cut'),
+  constructor(handlers: StopHandlers) {
+    this.#handlers = handlers;
+  }
+
+  get isRequested(): boolean {
+    return this.#first !== undefined;
+  }
+
+  readonly onSignal = (signal: NodeJS.Signals): void => {
+    const now = performance.now();
+    const first = this.#first;
+    if (first === undefined) {
+      this.#first = { signal, at: now };
+      this.#handlers.onFirst(signal);
+    } else if (signal !== first.signal || now - first.at >= DUPLICATE_SIGNAL_WINDOW) this.#handlers.onSecond(signal);
   };
 }
 
-/**
- * Ignores SIGINT for half a second. Under npm one Ctrl-C arrives twice within a millisecond, from the terminal and from npm.
- * close-with-grace 2.5.0 ends the process at any second signal, and its listeners for that are registered by now.
- */
-export function ignoreDuplicateSigint(): void {
-  const exitListeners = process.listeners('SIGINT');
-  const ignore = (): void => undefined;
-  process.on('SIGINT', ignore);
-  for (const listener of exitListeners) process.off('SIGINT', listener);
-  setTimeout(() => {
-    for (const listener of exitListeners) process.on('SIGINT', listener);
-    process.off('SIGINT', ignore);
-  }, DUPLICATE_SIGNAL_WINDOW).unref();
+/** Options of close-with-grace for a drain that takes so long. `watchServiceSignals` handles the signals. */
+export function closeOptions(drain: Millis): Options {
+  return { delay: drain + EXIT_GRACE, logger: false, skip: [...STOP_SIGNALS] };
 }

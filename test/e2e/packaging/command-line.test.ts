@@ -330,6 +330,9 @@ describe('a running process', () => {
     );
     running.child.kill('SIGTERM');
     await eventually(running.log, (lines) => lines.some(({ msg }) => msg === 'draining'));
+    await new Promise((resolve) => {
+      setTimeout(resolve, 600); // sooner, it would be a duplicate of the first
+    });
     running.child.kill('SIGTERM');
     expect((await running.ended).code).toBe(1);
     expect(await hung).toBe('cut');
@@ -357,20 +360,21 @@ describe('a running process', () => {
     },
   );
 
-  test('ignores a repeated SIGINT 50 ms after the first, as one Ctrl-C can send', async () => {
+  test.each(['SIGINT', 'SIGTERM'] as const)('ignores a repeated %s 50 ms after the first', async (signal) => {
     const upstream = await startUpstream();
-    const running = startProcess(['--upstream', upstream.url, ...ANY_PORT]);
+    const file = temporaryFile('twice.yaml', `drain: {delay: 0}\nupstreams: {api: {url: '${upstream.url}'}}\n`);
+    const running = startProcess(['--config', file, ...ANY_PORT]);
     const { url } = await listening(running);
     const slow = fetch(`${url}/echo`, { headers: { 'x-practice-script': 'delay=400;200', 'x-practice-id': 'slow' } });
     await eventually(
       () => upstream.stats().inFlight,
       (inFlight) => inFlight === 1,
     );
-    running.child.kill('SIGINT');
+    running.child.kill(signal);
     await new Promise((resolve) => {
       setTimeout(resolve, 50); // the kernel merges simultaneous signals
     });
-    running.child.kill('SIGINT');
+    running.child.kill(signal);
     expect((await slow).status).toBe(200);
     expect((await running.ended).code).toBe(0);
   });

@@ -27,23 +27,29 @@ export interface ProcessOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly files?: number;
   readonly cwd?: string;
+  /** Runs `npm start -- ARGS…` instead, in a process group of its own. */
+  readonly npm?: boolean;
 }
 
 /** Starts `node SCRIPT ARGS…` in the project's folder, with an open file limit of `files`; killed when the test ends. */
 export function startProcess(
   args: readonly string[],
-  { script = builtProgram('main'), env = {}, files, cwd = ROOT }: ProcessOptions = {},
+  { script, env = {}, files, cwd = ROOT, npm = false }: ProcessOptions = {},
 ): RunningProcess {
-  const command = [process.execPath, script, ...args];
+  const command = npm
+    ? ['npm', 'start', '--silent', '--', ...args]
+    : [process.execPath, script ?? builtProgram('main'), ...args];
   const [program = '', ...rest] =
     files === undefined ? command : ['sh', '-c', `ulimit -n ${files}; exec "$0" "$@"`, ...command];
   const child = spawn(program, rest, {
     cwd,
     env: { PATH: process.env['PATH'], ...env },
     stdio: 'pipe',
+    detached: npm,
   });
   onTestFinished(() => {
-    child.kill('SIGKILL');
+    if (npm) signalGroup(child, 'SIGKILL');
+    else child.kill('SIGKILL');
   });
   let stdout = '';
   let stderr = '';
@@ -54,6 +60,16 @@ export function startProcess(
     child.on('close', (code) => resolve({ code, stdout, stderr }));
   });
   return { child, ended, log: () => stdout.split('\n').slice(0, -1).flatMap(parseLine) };
+}
+
+/** Signals all processes of its group that still run, as a terminal or a service manager does. */
+export function signalGroup({ pid }: ChildProcessWithoutNullStreams, signal: NodeJS.Signals): void {
+  if (pid === undefined) throw new Error('it was not started');
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 /** Runs it to its end. @param input standard input */

@@ -1,0 +1,64 @@
+/** Signals to a process group: only a second signal cuts requests in flight. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Received } from '../../support/clients/send.ts';
+import { send } from '../../support/clients/send.ts';
+import { writeConfigFile } from '../../support/proxy/config-file.ts';
+import type { RunningProcess } from '../../support/proxy/process.ts';
+import { signalGroup, startProcess } from '../../support/proxy/process.ts';
+import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
+
+/** Milliseconds. Longer than the time in which the duplicate of a signal is ignored, and all the signals of a test. */
+const LATENCY = 3000;
+const TOLERANCE = 700;
+
+interface Busy extends RunningProcess {
+  /** The response to the request that is in flight. */
+  readonly last: Promise<Received>;
+}
+
+/** Starts it, with a request in flight. */
+async function startBusy(workers: number): Promise<Busy> {
+  const upstream = await startUpstream({ latency: { kind: 'constant', mean: LATENCY } });
+  const file = writeConfigFile(`
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+drain: {delay: 0, timeout: 20s}
+workers: ${workers}
+upstreams: {api: {url: "${upstream.url}"}}
+`);
+  const home = mkdtempSync(join(tmpdir(), 'tidegate-npm-'));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const env = { HOME: home, npm_config_update_notifier: 'false', npm_config_offline: 'true' };
+  const running = startProcess(['serve', '--config', file], { npm: true, env });
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 120_000);
+  const { url } = lines.find(({ msg }) => msg === 'listening') ?? {};
+  const last = send(String(url), '/');
+  await eventually(
+    () => upstream.stats().inFlight,
+    (count) => count === 1,
+  );
+  return { ...running, last };
+}
+
+describe.each([1, 2])('with workers: %i', (workers) => {
+  test('a signal to the whole group of npm start does no harm', async () => {
+    const busy = await startBusy(workers);
+    signalGroup(busy.child, 'SIGTERM');
+    expect((await busy.last).status).toBe(200);
+    expect((await busy.ended).code).toBe(0);
+  });
+
+  test('a second signal to the group cuts requests in flight', async () => {
+    const busy = await startBusy(workers);
+    const cut = busy.last.catch(() => 'cut');
+    signalGroup(busy.child, 'SIGTERM');
+    await sleep(TOLERANCE);
+    signalGroup(busy.child, 'SIGTERM');
+    expect(await cut).toBe('cut');
+    expect((await busy.ended).code).toBe(1);
+  });
+});
