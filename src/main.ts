@@ -88,12 +88,13 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   ]);
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
-  const { app, config, logger, watch } = served;
+  const { app, config, logger, watch, drainRequested } = served;
   const { refused } = cache;
   if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
   const { delay, timeout } = config.drain;
   let isStopping = false;
+  /** Undefined for an order of the admin API, which drains as SIGTERM does. */
   let signal: NodeJS.Signals | undefined;
   const { close } = closeWithGrace(closeOptions(delay + timeout), async ({ err }) => {
     isStopping = true;
@@ -108,7 +109,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
     }
     await flushLogger(logger);
   });
-  const startDrain = (cause: NodeJS.Signals): void => {
+  const startDrain = (cause?: NodeJS.Signals): void => {
     if (isStopping) return;
     signal = cause;
     close();
@@ -120,6 +121,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
     watch.refresh();
   };
   watchServiceSignals(logger, { reload, drain: startDrain, exit: () => process.exit(1) });
+  void drainRequested.then(() => startDrain());
   announceSecondCtrlC(timeout);
   if (app.practice !== undefined && process.stdout.isTTY) {
     const { formatGreeting } = await import('./cli/greeting.ts');

@@ -27,6 +27,8 @@ export type ServeResult =
       readonly logger: Logger;
       /** Reloads the configuration when one of its files changes. */
       readonly watch: FileWatch;
+      /** Resolves when the admin API is told to drain. */
+      readonly drainRequested: Promise<void>;
     }
   /** Exit code 1: a failure that can be fixed; 2: an invalid command line. */
   | { readonly kind: 'failed'; readonly message: string; readonly exitCode: 1 | 2 };
@@ -51,7 +53,7 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
   }).child({ instance });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
-    const requestDrain = (): void => void process.kill(process.pid, 'SIGTERM');
+    const { promise: drainRequested, resolve: requestDrain }: PromiseWithResolvers<void> = Promise.withResolvers();
     const parts = { logger, logOutput, version, instance, source, substituted, requestDrain };
     const app = workers > 1 ? await startWithWorkers(config, workers, parts) : await startApp(config, parts);
     const { url, adminUrl, telemetryUrl } = app;
@@ -72,7 +74,7 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
       () => source.files,
       () => app.reload(),
     );
-    return { kind: 'running', app, config, logger, watch };
+    return { kind: 'running', app, config, logger, watch, drainRequested };
   } catch (error) {
     return { kind: 'failed', message: await describeStartError(error, config, env), exitCode: 1 };
   }

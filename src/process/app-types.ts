@@ -47,7 +47,7 @@ export interface AppParts {
   readonly substituted?: ReadonlyMap<string, string>;
   /** Resolves the host names of upstreams; the resolver of the system unless given. */
   readonly lookup?: DnsLookup;
-  /** Drains this process and exits; when absent, a drain does not exit. */
+  /** Drains this process and exits, unless it drains already; when absent, a drain does not exit. */
   readonly requestDrain?: () => void;
   /** Given to each of several workers. */
   readonly membership?: WorkerMembership;

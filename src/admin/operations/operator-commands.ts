@@ -79,7 +79,7 @@ export class OperatorCommands {
 
   drain(by: string): DrainResponse {
     const { listen, drain } = this.#parts;
-    // A second drain must not act like a second signal, which exits at once.
+    // A second order asks for nothing, so the timeline shows the first only.
     if (!this.#isDraining) {
       this.#isDraining = true;
       listen({ type: 'operator', by, action: 'drain' });

@@ -1,9 +1,10 @@
-/** Signals to a process group: only a second signal cuts requests in flight. */
+/** Signals and orders to drain, one after the other: only a second signal cuts requests in flight. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
 import type { Received } from '../../support/clients/send.ts';
 import { send } from '../../support/clients/send.ts';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
@@ -16,16 +17,17 @@ const LATENCY = 3000;
 const TOLERANCE = 700;
 
 interface Busy extends RunningProcess {
+  readonly adminUrl: string;
   /** The response to the request that is in flight. */
   readonly last: Promise<Received>;
 }
 
 /** Starts it, with a request in flight. */
-async function startBusy(workers: number): Promise<Busy> {
+async function startBusy(workers: number, npm = false): Promise<Busy> {
   const upstream = await startUpstream({ latency: { kind: 'constant', mean: LATENCY } });
   const file = writeConfigFile(`
 listen: 127.0.0.1:0
-admin: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
 drain: {delay: 0, timeout: 20s}
 workers: ${workers}
 upstreams: {api: {url: "${upstream.url}"}}
@@ -33,32 +35,59 @@ upstreams: {api: {url: "${upstream.url}"}}
   const home = mkdtempSync(join(tmpdir(), 'tidegate-npm-'));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const env = { HOME: home, npm_config_update_notifier: 'false', npm_config_offline: 'true' };
-  const running = startProcess(['serve', '--config', file], { npm: true, env });
+  const running = startProcess(['serve', '--config', file], npm ? { npm, env } : {});
   const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 120_000);
-  const { url } = lines.find(({ msg }) => msg === 'listening') ?? {};
+  const { url, admin } = lines.find(({ msg }) => msg === 'listening') ?? {};
   const last = send(String(url), '/');
   await eventually(
     () => upstream.stats().inFlight,
     (count) => count === 1,
   );
-  return { ...running, last };
+  return { ...running, adminUrl: String(admin), last };
 }
 
 describe.each([1, 2])('with workers: %i', (workers) => {
   test('a signal to the whole group of npm start does no harm', async () => {
-    const busy = await startBusy(workers);
+    const busy = await startBusy(workers, true);
     signalGroup(busy.child, 'SIGTERM');
     expect((await busy.last).status).toBe(200);
     expect((await busy.ended).code).toBe(0);
   });
 
   test('a second signal to the group cuts requests in flight', async () => {
-    const busy = await startBusy(workers);
+    const busy = await startBusy(workers, true);
     const cut = busy.last.catch(() => 'cut');
     signalGroup(busy.child, 'SIGTERM');
     await sleep(TOLERANCE);
     signalGroup(busy.child, 'SIGTERM');
     expect(await cut).toBe('cut');
     expect((await busy.ended).code).toBe(1);
+  });
+
+  test('SIGTERM joins the drain that the admin API began, and a second one ends it', async () => {
+    const busy = await startBusy(workers);
+    const cut = busy.last.catch(() => 'cut');
+    const api = await openAdminApi(busy.adminUrl);
+    expect((await api.post('/drain')).status).toBe(200);
+    await sleep(TOLERANCE);
+    busy.child.kill('SIGTERM');
+    await sleep(TOLERANCE);
+    expect(busy.child.exitCode).toBeNull();
+    busy.child.kill('SIGTERM');
+    expect(await cut).toBe('cut');
+    expect((await busy.ended).code).toBe(1);
+  });
+
+  test.each(['SIGTERM', '/drain'])('requests in flight survive an order after the other, %s first', async (first) => {
+    const busy = await startBusy(workers);
+    const api = await openAdminApi(busy.adminUrl);
+    for (const order of first === 'SIGTERM' ? [first, '/drain'] : [first, 'SIGTERM']) {
+      if (order === 'SIGTERM') busy.child.kill(order);
+      else expect((await api.post(order)).status).toBe(200);
+      await sleep(TOLERANCE);
+    }
+    expect((await busy.last).status).toBe(200);
+    expect((await busy.ended).code).toBe(0);
+    expect(busy.log().filter(({ msg }) => msg === 'draining')).toHaveLength(1);
   });
 });
