@@ -4,6 +4,7 @@
  */
 import type { RefusalReason } from '../admission/gate-decision.ts';
 import { classifyWrite, mayHaveTakenEffect } from '../idempotency/write-outcome.ts';
+import type { PlannedRetry } from '../retry/choose-retry.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
 import type { Millis } from '../scalars.ts';
 import { isThrottled, type AttemptOutcome } from './attempt-outcome.ts';
@@ -63,6 +64,14 @@ export function* refuse(state: ExchangeState, why: RefusalReason, retryAfterMs: 
   const retryOutcome = state.isRetrying ? 'deadline' : undefined;
   if (yield* mayBeDoneByNow(state)) return { kind: 'unknown', reason: why, attempts, retryOutcome };
   return { kind: 'refuse', why, retryAfterMs, attempts, retryOutcome };
+}
+
+/**
+ * When to repeat a request whose wait for a retry ends because the proxy shuts down, in whole seconds. At another instance the
+ * upstream's own Retry-After still applies; a delay of our backoff does not.
+ */
+export function retryAfterDrain({ source }: PlannedRetry, remaining: Millis): Millis {
+  return source === 'hint' ? Math.max(DEFAULT_RETRY_AFTER, 1000 * Math.ceil(remaining / 1000)) : DEFAULT_RETRY_AFTER;
 }
 
 /** Ends before the first attempt: the key was not granted. */

@@ -21,10 +21,10 @@ import {
   clientGone,
   conclude,
   concludeExpiredKey,
-  DEFAULT_RETRY_AFTER,
   forwardIfConclusive,
   refuse,
   refuseClaim,
+  retryAfterDrain,
 } from './conclude-exchange.ts';
 import { ExchangeState } from './exchange-state.ts';
 import type { RequestFacts } from './request-facts.ts';
@@ -113,13 +113,15 @@ export function* exchange(
       attemptTime: state.minAttemptTime(),
     };
     if (reservation.kind === 'denied') return yield* conclude(state, outcome, reservation.why);
-    expectResult('reserved', reservation);
+    const { at: reservedAt } = expectResult('reserved', reservation);
     if (policy.mode === 'observe') return { ...(yield* conclude(state, outcome)), wouldRetry: retry.reason };
     state.onRetryReserved(retry);
 
     const wait = yield { do: 'wait', ms: retry.delay };
     if (wait.kind === 'gone') return clientGone(state);
-    if (wait.kind === 'draining') return yield* refuse(state, 'draining', DEFAULT_RETRY_AFTER);
+    if (wait.kind === 'draining') {
+      return yield* refuse(state, 'draining', retryAfterDrain(retry, reservedAt + retry.delay - wait.at));
+    }
     expectResult('waited', wait);
   }
 }

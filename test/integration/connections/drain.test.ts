@@ -98,6 +98,27 @@ upstreams: {api: {url: "${upstream.url}", connections: 2, queue: {maxWait: 30s},
   expect(gate.requests().map(({ status }) => status)).toEqual(expect.arrayContaining([502, 503, 503, 504]));
 });
 
+test.each([
+  [503, 'status_5xx'],
+  [429, 'status_429'],
+])('ends a retry wait that the Retry-After of a %i caused with what is left of it', async (status, reason) => {
+  const upstream = await startHttpUpstream((_n, response) => response.writeHead(status, { 'Retry-After': '9' }).end());
+  const gate = await startTidegate(`
+drain: {delay: 0, timeout: 1s}
+upstreams: {api: {url: "${upstream.url}", timeout: 60s}}
+`);
+  const asleep = send(gate.url, '/', { method: 'PUT' });
+  await eventually(
+    () => gate.metric(`tidegate_retries_total{upstream="api",reason="${reason}"}`),
+    (count) => count === 1,
+  );
+  void gate.drain();
+  const rejected = await asleep;
+  expect([rejected.status, rejected.json()['reason']]).toEqual([503, 'draining']);
+  expect(Number(rejected.header('retry-after'))).toBeGreaterThanOrEqual(7);
+  expect(upstream.hits).toHaveLength(1);
+});
+
 test('ends a retry wait that would outlast the drain, and starts none', async () => {
   const upstream = await startHttpUpstream((_n, response) => response.writeHead(503).end('in hand'));
   const gate = await startTidegate(`

@@ -66,6 +66,7 @@ const upTo = (outcome: AttemptOutcome): StepResult[] => [read(0), admitted(0), s
 /** The same, and on to the second admission. */
 const retryAfter = (outcome: AttemptOutcome): StepResult[] => [...upTo(outcome), reserved(10), waited(110)];
 
+const EXHAUSTED = { remaining: 0, limit: 100, resetIn: 6000, window: undefined };
 const KEYED = { method: 'POST', keyed: true } as const;
 
 describe('the order of steps', () => {
@@ -543,6 +544,22 @@ test('shutdown ends a wait with our own response', () => {
     attempts: 1,
     retryOutcome: 'deadline',
   });
+});
+
+test.each<[string, AttemptOutcome, Millis, Millis]>([
+  ['what is left of the upstream’s Retry-After', response(503, { retryAfterMs: 5000 }), 510, 5000],
+  ['whole seconds, never less than is left', response(429, { retryAfterMs: 8000 }), 1009, 8000],
+  ['a second if less is left', response(503, { retryAfterMs: 5000 }), 4500, 1000],
+  ['what is left until an exhausted quota is reset', response(429, { quota: EXHAUSTED }), 3010, 3000],
+])('its Retry-After is %s', (_, outcome, at, retryAfterMs) => {
+  const { verdict } = play([...upTo(outcome), reserved(10), draining(at)]);
+  expect(verdict).toMatchObject({ kind: 'refuse', why: 'draining', retryAfterMs });
+});
+
+test('its Retry-After is a second although our own back-off was longer', () => {
+  const retry = retryPolicy({ backOff: { name: 'fixed', next: () => ({ delay: 9000, memory: 0 }) } });
+  const { verdict } = play([...upTo(response(503)), reserved(10), draining(20)], {}, { retry });
+  expect(verdict).toMatchObject({ kind: 'refuse', why: 'draining', retryAfterMs: 1000 });
 });
 
 describe('an exchange throws if the interpreter answers a step with another kind of result', () => {
