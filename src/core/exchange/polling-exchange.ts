@@ -39,10 +39,11 @@ export function runExchange(
   expectedWriteTime?: () => Millis,
 ): ExchangeGenerator {
   const { poll, mode } = policy;
-  if (poll === undefined || request.preferredWait === undefined || mode === 'observe') {
+  const { preferredWait, replaySafety } = request;
+  if (poll === undefined || preferredWait === undefined || mode === 'observe' || replaySafety === 'never') {
     return exchange(request, policy, random, arrivedAt, expectedWriteTime);
   }
-  return pollingExchange(request, policy, new PollSchedule(poll, request.preferredWait, arrivedAt), random, arrivedAt);
+  return pollingExchange(request, policy, new PollSchedule(poll, preferredWait, arrivedAt), random, arrivedAt);
 }
 
 function* pollingExchange(

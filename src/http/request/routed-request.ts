@@ -1,5 +1,5 @@
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
-import { isSafe, type RequestFacts } from '../../core/exchange/request-facts.ts';
+import { isSafe, type ReplaySafety, type RequestFacts } from '../../core/exchange/request-facts.ts';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ExchangeDescription } from '../../core/exchange/exchange-observer.ts';
@@ -48,17 +48,19 @@ export function factsOf(routed: RoutedRequest, preferredWait?: Millis): RequestF
     // The body is read first if a key may be in it, because the key is claimed before admission.
     expectsContinue: request.expectsContinue && !mayHaveKeyInBody(request, route),
     priorAttempts: priorAttempts(routed),
-    replaySafety: route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)),
+    replaySafety: replaySafetyOf(routed),
   };
   return preferredWait === undefined ? facts : { ...facts, preferredWait };
 }
 
 /** By its method, or by what the upstream's paths are known to do. */
-export function isSafeRequest({ request, route }: Pick<RoutedRequest, 'request' | 'route'>): boolean {
-  return isSafe({
-    method: request.verb,
-    replaySafety: route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)),
-  });
+export function isSafeRequest(routed: Pick<RoutedRequest, 'request' | 'route'>): boolean {
+  return isSafe({ method: routed.request.verb, replaySafety: replaySafetyOf(routed) });
+}
+
+/** What the configuration says of its path. */
+export function replaySafetyOf({ request, route }: Pick<RoutedRequest, 'request' | 'route'>): ReplaySafety | undefined {
+  return route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route));
 }
 
 /** The description for observers. */

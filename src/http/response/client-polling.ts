@@ -8,18 +8,22 @@ import type { Millis } from '../../core/scalars.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { PollWaitAccounting } from '../../core/exchange/poll-session.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
-import { policyFor } from '../request/routed-request.ts';
+import { policyFor, replaySafetyOf } from '../request/routed-request.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { parsePreferWait } from '../headers/prefer-header.ts';
 import { withoutHeader } from '../headers/raw-headers.ts';
 import type { ResponseHead } from './response-head.ts';
 
-/** How results are polled for; undefined if they are not: on most routes, in observe mode, and for methods other than GET and HEAD. */
+/**
+ * How results are polled for; undefined if they are not: on most routes, in observe mode, for methods other than GET and HEAD, and
+ * for requests that are never sent twice.
+ */
 export function pollPolicyFor(routed: RoutedRequest): PollPolicy | undefined {
   if (routed.route.policy.poll === undefined) return undefined;
   const { poll, mode } = policyFor(routed);
   const { verb } = routed.request;
-  return mode !== 'observe' && (verb === 'GET' || verb === 'HEAD') ? poll : undefined;
+  if (mode === 'observe' || (verb !== 'GET' && verb !== 'HEAD')) return undefined;
+  return replaySafetyOf(routed) === 'never' ? undefined : poll;
 }
 
 export function clientPollingFor(context: ExchangeContext, routed: RoutedRequest): ClientPolling | undefined {

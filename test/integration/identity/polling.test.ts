@@ -273,6 +273,19 @@ describe('polling stops', () => {
   });
 });
 
+test('a request that is never sent twice is not polled for, and its response is forwarded unchanged', async () => {
+  const { api, gate } = await start(say(202, 200), QUICK, ', retry: {neverPaths: [{path: /v1/reports, method: GET}]}');
+  const answer = await send(gate.url, '/v1/reports', wait(5));
+  expect([answer.status, answer.header('tidegate-polls'), answer.header('preference-applied')]).toEqual([
+    202,
+    undefined,
+    undefined,
+  ]);
+  expect(answer.header('retry-after')).toBeUndefined();
+  expect(api.hits).toHaveLength(1);
+  expect((await send(gate.url, '/v1/other', wait(5))).header('preference-applied')).toBe('wait=5');
+});
+
 describe('polls are requests', () => {
   test('and are paced by the limit', async () => {
     const { api, gate } = await start(

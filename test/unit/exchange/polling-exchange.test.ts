@@ -106,6 +106,12 @@ describe('an unfinished result is polled', () => {
     expect(script({}, { mode: 'observe' })).toEqual(once);
   });
 
+  test('not where it is never sent twice', () => {
+    const played = play([NOT_READY], { facts: { method: 'GET', replaySafety: 'never' } });
+    expect(does(played)).toBe('body admit send');
+    expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 1, retryOutcome: undefined });
+  });
+
   test('not where its body cannot be sent again', () => {
     const world: World = (step) => (step.do === 'body' ? { kind: 'body', replayable: false, at: 0 } : undefined);
     expect(does(play([NOT_READY], { world }))).toBe('body admit send');
