@@ -1,6 +1,7 @@
 import type { CredentialList } from './credential-list.ts';
 import { NO_CREDENTIALS } from './credential-list.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
+import { UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { Millis } from '../scalars.ts';
 
 /** Stores what is known of writes, so that the next process knows it. */
@@ -34,5 +35,12 @@ export function toStored(write: KeyedWrite): StoredWrite | undefined {
   }
   if (write.state === 'new' && sentCount === 0) return undefined;
   const none = NO_CREDENTIALS;
-  return { ...identity, state: 'unresolved', firstSentAt, endpoint, finalFor: none, unresolvedFor: none };
+  return {
+    ...identity,
+    state: 'unresolved',
+    firstSentAt,
+    endpoint: endpoint ?? UNKNOWN_ENDPOINT,
+    finalFor: none,
+    unresolvedFor: none,
+  };
 }

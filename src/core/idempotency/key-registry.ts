@@ -30,6 +30,7 @@ export class KeyRegistry {
 
   /** Restores what an earlier process knew, and stores each change from now on. @param stored with its id, the oldest first */
   resume(stored: Iterable<readonly [id: number, write: StoredWrite]>, journal: KeyJournal): void {
+    const restored: KeyedWrite[] = [];
     for (const [id, known] of stored) {
       const write = this.#add(known);
       write.journalId = id;
@@ -38,8 +39,10 @@ export class KeyRegistry {
       write.wasDelivered = known.state === 'answered';
       this.#records.restore(write, known);
       this.#reindex(write);
+      restored.push(write);
     }
     this.#journal = journal;
+    for (const write of restored) if (write.state === 'new') journal.onChange(write); // there was no room for it
   }
 
   /** Undefined if keys do not outlive this process. */
@@ -91,8 +94,8 @@ export class KeyRegistry {
     this.#reindex(write);
   }
 
-  /** The attempts so far did nothing: the first send is another one. @param now undefined if the time stays as it is */
-  onSentAgain(write: KeyedWrite, endpoint: string, now: Millis | undefined): void {
+  /** The first send that may have had an effect is another one. @param now undefined if the time stays as it is */
+  onSentAgain(write: KeyedWrite, endpoint: string | undefined, now: Millis | undefined): void {
     write.endpoint = endpoint;
     if (now !== undefined) write.firstSentAt = now;
     this.#reindex(write);

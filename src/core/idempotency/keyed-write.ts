@@ -17,6 +17,9 @@ export interface WriteIdentity {
   readonly body: number | undefined;
 }
 
+/** Where a write was sent if nobody knows: no endpoint has this label, so a repeat is sent to none. */
+export const UNKNOWN_ENDPOINT = '';
+
 /** A write with an idempotency key, in progress or remembered. Small, because 100 000 of them are kept. */
 export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   /** As in its identity, until a request with another credential joins; then undefined. */

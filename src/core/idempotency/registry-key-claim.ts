@@ -3,7 +3,7 @@ import { hasCredential } from './credential-list.ts';
 import type { KeyClaimant } from './key-claims.ts';
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from './key-store.ts';
 import type { KeyedWrite } from './keyed-write.ts';
-import { isAnsweredFor, isUnresolved } from './keyed-write.ts';
+import { isAnsweredFor, isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { ClaimRefusalReason, KeyRecord } from './key-record.ts';
 import type { KeyRegistry } from './key-registry.ts';
 import type { WriteOutcome } from './write-outcome.ts';
@@ -14,15 +14,9 @@ export interface RegistryKeyClaimOptions {
   /** Calls `run` once after this time. @returns a function that cancels it */
   readonly schedule: (delay: Millis, run: () => void) => () => void;
   readonly request: KeyClaimRequest;
-  /**
-   * From the grant on, the write counts as sent: the request is of another process, whose messages take time and end with it, or
-   * the write is stored before it is sent.
-   */
-  readonly countsAsSent?: boolean;
+  /** From the grant on, the write counts as sent. */
+  readonly countsAsSent: boolean;
 }
-
-/** No endpoint has this label, so a repeat is sent to none. */
-const UNKNOWN_ENDPOINT = '';
 
 /** A claim to a key of the registry of this process. */
 export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
@@ -63,15 +57,14 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     return this.#write?.endpoint;
   }
 
-  /** Whether it holds the key that the other claim has, or had. */
+  /** Whether it has the key that the other claim has, or had. */
   isHolderOf(other: RegistryKeyClaim): boolean {
-    const isHolder = this.#state === 'held' || this.#state === 'shared';
-    return isHolder && this.#options.request.identity.name === other.#options.request.identity.name;
+    return this.#hasKey && this.#options.request.identity.name === other.#options.request.identity.name;
   }
 
   begin(listener: KeyClaimListener, deadline: Millis): void {
     this.#listener = listener;
-    if (this.#state === 'held' || this.#state === 'shared') return this.#grant();
+    if (this.#hasKey) return this.#grant();
     const { keys, clock, request } = this.#options;
     const { identity, concurrent } = request;
     const write = keys.join(identity);
@@ -96,8 +89,8 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     this.#grant();
   }
 
-  /** @param now when it is sent */
-  onSend(endpoint: string, now: Millis = this.#options.clock.now()): void {
+  /** @param endpoint undefined if not chosen yet */
+  onSend(endpoint: string | undefined, now: Millis = this.#options.clock.now()): void {
     const { keys } = this.#options;
     const write = this.#write;
     if (write === undefined) return;
@@ -109,8 +102,14 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     if (!this.#hasReached) this.#firstSentAt = now;
     // A retry after a response, as after some card declines: the response is stored for the attempts before it.
     if (this.#last === 'answered') this.#store(write, true);
-    if (write.state !== 'new' || write.sentCount !== 1 || this.#mayHaveTakenEffect) return;
-    keys.onSentAgain(write, endpoint, this.#hasReached ? undefined : this.#firstSentAt);
+    // The earlier attempts did nothing at their endpoints.
+    const isFirst = write.state === 'new' && write.sentCount === 1 && !this.#mayHaveTakenEffect;
+    if (!isFirst && write.endpoint !== undefined) return;
+    keys.onSentAgain(write, endpoint, isFirst && !this.#hasReached ? this.#firstSentAt : undefined);
+  }
+
+  get #hasKey(): boolean {
+    return this.#state === 'held' || this.#state === 'shared';
   }
 
   get hasWrite(): boolean {
@@ -158,11 +157,10 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     if (!this.#isDelivered) return;
     this.#isDelivered = false;
     const { keys, request } = this.#options;
-    const { identity } = request;
-    const write = keys.join(identity);
+    const write = keys.join(request.identity);
     write.endpoint ??= this.#endpoint; // if it was forgotten meanwhile
     if (write.state !== 'answered') this.#store(write, false);
-    else keys.onUndelivered(write, this.#isFinal, identity.credential);
+    else keys.onUndelivered(write, this.#isFinal, request.identity.credential);
     keys.leave(write);
   }
 
@@ -173,7 +171,10 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   /** The process of the request has ended: an attempt may have taken effect, or the response may have been cut. */
   abandon(): void {
-    if (this.#state === 'held' || this.#state === 'shared') return this.release({ kind: 'unknown' });
+    if (this.#hasKey) {
+      if (this.#write !== undefined) this.#write.endpoint ??= UNKNOWN_ENDPOINT;
+      return this.release({ kind: 'unknown' });
+    }
     this.release({ kind: 'other' });
     this.onUndelivered();
     this.close();
@@ -205,11 +206,11 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     const write = this.#write;
     if (write === undefined) return;
     const { countsAsSent, request } = this.#options;
-    if (countsAsSent === true && this.#firstSentAt === undefined) this.onSend(request.endpoint ?? UNKNOWN_ENDPOINT);
+    if (countsAsSent && this.#firstSentAt === undefined) this.onSend(request.endpoint);
     this.#record = this.#lookUp(write);
     const { journal } = this.#options.keys;
-    if (journal === undefined) this.#listener?.onClaimed(this.#record, this.#hasWaited);
-    else journal.whenStored((isStored) => this.#onStored(write, isStored));
+    if (journal === undefined) return this.#listener?.onClaimed(this.#record, this.#hasWaited);
+    journal.whenStored((isStored) => this.#onStored(write, isStored));
   }
 
   #onStored(write: KeyedWrite, isStored: boolean): void {
@@ -222,11 +223,11 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   #recall(write: KeyedWrite): KeyRecord | undefined {
     const { keys, clock, request } = this.#options;
-    const { ttl, identity } = request;
-    const record = keys.recall(write, ttl, clock.now());
+    const record = keys.recall(write, request.ttl, clock.now());
     if (record?.isAnswered !== true) return record;
-    const isAnswered = isAnsweredFor(write, identity.credential);
-    return { ...record, isAnswered, isFinal: hasCredential(write.finalFor, identity.credential) };
+    const { credential } = request.identity;
+    const isFinal = hasCredential(write.finalFor, credential);
+    return { ...record, isAnswered: isAnsweredFor(write, credential), isFinal };
   }
 
   #refuse(write: KeyedWrite, why: ClaimRefusalReason): void {

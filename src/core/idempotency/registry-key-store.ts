@@ -21,7 +21,10 @@ export class RegistryKeyStore implements KeyStore {
     return this.keys.bounds;
   }
 
-  /** @param countsAsSent see `RegistryKeyClaimOptions` */
+  /**
+   * @param countsAsSent from the grant on, the write counts as sent: the request is of another process, whose messages take time and
+   *   end with it, or the write is stored before it is sent
+   */
   makeClaim(request: KeyClaimRequest, countsAsSent = this.keys.journal !== undefined): RegistryKeyClaim {
     const { keys } = this;
     return new RegistryKeyClaim({ keys, clock: this.#clock, schedule: this.#schedule, request, countsAsSent });

@@ -74,7 +74,7 @@ describe('a key that the primary keeps', () => {
     const { startWorker } = startProcesses();
     const first = startWorker().makeClaim(requestFor('order', { endpoint: undefined }));
     first.begin(recorder(), 100);
-    expect(first.endpoint).toBe(''); // none has this label: where it was sent is not known if the worker ends now
+    expect(first.endpoint).toBeUndefined();
     first.onSend('e2');
     expect(first.endpoint).toBe('e2');
     first.recordOutcome('may_have_happened');
@@ -82,6 +82,30 @@ describe('a key that the primary keeps', () => {
     const second = startWorker().makeClaim(requestFor('order'));
     second.begin(recorder(), 100);
     expect(second.endpoint).toBe('e2');
+  });
+
+  test('with `concurrent: pass`, remembers the endpoint that one of several requests was sent to first', () => {
+    const { startWorker } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()].map((worker) =>
+      worker.makeClaim(requestFor('order', { endpoint: undefined, concurrent: 'pass' })),
+    );
+    one?.begin(recorder(), 100);
+    other?.begin(recorder(), 100);
+    other?.onSend('e2');
+    one?.onSend('e1');
+    // A request looks up what is known before each attempt.
+    for (const claim of [one, other]) claim?.lookUp((record) => expect(record?.isAnswered).toBe(false));
+    expect([one?.endpoint, other?.endpoint]).toEqual(['e2', 'e2']);
+  });
+
+  test('is sent to no endpoint again if its worker has ended before it said where it was sent', () => {
+    const { server, startWorker } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()];
+    one?.makeClaim(requestFor('order', { endpoint: undefined })).begin(recorder(), 100);
+    server.leave(0);
+    const repeat = other?.makeClaim(requestFor('order', { endpoint: undefined }));
+    repeat?.begin(recorder(), 100);
+    expect(repeat?.endpoint).toBe('');
   });
 
   test('is not granted after the process stops waiting, even if the grant is under way', () => {

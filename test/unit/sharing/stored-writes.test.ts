@@ -23,7 +23,7 @@ function startMachine() {
   onTestFinished(() => database.close());
   const wall = { time: 1_000_000 };
   const problems: unknown[] = [];
-  const startProcess = () => {
+  const startProcess = (maxUnresolved?: number) => {
     const startedAt = wall.time;
     const clock = { now: () => wall.time - startedAt };
     let due: (() => void)[] = [];
@@ -34,7 +34,7 @@ function startMachine() {
       schedule: (_delay, run) => due.push(run),
       onProblem: (error) => problems.push(error),
     });
-    const keys = new KeyRegistry();
+    const keys = new KeyRegistry(maxUnresolved);
     const stored = writes.load();
     keys.resume(stored, writes);
     const store = new RegistryKeyStore(keys, clock, () => () => undefined);
@@ -161,6 +161,16 @@ describe('a write in a database', () => {
       ['a', [5, 7]],
       ['b', -6],
     ]);
+  });
+
+  test('for which there is no room is removed', () => {
+    const { startProcess, database } = startMachine();
+    const first = startProcess();
+    for (const name of ['a', 'b', 'c']) first.begin(name);
+    first.endTurn();
+    const second = startProcess(2);
+    second.endTurn();
+    expect(database.db.prepare('SELECT count(*) AS rows FROM writes').get()).toMatchObject({ rows: 2 });
   });
 
   test('is not newer than now after the wall clock was set back', () => {
