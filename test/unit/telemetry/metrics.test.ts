@@ -12,6 +12,7 @@ import {
   metricsOf,
   emitEvents,
 } from '../../support/admin/metric-builders.ts';
+import { heldBytes } from '../../support/heap.ts';
 
 /** The sample lines of one metric, without its name; zeros are omitted by default. */
 async function samples({ registry }: Metrics, name: string, zeros: 'with zeros' | 'non-zero' = 'non-zero') {
@@ -513,6 +514,14 @@ describe('the process', () => {
     const text = await metricsOf().registry.metrics();
     expect(text).toMatch(/^process_cpu_seconds_total \d/m);
     expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds \d/m);
+  });
+
+  test('keeps no metrics in memory for its garbage collection times once their proxy is gone', async () => {
+    const leave = (): WeakRef<object> => new WeakRef(metricsOf().registry);
+    const left = leave();
+    await new Promise((resolve) => setImmediate(resolve)); // until then, a WeakRef keeps its target
+    heldBytes(); // collects
+    expect(left.deref()).toBeUndefined();
   });
 });
 
