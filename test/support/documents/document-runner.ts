@@ -8,12 +8,16 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { builtProgram } from '../programs/built-program.ts';
 import type { Snippet } from './snippets.ts';
+import { writeStandInForNpm } from './stand-in-for-npm.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Entries that a clone does not contain. */
-const NOT_CLONED = new Set(['.git', 'dist', 'node_modules']);
+/** Entries that a clone does not contain, and the tests, which no command of a document reads. */
+const NOT_COPIED = new Set(['.git', 'dist', 'node_modules', 'test']);
+/** What commands read that do not run the sources. A copy of all takes a second of processor time. */
+const READ = ['config', 'package.json'];
 
 /** Addresses in documents. Each port is replaced by a free one, consistently within a document. */
 const ADDRESS = /\b(127\.0\.0\.1|localhost|0\.0\.0\.0):(\d{4,5})\b/g;
@@ -46,15 +50,22 @@ export class DocumentRunner {
     this.#folder = folder;
   }
 
-  /** Opens a runner in a folder like a clone after `npm ci`. */
-  static async open(snippets: readonly Snippet[]): Promise<DocumentRunner> {
+  /**
+   * Opens a runner in a folder like a clone after `npm ci`.
+   * @param underNpm whether `npm` is npm, which runs the sources: otherwise the built program stands in for both
+   */
+  static async open(
+    snippets: readonly Snippet[],
+    { underNpm }: { readonly underNpm: boolean },
+  ): Promise<DocumentRunner> {
     const reader = new DocumentRunner(mkdtempSync(join(tmpdir(), 'tidegate-reader-')));
-    // One process copies faster than cpSync, which takes a third of a second for each document.
-    const cloned = readdirSync(ROOT).filter((name) => !NOT_CLONED.has(name));
-    await promisify(execFile)('cp', ['-R', ...cloned, reader.#folder], { cwd: ROOT });
+    // One process copies faster than cpSync.
+    const copied = underNpm ? readdirSync(ROOT).filter((name) => !NOT_COPIED.has(name)) : READ;
+    await promisify(execFile)('cp', ['-R', ...copied, reader.#folder], { cwd: ROOT });
     symlinkSync(join(ROOT, 'node_modules'), join(reader.#folder, 'node_modules'));
-    reader.#write('bin/tidegate', `#!/bin/sh\nexec node '${join(reader.#folder, 'src/main.ts')}' "$@"`); // like an installed command
+    reader.#write('bin/tidegate', `#!/bin/sh\nexec node '${builtProgram('main')}' "$@"`); // like an installed command
     chmodSync(join(reader.#folder, 'bin/tidegate'), 0o755);
+    if (!underNpm) writeStandInForNpm(join(reader.#folder, 'bin'));
     const namedPorts = snippets.flatMap(({ text }) => [...text.matchAll(ADDRESS)].map(([, , port]) => Number(port)));
     for (const port of new Set([PROXY, ADMIN, ...namedPorts])) reader.#ports.set(port, await findFreePort());
     reader.#ports.set(SECURE, reader.#ports.get(PROXY) ?? 0);

@@ -1,0 +1,3 @@
+import { hasNoServer, tryDocuments } from '../../support/documents/try-documents.ts';
+
+tryDocuments(hasNoServer);
