@@ -2,14 +2,14 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { buildBundle } from '../../support/programs/bundle.ts';
+import { copyBundle } from '../../support/programs/bundle.ts';
 import type { RunningProcess } from '../../support/proxy/process.ts';
 import { startProcess } from '../../support/proxy/process.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 
 // Compares the bundle files that each command loads with the modules it loads from source.
 
-const { folder, modules } = buildBundle();
+const { folder, modules } = copyBundle();
 const DIST = join(folder, 'dist');
 const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
 const PATIENCE = 20_000;
@@ -39,7 +39,7 @@ async function loadedBelow(place: string, { script, args }: Program, use: Use): 
   runs += 1;
   const list = join(folder, `loaded-${runs}`);
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(HOOK)}`;
-  const running = startProcess(args, { script, env: { TIDEGATE_CACHE: 'off', LOADED: list, NODE_OPTIONS } });
+  const running = startProcess(args, { script, env: { LOADED: list, NODE_OPTIONS } });
   await use(running);
   const { stderr } = await running.ended;
   // Commands that query a proxy find none; there must be no other errors.

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { configJsonSchema } from '../../../src/config/schema/json-schema.ts';
 import { scenarioNames } from '../../../src/cli/bundled-scenarios.ts';
-import { buildBundle } from '../../support/programs/bundle.ts';
+import { copyBundle } from '../../support/programs/bundle.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { startHttp2 } from '../../support/upstreams/http2-upstream.ts';
 import { sendHttp2, openHttp2 } from '../../support/clients/http2-client.ts';
@@ -11,7 +11,7 @@ import type { ProcessResult, RunningProcess } from '../../support/proxy/process.
 import { run as runSource, startProcess } from '../../support/proxy/process.ts';
 import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 
-const { folder } = buildBundle();
+const { folder } = copyBundle();
 const dist = join(folder, 'dist');
 const PATIENCE = 20_000;
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];

@@ -205,14 +205,38 @@ const MISSPELT_OPTIONS = [
   [`prefix: '/a', fil: 'tidegate.yaml'`, 'fil', "'fil' does not exist"],
 ] as const;
 
-describe('a program that imports it', () => {
-  beforeAll(() => {
-    for (const name of ['fastify', '@types/node']) installed.have(name);
-    installed.write('package.json', '{"type": "module"}');
-    installed.write('consumer.ts', CONSUMER);
-  });
+/** Programs that must compile: the examples of docs/library.md. */
+const EXAMPLES = Array.from(
+  readFileSync(join(ROOT, 'docs/library.md'), 'utf8').matchAll(/<!-- run -->\n```ts\n([^]*?)```/g),
+  ([, source = '']) => source,
+);
 
-  const compile = (resolution: readonly string[], files: readonly string[]): string => {
+/** A program with the shipped configurations and scenarios as typed values. */
+function writeShipped(config: string): string {
+  const values = ['', 'examples', 'scenarios'].flatMap((folder) =>
+    readdirSync(join(config, folder))
+      .filter((file) => file.endsWith('.yaml'))
+      .map((file) => {
+        const value: unknown = parse(readFileSync(join(config, folder, file), 'utf8'));
+        return `export const of${folder}_${file.replaceAll(/\W/g, '_')}: ${folder === 'scenarios' ? 'ScenarioInput' : 'ConfigInput'} = ${JSON.stringify(value)};\n`;
+      }),
+  );
+  expect(values.length).toBeGreaterThan(10);
+  const imports = `import type { ConfigInput } from 'tidegate';\nimport type { ScenarioInput } from 'tidegate/policy';\n`;
+  return imports + values.join('');
+}
+
+describe('a program that imports it', () => {
+  /** The errors of the compiler by module resolution. It compiles all programs at once, which takes as long as one of them. */
+  const errors: Record<string, readonly string[]> = {};
+
+  const write = (name: string, sources: readonly string[]): string[] =>
+    sources.map((source, i) => {
+      installed.write(`${name}-${i}.ts`, source);
+      return `${name}-${i}.ts`;
+    });
+
+  const compile = (resolution: readonly string[], files: readonly string[]): string[] => {
     const strict = [
       '--strict',
       '--exactOptionalPropertyTypes',
@@ -221,31 +245,47 @@ describe('a program that imports it', () => {
       'false',
     ];
     const args = [...resolution, ...strict, '--target', 'es2024', '--types', 'node', '--noEmit', ...files];
-    return installed.run(join(ROOT, 'node_modules/.bin/tsc'), args).stdout;
+    const { stdout } = installed.run(join(ROOT, 'node_modules/.bin/tsc'), args);
+    return stdout.split(/\n(?=\S)/).filter((line) => line !== '');
   };
 
-  test.each([
-    ['nodenext', ['--module', 'nodenext', '--moduleResolution', 'nodenext']],
-    ['bundler', ['--module', 'esnext', '--moduleResolution', 'bundler']],
-  ])('compiles in strict mode with %s, including library types, and misuse does not', (_, resolution) => {
-    expect(compile(resolution, ['consumer.ts'])).toBe('');
-    const misuses = MISUSES.map((source, i) => {
-      installed.write(`misuse-${i}.ts`, `${source}\nexport {};\n`);
-      return `misuse-${i}.ts`;
-    });
-    const errors = compile(resolution, misuses);
-    expect(misuses.filter((file) => !errors.includes(`${file}(`))).toEqual([]);
-  });
+  beforeAll(() => {
+    for (const name of ['fastify', '@types/node']) installed.have(name);
+    installed.write('package.json', '{"type": "module"}');
+    installed.write('consumer.ts', CONSUMER);
+    installed.write('shipped.ts', writeShipped(join(installed.folder, 'node_modules/tidegate/config')));
+    const misuses = write(
+      'misuse',
+      MISUSES.map((source) => `${source}\nexport {};\n`),
+    );
+    const head = `import { tidegate } from 'tidegate';\nimport Fastify from 'fastify';\n`;
+    const misspelt = write(
+      'misspelt',
+      MISSPELT_OPTIONS.map(([options]) => `${head}Fastify().register(tidegate, {\n${options}\n});\n`),
+    );
+    const examples = write('example', EXAMPLES);
+    const both = ['consumer.ts', ...misuses];
+    errors['nodenext'] = compile(
+      ['--module', 'nodenext', '--moduleResolution', 'nodenext'],
+      [...both, 'shipped.ts', ...misspelt, ...examples],
+    );
+    errors['bundler'] = compile(['--module', 'esnext', '--moduleResolution', 'bundler'], both);
+  }, 60_000);
+
+  const errorsIn = (file: string, resolution = 'nodenext'): readonly string[] =>
+    (errors[resolution] ?? []).filter((error) => error.startsWith(`${file}(`));
+
+  test.each(['nodenext', 'bundler'])(
+    'compiles in strict mode with %s, including library types, and misuse does not',
+    (resolution) => {
+      expect(errors[resolution]?.filter((error) => !/^mis(?:use|spelt)-\d+\.ts\(/.test(error))).toEqual([]);
+      expect(MISUSES.filter((_, i) => errorsIn(`misuse-${i}.ts`, resolution).length === 0)).toEqual([]);
+    },
+  );
 
   test('gets an error at the key of a misspelt option of the plugin', () => {
-    const files = MISSPELT_OPTIONS.map(([options], i) => {
-      const head = `import { tidegate } from 'tidegate';\nimport Fastify from 'fastify';\n`;
-      installed.write(`misspelt-${i}.ts`, `${head}Fastify().register(tidegate, {\n${options}\n});\n`);
-      return `misspelt-${i}.ts`;
-    });
-    const errors = compile(['--module', 'nodenext'], files).split(/\n(?=\S)/);
     for (const [i, [options, key, words]] of MISSPELT_OPTIONS.entries()) {
-      const [error = '', ...others] = errors.filter((each) => each.startsWith(`misspelt-${i}.ts(`));
+      const [error = '', ...others] = errorsIn(`misspelt-${i}.ts`);
       expect(others).toEqual([]);
       expect(error).toMatch(new RegExp(`^misspelt-${i}\\.ts\\(4,${options.indexOf(key) + 1}\\)`));
       expect(error).toContain(words);
@@ -253,19 +293,7 @@ describe('a program that imports it', () => {
   });
 
   test('accepts the shipped configurations and scenarios as typed values', () => {
-    const config = join(installed.folder, 'node_modules/tidegate/config');
-    const written = ['', 'examples', 'scenarios'].flatMap((folder) =>
-      readdirSync(join(config, folder))
-        .filter((file) => file.endsWith('.yaml'))
-        .map((file) => {
-          const value: unknown = parse(readFileSync(join(config, folder, file), 'utf8'));
-          return `export const of${folder}_${file.replaceAll(/\W/g, '_')}: ${folder === 'scenarios' ? 'ScenarioInput' : 'ConfigInput'} = ${JSON.stringify(value)};\n`;
-        }),
-    );
-    expect(written.length).toBeGreaterThan(10);
-    const imports = `import type { ConfigInput } from 'tidegate';\nimport type { ScenarioInput } from 'tidegate/policy';\n`;
-    installed.write('written.ts', imports + written.join(''));
-    expect(compile(['--module', 'nodenext'], ['written.ts'])).toBe('');
+    expect(errorsIn('shipped.ts')).toEqual([]);
   });
 
   test('runs and gets the expected results', async () => {
@@ -285,14 +313,9 @@ describe('a program that imports it', () => {
   });
 
   test('compiles and runs the examples of docs/library.md', async () => {
-    const page = readFileSync(join(ROOT, 'docs/library.md'), 'utf8');
-    const shown = Array.from(page.matchAll(/<!-- run -->\n```ts\n([^]*?)```/g), ([, source = '']) => source);
-    expect(shown).toHaveLength(4);
-    const files = shown.map((source, i) => {
-      installed.write(`shown-${i}.ts`, source);
-      return `shown-${i}.ts`;
-    });
-    expect(compile(['--module', 'nodenext'], files)).toBe('');
+    expect(EXAMPLES).toHaveLength(4);
+    const files = EXAMPLES.map((_, i) => `example-${i}.ts`);
+    expect(files.flatMap((file) => errorsIn(file))).toEqual([]);
     const upstream = await startUpstream();
     const run = async (file: string): Promise<string> => {
       const child = installed.start('env', [`PAYMENTS=${upstream.url}`, process.execPath, file]);

@@ -28,6 +28,7 @@ const SOURCES = [
   'package-lock.json',
   'config',
   'CHANGELOG.md',
+  'test/support/programs/built-program.ts',
 ];
 /** Other checkouts may share node_modules, so that a build may be in use although its source is not this one. */
 const KEPT_MS = 24 * 3_600_000;
@@ -36,9 +37,16 @@ let folder: string | undefined;
 
 /** The path of a built program. Builds it first, which takes seconds, if the source has changed since. */
 export function builtProgram(name: 'main' | 'practice'): string {
-  folder ??= findOrBuild();
-  return join(folder, 'dist', `${name}.js`);
+  return join(builtPackage(), 'dist', `${name}.js`);
 }
+
+/** The folder with the files of the built package. Beside them, MODULES lists the modules of src in each file of dist. */
+export function builtPackage(): string {
+  folder ??= findOrBuild();
+  return folder;
+}
+
+export const MODULES = 'modules.json';
 
 function findOrBuild(): string {
   const built = join(BUILDS, hashSources());
@@ -46,7 +54,7 @@ function findOrBuild(): string {
   mkdirSync(BUILDS, { recursive: true });
   removeOldBuilds();
   const draft = mkdtempSync(join(BUILDS, 'draft-'));
-  buildInto(draft);
+  buildInto(draft, ['--modules', join(draft, MODULES)]);
   try {
     renameSync(draft, built);
   } catch (error) {
@@ -61,7 +69,7 @@ function findOrBuild(): string {
  * Writes the files of the package into a folder without other files of the project.
  * @param more arguments of scripts/build.ts
  */
-export function buildInto(target: string, more: readonly string[] = []): void {
+function buildInto(target: string, more: readonly string[] = []): void {
   const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     readonly files: readonly string[];
   };

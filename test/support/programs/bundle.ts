@@ -1,9 +1,9 @@
-/** Builds the bundle for the tests of one file, in a folder without other project files. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+/** The built package for the tests of one file, in a folder without other project files. */
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import { buildInto } from './built-program.ts';
+import { builtPackage, MODULES } from './built-program.ts';
 
 export interface Bundle {
   /** Contains the files of the package. */
@@ -12,12 +12,13 @@ export interface Bundle {
   readonly modules: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Builds the bundle. It is removed after the tests of the file. */
-export function buildBundle(): Bundle {
+/** Copies the built package. The copy is removed after the tests of the file. */
+export function copyBundle(): Bundle {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'));
   afterAll(() => rmSync(folder, { recursive: true }));
-  const list = join(folder, 'modules.json');
-  buildInto(folder, ['--modules', list]);
-  const modules = JSON.parse(readFileSync(list, 'utf8')) as Readonly<Record<string, readonly string[]>>;
+  cpSync(builtPackage(), folder, { recursive: true });
+  const modules = JSON.parse(readFileSync(join(folder, MODULES), 'utf8')) as Readonly<
+    Record<string, readonly string[]>
+  >;
   return { folder, modules: new Map(Object.entries(modules)) };
 }
