@@ -8,6 +8,18 @@ const SIMULATED = ['test/slow/**/*.test.ts'];
 /** What they see is how fast several processes answer each other: they come after all others, which take all of the processors. */
 const ALONE = ['test/e2e/sharing/replicas-*.test.ts'];
 
+/** They measure the memory of their process, which what another file has left for the garbage collector would change. */
+const OWN_PROCESS = [
+  'test/integration/connections/busy-connections.test.ts',
+  'test/integration/connections/slow-clients.test.ts',
+  'test/integration/limits/queue-memory.test.ts',
+  'test/integration/messages/bounded-bodies.test.ts',
+  'test/integration/messages/pipelining.test.ts',
+];
+/** Sockets, servers and child processes. */
+const INTEGRATION = ['test/integration/**/*.test.ts'];
+const OTHERS = ['test/!(unit|property|slow|integration)/**/*.test.ts', ...OWN_PROCESS];
+
 export default defineConfig({
   test: {
     projects: [
@@ -38,9 +50,22 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'integration',
+          include: INTEGRATION,
+          exclude: OWN_PROCESS,
+          setupFiles: ['test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
+          // To load the modules once saves a third of the processor time. A file that leaves something open fails.
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'together',
-          include: ['test/**/*.test.ts'],
-          exclude: [...EXCLUDED, ...UNIT, ...SIMULATED, ...ALONE],
+          include: OTHERS,
+          exclude: [...EXCLUDED, ...ALONE],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { Server } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { probeEndpoint } from '../../../src/process/probes/probe-endpoint.ts';
@@ -24,7 +24,12 @@ const OPTIONS = {
 async function portOf(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => void server.close());
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy(); // a server that never reads does not notice the end of a connection
+  });
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
   return address.port;

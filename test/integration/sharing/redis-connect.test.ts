@@ -1,6 +1,6 @@
 /** Connections to Redis that break while they reconnect, or that lead to a server that does not respond. */
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RedisClient, RedisLocation } from '../../../src/sharing/redis/redis-connection.ts';
@@ -119,10 +119,14 @@ test('reaches a cluster through other nodes when one accepts connections but doe
 
 test('asks another Sentinel when one accepts connections but does not respond', async () => {
   const sentinel = await startSentinel();
-  const mute = createServer();
+  const accepted: Socket[] = [];
+  const mute = createServer((socket) => void accepted.push(socket));
   mute.listen(0, '127.0.0.1');
   await once(mute, 'listening');
-  onTestFinished(() => void mute.close());
+  onTestFinished(() => {
+    mute.close();
+    for (const socket of accepted) socket.destroy();
+  });
   const client = clientOf('sentinel', [(mute.address() as AddressInfo).port, sentinel.port], sentinel.name);
   client.connect().catch(() => undefined);
   expect(await readiness(client, 10_000)).toBe('ready');
