@@ -38,19 +38,17 @@ async function firing(job: string): Promise<string[]> {
 
 /** Resolves when exactly these alerts fire for the job. */
 function fires(job: string, ...names: string[]): Promise<string[]> {
-  return eventually(
+  return prometheus.eventually(
     () => firing(job),
     (now) => names.every((name) => now.includes(name)),
-    30_000,
   );
 }
 
 /** Resolves when the job has been scraped twice. */
 async function scraped(job: string): Promise<void> {
-  await eventually(
+  await prometheus.eventually(
     () => prometheus.query(`count_over_time(tidegate_build_info{job="${job}"}[1m])`),
     ([sample]) => (sample?.value ?? 0) >= 2,
-    30_000,
   );
 }
 
@@ -176,7 +174,7 @@ upstreams: {api: {url: "http://127.0.0.1:1"}}
   prometheus.watch('expiry', gate.adminUrl);
   const firingNow = async () => (await firing('expiry')).filter((name) => name.startsWith('TidegateCertificate'));
   const becomes = (...names: string[]) =>
-    eventually(firingNow, (now) => JSON.stringify(now) === JSON.stringify(names), 30_000);
+    prometheus.eventually(firingNow, (now) => JSON.stringify(now) === JSON.stringify(names));
   expect(await becomes('TidegateCertificateExpires')).toHaveLength(1);
   expect(await becomes('TidegateCertificateExpired')).toHaveLength(1);
   writeFileSync(file, makePem());

@@ -6,7 +6,7 @@ import { startTraffic } from '../../../src/simulator/practice/traffic-generator.
 import { pause } from '../../support/pause.ts';
 import { type Prometheus, startPrometheus } from '../../support/programs/prometheus.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
-import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
+import { startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const docker = (path: string) => fileURLToPath(new URL(`../../../docker/${path}`, import.meta.url));
 const dashboard = z
@@ -78,10 +78,9 @@ async function fillIn(): Promise<(expression: string) => string> {
   const filled = await Promise.all(
     queries.map(async ({ name, query: { query } }) => {
       const [, metric = '', label = ''] = /^label_values\((\w+)(?:\{.*\})?, (\w+)\)$/.exec(query) ?? [];
-      const values = await eventually(
+      const values = await prometheus.eventually(
         () => prometheus.labelValues(metric, label),
         ({ length }) => length >= (label === 'job' || label === 'instance' ? 1 : 2),
-        20_000,
       );
       const escaped = values.map((value) => value.replaceAll(/[\\^$*+?.()|[\]{}/]/g, String.raw`\\$&`));
       return [name, `(${escaped.join('|')})`] as const;
@@ -109,7 +108,7 @@ test('has data for each panel, and rules that can be evaluated', async () => {
   expect(empty).toEqual([]);
 
   for (const { expr } of dashboard.annotations.list) await prometheus.draw(fill(expr));
-  const rules = await eventually(
+  const rules = await prometheus.eventually(
     () => prometheus.rules(),
     (all) => all.every(({ health }) => health !== 'unknown'),
   );

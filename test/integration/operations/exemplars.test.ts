@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Exemplars, type Prometheus, startPrometheus } from '../../support/programs/prometheus.ts';
 import { send } from '../../support/clients/send.ts';
-import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
+import { startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
 
 const REQUESTS = 'tidegate_request_duration_seconds_bucket';
@@ -27,10 +27,9 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
   for (let i = 0; i < 5; i += 1) await send(gate.url, '/');
   const script = ['X-Practice-Id', 'slow', 'X-Practice-Script', '503; delay=150, 200; delay=300'];
   const slow = (await send(gate.url, '/', { headers: script })).header('tidegate-request-id');
-  const [request] = await eventually(
+  const [request] = await prometheus.eventually(
     () => prometheus.exemplars(`${REQUESTS}{job="exemplars",le="0.5"}`),
     ({ length }) => length > 0,
-    20_000,
   );
   expect(request?.seriesLabels).toMatchObject({ route: '/', code_class: '2xx', le: '0.5' });
   expect(request?.exemplars.map(({ labels }) => labels)).toEqual([{ request_id: slow }]);
@@ -48,10 +47,9 @@ test('finds the requests of each of several workers', async () => {
   prometheus.watch('workers', gate.adminUrl);
   const answers = await Promise.all(Array.from({ length: 10 }, () => send(gate.url, '/')));
   const ids = answers.map(({ header }) => header('tidegate-request-id'));
-  const seen = await eventually(
+  const seen = await prometheus.eventually(
     async () => idsOf(await prometheus.exemplars(`${REQUESTS}{job="workers"}`)),
     ({ length }) => length > 0,
-    20_000,
   );
   for (const id of seen) expect(ids).toContain(id);
 });
