@@ -67,8 +67,10 @@ export class RejectedPartDetector {
     let others: RequestAttributes[] = [];
     let highestRatio = MIN_LOG_LIKELIHOOD_RATIO;
     for (const part of listCandidateParts(attributes)) {
+      const rejected = this.#count(1, part);
+      if (rejected < MIN_REJECTIONS) continue;
       const alike = this.#listRejectedAlike(part);
-      const ratio = this.#ratioOf(part, alike);
+      const ratio = this.#ratioOf(part, rejected, alike);
       if (ratio > highestRatio) {
         highestRatio = ratio;
         scope = part;
@@ -87,11 +89,13 @@ export class RejectedPartDetector {
    */
   #listRejectedAlike(part: RequestAttributes): RequestAttributes[] {
     const alike: RequestAttributes[] = [];
+    const unlike: RequestAttributes[] = [part];
     for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] !== 1 || this.#isWithinAny([part, ...alike], at)) continue;
+      if (this.#numbers[at] !== 1 || this.#isWithinAny(unlike, at) || this.#isWithinAny(alike, at)) continue;
       const other = this.#partLike(part, at);
       if (other === undefined) continue;
-      if (this.#count(1, other) >= MIN_REJECTIONS && this.#count(0, other) === 0) alike.push(other);
+      if (this.#hasPassed(other) || this.#count(1, other) < MIN_REJECTIONS) unlike.push(other);
+      else alike.push(other);
     }
     return alike;
   }
@@ -108,9 +112,7 @@ export class RejectedPartDetector {
   }
 
   /** The log-likelihood ratio for the part having a limit of its own, with others left out; 0 if there is no evidence. */
-  #ratioOf(part: RequestAttributes, others: readonly RequestAttributes[]): number {
-    const rejected = this.#count(1, part);
-    if (rejected < MIN_REJECTIONS) return 0;
+  #ratioOf(part: RequestAttributes, rejected: number, others: readonly RequestAttributes[]): number {
     const passed = this.#count(0, part);
     const allRejected = this.#count(1, []) - this.#countAll(1, others);
     const all = allRejected + this.#count(0, []);
@@ -141,6 +143,13 @@ export class RejectedPartDetector {
       if (this.#numbers[at] === kind && this.#isWithin(part, at)) count += 1;
     }
     return count;
+  }
+
+  #hasPassed(part: RequestAttributes): boolean {
+    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
+      if (this.#numbers[at] === 0 && this.#isWithin(part, at)) return true;
+    }
+    return false;
   }
 
   /** As `count`, in parts that do not overlap. */
