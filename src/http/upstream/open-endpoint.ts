@@ -6,7 +6,7 @@ import { KEEP_ALIVE_TIMEOUT, makeConnector, undiciClientOptions } from './connec
 import type { DnsLookup } from './dns-resolver.ts';
 import { DnsResolver } from './dns-resolver.ts';
 import { Http1ConnectionPool } from './http1-connection-pool.ts';
-import type { Http2ConnectionPoolOptions } from './http2/http2-connection-pool.ts';
+import type { Http2ConnectionPoolOptions } from './http2/http2-options.ts';
 import { Http2ConnectionPool } from './http2/http2-connection-pool.ts';
 import type { EndpointConnections } from './pooled-send.ts';
 

@@ -47,6 +47,8 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   wasRedispatched = false;
   /** Over HTTP/2: others may not share its connection, because its last one ended and it may be the reason. */
   needsUnshared = false;
+  /** Over HTTP/2: see `WaitingSends.forRoom`. */
+  waitsForRoom = false;
   /** Its HTTP/2 connection ended before its response, and it may be the reason. */
   mayEndConnections = false;
   /** All connections were busy. If it gets none in time, the upstream is not at fault. */

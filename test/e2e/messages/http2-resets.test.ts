@@ -61,7 +61,7 @@ test.each([60_000, 100_000])(
     );
     expect(resets).toEqual([8]); // CANCEL
     expect((await send(gate.url, '/')).status).toBe(204);
-    expect(upstream.sessions()).toBe(1);
+    expect(upstream.sessions()).toBe(length > 65_536 ? 2 : 1); // a streamed upload shares no connection
   },
 );
 

@@ -350,7 +350,8 @@ test('detects a dead connection as fast after it has carried other requests', as
   });
   const relay = await startRelay(upstream.url);
   onTestFinished(() => relay.close());
-  const gate = await start(relay.url.replace('http:', 'https:'), ', retry: {attempts: 1}');
+  // Bodies that are kept share the connection with the response that goes on.
+  const gate = await start(relay.url.replace('http:', 'https:'), ', retry: {attempts: 1, replayLimit: 2MiB}');
   const client = await openRaw(gate.url);
   client.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n');
   await client.until('first');
@@ -379,7 +380,8 @@ async function startTakingUploads(allowed: number, settings: string) {
 test('detects a dead connection before the next request, even when none is waiting for it', async () => {
   // So that the connection's window is full before the stream's.
   const { gate, relay } = await startTakingUploads(2 ** 30, 'perTryTimeout: 1s');
-  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+  const upload100kB = () => send(gate.url, '/', { method: 'PUT', body: Buffer.alloc(100_000) });
+  expect((await upload100kB()).status).toBe(204);
   relay.links[0]?.pause('up');
   const upload = begin(gate.url, '/', { method: 'PUT', headers: ['Transfer-Encoding', 'chunked'] });
   const fill = (): void => {
@@ -389,7 +391,7 @@ test('detects a dead connection before the next request, even when none is waiti
   fill();
   await eventually(gate.requests, (lines) => lines.length === 2);
   await pause(3400);
-  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+  expect((await upload100kB()).status).toBe(204);
   expect(relay.taken).toBe(2);
   expect(gate.requests()).toMatchObject([{ status: 204 }, { status: 504 }, { status: 204 }]);
 });
@@ -586,7 +588,7 @@ test.each([true, false])(
   'does not take an upload over a slow line for a dead connection (on a connection in use: %j)',
   async (inUse) => {
     const { gate, relay } = await startTakingUploads(2 ** 24, 'timeout: 60s, perTryTimeout: 60s');
-    if (inUse) expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+    if (inUse) expect((await send(gate.url, '/', { method: 'PUT', body: Buffer.alloc(100_000) })).status).toBe(204);
     relay.injectFaults({ up: { trickle: { bytes: 4000, every: 40 } } });
     expect((await send(gate.url, '/', { method: 'PUT', body: Buffer.alloc(800_000) })).status).toBe(204);
     expect(relay.taken).toBe(1);

@@ -68,10 +68,14 @@ export async function startHttp2(
   };
 }
 
-/** Starts an upstream that writes raw frames. The handler is called for each head; it does not wait for a body. */
+/**
+ * Starts an upstream that writes raw frames. The handler is called for each head; it does not wait for a body.
+ * @param onOther called for each frame other than heads and settings
+ */
 export async function startFrames(
   identity: TlsIdentity,
   onHead: (socket: TLSSocket, stream: number, connection: number, hasBody: boolean) => void,
+  onOther?: (socket: TLSSocket, other: Frame, connection: number) => void,
 ): Promise<{ readonly url: string; readonly heads: () => number; readonly frames: readonly Frame[] }> {
   let connections = 0;
   let heads = 0;
@@ -87,6 +91,7 @@ export async function startFrames(
       frames.push(read);
       const { type, flags, stream } = read;
       if (type === FRAME.settings && (flags & FLAG.ack) === 0) socket.write(frame(FRAME.settings, FLAG.ack, 0));
+      if (type !== FRAME.headers && type !== FRAME.settings) onOther?.(socket, read, connection);
       if (type !== FRAME.headers) return;
       heads += 1;
       onHead(socket, stream, connection, (flags & FLAG.endStream) === 0);

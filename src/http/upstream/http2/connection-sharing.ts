@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import type { DispatchRequest } from '../dispatch-request.ts';
 import { AcceptedHeads, measureHead } from './accepted-heads.ts';
@@ -9,7 +10,8 @@ const UNSHARED_TIME: Millis = 10 * 60_000;
  * Whether requests to an endpoint may share HTTP/2 connections. A response with DATA that must not be there, for example, makes
  * nghttp2 close the connection with all requests on it, and one client can ask for such a response again and again. So a violation
  * of the protocol stops the sharing, and each further one prolongs that. A request with a head that is not known to be accepted
- * shares no connection either.
+ * shares no connection either, nor does a streamed body: HAProxy, for example, reads nothing of a connection while a body on it is
+ * not read.
  */
 export class ConnectionSharing {
   /** The largest head that the upstream accepts, as it announced last; undefined if it has not announced any. */
@@ -24,8 +26,8 @@ export class ConnectionSharing {
   }
 
   /** Whether this request may share a connection with others. */
-  includes({ path, headers }: DispatchRequest): boolean {
-    if (this.isPaused) return false;
+  includes({ path, headers, body }: DispatchRequest): boolean {
+    if (this.isPaused || body instanceof Readable) return false;
     const size = measureHead(path, headers);
     return size.total <= (this.maxHeaderListSize ?? Infinity) && this.#heads.includes(size);
   }

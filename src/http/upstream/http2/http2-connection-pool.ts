@@ -1,26 +1,13 @@
-import { LinkedQueue } from '../../../core/collections/linked-queue.ts';
-import type { Clock } from '../../../core/scalars.ts';
 import type { EndpointConnections, PooledSend } from '../pooled-send.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
-import type { Http2ConnectionOptions, Http2ConnectionListener } from './http2-connection.ts';
+import type { Http2ConnectionListener } from './http2-connection.ts';
 import { Http2Connection } from './http2-connection.ts';
+import type { Http2ConnectionPoolOptions } from './http2-options.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import { ConnectionSharing } from './connection-sharing.ts';
+import { chooseConnection } from './choose-connection.ts';
+import { WaitingSends } from './waiting-sends.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts';
-
-export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions, 'maxStreams'> {
-  /** Maximum of connections that take requests. Those that finish their last requests do not count: their requests bound them. */
-  readonly maxConnections: number;
-  /** There is room for another request. */
-  readonly onCapacity: () => void;
-  /** The pool carries another number of requests at a time. It starts with one for each connection. */
-  readonly onCapacityChange: (capacity: number) => void;
-  /** The endpoint has violated HTTP/2: from now on, no requests share a connection, for a time. */
-  readonly onViolation: (error: Error) => void;
-  readonly clock: Clock;
-  /** Used if the endpoint does not support HTTP/2. */
-  readonly http1: EndpointConnections;
-}
 
 /** Connections that are always allowed for requests that share none. */
 const MIN_UNSHARED = 16;
@@ -28,8 +15,8 @@ const MIN_UNSHARED = 16;
 /**
  * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the upstream
  * allows. The first with room is used, so that surplus connections become idle and close. Connections are opened one at a time,
- * and requests wait for them. A request that may make the upstream close its connection gets one of its own; after a violation of
- * the protocol, for a time, each does. An endpoint that chooses HTTP/1.1 gets HTTP/1.1 from then on.
+ * and requests wait for them. A request that may make the upstream close its connection gets one of its own, as does a streamed body;
+ * after a violation of the protocol, for a time, each request does. An endpoint that chooses HTTP/1.1 gets HTTP/1.1 from then on.
  *
  * The number of requests that it carries depends on the endpoint: one for each connection over HTTP/1.1, over HTTP/2 as many as
  * each connection announces. Until the first one has, no more than one for each is certain.
@@ -37,7 +24,7 @@ const MIN_UNSHARED = 16;
 export class Http2ConnectionPool implements EndpointConnections, Http2ConnectionListener {
   readonly #options: Http2ConnectionPoolOptions;
   readonly #all = new Set<Http2Connection>();
-  readonly #waiting = new LinkedQueue<PooledSend>();
+  readonly #waiting = new WaitingSends();
   /** The endpoint chose HTTP/1.1. */
   #usesHttp1 = false;
   #isDestroyed = false;
@@ -46,7 +33,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   #capacity: number;
   /** The same for the unshared connections. */
   readonly #sharing: ConnectionSharing;
-  /** Connections with one request at a time, for requests that may end their connection. Undefined if these are they. */
+  /** Connections with one request at a time, for requests that may end their connection or stop it. Undefined if these are they. */
   readonly #unshared: Http2ConnectionPool | undefined;
   /** Whose unshared connections these are. */
   readonly #parent: Http2ConnectionPool | undefined;
@@ -67,15 +54,12 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   send(pending: PooledSend, fresh: boolean): void {
     if (this.#usesHttp1) return this.#sendOverHttp1(pending, fresh);
     if (this.#sharing.resumeIfDue()) this.#updateCapacity();
-    if (this.#unshared !== undefined && (fresh || !this.#sharing.includes(pending.request))) {
-      pending.pool = this.#unshared;
-      pending.needsUnshared = fresh;
-      return this.#unshared.send(pending, false);
-    }
-    const connection = this.#findConnection(this.#waiting.length + 1);
-    if (connection !== undefined) return connection.send(pending);
-    pending.waitedForConnection = this.#countConnecting() <= (this.#isShared ? 0 : this.#waiting.length);
-    this.#waiting.push(pending);
+    const mayShare = !fresh && this.#sharing.includes(pending.request);
+    if (this.#isShared && !mayShare) return this.#sendUnshared(pending, fresh);
+    const { forStream } = this.#waiting;
+    if (this.#trySend(pending, forStream.length + 1)) return;
+    pending.waitedForConnection = this.#countConnecting() <= (this.#isShared ? 0 : forStream.length);
+    forStream.push(pending);
   }
 
   /** A send with a stream frees its place when the stream closes. */
@@ -107,10 +91,14 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#updateCapacity();
   }
 
-  /** While other connections exist, queued requests wait for those; the next send opens another connection. */
+  /**
+   * While other connections exist, queued requests wait for those; the next send opens another connection. Those that need more
+   * room get it without sharing.
+   */
   onError(connection: Http2Connection, error: Error): void {
     this.#all.delete(connection);
     if (this.#all.size === 0) for (const pending of this.#waiting.clear()) pending.onResponseError(undefined, error);
+    for (const pending of this.#waiting.clearForRoom()) this.#sendUnshared(pending, false);
     this.#updateCapacity();
   }
 
@@ -180,16 +168,30 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#options.http1.send(pending, fresh);
   }
 
-  /** @param count how many requests need one */
-  #findConnection(count: number): Http2Connection | undefined {
-    let retiring: Http2Connection | undefined;
-    for (const connection of this.#all) {
-      if (!connection.hasCapacity || !this.#takesRequests(connection)) continue;
-      if (!connection.shouldRetire) return connection;
-      retiring = connection;
-    }
-    if (this.#countConnecting() >= (this.#isShared ? 1 : count) || this.#open()) return undefined;
-    return retiring; // better than none
+  #sendUnshared(pending: PooledSend, fresh: boolean): void {
+    pending.pool = this.#unshared;
+    pending.needsUnshared = fresh;
+    this.#unshared?.send(pending, false);
+  }
+
+  /**
+   * Sends it over a connection that takes it. If only its body finds no room on those, it waits for the next connection, or shares
+   * none if there may be no more.
+   * @param count how many requests need one
+   * @returns false if it can only wait: for a stream, or where it waits already
+   */
+  #trySend(pending: PooledSend, count: number): boolean {
+    const { connection, retiring, lacksRoom } = chooseConnection(this.#all, this.#takesRequests, pending.request.body);
+    const needsRoom = lacksRoom && this.#isShared;
+    const isOpening =
+      connection === undefined && (this.#countConnecting() >= (this.#isShared ? 1 : count) || this.#open());
+    const chosen = connection ?? (isOpening ? undefined : retiring);
+    if (chosen === undefined && (!needsRoom || (isOpening && pending.waitsForRoom))) return false;
+    this.#waiting.remove(pending);
+    if (chosen !== undefined) chosen.send(pending);
+    else if (isOpening) this.#waiting.pushForRoom(pending);
+    else this.#sendUnshared(pending, false);
+    return true;
   }
 
   #countConnecting(): number {
@@ -228,11 +230,8 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   }
 
   #sendWaiting(): void {
-    while (this.#waiting.length > 0) {
-      const connection = this.#findConnection(this.#waiting.length);
-      if (connection === undefined) return;
-      const pending = this.#waiting.shift();
-      if (pending !== undefined) connection.send(pending);
+    for (const queue of [this.#waiting.forRoom, this.#waiting.forStream]) {
+      while (queue.head !== undefined && this.#trySend(queue.head, queue.length));
     }
   }
 
@@ -240,9 +239,8 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     if (connection.isIdle && (connection.shouldRetire || !this.#isCurrentAddress(connection))) connection.destroy();
   }
 
-  #takesRequests(connection: Http2Connection): boolean {
-    return !connection.isClosing && this.#isCurrentAddress(connection);
-  }
+  readonly #takesRequests = (connection: Http2Connection): boolean =>
+    !connection.isClosing && this.#isCurrentAddress(connection);
 
   #isCurrentAddress({ address }: Http2Connection): boolean {
     return address === undefined || this.#options.isCurrentAddress(address);

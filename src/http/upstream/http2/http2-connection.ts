@@ -2,28 +2,16 @@ import type { ClientHttp2Session, Settings } from 'node:http2';
 import { constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { buildConnector } from 'undici';
-import type { Millis } from '../../../core/scalars.ts';
+import type { DispatchRequest } from '../dispatch-request.ts';
 import type { PooledSend } from '../pooled-send.ts';
+import type { Http2ConnectionOptions } from './http2-options.ts';
 import { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import type { Http2StreamCarrier } from './http2-upstream-stream.ts';
 import { Http2Keepalive } from './http2-keepalive.ts';
+import { Http2Output } from './http2-output.ts';
 import { Http2ResetPlaces } from './http2-reset-places.ts';
 import { openHttp2Session } from './http2-session.ts';
 import { isProtocolViolation } from './http2-violations.ts';
-
-export interface Http2ConnectionOptions {
-  readonly origin: string;
-  readonly connect: ReturnType<typeof buildConnector>;
-  /** Whether the endpoint's name resolves to this address. */
-  readonly isCurrentAddress: (address: string) => boolean;
-  /** Requests that it carries at a time, if the upstream takes as many. */
-  readonly maxStreams: number;
-  /** How long it is kept without a request. */
-  readonly idleTimeout: Millis;
-  /** How long the TLS handshake may take, and after it the first frame. */
-  readonly connectTimeout: Millis;
-}
 
 /** Learns what happens to a connection. */
 export interface Http2ConnectionListener {
@@ -72,6 +60,7 @@ export class Http2Connection implements Http2StreamCarrier {
   readonly #listener: Http2ConnectionListener;
   #session: ClientHttp2Session | undefined;
   #keepalive: Http2Keepalive | undefined;
+  #output: Http2Output | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #requestCount = 0;
   #resets = 0;
@@ -116,7 +105,15 @@ export class Http2Connection implements Http2StreamCarrier {
 
   /** It had many requests or resets, or may be dead: it gets a request only if no other connection can. */
   get shouldRetire(): boolean {
-    return this.#keepalive?.isPingPending === true || this.#resets >= MAX_RESETS || this.#requestCount >= MAX_REQUESTS;
+    if (this.#resets >= MAX_RESETS || this.#requestCount >= MAX_REQUESTS) return true;
+    return (
+      this.#keepalive?.isPingPending === true || this.#output?.isStuck === true || this.#output?.isDrained === true
+    );
+  }
+
+  /** See `Http2Output.hasRoomFor`. */
+  hasRoomFor(body: DispatchRequest['body']): boolean {
+    return this.#output?.hasRoomFor(body) !== false;
   }
 
   send(pending: PooledSend): void {
@@ -126,11 +123,13 @@ export class Http2Connection implements Http2StreamCarrier {
     pending.hasStream = true;
     this.activeStreams += 1;
     this.#resetPlaces.confirmIfFull();
-    new Http2UpstreamStream(pending, this).start();
+    const send = new Http2UpstreamStream(pending, this);
+    this.#output?.add(send);
+    send.start();
   }
 
   onUploadProgress(): void {
-    this.#keepalive?.sampleWindow();
+    this.#output?.sample();
   }
 
   onResponse(send: Http2UpstreamStream, status: number): void {
@@ -139,6 +138,7 @@ export class Http2Connection implements Http2StreamCarrier {
 
   onClosed(send: Http2UpstreamStream): void {
     this.activeStreams -= 1;
+    this.#output?.remove(send);
     if (send.wasResetByUs) {
       this.#resets += 1;
       this.#resetPlaces.onReset();
@@ -173,7 +173,7 @@ export class Http2Connection implements Http2StreamCarrier {
   }
 
   #onSocket(socket: Socket | TLSSocket): void {
-    const { origin, isCurrentAddress } = this.#options;
+    const { origin, isCurrentAddress, clock } = this.#options;
     if (!('alpnProtocol' in socket) || socket.alpnProtocol !== 'h2') {
       socket.destroy();
       this.#markEnded();
@@ -183,7 +183,9 @@ export class Http2Connection implements Http2StreamCarrier {
     this.address = remoteAddress !== undefined && isCurrentAddress(remoteAddress) ? remoteAddress : undefined;
     const session = openHttp2Session(origin, socket);
     this.#session = session;
-    this.#keepalive = new Http2Keepalive(session, socket, {
+    const output = new Http2Output(session, socket, clock);
+    this.#output = output;
+    this.#keepalive = new Http2Keepalive(session, socket, output, {
       hasRequests: () => this.activeStreams > 0,
       onPingChange: () => this.#listener.onCapacityChange(this),
     });
@@ -194,9 +196,11 @@ export class Http2Connection implements Http2StreamCarrier {
       this.error ??= cause;
     });
     // The upstream announces first how many streams it takes (RFC 9113 §3.4). More would wait within Node, unnoticed.
-    session.on('remoteSettings', ({ maxConcurrentStreams = Infinity, maxHeaderListSize }: Settings) => {
+    session.on('remoteSettings', (settings: Settings) => {
+      const { maxConcurrentStreams = Infinity, maxHeaderListSize, initialWindowSize } = settings;
       this.isConnecting = false;
       this.maxHeaderListSize = maxHeaderListSize;
+      output.streamWindow = initialWindowSize ?? output.streamWindow;
       this.maxStreams = Math.min(this.#options.maxStreams, maxConcurrentStreams);
       if (this.activeStreams === 0) this.#startIdleTimer();
       this.#listener.onCapacityChange(this);

@@ -1,6 +1,7 @@
 import type { ClientHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Millis } from '../../../core/scalars.ts';
+import type { Http2Output } from './http2-output.ts';
 
 /** A connection that is silent for this long while a response is due is sent a PING. */
 const PING_INTERVAL: Millis = 2000;
@@ -31,23 +32,23 @@ export class Http2Keepalive {
   readonly #session: ClientHttp2Session;
   readonly #socket: Socket;
   readonly #connection: PingedConnection;
+  readonly #output: Http2Output;
   readonly #timer: NodeJS.Timeout;
   /** Bytes received and sent at the last check. */
   #bytesRead = 0;
   #bytesWritten = 0;
   /** Bytes that may be in transit on a slow line. */
   #inTransit = 0;
-  /** The largest send window seen. */
-  #window = 0;
   #silentFor: Millis = 0;
   /** How long it may be silent before the next PING. */
   #maxSilence: Millis = PING_INTERVAL;
   /** Time since the PING; undefined if it was answered. */
   #pingedFor: Millis | undefined;
 
-  constructor(session: ClientHttp2Session, socket: Socket, connection: PingedConnection) {
+  constructor(session: ClientHttp2Session, socket: Socket, output: Http2Output, connection: PingedConnection) {
     this.#session = session;
     this.#socket = socket;
+    this.#output = output;
     this.#connection = connection;
     this.#timer = setInterval(this.#check, PING_INTERVAL).unref();
   }
@@ -59,15 +60,6 @@ export class Http2Keepalive {
 
   onRequestSent(): void {
     this.#maxSilence = PING_INTERVAL;
-    this.sampleWindow();
-  }
-
-  /** Reads the send window. Called often enough to see its size when nothing is in transit. */
-  sampleWindow(): number {
-    if (this.#session.destroyed) return this.#window;
-    const { remoteWindowSize = 0 } = this.#session.state;
-    this.#window = Math.max(this.#window, remoteWindowSize);
-    return remoteWindowSize;
   }
 
   stop(): void {
@@ -120,8 +112,8 @@ export class Http2Keepalive {
 
   /** Body bytes that the upstream has not acknowledged by window updates: no more are in transit (RFC 9113 §5.2). */
   #unacknowledged(): number {
-    const now = this.sampleWindow();
-    return this.#window - now;
+    const now = this.#output.sample();
+    return this.#output.largestWindow - now;
   }
 
   /** A response is due, or frames cannot be written: even those of an abandoned request would delay the next. */

@@ -64,6 +64,10 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
     pending.writer = this;
   }
 
+  get unwrittenBytes(): number {
+    return this.#stream?.writableLength ?? 0;
+  }
+
   get isFlushed(): boolean {
     if (this.#stream === undefined || this.#hasResponse) return true;
     // A head without a body waits in the queue of nghttp2 while the upstream reads nothing.
