@@ -93,14 +93,14 @@ export class AdaptiveRate {
   /** Admits a request whose `delay` is 0. Returns whether it is the probe of a block. */
   admit(now: Millis, attributes?: RequestAttributes): boolean {
     this.inFlightLimiter.reserve();
-    if (this.breaker.isHeldBack(attributes)) return this.probe(now);
+    if (this.breaker.isHeldBack(attributes)) return this.probe(now, attributes);
     if (this.breaker.isActive) this.onUnblockedSend(now);
     return false;
   }
 
   /** A request that another process admitted is the probe of the block. */
-  probe(now: Millis): boolean {
-    this.breaker.onProbeSent(now);
+  probe(now: Millis, attributes?: RequestAttributes): boolean {
+    this.breaker.onProbeSent(now, attributes);
     return this.breaker.isActive;
   }
 

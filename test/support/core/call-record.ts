@@ -70,6 +70,8 @@ export interface Arrival {
   readonly addressGroup?: string;
   /** The credential of the request; none when absent. */
   readonly credential?: string;
+  /** The path of the request; unknown when absent. */
+  readonly path?: string;
 }
 
 /** A ticket and its last admission result; undefined while it waits. */

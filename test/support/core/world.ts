@@ -114,6 +114,7 @@ export class World {
       bodyInHand = true,
       addressGroup,
       credential = '',
+      path,
     } = arrival;
     const settle: AdmissionCallback = (admission, now) => {
       queued.admission = admission;
@@ -121,6 +122,7 @@ export class World {
     };
     const ticket = new CredentialTicket(credential, 'up', client, weight, refs, settle, { addressGroup });
     ticket.isBodyReceived = bodyInHand;
+    ticket.requestPath = path;
     const queued: QueuedTicket = { ticket, admission: undefined, at: this.now };
     queued.admission = this.gate.requestAdmission(ticket, deadline, this.now);
     this.rearm();

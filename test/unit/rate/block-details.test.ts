@@ -69,6 +69,9 @@ describe('a new block', () => {
       heldClientUntil: Number.NEGATIVE_INFINITY,
       repeatAt: 1000,
       probeSentAt: undefined,
+      earlierProbes: [],
+      overdueProbes: 0,
+      unansweredPaths: [],
     });
   });
 
@@ -83,7 +86,7 @@ describe('a new block', () => {
       heldClient: 0,
       heldClientUntil: Number.NEGATIVE_INFINITY,
     });
-    expect(readBlockStatus(block({ probeAt: 1500, probeSentAt: 1600 }), 1700)).toMatchObject({
+    expect(readBlockStatus(block({ probeAt: 1500, probeSentAt: 1600, overdueProbes: 4 }), 1700)).toMatchObject({
       probeAt: 31_600,
       expectedAt: 1800, // 1600 and the interval after one failed probe
     });
@@ -123,7 +126,7 @@ describe('the time until a request may be sent as a probe', () => {
     expect(probeDelay(waiting, 1200, REQUEST)).toBe(1300);
     expect(probeDelay(waiting, 1500)).toBe(0);
     expect(probeDelay(waiting, 1600)).toBe(0);
-    expect(probeDelay(block({ probeAt: 1500, probeSentAt: 1500 }), 1600)).toBe(29_900);
+    expect(probeDelay(block({ probeAt: 1500, probeSentAt: 1500, overdueProbes: 4 }), 1600)).toBe(29_900);
   });
 
   test('is overdue only while none is in flight', () => {
@@ -139,7 +142,8 @@ describe('the time until a request may be sent as a probe', () => {
     expect(expectedBlockTime(inFlight, 1700)).toBe(300);
     expect(expectedBlockTime(inFlight, 2000)).toBe(0);
     expect(expectedBlockTime(inFlight, 2100)).toBe(100);
-    expect(expectedBlockTime(inFlight, 31_000)).toBe(600);
+    expect(expectedBlockTime(inFlight, 3500)).toBe(100);
+    expect(expectedBlockTime({ ...inFlight, overdueProbes: 4 }, 31_000)).toBe(600);
     expect(expectedBlockTime(block({ ...inFlight, repeatAt: 2400 }), 1700, REQUEST, true)).toBe(700);
     expect(expectedBlockTime(block({ ...inFlight, repeatAt: 2400 }), 1700, REQUEST)).toBe(300);
   });

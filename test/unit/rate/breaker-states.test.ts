@@ -66,7 +66,7 @@ describe('the breaker', () => {
     ]);
     expect([breaker.probeOverdueFor(1040), breaker.probeOverdueFor(1090)]).toEqual([0, 40]);
     breaker.onProbeSent(1050);
-    expect([breaker.probeDelay(1060, REQUEST), breaker.probeOverdueFor(1090)]).toEqual([29_990, 0]);
+    expect([breaker.probeDelay(1060, REQUEST), breaker.probeOverdueFor(1090)]).toEqual([1990, 0]);
     breaker.abandonProbe();
     expect(breaker.probeDelay(1060, REQUEST)).toBe(0);
     breaker.onProbeFailed(failed(1049), 1060);
@@ -77,11 +77,11 @@ describe('the breaker', () => {
     expect(breaker.probeAt).toBe(1140 + 112.5);
   });
 
-  test('counts a probe as lost after the longest delay between probes, if that is configured', () => {
+  test('waits for a probe no longer than the longest delay between probes, if that is configured', () => {
     const breaker = make({ maxProbeDelay: 5000 });
     blockAt1000(breaker, limited(), { retryAfterMs: 60_000 });
     expect(breaker.probeAt).toBe(6000);
-    breaker.onProbeSent(6000);
+    for (const at of [2000, 4000, 6000]) breaker.onProbeSent(at);
     expect(breaker.probeDelay(6000, REQUEST)).toBe(5000);
     const usual = make();
     blockAt1000(usual, limited(), { retryAfterMs: 60_000 });

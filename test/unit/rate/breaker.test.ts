@@ -146,7 +146,7 @@ describe('while blocked', () => {
       expect(rate.delay(1001)).toBeCloseTo(wait, 6);
       expect(rate.delay(1001 + wait)).toBeCloseTo(0, 6);
       rate.admit(1063.5);
-      expect(rate.delay(1063.5)).toBe(30_000);
+      expect(rate.delay(1063.5)).toBe(2000);
     }
   });
 
@@ -184,11 +184,15 @@ describe('while blocked', () => {
     expect(line.rate.delay(1060)).toBe(0);
   });
 
-  test('a probe without a response is lost after 30 s', () => {
-    const line = blockedByRejections().at(1051);
-    line.rate.admit(1051);
-    expect(line.rate.delay(31_050)).toBe(1);
-    expect(line.rate.delay(31_051)).toBe(0);
+  test('a probe without a response is waited for 2 s, each further one twice as long, up to 30 s', () => {
+    const { rate } = blockedByRejections();
+    let now = 1051;
+    for (const patience of [2000, 4000, 8000, 16_000, 30_000, 30_000]) {
+      rate.admit(now);
+      expect(rate.delay(now + patience - 1)).toBe(1);
+      expect(rate.delay(now + patience)).toBe(0);
+      now += patience;
+    }
   });
 
   test('while a probe is in flight, the expected end is that of the next one', () => {

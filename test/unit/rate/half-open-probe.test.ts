@@ -111,14 +111,97 @@ describe('while the upstream is blocked', () => {
     expect(isOut(world.arrive())).toBe(true);
   });
 
-  test('a probe whose response never comes is replaced after 30 s', () => {
+  test('a probe whose response never comes is replaced after 2 s, and the later ones after up to 30 s', () => {
     const world = blockedWorld();
-    world.send(world.arrive());
-    world.runUntil(32_500);
-    const waiting = world.arrive();
-    expect(waiting.admission).toBeUndefined();
-    world.runUntil(33_000);
-    expect(isOut(waiting)).toBe(true);
+    for (const patience of [2000, 4000, 8000, 16_000, 30_000]) {
+      const end = world.now + patience;
+      world.send(world.arrive());
+      world.runUntil(end - 500);
+      const waiting = world.arrive();
+      expect(waiting.admission).toBeUndefined();
+      world.runUntil(end - 1);
+      expect(waiting.admission).toBeUndefined();
+      world.runUntil(end);
+      expect(isOut(waiting)).toBe(true);
+      world.gate.cancel(waiting.ticket, end); // the next one is sent in its place
+    }
+  });
+
+  test('a slow probe makes nobody wait long: a request of another path follows it, before others of its path', () => {
+    const world = blockedWorld();
+    world.send(world.arrive({ client: 'slow', path: '/poll/1' })); // without a response
+    world.runUntil(4900);
+    const similar = world.arrive({ client: 'a', path: '/poll/2' });
+    const same = world.arrive({ client: 'b', path: '/poll/1' });
+    const other = world.arrive({ client: 'c', path: '/charges' });
+    world.runUntil(5000);
+    expect([similar, same, other].map(isOut)).toEqual([false, false, true]);
+    world.serve(other);
+    expect(world.limit.meter.phase).toBe('restoring');
+  });
+
+  test('requests of the path of a slow probe follow it if no others come', () => {
+    const world = blockedWorld();
+    world.send(world.arrive({ client: 'slow', path: '/poll/1' }));
+    world.runUntil(6900);
+    const same = world.arrive({ client: 'a', path: '/poll/1' });
+    expect(same.admission).toBeUndefined();
+    world.runUntil(7000);
+    expect(isOut(same)).toBe(true);
+  });
+
+  test('clients that are refused during a slow probe, and return when they are told to, are not refused again', () => {
+    const world = blockedWorld();
+    world.send(world.arrive({ client: 'slow', path: '/poll/1' }));
+    const refused = Array.from({ length: 20 }, (_, i) => {
+      world.runUntil(3000 + 90 * i);
+      return world.arrive({ client: String(i), path: i % 2 === 0 ? '/charges' : `/poll/${i}` });
+    });
+    world.runUntil(4900);
+    const again: QueuedTicket[] = [];
+    for (const [i, { admission, at }] of refused.entries()) {
+      if (admission?.kind !== 'refused') continue;
+      world.at(at + 1000 * Math.round(admission.retryAfterMs / 1000), () => {
+        const returned = world.arrive({ client: String(i), path: i % 2 === 0 ? '/charges' : `/poll/${i}` });
+        again.push(returned);
+      });
+    }
+    for (let now = 5000; now < 12_000; now += 10) {
+      world.runUntil(now);
+      for (const each of [...refused, ...again]) {
+        if (isOut(each) && each.ticket.clientSlot !== undefined && each.at <= now - 5) world.serve(each);
+      }
+    }
+    expect(again.length).toBeGreaterThan(5);
+    expect(again.filter(({ admission }) => admission?.kind === 'refused')).toEqual([]);
+  });
+
+  test('a late response to a slow probe ends the block, even if another probe has failed since', () => {
+    const world = blockedWorld();
+    const slow = world.arrive({ client: 'slow', path: '/poll/1' });
+    world.send(slow);
+    world.runUntil(5000);
+    world.serve(world.arrive({ client: 'a', path: '/charges' }), failure('reset', true));
+    expect(world.limit.meter.phase).toBe('blocked');
+    world.now = 5010;
+    world.answer(slow, response(200));
+    expect(world.limit.meter.phase).toBe('restoring');
+  });
+
+  test('a late failure of a slow probe leaves the one after it in flight', () => {
+    const world = blockedWorld();
+    const slow = world.arrive({ client: 'slow', path: '/poll/1' });
+    world.send(slow);
+    world.runUntil(5000);
+    world.send(world.arrive({ client: 'a', path: '/charges' }));
+    world.runUntil(6000);
+    world.answer(slow, failure('timeout', true));
+    world.runUntil(8500);
+    const next = world.arrive({ client: 'b', path: '/refunds' });
+    world.runUntil(8999);
+    expect(next.admission).toBeUndefined();
+    world.runUntil(9000);
+    expect(isOut(next)).toBe(true);
   });
 
   test('a rejection about one object counts as accepted: the block ends', () => {

@@ -99,8 +99,8 @@ describe('the next probe', () => {
     expect([1000, 1050, 1300].map((now) => probeOverdueFor(planned, now))).toEqual([0, 0, 250]);
   });
 
-  test('waits for the one in flight, for up to 30 s', () => {
-    const out = block({ probeAt: 1050, probeSentAt: 1060 });
+  test('waits for the one in flight, for up to 30 s once some had no response', () => {
+    const out = block({ probeAt: 1050, probeSentAt: 1060, overdueProbes: 4 });
     expect([1060, 31_059, 31_060].map((now) => probeDelay(out, now))).toEqual([30_000, 1, 0]);
     expect(probeOverdueFor(out, 20_000)).toBe(0);
   });
@@ -112,8 +112,10 @@ describe('the end of a block', () => {
     expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060, failedProbes: 1 }), 1100)).toBe(
       1060 + 112.5 - 1100,
     );
-    expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060 }), 9000)).toBe(9000 - 1135);
-    expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060 }), 31_000)).toBe(60);
+    expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060 }), 1900)).toBe(1900 - 1135);
+    expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060 }), 3000)).toBe(60);
+    expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060, overdueProbes: 4 }), 9000)).toBe(31_060 - 9000);
+    expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060, overdueProbes: 4 }), 31_000)).toBe(60);
   });
 
   test('follows any acceptance of a later send after rejections, but only a probe after errors', () => {

@@ -2,6 +2,7 @@ import type { RequestAttributes } from './request-attributes.ts';
 import { clientNumberOf, matchesAttributes } from './request-attributes.ts';
 import type { Millis, PerSecond, Random } from '../../scalars.ts';
 import type { FailedSend } from '../failed-send.ts';
+import { firstProbeSentAt, nextProbeAt, pathDeferral, probePatience } from './unanswered-probes.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
 /** After this many rejections in a row, nothing is assumed to get through. */
@@ -29,7 +30,7 @@ export interface BlockStatus {
   readonly since: Millis;
   /** Whether requests outside the scope have passed since. */
   readonly isPartial: boolean;
-  /** When the next probe may be sent; while one is in flight, when it counts as lost. */
+  /** When the next probe may be sent; while one is in flight, how long it is waited for. */
   readonly probeAt: Millis;
   /** When the next probe is expected; while one is in flight: if that one fails. */
   readonly expectedAt: Millis;
@@ -41,7 +42,10 @@ export interface BlockStatus {
 export type BlockCause = (typeof BLOCK_CAUSES)[number];
 export const BLOCK_CAUSES = ['rejections', 'errors'] as const;
 
-/** A block of all requests or of a part of them: one probe at a time passes, at growing intervals, until one is accepted. */
+/**
+ * A block of all requests or of a part of them: one probe at a time passes, at growing intervals, until one is accepted. Another
+ * one may pass while the response to the last one takes long.
+ */
 export interface ActiveBlock {
   readonly since: Millis;
   readonly cause: BlockCause;
@@ -57,7 +61,7 @@ export interface ActiveBlock {
   isPartial: boolean;
   /** Whether another process started the block, so that the rate before is unknown here. */
   readonly isResumed: boolean;
-  /** A probe without a response for this long counts as lost, and another may be sent. */
+  /** The longest wait for the response to a probe before another may be sent: see `probePatience`. */
   readonly probeTimeout: Millis;
   /** The number of failed probes. */
   failedProbes: number;
@@ -69,8 +73,14 @@ export interface ActiveBlock {
   heldClientUntil: Millis;
   /** When a sender that took part in the failures may send the next probe, if no other has until then. */
   repeatAt: Millis;
-  /** When the probe in flight was sent; undefined if there is none. */
+  /** When the probe in flight was sent, the last one if there are several; undefined if there is none. */
   probeSentAt: Millis | undefined;
+  /** When those before it were sent that have no response yet. */
+  earlierProbes: Millis[];
+  /** How often another one had to be sent because the last one had no response. */
+  overdueProbes: number;
+  /** The paths of the probes without a response: see `pathNumbersOf`. */
+  unansweredPaths: number[];
   readonly interval: (failedProbes: number, rateBefore: PerSecond) => Millis;
 }
 
@@ -92,12 +102,15 @@ export function createBlock(parameters: BlockParameters, now: Millis): ActiveBlo
     heldClientUntil: Number.NEGATIVE_INFINITY,
     repeatAt: now,
     probeSentAt: undefined,
+    earlierProbes: [],
+    overdueProbes: 0,
+    unansweredPaths: [],
   };
 }
 
 export function readBlockStatus(block: ActiveBlock, now: Millis): BlockStatus {
-  const { cause, scope, since, isPartial, heldClient, heldClientUntil, probeSentAt } = block;
-  const probeAt = probeSentAt === undefined ? block.probeAt : probeSentAt + block.probeTimeout;
+  const { cause, scope, since, isPartial, heldClient, heldClientUntil } = block;
+  const probeAt = nextProbeAt(block);
   const expectedAt = now + expectedBlockTime(block, now);
   return { cause, scope, since, isPartial, probeAt, expectedAt, heldClient, heldClientUntil };
 }
@@ -125,8 +138,7 @@ export function clientHeldUntilIn(
  * @param hasFailed whether its sender took part in the failures: see `FailureDetector.hasSenderFailed`
  */
 export function probeDelay(block: ActiveBlock, now: Millis, attributes?: RequestAttributes, hasFailed = false): Millis {
-  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + block.probeTimeout;
-  return Math.max(0, earliestProbe(block, at, attributes, hasFailed) - now);
+  return Math.max(0, earliestProbe(block, nextProbeAt(block), attributes, hasFailed) - now);
 }
 
 function earliestProbe(
@@ -135,7 +147,11 @@ function earliestProbe(
   attributes: RequestAttributes | undefined,
   hasFailed: boolean,
 ): Millis {
-  return Math.max(at, clientHeldUntilIn(block, attributes), hasFailed ? block.repeatAt : at);
+  return Math.max(
+    at + pathDeferral(block, attributes),
+    clientHeldUntilIn(block, attributes),
+    hasFailed ? block.repeatAt : at,
+  );
 }
 
 /** Whether the block holds back only a part of the requests, none of which has asked for a probe for long. */
@@ -146,7 +162,7 @@ export function isUnused({ isPartial, probeSentAt, probeAt, heldClientUntil }: A
 
 /** How long ago the next probe became due without being sent; 0 if none is due. */
 export function probeOverdueFor(block: ActiveBlock, now: Millis): Millis {
-  return block.probeSentAt === undefined ? Math.max(0, now - block.probeAt) : 0;
+  return Math.max(0, now - nextProbeAt(block));
 }
 
 /**
@@ -155,12 +171,13 @@ export function probeOverdueFor(block: ActiveBlock, now: Millis): Millis {
  */
 export function provesRecovery(block: ActiveBlock, sentAt: Millis, attributes?: RequestAttributes): boolean {
   if (!isBlockedBy(block, attributes)) return false;
-  return block.cause === 'rejections' ? sentAt > block.since : sentAt >= block.probeAt;
+  return block.cause === 'rejections' ? sentAt > block.since : sentAt >= firstProbeSentAt(block);
 }
 
 /**
  * How long the block is expected to hold back this request. While a probe is in flight: until the next one, if this one
- * fails. If that is overdue, it may take as long again, until the probe counts as lost.
+ * fails. If that is overdue, it may take as long again, until another may be sent without its response; if one had no response
+ * before, that long.
  */
 export function expectedBlockTime(
   block: ActiveBlock,
@@ -172,7 +189,9 @@ export function expectedBlockTime(
   let at = block.probeAt;
   if (probeSentAt !== undefined) {
     const next = probeSentAt + block.interval(failedProbes + 1, block.rateBefore);
-    at = Math.min(next + 2 * Math.max(0, now - next), probeSentAt + block.probeTimeout);
+    const latest = probeSentAt + probePatience(block);
+    const overdueFor = Math.max(0, now - next);
+    at = overdueFor > 0 && block.overdueProbes > 0 ? latest : Math.min(next + 2 * overdueFor, latest);
   }
   return Math.max(0, earliestProbe(block, at, attributes, hasFailed) - now);
 }

@@ -19,6 +19,7 @@ import {
 } from './active-block.ts';
 import type { BlockTrigger } from './block-trigger.ts';
 import { estimateRateBefore, MIN_RATE_BEFORE } from './block-trigger.ts';
+import { addProbe, dropLastProbe, endFailedProbe, makeProbeDue } from './unanswered-probes.ts';
 import { FailureDetector } from './failure-detector.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import type { RequestAttributes } from './request-attributes.ts';
@@ -96,8 +97,8 @@ export class Breaker {
   }
 
   /** The request being admitted is the probe. */
-  onProbeSent(now: Millis): void {
-    if (this.#active !== undefined) this.#active.probeSentAt = now;
+  onProbeSent(now: Millis, attributes?: RequestAttributes): void {
+    if (this.#active !== undefined) addProbe(this.#active, now, attributes);
   }
 
   /**
@@ -114,16 +115,12 @@ export class Breaker {
 
   /** The probe was not sent, or its result will never be known: another one may be sent. */
   abandonProbe(): void {
-    if (this.#active !== undefined) this.#active.probeSentAt = undefined;
+    if (this.#active !== undefined) dropLastProbe(this.#active);
   }
 
   /** Makes the next probe due now, for any client. */
   probeNow(now: Millis): void {
-    if (this.#active === undefined) return;
-    this.#active.probeAt = Math.min(this.#active.probeAt, now);
-    this.#active.probeSentAt = undefined;
-    this.#active.heldClientUntil = Number.NEGATIVE_INFINITY;
-    this.#active.repeatAt = Math.min(this.#active.repeatAt, now);
+    if (this.#active !== undefined) makeProbeDue(this.#active, now);
   }
 
   /** Schedules the next probe. Ignores requests sent before this one was due: earlier ones, and those of observe mode. */
@@ -132,10 +129,13 @@ export class Breaker {
     if (block === undefined) return;
     const hasFailedBefore = this.detector.hasSenderFailed(failure.attributes, block);
     this.detector.recordFailedSender(failure.attributes, now);
-    if (failure.sentAt < block.probeAt) return; // no probe
+    const isLast = endFailedProbe(block, failure.sentAt, now);
+    const { probeSentAt } = block; // of one that was sent since, and is still waited for
+    if (failure.sentAt < block.probeAt && !isLast) return; // no probe
     block.failedProbes += 1;
-    block.lastRejectedProbeAt = failure.sentAt;
+    block.lastRejectedProbeAt = Math.max(block.lastRejectedProbeAt, failure.sentAt);
     scheduleProbe(block, failure, this.#maxProbeDelay, now, this.#random, hasFailedBefore);
+    block.probeSentAt = probeSentAt;
   }
 
   /**

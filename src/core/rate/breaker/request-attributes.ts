@@ -128,6 +128,16 @@ function keepAttributes(attributes: RequestAttributes, first: number, last: numb
   return part;
 }
 
+/** The numbers of its path and of the first segments of that; none if it is unknown. */
+export function pathNumbersOf(attributes: RequestAttributes): number[] {
+  const numbers: number[] = [];
+  for (let i = PATH; i < ATTRIBUTE_COUNT; i += 1) {
+    const number = attributes[i] ?? 0;
+    if (number !== 0 && !numbers.includes(number)) numbers.push(number);
+  }
+  return numbers;
+}
+
 /** Whether the part is defined by path alone. */
 export function isPathOnly(part: RequestAttributes): boolean {
   return part[ADDRESS] === 0 && part[CLIENT] === 0 && part[CREDENTIAL] === 0;
