@@ -1,7 +1,7 @@
 import { fairShare } from './active-clients.ts';
 import { longestPlaceWait } from './awaited-ends.ts';
-import { hasFiniteRate, connectionSlotsFor } from './wait-estimate.ts';
-import type { ClientSlot } from './client-allowance.ts';
+import { connectionSlotsFor, hasFiniteRate, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
+import type { ClientSlot, ClientStore } from './client-allowance.ts';
 import { FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -15,6 +15,10 @@ import type { RefusalReason } from './gate-decision.ts';
 const RETRY_AFTER_ROUNDING: Millis = 1000;
 /** In addition, the time for the response, the client's timer and the new request. */
 const TRANSIT_ALLOWANCE: Millis = 1000;
+const MIN_RETRY_AFTER: Millis = 1000;
+const TIMER_TOLERANCE: Millis = 20;
+/** So early may a check take a token: clients whose slots are up to this far apart may return at once. */
+const MAX_EARLINESS: Millis = 2 * RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
 
 /** A refused request, and how long it would have had to wait. */
 interface RefusedRequest {
@@ -137,8 +141,20 @@ function roundUpToSeconds(wait: Millis): Millis {
   return 1000 * Math.ceil(wait / 1000);
 }
 
-/** Whether a client that returns now is on time by its Retry-After. */
-export function isReturningOnTime(promisedAt: Millis, now: Millis): boolean {
-  const lateBy = now - promisedAt;
-  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
+/** Records whether the client of a request returns when its Retry-After named. */
+export function recordReturn(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
+  const lateBy = now - clients.promisedReturn(slot);
+  ticket.isReturning = lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
+  // No Retry-After is shorter: a client that asked a moment ago does not keep to it.
+  const hasPaused = now - clients.previousArrival(slot) >= MIN_RETRY_AFTER - TIMER_TOLERANCE;
+  ticket.isEntitled = ticket.isReturning && ticket.isSentExternally && hasPaused;
+}
+
+/**
+ * Whether a check that cannot wait any longer may take the next token before it is due, because its client returns in the second
+ * that it was told. A request would wait for that token here. An ingress does not; and later tokens come later by as much.
+ */
+export function mayTakeEarly(ticket: Ticket, now: Millis): boolean {
+  if (!ticket.isEntitled || refusalIfBlocked(ticket, now) !== undefined) return false;
+  return tokenDelay(ticket, now) <= MAX_EARLINESS;
 }

@@ -18,7 +18,7 @@ import { recordOutcome, recordQuota } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
 import { admitObserved } from './observe-mode.ts';
-import { computeRetryAfter, isReturningOnTime } from './compute-retry-after.ts';
+import { computeRetryAfter, mayTakeEarly, recordReturn } from './compute-retry-after.ts';
 import { releaseQueued } from '../quota/apply-quota.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
@@ -209,8 +209,9 @@ export class Gate {
     if (limit === undefined || isUnfit) {
       return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
     }
-    const isOnTime = isReturningOnTime(clients.promisedReturn(slot), now);
-    const maxWait = maxWaitFor(ticket, limit, upstream.queue, now) + (isOnTime ? returnGrace(ticket, now) : 0);
+    recordReturn(clients, ticket, slot, now);
+    const maxWait =
+      maxWaitFor(ticket, limit, upstream.queue, now) + (ticket.isReturning ? returnGrace(ticket, now) : 0);
     ticket.maxWait = Math.min(maxWait, deadline - now);
     // A request is not refused if the queue might serve it in time.
     const leastWait =
@@ -218,6 +219,7 @@ export class Gate {
         ? wait
         : estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now, slots.bestTurnoverRate);
     if (leastWait > ticket.maxWait) {
+      if (mayTakeEarly(ticket, now)) return this.#admit(ticket, slots, now);
       return this.#refuse(ticket, slot, refusalForLongWait(ticket, now), wait, now);
     }
     if (upstream.queueOccupancy.isFull(ticket.fairnessKey, upstream.queue.maxDepth)) {
@@ -225,7 +227,6 @@ export class Gate {
       return this.#refuse(ticket, slot, 'queue_full', wait, now);
     }
 
-    if (isOnTime) clients.setPromisedReturn(slot, Number.NEGATIVE_INFINITY); // a promise is valid for one request
     ticket.expiresAt = Math.min(deadline, now + Math.max(maxWait, leastWait));
     this.#waitQueue.enqueue(ticket, limit, slot, now);
     return undefined;

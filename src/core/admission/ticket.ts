@@ -85,6 +85,10 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The last estimate of its wait, and the longest wait allowed; undefined if neither was needed for the decision. */
   estimatedWait: Millis | undefined = undefined;
   maxWait: Millis | undefined = undefined;
+  /** Whether its client returns at the time of its Retry-After. */
+  isReturning = false;
+  /** Whether it may then take a token early: see `mayTakeEarly`. */
+  isEntitled = false;
   /** How the Retry-After of the last refusal was chosen; undefined if it is the wait itself. */
   returnSlot: ReturnSlotKind | undefined = undefined;
   heapIndex = -1;

@@ -4,7 +4,7 @@ import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LATENESS } from '../rate/pacer.ts';
 import type { ClientSlot } from './client-allowance.ts';
-import { computeRetryAfter } from './compute-retry-after.ts';
+import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
@@ -56,6 +56,7 @@ export class WaitQueue {
   /** Queues a ticket from now until `ticket.expiresAt` at the latest. */
   enqueue(ticket: Ticket, limit: Limit, slot: ClientSlot, now: Millis): void {
     ticket.queuedAt = now;
+    if (ticket.isReturning) this.#store.clients.setPromisedReturn(slot, Number.NEGATIVE_INFINITY); // it is valid for one request
     this.#expiries.push(ticket);
     if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // only a connection is lacking
     limit.enqueue(ticket, slot, computeEffectiveWeight(this.#store, ticket, now), now);
@@ -73,7 +74,10 @@ export class WaitQueue {
   /** Reserves a connection for a ticket that has its tokens, and records its admission. */
   grantConnection(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): void {
     if (slots !== undefined) reserveConnection(ticket, slots, now);
-    if (ticket.clientSlot !== undefined) this.#store.clients.onAdmitted(ticket.clientSlot, now);
+    if (ticket.clientSlot === undefined) return;
+    this.#store.clients.onAdmitted(ticket.clientSlot, now);
+    // A promise is valid for one check, too. Requests that were admitted at once leave theirs: it only lets them wait longer.
+    if (ticket.isSentExternally) this.#store.clients.setPromisedReturn(ticket.clientSlot, Number.NEGATIVE_INFINITY);
   }
 
   /** Serves a limit's queue as far as tokens and connections allow. */
@@ -166,7 +170,11 @@ export class WaitQueue {
   }
 
   #expire(ticket: Ticket, now: Millis): void {
-    const { clientSlot, reservedLimits } = ticket;
+    const { clientSlot, reservedLimits, waitingLimit } = ticket;
+    if (waitingLimit !== undefined && mayTakeEarly(ticket, now) && !this.#isClientHeld(ticket, now)) {
+      this.#serve(ticket, waitingLimit, undefined, now, now);
+      return this.#schedule(waitingLimit, now);
+    }
     this.dequeue(ticket, now);
     abandonReservations(ticket);
     for (const limit of reservedLimits) this.serveReady(limit, now);
@@ -187,8 +195,11 @@ export class WaitQueue {
 
   /** Whether its wait is over, or the upstream has since asked its client to stay away. */
   #hasExpired(ticket: Ticket, now: Millis): boolean {
-    const { clientSlot, expiresAt } = ticket;
-    if (expiresAt < now || isUnfitProbe(ticket, now)) return true;
+    return ticket.expiresAt < now || isUnfitProbe(ticket, now) || this.#isClientHeld(ticket, now);
+  }
+
+  #isClientHeld(ticket: Ticket, now: Millis): boolean {
+    const { clientSlot } = ticket;
     return clientSlot !== undefined && clientHeldUntil(this.#store.clients, ticket, clientSlot, now) > now;
   }
 

@@ -26,7 +26,7 @@ export interface Pacing {
   /** While blocked: how long ago the next probe became due without being sent; else 0. */
   probeOverdueFor(now: Millis): Millis;
   /**
-   * Takes a token. Call it only if `delay` is 0. Returns whether the request is the probe of a block.
+   * Takes a token. Call it only if `delay` is 0, or for one that is taken early and moves those after it. Returns whether the request is the probe of a block.
    * @param due when the token was due, if a timer fired late; else now
    */
   take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean;

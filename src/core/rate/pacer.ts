@@ -18,7 +18,7 @@ export class Pacer {
   }
 
   /**
-   * Takes a token. Call it only if `delay` is 0.
+   * Takes a token: the next one, if `delay` is more than 0.
    * @param due when the token was due: now, or a little earlier if a timer fired late
    */
   take(due: Millis, rate: PerSecond): void {

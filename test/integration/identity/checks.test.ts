@@ -1,4 +1,5 @@
 /** Checks: an ingress asks whether a request may pass, sends it itself, and may report the response. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openRaw } from '../../support/clients/raw-socket.ts';
 import type { Received } from '../../support/clients/send.ts';
@@ -294,6 +295,32 @@ test('queues a check for at most its allowed wait', async () => {
   expect((await send(gate.url, '/check?wait=0')).status).toBe(429);
   expect((await send(gate.url, '/check')).status).toBe(200);
   expect(performance.now() - since).toBeGreaterThanOrEqual(250);
+});
+
+test.each([
+  ['without a wait', '/check?wait=0'],
+  ['with the default wait', '/check'],
+])('admits clients that return when they were told to, %s', async (_, target) => {
+  const gate = await start(', rateLimit: {initialRate: 4/s}');
+  const end = performance.now() + 8000;
+  const counts = { passed: 0, returned: 0, refusedAgain: 0 };
+  const client = async (i: number): Promise<void> => {
+    let wasTold = false;
+    while (performance.now() < end) {
+      const { status, header } = await send(gate.url, target, {
+        headers: ['X-Api-Key', `${i}`, 'X-Forwarded-For', `10.0.0.${i}`],
+      });
+      if (wasTold) counts.returned += 1;
+      if (status === 200) counts.passed += 1;
+      else if (wasTold) counts.refusedAgain += 1;
+      wasTold = status !== 200;
+      if (wasTold) await sleep(1000 * Number(header('retry-after')));
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, (_each, i) => client(i)));
+  expect(counts.returned).toBeGreaterThan(10);
+  expect(counts.refusedAgain).toBe(0);
+  expect(counts.passed).toBeGreaterThan(24);
 });
 
 test('admits all checks in observe mode, and reports what it would have rejected', async () => {

@@ -72,6 +72,8 @@ export interface Arrival {
   readonly credential?: string;
   /** The path of the request; unknown when absent. */
   readonly path?: string;
+  /** Whether it is the check of an ingress. */
+  readonly isSentExternally?: boolean;
 }
 
 /** A ticket and its last admission result; undefined while it waits. */

@@ -115,12 +115,16 @@ export class World {
       addressGroup,
       credential = '',
       path,
+      isSentExternally = false,
     } = arrival;
     const settle: AdmissionCallback = (admission, now) => {
       queued.admission = admission;
       queued.at = now;
     };
-    const ticket = new CredentialTicket(credential, 'up', client, weight, refs, settle, { addressGroup });
+    const ticket = new CredentialTicket(credential, 'up', client, weight, refs, settle, {
+      addressGroup,
+      isSentExternally,
+    });
     ticket.isBodyReceived = bodyInHand;
     ticket.requestPath = path;
     const queued: QueuedTicket = { ticket, admission: undefined, at: this.now };

@@ -1,5 +1,5 @@
 /** A client that sends one request at a time, and returns when its Retry-After names, is not refused a second time. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
 import { World } from '../../support/core/world.ts';
 
@@ -46,4 +46,49 @@ test.each([
     expect(once).toBeGreaterThan(500);
     expect(again).toBe(0);
   }
+});
+
+describe('a check that cannot wait, of a client that returns when it was told to,', () => {
+  /** A token is taken and a check refused; 1.5 s later its client may return, and the token of then is taken too. */
+  function returning(perSecond = 1): { readonly world: World; readonly check: (client: string) => unknown } {
+    const world = new World({
+      upstream: { rate: { initialRate: undefined, maxRate: perSecond, minRate: 0.1, cooldown: 1000 } },
+    });
+    world.now = 10_000;
+    const check = (client: string): unknown => {
+      const queued = world.arrive({ client, isSentExternally: true, deadline: world.now });
+      world.gate.onExchangeEnd(queued.ticket);
+      return queued.admission;
+    };
+    expect(check('first')).toEqual({ kind: 'admitted' });
+    expect(check('second')).toMatchObject({ kind: 'refused', why: 'over_share', retryAfterMs: 2000 / perSecond });
+    world.runUntil(11_500);
+    expect(check('third')).toEqual({ kind: 'admitted' });
+    return { world, check };
+  }
+
+  test('takes the next token early, once, and later tokens come later by as much', () => {
+    const { world, check } = returning();
+    expect(check('second')).toEqual({ kind: 'admitted' });
+    expect(check('second')).toMatchObject({ kind: 'refused', why: 'over_share' });
+    world.runUntil(13_499);
+    expect(check('fourth')).toMatchObject({ kind: 'refused', why: 'over_share' });
+    world.runUntil(13_500);
+    expect(check('fifth')).toEqual({ kind: 'admitted' });
+  });
+
+  test('is refused if it follows the refused one at once, however soon the next token is due', () => {
+    const { check, world } = returning(4);
+    expect(check('second')).toEqual({ kind: 'admitted' });
+    expect(check('fourth')).toMatchObject({ kind: 'refused', retryAfterMs: 750 });
+    world.runUntil(11_510);
+    expect(check('fourth')).toMatchObject({ kind: 'refused' });
+    expect(check('fourth')).toMatchObject({ kind: 'refused' });
+  });
+
+  test('is refused while the upstream is stopped', () => {
+    const { world, check } = returning();
+    world.limit.meter.stop(11_900);
+    expect(check('second')).toMatchObject({ kind: 'refused', why: 'blocked' });
+  });
 });
