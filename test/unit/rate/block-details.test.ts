@@ -71,6 +71,7 @@ describe('a new block', () => {
       probeSentAt: undefined,
       earlierProbes: [],
       overdueProbes: 0,
+      probePath: [],
       unansweredPaths: [],
     });
   });

@@ -150,6 +150,15 @@ describe('while the upstream is blocked', () => {
     expect(isOut(same)).toBe(true);
   });
 
+  test('requests of the path of a probe that was just sent wait for its response', () => {
+    const world = blockedWorld();
+    world.send(world.arrive({ client: 'a', path: '/charges' }));
+    world.runUntil(3040);
+    for (const client of ['b', 'c', 'd']) {
+      expect(world.arrive({ client, path: '/charges' }).admission).toBeUndefined();
+    }
+  });
+
   test('clients that are refused during a slow probe, and return when they are told to, are not refused again', () => {
     const world = blockedWorld();
     world.send(world.arrive({ client: 'slow', path: '/poll/1' }));

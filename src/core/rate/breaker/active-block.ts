@@ -79,7 +79,9 @@ export interface ActiveBlock {
   earlierProbes: Millis[];
   /** How often another one had to be sent because the last one had no response. */
   overdueProbes: number;
-  /** The paths of the probes without a response: see `pathNumbersOf`. */
+  /** The path of the probe in flight: see `pathNumbersOf`. */
+  probePath: readonly number[];
+  /** The paths of those before it that have no response yet. */
   unansweredPaths: number[];
   readonly interval: (failedProbes: number, rateBefore: PerSecond) => Millis;
 }
@@ -104,6 +106,7 @@ export function createBlock(parameters: BlockParameters, now: Millis): ActiveBlo
     probeSentAt: undefined,
     earlierProbes: [],
     overdueProbes: 0,
+    probePath: [],
     unansweredPaths: [],
   };
 }
@@ -138,7 +141,8 @@ export function clientHeldUntilIn(
  * @param hasFailed whether its sender took part in the failures: see `FailureDetector.hasSenderFailed`
  */
 export function probeDelay(block: ActiveBlock, now: Millis, attributes?: RequestAttributes, hasFailed = false): Millis {
-  return Math.max(0, earliestProbe(block, nextProbeAt(block), attributes, hasFailed) - now);
+  const at = nextProbeAt(block) + pathDeferral(block, attributes, true);
+  return Math.max(0, earliestProbe(block, at, attributes, hasFailed) - now);
 }
 
 function earliestProbe(
@@ -147,11 +151,7 @@ function earliestProbe(
   attributes: RequestAttributes | undefined,
   hasFailed: boolean,
 ): Millis {
-  return Math.max(
-    at + pathDeferral(block, attributes),
-    clientHeldUntilIn(block, attributes),
-    hasFailed ? block.repeatAt : at,
-  );
+  return Math.max(at, clientHeldUntilIn(block, attributes), hasFailed ? block.repeatAt : at);
 }
 
 /** Whether the block holds back only a part of the requests, none of which has asked for a probe for long. */
@@ -187,12 +187,15 @@ export function expectedBlockTime(
 ): Millis {
   const { probeSentAt, failedProbes } = block;
   let at = block.probeAt;
+  let isProbeSlow = false;
   if (probeSentAt !== undefined) {
     const next = probeSentAt + block.interval(failedProbes + 1, block.rateBefore);
     const latest = probeSentAt + probePatience(block);
     const overdueFor = Math.max(0, now - next);
     at = overdueFor > 0 && block.overdueProbes > 0 ? latest : Math.min(next + 2 * overdueFor, latest);
+    isProbeSlow = at >= latest;
   }
+  at += pathDeferral(block, attributes, isProbeSlow);
   return Math.max(0, earliestProbe(block, at, attributes, hasFailed) - now);
 }
 

@@ -36,19 +36,20 @@ export function addProbe(block: ActiveBlock, now: Millis, attributes?: RequestAt
     earlierProbes.push(probeSentAt);
     if (earlierProbes.length > MAX_EARLIER_PROBES) earlierProbes.shift();
     if (probePatience(block) < block.probeTimeout) block.overdueProbes += 1;
+    for (const number of block.probePath) {
+      if (unansweredPaths.includes(number)) continue;
+      unansweredPaths.push(number);
+      if (unansweredPaths.length > MAX_PATH_NUMBERS) unansweredPaths.shift();
+    }
   }
   block.probeSentAt = now;
-  if (attributes === undefined) return;
-  for (const number of pathNumbersOf(attributes)) {
-    if (unansweredPaths.includes(number)) continue;
-    unansweredPaths.push(number);
-    if (unansweredPaths.length > MAX_PATH_NUMBERS) unansweredPaths.shift();
-  }
+  block.probePath = attributes === undefined ? [] : pathNumbersOf(attributes);
 }
 
 /** The probe that was sent last will have no response. */
 export function dropLastProbe(block: ActiveBlock): void {
   block.probeSentAt = undefined;
+  block.probePath = [];
   if (block.earlierProbes.length === 0) block.unansweredPaths = [];
 }
 
@@ -88,11 +89,19 @@ export function firstProbeSentAt({
 /**
  * How much later than others this request may be the next probe: the more of its path it has in common with probes that have
  * no response, the later, because it may be as slow as they are.
+ * @param isProbeSlow whether the one in flight counts as such
  */
-export function pathDeferral(block: ActiveBlock, attributes: RequestAttributes | undefined): Millis {
-  if (attributes === undefined || block.unansweredPaths.length === 0) return 0;
+export function pathDeferral(
+  block: ActiveBlock,
+  attributes: RequestAttributes | undefined,
+  isProbeSlow: boolean,
+): Millis {
+  const { unansweredPaths, probePath } = block;
+  if (attributes === undefined || (unansweredPaths.length === 0 && probePath.length === 0)) return 0;
   const numbers = pathNumbersOf(attributes);
   let common = 0;
-  for (const number of numbers) if (block.unansweredPaths.includes(number)) common += 1;
+  for (const number of numbers) {
+    if (unansweredPaths.includes(number) || (isProbeSlow && probePath.includes(number))) common += 1;
+  }
   return common === 0 ? 0 : (Math.min(MAX_PATH_DEFERRAL, probePatience(block)) * common) / numbers.length;
 }
