@@ -99,8 +99,8 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     awaitedEnds: (upstream, now) => gate.connections.awaitedEnds(upstream, now),
   });
   const onFree = (upstream: string): void => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm());
-  const { writeKeys, secret, database } = membership ?? (await openOwnState(first, { clock, logger }, resources));
-  const clientHash = new ClientHasher(secret);
+  const state = membership ?? (await openOwnState(first, { clock, logger, listen }, resources));
+  const clientHash = new ClientHasher(state.secret);
   const activeConfig: ActiveConfig = new ActiveConfig(first, {
     clientHash,
     practiceUrl: practice?.url ?? membership?.practiceUrl,
@@ -143,7 +143,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     onFailure: membership?.onFailure,
   });
   limitSharing?.bind({ store, onTokensSupplied: supply });
-  const statePersistence = await openStatePersistence(first, { secret, database }, logger, {
+  const statePersistence = await openStatePersistence(first, state, logger, {
     clock,
     limits: () => store.learnedViews(clock.now()),
     activeHolds: (max) => store.clients.activeHolds(max, clock.now()),
@@ -154,7 +154,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const instance = membership?.instance ?? parts.instance ?? createInstanceId();
   const processInstance = membership === undefined ? instance : `${instance}-${membership.worker}`;
   const { explanations, observer } = await startExchangeObservers(
-    { logger, version, instance: processInstance },
+    { logger, version, instance: processInstance, openWrites: state.openWrites },
     resources,
   );
   const proxy = new Proxy({
@@ -168,7 +168,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       replayMemory,
       stalledClients: stalledReaders,
       hash: clientHash.hash,
-      ...writeKeys,
+      ...state.writeKeys,
       via: `1.1 tidegate-${instance}`,
       proto: mount?.proto ?? (first.listen.tls === undefined ? 'http' : 'https'),
     },

@@ -1,10 +1,12 @@
-/** The observers of exchanges: explanations always, traces if they are enabled. */
+/** The observers of exchanges: explanations always, traces and the log of open writes if they are enabled. */
 import type { ResourceStack } from './resource-stack.ts';
 import { ExplanationRecorder, MAX_RECORD_BYTES } from '../telemetry/explanations/explanation-recorder.ts';
 import { readTraceSettings } from '../telemetry/tracing/trace-settings.ts';
 import type { Tracing, TracingOptions } from '../telemetry/tracing/start-tracing.ts';
 import type { ExchangeObserver } from '../core/exchange/exchange-observer.ts';
 import { combineObservers } from '../core/exchange/exchange-observer.ts';
+import type { OpenWriteLog } from '../core/idempotency/open-writes.ts';
+import { OpenWriteObserver } from '../telemetry/open-write-observer.ts';
 import { oldSpaceLimit } from '../http/overload/v8-heap.ts';
 
 export interface ExchangeObservers {
@@ -17,15 +19,18 @@ const EXPLANATIONS_HEAP_SHARE = 1 / 32;
 
 /** @param resources gets the export of the last spans */
 export async function startExchangeObservers(
-  options: TracingOptions,
+  options: TracingOptions & { readonly openWrites: OpenWriteLog | undefined },
   resources: Pick<ResourceStack, 'push'>,
 ): Promise<ExchangeObservers> {
   const maxBytes = Math.min(MAX_RECORD_BYTES, EXPLANATIONS_HEAP_SHARE * oldSpaceLimit());
   const explanations = new ExplanationRecorder({ wallClock: () => Date.now(), maxBytes });
   const tracing = await startTracingIfEnabled(options);
-  if (tracing === undefined) return { explanations, observer: explanations };
-  resources.push(() => tracing.close());
-  return { explanations, observer: combineObservers([tracing.observer, explanations]) };
+  const { openWrites } = options;
+  const others: ExchangeObserver[] = [];
+  if (openWrites !== undefined) others.push(new OpenWriteObserver(openWrites, () => Date.now()));
+  if (tracing !== undefined) others.push(tracing.observer);
+  if (tracing !== undefined) resources.push(() => tracing.close());
+  return { explanations, observer: others.length === 0 ? explanations : combineObservers([...others, explanations]) };
 }
 
 /** Loads the tracing modules only where tracing is enabled. */

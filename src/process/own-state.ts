@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { Clock } from '../core/scalars.ts';
+import type { EventSink } from '../core/events/proxy-events.ts';
+import type { OpenWrite, OpenWriteLog } from '../core/idempotency/open-writes.ts';
 import type { RegistryKeyStore } from '../core/idempotency/registry-key-store.ts';
 import { createKeyStore, createKeySecret } from '../http/idempotency/create-key-store.ts';
 import { WriteDigests } from '../http/idempotency/write-digests.ts';
@@ -15,46 +17,46 @@ export interface OwnState {
   /** For the digests of keys of writes. */
   readonly keySecret: Buffer;
   readonly writeKeys: WriteKeys;
+  /** Undefined if open writes are not reported after the end of this process. */
+  readonly openWrites: OpenWriteLog | undefined;
   /** The key of the hashes of clients. */
   readonly secret: string;
   /** Undefined if nothing outlives this process, or only a file with learned state. */
   readonly database: StateDatabase | undefined;
 }
 
+export interface OwnStateParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly listen: EventSink;
+}
+
 /** Opens the database of the configuration, if it names one, and restores the keys of writes. @throws StateDatabaseError */
-export async function openOwnState(
-  config: Config,
-  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
-  resources: ResourceStack,
-): Promise<OwnState> {
+export async function openOwnState(config: Config, parts: OwnStateParts, resources: ResourceStack): Promise<OwnState> {
   const { state } = config;
-  const keyStore = createKeyStore(clock);
-  const database = state.store === 'sqlite' ? await openDatabase(state) : undefined;
-  if (database !== undefined) await restoreKeys(database, keyStore, clock, logger, resources);
+  const keyStore = createKeyStore(parts.clock);
+  const opened = state.store === 'sqlite' ? await openDatabase(state, keyStore, parts, resources) : undefined;
+  const { database, openWrites } = opened ?? { database: undefined, openWrites: undefined };
   const keySecret = database?.secret ?? createKeySecret();
   const writeKeys = { keys: keyStore, digests: new WriteDigests(keySecret) };
-  return { keyStore, keySecret, writeKeys, secret: resolveHashSecret(config, database), database };
+  return { keyStore, keySecret, writeKeys, openWrites, secret: resolveHashSecret(config, database), database };
 }
 
-/** Loads the module only where it is used: SQLite takes memory. */
-async function openDatabase(state: Extract<Config['state'], { readonly store: 'sqlite' }>): Promise<StateDatabase> {
-  const { StateDatabase } = await import('../store/sqlite/state-database.ts');
-  return new StateDatabase(state);
-}
-
-async function restoreKeys(
-  database: StateDatabase,
+/** Loads the modules only where they are used: SQLite takes memory. */
+async function openDatabase(
+  state: Extract<Config['state'], { readonly store: 'sqlite' }>,
   { keys }: RegistryKeyStore,
-  clock: Clock,
-  logger: Logger,
+  { clock, logger, listen }: OwnStateParts,
   resources: ResourceStack,
-): Promise<void> {
-  const { file } = database;
+): Promise<{ readonly database: StateDatabase; readonly openWrites: OpenWriteLog }> {
+  const { StateDatabase } = await import('../store/sqlite/state-database.ts');
+  const { GroupCommit } = await import('../store/sqlite/group-commit.ts');
   const { StoredWrites } = await import('../store/sqlite/stored-writes.ts');
-  const writes = new StoredWrites({
+  const { StoredOpenWrites } = await import('../store/sqlite/stored-open-writes.ts');
+  const database = new StateDatabase(state);
+  const { file } = database;
+  const commit = new GroupCommit({
     db: database.db,
-    clock,
-    wallClock: () => Date.now(),
     schedule: (delay, run) => void (delay === 0 ? setImmediate(run) : setTimeout(run, delay).unref()),
     onProblem: (error) => {
       if (error === undefined) return logger.info({ file }, 'idempotency keys are stored again');
@@ -62,13 +64,28 @@ async function restoreKeys(
       logger.error({ file, why }, 'idempotency keys cannot be stored: writes with keys are refused');
     },
   });
-  const stored = writes.load();
-  keys.resume(stored, writes);
-  const open = stored.filter(([, { state }]) => state === 'unresolved').length;
-  logger.info({ file, writes: stored.length, unresolved: open }, 'restored idempotency keys');
   resources.push(() => {
-    writes.flush();
+    commit.flush();
     database.close();
     return Promise.resolve();
   });
+  const writes = new StoredWrites({ commit, clock, wallClock: () => Date.now() });
+  const stored = writes.load();
+  keys.resume(stored, writes);
+  const unresolved = stored.filter(([, { state: known }]) => known === 'unresolved').length;
+  logger.info({ file, writes: stored.length, unresolved }, 'restored idempotency keys');
+  const openWrites = new StoredOpenWrites(commit);
+  for (const write of openWrites.take()) reportInterrupted(write, logger, listen);
+  return { database, openWrites };
+}
+
+/** The process of this write has ended, and its client learned nothing. */
+export function reportInterrupted(
+  { route, upstream, requestId, method, sentAt }: OpenWrite,
+  logger: Logger,
+  listen: EventSink,
+): void {
+  const fields = { route, upstream, requestId, method, sentAt: new Date(sentAt).toISOString() };
+  logger.warn(fields, 'a write without an idempotency key was interrupted: its outcome is unknown');
+  listen({ type: 'write-interrupted', route });
 }

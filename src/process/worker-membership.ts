@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import type { EndpointFailure } from '../core/events/gate-views.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Gate } from '../core/admission/gate.ts';
+import type { OpenWriteLog } from '../core/idempotency/open-writes.ts';
 import type { Clock } from '../core/scalars.ts';
 import type { ProcessApi, UpstreamOverride } from '../admin/operations/process-api.ts';
 import type { WriteKeys } from '../http/request/exchange-context.ts';
@@ -21,6 +22,8 @@ export interface WorkerMembership {
   readonly limitClient: LimitClient;
   /** The keys of writes, which the primary keeps. */
   readonly writeKeys: WriteKeys;
+  /** Undefined if open writes are not reported after the end of this process. */
+  readonly openWrites: OpenWriteLog | undefined;
   /** The key of the hashes of clients. */
   readonly secret: string;
   /** The primary has it. */

@@ -58,6 +58,8 @@ export type ProxyEvent =
   | { readonly type: 'poll-wait'; readonly route: string; readonly waited: Millis | undefined }
   /** A client that polls too often got a response that says when to come back. */
   | { readonly type: 'poll-slowed'; readonly route: string }
+  /** A write without a key was being sent when its process ended: its outcome is unknown. */
+  | { readonly type: 'write-interrupted'; readonly route: string }
   /** An idempotency key was minted, or was not free at once: the request waited for it, or the key is in use or expired. */
   | { readonly type: 'key'; readonly upstream: string; readonly event: IdempotencyKeyEvent }
   /** A response was aborted because its client does not read it. */

@@ -14,8 +14,8 @@ import { watchProcess } from '../health/watch-process.ts';
 import { createProcessMetrics } from '../create-process-metrics.ts';
 import { reloadControls, ConfigReloads } from '../config-reloads.ts';
 import type { GateView } from '../../core/events/gate-views.ts';
-import { openOwnState } from '../own-state.ts';
-import { KeyServer } from '../../sharing/keys/key-server.ts';
+import { openPrimaryKeys } from './primary-keys.ts';
+import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
 import { LimitServer } from '../../sharing/workers/limit-server.ts';
 import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
 import { openStatePersistence } from '../../store/persistence/state-persistence.ts';
@@ -99,8 +99,9 @@ async function openCluster(
     },
     settings.sharedRefs(),
   );
-  const { keyStore, keySecret, secret, database } = await openOwnState(first, { clock, logger }, resources);
-  const keyServer = new KeyServer(keyStore, (to, reply) => workers.send(to, { type: 'key', reply }));
+  const sendReply = (to: number, reply: KeyReply): void => workers.send(to, { type: 'key', reply });
+  const { ownState, keyServer } = await openPrimaryKeys(first, { clock, logger, listen }, sendReply, resources);
+  const { keyStore, keySecret, secret, database } = ownState;
   const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });
   const timer = new WakeTimer(limitServer, clock);
   resources.push(() => Promise.resolve(timer.stop()));
@@ -124,6 +125,7 @@ async function openCluster(
     practiceUrl: practice?.url,
     ticketKeys: randomBytes(TICKET_KEYS),
     keySecret,
+    reportsOpenWrites: ownState.openWrites !== undefined,
   };
   const workers: WorkerSupervisor = new WorkerSupervisor({
     count,

@@ -89,6 +89,8 @@ export interface WorkerStart {
   readonly ticketKeys: Uint8Array;
   /** For the digests of keys of writes. */
   readonly keySecret: Uint8Array;
+  /** The primary reports writes without a key whose worker has ended. */
+  readonly reportsOpenWrites: boolean;
   /** The overrides in force. */
   readonly overrides: readonly UpstreamOverride[];
 }

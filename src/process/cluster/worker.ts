@@ -65,6 +65,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         clock: hostClock,
         limitClient,
         secret: start.config.secret ?? '',
+        openWrites: start.reportsOpenWrites ? keys : undefined,
         writeKeys: { keys, digests: new WriteDigests(Buffer.from(start.keySecret)) },
         practiceUrl: start.practiceUrl,
         ticketKeys: Buffer.from(start.ticketKeys),

@@ -1,8 +1,12 @@
 import type { KeyClaim, KeyClaimRequest, KeyStore } from '../../core/idempotency/key-store.ts';
+import type { OpenWrite, OpenWriteLog } from '../../core/idempotency/open-writes.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Clock } from '../../core/scalars.ts';
 import type { KeyOperation, KeyReply } from './key-protocol.ts';
 import { RemoteKeyClaim } from './remote-key-claim.ts';
+
+/** Nothing waits for these. */
+const UNHURRIED: ReadonlySet<KeyOperation['do']> = new Set(['close', 'sent-unkeyed', 'end-unkeyed']);
 
 export interface KeyClientParts {
   readonly clock: Clock;
@@ -12,7 +16,7 @@ export interface KeyClientParts {
 }
 
 /** Keys that another process keeps: of a worker, its primary. */
-export class KeyClient implements KeyStore {
+export class KeyClient implements KeyStore, OpenWriteLog {
   /** The keeper reports them. */
   readonly bounds: readonly ResourceBound[] = [];
   readonly #parts: KeyClientParts;
@@ -55,6 +59,18 @@ export class KeyClient implements KeyStore {
     return true;
   }
 
+  // — OpenWriteLog —
+
+  onSent(write: OpenWrite): void {
+    this.#operate({ do: 'sent-unkeyed', write });
+  }
+
+  onEnd(requestId: string): void {
+    this.#operate({ do: 'end-unkeyed', requestId });
+  }
+
+  // — Replies —
+
   onReply(reply: KeyReply): void {
     if (reply.type === 'found') {
       const onFound = this.#queries.get(reply.query);
@@ -90,8 +106,8 @@ export class KeyClient implements KeyStore {
       return;
     }
     this.#outbox.push(operation);
-    if (operation.do !== 'close') return this.#flush();
-    // Nothing waits for it, so other operations of this turn may join it.
+    if (!UNHURRIED.has(operation.do)) return this.#flush();
+    // Other operations of this turn may join it.
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
     this.#parts.schedule(() => this.#flush());

@@ -1,6 +1,7 @@
 /** The messages between a worker and its primary, which keeps the keys of writes. */
 import type { KeyClaimEnd, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { OpenWrite } from '../../core/idempotency/open-writes.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
 
@@ -15,6 +16,9 @@ export type KeyOperation =
   | { readonly do: 'undelivered'; readonly claim: number }
   /** No more operations on this claim follow. */
   | { readonly do: 'close'; readonly claim: number }
+  /** See `OpenWriteLog`. */
+  | { readonly do: 'sent-unkeyed'; readonly write: OpenWrite }
+  | { readonly do: 'end-unkeyed'; readonly requestId: string }
   /** A look-up without a claim: see `KeyStore.findUnresolved`. */
   | {
       readonly do: 'find';

@@ -2,16 +2,24 @@ import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-r
 import type { RegistryKeyClaim } from '../../core/idempotency/registry-key-claim.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { KeyOperation, KeyReply, KnownWrite } from './key-protocol.ts';
+import { WorkerOpenWrites } from './worker-open-writes.ts';
 
 /** Keeps the keys of writes for several workers. */
 export class KeyServer {
   readonly #store: RegistryKeyStore;
   readonly #send: (worker: number, reply: KeyReply) => void;
+  readonly #openWrites: WorkerOpenWrites;
   readonly #claims = new Map<number, Map<number, RegistryKeyClaim>>();
 
-  constructor(store: RegistryKeyStore, send: (worker: number, reply: KeyReply) => void) {
+  /** @param openWrites of the workers */
+  constructor(
+    store: RegistryKeyStore,
+    send: (worker: number, reply: KeyReply) => void,
+    openWrites = new WorkerOpenWrites(undefined, () => undefined),
+  ) {
     this.#store = store;
     this.#send = send;
+    this.#openWrites = openWrites;
   }
 
   join(worker: number): void {
@@ -22,6 +30,7 @@ export class KeyServer {
   leave(worker: number): void {
     const claims = this.#claims.get(worker);
     this.#claims.delete(worker);
+    this.#openWrites.leave(worker);
     for (const claim of claims?.values() ?? []) this.#announceChange(claim, () => claim.abandon());
   }
 
@@ -38,6 +47,8 @@ export class KeyServer {
       return this.#store.findUnresolved(upstream, names, onFound);
     }
     if (operation.do === 'claim') return this.#claim(worker, claims, operation);
+    if (operation.do === 'sent-unkeyed') return this.#openWrites.onSent(worker, operation.write);
+    if (operation.do === 'end-unkeyed') return this.#openWrites.onEnd(worker, operation.requestId);
     const claim = claims.get(operation.claim);
     if (claim === undefined) return;
     switch (operation.do) {

@@ -29,7 +29,7 @@ const NO_PERSISTENCE: StatePersistence = { stop: () => Promise.resolve() };
  */
 export async function openStatePersistence(
   { state, secret: configuredSecret }: Pick<Config, 'state' | 'secret'>,
-  { secret, database }: { readonly secret: string; readonly database: StateDatabase | undefined },
+  { secret, database }: { readonly secret: string; readonly database?: StateDatabase | undefined },
   logger: Logger,
   parts: StatePersistenceParts,
 ): Promise<StatePersistence> {

@@ -18,6 +18,9 @@ CREATE TABLE IF NOT EXISTS writes (
   credential_header TEXT NOT NULL, body INTEGER, state TEXT NOT NULL, first_sent_at REAL NOT NULL, endpoint TEXT,
   final_for TEXT NOT NULL, unresolved_for TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS open_writes (
+  request_id TEXT PRIMARY KEY, route TEXT NOT NULL, upstream TEXT NOT NULL, method TEXT NOT NULL, sent_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 `;
 
 /** Why the database cannot be used, for a user. */

@@ -1,50 +1,43 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { StatementSync } from 'node:sqlite';
 import type { CredentialList } from '../../core/idempotency/credential-list.ts';
 import { NO_CREDENTIALS } from '../../core/idempotency/credential-list.ts';
 import type { KeyJournal, StoredWrite } from '../../core/idempotency/key-journal.ts';
 import { toStored } from '../../core/idempotency/key-journal.ts';
 import type { KeyedWrite } from '../../core/idempotency/keyed-write.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
+import type { GroupCommit, PendingChanges } from './group-commit.ts';
 
 export interface StoredWritesOptions {
-  readonly db: DatabaseSync;
+  readonly commit: GroupCommit;
   readonly clock: Clock;
   readonly wallClock: () => Millis;
-  /** Calls `run` after this time; 0: at the end of this turn of the event loop. */
-  readonly schedule: (delay: Millis, run: () => void) => void;
-  /** Changes could not be stored, or can be stored again (undefined). */
-  readonly onProblem: (error: unknown) => void;
 }
 
-/** After a failure, changes are stored again so much later. */
-const RETRY_DELAY: Millis = 1000;
-
-/** Writes with idempotency keys in a database. The changes of a turn of the event loop are one transaction. */
-export class StoredWrites implements KeyJournal {
+/** Writes with idempotency keys in a database. */
+export class StoredWrites implements KeyJournal, PendingChanges {
   readonly #options: StoredWritesOptions;
   readonly #changed = new Set<KeyedWrite>();
-  #waiting: ((isStored: boolean) => void)[] = [];
-  #isScheduled = false;
-  #hasFailed = false;
   #lastId = 0;
   readonly #put: StatementSync;
   readonly #delete: StatementSync;
 
   constructor(options: StoredWritesOptions) {
     this.#options = options;
+    const { db } = options.commit;
     this.#put =
-      options.db.prepare(`INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+      db.prepare(`INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
       body = excluded.body, state = excluded.state, first_sent_at = excluded.first_sent_at, endpoint = excluded.endpoint,
       final_for = excluded.final_for, unresolved_for = excluded.unresolved_for`);
-    this.#delete = options.db.prepare('DELETE FROM writes WHERE id = ?');
+    this.#delete = db.prepare('DELETE FROM writes WHERE id = ?');
+    options.commit.add(this);
   }
 
   /** What earlier processes knew, the oldest first. Times are on the clock of this process. */
   load(): (readonly [id: number, write: StoredWrite])[] {
-    const { db, clock, wallClock } = this.#options;
+    const { commit, clock, wallClock } = this.#options;
     const now = clock.now();
     const offset = wallClock() - now;
-    return db
+    return commit.db
       .prepare('SELECT * FROM writes ORDER BY first_sent_at, id')
       .all()
       .map((row) => {
@@ -56,47 +49,23 @@ export class StoredWrites implements KeyJournal {
 
   onChange(write: KeyedWrite): void {
     this.#changed.add(write);
-    this.#schedule(0);
+    this.#options.commit.request();
   }
 
   whenStored(run: (isStored: boolean) => void): void {
-    this.#waiting.push(run);
-    this.#schedule(0);
+    this.#options.commit.whenStored(run);
   }
 
-  /** Stores all changes so far. */
-  flush(): void {
-    this.#isScheduled = false;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    const isStored = this.#store();
-    for (const run of waiting) run(isStored);
-    if (!isStored) this.#schedule(RETRY_DELAY);
+  get isEmpty(): boolean {
+    return this.#changed.size === 0;
   }
 
-  #schedule(delay: Millis): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    this.#options.schedule(delay, () => this.flush());
+  apply(): void {
+    for (const write of this.#changed) this.#storeWrite(write);
   }
 
-  #store(): boolean {
-    if (this.#changed.size === 0) return true;
-    const { db, onProblem } = this.#options;
-    try {
-      db.exec('BEGIN IMMEDIATE');
-      for (const write of this.#changed) this.#storeWrite(write);
-      db.exec('COMMIT');
-    } catch (error) {
-      if (db.isTransaction) db.exec('ROLLBACK');
-      if (!this.#hasFailed) onProblem(error);
-      this.#hasFailed = true;
-      return false;
-    }
+  onStored(): void {
     this.#changed.clear();
-    if (this.#hasFailed) onProblem(undefined);
-    this.#hasFailed = false;
-    return true;
   }
 
   #storeWrite(write: KeyedWrite): void {

@@ -79,6 +79,9 @@ export function countEvents({
       case 'upgraded':
         routes.get(event.route).countUpgrade();
         break;
+      case 'write-interrupted':
+        routes.get(event.route).interruptedWrites.value += 1;
+        break;
       case 'endpoint-ejected':
         endpoints.countEjection(event.upstream, event.endpoint);
         break;

@@ -61,6 +61,12 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
       samples: () => routes.flatMap((route) => [route.toUpstream, route.toClient]),
     },
     {
+      name: 'tidegate_writes_interrupted_total',
+      help: 'Writes without an idempotency key that were being sent when their process ended, with state.store sqlite.',
+      type: 'counter',
+      samples: () => routes.flatMap((route) => [route.interruptedWrites]),
+    },
+    {
       name: 'tidegate_upstream_attempts_total',
       help: 'Attempts, by their number within the request or its poll, and by status or error: connect, reset, timeout, aborted (the client disconnected), too_many_files (no descriptor was free).',
       type: 'counter',

@@ -20,6 +20,7 @@ export class RouteMetrics {
   readonly upgraded: TimeSeries;
   readonly toUpstream: TimeSeries;
   readonly toClient: TimeSeries;
+  readonly interruptedWrites: TimeSeries;
   readonly #route: string;
   readonly #wallClock: () => Millis;
   readonly #requests: CounterSet<number>;
@@ -34,6 +35,7 @@ export class RouteMetrics {
     this.upgraded = { labels: { route }, value: 0 };
     this.toUpstream = { labels: { route, direction: 'to_upstream' }, value: 0 };
     this.toClient = { labels: { route, direction: 'to_client' }, value: 0 };
+    this.interruptedWrites = { labels: { route }, value: 0 };
     this.#requests = new CounterSet((key) => {
       const { method, status, outcome } = unpackRequestKey(key);
       return { route, method, code: statusLabel(status), outcome };

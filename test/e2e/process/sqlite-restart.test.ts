@@ -26,7 +26,7 @@ test.each([
   async (_, workers, durability) => {
     const held: ServerResponse[] = [];
     const upstream = await startHttpUpstream((nth, response, { body }) => {
-      if (body.toString() === 'prompt' || nth > 3) response.end('paid');
+      if (body.toString() === 'prompt' || nth > 4) response.end('paid');
       else held.push(response);
     });
     const api = `{url: "${upstream.url}", idempotency: {ttl: [{path: /pay, ttl: 4s}, {path: /charge, ttl: 1h}]}}`;
@@ -41,8 +41,14 @@ test.each([
       () => held.length,
       (count) => count === 2,
     );
+    const unkeyed = send(first.url, '/unkeyed', { method: 'POST', body: 'pay' }).catch(() => 'lost');
+    await eventually(
+      () => held.length,
+      (count) => count === 3,
+    );
     for (const pid of [first.child.pid ?? 0, ...first.pids()]) process.kill(pid, 'SIGKILL');
     expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(await unkeyed).toBe('lost');
     await first.ended;
 
     const second = await start();
@@ -50,6 +56,9 @@ test.each([
       writes: 3,
       unresolved: 2,
     });
+    const interrupted = second.log().filter(({ msg }) => String(msg).startsWith('a write without an idempotency key'));
+    expect(interrupted).toMatchObject([{ route: '/', upstream: 'api', method: 'POST' }]);
+    expect(await second.sum('tidegate_writes_interrupted_total{')).toBe(1);
     expect((await pay(second.url, 'charge', '/charge')).status).toBe(200);
     await pause(4000);
     const outcomes: unknown[] = [];
@@ -60,7 +69,7 @@ test.each([
     const unresolved = [409, 'key_expired', 'unknown'];
     const answered = [409, 'key_expired', undefined];
     expect(outcomes).toEqual([unresolved, answered, unresolved, answered]);
-    expect(upstream.hits.length).toBe(4);
+    expect(upstream.hits.length).toBe(5);
   },
   PATIENCE,
 );

@@ -6,6 +6,8 @@ import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
 import type { KeyClaimEnd, KeyClaimListener } from '../../../src/core/idempotency/key-store.ts';
 import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
 import { StateDatabase } from '../../../src/store/sqlite/state-database.ts';
+import { GroupCommit } from '../../../src/store/sqlite/group-commit.ts';
+import { StoredOpenWrites } from '../../../src/store/sqlite/stored-open-writes.ts';
 import { StoredWrites } from '../../../src/store/sqlite/stored-writes.ts';
 
 const TTL = 1000;
@@ -27,13 +29,13 @@ function startMachine() {
     const startedAt = wall.time;
     const clock = { now: () => wall.time - startedAt };
     let due: (() => void)[] = [];
-    const writes = new StoredWrites({
+    const commit = new GroupCommit({
       db: database.db,
-      clock,
-      wallClock: () => wall.time,
       schedule: (_delay, run) => due.push(run),
       onProblem: (error) => problems.push(error),
     });
+    const writes = new StoredWrites({ commit, clock, wallClock: () => wall.time });
+    const openWrites = new StoredOpenWrites(commit);
     const keys = new KeyRegistry(maxUnresolved);
     const stored = writes.load();
     keys.resume(stored, writes);
@@ -56,7 +58,7 @@ function startMachine() {
       claim.begin(listener, 100);
       return { claim, results };
     };
-    return { stored, begin, endTurn, keys };
+    return { stored, begin, endTurn, keys, openWrites };
   };
   return { database, wall, problems, startProcess };
 }
@@ -181,6 +183,29 @@ describe('a write in a database', () => {
     wall.time -= 500;
     expect(startProcess().stored).toMatchObject([[1, { firstSentAt: 0 }]]);
   });
+});
+
+test('open writes without a key are reported to the next process once', () => {
+  const { startProcess } = startMachine();
+  const first = startProcess();
+  const write = (requestId: string, sentAt: number) => {
+    const open = { requestId, route: 'POST /pay', upstream: 'api', method: 'POST', sentAt };
+    first.openWrites.onSent(open);
+    return open;
+  };
+  const later = write('later', 20);
+  const early = write('early', 10);
+  write('short', 5);
+  first.openWrites.onEnd('short');
+  first.endTurn();
+  write('long', 15);
+  first.endTurn();
+  first.openWrites.onEnd('long');
+  first.openWrites.onEnd('never sent');
+  first.endTurn();
+  write('not stored yet', 30);
+  expect(startProcess().openWrites.take()).toEqual([early, later]);
+  expect(startProcess().openWrites.take()).toEqual([]);
 });
 
 describe('a database that cannot be written', () => {
