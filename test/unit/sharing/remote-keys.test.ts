@@ -4,6 +4,7 @@ import type { KeyClaimListener, KeyClaimRequest } from '../../../src/core/idempo
 import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
 import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
 import type { KeyOperation, KeyReply } from '../../../src/sharing/keys/key-protocol.ts';
+import { WorkerOpenWrites } from '../../../src/sharing/keys/worker-open-writes.ts';
 import { KeyServer } from '../../../src/sharing/keys/key-server.ts';
 
 const TTL = 1000;
@@ -18,9 +19,16 @@ function startProcesses() {
   const clock = { time: 0, now: () => clock.time };
   const clients: KeyClient[] = [];
   const operations: KeyOperation[] = [];
-  const server = new KeyServer(new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined), (worker, reply) =>
-    deliver(worker, reply),
+  const logged: string[] = [];
+  const openWrites = new WorkerOpenWrites(
+    {
+      onSent: ({ requestId }) => logged.push(`sent ${requestId}`),
+      onEnd: (requestId) => logged.push(`end ${requestId}`),
+    },
+    ({ requestId }) => logged.push(`interrupted ${requestId}`),
   );
+  const store = new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined);
+  const server = new KeyServer(store, (worker, reply) => deliver(worker, reply), openWrites);
   let hold: KeyReply[] | undefined;
   const deliver = (worker: number, reply: KeyReply): void => {
     if (hold === undefined) clients[worker]?.onReply(reply);
@@ -41,7 +49,7 @@ function startProcesses() {
     return client;
   };
   const holdReplies = (): KeyReply[] => (hold = []);
-  return { clock, server, startWorker, operations, holdReplies };
+  return { clock, server, startWorker, operations, holdReplies, logged };
 }
 
 /** Records the results of a claim. */
@@ -177,6 +185,17 @@ describe('the end of a process', () => {
       ['claimed', { firstSentAt: 0, isAnswered: false }],
       ['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }],
     ]);
+  });
+
+  test('interrupts the open writes without a key of a worker', () => {
+    const { server, startWorker, logged } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()];
+    const write = { route: '/', upstream: 'up', method: 'POST', sentAt: 1 };
+    for (const requestId of ['a', 'b']) one.onSent({ requestId, ...write });
+    other.onSent({ requestId: 'c', ...write });
+    one.onEnd('a');
+    server.leave(0);
+    expect(logged).toEqual(['sent a', 'sent b', 'sent c', 'end a', 'interrupted b', 'end b']);
   });
 
   test('of the primary makes everything unknown that is asked of it', () => {
