@@ -363,6 +363,7 @@ const PROCESS = [
   'endpoint_healthy{upstream="api"} == 1',
   'endpoint_ejections_total{upstream="api"} >= 1',
   'upgraded_connections{route="/chat"} == 1',
+  'writes_interrupted_total{route="/chat"} == 0',
   'upgraded_bytes_total{route="/chat",direction="to_upstream"} > 5',
   'upgraded_bytes_total{route="/chat",direction="to_client"} > 5',
   'request_duration_seconds_count{route="/chat",code_class="1xx"} == 1',
