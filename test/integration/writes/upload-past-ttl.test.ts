@@ -1,7 +1,7 @@
 /** The repeat of a write whose upload is not over when the upstream forgets the key: the rest must not complete a new write. */
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { createServer as createTls } from 'node:tls';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { Http2UpstreamStream } from '../../../src/http/upstream/http2/http2-upstream-stream.ts';
@@ -123,9 +123,11 @@ upstreams: {api: {url: "${upstream.url}", http2: true, tls: {ca: ${path('ca.crt'
 });
 
 test('a request without a body is not flushed while its head waits in an HTTP/2 connection that the upstream does not read', async () => {
-  const server = createTls({ ...identity, ALPNProtocols: ['h2'] }, (socket) =>
-    socket.on('error', () => undefined).pause(),
-  );
+  const sockets: Socket[] = [];
+  const server = createTls({ ...identity, ALPNProtocols: ['h2'] }, (socket) => {
+    sockets.push(socket);
+    socket.on('error', () => undefined).pause();
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -134,6 +136,7 @@ test('a request without a body is not flushed while its head waits in an HTTP/2 
   session.on('error', () => undefined);
   onTestFinished(() => {
     session.destroy();
+    for (const socket of sockets) socket.destroy();
     server.close();
   });
   await once(session, 'connect');
