@@ -2,6 +2,7 @@ import type { ClientHttp2Session, Settings } from 'node:http2';
 import { constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import type { Millis } from '../../../core/scalars.ts';
 import type { DispatchRequest } from '../dispatch-request.ts';
 import type { PooledSend } from '../pooled-send.ts';
 import type { Http2ConnectionOptions } from './http2-options.ts';
@@ -38,6 +39,8 @@ export interface Http2ConnectionListener {
  */
 const MAX_RESETS = 100;
 
+/** Node 24.21 closes a socket once all is written, and never notices that a write has failed: see http2-keepalive.ts. */
+const CLOSE_TIMEOUT: Millis = 2000;
 /** Stream ids end at 2^31, and cannot be reused (RFC 9113 §5.1.1). */
 const MAX_REQUESTS = 1_000_000;
 
@@ -60,6 +63,7 @@ export class Http2Connection implements Http2StreamCarrier {
   readonly #listener: Http2ConnectionListener;
   #session: ClientHttp2Session | undefined;
   #keepalive: Http2Keepalive | undefined;
+  #socket: Socket | undefined;
   #output: Http2Output | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #requestCount = 0;
@@ -106,12 +110,9 @@ export class Http2Connection implements Http2StreamCarrier {
   /** It had many requests or resets, or may be dead: it gets a request only if no other connection can. */
   get shouldRetire(): boolean {
     if (this.#resets >= MAX_RESETS || this.#requestCount >= MAX_REQUESTS) return true;
-    return (
-      this.#keepalive?.isPingPending === true || this.#output?.isStuck === true || this.#output?.isDrained === true
-    );
+    return this.#keepalive?.isPingPending === true || this.#output?.isBlocked === true;
   }
 
-  /** See `Http2Output.hasRoomFor`. */
   hasRoomFor(body: DispatchRequest['body']): boolean {
     return this.#output?.hasRoomFor(body) !== false;
   }
@@ -183,6 +184,7 @@ export class Http2Connection implements Http2StreamCarrier {
     this.address = remoteAddress !== undefined && isCurrentAddress(remoteAddress) ? remoteAddress : undefined;
     const session = openHttp2Session(origin, socket);
     this.#session = session;
+    this.#socket = socket;
     const output = new Http2Output(session, socket, clock);
     this.#output = output;
     this.#keepalive = new Http2Keepalive(session, socket, output, {
@@ -242,5 +244,7 @@ export class Http2Connection implements Http2StreamCarrier {
     this.isConnecting = false;
     clearTimeout(this.#idleTimer);
     this.#keepalive?.stop();
+    const socket = this.#socket;
+    if (socket?.destroyed === false) setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref();
   }
 }
