@@ -17,6 +17,8 @@ export interface StoredWritesOptions {
 export class StoredWrites implements KeyJournal, PendingChanges {
   readonly #options: StoredWritesOptions;
   readonly #changed = new Set<KeyedWrite>();
+  /** Of writes that the present transaction stores for the first time. */
+  #newIds = new Map<KeyedWrite, number>();
   #lastId = 0;
   readonly #put: StatementSync;
   readonly #delete: StatementSync;
@@ -48,7 +50,9 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   onChange(write: KeyedWrite): void {
-    this.#changed.add(write);
+    // While nothing can be stored, writes that are refused must not pile up here.
+    if (write.journalId === 0 && toStored(write) === undefined) this.#changed.delete(write);
+    else this.#changed.add(write);
     this.#options.commit.request();
   }
 
@@ -56,15 +60,22 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     this.#options.commit.whenStored(run);
   }
 
+  /** Writes whose changes wait. */
+  get size(): number {
+    return this.#changed.size;
+  }
+
   get isEmpty(): boolean {
-    return this.#changed.size === 0;
+    return this.size === 0;
   }
 
   apply(): void {
+    this.#newIds = new Map();
     for (const write of this.#changed) this.#storeWrite(write);
   }
 
   onStored(): void {
+    for (const [write, id] of this.#newIds) write.journalId = id;
     this.#changed.clear();
   }
 
@@ -74,20 +85,15 @@ export class StoredWrites implements KeyJournal, PendingChanges {
       if (write.journalId > 0) this.#delete.run(write.journalId);
       return;
     }
-    if (write.journalId === 0) write.journalId = this.#lastId += 1;
+    let id = write.journalId;
+    if (id === 0) {
+      id = this.#lastId += 1;
+      this.#newIds.set(write, id);
+    }
     const { clock, wallClock } = this.#options;
     const { name, upstream, credential, owner, credentialHeader, body, state, firstSentAt, endpoint } = stored;
     this.#put.run(
-      ...[
-        write.journalId,
-        Buffer.from(name, 'latin1'),
-        upstream,
-        credential,
-        owner,
-        credentialHeader,
-        body ?? null,
-        state,
-      ],
+      ...[id, Buffer.from(name, 'latin1'), upstream, credential, owner, credentialHeader, body ?? null, state],
       ...[firstSentAt + wallClock() - clock.now(), endpoint ?? null],
       ...[JSON.stringify(stored.finalFor), JSON.stringify(stored.unresolvedFor)],
     );

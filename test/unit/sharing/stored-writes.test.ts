@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
-import type { KeyClaimEnd, KeyClaimListener } from '../../../src/core/idempotency/key-store.ts';
+import type { KeyClaim, KeyClaimListener } from '../../../src/core/idempotency/key-store.ts';
 import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
 import { StateDatabase } from '../../../src/store/sqlite/state-database.ts';
 import { GroupCommit } from '../../../src/store/sqlite/group-commit.ts';
@@ -11,7 +11,13 @@ import { StoredOpenWrites } from '../../../src/store/sqlite/stored-open-writes.t
 import { StoredWrites } from '../../../src/store/sqlite/stored-writes.ts';
 
 const TTL = 1000;
-const DONE: KeyClaimEnd = { kind: 'answered', isFinal: true, isDelivered: true };
+
+/** The upstream responds to the write, and the client gets the response. */
+function answer(claim: KeyClaim): void {
+  claim.onSend('e1');
+  claim.recordOutcome('answered');
+  claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+}
 
 function makeFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-state-'));
@@ -58,7 +64,7 @@ function startMachine() {
       claim.begin(listener, 100);
       return { claim, results };
     };
-    return { stored, begin, endTurn, keys, openWrites };
+    return { stored, begin, endTurn, keys, openWrites, pendingWrites: () => writes.size };
   };
   return { database, wall, problems, startProcess };
 }
@@ -109,9 +115,7 @@ describe('a write in a database', () => {
     const first = startProcess();
     const { claim } = first.begin('order');
     first.endTurn();
-    claim.onSend('e1');
-    claim.recordOutcome('answered');
-    claim.release(DONE);
+    answer(claim);
     first.endTurn();
     expect(startProcess().stored).toMatchObject([[1, { state: 'unresolved' }]]);
     claim.close();
@@ -121,9 +125,7 @@ describe('a write in a database', () => {
     const repeat = second.begin('order');
     second.endTurn();
     expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
-    repeat.claim.onSend('e1');
-    repeat.claim.recordOutcome('answered');
-    repeat.claim.release(DONE);
+    answer(repeat.claim);
     second.endTurn();
     expect(startProcess().stored).toMatchObject([[1, { state: 'answered' }]]);
   });
@@ -133,9 +135,7 @@ describe('a write in a database', () => {
     const first = startProcess();
     const { claim } = first.begin('order');
     first.endTurn();
-    claim.onSend('e1');
-    claim.recordOutcome('answered');
-    claim.release(DONE);
+    answer(claim);
     claim.onUndelivered();
     claim.close();
     first.endTurn();
@@ -153,15 +153,39 @@ describe('a write in a database', () => {
       wall.time += 1;
       const { claim } = first.begin(name, credential);
       first.endTurn();
-      claim.onSend('e1');
-      claim.recordOutcome('answered');
-      claim.release(DONE);
+      answer(claim);
       claim.close();
       first.endTurn();
     }
     expect(startProcess().stored.map(([, { name, finalFor }]) => [name, finalFor])).toEqual([
       ['a', [5, 7]],
       ['b', -6],
+    ]);
+  });
+
+  test('stays unresolved for a credential whose later attempt had no response', () => {
+    const { startProcess } = startMachine();
+    const first = startProcess();
+    const done = first.begin('order', 5).claim;
+    first.endTurn();
+    answer(done);
+    done.close();
+    const lost = first.begin('order', 7).claim;
+    first.endTurn();
+    lost.onSend('e1');
+    lost.recordOutcome('may_have_happened');
+    lost.release({ kind: 'other' });
+    first.endTurn();
+    const second = startProcess();
+    const again = [5, 7].map((credential) => {
+      const { claim, results } = second.begin('order', credential);
+      second.endTurn();
+      claim.release({ kind: 'other' });
+      return results[0];
+    });
+    expect(again).toMatchObject([
+      ['claimed', { isAnswered: true, isFinal: true }],
+      ['claimed', { isAnswered: false, isFinal: false }],
     ]);
   });
 
@@ -224,6 +248,7 @@ describe('a database that cannot be written', () => {
     first.endTurn();
     expect(again.results).toEqual([['refused', 'key_store_lost', false]]);
     expect(problems).toHaveLength(1);
+    expect(first.pendingWrites()).toBe(1); // refused ones do not pile up
     database.db.exec('PRAGMA query_only = OFF');
     first.endTurn();
     expect(problems).toEqual([expect.any(Error), undefined]);
