@@ -51,7 +51,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
     schedule: setImmediate,
   });
   messages.keyReplies.attach((reply) => keys.onReply(reply));
-  void messages.shutdown.then(() => process.connected || keys.onKeeperGone());
+  process.once('disconnect', () => keys.onKeeperGone());
   let generation = 0;
   const exposed = Promise.withResolvers<{ readonly registry: Registry; readonly processApi: ProcessApi }>();
   try {
