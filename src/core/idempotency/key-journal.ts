@@ -22,8 +22,8 @@ export interface StoredWrite extends WriteIdentity {
 }
 
 /**
- * What is stored of a write: what would hold if the process ended now. An attempt under way may have taken effect, and a response
- * that is being sent may not arrive. Undefined if nothing needs to be known.
+ * Returns what would hold if the process ended now: an attempt under way may have taken effect, and a response that is being sent
+ * may not arrive. Undefined if the next process needs to know nothing.
  */
 export function toStored(write: KeyedWrite): StoredWrite | undefined {
   const { upstream, name, credential, owner, credentialHeader, body, firstSentAt, endpoint } = write;

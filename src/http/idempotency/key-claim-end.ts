@@ -6,7 +6,7 @@ import { isNamedByKey } from '../../core/retry/choose-retry.ts';
 import { factsOf, policyFor, type RoutedRequest } from '../request/routed-request.ts';
 
 /**
- * What the end of an exchange says about its keyed write.
+ * Derives the end of a claim from the end of its exchange.
  * @param isDelivered the response reaches the client
  */
 export function keyClaimEnd(

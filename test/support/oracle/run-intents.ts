@@ -43,7 +43,7 @@ export function runIntents(options: OracleOptions): OracleRun {
     const reportedAt = world.now;
     const isOpenNow = (): boolean => (intent.isOpen && !intent.isSettled) || intent.underWay > 0;
     const isOpen = isOwnOpen || isOpenNow() || reportedAt - intent.lastOpenAt < 2 * lag;
-    // What is decided elsewhere, and then done, is not known here yet.
+    // Another process may have done it since this report was decided.
     const isDoneMeanwhile = reported === 'not done' && ledger.firstSentAt(intent.name) > reportedAt - lag;
     const times = isDoneMeanwhile ? 0 : ledger.times(intent.name);
     const isKnown = intent.answers > 0 || reportedAt - intent.lastCutAt < 2 * lag;

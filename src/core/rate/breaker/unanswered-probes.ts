@@ -1,4 +1,4 @@
-// What a block remembers of its probes without a response: how long the last one is waited for, and whose turn is next.
+// A block remembers its probes without a response. They decide how long it waits for the last one, and which request comes next.
 
 import type { Millis } from '../../scalars.ts';
 import type { ActiveBlock } from './active-block.ts';

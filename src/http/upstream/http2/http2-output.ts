@@ -19,7 +19,7 @@ interface Upload {
 }
 
 /**
- * What an HTTP/2 connection can still send. All bodies on it share its send window, and an upstream renews the window as it reads
+ * Watches what an HTTP/2 connection can still send. All bodies on it share its send window, and an upstream renews the window as it reads
  * them. So a body that it does not read stops those that find no room beside it.
  */
 export class Http2Output {
