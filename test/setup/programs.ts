@@ -38,6 +38,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'curl', apt: 'curl', brew: 'curl' },
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },
     { name: 'script', apt: 'bsdutils', brew: undefined },
+    { name: 'ss', apt: 'iproute2', brew: undefined },
     { name: 'chromium', apt: 'chromium', brew: 'chromium' },
     REDIS,
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },

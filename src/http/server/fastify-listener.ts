@@ -23,6 +23,12 @@ import { requestProblem } from '../response/problem-details.ts';
 import { problemForParseError } from './parse-error-problem.ts';
 import { Upgrade } from './upgrade.ts';
 
+/**
+ * Connections that may wait until the process accepts them; the kernel allows `net.core.somaxconn`, 4096 on Linux. With Node's
+ * 511, a burst during a pause gets SYN cookies, and the kernel resets some of these connections although they seemed to be open.
+ */
+const ACCEPT_BACKLOG = 4096;
+
 export interface FastifyListenerOptions extends HttpServerOptions {
   readonly address: Address;
 }
@@ -60,10 +66,10 @@ export class FastifyListener implements RequestSource {
     this.#requestSink = sink;
     const { address, tls } = this.#options;
     if (address.kind === 'unix') {
-      await this.#app.listen({ path: address.path });
+      await this.#app.listen({ path: address.path, backlog: ACCEPT_BACKLOG });
       return formatListenAddress(address);
     }
-    const url = await this.#app.listen({ host: address.host, port: address.port });
+    const url = await this.#app.listen({ host: address.host, port: address.port, backlog: ACCEPT_BACKLOG });
     return tls === undefined ? url : url.replace(/^http:/, 'https:'); // Fastify does not know that the server uses TLS
   }
 
