@@ -30,7 +30,7 @@ import { reloadControls, ConfigReloads } from './process/config-reloads.ts';
 import { createInstanceId } from './process/instance-id.ts';
 import type { App, AppParts } from './process/app-types.ts';
 import { ActiveConfig } from './process/active-config.ts';
-import { shareLimits } from './process/limit-sharing.ts';
+import { shareLimits } from './process/sharing/limit-sharing.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { openStatePersistence } from './store/persistence/state-persistence.ts';
 import { openOwnState } from './process/own-state.ts';
@@ -114,7 +114,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const overloadMonitor = new OverloadMonitor(first.limits.overload, { clock, random, listen });
   resources.push(() => Promise.resolve(overloadMonitor.stop()));
   const sizes = computeCapacities(first, logger);
-  const limitSharing = await shareLimits(first, { membership, clock, random, listen });
+  const limitSharing = await shareLimits(first, { membership, clock, random, listen, secret: state.secret });
   if (limitSharing !== undefined) resources.push(() => Promise.resolve(limitSharing.close()));
   // The primary reports the events of the limits that it keeps.
   const listenToGate = membership === undefined || first.state.store === 'redis' ? listen : withoutLimitEvents(listen);
@@ -168,7 +168,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       replayMemory,
       stalledClients: stalledReaders,
       hash: clientHash.hash,
-      ...state.writeKeys,
+      ...(limitSharing?.writeKeys ?? state.writeKeys),
       via: `1.1 tidegate-${instance}`,
       proto: mount?.proto ?? (first.listen.tls === undefined ? 'http' : 'https'),
     },

@@ -9,10 +9,10 @@ export interface KeyClaimant extends QueueOccupant {
 }
 
 /** For all keys together. Beyond it, a request is refused: the key is in use. */
-const MAX_WAITING = 1000;
+export const MAX_WAITING = 1000;
 
 /** For one key, so that a client that repeats without end does not take all places. */
-const MAX_PER_KEY = 16;
+export const MAX_PER_KEY = 16;
 
 /** Shared, because most keys are claimed once. */
 const NO_CLAIMANTS: readonly KeyClaimant[] = [];

@@ -32,17 +32,29 @@ export class KeyRegistry {
   resume(stored: Iterable<readonly [id: number, write: StoredWrite]>, journal: KeyJournal): void {
     const restored: KeyedWrite[] = [];
     for (const [id, known] of stored) {
-      const write = this.#add(known);
+      const write = this.restore(known);
       write.journalId = id;
-      write.firstSentAt = known.firstSentAt;
-      write.endpoint = known.endpoint;
       write.wasDelivered = known.state === 'answered';
-      this.#records.restore(write, known);
-      this.#reindex(write);
+      this.leave(write);
       restored.push(write);
     }
     this.#journal = journal;
     for (const write of restored) if (write.state === 'new') journal.onChange(write); // there was no room for it
+  }
+
+  /** Adds a write that is known elsewhere, and joins it. To be followed by `leave`. */
+  restore(known: Omit<StoredWrite, 'state'> & Pick<KeyedWrite, 'state'>): KeyedWrite {
+    const write = this.#add(known);
+    write.firstSentAt = known.firstSentAt;
+    write.endpoint = known.endpoint;
+    write.requestCount = 1;
+    if (known.state !== 'new') this.#records.restore(write, { ...known, state: known.state });
+    return write;
+  }
+
+  /** The writes of one name, the newest first. */
+  *writesOf(name: string): Generator<KeyedWrite> {
+    for (let write = this.#writes.get(name); write !== undefined; write = write.next) yield write;
   }
 
   /** Undefined if keys do not outlive this process. */

@@ -28,6 +28,8 @@ export interface KeyClaimRequest {
   readonly ttl: Millis | undefined;
   /** The only endpoint that the write can go to; undefined if there are several. */
   readonly endpoint: string | undefined;
+  /** The key was made for this request, so no earlier one has it. */
+  readonly isNew?: boolean;
 }
 
 /** What the end of an exchange says about its write, besides the outcomes of its attempts. */

@@ -1,22 +1,14 @@
-import type { Clock, Millis } from '../scalars.ts';
+import type { Millis } from '../scalars.ts';
 import { hasCredential } from './credential-list.ts';
+import type { ClaimProgress } from './claim-progress.ts';
+import { newClaimProgress } from './claim-progress.ts';
 import type { KeyClaimant } from './key-claims.ts';
-import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from './key-store.ts';
+import type { KeyClaim, KeyClaimEnd, KeyClaimListener } from './key-store.ts';
 import type { KeyedWrite } from './keyed-write.ts';
 import { isAnsweredFor, isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { ClaimRefusalReason, KeyRecord } from './key-record.ts';
-import type { KeyRegistry } from './key-registry.ts';
+import type { RegistryKeyClaimOptions, StoredClaim } from './registry-key-claim-options.ts';
 import type { WriteOutcome } from './write-outcome.ts';
-
-export interface RegistryKeyClaimOptions {
-  readonly keys: KeyRegistry;
-  readonly clock: Clock;
-  /** Calls `run` once after this time. @returns a function that cancels it */
-  readonly schedule: (delay: Millis, run: () => void) => () => void;
-  readonly request: KeyClaimRequest;
-  /** From the grant on, the write counts as sent. */
-  readonly countsAsSent: boolean;
-}
 
 /** A claim to a key of the registry of this process. */
 export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
@@ -25,36 +17,29 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   readonly #options: RegistryKeyClaimOptions;
   #listener: KeyClaimListener | undefined;
   #cancelTimer: (() => void) | undefined;
-  /** `shared`: several requests may use the key at a time (`concurrent: pass`). */
-  #state: 'new' | 'waiting' | 'held' | 'shared' | 'over' = 'new';
+  readonly #progress: ClaimProgress;
   #hasWaited = false;
   /** Defined while the claim is waiting, held or shared. */
   #write: KeyedWrite | undefined;
-  /** What was known before this exchange. */
-  #record: KeyRecord | undefined;
-  #firstSentAt: Millis | undefined;
-  /** Of the write, at the end of the claim. */
-  #endpoint: string | undefined;
-  /** The response to the write was forwarded, and has not been cut so far. */
-  #isDelivered = false;
-  /** The write, while that response is being sent. */
+  /** The write, while a response to it is being sent. */
   #answered: KeyedWrite | undefined;
-  /** That response is final: it settles whether the write took effect. */
-  #isFinal = false;
-  /** An attempt may have taken effect, and no later one was answered. */
-  #mayHaveTakenEffect = false;
-  /** Bytes of an attempt may have reached the upstream. */
-  #hasReached = false;
-  /** What the last attempt says about the write. */
-  #last: WriteOutcome | undefined;
 
   constructor(options: RegistryKeyClaimOptions) {
     this.#options = options;
-    ({ fairnessKey: this.fairnessKey, client: this.client } = options.request.place);
+    const { request, resumed } = options;
+    this.#progress = resumed?.progress ?? newClaimProgress();
+    if (resumed !== undefined) this.#resume(resumed.write);
+    ({ fairnessKey: this.fairnessKey, client: this.client } = request.place);
   }
 
   get endpoint(): string | undefined {
     return this.#write?.endpoint;
+  }
+
+  /** What is to be stored of the claim; undefined if nothing more can come of it. */
+  get stored(): StoredClaim | undefined {
+    const write = this.#hasKey ? this.#write : this.#answered;
+    return write && { write, progress: this.#progress };
   }
 
   /** Whether it has the key that the other claim has, or had. */
@@ -70,13 +55,13 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     const write = keys.join(identity);
     this.#write = write;
     if (concurrent === 'pass') {
-      this.#state = 'shared';
+      this.#progress.state = 'shared';
       return this.#grant();
     }
     if (keys.claims.tryAcquire(write)) return this.onClaimed();
     const isQueued = concurrent === 'wait' && keys.claims.enqueue(write, this);
     if (!isQueued) return this.#refuse(write, 'key_in_use');
-    this.#state = 'waiting';
+    this.#progress.state = 'waiting';
     this.#hasWaited = true;
     this.#cancelTimer = this.#options.schedule(Math.max(0, deadline - clock.now()), () =>
       this.#refuse(write, 'key_in_use'),
@@ -85,7 +70,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   onClaimed(): void {
     this.#cancelTimer?.();
-    this.#state = 'held';
+    this.#progress.state = 'held';
     this.#grant();
   }
 
@@ -94,22 +79,22 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     const { keys } = this.#options;
     const write = this.#write;
     if (write === undefined) return;
-    if (this.#firstSentAt === undefined) {
-      this.#firstSentAt = now;
-      keys.onSent(write, this.#firstSentAt, endpoint);
+    if (this.#progress.firstSentAt === undefined) {
+      this.#progress.firstSentAt = now;
+      keys.onSent(write, this.#progress.firstSentAt, endpoint);
       return;
     }
-    if (!this.#hasReached) this.#firstSentAt = now;
+    if (!this.#progress.hasReached) this.#progress.firstSentAt = now;
     // A retry after a response, as after some card declines: the response is stored for the attempts before it.
-    if (this.#last === 'answered') this.#store(write, true);
+    if (this.#progress.last === 'answered') this.#store(write, true);
     // The earlier attempts did nothing at their endpoints.
-    const isFirst = write.state === 'new' && write.sentCount === 1 && !this.#mayHaveTakenEffect;
+    const isFirst = write.state === 'new' && write.sentCount === 1 && !this.#progress.mayHaveTakenEffect;
     if (!isFirst && write.endpoint !== undefined) return;
-    keys.onSentAgain(write, endpoint, isFirst && !this.#hasReached ? this.#firstSentAt : undefined);
+    keys.onSentAgain(write, endpoint, isFirst && !this.#progress.hasReached ? this.#progress.firstSentAt : undefined);
   }
 
   get #hasKey(): boolean {
-    return this.#state === 'held' || this.#state === 'shared';
+    return this.#progress.state === 'held' || this.#progress.state === 'shared';
   }
 
   get hasWrite(): boolean {
@@ -117,10 +102,10 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   }
 
   recordOutcome(meaning: WriteOutcome): void {
-    if (meaning !== 'nothing_sent') this.#hasReached = true;
-    if (meaning === 'answered') this.#mayHaveTakenEffect = false;
-    else this.#mayHaveTakenEffect ||= meaning === 'may_have_happened';
-    this.#last = meaning;
+    if (meaning !== 'nothing_sent') this.#progress.hasReached = true;
+    if (meaning === 'answered') this.#progress.mayHaveTakenEffect = false;
+    else this.#progress.mayHaveTakenEffect ||= meaning === 'may_have_happened';
+    this.#progress.last = meaning;
   }
 
   lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
@@ -129,7 +114,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   #lookUp(write: KeyedWrite): KeyRecord | undefined {
     const { firstSentAt, sentCount } = write;
-    const isSentByOthers = sentCount > (this.#firstSentAt === undefined ? 0 : 1);
+    const isSentByOthers = sentCount > (this.#progress.firstSentAt === undefined ? 0 : 1);
     const known = this.#recall(write);
     const isOpenByOthers = isSentByOthers && known?.isFinal !== true;
     return isOpenByOthers ? { firstSentAt, isAnswered: false } : known;
@@ -137,36 +122,37 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   stopWaiting(): void {
     const write = this.#write;
-    if (this.#state === 'waiting' && write !== undefined) this.#refuse(write, 'draining');
+    if (this.#progress.state === 'waiting' && write !== undefined) this.#refuse(write, 'draining');
   }
 
   release(end: KeyClaimEnd): void {
     const write = this.#write;
     if (write === undefined) return;
     const { keys } = this.#options;
-    if (this.#state === 'waiting') this.#cancelWait(write);
-    if (this.#firstSentAt !== undefined) {
+    if (this.#progress.state === 'waiting') this.#cancelWait(write);
+    if (this.#progress.firstSentAt !== undefined) {
       this.#recordEnd(write, end);
       keys.onAttemptEnd(write);
     }
-    if (this.#state === 'held') keys.claims.release(write);
+    if (this.#progress.state === 'held') keys.claims.release(write);
     this.#leave(write);
   }
 
   onUndelivered(): void {
-    if (!this.#isDelivered) return;
-    this.#isDelivered = false;
+    if (!this.#progress.isDelivered) return;
+    this.#progress.isDelivered = false;
     const { keys, request } = this.#options;
     const write = keys.join(request.identity);
-    write.endpoint ??= this.#endpoint; // if it was forgotten meanwhile
+    write.endpoint ??= this.#progress.endpoint; // if it was forgotten meanwhile
     if (write.state !== 'answered') this.#store(write, false);
-    else keys.onUndelivered(write, this.#isFinal, request.identity.credential);
+    else keys.onUndelivered(write, this.#progress.isFinal, request.identity.credential);
     keys.leave(write);
   }
 
   close(): void {
-    if (this.#answered !== undefined) this.#options.keys.onResponseEnd(this.#answered, this.#isDelivered);
+    if (this.#answered !== undefined) this.#options.keys.onResponseEnd(this.#answered, this.#progress.isDelivered);
     this.#answered = undefined;
+    this.#progress.isResponding = false;
   }
 
   /** The process of the request has ended: an attempt may have taken effect, or the response may have been cut. */
@@ -180,24 +166,36 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     this.close();
   }
 
+  #resume(write: KeyedWrite): void {
+    if (this.#progress.isResponding) {
+      this.#answered = write;
+      return this.#options.keys.onResponse(write);
+    }
+    this.#write = write;
+    write.requestCount += 1;
+    if (this.#progress.firstSentAt !== undefined) write.sentCount += 1;
+    if (this.#progress.state === 'held') this.#options.keys.claims.tryAcquire(write);
+  }
+
   #recordEnd(write: KeyedWrite, end: KeyClaimEnd): void {
     if (end.kind === 'answered' && end.isDelivered) {
-      this.#isDelivered = true;
-      this.#endpoint = write.endpoint;
-      this.#isFinal = end.isFinal;
+      this.#progress.isDelivered = true;
+      this.#progress.endpoint = write.endpoint;
+      this.#progress.isFinal = end.isFinal;
       this.#answered = write;
+      this.#progress.isResponding = true;
       this.#options.keys.onResponse(write);
-      this.#store(write, true, this.#isFinal);
+      this.#store(write, true, this.#progress.isFinal);
       return;
     }
     // Answered but not delivered, or unresolved by what this exchange sent.
-    if (end.kind !== 'other' || this.#mayHaveTakenEffect) this.#store(write, false);
-    else if (this.#last === 'answered') this.#store(write, true); // the retry that followed was not made
+    if (end.kind !== 'other' || this.#progress.mayHaveTakenEffect) this.#store(write, false);
+    else if (this.#progress.last === 'answered') this.#store(write, true); // the retry that followed was not made
   }
 
   #store(write: KeyedWrite, isAnswered: boolean, isFinal = false): void {
-    if (this.#firstSentAt === undefined) return;
-    const firstSentAt = this.#record?.firstSentAt ?? this.#firstSentAt;
+    if (this.#progress.firstSentAt === undefined) return;
+    const firstSentAt = this.#progress.record?.firstSentAt ?? this.#progress.firstSentAt;
     const { keys, request } = this.#options;
     keys.record(write, { firstSentAt, isAnswered, isFinal }, request.identity.credential);
   }
@@ -206,17 +204,17 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     const write = this.#write;
     if (write === undefined) return;
     const { countsAsSent, request } = this.#options;
-    if (countsAsSent && this.#firstSentAt === undefined) this.onSend(request.endpoint);
-    this.#record = this.#lookUp(write);
+    if (countsAsSent && this.#progress.firstSentAt === undefined) this.onSend(request.endpoint);
+    this.#progress.record = this.#lookUp(write);
     const { journal } = this.#options.keys;
-    if (journal === undefined) return this.#listener?.onClaimed(this.#record, this.#hasWaited);
+    if (journal === undefined) return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
     journal.whenStored((isStored) => this.#onStored(write, isStored));
   }
 
   #onStored(write: KeyedWrite, isStored: boolean): void {
     if (this.#write !== write) return; // released meanwhile
-    if (isStored) return this.#listener?.onClaimed(this.#record, this.#hasWaited);
-    const mayBeDone = this.#record?.isAnswered === false;
+    if (isStored) return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
+    const mayBeDone = this.#progress.record?.isAnswered === false;
     this.release({ kind: 'other' });
     this.#listener?.onClaimRefused('key_store_lost', mayBeDone);
   }
@@ -231,7 +229,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   }
 
   #refuse(write: KeyedWrite, why: ClaimRefusalReason): void {
-    if (this.#state === 'waiting') this.#cancelWait(write);
+    if (this.#progress.state === 'waiting') this.#cancelWait(write);
     const mayBeDone = isUnresolved(write);
     this.#leave(write);
     this.#listener?.onClaimRefused(why, mayBeDone);
@@ -243,7 +241,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   }
 
   #leave(write: KeyedWrite): void {
-    this.#state = 'over';
+    this.#progress.state = 'over';
     this.#write = undefined;
     this.#options.keys.leave(write);
   }

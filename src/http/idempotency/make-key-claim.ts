@@ -24,5 +24,6 @@ export function makeKeyClaim(
     concurrent: idempotency.concurrent,
     ttl: keyTtlOf(request, route),
     endpoint: endpoints.all.length === 1 ? endpoints.all[0]?.label : undefined,
+    ...(key?.from === 'minted' ? { isNew: true } : {}),
   });
 }

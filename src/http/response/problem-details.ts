@@ -11,6 +11,7 @@ import {
   DEFECT_PROBLEMS,
   FAILURE_PROBLEMS,
   KEY_EXPIRED,
+  KEY_STORE_LOST,
   MAY_HAVE_ARRIVED_BEFORE,
   MIN_OVERLOAD_RETRY_AFTER,
   NO_RESPONSE,
@@ -42,6 +43,7 @@ export function problemForVerdict(verdict: OwnVerdict, failure: Pick<SendFailure
     }
     case 'unknown': {
       if (verdict.reason === 'key_expired') return KEY_EXPIRED;
+      if (verdict.reason === 'key_store_lost') return KEY_STORE_LOST;
       const details =
         defect === undefined ? { ...unknownDetails(verdict, cause), reason: verdict.reason } : DEFECT_PROBLEMS[defect];
       const detail = `${details.detail} ${UNKNOWN_OUTCOME_ADVICE}`;

@@ -1,5 +1,6 @@
 /** The texts of problem documents. `detail` is for the developer of the client: what happened, and what to do. */
 import type { ErrorReason } from '../../core/exchange/attempt-outcome.ts';
+import { DEFAULT_RETRY_AFTER } from '../../core/exchange/conclude-exchange.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ResponseDefect } from '../upstream/response-defect.ts';
@@ -29,6 +30,18 @@ export const KEY_EXPIRED: Problem = {
   reason: 'key_expired',
   proxyError: 'http_request_denied',
   retryAfterMs: undefined,
+  unknown: true,
+};
+
+/** An earlier request with the key may have been sent. */
+export const KEY_STORE_LOST: Problem = {
+  status: 503,
+  title: 'Key store unavailable',
+  detail:
+    'What is known of this idempotency key cannot be read or stored, so the request was not sent. An earlier request with the key may have taken effect. Repeat it with the same key.',
+  reason: 'key_store_lost',
+  proxyError: 'proxy_internal_error',
+  retryAfterMs: DEFAULT_RETRY_AFTER,
   unknown: true,
 };
 

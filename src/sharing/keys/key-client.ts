@@ -13,12 +13,14 @@ export interface KeyClientParts {
   readonly send: (operations: readonly KeyOperation[]) => void;
   /** Calls `run` at the end of this turn of the event loop. */
   readonly schedule: (run: () => void) => void;
+  /** False if other processes may take the claims of this one for ended; absent if that cannot happen. */
+  readonly isLeaseValid?: (upstream: string) => boolean;
+  /** Of the keeper, if nobody else reports them. */
+  readonly bounds?: () => readonly ResourceBound[];
 }
 
 /** Keys that another process keeps: of a worker, its primary. */
 export class KeyClient implements KeyStore, OpenWriteLog {
-  /** The keeper reports them. */
-  readonly bounds: readonly ResourceBound[] = [];
   readonly #parts: KeyClientParts;
   readonly #claims = new Map<number, RemoteKeyClaim>();
   readonly #queries = new Map<number, (isUnresolved: boolean) => void>();
@@ -31,6 +33,10 @@ export class KeyClient implements KeyStore, OpenWriteLog {
     this.#parts = parts;
   }
 
+  get bounds(): readonly ResourceBound[] {
+    return this.#parts.bounds?.() ?? [];
+  }
+
   makeClaim(request: KeyClaimRequest): KeyClaim {
     this.#number += 1;
     const claim = new RemoteKeyClaim({
@@ -39,6 +45,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
       request,
       send: (operation) => this.#operate(operation),
       onOver: (number) => this.#claims.delete(number),
+      isLeaseValid: () => this.#parts.isLeaseValid?.(request.identity.upstream) ?? true,
     });
     this.#claims.set(this.#number, claim);
     return claim;
@@ -87,6 +94,8 @@ export class KeyClient implements KeyStore, OpenWriteLog {
         return claim?.onKnown(reply, true);
       case 'changed':
         return claim?.onKnown(reply, false);
+      case 'lapsed':
+        return claim?.onLapsed();
     }
   }
 

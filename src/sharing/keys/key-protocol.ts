@@ -1,6 +1,7 @@
 /** The messages between a worker and its primary, which keeps the keys of writes. */
 import type { KeyClaimEnd, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { ClaimRefusalReason } from '../../core/idempotency/key-record.ts';
+import type { KnownWrite } from '../../core/idempotency/name-session.ts';
 import type { OpenWrite } from '../../core/idempotency/open-writes.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -43,10 +44,6 @@ export type KeyReply =
   | (KnownWrite & { readonly type: 'known'; readonly claim: number })
   /** Another request has changed what is known of a write. */
   | (KnownWrite & { readonly type: 'changed'; readonly claim: number })
+  /** Other processes may have taken the claim for ended, and sent the write. */
+  | { readonly type: 'lapsed'; readonly claim: number }
   | { readonly type: 'found'; readonly query: number; readonly isUnresolved: boolean };
-
-export interface KnownWrite {
-  readonly record: KeyRecord | undefined;
-  /** The endpoint that may know the key. */
-  readonly endpoint: string | undefined;
-}

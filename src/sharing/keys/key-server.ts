@@ -1,7 +1,9 @@
 import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { RegistryKeyClaim } from '../../core/idempotency/registry-key-claim.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
-import type { KeyOperation, KeyReply, KnownWrite } from './key-protocol.ts';
+import { knownOf } from '../../core/idempotency/name-session.ts';
+import { applyToClaim } from './apply-key-operation.ts';
+import type { KeyOperation, KeyReply } from './key-protocol.ts';
 import { WorkerOpenWrites } from './worker-open-writes.ts';
 
 /** Keeps the keys of writes for several workers. */
@@ -54,16 +56,13 @@ export class KeyServer {
     switch (operation.do) {
       case 'stop':
         return claim.stopWaiting();
-      case 'send':
-        if (operation.last !== undefined) claim.recordOutcome(operation.last);
-        return claim.onSend(operation.endpoint, operation.at);
       case 'look':
         return this.#send(worker, { type: 'known', claim: operation.claim, ...knownOf(claim) });
+      case 'send':
       case 'release':
-        if (operation.last !== undefined) claim.recordOutcome(operation.last);
-        return claim.release(operation.end);
+        return applyToClaim(claim, operation);
       case 'undelivered':
-        return this.#announceChange(claim, () => claim.onUndelivered());
+        return this.#announceChange(claim, () => applyToClaim(claim, operation));
       case 'close':
         claim.close();
         claims.delete(operation.claim);
@@ -95,10 +94,4 @@ export class KeyServer {
       }
     }
   }
-}
-
-function knownOf(claim: RegistryKeyClaim): KnownWrite {
-  let record: KnownWrite['record'];
-  claim.lookUp((known) => (record = known));
-  return { record, endpoint: claim.endpoint };
 }

@@ -2,7 +2,8 @@ import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from '.
 import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
-import type { KeyOperation, KnownWrite } from './key-protocol.ts';
+import type { KnownWrite } from '../../core/idempotency/name-session.ts';
+import type { KeyOperation } from './key-protocol.ts';
 
 export interface RemoteKeyClaimOptions {
   readonly clock: Clock;
@@ -12,7 +13,12 @@ export interface RemoteKeyClaimOptions {
   readonly send: (operation: KeyOperation) => void;
   /** No reply to this claim is awaited any more. */
   readonly onOver: (claim: number) => void;
+  /** False if other processes may take this claim for ended. */
+  readonly isLeaseValid: () => boolean;
 }
+
+/** A key may expire at the upstream so much later than is assumed. */
+const NEGLIGIBLE: Millis = 100;
 
 /**
  * A claim to a key that another process keeps. While the claim holds the key alone, only a response that was cut changes what
@@ -23,7 +29,10 @@ export class RemoteKeyClaim implements KeyClaim {
   #listener: KeyClaimListener | undefined;
   #state: 'new' | 'waiting' | 'held' | 'over' = 'new';
   #isStopped = false;
+  /** Other processes may have taken the claim for ended, and sent the write. */
+  #hasLapsed = false;
   #known: KnownWrite = { record: undefined, endpoint: undefined };
+  #claimedAt: Millis = 0;
   #sends = 0;
   #last: WriteOutcome | undefined;
   /** Look-ups under way, in order. */
@@ -56,11 +65,15 @@ export class RemoteKeyClaim implements KeyClaim {
   }
 
   onSend(endpoint: string): void {
-    const { claim, clock, send } = this.#options;
+    const { claim, clock, request, send } = this.#options;
+    const now = clock.now();
     this.#sends += 1;
     const { record } = this.#known;
     if (this.#sends === 1 && record === undefined) this.#known = { record, endpoint }; // others have sent it nowhere
-    send({ do: 'send', claim, endpoint, at: clock.now(), last: this.#last });
+    // From the grant on, the keeper counts the write as sent to the only endpoint.
+    const isKnown = this.#sends === 1 && endpoint === request.endpoint && now - this.#claimedAt < NEGLIGIBLE;
+    if (isKnown) return;
+    send({ do: 'send', claim, endpoint, at: now, last: this.#last });
   }
 
   recordOutcome(meaning: WriteOutcome): void {
@@ -68,9 +81,10 @@ export class RemoteKeyClaim implements KeyClaim {
   }
 
   lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
-    const { claim, request, send } = this.#options;
+    const { claim, request, send, isLeaseValid } = this.#options;
     if (!this.hasWrite) return onRecord(undefined);
-    if (this.#state === 'held' && request.concurrent !== 'pass' && this.#sends < 2) return onRecord(this.#known.record);
+    const isAlone = this.#state === 'held' && request.concurrent !== 'pass' && isLeaseValid() && !this.#hasLapsed;
+    if (isAlone && this.#sends < 2) return onRecord(this.#known.record);
     this.#lookUps.push(onRecord);
     send({ do: 'look', claim });
   }
@@ -98,6 +112,7 @@ export class RemoteKeyClaim implements KeyClaim {
   onClaimed(known: KnownWrite, hasWaited: boolean): void {
     if (this.#state !== 'waiting') return;
     this.#state = 'held';
+    this.#claimedAt = this.#options.clock.now();
     this.#known = known;
     if (!this.#isStopped) return this.#listener?.onClaimed(known.record, hasWaited);
     this.release({ kind: 'other' });
@@ -113,7 +128,12 @@ export class RemoteKeyClaim implements KeyClaim {
   /** @param isReply to a look-up; otherwise another request has changed the record */
   onKnown(known: KnownWrite, isReply: boolean): void {
     this.#known = { record: known.record, endpoint: known.endpoint ?? this.endpoint };
+    if (isReply) this.#hasLapsed = false; // the record is the present one
     if (isReply) this.#lookUps.shift()?.(known.record);
+  }
+
+  onLapsed(): void {
+    this.#hasLapsed = true;
   }
 
   /** The keeper of the key has gone: what others have done is not known any more. */

@@ -7,6 +7,7 @@ import type { LeaseClient } from '../replicas/lease-client.ts';
 import type { RecoverySign } from '../replicas/replica-limit-client.ts';
 import type { LeaseRequest, TermsBroadcast } from '../replicas/replica-protocol.ts';
 import { encodeRequest, encodeSettings, decodeResponse } from './lease-codec.ts';
+import type { RedisKeyConnection } from './keys/redis-key-backend.ts';
 import type { RedisClient, RedisLocation } from './redis-connection.ts';
 import { createRedisClient } from './redis-connection.ts';
 import { RedisSubscriber } from './redis-subscriber.ts';
@@ -25,6 +26,8 @@ export interface RedisBackendParts {
   readonly onBroadcast: (broadcast: TermsBroadcast) => void;
   /** Another process has published a hold. */
   readonly onHold: (hold: ClientHold) => void;
+  /** Another process has changed what is known of a write. */
+  readonly onKeyNews: (message: string) => void;
   /** An access rule of Redis forbids publish/subscribe, with its message; undefined: it works again. */
   readonly onPubSubLost: (cause: string | undefined) => void;
   /** Redis may respond again. */
@@ -91,6 +94,14 @@ export class RedisBackend {
     this.#client.on('close', () => {
       this.#isConnected = false;
     });
+  }
+
+  get connection(): RedisKeyConnection {
+    return {
+      client: this.#client,
+      isConnected: () => this.#isConnected && !this.#isClosed,
+      ...{ channel: this.#subscriber.keyChannel, onProblem: (error) => this.#noteProblem(error) },
+    };
   }
 
   /** The last error, as text for the log. */

@@ -21,6 +21,8 @@ export interface RedisSubscriberParts {
   readonly onBroadcast: (broadcast: TermsBroadcast) => void;
   /** Another process has published a hold. */
   readonly onHold: (hold: ClientHold) => void;
+  /** Another process has changed what is known of a write: see `parseAnnouncement`. */
+  readonly onKeyNews: (message: string) => void;
   /** Another process has had a response after a failure. */
   readonly onRecoveryAnnounced: () => void;
   /** An access rule of Redis forbids publish/subscribe, with its message; undefined: it works again. */
@@ -31,6 +33,7 @@ export interface RedisSubscriberParts {
 /** Publishes to the other processes that share limits in a Redis, and receives what they publish. */
 export class RedisSubscriber {
   readonly broadcastChannel: string;
+  readonly keyChannel: string;
   readonly #parts: RedisSubscriberParts;
   readonly #client: RedisClient;
   readonly #subscriber: RedisClient;
@@ -45,6 +48,7 @@ export class RedisSubscriber {
     this.#client = client;
     this.#subscriber = subscriber;
     this.broadcastChannel = `${channelName('news', prefix, db)}:${layout}`;
+    this.keyChannel = channelName('keys', prefix, db);
     this.#recoveryChannel = channelName('back', prefix, db);
     this.#holdChannel = new ClientHoldChannel(client, { ...parts, channel: channelName('holds', prefix, db) });
     this.#heartbeat = new PubSubHeartbeat(client, subscriber, parts);
@@ -80,7 +84,8 @@ export class RedisSubscriber {
   }
 
   async #subscribe(): Promise<void> {
-    const channels = [this.broadcastChannel, this.#holdChannel.channel, this.#recoveryChannel, this.#heartbeat.channel];
+    const news = [this.broadcastChannel, this.keyChannel, this.#holdChannel.channel];
+    const channels = [...news, this.#recoveryChannel, this.#heartbeat.channel];
     try {
       await this.#subscriber.subscribe(...channels);
       if (this.#parts.isConnected()) await this.loadHolds();
@@ -93,6 +98,7 @@ export class RedisSubscriber {
   #onMessage(channel: string, message: Buffer): void {
     if (channel === this.#recoveryChannel) return this.#parts.onRecoveryAnnounced();
     if (channel === this.#heartbeat.channel) return this.#heartbeat.onMessage();
+    if (channel === this.keyChannel) return this.#parts.onKeyNews(message.toString());
     if (channel === this.#holdChannel.channel) return this.#holdChannel.onMessage(message.toString());
     const broadcast = decodeBroadcast(message);
     if (broadcast !== undefined) this.#parts.onBroadcast(broadcast);
@@ -100,6 +106,6 @@ export class RedisSubscriber {
 }
 
 /** Keys belong to one database, but published messages reach all of them. */
-function channelName(name: 'news' | 'back' | 'holds', prefix: string, db: number): string {
+function channelName(name: 'news' | 'back' | 'holds' | 'keys', prefix: string, db: number): string {
   return `${prefix}:${name}${db === 0 ? '' : `:${db}`}`;
 }

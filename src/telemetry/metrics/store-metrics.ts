@@ -38,6 +38,7 @@ export class StoreMetrics {
       lease: seriesByResult('lease'),
       report: seriesByResult('report'),
       hold: seriesByResult('hold'),
+      key: seriesByResult('key'),
     };
     this.#degraded = { labels: { store }, value: 0 };
   }

@@ -183,6 +183,7 @@ async function measureCall({ url }: BenchRedis, call: LeaseRequest, count: numbe
     onHold: () => undefined,
     onPubSubLost: () => undefined,
     onRecoverySign: () => undefined,
+    onKeyNews: () => undefined,
   });
   await pool.open(TIMEOUT);
   const ask = (): Promise<unknown> => {

@@ -173,7 +173,7 @@ async function expectNothingAlive(how: 'answers' | 'stands still' | 'is not ther
   const script = `
       import { readFile } from './src/cli/read-file.ts';
       import { loadConfig } from './src/config/load/load-config.ts';
-      import { shareOverRedis } from './src/process/redis-sharing.ts';
+      import { shareOverRedis } from './src/process/sharing/redis-sharing.ts';
       const { config } = loadConfig(${JSON.stringify(`upstreams: {api: {url: "http://127.0.0.1:1"}}\n${stateAt(redis.url)}`)}, 'x', { env: {}, readFile });
       const shared = await shareOverRedis(config.state, { clock: performance, random: Math.random, listen: () => undefined });
       shared.close();`;

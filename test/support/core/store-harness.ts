@@ -11,7 +11,7 @@ import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import type { AdmissionResult, Ticket } from '../../../src/core/admission/ticket.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
-import { shareOverRedis } from '../../../src/process/redis-sharing.ts';
+import { shareOverRedis } from '../../../src/process/sharing/redis-sharing.ts';
 import { LimitClient } from '../../../src/sharing/workers/limit-client.ts';
 import { LimitServer } from '../../../src/sharing/workers/limit-server.ts';
 import { WORKER_LEASE_TIMING } from '../../../src/sharing/workers/lease-timing.ts';
@@ -164,7 +164,12 @@ async function openRedisHarness(
   const yaml = `state: {store: redis, url: "${url}"}\nupstreams: {up: {url: "http://127.0.0.1:1"}}\n`;
   const loaded = loadConfig(yaml, 'test.yaml', { env: {}, readFile });
   if (loaded.kind === 'mistakes' || loaded.config.state.store !== 'redis') throw new Error('no Redis is configured');
-  const shared = await shareOverRedis(loaded.config.state, { clock, random, listen: () => undefined });
+  const shared = await shareOverRedis(loaded.config.state, {
+    clock,
+    random,
+    listen: () => undefined,
+    secret: 'secret',
+  });
   onTestFinished(() => shared.close());
   const harness = new StoreHarness(upstream, { ...options, ...shared.storeOptions });
   shared.bind({ store: harness.store, onTokensSupplied: createSupplyHandler(harness.gate, harness.timer) });

@@ -5,7 +5,10 @@ import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-sto
 import type { Millis, Random } from '../../../src/core/scalars.ts';
 import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
 import { KeyServer } from '../../../src/sharing/keys/key-server.ts';
+import type { WriteName } from '../../../src/sharing/keys/key-state-backend.ts';
+import { SharedKeys } from '../../../src/sharing/keys/shared-keys.ts';
 import type { World } from '../core/world.ts';
+import { SimulatedKeyStore } from './simulated-key-store.ts';
 import { SimulatedDisk } from './simulated-journal.ts';
 
 /** A request of a process, which ends with it. */
@@ -13,7 +16,7 @@ export interface ProcessRequest {
   onProcessGone(): void;
 }
 
-export const TOPOLOGIES = ['one process', 'three workers', 'a database'] as const;
+export const TOPOLOGIES = ['one process', 'three workers', 'a database', 'three replicas'] as const;
 export type SimulatedTopology = (typeof TOPOLOGIES)[number];
 
 export interface SimulatedProcess {
@@ -32,6 +35,8 @@ export class SimulatedProcesses {
   readonly #clients = new Map<number, (deliver: (client: KeyClient) => void) => void>();
   readonly #all: { process: SimulatedProcess; kill: () => void }[] = [];
   #workers = 0;
+  /** When a response of the store was last lost: what is known then is not complete. */
+  lastLossAt: Millis = Number.NEGATIVE_INFINITY;
   readonly #start: () => { process: SimulatedProcess; kill: () => void };
 
   constructor(world: World, random: Random, topology: SimulatedTopology) {
@@ -53,6 +58,12 @@ export class SimulatedProcesses {
       case 'a database': {
         const disk = new SimulatedDisk(world, random);
         this.#start = () => this.#startStored(disk);
+        break;
+      }
+      case 'three replicas': {
+        const keyStore = new SimulatedKeyStore(world, random, MAX_DELAY);
+        this.#start = () => this.#startReplica(keyStore);
+        this.#all.push(this.#start(), this.#start());
       }
     }
     this.#all.push(this.#start());
@@ -118,6 +129,42 @@ export class SimulatedProcesses {
       isAlive = false;
       this.#clients.delete(worker);
       toServer(() => this.#server.leave(worker));
+    };
+    return { process: { store: client, requests: new Set() }, kill };
+  }
+
+  #startReplica(keyStore: SimulatedKeyStore): { process: SimulatedProcess; kill: () => void } {
+    this.#workers += 1;
+    const owner = `replica ${this.#workers}`;
+    const world = this.#world;
+    const clock = { now: () => world.now };
+    let isAlive = true;
+    const schedule = (delay: Millis, run: () => void): (() => void) => {
+      let isWanted = true;
+      world.at(world.now + delay, () => isAlive && isWanted && run());
+      return () => {
+        isWanted = false;
+      };
+    };
+    const replica = {
+      owner,
+      isAlive: () => isAlive,
+      onNews: ({ upstream, name }: WriteName) => shared.onNews(upstream, name),
+      onLost: () => {
+        this.lastLossAt = world.now;
+      },
+    };
+    const backend = keyStore.connect(replica);
+    const shared = new SharedKeys({ backend, clock, owner, schedule, reply: (reply) => client.onReply(reply) });
+    const client: KeyClient = new KeyClient({
+      clock,
+      send: (operations) => isAlive && shared.perform(operations),
+      schedule: (run) => world.at(world.now, run),
+      isLeaseValid: (upstream) => shared.isLeaseValid(upstream),
+    });
+    const kill = (): void => {
+      isAlive = false;
+      keyStore.disconnect(replica);
     };
     return { process: { store: client, requests: new Set() }, kill };
   }

@@ -1,8 +1,9 @@
-import type { MemoryStoreOptions } from '../store/memory-store-options.ts';
-import type { StoreBinding } from '../sharing/protocol/store-binding.ts';
-import type { Config } from '../config/schema/config-schema.ts';
-import type { WorkerMembership } from './worker-membership.ts';
-import type { Clock } from '../core/scalars.ts';
+import type { WriteKeys } from '../../http/request/exchange-context.ts';
+import type { MemoryStoreOptions } from '../../store/memory-store-options.ts';
+import type { StoreBinding } from '../../sharing/protocol/store-binding.ts';
+import type { Config } from '../../config/schema/config-schema.ts';
+import type { WorkerMembership } from '../worker-membership.ts';
+import type { Clock } from '../../core/scalars.ts';
 import type { RedisSharingParts } from './redis-sharing.ts';
 
 /** Limits that are shared with other processes. */
@@ -11,6 +12,8 @@ export interface LimitSharing {
   readonly storeOptions: Pick<MemoryStoreOptions, 'makeMeter' | 'sharingHooks' | 'isPinnedElsewhere'>;
   /** Called when the store and its gate exist. */
   bind(binding: StoreBinding): void;
+  /** The keys of writes; undefined if they are not shared there. */
+  readonly writeKeys?: WriteKeys;
   close(): void;
 }
 

@@ -1,16 +1,17 @@
 /** Limits that replicas share: kept in Redis, which leases tokens to each replica. Loaded only where it is used. */
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../config/schema/config-schema.ts';
+import type { Config } from '../../config/schema/config-schema.ts';
 import { hostname } from 'node:os';
-import type { EventSink } from '../core/events/proxy-events.ts';
-import { nestedLimitField } from '../core/limits/limit-ref.ts';
-import type { Clock, Millis, Random } from '../core/scalars.ts';
-import { readClientTls } from '../http/tls/client-tls.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
+import { nestedLimitField } from '../../core/limits/limit-ref.ts';
+import type { Clock, Millis, Random } from '../../core/scalars.ts';
+import { readClientTls } from '../../http/tls/client-tls.ts';
 import type { LimitSharing } from './limit-sharing.ts';
-import { ReplicaLimitClient } from '../sharing/replicas/replica-limit-client.ts';
-import type { RedisLocation } from '../sharing/redis/redis-connection.ts';
-import { RedisBackend } from '../sharing/redis/redis-backend.ts';
-import { WakeTimer } from '../http/wake-timer.ts';
+import { ReplicaLimitClient } from '../../sharing/replicas/replica-limit-client.ts';
+import type { RedisLocation } from '../../sharing/redis/redis-connection.ts';
+import { RedisBackend } from '../../sharing/redis/redis-backend.ts';
+import { RedisKeys } from './redis-keys.ts';
+import { WakeTimer } from '../../http/wake-timer.ts';
 
 export type RedisStateConfig = Extract<Config['state'], { store: 'redis' }>;
 
@@ -18,6 +19,8 @@ export interface RedisSharingParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly listen: EventSink;
+  /** All replicas have it. */
+  readonly secret: string;
 }
 
 /** How long the start waits for Redis, so that the first requests find the shared limits. */
@@ -26,10 +29,11 @@ const STARTUP_WAIT: Millis = 1000;
 /** @throws an Error of node:fs that names the path, when a certificate cannot be read */
 export async function shareOverRedis(
   state: RedisStateConfig,
-  { clock, random, listen }: RedisSharingParts,
+  { clock, random, listen, secret }: RedisSharingParts,
 ): Promise<LimitSharing> {
+  const replicaId = `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`;
   const limitClient: ReplicaLimitClient = new ReplicaLimitClient({
-    replicaId: `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`,
+    replicaId,
     clock,
     random,
     call: (borrower, call) => backend.lease(borrower, call),
@@ -52,8 +56,14 @@ export async function shareOverRedis(
     onRequest: (op, result, duration) => listen({ type: 'store-request', store: 'redis', op, result, duration }),
     onBroadcast: (broadcast) => limitClient.onBroadcast(broadcast, clock.now()),
     onHold: (hold) => limitClient.applyHold(hold, clock.now()),
+    onKeyNews: (message) => keys.onNews(message),
     onPubSubLost: (cause) => listen({ type: 'store-deaf', store: 'redis', isDeaf: cause !== undefined, cause }),
     onRecoverySign: (sign) => limitClient.onRecoverySign(sign, clock.now()),
+  });
+  const keys = new RedisKeys({
+    connection: backend.connection,
+    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, clock },
+    onRequest: (result, duration) => listen({ type: 'store-request', store: 'redis', op: 'key', result, duration }),
   });
   const timer = new WakeTimer(limitClient, clock);
   let immediate: NodeJS.Immediate | undefined;
@@ -71,7 +81,9 @@ export async function shareOverRedis(
   return {
     storeOptions: { makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate), sharingHooks: limitClient },
     bind: (binding) => limitClient.bind(binding),
+    writeKeys: keys.writeKeys,
     close: () => {
+      keys.close();
       timer.stop();
       clearImmediate(immediate);
       backend.close();

@@ -1,0 +1,203 @@
+/** The writes of one name as several processes share them: read, changed, and stored again. */
+import type { Clock, Millis } from '../scalars.ts';
+import type { ClaimProgress } from './claim-progress.ts';
+import type { StoredWrite } from './key-journal.ts';
+import type { KeyClaimRequest } from './key-store.ts';
+import { KeyRegistry } from './key-registry.ts';
+import type { ClaimRefusalReason, KeyRecord } from './key-record.ts';
+import type { KeyedWrite } from './keyed-write.ts';
+import { RegistryKeyClaim } from './registry-key-claim.ts';
+import type { StoredClaim } from './registry-key-claim-options.ts';
+
+/** A write as processes share it. */
+export interface SharedWrite extends Omit<StoredWrite, 'state'> {
+  readonly state: KeyedWrite['state'];
+  readonly wasDelivered: boolean;
+}
+
+/** A claim of any of the processes. */
+export interface SharedClaim {
+  /** Unique among all claims. */
+  readonly id: string;
+  /** The process that made it. */
+  readonly owner: string;
+  /** The index of its write. */
+  readonly write: number;
+  readonly request: KeyClaimRequest;
+  readonly progress: ClaimProgress;
+}
+
+/** What processes share of the writes of one name. */
+export interface NameState {
+  /** The oldest first. */
+  readonly writes: readonly SharedWrite[];
+  readonly claims: readonly SharedClaim[];
+}
+
+export interface KnownWrite {
+  readonly record: KeyRecord | undefined;
+  /** The endpoint that may know the key. */
+  readonly endpoint: string | undefined;
+}
+
+export type ClaimResult =
+  | (KnownWrite & { readonly kind: 'claimed' })
+  | { readonly kind: 'refused'; readonly why: ClaimRefusalReason; readonly mayBeDone: boolean }
+  /** Another request has the key. */
+  | { readonly kind: 'waits' };
+
+interface HeldClaim {
+  readonly owner: string;
+  readonly request: KeyClaimRequest;
+  readonly claim: RegistryKeyClaim;
+}
+
+/** Never called: a claim that cannot have the key now is not kept. */
+const NO_TIMER = (_delay: Millis, _run: () => void) => () => undefined;
+
+/**
+ * Runs the registry of one process on the stored state of one name. Nothing outside changes until the caller stores `state`, so
+ * the same operations can be run again on a newer state.
+ */
+export class NameSession {
+  readonly #name: string;
+  readonly #clock: Clock;
+  readonly #keys = new KeyRegistry();
+  readonly #claims = new Map<string, HeldClaim>();
+  /** Whether `state` differs from what was read. */
+  hasChanged = false;
+
+  /** @param known the state passed in does not change; times are on this clock */
+  constructor(name: string, known: NameState | undefined, clock: Clock) {
+    this.#name = name;
+    this.#clock = clock;
+    if (known === undefined) return;
+    const keys = this.#keys;
+    const writes = known.writes.map((each) => {
+      const write = keys.restore(each);
+      write.wasDelivered = each.wasDelivered;
+      return write;
+    });
+    for (const { id, owner, write: index, request, progress } of known.claims) {
+      const write = writes[index];
+      if (write === undefined) continue;
+      const resumed = { write, progress: { ...progress } };
+      this.#claims.set(id, { owner, request, claim: this.#makeClaim(request, resumed) });
+    }
+    for (const write of writes) keys.leave(write);
+  }
+
+  /** The requests of these processes may have done their writes. */
+  abandon(isGone: (owner: string) => boolean): void {
+    for (const [id, { owner, claim }] of this.#claims) {
+      if (!isGone(owner)) continue;
+      claim.abandon();
+      this.#claims.delete(id);
+      this.hasChanged = true;
+    }
+  }
+
+  /** Claims the key. From now on the write counts as sent. */
+  claim(id: string, owner: string, request: KeyClaimRequest): ClaimResult {
+    const claim = this.#makeClaim(request);
+    let result: ClaimResult = { kind: 'waits' };
+    const onClaimed = (): void => {
+      result = { kind: 'claimed', ...knownOf(claim) };
+    };
+    const onClaimRefused = (why: ClaimRefusalReason, mayBeDone: boolean): void => {
+      result = { kind: 'refused', why, mayBeDone };
+    };
+    claim.begin({ onClaimed, onClaimRefused }, Number.POSITIVE_INFINITY);
+    if (claim.stored === undefined) claim.release({ kind: 'other' });
+    else {
+      this.#claims.set(id, { owner, request, claim });
+      this.hasChanged = true;
+    }
+    return result;
+  }
+
+  /** Changes a claim; does nothing if others have taken it for abandoned. @returns whether it is there */
+  change(id: string, run: (claim: RegistryKeyClaim) => void): boolean {
+    const found = this.#claims.get(id);
+    if (found === undefined) return false;
+    run(found.claim);
+    this.hasChanged = true;
+    return true;
+  }
+
+  /** Brings a claim back that was taken for abandoned, or that was lost. Others may have the key by now. */
+  restore({ id, owner, request, progress }: SharedClaim): void {
+    const write = this.#keys.join(request.identity);
+    const { firstSentAt, isResponding } = progress;
+    if (write.state === 'new' && write.sentCount === 0 && firstSentAt !== undefined) write.firstSentAt = firstSentAt;
+    const state = isResponding ? 'over' : 'shared';
+    const claim = this.#makeClaim(request, { write, progress: { ...progress, state } });
+    this.#claims.set(id, { owner, request, claim });
+    this.#keys.leave(write);
+    this.hasChanged = true;
+  }
+
+  /** Removes a claim whose response has ended. */
+  close(id: string): void {
+    this.change(id, (claim) => claim.close());
+    this.#claims.delete(id);
+  }
+
+  /** What a claim knows; undefined if it is not there. */
+  lookUp(id: string): KnownWrite | undefined {
+    const claim = this.#claims.get(id)?.claim;
+    return claim && knownOf(claim);
+  }
+
+  /** What a request would know that does not have the key. */
+  lookUpFor(request: KeyClaimRequest): KeyRecord | undefined {
+    const claim = this.#makeClaim({ ...request, concurrent: 'pass' }, undefined, false);
+    claim.begin({ onClaimed: () => undefined, onClaimRefused: () => undefined }, 0);
+    const { record } = knownOf(claim);
+    claim.release({ kind: 'other' });
+    return record;
+  }
+
+  /** Whether any write of the name is unresolved, a request in progress included. */
+  get isUnresolved(): boolean {
+    return this.#keys.isUnresolved(this.#name);
+  }
+
+  /** The owners of the claims. */
+  get owners(): ReadonlySet<string> {
+    return new Set([...this.#claims.values()].map(({ owner }) => owner));
+  }
+
+  /** What is to be stored; undefined if nothing is known any more. */
+  get state(): NameState | undefined {
+    const claims: SharedClaim[] = [];
+    const writes = [...this.#keys.writesOf(this.#name)].toReversed();
+    for (const [id, { owner, request, claim }] of this.#claims) {
+      const { stored } = claim;
+      if (stored === undefined) continue;
+      // It was forgotten while a response to it was being sent.
+      if (!writes.includes(stored.write)) continue;
+      claims.push({ id, owner, write: writes.indexOf(stored.write), request, progress: stored.progress });
+    }
+    return writes.length === 0 ? undefined : { writes: writes.map(toShared), claims };
+  }
+
+  #makeClaim(request: KeyClaimRequest, resumed?: StoredClaim, countsAsSent = true): RegistryKeyClaim {
+    const options = { keys: this.#keys, clock: this.#clock, schedule: NO_TIMER, request, countsAsSent };
+    return new RegistryKeyClaim(resumed === undefined ? options : { ...options, resumed });
+  }
+}
+
+/** What a claim that has the key knows of its write. */
+export function knownOf(claim: RegistryKeyClaim): KnownWrite {
+  let record: KeyRecord | undefined;
+  claim.lookUp((known) => (record = known));
+  return { record, endpoint: claim.endpoint };
+}
+
+function toShared(write: KeyedWrite): SharedWrite {
+  const { upstream, name, credential, owner, credentialHeader, body, state, firstSentAt, endpoint } = write;
+  const { finalFor, unresolvedFor, wasDelivered } = write;
+  const identity = { upstream, name, credential, owner, credentialHeader, body };
+  return { ...identity, state, firstSentAt, endpoint, finalFor, unresolvedFor, wasDelivered };
+}

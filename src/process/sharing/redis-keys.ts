@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import type { SharedStoreResult } from '../../core/events/store-events.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
+import { WriteDigests } from '../../http/idempotency/write-digests.ts';
+import type { WriteKeys } from '../../http/request/exchange-context.ts';
+import { KeyClient } from '../../sharing/keys/key-client.ts';
+import { SharedKeys } from '../../sharing/keys/shared-keys.ts';
+import type { RedisKeyConnection } from '../../sharing/redis/keys/redis-key-backend.ts';
+import { parseAnnouncement, RedisKeyBackend } from '../../sharing/redis/keys/redis-key-backend.ts';
+
+export interface RedisKeysParts {
+  readonly connection: RedisKeyConnection;
+  readonly prefix: string;
+  readonly timeout: Millis;
+  /** The name of this process, never used by another one. */
+  readonly owner: string;
+  /** All replicas have it. */
+  readonly secret: string;
+  readonly clock: Clock;
+  readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
+}
+
+/** The keys of writes, which replicas share over Redis. */
+export class RedisKeys {
+  readonly writeKeys: WriteKeys;
+  readonly #shared: SharedKeys;
+
+  constructor({ connection, secret, ...parts }: RedisKeysParts) {
+    const { clock, owner } = parts;
+    this.#shared = new SharedKeys({
+      backend: new RedisKeyBackend({ ...connection, ...parts }),
+      clock,
+      owner,
+      schedule: (delay, run) => {
+        const timer = setTimeout(run, Math.ceil(delay));
+        return () => clearTimeout(timer);
+      },
+      reply: (reply) => client.onReply(reply),
+    });
+    const client = new KeyClient({
+      clock,
+      send: (operations) => this.#shared.perform(operations),
+      schedule: setImmediate,
+      isLeaseValid: (upstream) => this.#shared.isLeaseValid(upstream),
+      bounds: () => [this.#shared.bound],
+    });
+    const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
+    this.writeKeys = { keys: client, digests: new WriteDigests(keySecret) };
+  }
+
+  onNews(message: string): void {
+    const name = parseAnnouncement(message);
+    if (name !== undefined) this.#shared.onNews(name.upstream, name.name);
+  }
+
+  close(): void {
+    this.#shared.close();
+  }
+}

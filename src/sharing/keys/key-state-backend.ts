@@ -1,0 +1,55 @@
+/** Where processes that share keys store what they know of each name. */
+import type { NameState } from '../../core/idempotency/name-session.ts';
+import type { Millis } from '../../core/scalars.ts';
+
+export interface WriteName {
+  readonly upstream: string;
+  readonly name: string;
+}
+
+/** The version of a name of which nothing is stored. */
+export const NO_VERSION = '';
+
+export interface StoredName {
+  /** Changes with each change. */
+  readonly version: string;
+  /** Times are on the clock of this process. Undefined if nothing is known. */
+  readonly state: NameState | undefined;
+  /** The owners of claims whose lease has ended. */
+  readonly gone: ReadonlySet<string>;
+}
+
+export interface NameChange {
+  /** Stored only if this is the present version. */
+  readonly expected: string;
+  /** The new version, never used before. */
+  readonly next: string;
+  readonly state: NameState | undefined;
+  readonly owners: ReadonlySet<string>;
+  readonly isUnresolved: boolean;
+  /** How long it is stored at least, from now on. */
+  readonly keptFor: Millis;
+  /** Other processes that hold the key have to know of the change. */
+  readonly isNews: boolean;
+}
+
+export type SwapResult =
+  /** It is stored, and the lease of this process is renewed. */
+  | { readonly kind: 'stored' }
+  /** Another process has changed it. Nothing was stored. */
+  | { readonly kind: 'changed'; readonly found: StoredName }
+  /** No response. `isUnsent`: nothing was stored; otherwise it may have been. */
+  | { readonly kind: 'lost'; readonly isUnsent: boolean };
+
+/** Calls back after it has returned; `undefined`: no response. */
+export interface KeyStateBackend {
+  /** After this without a sign of life of a process, its requests count as ended, with an unknown outcome. */
+  readonly leaseTime: Millis;
+  /** @param awaits a request waits for the key: its release is announced */
+  read(name: WriteName, awaits: boolean, onRead: (found: StoredName | undefined) => void): void;
+  swap(name: WriteName, change: NameChange, onSwapped: (result: SwapResult) => void): void;
+  /** Whether any write at this upstream is unresolved. */
+  hasUnresolved(upstream: string, onFound: (isUnresolved: boolean | undefined) => void): void;
+  /** Renews the lease of this process at this upstream for `leaseTime`. */
+  renew(upstream: string, onRenewed: (isRenewed: boolean) => void): void;
+}

@@ -1,0 +1,139 @@
+import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import { NameSession } from '../../core/idempotency/name-session.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
+import type { KeyOperation, KeyReply } from './key-protocol.ts';
+import type { KeyStateBackend } from './key-state-backend.ts';
+import { KeyWaits } from './key-waits.ts';
+import { OwnerLeases } from './owner-leases.ts';
+import { SharedName } from './shared-name.ts';
+
+export interface SharedKeysParts {
+  readonly backend: KeyStateBackend;
+  readonly clock: Clock;
+  /** The name of this process, never used by another one. */
+  readonly owner: string;
+  /** Calls `run` once after this time. @returns a function that cancels it */
+  readonly schedule: (delay: Millis, run: () => void) => () => void;
+  readonly reply: (reply: KeyReply) => void;
+}
+
+/** Keeps the keys of the requests of this process in a store that it shares with other processes. */
+export class SharedKeys {
+  readonly #parts: SharedKeysParts;
+  readonly #leases: OwnerLeases;
+  readonly #waits = new KeyWaits();
+  readonly #names = new Map<string, SharedName>();
+  readonly #claims = new Map<number, { readonly name: SharedName; readonly request: KeyClaimRequest }>();
+  #versions = 0;
+
+  constructor(parts: SharedKeysParts) {
+    this.#parts = parts;
+    this.#leases = new OwnerLeases({
+      ...parts,
+      onLapsed: (upstream) => {
+        for (const each of this.#names.values()) if (each.name.upstream === upstream) each.onLapsed();
+      },
+    });
+  }
+
+  get bound(): ResourceBound {
+    return this.#waits.bound;
+  }
+
+  /** Whether others take the requests of this process for being in progress. */
+  isLeaseValid(upstream: string): boolean {
+    return this.#leases.isValid(upstream);
+  }
+
+  perform(operations: readonly KeyOperation[]): void {
+    for (const operation of operations) this.#performOne(operation);
+  }
+
+  /** Another process has announced a change. */
+  onNews(upstream: string, name: string): void {
+    this.#names.get(mapKey(upstream, name))?.onNews();
+  }
+
+  close(): void {
+    this.#leases.close();
+  }
+
+  #performOne(operation: KeyOperation): void {
+    if (operation.do === 'find') return this.#find(operation);
+    if (operation.do === 'claim') return this.#claim(operation.claim, operation.request, operation.deadline);
+    // Nothing of these outlives the process.
+    if (operation.do === 'sent-unkeyed' || operation.do === 'end-unkeyed') return;
+    const claim = this.#claims.get(operation.claim);
+    if (claim === undefined) return;
+    const { name, request } = claim;
+    switch (operation.do) {
+      case 'stop':
+        return name.stopWaiting(operation.claim);
+      case 'look':
+        return name.run({ kind: 'look', number: operation.claim, request });
+      case 'close':
+        this.#claims.delete(operation.claim);
+        return name.run({ kind: 'close', number: operation.claim });
+      case 'send':
+      case 'release':
+      case 'undelivered':
+        return name.run({ kind: 'change', operation });
+    }
+  }
+
+  #claim(number: number, request: KeyClaimRequest, deadline: Millis): void {
+    const { upstream, name } = request.identity;
+    const key = mapKey(upstream, name);
+    let shared = this.#names.get(key);
+    if (shared === undefined) {
+      shared = new SharedName(
+        { upstream, name },
+        {
+          ...this.#parts,
+          leases: this.#leases,
+          waits: this.#waits,
+          nextVersion: () => `${this.#parts.owner}.${(this.#versions += 1)}`,
+          onIdle: () => {
+            if (this.#names.delete(key)) this.#leases.remove(upstream);
+          },
+        },
+      );
+      this.#names.set(key, shared);
+      this.#leases.add(upstream);
+    }
+    this.#claims.set(number, { name: shared, request });
+    shared.claim(number, request, deadline);
+  }
+
+  /** No response counts as unresolved. */
+  #find({ query, upstream, names }: Extract<KeyOperation, { readonly do: 'find' }>): void {
+    const { backend, reply } = this.#parts;
+    const answer = (isUnresolved: boolean): void => reply({ type: 'found', query, isUnresolved });
+    if (names === undefined) return backend.hasUnresolved(upstream, (found) => answer(found ?? true));
+    let left = names.length;
+    if (left === 0) return answer(false);
+    let isUnresolved = false;
+    for (const name of names) {
+      this.#isUnresolved(upstream, name, (found) => {
+        isUnresolved ||= found;
+        left -= 1;
+        if (left === 0) answer(isUnresolved);
+      });
+    }
+  }
+
+  #isUnresolved(upstream: string, name: string, onFound: (isUnresolved: boolean) => void): void {
+    const { backend, clock, owner } = this.#parts;
+    backend.read({ upstream, name }, false, (found) => {
+      if (found === undefined) return onFound(true);
+      const session = new NameSession(name, found.state, clock);
+      session.abandon((each) => each !== owner && found.gone.has(each));
+      onFound(session.isUnresolved);
+    });
+  }
+}
+
+function mapKey(upstream: string, name: string): string {
+  return `${upstream}\n${name}`;
+}

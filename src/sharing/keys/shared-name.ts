@@ -1,0 +1,233 @@
+import type { KnownWrite, SharedClaim } from '../../core/idempotency/name-session.ts';
+import { NameSession } from '../../core/idempotency/name-session.ts';
+import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ClaimChange } from './apply-key-operation.ts';
+import { applyToClaim } from './apply-key-operation.ts';
+import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend.ts';
+import { NO_VERSION } from './key-state-backend.ts';
+import type { OwnerLeases } from './owner-leases.ts';
+import type { PendingClaim, PendingClaimsParts } from './pending-claims.ts';
+import { PendingClaims } from './pending-claims.ts';
+
+/** What is done with the state of a name. */
+export type NameTask =
+  | { readonly kind: 'claim'; readonly pending: PendingClaim }
+  | { readonly kind: 'change'; readonly operation: ClaimChange }
+  | { readonly kind: 'close'; readonly number: number }
+  | { readonly kind: 'look'; readonly number: number; readonly request: KeyClaimRequest }
+  /** Another process has changed it. */
+  | { readonly kind: 'refresh' };
+
+export interface SharedNameParts extends PendingClaimsParts {
+  readonly backend: KeyStateBackend;
+  /** This process. */
+  readonly owner: string;
+  readonly leases: OwnerLeases;
+  readonly nextVersion: () => string;
+  /** Nothing of this process is left here. */
+  readonly onIdle: (name: SharedName) => void;
+}
+
+/** After no response. */
+const RETRY_AFTER: Millis = 250;
+/** How long keys are remembered if the upstream's time is not known, and what is known of a write after its key has expired. */
+const KEPT_FOR: Millis = 24 * 60 * 60 * 1000;
+
+const NOTHING_KNOWN: StoredName = { version: NO_VERSION, state: undefined, gone: new Set() };
+
+/**
+ * One name, whose writes this process shares with others. Tasks run one batch after another on the last known state. Their
+ * results are stored and reported if no other process has changed the state meanwhile; otherwise they run again on the new one.
+ */
+export class SharedName {
+  readonly name: WriteName;
+  readonly #parts: SharedNameParts;
+  readonly #pending: PendingClaims;
+  #known = NOTHING_KNOWN;
+  #tasks: NameTask[] = [];
+  #isBusy = false;
+  /** Claims of this process, as they were last stored. */
+  #own: ReadonlyMap<string, SharedClaim> = new Map();
+  /** A change that may have been stored, and its tasks. */
+  #unconfirmed: { readonly version: string; readonly tasks: ReadonlySet<NameTask> } | undefined;
+  #isChangedByOthers = false;
+  #isRetryScheduled = false;
+  #longestTtl: Millis = 0;
+
+  constructor(name: WriteName, parts: SharedNameParts) {
+    this.name = name;
+    this.#parts = parts;
+    this.#pending = new PendingClaims(parts, (pending) => this.run({ kind: 'claim', pending }));
+  }
+
+  claim(number: number, request: KeyClaimRequest, deadline: Millis): void {
+    this.#longestTtl = Math.max(this.#longestTtl, request.ttl ?? KEPT_FOR);
+    this.#pending.add(number, request, deadline);
+  }
+
+  /** Ends a wait for the key. */
+  stopWaiting(number: number): void {
+    this.#pending.stop(number);
+  }
+
+  run(task: NameTask): void {
+    this.#tasks.push(task);
+    this.#runNext();
+  }
+
+  /** Another process has changed the name, or freed the key. */
+  onNews(): void {
+    if (!this.#pending.retryWaiting()) this.run({ kind: 'refresh' });
+  }
+
+  /** The lease of this process had ended for some time. */
+  onLapsed(): void {
+    for (const id of this.#own.keys()) this.#parts.reply({ type: 'lapsed', claim: numberOf(id) });
+  }
+
+  #runNext(): void {
+    if (this.#isBusy || this.#isRetryScheduled) return;
+    if (this.#tasks.length === 0) {
+      if (this.#own.size === 0 && this.#pending.size === 0) this.#parts.onIdle(this);
+      return;
+    }
+    this.#isBusy = true;
+    const tasks = this.#tasks;
+    this.#tasks = [];
+    this.#attempt(tasks);
+  }
+
+  #attempt(tasks: readonly NameTask[]): void {
+    const { backend, clock, owner, nextVersion, leases } = this.#parts;
+    const { upstream, name } = this.name;
+    const { version, state, gone } = this.#known;
+    const session = new NameSession(name, state, clock);
+    session.abandon((each) => each !== owner && gone.has(each));
+    const isNews = session.hasChanged || tasks.some(isUndelivered);
+    const effects = tasks.map((task) => this.#perform(session, task));
+    if (!session.hasChanged) {
+      const awaits = tasks.some(({ kind }) => kind === 'claim');
+      return backend.read(this.name, awaits, (found) => {
+        if (found === undefined) this.#onLost(tasks, undefined);
+        else if (found.version === version) this.#finish(session, found, tasks, effects);
+        else this.#attemptOn(found, tasks);
+      });
+    }
+    const next = nextVersion();
+    const sentAt = clock.now();
+    const { state: changed, owners, isUnresolved } = session;
+    const keptFor = this.#longestTtl + KEPT_FOR;
+    const change = { expected: version, next, state: changed, owners, isUnresolved, keptFor, isNews };
+    backend.swap(this.name, change, (result) => {
+      if (result.kind === 'lost') return this.#onLost(tasks, result.isUnsent ? undefined : next);
+      if (result.kind === 'changed') return this.#attemptOn(result.found, tasks);
+      leases.onRenewed(upstream, sentAt);
+      const stored = { version: changed === undefined ? NO_VERSION : next, state: changed, gone };
+      this.#finish(session, stored, tasks, effects);
+    });
+  }
+
+  /** Runs the tasks again on what is stored now, except those whose result was stored although there was no response. */
+  #attemptOn(found: StoredName, tasks: readonly NameTask[]): void {
+    const unconfirmed = this.#unconfirmed;
+    this.#unconfirmed = undefined;
+    this.#known = found;
+    if (found.version === unconfirmed?.version) {
+      return this.#attempt(tasks.filter((task) => !unconfirmed.tasks.has(task)));
+    }
+    this.#isChangedByOthers = true;
+    this.#attempt(tasks);
+  }
+
+  /** @returns what happens once the result is stored */
+  #perform(session: NameSession, task: NameTask): () => void {
+    const { reply, owner } = this.#parts;
+    switch (task.kind) {
+      case 'claim':
+        return this.#pending.perform(session, task.pending, this.#idOf(task.pending.number), owner);
+      case 'change': {
+        const { operation } = task;
+        const id = this.#idOf(operation.claim);
+        const own = this.#own.get(id);
+        // Other processes have taken it for ended, or the store has lost it. What it did counts nevertheless.
+        if (own !== undefined && session.lookUp(id) === undefined) session.restore(own);
+        session.change(id, (claim) => applyToClaim(claim, operation));
+        return () => undefined;
+      }
+      case 'close':
+        session.close(this.#idOf(task.number));
+        return () => undefined;
+      case 'look': {
+        const record = session.lookUpFor(task.request);
+        const known = session.lookUp(this.#idOf(task.number)) ?? { record, endpoint: undefined };
+        return () => reply({ type: 'known', claim: task.number, ...known });
+      }
+      case 'refresh':
+        return () => undefined;
+    }
+  }
+
+  #finish(session: NameSession, stored: StoredName, tasks: readonly NameTask[], effects: (() => void)[]): void {
+    const { owner, reply } = this.#parts;
+    const before = this.#own;
+    const isChangedByOthers = this.#isChangedByOthers;
+    this.#known = stored;
+    this.#unconfirmed = undefined;
+    this.#isChangedByOthers = false;
+    const own = (stored.state?.claims ?? []).filter((claim) => claim.owner === owner);
+    this.#own = new Map(own.map((claim) => [claim.id, claim]));
+    for (const [id, claim] of isChangedByOthers || tasks.some(isUndelivered) ? before : []) {
+      reply({ type: 'changed', claim: numberOf(id), ...(session.lookUp(id) ?? this.#unresolvedBy(claim)) });
+    }
+    for (const effect of effects) effect();
+    const mayBeFree = isChangedByOthers || tasks.some(({ kind }) => kind === 'change' || kind === 'close');
+    if (mayBeFree) this.#pending.retryWaiting();
+    this.#isBusy = false;
+    this.#runNext();
+  }
+
+  /** There was no response. @param version of a change that may have been stored */
+  #onLost(tasks: readonly NameTask[], version: string | undefined): void {
+    const { reply, schedule } = this.#parts;
+    if (version !== undefined) this.#unconfirmed = { version, tasks: new Set(tasks) };
+    const later: NameTask[] = [];
+    for (const task of tasks) {
+      if (task.kind === 'claim') {
+        const claim = task.pending.number;
+        this.#pending.refuse(task.pending, 'key_store_lost');
+        const operation = { do: 'release', claim, end: { kind: 'other' }, last: undefined } as const;
+        if (version !== undefined) later.push({ kind: 'change', operation }, { kind: 'close', number: claim });
+      } else if (task.kind === 'look') {
+        reply({ type: 'known', claim: task.number, ...this.#unresolvedBy(this.#own.get(this.#idOf(task.number))) });
+      } else if (task.kind !== 'refresh') later.push(task);
+    }
+    this.#tasks = [...later, ...this.#tasks];
+    this.#isBusy = false;
+    if (this.#tasks.length === 0) return this.#runNext();
+    this.#isRetryScheduled = true;
+    schedule(RETRY_AFTER, () => {
+      this.#isRetryScheduled = false;
+      this.#runNext();
+    });
+  }
+
+  /** What a claim of this process has to take for true if nobody knows what others have done. */
+  #unresolvedBy(claim: SharedClaim | undefined): KnownWrite {
+    const firstSentAt = claim?.progress.record?.firstSentAt ?? claim?.progress.firstSentAt ?? this.#parts.clock.now();
+    const endpoint = claim && this.#known.state?.writes[claim.write]?.endpoint;
+    return { record: { firstSentAt, isAnswered: false }, endpoint };
+  }
+
+  #idOf(number: number): string {
+    return `${this.#parts.owner}/${number}`;
+  }
+}
+
+function numberOf(id: string): number {
+  return Number(id.slice(id.lastIndexOf('/') + 1));
+}
+
+function isUndelivered(task: NameTask): boolean {
+  return task.kind === 'change' && task.operation.do === 'undelivered';
+}

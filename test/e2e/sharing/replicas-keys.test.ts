@@ -1,0 +1,225 @@
+/** Replicas share the keys of writes over Redis, also when one of them is killed or stopped, and when Redis is away. */
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { send } from '../../support/clients/send.ts';
+import { pause } from '../../support/pause.ts';
+import { writeConfigFile } from '../../support/proxy/config-file.ts';
+import { startProcess } from '../../support/proxy/process.ts';
+import { eventually } from '../../support/proxy/tidegate.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+const PATIENCE = 300_000;
+/** The lease of a replica, and time to notice its end. */
+const LEASE_ENDS = 11_000;
+
+interface Replica {
+  readonly url: string;
+  readonly signal: (signal: NodeJS.Signals) => void;
+}
+
+async function startReplica(redis: string, upstream: string): Promise<Replica> {
+  const { child, log } = startProcess([
+    '--config',
+    writeConfigFile(`
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+state: {store: redis, url: "${redis}"}
+upstreams: {api: ${upstream}}
+`),
+  ]);
+  const [listening] = await eventually(
+    () => log().filter(({ msg }) => msg === 'listening'),
+    ({ length }) => length === 1,
+    20_000,
+  );
+  return { url: String(listening?.['url']), signal: (signal) => child.kill(signal) };
+}
+
+async function startTwo(upstream: string) {
+  const redis = await startRedis();
+  const [one, other] = await Promise.all([startReplica(redis.url, upstream), startReplica(redis.url, upstream)]);
+  return { redis, one, other };
+}
+
+function pay({ url }: Replica, key: string, more: readonly string[] = [], path = '/pay') {
+  return send(url, path, { method: 'POST', body: key, headers: ['idempotency-key', key, ...more] });
+}
+
+describe('keys of writes that replicas share', () => {
+  test(
+    'two requests with one key reach the upstream one after the other, whichever replicas they reach',
+    async () => {
+      const inProgress = new Set<string>();
+      let atOnce = 0;
+      const upstream = await startHttpUpstream((_nth, response, { body }) => {
+        const key = body.toString();
+        if (inProgress.has(key)) atOnce += 1;
+        inProgress.add(key);
+        setTimeout(() => {
+          inProgress.delete(key);
+          response.end('paid');
+        }, 100);
+      });
+      const { one, other } = await startTwo(`{url: "${upstream.url}"}`);
+      const keys = Array.from({ length: 20 }, (_, i) => `order-${i}`);
+      const answers = await Promise.all(keys.flatMap((key) => [pay(one, key), pay(other, key)]));
+      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+      expect([upstream.hits.length, atOnce]).toEqual([40, 0]);
+    },
+    PATIENCE,
+  );
+
+  test(
+    'a key in use at one replica is refused by another, whose refusals do not deny the write',
+    async () => {
+      const held: ServerResponse[] = [];
+      const upstream = await startHttpUpstream((_nth, response) => void held.push(response));
+      const { one, other } = await startTwo(`{url: "${upstream.url}", idempotency: {concurrent: refuse}}`);
+      const first = pay(one, 'order');
+      await eventually(
+        () => held.length,
+        (count) => count === 1,
+      );
+      const refused = await pay(other, 'order');
+      expect([refused.status, refused.json()['reason'], Number(refused.header('retry-after')) > 0]).toEqual([
+        409,
+        'key_in_use',
+        true,
+      ]);
+      const denied = await pay(other, 'order', ['expect', 'payment']);
+      expect([denied.status, denied.json()['reason'], denied.header('tidegate-outcome')]).toEqual([
+        504,
+        'expect',
+        'unknown',
+      ]);
+      const unrelated = await pay(other, 'another order', ['expect', 'payment']);
+      expect([unrelated.status, unrelated.header('tidegate-outcome')]).toEqual([417, undefined]);
+      held[0]?.end('paid');
+      expect((await first).status).toBe(200);
+      const answered = await pay(other, 'order', ['expect', 'payment']);
+      expect([answered.status, answered.header('tidegate-outcome')]).toEqual([417, undefined]);
+      expect(upstream.hits.length).toBe(1);
+    },
+    PATIENCE,
+  );
+
+  test(
+    'a write whose replica is killed is unresolved: sent again while its key is valid, and not afterwards',
+    async () => {
+      const held: ServerResponse[] = [];
+      const upstream = await startHttpUpstream((nth, response, { body }) => {
+        if (body.toString() === 'prompt' || nth > 3) response.end('paid');
+        else held.push(response);
+      });
+      const ttl = 'ttl: [{path: /pay, ttl: 2s}, {path: /charge, ttl: 1h}]';
+      const { one, other } = await startTwo(`{url: "${upstream.url}", idempotency: {${ttl}}}`);
+      expect((await pay(one, 'prompt')).status).toBe(200);
+      const lost = Promise.allSettled([pay(one, 'order'), pay(one, 'charge', [], '/charge')]);
+      await eventually(
+        () => held.length,
+        (count) => count === 2,
+      );
+      one.signal('SIGKILL');
+      expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+      // Nobody knows yet that its replica has ended.
+      const early = await pay(other, 'order', ['expect', 'payment']);
+      expect([early.status, early.header('tidegate-outcome')]).toEqual([504, 'unknown']);
+      await pause(LEASE_ENDS);
+      const late = await pay(other, 'order');
+      expect([late.status, late.json()['reason'], late.header('tidegate-outcome')]).toEqual([
+        409,
+        'key_expired',
+        'unknown',
+      ]);
+      const prompt = await pay(other, 'prompt');
+      expect([prompt.status, prompt.json()['reason'], prompt.header('tidegate-outcome')]).toEqual([
+        409,
+        'key_expired',
+        undefined,
+      ]);
+      expect(upstream.hits.length).toBe(3);
+      expect((await pay(other, 'charge', [], '/charge')).status).toBe(200);
+      expect(upstream.hits.length).toBe(4);
+    },
+    PATIENCE,
+  );
+
+  test(
+    'a replica that was stopped for longer than its lease sends no write that another may have sent meanwhile',
+    async () => {
+      const upstream = await startHttpUpstream((_nth, response) => void response.end('paid'));
+      // The second write waits for a rate while it has its key.
+      const rate = 'rateLimit: {initialRate: 6/m, maxRate: 6/m}, queue: {maxWait: 2m}, timeout: 3m';
+      const ttl = 'idempotency: {ttl: 5s}';
+      const { redis, one } = await startTwo(`{url: "${upstream.url}", ${rate}, ${ttl}, retry: {attempts: 1}}`);
+      expect((await pay(one, 'first')).status).toBe(200);
+      const waiting = pay(one, 'order');
+      const client = redis.client();
+      await eventually(
+        async () => (await client.keys('*:name:*')).length,
+        (count) => count === 2,
+      );
+      const elsewhere = await startReplica(redis.url, `{url: "${upstream.url}", ${ttl}}`);
+      one.signal('SIGSTOP');
+      await pause(LEASE_ENDS);
+      // The other replica takes it for ended, and does not send it, because its key has expired.
+      const repeat = await pay(elsewhere, 'order');
+      expect([repeat.status, repeat.header('tidegate-outcome')]).toEqual([409, 'unknown']);
+      one.signal('SIGCONT');
+      const { status, header } = await waiting;
+      expect([status >= 400, header('tidegate-outcome')]).toEqual([true, 'unknown']);
+      expect(upstream.hits.length).toBe(1);
+    },
+    PATIENCE,
+  );
+
+  test(
+    'a response that is cut at one replica leaves the write unresolved at the other',
+    async () => {
+      const upstream = await startHttpUpstream((nth, response) => {
+        if (nth > 1) return void response.end('paid');
+        response.writeHead(200, { 'Content-Length': '1000' });
+        response.write('pa');
+        setTimeout(() => response.destroy(), 50);
+      });
+      const { one, other } = await startTwo(`{url: "${upstream.url}", idempotency: {ttl: 1s}}`);
+      await expect(pay(one, 'order')).rejects.toThrow(/aborted|ECONNRESET|hang up/);
+      await pause(1000);
+      const repeat = await pay(other, 'order');
+      expect([repeat.status, repeat.json()['reason'], repeat.header('tidegate-outcome')]).toEqual([
+        409,
+        'key_expired',
+        'unknown',
+      ]);
+      expect(upstream.hits.length).toBe(1);
+    },
+    PATIENCE,
+  );
+
+  test(
+    'while Redis is away, writes with keys are refused, and nothing else is',
+    async () => {
+      const upstream = await startHttpUpstream((_nth, response) => void response.end('done'));
+      const { redis, one } = await startTwo(`{url: "${upstream.url}"}`);
+      expect((await pay(one, 'order')).status).toBe(200);
+      await redis.kill();
+      const { status, json, header } = await pay(one, 'order');
+      expect([status, json()['reason'], header('retry-after'), header('tidegate-outcome')]).toEqual([
+        503,
+        'key_store_lost',
+        '1',
+        'unknown',
+      ]);
+      expect((await send(one.url, '/read')).status).toBe(200);
+      expect((await send(one.url, '/write', { method: 'POST', body: 'x' })).status).toBe(200);
+      await redis.restart();
+      await eventually(
+        async () => (await pay(one, 'another')).status,
+        (answer) => answer === 200,
+        20_000,
+      );
+    },
+    PATIENCE,
+  );
+});

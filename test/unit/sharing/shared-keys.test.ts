@@ -1,0 +1,340 @@
+import { describe, expect, test } from 'vitest';
+import type { KeyClaimListener, KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
+import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
+import type {
+  KeyStateBackend,
+  NameChange,
+  StoredName,
+  SwapResult,
+} from '../../../src/sharing/keys/key-state-backend.ts';
+import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
+import { SharedKeys } from '../../../src/sharing/keys/shared-keys.ts';
+
+const LEASE = 1000;
+
+function requestFor(name: string, more: Partial<KeyClaimRequest> = {}): KeyClaimRequest {
+  const identity = { upstream: 'up', name, credential: 1, owner: 1, credentialHeader: 'authorization', body: 1 };
+  return {
+    identity,
+    place: { fairnessKey: 'a', client: 'a' },
+    concurrent: 'wait',
+    ttl: 60_000,
+    endpoint: 'e1',
+    ...more,
+  };
+}
+
+/** Replicas and their store, which answers at once, in order. */
+function startReplicas() {
+  const timers: { at: number; run: () => void }[] = [];
+  const clock = { time: 0, now: () => clock.time };
+  const rows = new Map<string, { version: string; state: string; owners: readonly string[]; unresolved: boolean }>();
+  const leases = new Map<string, number>();
+  const calls: string[] = [];
+  /** How the next calls fail. `late`: carried out, without a response. */
+  const faults: ('unsent' | 'late')[] = [];
+  const read = (name: string): StoredName => {
+    const row = rows.get(name);
+    if (row === undefined) return { version: NO_VERSION, state: undefined, gone: new Set() };
+    const gone = row.owners.filter((owner) => (leases.get(owner) ?? 0) <= clock.time);
+    return { version: row.version, state: JSON.parse(row.state) as StoredName['state'], gone: new Set(gone) };
+  };
+  const swap = (owner: string, name: string, change: NameChange): SwapResult => {
+    const found = read(name);
+    if (found.version !== change.expected) return { kind: 'changed', found };
+    leases.set(owner, clock.time + LEASE);
+    const { state, next: version, owners, isUnresolved: unresolved } = change;
+    if (state === undefined) rows.delete(name);
+    else rows.set(name, { version, state: JSON.stringify(state), owners: [...owners], unresolved });
+    return { kind: 'stored' };
+  };
+  let pending: (() => void)[] = [];
+  const start = (owner: string) => {
+    const call = <T>(
+      what: string,
+      lost: (isUnsent: boolean) => T,
+      carryOut: () => T,
+      onResult: (r: T) => void,
+    ): void => {
+      calls.push(`${owner} ${what}`);
+      const fault = faults.shift();
+      pending.push(() => {
+        const result = fault === 'unsent' ? undefined : carryOut();
+        onResult(fault === undefined ? (result as T) : lost(fault === 'unsent'));
+      });
+    };
+    const backend: KeyStateBackend = {
+      leaseTime: LEASE,
+      read: ({ name }, _awaits, onRead) =>
+        call<StoredName | undefined>(
+          'read',
+          () => undefined,
+          () => read(name),
+          onRead,
+        ),
+      swap: ({ name }, change, onSwapped) =>
+        call<SwapResult>(
+          'swap',
+          (isUnsent) => ({ kind: 'lost', isUnsent }),
+          () => swap(owner, name, change),
+          onSwapped,
+        ),
+      hasUnresolved: (_upstream, onFound) =>
+        call<boolean | undefined>(
+          'count',
+          () => undefined,
+          () => [...rows.values()].some((row) => row.unresolved),
+          onFound,
+        ),
+      renew: (_upstream, onRenewed) =>
+        call(
+          'renew',
+          () => false,
+          () => leases.set(owner, clock.time + LEASE).size > 0,
+          onRenewed,
+        ),
+    };
+    const schedule = (delay: number, run: () => void): (() => void) => {
+      const timer = { at: clock.time + delay, run };
+      timers.push(timer);
+      return () => void (timer.run = () => undefined);
+    };
+    const shared = new SharedKeys({ backend, clock, owner, schedule, reply: (reply) => client.onReply(reply) });
+    const client = new KeyClient({
+      clock,
+      send: (operations) => shared.perform(operations),
+      schedule: (run) => run(),
+      isLeaseValid: (upstream) => shared.isLeaseValid(upstream),
+    });
+    return { client, news: (name: string) => shared.onNews('up', name), bound: () => shared.bound };
+  };
+  /** Answers all calls. */
+  const settle = (): void => {
+    while (pending.length > 0) {
+      const due = pending;
+      pending = [];
+      for (const run of due) run();
+    }
+  };
+  /** @param except these renew no lease: they are stopped */
+  const advance = (ms: number, stopped = false): void => {
+    const end = clock.time + ms;
+    for (;;) {
+      const due = stopped ? undefined : timers.filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at)[0];
+      if (due === undefined) break;
+      timers.splice(timers.indexOf(due), 1);
+      clock.time = Math.max(clock.time, due.at);
+      due.run();
+      settle();
+    }
+    clock.time = end;
+    settle();
+  };
+  return { clock, start, settle, advance, calls, faults, rows };
+}
+
+function recorder(): KeyClaimListener & { readonly results: unknown[] } {
+  const results: unknown[] = [];
+  return {
+    results,
+    onClaimed: (record) => results.push(['claimed', record]),
+    onClaimRefused: (why, mayBeDone) => results.push(['refused', why, mayBeDone]),
+  };
+}
+
+describe('a key that replicas share', () => {
+  test('costs one round trip before a write is sent, and two afterwards', () => {
+    const { start, settle, calls, rows } = startReplicas();
+    const claim = start('one').client.makeClaim(requestFor('order'));
+    const listener = recorder();
+    claim.begin(listener, 100);
+    settle();
+    expect([listener.results, calls]).toEqual([[['claimed', undefined]], ['one swap']]);
+    claim.onSend('e1');
+    claim.recordOutcome('answered');
+    claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    claim.close();
+    settle();
+    expect(calls).toEqual(['one swap', 'one swap', 'one swap']);
+    expect(rows.size).toBe(1);
+  });
+
+  test('of a write that did nothing leaves nothing behind', () => {
+    const { start, settle, rows } = startReplicas();
+    const claim = start('one').client.makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    settle();
+    claim.recordOutcome('rejected');
+    claim.release({ kind: 'other' });
+    claim.close();
+    settle();
+    expect(rows.size).toBe(0);
+  });
+
+  test('waits for another replica, and is tried again on its news, and each second', () => {
+    for (const way of ['news', 'poll'] as const) {
+      const { start, settle, advance } = startReplicas();
+      const [one, other] = [start('one'), start('other')];
+      const first = one.client.makeClaim(requestFor('order'));
+      first.begin(recorder(), 100_000);
+      settle();
+      const waiting = recorder();
+      other.client.makeClaim(requestFor('order')).begin(waiting, 100_000);
+      settle();
+      expect([waiting.results, other.bound().used > 0]).toEqual([[], true]);
+      first.recordOutcome('answered');
+      first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+      first.close();
+      settle();
+      if (way === 'news') other.news('order');
+      else advance(1000);
+      settle();
+      expect(waiting.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+      expect(other.bound().used).toBe(0);
+    }
+  });
+
+  test('is refused at the deadline of a wait, and when the process stops waiting', () => {
+    const { start, settle, advance } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    one.client.makeClaim(requestFor('order')).begin(recorder(), 100_000);
+    settle();
+    const [late, stopped] = [recorder(), recorder()];
+    other.client.makeClaim(requestFor('order')).begin(late, 300);
+    const second = other.client.makeClaim(requestFor('order'));
+    second.begin(stopped, 100_000);
+    settle();
+    second.stopWaiting();
+    settle();
+    expect(stopped.results).toEqual([['refused', 'draining', true]]);
+    expect(late.results).toEqual([]);
+    advance(300);
+    expect(late.results).toEqual([['refused', 'key_in_use', true]]);
+  });
+
+  test('of a replica without a sign of life is unresolved', () => {
+    const { start, settle, advance } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const claim = one.client.makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    settle();
+    advance(LEASE + 1, true);
+    const repeat = recorder();
+    other.client.makeClaim(requestFor('order')).begin(repeat, 100_000);
+    settle();
+    expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    // The first comes back, and asks before it sends: another one may have sent the write.
+    const known: unknown[] = [];
+    claim.lookUp((record) => known.push(record));
+    settle();
+    expect(known).toEqual([{ firstSentAt: 0, isAnswered: false }]);
+  });
+
+  test('renews its lease while its requests last, so they are not taken for ended', () => {
+    const { start, settle, advance } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    one.client.makeClaim(requestFor('order')).begin(recorder(), 100);
+    settle();
+    advance(10 * LEASE);
+    const repeat = recorder();
+    other.client.makeClaim(requestFor('order', { concurrent: 'refuse' })).begin(repeat, 100_000);
+    settle();
+    expect(repeat.results).toEqual([['refused', 'key_in_use', true]]);
+  });
+
+  test('what a request did counts although others have taken it for ended, or the store has lost it', () => {
+    for (const loss of ['lease', 'store'] as const) {
+      const { start, settle, advance, rows } = startReplicas();
+      const [one, other] = [start('one'), start('other')];
+      const claim = one.client.makeClaim(requestFor('order'));
+      claim.begin(recorder(), 100);
+      settle();
+      if (loss === 'store') rows.clear();
+      else {
+        advance(LEASE + 1, true);
+        const repeat = other.client.makeClaim(requestFor('order'));
+        repeat.begin(recorder(), 100_000);
+        settle();
+        repeat.recordOutcome('rejected');
+        repeat.release({ kind: 'other' });
+        repeat.close();
+        settle();
+      }
+      claim.recordOutcome('answered');
+      claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+      claim.close();
+      settle();
+      const later = recorder();
+      other.client.makeClaim(requestFor('order')).begin(later, 100_000);
+      settle();
+      expect(later.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+    }
+  });
+
+  test('is refused without a response of the store, and given back if the claim was stored', () => {
+    for (const fault of ['unsent', 'late'] as const) {
+      const { start, settle, advance, faults, rows } = startReplicas();
+      const [one, other] = [start('one'), start('other')];
+      faults.push(fault);
+      const [lost, minted] = [recorder(), recorder()];
+      one.client.makeClaim(requestFor('order')).begin(lost, 100_000);
+      settle();
+      expect(lost.results).toEqual([['refused', 'key_store_lost', true]]);
+      faults.push(fault);
+      one.client.makeClaim(requestFor('minted', { isNew: true })).begin(minted, 100_000);
+      settle();
+      expect(minted.results).toEqual([['refused', 'key_store_lost', false]]);
+      expect(rows.size).toBe(fault === 'late' ? 2 : 0);
+      advance(500);
+      expect(rows.size).toBe(0);
+      const repeat = recorder();
+      other.client.makeClaim(requestFor('order')).begin(repeat, 100_000);
+      settle();
+      expect(repeat.results).toEqual([['claimed', undefined]]);
+    }
+  });
+
+  test('an end that the store did not answer is stored once, when it answers again', () => {
+    for (const fault of ['unsent', 'late'] as const) {
+      const { start, settle, advance, faults, calls } = startReplicas();
+      const [one, other] = [start('one'), start('other')];
+      const claim = one.client.makeClaim(requestFor('order'));
+      claim.begin(recorder(), 100);
+      settle();
+      faults.push(fault);
+      claim.recordOutcome('answered');
+      claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+      settle();
+      claim.onUndelivered();
+      claim.close();
+      advance(500);
+      calls.length = 0;
+      const repeat = recorder();
+      other.client.makeClaim(requestFor('order')).begin(repeat, 100_000);
+      settle();
+      expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+      expect(calls).toEqual(['other swap', 'other swap']);
+    }
+  });
+
+  test('counts as unresolved for refusals by others from the grant on, and if the store does not answer', () => {
+    const { start, settle, faults } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const found: boolean[] = [];
+    const find = (names?: readonly string[]): void => {
+      other.client.findUnresolved('up', names, (isUnresolved) => found.push(isUnresolved));
+      settle();
+    };
+    find(['order']);
+    find();
+    one.client.makeClaim(requestFor('order')).begin(recorder(), 100);
+    settle();
+    find(['other', 'order']);
+    find(['other']);
+    find();
+    faults.push('unsent');
+    find(['other']);
+    find([]);
+    expect(found).toEqual([false, false, true, false, true, true, false]);
+  });
+});
