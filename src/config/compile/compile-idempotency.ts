@@ -10,7 +10,7 @@ type IdempotencyConfig = UpstreamConfig['idempotency'];
 
 /** @param mode in observe mode, no key is generated */
 export function compileIdempotency(config: IdempotencyConfig, mode: EnforcementMode): IdempotencySettings {
-  const { header, jsonField, account, replayedHeader, generate, concurrent, ttl } = config;
+  const { header, jsonField, account, replayedHeader, generate, concurrent, onStoreLost, ttl } = config;
   const parts = compileAccountSources(account);
   return {
     header: header === false ? undefined : { name: header, lower: header.toLowerCase() },
@@ -20,6 +20,7 @@ export function compileIdempotency(config: IdempotencyConfig, mode: EnforcementM
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
     generates: generate && mode === 'enforce',
     concurrent,
+    onStoreLost,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
   };
 }

@@ -78,7 +78,7 @@ export function* checkIdempotency(
     yield warningAt([...path, 'urls'], SEVERAL_ENDPOINTS, 'key');
   }
   if (isRecognised) return;
-  for (const key of ['account', 'ttl', 'concurrent', 'replaysErrors', 'replayedHeader', 'sharesKeys']) {
+  for (const key of ['account', 'ttl', 'concurrent', 'onStoreLost', 'replaysErrors', 'replayedHeader', 'sharesKeys']) {
     if (isWritten([...idempotencyPath, key])) {
       yield warningAt([...idempotencyPath, key], 'has no effect: no idempotency key is recognised', 'key');
     }

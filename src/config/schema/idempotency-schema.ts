@@ -55,6 +55,12 @@ const IdempotencyInputSchema = z.strictObject({
     .enum(['wait', 'refuse', 'pass'])
     .prefault('wait')
     .describe('What happens to a request whose key is in use by another: it waits, is rejected with 409, or passes.'),
+  onStoreLost: z
+    .enum(['refuse', 'local'])
+    .prefault('refuse')
+    .describe(
+      'What happens to a write with a key while what is known of keys cannot be read or stored (state.store redis or sqlite): it is rejected with 503, or sent by what this process knows.',
+    ),
   replaysErrors: z
     .boolean()
     .optional()

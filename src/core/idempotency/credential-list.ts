@@ -7,19 +7,19 @@ export type CredentialList = number | readonly number[];
 export const NO_CREDENTIALS: CredentialList = 0;
 
 /** Beyond this, duplicates are dropped first, then the oldest: with request signing, each request has another credential. */
-const MAX_CREDENTIALS = 16;
+export const MAX_CREDENTIALS = 16;
 
 export function hasCredential(list: CredentialList, credential: number): boolean {
-  return toArray(list).includes(credential);
+  return credentialsIn(list).includes(credential);
 }
 
 export function countCredentials(list: CredentialList): number {
-  return toArray(list).length;
+  return credentialsIn(list).length;
 }
 
 /** Adds one entry. */
 export function addCredential(list: CredentialList, credential: number): CredentialList {
-  const added = [...toArray(list), credential];
+  const added = [...credentialsIn(list), credential];
   if (added.length <= MAX_CREDENTIALS) return compact(added);
   const duplicate = added.findIndex((each, i) => added.includes(each, i + 1));
   return compact(added.toSpliced(Math.max(0, duplicate), 1));
@@ -27,17 +27,17 @@ export function addCredential(list: CredentialList, credential: number): Credent
 
 /** Removes one entry. */
 export function removeOneCredential(list: CredentialList, credential: number): CredentialList {
-  const entries = toArray(list);
+  const entries = credentialsIn(list);
   const at = entries.indexOf(credential);
   return at < 0 ? list : compact(entries.toSpliced(at, 1));
 }
 
 /** Removes all entries of this credential. */
 export function removeCredential(list: CredentialList, credential: number): CredentialList {
-  return compact(toArray(list).filter((each) => each !== credential));
+  return compact(credentialsIn(list).filter((each) => each !== credential));
 }
 
-function toArray(list: CredentialList): readonly number[] {
+export function credentialsIn(list: CredentialList): readonly number[] {
   if (typeof list !== 'number') return list;
   return list === NO_CREDENTIALS ? [] : [list];
 }

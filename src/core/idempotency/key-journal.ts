@@ -1,5 +1,13 @@
 import type { CredentialList } from './credential-list.ts';
-import { NO_CREDENTIALS } from './credential-list.ts';
+import {
+  addCredential,
+  countCredentials,
+  credentialsIn,
+  hasCredential,
+  MAX_CREDENTIALS,
+  NO_CREDENTIALS,
+  removeOneCredential,
+} from './credential-list.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
 import { UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { Millis } from '../scalars.ts';
@@ -27,20 +35,31 @@ export interface StoredWrite extends WriteIdentity {
  */
 export function toStored(write: KeyedWrite): StoredWrite | undefined {
   const { upstream, name, credential, owner, credentialHeader, body, firstSentAt, endpoint } = write;
-  const { sentCount, openResponses, wasDelivered, finalFor, unresolvedFor } = write;
-  const identity = { upstream, name, credential, owner, credentialHeader, body };
-  const isOpen = openResponses > 0 && !wasDelivered;
-  if (write.state === 'answered' && !isOpen && (sentCount === 0 || finalFor !== NO_CREDENTIALS)) {
-    return { ...identity, state: 'answered', firstSentAt, endpoint, finalFor, unresolvedFor };
+  const { sentCount, wasDelivered } = write;
+  const known = { upstream, name, credential, owner, credentialHeader, body, firstSentAt };
+  const isArriving = write.respondingFor !== NO_CREDENTIALS && !wasDelivered;
+  if (write.state === 'answered' && !isArriving) {
+    const { finalFor, unresolvedFor } = withoutOpen(write);
+    const isAnswered = countCredentials(unresolvedFor) < MAX_CREDENTIALS;
+    if (isAnswered && (finalFor !== NO_CREDENTIALS || (sentCount === 0 && write.finalFor === NO_CREDENTIALS))) {
+      return { ...known, endpoint, state: 'answered', finalFor, unresolvedFor };
+    }
   }
   if (write.state === 'new' && sentCount === 0) return undefined;
-  const none = NO_CREDENTIALS;
-  return {
-    ...identity,
-    state: 'unresolved',
-    firstSentAt,
-    endpoint: endpoint ?? UNKNOWN_ENDPOINT,
-    finalFor: none,
-    unresolvedFor: none,
-  };
+  const none = { finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS };
+  return { ...known, endpoint: endpoint ?? UNKNOWN_ENDPOINT, state: 'unresolved', ...none };
+}
+
+/** As if no attempt under way were answered, and no response that is being sent arrived. */
+function withoutOpen({
+  finalFor: received,
+  unresolvedFor: unanswered,
+  sentFor,
+  respondingFor,
+}: KeyedWrite): Pick<StoredWrite, 'finalFor' | 'unresolvedFor'> {
+  const responding = credentialsIn(respondingFor);
+  const finalFor = responding.reduce(removeOneCredential, received);
+  const open = [...credentialsIn(sentFor), ...responding].filter((each) => !hasCredential(finalFor, each));
+  const added = open.filter((each, i) => open.indexOf(each) === i && !hasCredential(unanswered, each));
+  return { finalFor, unresolvedFor: added.reduce(addCredential, unanswered) };
 }

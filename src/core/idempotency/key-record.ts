@@ -10,6 +10,12 @@ export interface KeyRecord {
   readonly isFinal?: boolean;
 }
 
+export interface KnownWrite {
+  readonly record: KeyRecord | undefined;
+  /** The endpoint that may know the key. */
+  readonly endpoint: string | undefined;
+}
+
 /** Why a write is not sent because of its idempotency key. */
 export type KeyRefusalReason =
   /** Another request with the key is in progress. */

@@ -1,5 +1,5 @@
 import type { ResourceBound } from '../overload/resource-bound.ts';
-import { NO_CREDENTIALS } from './credential-list.ts';
+import { addCredential, NO_CREDENTIALS, removeOneCredential } from './credential-list.ts';
 import type { KeyJournal, StoredWrite } from './key-journal.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
@@ -52,6 +52,11 @@ export class KeyRegistry {
     return write;
   }
 
+  /** Whether any write of this name is known, or in progress. */
+  knows(name: string): boolean {
+    return this.#writes.has(name);
+  }
+
   /** The writes of one name, the newest first. */
   *writesOf(name: string): Generator<KeyedWrite> {
     for (let write = this.#writes.get(name); write !== undefined; write = write.next) yield write;
@@ -96,13 +101,14 @@ export class KeyRegistry {
     this.#reindex(write);
   }
 
-  /** One of its requests was sent. To be followed by `onAttemptEnd`. */
-  onSent(write: KeyedWrite, now: Millis, endpoint?: string): void {
+  /** One of its requests, with this credential, was sent. To be followed by `onAttemptEnd`. */
+  onSent(write: KeyedWrite, now: Millis, endpoint?: string, credential: number = write.credential): void {
     if (write.state === 'new' && write.sentCount === 0) {
       write.firstSentAt = now;
       write.endpoint = endpoint;
     }
     write.sentCount += 1;
+    write.sentFor = addCredential(write.sentFor, credential);
     this.#reindex(write);
   }
 
@@ -113,20 +119,21 @@ export class KeyRegistry {
     this.#reindex(write);
   }
 
-  /** A response to the write is being sent to a client. To be followed by `onResponseEnd`. */
-  onResponse(write: KeyedWrite): void {
-    write.openResponses += 1;
+  /** A response to the write is being sent to a client with this credential. To be followed by `onResponseEnd`. */
+  onResponse(write: KeyedWrite, credential: number): void {
+    write.respondingFor = addCredential(write.respondingFor, credential);
   }
 
   /** @param isWhole the client has received all of it */
-  onResponseEnd(write: KeyedWrite, isWhole: boolean): void {
-    write.openResponses -= 1;
+  onResponseEnd(write: KeyedWrite, credential: number, isWhole: boolean): void {
+    write.respondingFor = removeOneCredential(write.respondingFor, credential);
     write.wasDelivered ||= isWhole;
     this.#reindex(write);
   }
 
-  onAttemptEnd(write: KeyedWrite): void {
+  onAttemptEnd(write: KeyedWrite, credential: number = write.credential): void {
     write.sentCount -= 1;
+    write.sentFor = removeOneCredential(write.sentFor, credential);
     this.#reindex(write);
   }
 
@@ -210,7 +217,7 @@ export class KeyRegistry {
         endpoint: undefined,
       },
       ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
-      ...{ openResponses: 0, wasDelivered: false, journalId: 0 },
+      ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false, journalId: 0 },
     };
     this.#writes.set(name, write);
     return write;

@@ -28,6 +28,8 @@ export interface KeyClaimRequest {
   readonly ttl: Millis | undefined;
   /** The only endpoint that the write can go to; undefined if there are several. */
   readonly endpoint: string | undefined;
+  /** What happens if what is known of the key cannot be read or stored; `local`: this process goes on with what it knows. */
+  readonly onStoreLost: 'refuse' | 'local';
   /** The key was made for this request, so no earlier one has it. */
   readonly isNew?: boolean;
 }

@@ -48,8 +48,10 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   requestCount: number;
   /** Of these, the requests that were sent and have not ended. */
   sentCount: number;
-  /** Responses to the write that are being sent to clients. */
-  openResponses: number;
+  /** The credentials of these. */
+  sentFor: CredentialList;
+  /** The credentials of the clients to which a response to the write is being sent. */
+  respondingFor: CredentialList;
   /** A client has received a whole response to the write. */
   wasDelivered: boolean;
   /** Of the journal; 0 if the write is not stored. */

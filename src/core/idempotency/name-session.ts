@@ -4,8 +4,9 @@ import type { ClaimProgress } from './claim-progress.ts';
 import type { StoredWrite } from './key-journal.ts';
 import type { KeyClaimRequest } from './key-store.ts';
 import { KeyRegistry } from './key-registry.ts';
-import type { ClaimRefusalReason, KeyRecord } from './key-record.ts';
+import type { ClaimRefusalReason, KeyRecord, KnownWrite } from './key-record.ts';
 import type { KeyedWrite } from './keyed-write.ts';
+import type { WriteOutcome } from './write-outcome.ts';
 import { RegistryKeyClaim } from './registry-key-claim.ts';
 import type { StoredClaim } from './registry-key-claim-options.ts';
 
@@ -32,12 +33,6 @@ export interface NameState {
   /** The oldest first. */
   readonly writes: readonly SharedWrite[];
   readonly claims: readonly SharedClaim[];
-}
-
-export interface KnownWrite {
-  readonly record: KeyRecord | undefined;
-  /** The endpoint that may know the key. */
-  readonly endpoint: string | undefined;
 }
 
 export type ClaimResult =
@@ -102,7 +97,7 @@ export class NameSession {
     const claim = this.#makeClaim(request);
     let result: ClaimResult = { kind: 'waits' };
     const onClaimed = (): void => {
-      result = { kind: 'claimed', ...knownOf(claim) };
+      result = { kind: 'claimed', ...claim.known };
     };
     const onClaimRefused = (why: ClaimRefusalReason, mayBeDone: boolean): void => {
       result = { kind: 'refused', why, mayBeDone };
@@ -146,14 +141,22 @@ export class NameSession {
   /** What a claim knows; undefined if it is not there. */
   lookUp(id: string): KnownWrite | undefined {
     const claim = this.#claims.get(id)?.claim;
-    return claim && knownOf(claim);
+    return claim?.known;
+  }
+
+  /** What a claim knows before its next attempt: see `RegistryKeyClaim.freeEndpoint`. @param last of the attempt before */
+  lookUpToSend(id: string, last: WriteOutcome | undefined): KnownWrite | undefined {
+    const claim = this.#claims.get(id)?.claim;
+    if (last !== undefined) claim?.recordOutcome(last);
+    this.hasChanged = claim?.freeEndpoint() === true || this.hasChanged;
+    return this.lookUp(id);
   }
 
   /** What a request would know that does not have the key. */
   lookUpFor(request: KeyClaimRequest): KeyRecord | undefined {
     const claim = this.#makeClaim({ ...request, concurrent: 'pass' }, undefined, false);
     claim.begin({ onClaimed: () => undefined, onClaimRefused: () => undefined }, 0);
-    const { record } = knownOf(claim);
+    const { record } = claim.known;
     claim.release({ kind: 'other' });
     return record;
   }
@@ -186,13 +189,6 @@ export class NameSession {
     const options = { keys: this.#keys, clock: this.#clock, schedule: NO_TIMER, request, countsAsSent };
     return new RegistryKeyClaim(resumed === undefined ? options : { ...options, resumed });
   }
-}
-
-/** What a claim that has the key knows of its write. */
-export function knownOf(claim: RegistryKeyClaim): KnownWrite {
-  let record: KeyRecord | undefined;
-  claim.lookUp((known) => (record = known));
-  return { record, endpoint: claim.endpoint };
 }
 
 function toShared(write: KeyedWrite): SharedWrite {

@@ -1,13 +1,13 @@
 import type { Millis } from '../scalars.ts';
-import { hasCredential } from './credential-list.ts';
 import type { ClaimProgress } from './claim-progress.ts';
 import { newClaimProgress } from './claim-progress.ts';
 import type { KeyClaimant } from './key-claims.ts';
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener } from './key-store.ts';
 import type { KeyedWrite } from './keyed-write.ts';
-import { isAnsweredFor, isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
-import type { ClaimRefusalReason, KeyRecord } from './key-record.ts';
+import { isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
+import type { ClaimRefusalReason, KeyRecord, KnownWrite } from './key-record.ts';
 import type { RegistryKeyClaimOptions, StoredClaim } from './registry-key-claim-options.ts';
+import { WriteAttempts } from './write-attempts.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 
 /** A claim to a key of the registry of this process. */
@@ -15,19 +15,20 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   readonly fairnessKey: string;
   readonly client: string;
   readonly #options: RegistryKeyClaimOptions;
-  #listener: KeyClaimListener | undefined;
-  #cancelTimer: (() => void) | undefined;
   readonly #progress: ClaimProgress;
+  readonly #attempts: WriteAttempts;
+  #listener: KeyClaimListener | undefined;
+  #deadline: Millis = 0;
+  #cancelTimer: (() => void) | undefined;
   #hasWaited = false;
   /** Defined while the claim is waiting, held or shared. */
   #write: KeyedWrite | undefined;
-  /** The write, while a response to it is being sent. */
-  #answered: KeyedWrite | undefined;
 
   constructor(options: RegistryKeyClaimOptions) {
     this.#options = options;
     const { request, resumed } = options;
     this.#progress = resumed?.progress ?? newClaimProgress();
+    this.#attempts = new WriteAttempts(options, this.#progress);
     if (resumed !== undefined) this.#resume(resumed.write);
     ({ fairnessKey: this.fairnessKey, client: this.client } = request.place);
   }
@@ -38,8 +39,21 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   /** What is to be stored of the claim; undefined if nothing more can come of it. */
   get stored(): StoredClaim | undefined {
-    const write = this.#hasKey ? this.#write : this.#answered;
+    const write = this.#hasKey ? this.#write : this.#attempts.answered;
     return write && { write, progress: this.#progress };
+  }
+
+  /** What `lookUp` finds, and where the write may have been sent. */
+  get known(): KnownWrite {
+    return { record: this.#write && this.#attempts.lookUp(this.#write), endpoint: this.endpoint };
+  }
+
+  get hasWrite(): boolean {
+    return this.#write !== undefined;
+  }
+
+  get #hasKey(): boolean {
+    return this.#progress.state === 'held' || this.#progress.state === 'shared';
   }
 
   /** Whether it has the key that the other claim has, or had. */
@@ -49,6 +63,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   begin(listener: KeyClaimListener, deadline: Millis): void {
     this.#listener = listener;
+    this.#deadline = deadline;
     if (this.#hasKey) return this.#grant();
     const { keys, clock, request } = this.#options;
     const { identity, concurrent } = request;
@@ -74,85 +89,53 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     this.#grant();
   }
 
-  /** @param endpoint undefined if not chosen yet */
-  onSend(endpoint: string | undefined, now: Millis = this.#options.clock.now()): void {
-    const { keys } = this.#options;
-    const write = this.#write;
-    if (write === undefined) return;
-    if (this.#progress.firstSentAt === undefined) {
-      this.#progress.firstSentAt = now;
-      keys.onSent(write, this.#progress.firstSentAt, endpoint);
-      return;
-    }
-    if (!this.#progress.hasReached) this.#progress.firstSentAt = now;
-    // A retry after a response, as after some card declines: the response is stored for the attempts before it.
-    if (this.#progress.last === 'answered') this.#store(write, true);
-    // The earlier attempts did nothing at their endpoints.
-    const isFirst = write.state === 'new' && write.sentCount === 1 && !this.#progress.mayHaveTakenEffect;
-    if (!isFirst && write.endpoint !== undefined) return;
-    keys.onSentAgain(write, endpoint, isFirst && !this.#progress.hasReached ? this.#progress.firstSentAt : undefined);
-  }
-
-  get #hasKey(): boolean {
-    return this.#progress.state === 'held' || this.#progress.state === 'shared';
-  }
-
-  get hasWrite(): boolean {
-    return this.#write !== undefined;
-  }
-
-  recordOutcome(meaning: WriteOutcome): void {
-    if (meaning !== 'nothing_sent') this.#progress.hasReached = true;
-    if (meaning === 'answered') this.#progress.mayHaveTakenEffect = false;
-    else this.#progress.mayHaveTakenEffect ||= meaning === 'may_have_happened';
-    this.#progress.last = meaning;
-  }
-
-  lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
-    onRecord(this.#write && this.#lookUp(this.#write));
-  }
-
-  #lookUp(write: KeyedWrite): KeyRecord | undefined {
-    const { firstSentAt, sentCount } = write;
-    const isSentByOthers = sentCount > (this.#progress.firstSentAt === undefined ? 0 : 1);
-    const known = this.#recall(write);
-    const isOpenByOthers = isSentByOthers && known?.isFinal !== true;
-    return isOpenByOthers ? { firstSentAt, isAnswered: false } : known;
-  }
-
   stopWaiting(): void {
     const write = this.#write;
     if (this.#progress.state === 'waiting' && write !== undefined) this.#refuse(write, 'draining');
   }
 
+  /** @param endpoint undefined if not chosen yet */
+  onSend(endpoint: string | undefined, now: Millis = this.#options.clock.now()): void {
+    if (this.#write !== undefined) this.#attempts.onSend(this.#write, endpoint, now);
+  }
+
+  recordOutcome(meaning: WriteOutcome): void {
+    this.#attempts.recordOutcome(meaning);
+  }
+
+  lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
+    const write = this.#write;
+    const { journal } = this.#options.keys;
+    const { endpoint } = this;
+    if (write === undefined || !this.freeEndpoint() || journal === undefined) return onRecord(this.known.record);
+    journal.whenStored((isStored) => {
+      if (isStored) return onRecord(this.known.record);
+      // The store names the endpoint, so a repeat goes there: so must this request.
+      write.endpoint = endpoint;
+      onRecord({ firstSentAt: write.firstSentAt, isAnswered: false });
+    });
+  }
+
+  /** See `WriteAttempts.freeEndpoint`. */
+  freeEndpoint(): boolean {
+    return this.#write !== undefined && this.#attempts.freeEndpoint(this.#write);
+  }
+
   release(end: KeyClaimEnd): void {
     const write = this.#write;
     if (write === undefined) return;
-    const { keys } = this.#options;
     if (this.#progress.state === 'waiting') this.#cancelWait(write);
-    if (this.#progress.firstSentAt !== undefined) {
-      this.#recordEnd(write, end);
-      keys.onAttemptEnd(write);
-    }
-    if (this.#progress.state === 'held') keys.claims.release(write);
+    this.#attempts.end(write, end);
+    if (this.#progress.state === 'held') this.#options.keys.claims.release(write);
     this.#leave(write);
   }
 
   onUndelivered(): void {
-    if (!this.#progress.isDelivered) return;
-    this.#progress.isDelivered = false;
-    const { keys, request } = this.#options;
-    const write = keys.join(request.identity);
-    write.endpoint ??= this.#progress.endpoint; // if it was forgotten meanwhile
-    if (write.state !== 'answered') this.#store(write, false);
-    else keys.onUndelivered(write, this.#progress.isFinal, request.identity.credential);
-    keys.leave(write);
+    this.#attempts.onUndelivered();
   }
 
   close(): void {
-    if (this.#answered !== undefined) this.#options.keys.onResponseEnd(this.#answered, this.#progress.isDelivered);
-    this.#answered = undefined;
-    this.#progress.isResponding = false;
+    this.#attempts.close();
   }
 
   /** The process of the request has ended: an attempt may have taken effect, or the response may have been cut. */
@@ -167,65 +150,33 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   }
 
   #resume(write: KeyedWrite): void {
-    if (this.#progress.isResponding) {
-      this.#answered = write;
-      return this.#options.keys.onResponse(write);
-    }
+    this.#attempts.resume(write);
+    if (this.#progress.isResponding) return;
     this.#write = write;
-    write.requestCount += 1;
-    if (this.#progress.firstSentAt !== undefined) write.sentCount += 1;
     if (this.#progress.state === 'held') this.#options.keys.claims.tryAcquire(write);
-  }
-
-  #recordEnd(write: KeyedWrite, end: KeyClaimEnd): void {
-    if (end.kind === 'answered' && end.isDelivered) {
-      this.#progress.isDelivered = true;
-      this.#progress.endpoint = write.endpoint;
-      this.#progress.isFinal = end.isFinal;
-      this.#answered = write;
-      this.#progress.isResponding = true;
-      this.#options.keys.onResponse(write);
-      this.#store(write, true, this.#progress.isFinal);
-      return;
-    }
-    // Answered but not delivered, or unresolved by what this exchange sent.
-    if (end.kind !== 'other' || this.#progress.mayHaveTakenEffect) this.#store(write, false);
-    else if (this.#progress.last === 'answered') this.#store(write, true); // the retry that followed was not made
-  }
-
-  #store(write: KeyedWrite, isAnswered: boolean, isFinal = false): void {
-    if (this.#progress.firstSentAt === undefined) return;
-    const firstSentAt = this.#progress.record?.firstSentAt ?? this.#progress.firstSentAt;
-    const { keys, request } = this.#options;
-    keys.record(write, { firstSentAt, isAnswered, isFinal }, request.identity.credential);
   }
 
   #grant(): void {
     const write = this.#write;
     if (write === undefined) return;
-    const { countsAsSent, request } = this.#options;
+    const { countsAsSent, request, keys } = this.#options;
     if (countsAsSent && this.#progress.firstSentAt === undefined) this.onSend(request.endpoint);
-    this.#progress.record = this.#lookUp(write);
-    const { journal } = this.#options.keys;
-    if (journal === undefined) return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
-    journal.whenStored((isStored) => this.#onStored(write, isStored));
+    this.#progress.record = this.#attempts.lookUp(write);
+    if (keys.journal === undefined) return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
+    keys.journal.whenStored((isStored) => this.#onStored(write, isStored));
   }
 
   #onStored(write: KeyedWrite, isStored: boolean): void {
     if (this.#write !== write) return; // released meanwhile
-    if (isStored) return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
+    const { onStoreLost } = this.#options.request;
+    // Stored too late, it is refused too: the request has no time left.
+    const isInTime = this.#options.clock.now() < this.#deadline;
+    if (isInTime && (isStored || onStoreLost === 'local')) {
+      return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
+    }
     const mayBeDone = this.#progress.record?.isAnswered === false;
     this.release({ kind: 'other' });
     this.#listener?.onClaimRefused('key_store_lost', mayBeDone);
-  }
-
-  #recall(write: KeyedWrite): KeyRecord | undefined {
-    const { keys, clock, request } = this.#options;
-    const record = keys.recall(write, request.ttl, clock.now());
-    if (record?.isAnswered !== true) return record;
-    const { credential } = request.identity;
-    const isFinal = hasCredential(write.finalFor, credential);
-    return { ...record, isAnswered: isAnsweredFor(write, credential), isFinal };
   }
 
   #refuse(write: KeyedWrite, why: ClaimRefusalReason): void {

@@ -18,6 +18,7 @@ export interface IdempotencySettings {
   readonly generates: boolean;
   /** How a request is handled while another with its key is in progress. */
   readonly concurrent: KeyClaimRequest['concurrent'];
+  readonly onStoreLost: KeyClaimRequest['onStoreLost'];
   /** How long the upstream remembers a key; undefined if not known. */
   readonly ttlOf: ((method: string, path: string) => Millis | undefined) | undefined;
 }

@@ -22,6 +22,7 @@ export function makeKeyClaim(
     identity: digests.identify(name, writeNameOf(routed, key?.value ?? ''), writeCredentialOf(routed), bytes),
     place: { fairnessKey: addressGroupOf(client), client: client.hash },
     concurrent: idempotency.concurrent,
+    onStoreLost: idempotency.onStoreLost,
     ttl: keyTtlOf(request, route),
     endpoint: endpoints.all.length === 1 ? endpoints.all[0]?.label : undefined,
     ...(key?.from === 'minted' ? { isNew: true } : {}),

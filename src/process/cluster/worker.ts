@@ -9,6 +9,7 @@ import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import { LimitClient } from '../../sharing/workers/limit-client.ts';
 import { KeyClient } from '../../sharing/keys/key-client.ts';
 import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
+import { cancellableTimer } from '../../http/idempotency/create-key-store.ts';
 import { WriteDigests } from '../../http/idempotency/write-digests.ts';
 import type { LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 import { answerQuery, createQueryHandlers } from './worker-query-handlers.ts';
@@ -49,6 +50,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
     clock: hostClock,
     send: (operations) => sendToPrimary({ type: 'keys', operations }),
     schedule: setImmediate,
+    after: cancellableTimer,
   });
   messages.keyReplies.attach((reply) => keys.onReply(reply));
   process.once('disconnect', () => keys.onKeeperGone());

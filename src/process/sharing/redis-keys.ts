@@ -3,6 +3,8 @@ import type { SharedStoreResult } from '../../core/events/store-events.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import { WriteDigests } from '../../http/idempotency/write-digests.ts';
 import type { WriteKeys } from '../../http/request/exchange-context.ts';
+import { cancellableTimer, createKeyStore } from '../../http/idempotency/create-key-store.ts';
+import { FallbackKeyStore } from '../../sharing/keys/fallback-key-store.ts';
 import { KeyClient } from '../../sharing/keys/key-client.ts';
 import { SharedKeys } from '../../sharing/keys/shared-keys.ts';
 import type { RedisKeyConnection } from '../../sharing/redis/keys/redis-key-backend.ts';
@@ -31,21 +33,20 @@ export class RedisKeys {
       backend: new RedisKeyBackend({ ...connection, ...parts }),
       clock,
       owner,
-      schedule: (delay, run) => {
-        const timer = setTimeout(run, Math.ceil(delay));
-        return () => clearTimeout(timer);
-      },
+      schedule: cancellableTimer,
       reply: (reply) => client.onReply(reply),
     });
     const client = new KeyClient({
       clock,
       send: (operations) => this.#shared.perform(operations),
       schedule: setImmediate,
+      after: cancellableTimer,
       isLeaseValid: (upstream) => this.#shared.isLeaseValid(upstream),
       bounds: () => [this.#shared.bound],
     });
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
-    this.writeKeys = { keys: client, digests: new WriteDigests(keySecret) };
+    const keys = new FallbackKeyStore(client, createKeyStore(clock));
+    this.writeKeys = { keys, digests: new WriteDigests(keySecret) };
   }
 
   onNews(message: string): void {

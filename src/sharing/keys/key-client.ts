@@ -1,16 +1,15 @@
 import type { KeyClaim, KeyClaimRequest, KeyStore } from '../../core/idempotency/key-store.ts';
 import type { OpenWrite, OpenWriteLog } from '../../core/idempotency/open-writes.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
-import type { Clock } from '../../core/scalars.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
 import type { KeyOperation, KeyReply } from './key-protocol.ts';
-import { RemoteKeyClaim } from './remote-key-claim.ts';
-
-/** Nothing waits for these. */
-const UNHURRIED: ReadonlySet<KeyOperation['do']> = new Set(['close', 'sent-unkeyed', 'end-unkeyed']);
+import { RemoteKeyClaim, REPLY_WITHIN } from './remote-key-claim.ts';
 
 export interface KeyClientParts {
   readonly clock: Clock;
   readonly send: (operations: readonly KeyOperation[]) => void;
+  /** Calls `run` once after this time. @returns a function that cancels it */
+  readonly after: (delay: Millis, run: () => void) => () => void;
   /** Calls `run` at the end of this turn of the event loop. */
   readonly schedule: (run: () => void) => void;
   /** False if other processes may take the claims of this one for ended; absent if that cannot happen. */
@@ -40,7 +39,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
   makeClaim(request: KeyClaimRequest): KeyClaim {
     this.#number += 1;
     const claim = new RemoteKeyClaim({
-      clock: this.#parts.clock,
+      ...{ clock: this.#parts.clock, after: this.#parts.after },
       claim: this.#number,
       request,
       send: (operation) => this.#operate(operation),
@@ -58,8 +57,13 @@ export class KeyClient implements KeyStore, OpenWriteLog {
   ): void {
     if (this.#isKeeperGone) return onFound(true);
     this.#number += 1;
-    this.#queries.set(this.#number, onFound);
-    this.#operate({ do: 'find', query: this.#number, upstream, names });
+    const query = this.#number;
+    const cancelTimer = this.#parts.after(REPLY_WITHIN, () => this.#answer(query, true));
+    this.#queries.set(query, (isUnresolved) => {
+      cancelTimer();
+      onFound(isUnresolved);
+    });
+    this.#operate({ do: 'find', query, upstream, names });
   }
 
   mayHaveUnresolved(): boolean {
@@ -79,11 +83,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
   // — Replies —
 
   onReply(reply: KeyReply): void {
-    if (reply.type === 'found') {
-      const onFound = this.#queries.get(reply.query);
-      this.#queries.delete(reply.query);
-      return onFound?.(reply.isUnresolved);
-    }
+    if (reply.type === 'found') return this.#answer(reply.query, reply.isUnresolved);
     const claim = this.#claims.get(reply.claim);
     switch (reply.type) {
       case 'claimed':
@@ -102,21 +102,25 @@ export class KeyClient implements KeyStore, OpenWriteLog {
   /** No more replies arrive. What others have done is not known any more, so it counts as unresolved. */
   onKeeperGone(): void {
     this.#isKeeperGone = true;
-    for (const onFound of this.#queries.values()) onFound(true);
-    this.#queries.clear();
-    for (const claim of this.#claims.values()) claim.onKeeperGone(this.#parts.clock.now());
+    for (const query of this.#queries.keys()) this.#answer(query, true);
+    for (const claim of this.#claims.values()) claim.onKeeperGone();
+  }
+
+  #answer(query: number, isUnresolved: boolean): void {
+    const onFound = this.#queries.get(query);
+    this.#queries.delete(query);
+    onFound?.(isUnresolved);
   }
 
   #operate(operation: KeyOperation): void {
     if (this.#isKeeperGone) {
       if (operation.do === 'claim' || operation.do === 'look') {
-        this.#claims.get(operation.claim)?.onKeeperGone(this.#parts.clock.now());
+        this.#claims.get(operation.claim)?.onKeeperGone();
       }
       return;
     }
     this.#outbox.push(operation);
-    if (!UNHURRIED.has(operation.do)) return this.#flush();
-    // Other operations of this turn may join it.
+    // Other operations of this turn join it: from the grant on a write counts as sent, so none of them is urgent.
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
     this.#parts.schedule(() => this.#flush());

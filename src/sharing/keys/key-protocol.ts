@@ -1,7 +1,6 @@
 /** The messages between a worker and its primary, which keeps the keys of writes. */
 import type { KeyClaimEnd, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { ClaimRefusalReason } from '../../core/idempotency/key-record.ts';
-import type { KnownWrite } from '../../core/idempotency/name-session.ts';
+import type { ClaimRefusalReason, KnownWrite } from '../../core/idempotency/key-record.ts';
 import type { OpenWrite } from '../../core/idempotency/open-writes.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -12,7 +11,7 @@ export type KeyOperation =
   | { readonly do: 'stop'; readonly claim: number }
   /** `last`: the meaning of the attempt before, if there was one. */
   | (KeyOutcome & { readonly do: 'send'; readonly claim: number; readonly endpoint: string; readonly at: Millis })
-  | { readonly do: 'look'; readonly claim: number }
+  | (KeyOutcome & { readonly do: 'look'; readonly claim: number })
   | (KeyOutcome & { readonly do: 'release'; readonly claim: number; readonly end: KeyClaimEnd })
   | { readonly do: 'undelivered'; readonly claim: number }
   /** No more operations on this claim follow. */

@@ -1,7 +1,6 @@
 import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { RegistryKeyClaim } from '../../core/idempotency/registry-key-claim.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
-import { knownOf } from '../../core/idempotency/name-session.ts';
 import { applyToClaim } from './apply-key-operation.ts';
 import type { KeyOperation, KeyReply } from './key-protocol.ts';
 import { WorkerOpenWrites } from './worker-open-writes.ts';
@@ -57,7 +56,10 @@ export class KeyServer {
       case 'stop':
         return claim.stopWaiting();
       case 'look':
-        return this.#send(worker, { type: 'known', claim: operation.claim, ...knownOf(claim) });
+        if (operation.last !== undefined) claim.recordOutcome(operation.last);
+        return claim.lookUp((record) =>
+          this.#send(worker, { type: 'known', claim: operation.claim, record, endpoint: claim.endpoint }),
+        );
       case 'send':
       case 'release':
         return applyToClaim(claim, operation);
@@ -78,7 +80,7 @@ export class KeyServer {
     claims.set(number, claim);
     const listener = {
       onClaimed: (_record: KeyRecord | undefined, hasWaited: boolean) =>
-        this.#send(worker, { type: 'claimed', claim: number, hasWaited, ...knownOf(claim) }),
+        this.#send(worker, { type: 'claimed', claim: number, hasWaited, ...claim.known }),
       onClaimRefused: (why: ClaimRefusalReason, mayBeDone: boolean) =>
         this.#send(worker, { type: 'refused', claim: number, why, mayBeDone }),
     };
@@ -90,7 +92,7 @@ export class KeyServer {
     change();
     for (const [worker, claims] of this.#claims) {
       for (const [number, claim] of claims) {
-        if (claim.isHolderOf(changed)) this.#send(worker, { type: 'changed', claim: number, ...knownOf(claim) });
+        if (claim.isHolderOf(changed)) this.#send(worker, { type: 'changed', claim: number, ...claim.known });
       }
     }
   }

@@ -1,8 +1,7 @@
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { ClaimRefusalReason, KeyRecord, KnownWrite } from '../../core/idempotency/key-record.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
-import type { KnownWrite } from '../../core/idempotency/name-session.ts';
 import type { KeyOperation } from './key-protocol.ts';
 
 export interface RemoteKeyClaimOptions {
@@ -13,9 +12,14 @@ export interface RemoteKeyClaimOptions {
   readonly send: (operation: KeyOperation) => void;
   /** No reply to this claim is awaited any more. */
   readonly onOver: (claim: number) => void;
+  /** Calls `run` once after this time. @returns a function that cancels it */
+  readonly after: (delay: Millis, run: () => void) => () => void;
   /** False if other processes may take this claim for ended. */
   readonly isLeaseValid: () => boolean;
 }
+
+/** For so long after the deadline of a claim, or after a look-up, a reply is awaited. */
+export const REPLY_WITHIN: Millis = 1000;
 
 /** A key may expire at the upstream so much later than is assumed. */
 const NEGLIGIBLE: Millis = 100;
@@ -35,8 +39,9 @@ export class RemoteKeyClaim implements KeyClaim {
   #claimedAt: Millis = 0;
   #sends = 0;
   #last: WriteOutcome | undefined;
+  #cancelTimer: (() => void) | undefined;
   /** Look-ups under way, in order. */
-  readonly #lookUps: ((record: KeyRecord | undefined) => void)[] = [];
+  readonly #lookUps: LookUp[] = [];
 
   constructor(options: RemoteKeyClaimOptions) {
     this.#options = options;
@@ -53,8 +58,9 @@ export class RemoteKeyClaim implements KeyClaim {
   begin(listener: KeyClaimListener, deadline: Millis): void {
     this.#listener = listener;
     if (this.#state === 'held') return this.lookUp((record) => listener.onClaimed(record, false));
-    const { claim, request, send } = this.#options;
+    const { claim, request, send, after, clock } = this.#options;
     this.#state = 'waiting';
+    this.#cancelTimer = after(Math.max(0, deadline - clock.now()) + REPLY_WITHIN, this.#onNoReply);
     send({ do: 'claim', claim, request, deadline });
   }
 
@@ -81,12 +87,14 @@ export class RemoteKeyClaim implements KeyClaim {
   }
 
   lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
-    const { claim, request, send, isLeaseValid } = this.#options;
+    const { claim, request, send, after, isLeaseValid } = this.#options;
     if (!this.hasWrite) return onRecord(undefined);
     const isAlone = this.#state === 'held' && request.concurrent !== 'pass' && isLeaseValid() && !this.#hasLapsed;
-    if (isAlone && this.#sends < 2) return onRecord(this.#known.record);
-    this.#lookUps.push(onRecord);
-    send({ do: 'look', claim });
+    // Whoever keeps the key must know before an attempt goes to another endpoint.
+    if (isAlone && this.#sends < (request.endpoint === undefined ? 1 : 2)) return onRecord(this.#known.record);
+    const lookUp: LookUp = { onRecord, cancelTimer: after(REPLY_WITHIN, () => this.#answer(lookUp, this.#unresolved)) };
+    this.#lookUps.push(lookUp);
+    send({ do: 'look', claim, last: this.#last });
   }
 
   release(end: KeyClaimEnd): void {
@@ -111,6 +119,7 @@ export class RemoteKeyClaim implements KeyClaim {
 
   onClaimed(known: KnownWrite, hasWaited: boolean): void {
     if (this.#state !== 'waiting') return;
+    this.#cancelTimer?.();
     this.#state = 'held';
     this.#claimedAt = this.#options.clock.now();
     this.#known = known;
@@ -121,6 +130,7 @@ export class RemoteKeyClaim implements KeyClaim {
 
   onRefused(why: ClaimRefusalReason, mayBeDone: boolean): void {
     if (this.#state !== 'waiting') return;
+    this.#cancelTimer?.();
     this.#state = 'over';
     this.#listener?.onClaimRefused(why, mayBeDone);
   }
@@ -128,8 +138,10 @@ export class RemoteKeyClaim implements KeyClaim {
   /** @param isReply to a look-up; otherwise another request has changed the record */
   onKnown(known: KnownWrite, isReply: boolean): void {
     this.#known = { record: known.record, endpoint: known.endpoint ?? this.endpoint };
-    if (isReply) this.#hasLapsed = false; // the record is the present one
-    if (isReply) this.#lookUps.shift()?.(known.record);
+    if (!isReply) return;
+    this.#hasLapsed = false; // the record is the present one
+    const lookUp = this.#lookUps.shift();
+    if (lookUp !== undefined) this.#answer(lookUp, known.record);
   }
 
   onLapsed(): void {
@@ -137,10 +149,38 @@ export class RemoteKeyClaim implements KeyClaim {
   }
 
   /** The keeper of the key has gone: what others have done is not known any more. */
-  onKeeperGone(now: Millis): void {
-    const record = { firstSentAt: now, isAnswered: false };
+  onKeeperGone(): void {
+    const record = this.#unresolved;
     this.#known = { record, endpoint: this.#known.endpoint };
-    for (const onRecord of this.#lookUps.splice(0)) onRecord(record);
+    for (const lookUp of this.#lookUps.splice(0)) this.#answer(lookUp, record);
     this.onRefused('draining', true);
   }
+
+  /** What has to be taken for true if the keeper does not say what others have done. */
+  get #unresolved(): KeyRecord {
+    const firstSentAt = this.#known.record?.firstSentAt ?? this.#options.clock.now();
+    return { firstSentAt, isAnswered: false };
+  }
+
+  /** The keeper may grant the key later. */
+  readonly #onNoReply = (): void => {
+    if (this.#state !== 'waiting') return;
+    this.release({ kind: 'other' });
+    this.#listener?.onClaimRefused('key_store_lost', this.#options.request.isNew !== true);
+  };
+
+  #answer(lookUp: LookUp, record: KeyRecord | undefined): void {
+    lookUp.cancelTimer();
+    const { onRecord } = lookUp;
+    lookUp.onRecord = ignore;
+    onRecord(record);
+  }
 }
+
+/** A reply that comes too late is not awaited any more. */
+interface LookUp {
+  onRecord: (record: KeyRecord | undefined) => void;
+  readonly cancelTimer: () => void;
+}
+
+function ignore(): void {}

@@ -71,7 +71,7 @@ export class SharedKeys {
       case 'stop':
         return name.stopWaiting(operation.claim);
       case 'look':
-        return name.run({ kind: 'look', number: operation.claim, request });
+        return name.run({ kind: 'look', number: operation.claim, request, last: operation.last });
       case 'close':
         this.#claims.delete(operation.claim);
         return name.run({ kind: 'close', number: operation.claim });

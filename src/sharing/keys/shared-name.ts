@@ -1,6 +1,8 @@
-import type { KnownWrite, SharedClaim } from '../../core/idempotency/name-session.ts';
+import type { KnownWrite } from '../../core/idempotency/key-record.ts';
+import type { SharedClaim } from '../../core/idempotency/name-session.ts';
 import { NameSession } from '../../core/idempotency/name-session.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ClaimChange } from './apply-key-operation.ts';
 import { applyToClaim } from './apply-key-operation.ts';
@@ -15,7 +17,12 @@ export type NameTask =
   | { readonly kind: 'claim'; readonly pending: PendingClaim }
   | { readonly kind: 'change'; readonly operation: ClaimChange }
   | { readonly kind: 'close'; readonly number: number }
-  | { readonly kind: 'look'; readonly number: number; readonly request: KeyClaimRequest }
+  | {
+      readonly kind: 'look';
+      readonly number: number;
+      readonly request: KeyClaimRequest;
+      readonly last: WriteOutcome | undefined;
+    }
   /** Another process has changed it. */
   | { readonly kind: 'refresh' };
 
@@ -160,7 +167,7 @@ export class SharedName {
         return () => undefined;
       case 'look': {
         const record = session.lookUpFor(task.request);
-        const known = session.lookUp(this.#idOf(task.number)) ?? { record, endpoint: undefined };
+        const known = session.lookUpToSend(this.#idOf(task.number), task.last) ?? { record, endpoint: undefined };
         return () => reply({ type: 'known', claim: task.number, ...known });
       }
       case 'refresh':

@@ -18,14 +18,15 @@ interface Replica {
   readonly signal: (signal: NodeJS.Signals) => void;
 }
 
-async function startReplica(redis: string, upstream: string): Promise<Replica> {
+/** @param more further upstreams, and what follows them */
+async function startReplica(redis: string, upstream: string, more = '}'): Promise<Replica> {
   const { child, log } = startProcess([
     '--config',
     writeConfigFile(`
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 state: {store: redis, url: "${redis}"}
-upstreams: {api: ${upstream}}
+upstreams: {api: ${upstream}, ${more}
 `),
   ]);
   const [listening] = await eventually(
@@ -36,9 +37,12 @@ upstreams: {api: ${upstream}}
   return { url: String(listening?.['url']), signal: (signal) => child.kill(signal) };
 }
 
-async function startTwo(upstream: string) {
+async function startTwo(upstream: string, more?: string) {
   const redis = await startRedis();
-  const [one, other] = await Promise.all([startReplica(redis.url, upstream), startReplica(redis.url, upstream)]);
+  const [one, other] = await Promise.all([
+    startReplica(redis.url, upstream, more),
+    startReplica(redis.url, upstream, more),
+  ]);
   return { redis, one, other };
 }
 
@@ -201,7 +205,9 @@ describe('keys of writes that replicas share', () => {
     'while Redis is away, writes with keys are refused, and nothing else is',
     async () => {
       const upstream = await startHttpUpstream((_nth, response) => void response.end('done'));
-      const { redis, one } = await startTwo(`{url: "${upstream.url}"}`);
+      const lenient = `{url: "${upstream.url}", idempotency: {onStoreLost: local}}`;
+      const routes = 'routes: [{path: /, upstream: api}, {path: /local, upstream: lenient}]';
+      const { redis, one } = await startTwo(`{url: "${upstream.url}"}`, `lenient: ${lenient}}\n${routes}`);
       expect((await pay(one, 'order')).status).toBe(200);
       await redis.kill();
       const { status, json, header } = await pay(one, 'order');
@@ -213,6 +219,8 @@ describe('keys of writes that replicas share', () => {
       ]);
       expect((await send(one.url, '/read')).status).toBe(200);
       expect((await send(one.url, '/write', { method: 'POST', body: 'x' })).status).toBe(200);
+      const local = await pay(one, 'at hand', [], '/local');
+      expect(local.status).toBe(200);
       await redis.restart();
       await eventually(
         async () => (await pay(one, 'another')).status,

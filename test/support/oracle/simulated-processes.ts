@@ -90,13 +90,18 @@ export class SimulatedProcesses {
 
   #makeStore(): RegistryKeyStore {
     const world = this.#world;
-    return new RegistryKeyStore(new KeyRegistry(), { now: () => world.now }, (delay, run) => {
+    return new RegistryKeyStore(new KeyRegistry(), { now: () => world.now }, this.#makeTimer());
+  }
+
+  #makeTimer(isAlive = () => true): (delay: Millis, run: () => void) => () => void {
+    const world = this.#world;
+    return (delay, run) => {
       let isWanted = true;
-      world.at(world.now + delay, () => isWanted && run());
+      world.at(world.now + delay, () => isWanted && isAlive() && run());
       return () => {
         isWanted = false;
       };
-    });
+    };
   }
 
   #startStored(disk: SimulatedDisk): { process: SimulatedProcess; kill: () => void } {
@@ -122,6 +127,7 @@ export class SimulatedProcesses {
       clock: { now: () => this.#world.now },
       send: (operations) => isAlive && toServer(() => this.#server.onOperations(worker, operations)),
       schedule: (run) => this.#world.at(this.#world.now, run),
+      after: this.#makeTimer(() => isAlive),
     });
     this.#clients.set(worker, (deliver) => toClient(() => isAlive && deliver(client)));
     this.#server.join(worker);
@@ -139,13 +145,7 @@ export class SimulatedProcesses {
     const world = this.#world;
     const clock = { now: () => world.now };
     let isAlive = true;
-    const schedule = (delay: Millis, run: () => void): (() => void) => {
-      let isWanted = true;
-      world.at(world.now + delay, () => isAlive && isWanted && run());
-      return () => {
-        isWanted = false;
-      };
-    };
+    const schedule = this.#makeTimer(() => isAlive);
     const replica = {
       owner,
       isAlive: () => isAlive,
@@ -160,6 +160,7 @@ export class SimulatedProcesses {
       clock,
       send: (operations) => isAlive && shared.perform(operations),
       schedule: (run) => world.at(world.now, run),
+      after: schedule,
       isLeaseValid: (upstream) => shared.isLeaseValid(upstream),
     });
     const kill = (): void => {

@@ -104,7 +104,7 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
       place: { fairnessKey: intent.name, client: intent.name },
       concurrent: options.concurrent,
       ttl: options.hasTtl ? TTL : undefined,
-      endpoint: 'up',
+      ...{ endpoint: 'up', onStoreLost: 'refuse' },
     });
     const client = `client ${Math.floor(40 * random())}`;
     this.#ticket = new Ticket('up', client, 1, [SHARED], (admission, now) => this.#driver.onAdmission(admission, now));

@@ -105,6 +105,7 @@ upstreams:
       sharesKeys: false
       generate: false
       concurrent: wait
+      onStoreLost: refuse
 routes:
   - path: /
     upstream: api

@@ -112,6 +112,7 @@ describe('defaults', () => {
             sharesKeys: false,
             generate: false,
             concurrent: 'wait',
+            onStoreLost: 'refuse',
           },
         },
       },

@@ -11,7 +11,14 @@ const TTL = 1000;
 
 function requestFor(name: string, more: Partial<KeyClaimRequest> = {}): KeyClaimRequest {
   const identity = { upstream: 'up', name, credential: 1, owner: 1, credentialHeader: 'authorization', body: 1 };
-  return { identity, place: { fairnessKey: 'a', client: 'a' }, concurrent: 'wait', ttl: TTL, endpoint: 'e1', ...more };
+  return {
+    identity,
+    place: { fairnessKey: 'a', client: 'a' },
+    concurrent: 'wait',
+    ttl: TTL,
+    ...{ endpoint: 'e1', onStoreLost: 'refuse' },
+    ...more,
+  };
 }
 
 /** A primary and its workers, whose messages arrive at once unless they are held. */
@@ -44,6 +51,7 @@ function startProcesses() {
         server.onOperations(worker, sent);
       },
       schedule: (run) => run(),
+      after: () => () => undefined,
     });
     clients.push(client);
     return client;
@@ -224,4 +232,61 @@ describe('the end of a process', () => {
     held.release({ kind: 'other' });
     expect([known, operations.length]).toEqual([[{ firstSentAt: 0, isAnswered: false }], sent]);
   });
+});
+
+describe('a primary that does not reply', () => {
+  test('refuses claims after their deadline, and takes look-ups for unresolved', () => {
+    const timers: { delay: number; run: () => void }[] = [];
+    const sent: string[] = [];
+    const client = new KeyClient({
+      clock: { now: () => 0 },
+      send: (operations) => sent.push(...operations.map((each) => each.do)),
+      schedule: (run) => run(),
+      after: (delay, run) => {
+        const timer = { delay, run };
+        timers.push(timer);
+        return () => void timers.splice(timers.indexOf(timer), 1);
+      },
+    });
+    const [lost, minted] = [recorder(), recorder()];
+    const found: boolean[] = [];
+    client.makeClaim(requestFor('order')).begin(lost, 100);
+    client.makeClaim(requestFor('minted', { isNew: true })).begin(minted, 100);
+    client.findUnresolved('up', ['order'], (isUnresolved) => found.push(isUnresolved));
+    expect(timers.map(({ delay }) => delay)).toEqual([1100, 1100, 1000]);
+    for (const { run } of timers.splice(0)) run();
+    expect([lost.results, minted.results, found]).toEqual([
+      [['refused', 'key_store_lost', true]],
+      [['refused', 'key_store_lost', false]],
+      [true],
+    ]);
+    // The primary may grant it later.
+    expect(sent.filter((each) => each === 'release')).toHaveLength(2);
+    const granted = recorder();
+    const claim = client.makeClaim(requestFor('another', { endpoint: undefined }));
+    claim.begin(granted, 100);
+    client.onReply({ type: 'claimed', claim: 4, record: undefined, endpoint: undefined, hasWaited: false });
+    claim.onSend('e1');
+    const known: unknown[] = [];
+    claim.lookUp((record) => known.push(record));
+    for (const { run } of timers.splice(0)) run();
+    client.onReply({ type: 'known', claim: 4, record: undefined, endpoint: undefined });
+    expect([granted.results, known]).toEqual([[['claimed', undefined]], [{ firstSentAt: 0, isAnswered: false }]]);
+  });
+});
+
+test('the primary forgets an endpoint where nothing was done before the write is sent to another', () => {
+  const { server, startWorker } = startProcesses();
+  const [one, other] = [startWorker(), startWorker()];
+  const claim = one.makeClaim(requestFor('order', { endpoint: undefined }));
+  claim.begin(recorder(), 100);
+  claim.onSend('e1');
+  claim.recordOutcome('not_processed');
+  const known: unknown[] = [];
+  claim.lookUp((record) => known.push(record));
+  expect(known).toEqual([undefined]);
+  server.leave(0);
+  const repeat = other.makeClaim(requestFor('order', { endpoint: undefined }));
+  repeat.begin(recorder(), 100);
+  expect(repeat.endpoint).toBe('');
 });

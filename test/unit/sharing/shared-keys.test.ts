@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { KeyClaimListener, KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
+import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
+import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
+import { FallbackKeyStore } from '../../../src/sharing/keys/fallback-key-store.ts';
 import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
 import type {
   KeyStateBackend,
@@ -19,7 +22,7 @@ function requestFor(name: string, more: Partial<KeyClaimRequest> = {}): KeyClaim
     place: { fairnessKey: 'a', client: 'a' },
     concurrent: 'wait',
     ttl: 60_000,
-    endpoint: 'e1',
+    ...{ endpoint: 'e1', onStoreLost: 'refuse' },
     ...more,
   };
 }
@@ -104,6 +107,7 @@ function startReplicas() {
       clock,
       send: (operations) => shared.perform(operations),
       schedule: (run) => run(),
+      after: () => () => undefined,
       isLeaseValid: (upstream) => shared.isLeaseValid(upstream),
     });
     return { client, news: (name: string) => shared.onNews('up', name), bound: () => shared.bound };
@@ -336,5 +340,50 @@ describe('a key that replicas share', () => {
     find(['other']);
     find([]);
     expect(found).toEqual([false, false, true, false, true, true, false]);
+  });
+});
+
+describe('with `onStoreLost: local`', () => {
+  test('a claim continues in this process while the store is lost, and so do repeats of its write', () => {
+    const { start, settle, faults, calls, clock } = startReplicas();
+    const one = start('one');
+    const store = new FallbackKeyStore(
+      one.client,
+      new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined),
+    );
+    const begin = (name: string, onStoreLost: KeyClaimRequest['onStoreLost']) => {
+      const claim = store.makeClaim(requestFor(name, { onStoreLost }));
+      const { results, ...listener } = recorder();
+      claim.begin(listener, 100_000);
+      settle();
+      return { claim, results };
+    };
+    faults.push('unsent', 'unsent');
+    expect(begin('strict', 'refuse').results).toEqual([['refused', 'key_store_lost', true]]);
+    const { claim, results } = begin('order', 'local');
+    expect([results, claim.hasWrite, claim.endpoint]).toEqual([[['claimed', undefined]], true, undefined]);
+    claim.onSend('e1');
+    claim.recordOutcome('may_have_happened');
+    expect(claim.endpoint).toBe('e1');
+    claim.release({ kind: 'other' });
+    claim.close();
+    calls.length = 0;
+    const repeat = begin('order', 'local');
+    expect([repeat.results, repeat.claim.endpoint, calls]).toEqual([
+      [['claimed', { firstSentAt: 0, isAnswered: false }]],
+      'e1',
+      [],
+    ]);
+    const found: boolean[] = [];
+    store.findUnresolved('up', ['order'], (isUnresolved) => found.push(isUnresolved));
+    store.findUnresolved('up', ['another'], (isUnresolved) => found.push(isUnresolved));
+    settle();
+    expect([found, store.mayHaveUnresolved(), store.bounds.map(({ name }) => name)]).toEqual([
+      [true, false],
+      true,
+      ['unsettled_keys', 'settled_keys'],
+    ]);
+    expect(begin('another', 'local').results).toEqual([['claimed', undefined]]);
+    expect(calls.at(-1)).toBe('one swap');
   });
 });

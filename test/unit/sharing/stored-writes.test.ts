@@ -60,7 +60,14 @@ function startMachine() {
       };
       const identity = { upstream: 'up', name, credential, owner: 1, credentialHeader: 'authorization', body: 7 };
       const place = { fairnessKey: 'a', client: 'a' };
-      const claim = store.makeClaim({ identity, place, concurrent: 'wait', ttl: TTL, endpoint: 'e1' });
+      const claim = store.makeClaim({
+        identity,
+        place,
+        concurrent: 'wait',
+        ttl: TTL,
+        endpoint: 'e1',
+        onStoreLost: 'refuse',
+      });
       claim.begin(listener, 100);
       return { claim, results };
     };
