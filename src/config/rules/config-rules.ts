@@ -30,8 +30,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkNames(['upstreams'], draft.upstreamNames ?? []);
   yield* checkNames(['clients', 'classes'], draft.classNames);
   yield* checkNames(['clients', 'names'], draft.clientNames);
-  const isAlone = draft.state.store !== 'redis' && (draft.workers ?? 1) === 1;
-  const context = { identities: identityHeaders(draft), isAlone };
+  const context = { identities: identityHeaders(draft), store: draft.state.store };
   for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, context, isWritten);
   yield* checkRoutes(draft);
   yield* checkExternalAuthorization(draft, isWritten);

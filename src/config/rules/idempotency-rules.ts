@@ -1,10 +1,9 @@
 import { isManagedHeader } from '../../core/http-semantics/managed-headers.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
-import type { PartialUpstream } from '../load/partial-config.ts';
+import type { PartialConfig, PartialUpstream } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
-import { upstreamOrigins } from '../schema/upstream-schema.ts';
 import { toList } from '../values/one-or-many.ts';
 
 /**
@@ -30,15 +29,11 @@ const RESERVED_HEADERS: ReadonlySet<string> = new Set([
 ]);
 const RESERVED_HEADER_PREFIX = /^(?:access-control|content|if|proxy|sec)-/;
 
-const SEVERAL_ENDPOINTS =
-  'another process may repeat a write at another endpoint: set idempotency.sharesKeys to true if all endpoints know the same keys, or to false to accept the risk';
-
 /** Facts from the rest of the configuration. */
 export interface IdempotencyContext {
   /** Names of headers that identify clients. */
   readonly identities: readonly string[];
-  /** No other known process sends to the same upstreams. */
-  readonly isAlone: boolean;
+  readonly store: PartialConfig['state']['store'];
 }
 
 /**
@@ -47,8 +42,8 @@ export interface IdempotencyContext {
  */
 export function* checkIdempotency(
   path: Path,
-  upstream: Pick<PartialUpstream, 'idempotency' | 'rateLimit' | 'url' | 'urls'>,
-  { identities, isAlone }: IdempotencyContext,
+  upstream: Pick<PartialUpstream, 'idempotency' | 'rateLimit'>,
+  { identities, store }: IdempotencyContext,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   const { idempotency, rateLimit } = upstream;
@@ -68,16 +63,13 @@ export function* checkIdempotency(
   } else if (generate && header === false) {
     yield mistakeAt([...idempotencyPath, 'generate'], 'needs header, to write the key to: a body is never changed');
   }
-  const isRecognised = recognisesKeys(idempotency);
-  if (
-    isRecognised &&
-    !isAlone &&
-    upstreamOrigins(upstream).length > 1 &&
-    !isWritten([...idempotencyPath, 'sharesKeys'])
-  ) {
-    yield warningAt([...path, 'urls'], SEVERAL_ENDPOINTS, 'key');
+  if (recognisesKeys(idempotency)) {
+    const key = [...idempotencyPath, 'onStoreLost'];
+    if ((store ?? 'memory') === 'memory' && isWritten(key)) {
+      yield warningAt(key, 'has no effect with state.store: memory, which is never lost', 'key');
+    }
+    return;
   }
-  if (isRecognised) return;
   for (const key of ['account', 'ttl', 'concurrent', 'onStoreLost', 'replaysErrors', 'replayedHeader', 'sharesKeys']) {
     if (isWritten([...idempotencyPath, key])) {
       yield warningAt([...idempotencyPath, key], 'has no effect: no idempotency key is recognised', 'key');

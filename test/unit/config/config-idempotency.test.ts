@@ -62,23 +62,11 @@ describe('the place of a key', () => {
     expect(found(`{header: ${header}}`)).toEqual([`.header: ${message}`]);
   });
 
-  test.each<[string, string, string[]]>([
-    ['', '', []],
-    [
-      '',
-      'workers: 2',
-      [expect.stringMatching(/^another process may repeat a write at another endpoint: set idempotency/)],
-    ],
-    [
-      '',
-      'state: {store: redis, url: "redis://r"}\nsecret: "a secret of thirty-two characters"',
-      [expect.stringMatching(/^another process may repeat/)],
-    ],
-    ['idempotency: {sharesKeys: true}', 'workers: 2', []],
-    ['idempotency: {sharesKeys: false}', 'workers: 2', []],
-    ['idempotency: {header: false}', 'workers: 2', []],
-  ])('several endpoints with %s and %s', (upstream, more, messages) => {
-    const text = `upstreams: {pay: {urls: ["http://a.example", "http://b.example"], ${upstream}}}\n${more}\n`;
+  test.each([
+    ['', ['has no effect with state.store: memory, which is never lost']],
+    ['state: {store: sqlite, file: state.db}', []],
+  ])('onStoreLost with the state %s', (state, messages) => {
+    const text = `upstreams: {pay: {url: "http://a.example", idempotency: {onStoreLost: local}}}\n${state}\n`;
     const loaded = loadConfig(text, 'tidegate.yaml', { env: {}, readFile: () => '' });
     expect(loaded.kind === 'mistakes' ? loaded.mistakes : loaded.warnings.map(({ message }) => message)).toEqual(
       messages,
