@@ -115,7 +115,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   resources.push(() => Promise.resolve(overloadMonitor.stop()));
   const sizes = computeCapacities(first, logger);
   const limitSharing = await shareLimits(first, { membership, clock, random, listen, secret: state.secret });
-  if (limitSharing !== undefined) resources.push(() => Promise.resolve(limitSharing.close()));
+  if (limitSharing !== undefined) resources.push(() => limitSharing.close());
   // The primary reports the events of the limits that it keeps.
   const listenToGate = membership === undefined || first.state.store === 'redis' ? listen : withoutLimitEvents(listen);
   const store = new MemoryStore({

@@ -102,7 +102,10 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
       logger,
       shutdown: messages.shutdown,
       // The primary has already waited for `drain.delay`.
-      end: (how) => (how === 'drain' ? app.drain(0) : app.close()),
+      end: async (how) => {
+        await (how === 'drain' ? app.drain(0) : app.close());
+        keys.flush();
+      },
     };
   } catch (error) {
     await sendAndFlush({ type: 'failed', failure: serializeError(error) });

@@ -14,7 +14,7 @@ export interface LimitSharing {
   bind(binding: StoreBinding): void;
   /** The keys of writes; undefined if they are not shared there. */
   readonly writeKeys?: WriteKeys;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** Undefined for a process that shares no limits. Loads the Redis modules only where they are used. */
@@ -36,6 +36,6 @@ export function shareThroughPrimary({ limitClient }: WorkerMembership, clock: Cl
       isPinnedElsewhere: true,
     },
     bind: (binding) => limitClient.bind(binding, clock.now()),
-    close: () => undefined,
+    close: () => Promise.resolve(),
   };
 }

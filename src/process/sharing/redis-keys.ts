@@ -22,10 +22,14 @@ export interface RedisKeysParts {
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
 }
 
+/** How long the end of this process waits for its last changes to be stored. */
+const STORED_WITHIN: Millis = 1000;
+
 /** The keys of writes, which replicas share over Redis. */
 export class RedisKeys {
   readonly writeKeys: WriteKeys;
   readonly #shared: SharedKeys;
+  readonly #client: KeyClient;
 
   constructor({ connection, secret, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
@@ -34,9 +38,9 @@ export class RedisKeys {
       clock,
       owner,
       schedule: cancellableTimer,
-      reply: (reply) => client.onReply(reply),
+      reply: (reply) => this.#client.onReply(reply),
     });
-    const client = new KeyClient({
+    this.#client = new KeyClient({
       clock,
       send: (operations) => this.#shared.perform(operations),
       schedule: setImmediate,
@@ -45,7 +49,7 @@ export class RedisKeys {
       bounds: () => [this.#shared.bound],
     });
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
-    const keys = new FallbackKeyStore(client, createKeyStore(clock));
+    const keys = new FallbackKeyStore(this.#client, createKeyStore(clock));
     this.writeKeys = { keys, digests: new WriteDigests(keySecret) };
   }
 
@@ -54,7 +58,16 @@ export class RedisKeys {
     if (name !== undefined) this.#shared.onNews(name.upstream, name.name);
   }
 
-  close(): void {
+  /** Resolves once the ends of all requests are stored, or after a second. */
+  async close(): Promise<void> {
+    this.#client.flush();
+    await new Promise<void>((resolve) => {
+      const cancel = cancellableTimer(STORED_WITHIN, resolve);
+      this.#shared.whenIdle(() => {
+        cancel();
+        resolve();
+      });
+    });
     this.#shared.close();
   }
 }

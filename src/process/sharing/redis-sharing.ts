@@ -82,8 +82,8 @@ export async function shareOverRedis(
     storeOptions: { makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate), sharingHooks: limitClient },
     bind: (binding) => limitClient.bind(binding),
     writeKeys: keys.writeKeys,
-    close: () => {
-      keys.close();
+    close: async () => {
+      await keys.close();
       timer.stop();
       clearImmediate(immediate);
       backend.close();

@@ -123,10 +123,11 @@ export class KeyClient implements KeyStore, OpenWriteLog {
     // Other operations of this turn join it: from the grant on a write counts as sent, so none of them is urgent.
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
-    this.#parts.schedule(() => this.#flush());
+    this.#parts.schedule(() => this.flush());
   }
 
-  #flush(): void {
+  /** Sends the operations of this turn now. */
+  flush(): void {
     this.#isFlushScheduled = false;
     if (this.#outbox.length === 0) return;
     const operations = this.#outbox;

@@ -26,6 +26,7 @@ export class SharedKeys {
   readonly #names = new Map<string, SharedName>();
   readonly #claims = new Map<number, { readonly name: SharedName; readonly request: KeyClaimRequest }>();
   #versions = 0;
+  #onIdle: (() => void) | undefined;
 
   constructor(parts: SharedKeysParts) {
     this.#parts = parts;
@@ -53,6 +54,12 @@ export class SharedKeys {
   /** Another process has announced a change. */
   onNews(upstream: string, name: string): void {
     this.#names.get(mapKey(upstream, name))?.onNews();
+  }
+
+  /** Calls back once no request has a key, and the ends of all are stored. */
+  whenIdle(run: () => void): void {
+    if (this.#names.size === 0) run();
+    else this.#onIdle = run;
   }
 
   close(): void {
@@ -96,6 +103,7 @@ export class SharedKeys {
           nextVersion: () => `${this.#parts.owner}.${(this.#versions += 1)}`,
           onIdle: () => {
             if (this.#names.delete(key)) this.#leases.remove(upstream);
+            if (this.#names.size === 0) this.#onIdle?.();
           },
         },
       );

@@ -16,11 +16,12 @@ const LEASE_ENDS = 11_000;
 interface Replica {
   readonly url: string;
   readonly signal: (signal: NodeJS.Signals) => void;
+  readonly ended: Promise<unknown>;
 }
 
 /** @param more further upstreams, and what follows them */
 async function startReplica(redis: string, upstream: string, more = '}'): Promise<Replica> {
-  const { child, log } = startProcess([
+  const { child, ended, log } = startProcess([
     '--config',
     writeConfigFile(`
 listen: 127.0.0.1:0
@@ -34,7 +35,7 @@ upstreams: {api: ${upstream}, ${more}
     ({ length }) => length === 1,
     20_000,
   );
-  return { url: String(listening?.['url']), signal: (signal) => child.kill(signal) };
+  return { url: String(listening?.['url']), signal: (signal) => child.kill(signal), ended };
 }
 
 async function startTwo(upstream: string, more?: string) {
@@ -197,6 +198,28 @@ describe('keys of writes that replicas share', () => {
         'unknown',
       ]);
       expect(upstream.hits.length).toBe(1);
+    },
+    PATIENCE,
+  );
+
+  test(
+    'the last answer of a replica that is stopped is known to the others',
+    async () => {
+      const upstream = await startHttpUpstream((_nth, response) => void response.end('paid'));
+      const { one, other } = await startTwo(`{url: "${upstream.url}", idempotency: {ttl: 1s}}`);
+      const last = pay(one, 'order');
+      await eventually(
+        () => upstream.hits.length,
+        (count) => count === 1,
+        20_000,
+        1,
+      );
+      one.signal('SIGTERM');
+      expect((await last).status).toBe(200);
+      await one.ended;
+      await pause(1000);
+      const { status, json, header } = await pay(other, 'order');
+      expect([status, json()['reason'], header('tidegate-outcome')]).toEqual([409, 'key_expired', undefined]);
     },
     PATIENCE,
   );
