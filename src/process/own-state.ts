@@ -70,12 +70,12 @@ async function openDatabase(
     return Promise.resolve();
   });
   const writes = new StoredWrites({ commit, clock, wallClock: () => Date.now() });
-  const stored = writes.load();
+  const stored = database.read(() => writes.load());
   keys.resume(stored, writes);
   const unresolved = stored.filter(([, { state: known }]) => known === 'unresolved').length;
   logger.info({ file, writes: stored.length, unresolved }, 'restored idempotency keys');
   const openWrites = new StoredOpenWrites(commit);
-  for (const write of openWrites.take()) reportInterrupted(write, logger, listen);
+  for (const write of database.read(() => openWrites.take())) reportInterrupted(write, logger, listen);
   return { database, openWrites };
 }
 

@@ -3,6 +3,9 @@ import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
 import { HmacSha256 } from '../request/hmac.ts';
 import type { WriteCredential } from './idempotency-types.ts';
 
+/** With a checksum of 32 bits, the length modulo this is an exact number (below 2^53), which a database can store. */
+const LENGTHS = 2 ** 21;
+
 /** Identifies writes by digests, so that no keys and credentials are kept. Processes that share keys share the secret. */
 export class WriteDigests {
   readonly #hmac: HmacSha256;
@@ -21,7 +24,7 @@ export class WriteDigests {
       credential: kind === 'header' ? checksum : -checksum,
       owner: owner === value ? checksum : this.#checksum(owner),
       credentialHeader: credential.header,
-      body: body === undefined ? undefined : body.length * 2 ** 32 + crc32(body),
+      body: body === undefined ? undefined : (body.length % LENGTHS) * 2 ** 32 + crc32(body),
     };
   }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { Millis } from '../../core/scalars.ts';
+import { StateDatabaseError, toDatabaseError } from './state-database-error.ts';
 import { takeStateFile } from './take-state-file.ts';
 
 /** The layout of the tables. */
@@ -22,9 +23,6 @@ CREATE TABLE IF NOT EXISTS open_writes (
   request_id TEXT PRIMARY KEY, route TEXT NOT NULL, upstream TEXT NOT NULL, method TEXT NOT NULL, sent_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 `;
-
-/** Why the database cannot be used, for a user. */
-export class StateDatabaseError extends Error {}
 
 export interface StateDatabaseOptions {
   readonly file: string;
@@ -55,9 +53,7 @@ export class StateDatabase {
       if (earlier !== undefined) this.writeLearned(earlier);
       this.db.exec('COMMIT');
     } catch (error) {
-      throw error instanceof StateDatabaseError
-        ? error
-        : new StateDatabaseError(describe(file, error), { cause: error });
+      throw toDatabaseError(file, error);
     }
   }
 
@@ -70,6 +66,15 @@ export class StateDatabase {
     this.db
       .prepare('INSERT INTO learned VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state')
       .run(state);
+  }
+
+  /** Returns what `run` reads. @throws StateDatabaseError */
+  read<T>(run: () => T): T {
+    try {
+      return run();
+    } catch (error) {
+      throw toDatabaseError(this.file, error);
+    }
   }
 
   close(): void {
@@ -101,19 +106,4 @@ export class StateDatabase {
   #writeMeta(key: string, value: number | Buffer): void {
     this.db.prepare('INSERT INTO meta VALUES (?, ?)').run(key, value);
   }
-}
-
-/** Primary result codes of SQLite: https://sqlite.org/rescode.html */
-const SQLITE_BUSY = 5;
-const SQLITE_CORRUPT = 11;
-const SQLITE_NOTADB = 26;
-
-function describe(file: string, error: unknown): string {
-  const code =
-    error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode & 0xff : 0;
-  if (code === SQLITE_BUSY) return `state.file: another process uses ${file}`;
-  if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB) {
-    return `state.file: ${file} is not a database, or is damaged; move it away to start without what it remembers`;
-  }
-  return `state.file: ${file} cannot be opened: ${error instanceof Error ? error.message : String(error)}`;
 }

@@ -6,6 +6,7 @@ import { toStored } from '../../core/idempotency/key-journal.ts';
 import type { KeyedWrite } from '../../core/idempotency/keyed-write.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { GroupCommit, PendingChanges } from './group-commit.ts';
+import { UnreadableRow } from './state-database-error.ts';
 
 export interface StoredWritesOptions {
   readonly commit: GroupCommit;
@@ -34,19 +35,18 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     options.commit.add(this);
   }
 
-  /** What earlier processes knew, the oldest first. Times are on the clock of this process. */
+  /** What earlier processes knew, the oldest first. Times are on the clock of this process. @throws UnreadableRow */
   load(): (readonly [id: number, write: StoredWrite])[] {
     const { commit, clock, wallClock } = this.#options;
     const now = clock.now();
     const offset = wallClock() - now;
-    return commit.db
-      .prepare('SELECT * FROM writes ORDER BY first_sent_at, id')
-      .all()
-      .map((row) => {
-        const id = Number(row['id']);
-        this.#lastId = Math.max(this.#lastId, id);
-        return [id, { ...toWrite(row), firstSentAt: Math.min(now, Number(row['first_sent_at']) - offset) }];
-      });
+    const rows = commit.db.prepare('SELECT * FROM writes ORDER BY first_sent_at, id');
+    rows.setReadBigInts(true); // one integer beyond 2^53 would make it throw
+    return rows.all().map((row) => {
+      const id = Number(row['id']);
+      this.#lastId = Math.max(this.#lastId, id);
+      return [id, { ...readWrite(row, id), firstSentAt: Math.min(now, Number(row['first_sent_at']) - offset) }];
+    });
   }
 
   onChange(write: KeyedWrite): void {
@@ -100,6 +100,15 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 }
 
+function readWrite(row: Record<string, unknown>, id: number): Omit<StoredWrite, 'firstSentAt'> {
+  try {
+    return toWrite(row);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UnreadableRow(`row ${id} of writes cannot be read (${why})`, { cause: error });
+  }
+}
+
 function toWrite(row: Record<string, unknown>): Omit<StoredWrite, 'firstSentAt'> {
   const { name, upstream, credential, owner, credential_header, body, state, endpoint, final_for, unresolved_for } =
     row;
@@ -109,12 +118,18 @@ function toWrite(row: Record<string, unknown>): Omit<StoredWrite, 'firstSentAt'>
     credential: Number(credential),
     owner: Number(owner),
     credentialHeader: String(credential_header),
-    body: typeof body === 'number' ? body : undefined,
+    body: toExact(body), // undefined: earlier versions stored larger ones for bodies of 2 MiB and more
     state: state === 'answered' ? state : 'unresolved',
     endpoint: typeof endpoint === 'string' ? endpoint : undefined,
     finalFor: toCredentials(final_for),
     unresolvedFor: toCredentials(unresolved_for),
   };
+}
+
+/** Returns undefined beyond 2^53, where numbers are not exact. */
+function toExact(integer: unknown): number | undefined {
+  const number = Number(integer);
+  return typeof integer === 'bigint' && Number.isSafeInteger(number) ? number : undefined;
 }
 
 function toCredentials(text: unknown): CredentialList {

@@ -94,3 +94,27 @@ test(
   },
   PATIENCE,
 );
+
+test(
+  'a write with a body of 3 MB is remembered',
+  async () => {
+    const upstream = await startHttpUpstream((_nth, response) => response.end('paid'));
+    const api = `{url: "${upstream.url}", idempotency: {ttl: 1h}, retry: {replayLimit: 8MiB}}`;
+    const start = () => startWorkers(`state: {store: sqlite, file: ${file}}\nupstreams: {api: ${api}}`);
+    const file = join(makeFolder(), 'state.db');
+    const body = JSON.stringify({ memo: 'x'.repeat(3_000_000) });
+    const pay = async ({ url }: { url: string }) => {
+      const headers = ['idempotency-key', 'order', 'content-type', 'application/json'];
+      return (await send(url, '/pay', { method: 'POST', body, headers })).status;
+    };
+    const first = await start();
+    expect(await pay(first)).toBe(200);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const second = await start();
+    expect(second.log().find(({ msg }) => msg === 'restored idempotency keys')).toMatchObject({ writes: 1 });
+    expect(await pay(second)).toBe(200);
+    expect(upstream.hits.length).toBe(2);
+  },
+  PATIENCE,
+);

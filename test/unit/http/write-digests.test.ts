@@ -17,3 +17,13 @@ test('remembers as many answered writes as fit into a tenth of the heap', () => 
   expect(keys.recall(enter('order 0'), 1000, 20)).toBeUndefined();
   expect(keys.recall(enter('order 1'), 1000, 20)).toMatchObject({ isAnswered: true, firstSentAt: 1 });
 });
+
+test('a digest of a body is an exact number, whatever its length', () => {
+  const digests = new WriteDigests('secret');
+  const credential = { kind: 'header', header: 'authorization', value: 'a', owner: 'a' } as const;
+  const digest = (length: number) => digests.identify('up', 'order', credential, Buffer.alloc(length, 'x')).body;
+  const MIB = 2 ** 20;
+  const bodies = [0, 1, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1, 3_000_000, 8 * MIB].map(digest);
+  expect(bodies.every(Number.isSafeInteger)).toBe(true);
+  expect(new Set(bodies).size).toBe(bodies.length);
+});

@@ -206,6 +206,29 @@ describe('a write in a database', () => {
     expect(database.db.prepare('SELECT count(*) AS rows FROM writes').get()).toMatchObject({ rows: 2 });
   });
 
+  test('is read with a digest of its body beyond 2^53, as a body that is not known', () => {
+    const { startProcess, database } = startMachine();
+    const first = startProcess();
+    for (const name of ['large', 'small']) first.begin(name);
+    first.endTurn();
+    database.db.exec('UPDATE writes SET body = 9007199254740993 WHERE id = 1');
+    expect(startProcess().stored).toMatchObject([
+      [1, { name: 'large', body: undefined }],
+      [2, { name: 'small', body: 7 }],
+    ]);
+  });
+
+  test('that cannot be read names the file and the way out', () => {
+    const { startProcess, database } = startMachine();
+    const first = startProcess();
+    first.begin('order');
+    first.endTurn();
+    database.db.exec("UPDATE writes SET final_for = '['");
+    expect(() => database.read(startProcess)).toThrow(
+      new RegExp(`^state.file: ${database.file} is damaged: row 1 of writes cannot be read .*; move it away`),
+    );
+  });
+
   test('is not newer than now after the wall clock was set back', () => {
     const { startProcess, wall } = startMachine();
     const first = startProcess();

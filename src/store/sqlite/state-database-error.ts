@@ -1,0 +1,30 @@
+/** Why the database cannot be used, for a user. */
+export class StateDatabaseError extends Error {}
+
+/** A row of the database means nothing. */
+export class UnreadableRow extends Error {}
+
+/** Primary result codes of SQLite: https://sqlite.org/rescode.html */
+const SQLITE_BUSY = 5;
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+
+/** Names the file, and says what to do. */
+export function toDatabaseError(file: string, error: unknown): StateDatabaseError {
+  return error instanceof StateDatabaseError ? error : new StateDatabaseError(describe(file, error), { cause: error });
+}
+
+function describe(file: string, error: unknown): string {
+  const code =
+    error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode & 0xff : 0;
+  if (code === SQLITE_BUSY) return `state.file: another process uses ${file}`;
+  if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB) {
+    return `state.file: ${file} is not a database, or is damaged; ${startWithout(file)}`;
+  }
+  if (error instanceof UnreadableRow) return `state.file: ${file} is damaged: ${error.message}; ${startWithout(file)}`;
+  return `state.file: ${file} cannot be opened: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+function startWithout(file: string): string {
+  return `move it away to start without what it remembers, together with ${file}-wal: repeats of earlier writes may then be sent again`;
+}
