@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { Millis } from '../../core/scalars.ts';
 import { StateDatabaseError, toDatabaseError } from './state-database-error.ts';
+import { makePrivate } from './make-private.ts';
 import { takeStateFile } from './take-state-file.ts';
 
 /** The layout of the tables. */
@@ -42,7 +42,7 @@ export class StateDatabase {
     this.file = file;
     try {
       const earlier = takeStateFile(file);
-      closeSync(openSync(file, 'a', 0o600)); // SQLite would make it readable for others
+      makePrivate(file);
       this.db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT });
       // Only this process may use the file, so the index of the log stays in its memory.
       this.db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability}`);

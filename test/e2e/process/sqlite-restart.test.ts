@@ -1,8 +1,9 @@
 /** Keys of writes in a database survive the end of the process, however it ends. */
 import type { ServerResponse } from 'node:http';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
@@ -115,6 +116,28 @@ test(
     expect(second.log().find(({ msg }) => msg === 'restored idempotency keys')).toMatchObject({ writes: 1 });
     expect(await pay(second)).toBe(200);
     expect(upstream.hits.length).toBe(2);
+  },
+  PATIENCE,
+);
+
+test(
+  'a database with a damaged page ends the start with the name of the file',
+  async () => {
+    const file = join(makeFolder(), 'state.db');
+    const start = () =>
+      startWorkers(`state: {store: sqlite, file: ${file}}\nupstreams: {api: {url: "http://127.0.0.1:1"}}`);
+    const first = await start();
+    first.child.kill('SIGTERM');
+    await first.ended;
+    const database = new DatabaseSync(file);
+    const page = Number(
+      database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'writes'").get()?.['rootpage'],
+    );
+    database.close();
+    writeFileSync(file, readFileSync(file).fill(0xab, (page - 1) * 4096, page * 4096));
+    await expect(start()).rejects.toThrow(
+      `tidegate: state.file: ${file} is not a database, or is damaged; move it away to start without what it remembers`,
+    );
   },
   PATIENCE,
 );

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -303,6 +303,38 @@ describe('the database file', () => {
     const second = open(file);
     expect([second.readLearned(), second.secret]).toEqual(['two', first.secret]);
     second.close();
+  });
+
+  test('that others could read becomes private', () => {
+    const file = makeFile();
+    const first = open(file);
+    first.writeLearned('one');
+    const copy = makeFile();
+    for (const suffix of ['', '-wal']) {
+      writeFileSync(`${copy}${suffix}`, readFileSync(`${file}${suffix}`));
+      chmodSync(`${copy}${suffix}`, 0o644);
+    }
+    first.close();
+    const database = open(copy);
+    expect(database.readLearned()).toBe('one');
+    const modes = [copy, `${copy}-wal`].map((each) => (statSync(each).mode & 0o777).toString(8));
+    database.close();
+    expect(modes).toEqual(['600', '600']);
+  });
+
+  test('names itself and the way out if its rows are damaged', () => {
+    const { startProcess, database } = startMachine();
+    const first = startProcess();
+    for (let i = 0; i < 300; i += 1) first.begin(`order ${i}`);
+    first.endTurn();
+    database.close();
+    const { file } = database;
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.fill(0xab, bytes.length - 4096));
+    const damaged = open(file);
+    const message = `state.file: ${file} is not a database, or is damaged; move it away`;
+    expect(() => damaged.read(() => damaged.db.prepare('SELECT * FROM writes').all())).toThrow(message);
+    damaged.close();
   });
 
   test('takes the learned state of a state file of its name, which is kept beside it', () => {

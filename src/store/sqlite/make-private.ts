@@ -1,0 +1,21 @@
+import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
+
+const OWNER_ONLY = 0o600;
+
+/** Makes a database readable for its owner only. SQLite makes its files readable for others, and keeps the mode of existing ones. */
+export function makePrivate(file: string): void {
+  closeSync(openSync(file, 'a', OWNER_ONLY));
+  // SQLite gives new ones the mode of the database.
+  for (const each of [file, `${file}-wal`, `${file}-shm`]) restrict(each);
+}
+
+function restrict(file: string): void {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats === undefined || !stats.isFile() || (stats.mode & 0o777) === OWNER_ONLY) return;
+  try {
+    chmodSync(file, OWNER_ONLY);
+  } catch (error) {
+    const isOfOther = error instanceof Error && 'code' in error && error.code === 'EPERM';
+    if (!isOfOther) throw error; // only its owner can change its mode, and decides on it
+  }
+}
