@@ -1,6 +1,7 @@
+import { uptime } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../config/schema/config-schema.ts';
-import type { Clock } from '../core/scalars.ts';
+import type { Clock, Millis } from '../core/scalars.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { OpenWrite, OpenWriteLog } from '../core/idempotency/open-writes.ts';
 import type { RegistryKeyStore } from '../core/idempotency/registry-key-store.ts';
@@ -10,6 +11,9 @@ import type { WriteKeys } from '../http/request/exchange-context.ts';
 import type { StateDatabase } from '../store/sqlite/state-database.ts';
 import { resolveHashSecret } from './client-hash-secret.ts';
 import type { ResourceStack } from './resource-stack.ts';
+
+/** A step of the wall clock is stored at most so much later: without writes, nothing else looks at it. */
+const CLOCK_CHECK_INTERVAL: Millis = 2000;
 
 /** What a process keeps itself, for its workers too. */
 export interface OwnState {
@@ -64,12 +68,14 @@ async function openDatabase(
       logger.error({ file, why }, 'idempotency keys cannot be stored: writes with keys are refused');
     },
   });
+  const checkClock = setInterval(() => commit.request(), CLOCK_CHECK_INTERVAL).unref();
   resources.push(() => {
+    clearInterval(checkClock);
     commit.flush();
     database.close();
     return Promise.resolve();
   });
-  const writes = new StoredWrites({ commit, clock, wallClock: () => Date.now() });
+  const writes = new StoredWrites({ commit, clock, wallClock: () => Date.now(), uptime: () => uptime() * 1000 });
   const stored = database.read(() => writes.load());
   keys.resume(stored, writes);
   const unresolved = stored.filter(([, { state: known }]) => known === 'unresolved').length;

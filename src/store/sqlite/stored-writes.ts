@@ -4,29 +4,40 @@ import { NO_CREDENTIALS } from '../../core/idempotency/credential-list.ts';
 import type { KeyJournal, StoredWrite } from '../../core/idempotency/key-journal.ts';
 import { toStored } from '../../core/idempotency/key-journal.ts';
 import type { KeyedWrite } from '../../core/idempotency/keyed-write.ts';
-import type { Clock, Millis } from '../../core/scalars.ts';
+import type { Millis } from '../../core/scalars.ts';
 import type { GroupCommit, PendingChanges } from './group-commit.ts';
 import { UnreadableRow } from './state-database-error.ts';
+import { type Clocks, WallClockSteps } from './wall-clock-steps.ts';
 
-export interface StoredWritesOptions {
+export interface StoredWritesOptions extends Clocks {
   readonly commit: GroupCommit;
-  readonly clock: Clock;
-  readonly wallClock: () => Millis;
 }
 
-/** Writes with idempotency keys in a database. */
+/** In `meta`: what to add to the stored times for times of the wall clock. So a step of that clock shifts all of them at once. */
+const SHIFT = 'clock_shift';
+
+/** Writes with idempotency keys in a database. They have the age that this process sees, also after the wall clock was set. */
 export class StoredWrites implements KeyJournal, PendingChanges {
   readonly #options: StoredWritesOptions;
   readonly #changed = new Set<KeyedWrite>();
   /** Of writes that the present transaction stores for the first time. */
   #newIds = new Map<KeyedWrite, number>();
   #lastId = 0;
+  readonly #steps: WallClockSteps;
+  #shiftAtStart: Millis = 0;
+  #storedShift: Millis = 0;
+  #appliedShift: Millis = 0;
+  readonly #putShift: StatementSync;
   readonly #put: StatementSync;
   readonly #delete: StatementSync;
 
   constructor(options: StoredWritesOptions) {
     this.#options = options;
+    this.#steps = new WallClockSteps(options);
     const { db } = options.commit;
+    this.#putShift = db.prepare(
+      'INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+    );
     this.#put =
       db.prepare(`INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
       body = excluded.body, state = excluded.state, first_sent_at = excluded.first_sent_at, endpoint = excluded.endpoint,
@@ -38,8 +49,10 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   /** What earlier processes knew, the oldest first. Times are on the clock of this process. @throws UnreadableRow */
   load(): (readonly [id: number, write: StoredWrite])[] {
     const { commit, clock, wallClock } = this.#options;
+    const shift = Number(commit.db.prepare('SELECT value FROM meta WHERE key = ?').get(SHIFT)?.['value'] ?? 0);
+    this.#shiftAtStart = this.#storedShift = shift;
     const now = clock.now();
-    const offset = wallClock() - now;
+    const offset = wallClock() - now - shift;
     const rows = commit.db.prepare('SELECT * FROM writes ORDER BY first_sent_at, id');
     rows.setReadBigInts(true); // one integer beyond 2^53 would make it throw
     return rows.all().map((row) => {
@@ -66,17 +79,24 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   get isEmpty(): boolean {
-    return this.size === 0;
+    return this.size === 0 && this.#shift === this.#storedShift;
   }
 
   apply(): void {
     this.#newIds = new Map();
+    this.#appliedShift = this.#shift;
+    if (this.#appliedShift !== this.#storedShift) this.#putShift.run(SHIFT, this.#appliedShift);
     for (const write of this.#changed) this.#storeWrite(write);
   }
 
   onStored(): void {
     for (const [write, id] of this.#newIds) write.journalId = id;
     this.#changed.clear();
+    this.#storedShift = this.#appliedShift;
+  }
+
+  get #shift(): Millis {
+    return this.#shiftAtStart + this.#steps.total();
   }
 
   #storeWrite(write: KeyedWrite): void {
@@ -94,7 +114,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     const { name, upstream, credential, owner, credentialHeader, body, state, firstSentAt, endpoint } = stored;
     this.#put.run(
       ...[id, Buffer.from(name, 'latin1'), upstream, credential, owner, credentialHeader, body ?? null, state],
-      ...[firstSentAt + wallClock() - clock.now(), endpoint ?? null],
+      ...[firstSentAt + wallClock() - clock.now() - this.#appliedShift, endpoint ?? null],
       ...[JSON.stringify(stored.finalFor), JSON.stringify(stored.unresolvedFor)],
     );
   }

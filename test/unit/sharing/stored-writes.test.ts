@@ -29,7 +29,8 @@ function makeFile(): string {
 function startMachine() {
   const database = new StateDatabase({ file: makeFile(), durability: 'full' });
   onTestFinished(() => database.close());
-  const wall = { time: 1_000_000 };
+  /** `set`: how far the clock was set; `slept`: how long the system was suspended. */
+  const wall = { time: 1_000_000, set: 0, slept: 0 };
   const problems: unknown[] = [];
   const startProcess = (maxUnresolved?: number) => {
     const startedAt = wall.time;
@@ -40,7 +41,12 @@ function startMachine() {
       schedule: (_delay, run) => due.push(run),
       onProblem: (error) => problems.push(error),
     });
-    const writes = new StoredWrites({ commit, clock, wallClock: () => wall.time });
+    const writes = new StoredWrites({
+      commit,
+      clock,
+      wallClock: () => wall.time + wall.set + wall.slept,
+      uptime: () => wall.time + wall.slept,
+    });
     const openWrites = new StoredOpenWrites(commit);
     const keys = new KeyRegistry(maxUnresolved);
     const stored = writes.load();
@@ -71,7 +77,7 @@ function startMachine() {
       claim.begin(listener, 100);
       return { claim, results };
     };
-    return { stored, begin, endTurn, keys, openWrites, pendingWrites: () => writes.size };
+    return { stored, begin, endTurn, keys, openWrites, pendingWrites: () => writes.size, flush: () => commit.flush() };
   };
   return { database, wall, problems, startProcess };
 }
@@ -236,6 +242,64 @@ describe('a write in a database', () => {
     first.endTurn();
     wall.time -= 500;
     expect(startProcess().stored).toMatchObject([[1, { firstSentAt: 0 }]]);
+  });
+});
+
+describe('the age of a stored write', () => {
+  const ages = ({ stored }: { stored: readonly (readonly [number, { firstSentAt: number }])[] }) =>
+    stored.map(([, { firstSentAt }]) => -firstSentAt);
+
+  test('stays the same if the wall clock is set back or forward while the process runs', () => {
+    const { startProcess, wall } = startMachine();
+    const first = startProcess();
+    first.begin('early');
+    first.endTurn();
+    wall.time += 1000;
+    wall.set = -30_000;
+    first.flush(); // nothing has changed but the clock
+    wall.time += 1000;
+    first.begin('late');
+    first.endTurn();
+    wall.time += 1000;
+    const second = startProcess();
+    expect(ages(second)).toEqual([3000, 1000]);
+    second.begin('last');
+    second.endTurn();
+    wall.set = 60_000;
+    wall.time += 1000;
+    second.flush();
+    expect(ages(startProcess())).toEqual([4000, 2000, 1000]);
+  });
+
+  test('stays the same if the step and a change of the write are stored together, and after a failure', () => {
+    const { startProcess, database, wall } = startMachine();
+    const first = startProcess();
+    const { claim } = first.begin('order');
+    first.endTurn();
+    wall.time += 1000;
+    wall.set = -30_000;
+    claim.onSend('e2');
+    database.db.exec('PRAGMA query_only = ON');
+    first.endTurn();
+    database.db.exec('PRAGMA query_only = OFF');
+    wall.time += 1000;
+    first.endTurn();
+    const second = startProcess();
+    expect(ages(second)).toEqual([1000]); // since it was sent
+    expect(second.stored).toMatchObject([[1, { endpoint: 'e2' }]]);
+  });
+
+  test('includes the time in which the system was suspended', () => {
+    const { startProcess, wall } = startMachine();
+    const first = startProcess();
+    first.begin('order');
+    first.endTurn();
+    wall.slept = 5000;
+    wall.time += 1000;
+    first.flush();
+    wall.set = -300;
+    first.flush();
+    expect(ages(startProcess())).toEqual([6000]);
   });
 });
 
