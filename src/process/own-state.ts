@@ -59,8 +59,15 @@ async function openDatabase(
   const { StoredOpenWrites } = await import('../store/sqlite/stored-open-writes.ts');
   const database = new StateDatabase(state);
   const { file } = database;
+  if (database.hasLostEnd) {
+    logger.warn(
+      { file },
+      'the last idempotency keys before a loss of power are lost: repeats of these writes are sent again',
+    );
+  }
   const commit = new GroupCommit({
     db: database.db,
+    prepare: () => database.markInUse(),
     schedule: (delay, run) => void (delay === 0 ? setImmediate(run) : setTimeout(run, delay).unref()),
     onProblem: (error) => {
       if (error === undefined) return logger.info({ file }, 'idempotency keys are stored again');

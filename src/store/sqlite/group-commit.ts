@@ -12,6 +12,8 @@ export interface PendingChanges {
 
 export interface GroupCommitOptions {
   readonly db: DatabaseSync;
+  /** Before each transaction. If it throws, nothing can be stored. */
+  readonly prepare?: () => void;
   /** Calls `run` after this time; 0: at the end of this turn of the event loop. */
   readonly schedule: (delay: Millis, run: () => void) => void;
   /** Changes could not be stored, or can be stored again (undefined). */
@@ -71,8 +73,9 @@ export class GroupCommit {
   #store(): boolean {
     const pending = this.#changes.filter(({ isEmpty }) => !isEmpty);
     if (pending.length === 0) return true;
-    const { db, onProblem } = this.#options;
+    const { db, prepare, onProblem } = this.#options;
     try {
+      prepare?.();
       db.exec('BEGIN IMMEDIATE');
       for (const changes of pending) changes.apply();
       db.exec('COMMIT');

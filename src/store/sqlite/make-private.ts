@@ -1,12 +1,17 @@
-import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, openSync, realpathSync, statSync } from 'node:fs';
 
 const OWNER_ONLY = 0o600;
 
-/** Makes a database readable for its owner only. SQLite makes its files readable for others, and keeps the mode of existing ones. */
-export function makePrivate(file: string): void {
+/**
+ * Makes a database readable for its owner only. SQLite makes its files readable for others, and keeps the mode of existing ones.
+ * @returns its path without symbolic links: SQLite keeps the log beside that
+ */
+export function makePrivate(file: string): string {
   closeSync(openSync(file, 'a', OWNER_ONLY));
+  const path = realpathSync(file);
   // SQLite gives new ones the mode of the database.
-  for (const each of [file, `${file}-wal`, `${file}-shm`]) restrict(each);
+  for (const each of [path, `${path}-wal`, `${path}-shm`]) restrict(each);
+  return path;
 }
 
 function restrict(file: string): void {

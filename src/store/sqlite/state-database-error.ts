@@ -25,6 +25,15 @@ function describe(file: string, error: unknown): string {
   return `state.file: ${file} cannot be opened: ${error instanceof Error ? error.message : String(error)}`;
 }
 
+/** @param what is wrong */
+export function describeLoss(file: string, what: string): string {
+  const both = `${file} and ${file}-wal`;
+  return (
+    `state.file: a part of what ${file} remembers is lost: ${what}; restore ${both} together from where they were, ` +
+    'or move both away to start without all that they remember: repeats of the writes of the last days may then be sent again'
+  );
+}
+
 function startWithout(file: string): string {
   return `move it away to start without what it remembers, together with ${file}-wal: repeats of earlier writes may then be sent again`;
 }

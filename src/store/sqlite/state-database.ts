@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import type { Millis } from '../../core/scalars.ts';
-import { StateDatabaseError, toDatabaseError } from './state-database-error.ts';
+import { checkLog } from './check-log.ts';
 import { makePrivate } from './make-private.ts';
+import { describeLoss, StateDatabaseError, toDatabaseError } from './state-database-error.ts';
 import { takeStateFile } from './take-state-file.ts';
+import { encodeMark, presentBoot } from './use-mark.ts';
 
 /** The layout of the tables. */
 const LAYOUT = 1;
@@ -37,24 +39,53 @@ export class StateDatabase {
   /** For the hashes of clients and of keys: random, and the same for each process that uses the file. */
   readonly secret: Buffer;
 
+  /** A loss of power has taken the last transactions, because `durability` was `normal`. */
+  readonly hasLostEnd: boolean;
+  readonly #mark: number;
+  #isMarked = false;
+
   /** @throws StateDatabaseError */
   constructor({ file, durability }: StateDatabaseOptions) {
     this.file = file;
+    this.#mark = encodeMark({ isSynced: durability === 'full', boot: presentBoot() });
+    let db: DatabaseSync | undefined;
+    let isLocked = false;
     try {
       const earlier = takeStateFile(file);
-      makePrivate(file);
-      this.db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT });
+      const path = makePrivate(file);
+      const { frames, hasLostEnd } = checkLog(path);
+      this.hasLostEnd = hasLostEnd;
+      this.db = db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT });
       // Only this process may use the file, so the index of the log stays in its memory.
-      this.db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability}`);
-      this.db.exec('PRAGMA auto_vacuum = NONE; BEGIN IMMEDIATE');
-      this.db.exec(TABLES);
+      db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability}`);
+      this.#checkRecovery(path, frames);
+      db.exec('PRAGMA auto_vacuum = NONE; BEGIN IMMEDIATE');
+      isLocked = true;
+      db.exec(TABLES);
       this.#checkLayout();
       this.secret = this.#readSecret();
       if (earlier !== undefined) this.writeLearned(earlier);
-      this.db.exec('COMMIT');
+      db.exec('COMMIT');
     } catch (error) {
+      if (isLocked) this.close();
+      else db?.close();
       throw toDatabaseError(file, error);
     }
+    try {
+      this.markInUse();
+    } catch {
+      // The disk is full, for example. It is marked before something is stored.
+    }
+  }
+
+  /** Makes a later process expect the write-ahead log, from the first change on. */
+  markInUse(): void {
+    if (this.#isMarked) return;
+    const mark = () => this.db.exec(`PRAGMA user_version = ${this.#mark}`);
+    mark();
+    this.#checkpoint();
+    mark(); // begins the log anew: frames of an earlier one, of which an end was lost, would look like damage
+    this.#isMarked = true;
   }
 
   readLearned(): string | undefined {
@@ -78,7 +109,39 @@ export class StateDatabase {
   }
 
   close(): void {
-    if (this.db.isOpen) this.db.close();
+    const { db } = this;
+    if (!db.isOpen) return;
+    if (db.isTransaction) db.exec('ROLLBACK');
+    // To close the database deletes its log, so the mark has to go first. Otherwise both stay for the next process.
+    if (this.#removeMark()) db.close();
+  }
+
+  #removeMark(): boolean {
+    const remove = () => this.db.exec('PRAGMA user_version = 0');
+    try {
+      remove();
+    } catch {
+      try {
+        this.#checkpoint(); // makes room in the log of a full disk
+        remove();
+      } catch {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Copies all frames of the log into the file. @returns how many there are */
+  #checkpoint(): number {
+    return Number(this.db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()?.['log']);
+  }
+
+  #checkRecovery(path: string, frames: number): void {
+    if (frames === 0) return;
+    const recovered = this.#checkpoint();
+    if (recovered >= frames) return;
+    const what = `SQLite has read ${recovered} of ${frames} frames of ${path}-wal`;
+    throw new StateDatabaseError(describeLoss(path, what));
   }
 
   #checkLayout(): void {

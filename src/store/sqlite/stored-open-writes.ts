@@ -21,7 +21,7 @@ export class StoredOpenWrites implements OpenWriteLog, PendingChanges {
   take(): OpenWrite[] {
     const { db } = this.#commit;
     const rows = db.prepare('SELECT * FROM open_writes ORDER BY sent_at').all();
-    db.exec('DELETE FROM open_writes');
+    if (rows.length > 0) db.exec('DELETE FROM open_writes'); // a full disk is no obstacle if there are none
     return rows.map(({ request_id, route, upstream, method, sent_at }) => ({
       requestId: String(request_id),
       route: String(route),

@@ -1,6 +1,6 @@
 /** Keys of writes in a database survive the end of the process, however it ends. */
 import type { ServerResponse } from 'node:http';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -138,6 +138,41 @@ test(
     await expect(start()).rejects.toThrow(
       `tidegate: state.file: ${file} is not a database, or is damaged; move it away to start without what it remembers`,
     );
+  },
+  PATIENCE,
+);
+
+test(
+  'a database whose log is lost ends the start, and the log brings it back',
+  async () => {
+    const upstream = await startHttpUpstream((_nth, response) => response.end('paid'));
+    const file = join(makeFolder(), 'state.db');
+    const start = () =>
+      startWorkers(
+        `state: {store: sqlite, file: ${file}}\nupstreams: {api: {url: "${upstream.url}", idempotency: {ttl: 1h}}}`,
+      );
+    const first = await start();
+    for (const key of ['a', 'b', 'c']) {
+      const paid = await send(first.url, '/pay', { method: 'POST', body: key, headers: ['idempotency-key', key] });
+      expect(paid.status).toBe(200);
+    }
+    first.child.kill('SIGKILL');
+    await first.ended;
+    renameSync(`${file}-wal`, `${file}-elsewhere`);
+    for (let i = 0; i < 2; i += 1) {
+      await expect(start()).rejects.toThrow(
+        `tidegate: state.file: a part of what ${file} remembers is lost: ${file}-wal is missing, although the last process did not ` +
+          `remove it; restore ${file} and ${file}-wal together from where they were, or move both away to start without all that`,
+      );
+    }
+    renameSync(`${file}-elsewhere`, `${file}-wal`);
+    const second = await start();
+    expect(second.log().find(({ msg }) => msg === 'restored idempotency keys')).toMatchObject({ writes: 3 });
+    second.child.kill('SIGTERM');
+    expect((await second.ended).code).toBe(0);
+    expect(existsSync(`${file}-wal`)).toBe(false);
+    const third = await start();
+    expect(third.log().find(({ msg }) => msg === 'restored idempotency keys')).toMatchObject({ writes: 3 });
   },
   PATIENCE,
 );

@@ -353,6 +353,44 @@ describe('a database that cannot be written', () => {
   });
 });
 
+describe('a database on a full disk', () => {
+  test('can be read', () => {
+    const { database, startProcess } = startMachine();
+    const first = startProcess();
+    first.begin('order');
+    first.endTurn();
+    database.db.exec('PRAGMA query_only = ON');
+    const second = startProcess();
+    expect([second.stored.length, second.openWrites.take()]).toEqual([1, []]);
+  });
+
+  test('stores nothing before it is prepared', () => {
+    const { db } = startMachine().database;
+    const room = { isLeft: false };
+    const commit = new GroupCommit({
+      db,
+      prepare: () => {
+        if (!room.isLeft) throw new Error('database or disk is full');
+      },
+      schedule: () => undefined,
+      onProblem: (error) => results.push(error),
+    });
+    const results: unknown[] = [];
+    const applied: string[] = [];
+    commit.add({ isEmpty: false, apply: () => applied.push('applied'), onStored: () => applied.push('stored') });
+    commit.whenStored((isStored) => results.push(isStored));
+    commit.flush();
+    expect([results, applied]).toEqual([[new Error('database or disk is full'), false], []]);
+    room.isLeft = true;
+    commit.whenStored((isStored) => results.push(isStored));
+    commit.flush();
+    expect([results.slice(2), applied]).toEqual([
+      [undefined, true],
+      ['applied', 'stored'],
+    ]);
+  });
+});
+
 describe('the database file', () => {
   const open = (file: string): StateDatabase => new StateDatabase({ file, durability: 'normal' });
 
