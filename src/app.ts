@@ -17,8 +17,7 @@ import { ClientHasher } from './http/request/client-hash.ts';
 import { WakeTimer } from './http/wake-timer.ts';
 import { OverloadMonitor } from './http/overload/overload-monitor.ts';
 import { systemLookup } from './http/upstream/dns-resolver.ts';
-import type { ResourceStack } from './process/resource-stack.ts';
-import { withRollback } from './process/resource-stack.ts';
+import { type ResourceStack, withRollback } from './process/resource-stack.ts';
 import type { OperatorServers } from './process/operator-servers.ts';
 import { openPracticeUpstream } from './process/practice-upstream.ts';
 import { Proxy } from './http/request/proxy.ts';
@@ -74,9 +73,9 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       ...overloadMonitor.bounds,
       ...activeConfig.bounds(),
       ...(operatorServers?.bounds ?? []),
-      ...(logOutput === undefined ? [] : [logOutput.bound]),
-      ...[replayMemory, explanations, clientHash].map(({ bound }) => bound),
+      ...[replayMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
     ],
+    storedWrites: () => state.storedWrites?.() ?? {},
     shedShare: () => overloadMonitor.loadShedding.shedShare,
     // With several workers, the primary reads the configuration.
     ...(membership === undefined ? { config: () => reloads.readStatus } : {}),
@@ -99,7 +98,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     awaitedEnds: (upstream, now) => gate.connections.awaitedEnds(upstream, now),
   });
   const onFree = (upstream: string): void => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm());
-  const state = membership ?? (await openOwnState(first, { clock, logger, listen }, resources));
+  const state = membership ?? (await openOwnState(first, { clock, logger, listen, metrics }, resources));
   const clientHash = new ClientHasher(state.secret);
   const activeConfig: ActiveConfig = new ActiveConfig(first, {
     clientHash,

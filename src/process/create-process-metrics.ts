@@ -10,7 +10,8 @@ import { CertificateExpiries } from './certificates/certificate-expiries.ts';
 type Measurements = Pick<
   MetricsOptions,
   'bounds' | 'config' | 'endpoints' | 'explanationBytes' | 'replayBufferBytes' | 'shedShare' | 'view' | 'workers'
->;
+> &
+  Required<Pick<MetricsOptions, 'storedWrites'>>;
 
 export interface ProcessMetricsParts extends Measurements {
   /** The configuration in effect. */
@@ -22,7 +23,7 @@ export interface ProcessMetricsParts extends Measurements {
 /** @param first the configuration of the start: the series of client names and store stay as they were then */
 export function createProcessMetrics(
   first: Config,
-  { currentConfig, clock, version, ...measurements }: ProcessMetricsParts,
+  { currentConfig, clock, version, storedWrites, ...measurements }: ProcessMetricsParts,
 ): Metrics & { readonly certificates: CertificateExpiries } {
   const certificates = new CertificateExpiries(currentConfig, clock);
   const metrics = createMetrics({
@@ -45,6 +46,7 @@ export function createProcessMetrics(
       return currentConfig().mode;
     },
     store: first.state.store === 'redis' ? first.state.store : undefined,
+    storedWrites: first.state.store === 'sqlite' ? storedWrites : undefined,
   });
   return { ...metrics, certificates };
 }

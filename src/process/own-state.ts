@@ -9,6 +9,8 @@ import { createKeyStore, createKeySecret } from '../http/idempotency/create-key-
 import { WriteDigests } from '../http/idempotency/write-digests.ts';
 import type { WriteKeys } from '../http/request/exchange-context.ts';
 import type { StateDatabase } from '../store/sqlite/state-database.ts';
+import type { StoredWriteCounts } from '../store/sqlite/stored-writes.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { resolveHashSecret } from './client-hash-secret.ts';
 import type { ResourceStack } from './resource-stack.ts';
 
@@ -21,6 +23,8 @@ export interface OwnState {
   /** For the digests of keys of writes. */
   readonly keySecret: Buffer;
   readonly writeKeys: WriteKeys;
+  /** The writes in the database, by state. */
+  readonly storedWrites: () => StoredWriteCounts;
   /** Undefined if open writes are not reported after the end of this process. */
   readonly openWrites: OpenWriteLog | undefined;
   /** The key of the hashes of clients. */
@@ -33,6 +37,8 @@ export interface OwnStateParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly listen: EventSink;
+  /** Counts the commits of the database. */
+  readonly metrics: Pick<Metrics, 'countCommit'>;
 }
 
 /** Opens the database of the configuration, if it names one, and restores the keys of writes. @throws StateDatabaseError */
@@ -40,19 +46,28 @@ export async function openOwnState(config: Config, parts: OwnStateParts, resourc
   const { state } = config;
   const keyStore = createKeyStore(parts.clock);
   const opened = state.store === 'sqlite' ? await openDatabase(state, keyStore, parts, resources) : undefined;
-  const { database, openWrites } = opened ?? { database: undefined, openWrites: undefined };
+  const { database, openWrites, storedWrites } = opened ?? NO_DATABASE;
   const keySecret = database?.secret ?? createKeySecret();
   const writeKeys = { keys: keyStore, digests: new WriteDigests(keySecret) };
-  return { keyStore, keySecret, writeKeys, openWrites, secret: resolveHashSecret(config, database), database };
+  const secret = resolveHashSecret(config, database);
+  return { keyStore, keySecret, writeKeys, storedWrites, openWrites, secret, database };
 }
+
+type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites'>;
+
+const NO_DATABASE: OpenedDatabase = {
+  database: undefined,
+  openWrites: undefined,
+  storedWrites: () => ({ unresolved: 0, answered: 0 }),
+};
 
 /** Loads the modules only where they are used: SQLite takes memory. */
 async function openDatabase(
   state: Extract<Config['state'], { readonly store: 'sqlite' }>,
   { keys }: RegistryKeyStore,
-  { clock, logger, listen }: OwnStateParts,
+  { clock, logger, listen, metrics }: OwnStateParts,
   resources: ResourceStack,
-): Promise<{ readonly database: StateDatabase; readonly openWrites: OpenWriteLog }> {
+): Promise<OpenedDatabase> {
   const { StateDatabase } = await import('../store/sqlite/state-database.ts');
   const { GroupCommit } = await import('../store/sqlite/group-commit.ts');
   const { StoredWrites } = await import('../store/sqlite/stored-writes.ts');
@@ -68,6 +83,8 @@ async function openDatabase(
   const commit = new GroupCommit({
     db: database.db,
     prepare: () => database.markInUse(),
+    clock,
+    onCommit: metrics.countCommit,
     schedule: (delay, run) => void (delay === 0 ? setImmediate(run) : setTimeout(run, delay).unref()),
     onProblem: (error) => {
       if (error === undefined) return logger.info({ file }, 'idempotency keys are stored again');
@@ -89,7 +106,7 @@ async function openDatabase(
   logger.info({ file, writes: stored.length, unresolved }, 'restored idempotency keys');
   const openWrites = new StoredOpenWrites(commit);
   for (const write of database.read(() => openWrites.take())) reportInterrupted(write, logger, listen);
-  return { database, openWrites };
+  return { database, openWrites, storedWrites: () => writes.counts };
 }
 
 /** The process of this write has ended, and its client learned nothing. */

@@ -26,8 +26,9 @@ export interface WorkerMembership {
   readonly openWrites: OpenWriteLog | undefined;
   /** The key of the hashes of clients. */
   readonly secret: string;
-  /** The primary has it. */
+  /** The primary has it, and what follows. */
   readonly database?: undefined;
+  readonly storedWrites?: undefined;
   /** The URL of the practice upstream in the primary, if there is one. */
   readonly practiceUrl: string | undefined;
   /** TLS ticket keys, shared so that a session can be resumed at any worker. */

@@ -34,6 +34,7 @@ export class KeyRegistry {
     for (const [id, known] of stored) {
       const write = this.restore(known);
       write.journalId = id;
+      write.journaledAs = known.state;
       write.wasDelivered = known.state === 'answered';
       this.leave(write);
       restored.push(write);
@@ -69,6 +70,16 @@ export class KeyRegistry {
 
   get bounds(): readonly ResourceBound[] {
     return [this.claims.bound, ...this.#records.bounds];
+  }
+
+  /** The newest write of each name; the others follow by `next`. Writes may come and go while it is read. */
+  names(): IterableIterator<KeyedWrite> {
+    return this.#writes.values();
+  }
+
+  /** To be called only for a write that no request uses. */
+  forget(write: KeyedWrite): void {
+    this.#records.forget(write);
   }
 
   /** A cheap test before a look-up. */
@@ -217,7 +228,8 @@ export class KeyRegistry {
         endpoint: undefined,
       },
       ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
-      ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false, journalId: 0 },
+      ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false },
+      ...{ journalId: 0, journaledAs: undefined },
     };
     this.#writes.set(name, write);
     return write;

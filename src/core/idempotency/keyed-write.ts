@@ -56,6 +56,8 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   wasDelivered: boolean;
   /** Of the journal; 0 if the write is not stored. */
   journalId: number;
+  /** As which it is stored; undefined if it is not. */
+  journaledAs: Exclude<KeyedWrite['state'], 'new'> | undefined;
 }
 
 /**

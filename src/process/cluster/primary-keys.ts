@@ -5,11 +5,14 @@ import { WorkerOpenWrites } from '../../sharing/keys/worker-open-writes.ts';
 import { openOwnState, type OwnState, type OwnStateParts, reportInterrupted } from '../own-state.ts';
 import type { ResourceStack } from '../resource-stack.ts';
 
+export interface PrimaryKeysParts extends OwnStateParts {
+  readonly send: (worker: number, reply: KeyReply) => void;
+}
+
 /** Opens the state of a primary, and what serves its keys to the workers. @throws StateDatabaseError */
 export async function openPrimaryKeys(
   config: Config,
-  parts: OwnStateParts,
-  send: (worker: number, reply: KeyReply) => void,
+  { send, ...parts }: PrimaryKeysParts,
   resources: ResourceStack,
 ): Promise<{ readonly ownState: OwnState; readonly keyServer: KeyServer }> {
   const ownState = await openOwnState(config, parts, resources);

@@ -5,8 +5,7 @@ import type { Config } from '../../config/schema/config-schema.ts';
 import { logListenerErrors, logRareEvents } from '../../telemetry/log/event-log.ts';
 import { fanOutEvents } from '../../telemetry/event-fan-out.ts';
 import { MergedMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
-import type { ResourceStack } from '../resource-stack.ts';
-import { withRollback } from '../resource-stack.ts';
+import { type ResourceStack, withRollback } from '../resource-stack.ts';
 import { NO_OPERATOR_SERVERS, startOperatorServers } from '../operator-servers.ts';
 import { createOperations } from '../create-operations.ts';
 import { openPracticeUpstream } from '../practice-upstream.ts';
@@ -14,8 +13,7 @@ import { watchProcess } from '../health/watch-process.ts';
 import { createProcessMetrics } from '../create-process-metrics.ts';
 import { reloadControls, ConfigReloads } from '../config-reloads.ts';
 import type { GateView } from '../../core/events/gate-views.ts';
-import { openPrimaryKeys } from './primary-keys.ts';
-import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
+import { openPrimaryKeys, type PrimaryKeysParts } from './primary-keys.ts';
 import { LimitServer } from '../../sharing/workers/limit-server.ts';
 import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
 import { openStatePersistence } from '../../store/persistence/state-persistence.ts';
@@ -75,6 +73,7 @@ async function openCluster(
       ...operatorServers.bounds,
       ...(logOutput === undefined ? [] : [logOutput.bound]),
     ],
+    storedWrites: () => ownState.storedWrites(),
     config: () => reloads.readStatus,
     workers: () => workers,
   });
@@ -99,8 +98,8 @@ async function openCluster(
     },
     settings.sharedRefs(),
   );
-  const sendReply = (to: number, reply: KeyReply): void => workers.send(to, { type: 'key', reply });
-  const { ownState, keyServer } = await openPrimaryKeys(first, { clock, logger, listen }, sendReply, resources);
+  const send: PrimaryKeysParts['send'] = (to, reply) => workers.send(to, { type: 'key', reply });
+  const { ownState, keyServer } = await openPrimaryKeys(first, { clock, logger, listen, metrics, send }, resources);
   const { keyStore, keySecret, secret, database } = ownState;
   const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });
   const timer = new WakeTimer(limitServer, clock);

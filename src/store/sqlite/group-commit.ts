@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { Millis } from '../../core/scalars.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
 
 /** Changes that wait to be stored. */
 export interface PendingChanges {
@@ -18,6 +18,9 @@ export interface GroupCommitOptions {
   readonly schedule: (delay: Millis, run: () => void) => void;
   /** Changes could not be stored, or can be stored again (undefined). */
   readonly onProblem: (error: unknown) => void;
+  readonly clock: Clock;
+  /** A transaction has ended, after so long. */
+  readonly onCommit?: (isStored: boolean, took: Millis) => void;
 }
 
 /** After a failure, changes are stored again so much later. */
@@ -73,7 +76,8 @@ export class GroupCommit {
   #store(): boolean {
     const pending = this.#changes.filter(({ isEmpty }) => !isEmpty);
     if (pending.length === 0) return true;
-    const { db, prepare, onProblem } = this.#options;
+    const { db, prepare, onProblem, clock, onCommit } = this.#options;
+    const since = clock.now();
     try {
       prepare?.();
       db.exec('BEGIN IMMEDIATE');
@@ -81,10 +85,12 @@ export class GroupCommit {
       db.exec('COMMIT');
     } catch (error) {
       if (db.isOpen && db.isTransaction) db.exec('ROLLBACK');
+      onCommit?.(false, clock.now() - since);
       if (!this.#hasFailed) onProblem(error);
       this.#hasFailed = true;
       return false;
     }
+    onCommit?.(true, clock.now() - since);
     for (const changes of pending) changes.onStored();
     if (this.#hasFailed) onProblem(undefined);
     this.#hasFailed = false;

@@ -9,6 +9,16 @@ import type { GroupCommit, PendingChanges } from './group-commit.ts';
 import { UnreadableRow } from './state-database-error.ts';
 import { type Clocks, WallClockSteps } from './wall-clock-steps.ts';
 
+/** Rows of the table of writes, by state. */
+export type StoredWriteCounts = Readonly<Record<StoredWrite['state'], number>>;
+
+/** As which a write is stored, and its id. */
+interface StoredRow {
+  readonly id: number;
+  /** Undefined if it is deleted. */
+  readonly state: StoredWrite['state'] | undefined;
+}
+
 export interface StoredWritesOptions extends Clocks {
   readonly commit: GroupCommit;
 }
@@ -20,14 +30,15 @@ const SHIFT = 'clock_shift';
 export class StoredWrites implements KeyJournal, PendingChanges {
   readonly #options: StoredWritesOptions;
   readonly #changed = new Set<KeyedWrite>();
-  /** Of writes that the present transaction stores for the first time. */
-  #newIds = new Map<KeyedWrite, number>();
+  /** What the present transaction stores. */
+  #applied = new Map<KeyedWrite, StoredRow>();
   #lastId = 0;
   readonly #steps: WallClockSteps;
   #shiftAtStart: Millis = 0;
   #storedShift: Millis = 0;
   #appliedShift: Millis = 0;
   readonly #putShift: StatementSync;
+  readonly #counts: Record<StoredWrite['state'], number> = { unresolved: 0, answered: 0 };
   readonly #put: StatementSync;
   readonly #delete: StatementSync;
 
@@ -58,7 +69,9 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     return rows.all().map((row) => {
       const id = Number(row['id']);
       this.#lastId = Math.max(this.#lastId, id);
-      return [id, { ...readWrite(row, id), firstSentAt: Math.min(now, Number(row['first_sent_at']) - offset) }];
+      const write = { ...readWrite(row, id), firstSentAt: Math.min(now, Number(row['first_sent_at']) - offset) };
+      this.#counts[write.state] += 1;
+      return [id, write];
     });
   }
 
@@ -73,6 +86,11 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     this.#options.commit.whenStored(run);
   }
 
+  /** What the database holds. */
+  get counts(): StoredWriteCounts {
+    return { ...this.#counts };
+  }
+
   /** Writes whose changes wait. */
   get size(): number {
     return this.#changed.size;
@@ -83,14 +101,20 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   apply(): void {
-    this.#newIds = new Map();
+    this.#applied = new Map();
     this.#appliedShift = this.#shift;
     if (this.#appliedShift !== this.#storedShift) this.#putShift.run(SHIFT, this.#appliedShift);
     for (const write of this.#changed) this.#storeWrite(write);
   }
 
   onStored(): void {
-    for (const [write, id] of this.#newIds) write.journalId = id;
+    for (const [write, { id, state }] of this.#applied) {
+      if (write.journaledAs !== undefined) this.#counts[write.journaledAs] -= 1;
+      if (state !== undefined) this.#counts[state] += 1;
+      write.journalId = state === undefined ? 0 : id;
+      write.journaledAs = state;
+    }
+    this.#applied.clear();
     this.#changed.clear();
     this.#storedShift = this.#appliedShift;
   }
@@ -101,15 +125,14 @@ export class StoredWrites implements KeyJournal, PendingChanges {
 
   #storeWrite(write: KeyedWrite): void {
     const stored = toStored(write);
+    let id = write.journalId;
     if (stored === undefined) {
-      if (write.journalId > 0) this.#delete.run(write.journalId);
+      if (id > 0) this.#delete.run(id);
+      if (id > 0) this.#applied.set(write, { id, state: undefined });
       return;
     }
-    let id = write.journalId;
-    if (id === 0) {
-      id = this.#lastId += 1;
-      this.#newIds.set(write, id);
-    }
+    if (id === 0) id = this.#lastId += 1;
+    this.#applied.set(write, { id, state: stored.state });
     const { clock, wallClock } = this.#options;
     const { name, upstream, credential, owner, credentialHeader, body, state, firstSentAt, endpoint } = stored;
     this.#put.run(

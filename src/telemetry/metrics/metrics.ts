@@ -25,6 +25,7 @@ import { defineProcessMetrics, defineWorkerMetrics } from './process-metrics.ts'
 import { RouteMetrics } from './route-metrics.ts';
 import { definePollMetrics, PollMetrics } from './poll-metrics.ts';
 import type { TimeSeries } from './counter-set.ts';
+import { StateMetrics } from './state-metrics.ts';
 import { StoreMetrics } from './store-metrics.ts';
 import { UpstreamMetrics } from './upstream-metrics.ts';
 
@@ -45,6 +46,8 @@ export interface MetricsOptions extends ProcessMetricsOptions {
   readonly bounds?: () => Iterable<ResourceBound>;
   /** The store that replicas share their limits through; undefined if they share none. */
   readonly store?: SharedStore | undefined;
+  /** Rows of the database of this process with the keys of writes, by state; no metrics of it when absent. */
+  readonly storedWrites?: (() => Readonly<Record<string, number>>) | undefined;
   /** The result of the last reload and the time of the last success; no such metrics when absent. */
   readonly config?: () => ConfigReloadState;
   /** The certificates of the configuration; no such metric when absent. */
@@ -58,6 +61,8 @@ export interface Metrics {
   readonly listen: EventSink;
   /** The metrics of Tidegate and of Node. */
   readonly registry: MetricsRegistry;
+  /** Counts a commit of the database. */
+  readonly countCommit: (isStored: boolean, took: Millis) => void;
   /** The counters that rates are computed from. Costs nothing until it is called. */
   readonly counts: () => RequestCounts;
 }
@@ -84,6 +89,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   );
   const store = options.store === undefined ? undefined : new StoreMetrics(options.store);
 
+  const state = options.storedWrites === undefined ? undefined : new StateMetrics(options.storedWrites);
+
   const readSnapshot = cachePerMicrotask((): GateSnapshot => {
     const view = options.view();
     const origin = options.wallClock() - options.now();
@@ -99,6 +106,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...endpoints.families(),
     ...definePollMetrics(polls),
     ...(store?.families() ?? []),
+    ...(state?.families() ?? []),
     ...defineProcessMetrics(options, overloads),
   ]);
   if (options.config !== undefined) registerFamilies(registry, defineConfigMetrics(options.config));
@@ -111,7 +119,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
     const ofUpstreams = [...upstreams.names()].map((name) => [name, upstreams.get(name).counts()] as const);
     return { ...ofRoutes, upstreams: new Map(ofUpstreams) };
   };
-  return { listen: countEvents({ routes, upstreams, clients, endpoints, overloads, polls, store }), registry, counts };
+  const listen = countEvents({ routes, upstreams, clients, endpoints, overloads, polls, store });
+  return { listen, registry, countCommit: (isStored, took) => state?.countCommit(isStored, took), counts };
 }
 
 /**

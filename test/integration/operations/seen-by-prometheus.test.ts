@@ -2,7 +2,9 @@
  * Traffic on a real Tidegate, and the answers of a real Prometheus. Each statement is PromQL without the prefix
  * `tidegate_` and without the job, and is true at one scrape at least.
  */
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startTraffic } from '../../../src/simulator/practice/traffic-generator.ts';
 import { makeCertificates } from '../../support/certificates.ts';
@@ -563,14 +565,41 @@ upstreams: {api: {url: "http://127.0.0.1:1"}}
   expect(await prometheus.unmet('certificates', CERTIFICATES)).toEqual([]);
 });
 
+const STATE = [
+  'state_writes{state="answered"} == 1',
+  'state_writes{state="unresolved"} == 1',
+  'state_commit_duration_seconds_count >= 3',
+  'state_commit_duration_seconds_bucket{le="+Inf"} >= 3',
+  'state_commit_failures_total == 0',
+];
+
+test('exports the database with the keys of writes', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-state-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}
+state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}
+`);
+  prometheus.watch('state', gate.adminUrl);
+  const ask = scripted(gate.url);
+  await ask('200', { method: 'POST', headers: ['Idempotency-Key', 'paid'] });
+  await ask('500', { method: 'POST', headers: ['Idempotency-Key', 'lost'] });
+  expect(await prometheus.unmet('state', STATE)).toEqual([]);
+});
+
 const table = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
 
 test('covers every exported metric here and in the table of docs/metrics.md', async () => {
   const redis = await startRedis();
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-state-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
   const upstream = await startUpstream();
   const upstreams = `upstreams: {api: {url: "${upstream.url}"}}\n`;
   const single = await startTidegate(`${upstreams}state: {store: redis, url: "${redis.url}"}\n`);
-  const cluster = await startWorkers(`workers: 2\n${upstreams}`);
+  const cluster = await startWorkers(
+    `workers: 2\n${upstreams}state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}\n`,
+  );
   await send(single.url, '/');
   const texts = await Promise.all(
     [single.adminUrl, cluster.adminUrl].map(async (url) => (await fetch(`${url}/metrics`)).text()),
@@ -591,6 +620,7 @@ test('covers every exported metric here and in the table of docs/metrics.md', as
     CHECKED,
     POLLS,
     STORE,
+    STATE,
     WORKERS,
     RELOADED,
     CERTIFICATES,

@@ -80,7 +80,8 @@ describe('a write with a key', () => {
     ...{ upstream: 'up', name: 'a', credential: 5, owner: 5, credentialHeader: 'authorization', body: 1 },
     ...{ next: undefined, state: 'new', firstSentAt: 0, endpoint: undefined, ringIndex: -1 },
     ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, requestCount: 1, sentCount: 0 },
-    ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false, journalId: 0 },
+    ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false },
+    ...{ journalId: 0, journaledAs: undefined },
     ...changes,
   });
 

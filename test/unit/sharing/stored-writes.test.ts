@@ -32,14 +32,17 @@ function startMachine() {
   /** `set`: how far the clock was set; `slept`: how long the system was suspended. */
   const wall = { time: 1_000_000, set: 0, slept: 0 };
   const problems: unknown[] = [];
+  const commits: boolean[] = [];
   const startProcess = (maxUnresolved?: number) => {
     const startedAt = wall.time;
     const clock = { now: () => wall.time - startedAt };
     let due: (() => void)[] = [];
     const commit = new GroupCommit({
       db: database.db,
+      clock,
       schedule: (_delay, run) => due.push(run),
       onProblem: (error) => problems.push(error),
+      onCommit: (isStored) => commits.push(isStored),
     });
     const writes = new StoredWrites({
       commit,
@@ -77,9 +80,12 @@ function startMachine() {
       claim.begin(listener, 100);
       return { claim, results };
     };
-    return { stored, begin, endTurn, keys, openWrites, pendingWrites: () => writes.size, flush: () => commit.flush() };
+    return {
+      ...{ stored, begin, endTurn, keys, openWrites, pendingWrites: () => writes.size, flush: () => commit.flush() },
+      counts: () => writes.counts,
+    };
   };
-  return { database, wall, problems, startProcess };
+  return { database, wall, problems, commits, startProcess };
 }
 
 describe('a write in a database', () => {
@@ -369,6 +375,7 @@ describe('a database on a full disk', () => {
     const room = { isLeft: false };
     const commit = new GroupCommit({
       db,
+      clock: { now: () => 0 },
       prepare: () => {
         if (!room.isLeft) throw new Error('database or disk is full');
       },
@@ -388,6 +395,54 @@ describe('a database on a full disk', () => {
       [undefined, true],
       ['applied', 'stored'],
     ]);
+  });
+});
+
+describe('the rows of writes', () => {
+  test('are counted by state, and no more of a write that is forgotten', () => {
+    const { startProcess, commits } = startMachine();
+    const first = startProcess();
+    const claims = ['paid', 'lost', 'paid too'].map((name) => first.begin(name).claim);
+    expect(first.counts()).toEqual({ unresolved: 0, answered: 0 });
+    first.endTurn();
+    expect(first.counts()).toEqual({ unresolved: 3, answered: 0 });
+    const [paid, lost, other] = claims;
+    for (const claim of [paid, other]) {
+      if (claim === undefined) throw new Error('there are three');
+      answer(claim);
+      claim.close();
+    }
+    lost?.onSend('e1');
+    lost?.release({ kind: 'unknown' });
+    first.endTurn();
+    expect(first.counts()).toEqual({ unresolved: 1, answered: 2 });
+    const second = startProcess();
+    expect(second.counts()).toEqual({ unresolved: 1, answered: 2 });
+    for (const write of second.keys.names()) {
+      if (write.name !== 'paid too') second.keys.forget(write);
+    }
+    second.endTurn();
+    expect(second.counts()).toEqual({ unresolved: 0, answered: 1 });
+    expect(second.begin('paid').results).toEqual([]);
+    second.endTurn();
+    expect(second.counts()).toEqual({ unresolved: 1, answered: 1 });
+    expect(startProcess().stored).toMatchObject([
+      [3, { name: 'paid too' }],
+      [4, { name: 'paid' }],
+    ]);
+    expect(commits.every(Boolean)).toBe(true);
+  });
+
+  test('stay as they are while nothing can be stored, which is counted', () => {
+    const { database, startProcess, commits } = startMachine();
+    const first = startProcess();
+    first.begin('order');
+    database.db.exec('PRAGMA query_only = ON');
+    first.endTurn();
+    expect([first.counts(), commits]).toEqual([{ unresolved: 0, answered: 0 }, [false]]);
+    database.db.exec('PRAGMA query_only = OFF');
+    first.endTurn();
+    expect(first.counts()).toEqual({ unresolved: 0, answered: 0 });
   });
 });
 
