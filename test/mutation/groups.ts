@@ -26,7 +26,10 @@ export const GROUPS = {
   idempotency: {
     mutate: ['src/core/idempotency/*.ts'],
     tests: [
-      exchange('exchange', 'key-claims', 'key-registry', 'keyed-write', 'retry', 'write-history', 'write-outcome'),
+      exchange(
+        ...['exchange', 'key-claims', 'key-inspection', 'key-registry', 'keyed-write', 'retry', 'write-history'],
+        'write-outcome',
+      ),
       'test/unit/http/write-digests.test.ts',
       'test/property/exchange.test.ts',
     ],

@@ -5,7 +5,7 @@ import type { Millis } from '../scalars.ts';
 /** Identifies a write. Contains only digests: no keys or credentials are kept. */
 export interface WriteIdentity {
   readonly upstream: string;
-  /** Of the account, as far as the request names it, of the request's target, and of the key. */
+  /** Of the account, as far as the request names it, of the request's target, and of the key; then of the key alone (write-id.ts). */
   readonly name: string;
   /** Of the client's credential, above 0; without one, of the client's identity, below 0. */
   readonly credential: number;

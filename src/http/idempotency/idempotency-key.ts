@@ -16,6 +16,7 @@ import { withoutHeader } from '../headers/raw-headers.ts';
 import type { Route } from '../request/route.ts';
 import { normalizeHost, upstreamPath } from '../request/router.ts';
 import type { IdempotencyKey, IdempotencySettings, WriteCredential } from './idempotency-types.ts';
+import type { WriteNameParts } from './write-digests.ts';
 
 /** A request and its route. */
 export interface RequestOnRoute {
@@ -110,11 +111,12 @@ export function writeNameOf(
   { request, route }: RequestOnRoute,
   key: string,
   account = keyAccountOf(route.target.idempotency.account, request),
-): string {
+): WriteNameParts {
   const { name } = route.target;
   // With `preserveHost` the upstream sees the client's Host, and two hosts are two resources.
   const host = route.target.preserveHost ? normalizeHost(request.headers.host ?? '') : '';
-  return [name, account, host, request.verb, normalizeEscapes(upstreamPath(request.target, route)), key].join('\0');
+  const path = normalizeEscapes(upstreamPath(request.target, route));
+  return { name: [name, account, host, request.verb, path, key].join('\0'), key };
 }
 
 /**

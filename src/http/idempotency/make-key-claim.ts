@@ -1,3 +1,4 @@
+import { idOfName } from '../../core/idempotency/write-id.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
@@ -8,18 +9,25 @@ import type { IdempotencyKey } from './idempotency-types.ts';
 
 const NO_BODY = new Uint8Array(0);
 
-/** The claim of a write to its idempotency key, not begun yet. @param body as far as it has been read; undefined if not begun */
+/**
+ * The claim of a write to its idempotency key, not begun yet.
+ * @param body as far as it has been read; undefined if not begun
+ * @param record gets the id of the write
+ */
 export function makeKeyClaim(
   { keys, digests }: Pick<ExchangeContext, 'keys' | 'digests'>,
   routed: RoutedRequest,
   key: IdempotencyKey | undefined,
   body: RequestBody | undefined,
+  record: { writeId: string | undefined },
 ): KeyClaim {
   const { request, route, client } = routed;
   const { name, idempotency, endpoints } = route.target;
   const bytes = body?.whole ?? (request.hasBody ? undefined : NO_BODY);
+  const identity = digests.identify(name, writeNameOf(routed, key?.value ?? ''), writeCredentialOf(routed), bytes);
+  if (key !== undefined) record.writeId = idOfName(identity.name);
   return keys.makeClaim({
-    identity: digests.identify(name, writeNameOf(routed, key?.value ?? ''), writeCredentialOf(routed), bytes),
+    identity,
     place: { fairnessKey: addressGroupOf(client), client: client.hash },
     concurrent: idempotency.concurrent,
     onStoreLost: idempotency.onStoreLost,

@@ -1,10 +1,18 @@
 import { crc32 } from 'node:zlib';
+import { KEY_DIGEST, NAME_DIGEST } from '../../core/idempotency/write-id.ts';
 import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
 import { HmacSha256 } from '../request/hmac.ts';
 import type { WriteCredential } from './idempotency-types.ts';
 
 /** With a checksum of 32 bits, the length modulo this is an exact number (below 2^53), which a database can store. */
 const LENGTHS = 2 ** 21;
+
+/** As `writeNameOf` returns it. */
+export interface WriteNameParts {
+  /** Of all that names the write, the key included. */
+  readonly name: string;
+  readonly key: string;
+}
 
 /** Identifies writes by digests, so that no keys and credentials are kept. Processes that share keys share the secret. */
 export class WriteDigests {
@@ -15,12 +23,17 @@ export class WriteDigests {
   }
 
   /** @param body complete; undefined if not known. Its checksum is evidence only: equal checksums suggest the same write */
-  identify(upstream: string, name: string, credential: WriteCredential, body: Uint8Array | undefined): WriteIdentity {
+  identify(
+    upstream: string,
+    { name, key }: WriteNameParts,
+    credential: WriteCredential,
+    body: Uint8Array | undefined,
+  ): WriteIdentity {
     const { kind, value, owner } = credential;
     const checksum = this.#checksum(value);
     return {
       upstream,
-      name: this.digest(name),
+      name: this.digest({ name, key }),
       credential: kind === 'header' ? checksum : -checksum,
       owner: owner === value ? checksum : this.#checksum(owner),
       credentialHeader: credential.header,
@@ -28,8 +41,14 @@ export class WriteDigests {
     };
   }
 
-  digest(name: string): string {
-    return this.#hmac.digest(name).toString('latin1', 0, 16);
+  digest({ name, key }: WriteNameParts): string {
+    return this.#hmac.digest(name).toString('latin1', 0, NAME_DIGEST) + this.digestKey(key);
+  }
+
+  /** Of a key alone: the end of the digests of all names with this key. */
+  digestKey(key: string): string {
+    // No name begins like this: the first part of a name is that of an upstream.
+    return this.#hmac.digest(`\0${key}`).toString('latin1', 0, KEY_DIGEST);
   }
 
   /** Above 0. */

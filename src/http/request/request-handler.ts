@@ -129,7 +129,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   claim(deadline: Millis): void {
-    this.#claim ??= makeKeyClaim(this.#context, this.#routed, this.#key, this.#body);
+    this.#claim ??= makeKeyClaim(this.#context, this.#routed, this.#key, this.#body, this.#response);
     this.#claim.begin(this.driver, deadline);
   }
 

@@ -30,6 +30,8 @@ const MAX_INTERIM_RESPONSES = 32;
 export class ClientResponse {
   /** Bytes in both directions after a change of protocol; undefined if there was none. */
   tunnelBytes: TunnelBytes | undefined = undefined;
+  /** Of the write that the request's idempotency key names; undefined if no key was claimed. */
+  writeId: string | undefined = undefined;
   readonly #context: ExchangeContext;
   readonly #routed: RoutedRequest;
   #headAt: Millis | undefined;
@@ -177,6 +179,7 @@ export class ClientResponse {
       detail: this.#problem?.detail,
       retryOutcome: verdict.retryOutcome,
       mintedKey: mintedKeyOf(key),
+      write: this.writeId,
       traceId: timings.traceId,
       spanId: timings.spanId,
       xRequestId: xRequestId === requestId ? undefined : xRequestId,

@@ -37,6 +37,7 @@ export class ReusableRecord implements CompleteRecord {
   detail: RequestRecord['detail'];
   retryOutcome: RequestRecord['retryOutcome'];
   mintedKey: RequestRecord['mintedKey'];
+  write: RequestRecord['write'];
   traceId: RequestRecord['traceId'];
   spanId: RequestRecord['spanId'];
   xRequestId: RequestRecord['xRequestId'];
@@ -74,6 +75,7 @@ export class ReusableRecord implements CompleteRecord {
     this.detail = record.detail;
     this.retryOutcome = record.retryOutcome;
     this.mintedKey = record.mintedKey;
+    this.write = record.write;
     this.traceId = record.traceId;
     this.spanId = record.spanId;
     this.xRequestId = record.xRequestId;

@@ -18,7 +18,7 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
   });
   const [line, ...more] = await eventually(gate.requests, ({ length }) => length > 0);
   expect(more).toEqual([]);
-  const { time, client, sleptMs, ms, ...rest } = line ?? {};
+  const { time, client, sleptMs, ms, write, ...rest } = line ?? {};
   expect(rest).toEqual({
     level: 'info',
     msg: 'request',
@@ -40,6 +40,7 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
   });
   expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   expect(client).toMatch(/^[0-9a-f]{16}$/);
+  expect(write).toMatch(/^[0-9a-f]{16}$/);
   expect(sleptMs).toBeGreaterThanOrEqual(50);
   expect(ms).toBeGreaterThanOrEqual(50);
 });

@@ -6,7 +6,7 @@ test('remembers as many answered writes as fit into a tenth of the heap', () => 
   const keys = createKeyRegistry(10 * 10 * 256);
   const digests = new WriteDigests('secret');
   const credential = { kind: 'header', header: 'authorization', value: 'a', owner: 'a' } as const;
-  const enter = (name: string) => keys.join(digests.identify('up', name, credential, undefined));
+  const enter = (name: string) => keys.join(digests.identify('up', { name, key: name }, credential, undefined));
   for (let i = 0; i < 11; i += 1) {
     const write = enter(`order ${i}`);
     keys.onSent(write, i);
@@ -21,7 +21,8 @@ test('remembers as many answered writes as fit into a tenth of the heap', () => 
 test('a digest of a body is an exact number, whatever its length', () => {
   const digests = new WriteDigests('secret');
   const credential = { kind: 'header', header: 'authorization', value: 'a', owner: 'a' } as const;
-  const digest = (length: number) => digests.identify('up', 'order', credential, Buffer.alloc(length, 'x')).body;
+  const name = { name: 'order', key: 'order' };
+  const digest = (length: number) => digests.identify('up', name, credential, Buffer.alloc(length, 'x')).body;
   const MIB = 2 ** 20;
   const bodies = [0, 1, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1, 3_000_000, 8 * MIB].map(digest);
   expect(bodies.every(Number.isSafeInteger)).toBe(true);

@@ -15,7 +15,15 @@ const FULL: Required<Omit<RequestRecord, 'upgradeBytes'>> = {
     cause: 'ECONNRESET',
   },
   ...{ wouldHave: { decision: 'refused', why: 'queue_full' }, wouldRetry: 'status_5xx', detail: 'd' },
-  ...{ retryOutcome: 'deadline', mintedKey: 'k', traceId: 't', spanId: 's', xRequestId: 'x', endpoint: 'e' },
+  ...{
+    retryOutcome: 'deadline',
+    mintedKey: 'k',
+    write: '0f0f',
+    traceId: 't',
+    spanId: 's',
+    xRequestId: 'x',
+    endpoint: 'e',
+  },
   ...{ bytesIn: 9, bytesOut: 10 },
 };
 

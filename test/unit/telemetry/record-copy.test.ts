@@ -30,7 +30,16 @@ const FULL: Required<RequestRecord> = {
     detail: 'd',
     retryOutcome: 'deadline',
   },
-  ...{ mintedKey: 'k', traceId: 't', spanId: 's', xRequestId: 'x', endpoint: 'e', bytesIn: 11, bytesOut: 12 },
+  ...{
+    mintedKey: 'k',
+    write: '0f0f',
+    traceId: 't',
+    spanId: 's',
+    xRequestId: 'x',
+    endpoint: 'e',
+    bytesIn: 11,
+    bytesOut: 12,
+  },
 };
 
 test('copies every field of a record, and keeps nothing of the previous one', () => {

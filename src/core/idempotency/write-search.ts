@@ -1,0 +1,119 @@
+import { countCredentials, credentialsIn, NO_CREDENTIALS } from './credential-list.ts';
+import type { WriteMatches, WriteQuery, WriteState, WriteView } from './key-inspection.ts';
+import type { KeyRegistry } from './key-registry.ts';
+import type { KeyedWrite } from './keyed-write.ts';
+import { isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
+import type { Millis } from '../scalars.ts';
+import { hasKeyDigest, idOfName, parseWriteId, withCredential, type WriteIdPattern } from './write-id.ts';
+
+/** As in `WriteQuery`, with the digest of a key instead of the key. */
+export interface WriteSearchQuery extends Omit<WriteQuery, 'key'> {
+  readonly keyDigest?: string | undefined;
+}
+
+/**
+ * Finds the newest or oldest writes that match. Runs in steps, so that a search of 100 000 writes does not delay requests; those that
+ * come or go meanwhile may be found or not.
+ */
+export class WriteSearch {
+  readonly #keys: KeyRegistry;
+  readonly #query: WriteSearchQuery;
+  readonly #names: Iterator<KeyedWrite>;
+  /** `none`: what is given as an id is none. */
+  readonly #pattern: WriteIdPattern | 'none' | undefined;
+  /** In order. */
+  readonly #found: KeyedWrite[] = [];
+  #total = 0;
+  #matching = 0;
+
+  constructor(keys: KeyRegistry, query: WriteSearchQuery) {
+    this.#keys = keys;
+    this.#query = query;
+    this.#names = keys.names();
+    this.#pattern = query.id === undefined ? undefined : (parseWriteId(query.id) ?? 'none');
+  }
+
+  /** Examines so many more writes, and the others of the last one's name. @returns whether there are more */
+  step(maxWrites = Number.POSITIVE_INFINITY): boolean {
+    const until = this.#total + maxWrites;
+    while (this.#total < until) {
+      const next = this.#names.next();
+      if (next.done === true) return false;
+      for (let write: KeyedWrite | undefined = next.value; write !== undefined; write = write.next) {
+        this.#total += 1;
+        if (this.#matches(write)) this.#add(write);
+      }
+    }
+    return true;
+  }
+
+  get matches(): WriteMatches {
+    const writes = this.found.map((write) => toWriteView(write, this.#keys));
+    return { total: this.#total, matching: this.#matching, writes };
+  }
+
+  /** The writes that were found and have not gone since. */
+  get found(): readonly KeyedWrite[] {
+    return this.#found.filter(({ state, requestCount }) => state !== 'new' || requestCount > 0);
+  }
+
+  #matches(write: KeyedWrite): boolean {
+    const { upstream, states, keyDigest } = this.#query;
+    if (upstream !== undefined && write.upstream !== upstream) return false;
+    if (states !== undefined && !states.includes(stateOf(write))) return false;
+    if (keyDigest !== undefined && !hasKeyDigest(write.name, keyDigest)) return false;
+    const pattern = this.#pattern;
+    if (pattern === 'none') return false;
+    return pattern === undefined || (pattern.matchesName(write.name) && pattern.matchesCredential(write.credential));
+  }
+
+  #add(write: KeyedWrite): void {
+    this.#matching += 1;
+    const { limit } = this.#query;
+    const last = this.#found.at(-1);
+    if (this.#found.length >= limit && last !== undefined && !this.#isBefore(write, last)) return;
+    let [low, high] = [0, this.#found.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.#found[middle];
+      if (other !== undefined && this.#isBefore(write, other)) high = middle;
+      else low = middle + 1;
+    }
+    this.#found.splice(low, 0, write);
+    if (this.#found.length > limit) this.#found.pop();
+  }
+
+  #isBefore(one: KeyedWrite, other: KeyedWrite): boolean {
+    const [earlier, later] = this.#query.order === 'oldest' ? [one, other] : [other, one];
+    return (sentAtOf(earlier) ?? Number.POSITIVE_INFINITY) < (sentAtOf(later) ?? Number.POSITIVE_INFINITY);
+  }
+}
+
+export function toWriteView(write: KeyedWrite, keys: KeyRegistry): WriteView {
+  const { upstream, name, credential, endpoint, requestCount, respondingFor, finalFor } = write;
+  const id = idOfName(name);
+  return {
+    id: hasSeveral(keys, name) ? withCredential(id, credential) : id,
+    upstream,
+    state: stateOf(write),
+    firstSentAt: sentAtOf(write),
+    endpoint: endpoint === UNKNOWN_ENDPOINT ? undefined : endpoint,
+    requests: requestCount,
+    responses: countCredentials(respondingFor),
+    finalFor: new Set(credentialsIn(finalFor)).size,
+  };
+}
+
+function hasSeveral(keys: KeyRegistry, name: string): boolean {
+  const [, second] = keys.writesOf(name);
+  return second !== undefined;
+}
+
+function stateOf(write: KeyedWrite): WriteState {
+  if (write.requestCount > 0 || write.respondingFor !== NO_CREDENTIALS) return 'in_progress';
+  return isUnresolved(write) ? 'unresolved' : 'answered';
+}
+
+function sentAtOf({ state, sentCount, firstSentAt }: KeyedWrite): Millis | undefined {
+  return state === 'new' && sentCount === 0 ? undefined : firstSentAt;
+}
