@@ -211,6 +211,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const processes = new SingleProcessGroup(processApi);
   const operations = createOperations({
     processes,
+    keys: state.inspection,
     clock,
     phase: () => phase,
     workers: 1,

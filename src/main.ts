@@ -58,7 +58,8 @@ async function run(command: CliCommand): Promise<void> {
       return print(JSON.stringify(configJsonSchema(), null, 2));
     }
     case 'explain':
-      return runExplain(command);
+    case 'keys':
+      return runAdminCommand(command);
     case 'backoff':
       return runBackoff(command);
     case 'lab':
@@ -193,16 +194,9 @@ async function writeSvg(file: string | undefined, render: (() => string) | undef
   if (problem !== undefined) fail(problem, 1);
 }
 
-async function runExplain({ id, admin, token, json }: Extract<CliCommand, { kind: 'explain' }>): Promise<void> {
-  const { explainRequest } = await import('./cli/explain-command.ts');
-  const { TIDEGATE_ADMIN, TIDEGATE_ADMIN_TOKEN } = process.env;
-  const result = await explainRequest({
-    id,
-    admin: admin ?? TIDEGATE_ADMIN,
-    token: token ?? TIDEGATE_ADMIN_TOKEN,
-    json,
-    width: process.stdout.columns ?? 80,
-  });
+async function runAdminCommand(command: Extract<CliCommand, { kind: 'explain' | 'keys' }>): Promise<void> {
+  const { runAdminCommand: run } = await import('./cli/admin-command.ts');
+  const result = await run(command, process.env, process.stdout.columns ?? 80);
   if (result.kind === 'failed') return fail(result.message, result.exitCode);
   process.stdout.write(result.text);
 }

@@ -23,7 +23,7 @@ export function serveApi(app: FastifyInstance, operations: AdminOperations, guar
     scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, parsed) => parsed(null, body));
     scope.addHook('onRequest', (request, reply, next) => {
       const match = matchApiRoute(request.method, requestPath(request));
-      const isWrite = request.method === 'POST';
+      const isWrite = request.method === 'POST' || request.method === 'DELETE';
       const rejected =
         rejectUnrouted(reply, match) ??
         (isWrite ? (guardWrites(request, reply) ?? rejectContentType(request, reply, match)) : undefined);
@@ -45,7 +45,7 @@ export function rejectUnrouted(reply: FastifyReply, match: RouteMatchResult): Fa
       return undefined;
     case 'method':
       reply.header('allow', match.allow);
-      return sendProblem(reply, 405, 'Method Not Allowed', `Use ${match.allow.replace(', ', ' or ')}.`);
+      return sendProblem(reply, 405, 'Method Not Allowed', `Use ${match.allow.replaceAll(', ', ' or ')}.`);
     case 'unknown': {
       const hint = match.nearest === undefined ? '' : ` Did you mean ${match.nearest}?`;
       return sendProblem(reply, 404, 'Not Found', `No such path.${hint} /api/openapi.json lists all paths.`);

@@ -7,6 +7,7 @@ export const COMMAND_NAMES = [
   'diff',
   'schema',
   'explain',
+  'keys',
   'backoff',
   'lab',
   'simulate',
@@ -26,6 +27,7 @@ usage: tidegate [COMMAND] [OPTIONS]
   diff OLD NEW     show what a reload would change, and what needs a restart
   schema           print the JSON Schema of the configuration, for editors
   explain ID       explain why a request ended as it did; ID is the Tidegate-Request-Id of its response
+  keys ACTION      list, show or forget the idempotency keys that a running Tidegate remembers
   backoff NAME     show the delays of a backoff strategy, or compare several; without a NAME, list them
   lab STUDY        run experiments on backoff: contention, aloha, ethernet, thundering-herd, fit
   simulate NAME    run a scenario in virtual time, with the code of the proxy
@@ -83,6 +85,26 @@ Prints the JSON Schema of the configuration. Editors with the YAML language serv
 
 Explains a request: each decision with its numbers, the result of each attempt, and the reason for each wait.
 The ID is in the response (Tidegate-Request-Id) and in the log. docs/explain.md says which requests are recorded.
+`,
+  keys: `usage: tidegate keys list [--upstream NAME] [--state STATE] [--oldest] [--limit N] [OPTIONS]
+       tidegate keys show ID [OPTIONS]
+       tidegate keys show --key KEY [--upstream NAME] [OPTIONS]
+       tidegate keys forget ID [OPTIONS]
+       tidegate keys forget --key KEY [--upstream NAME] [OPTIONS]
+
+  --state STATE      in_progress, unresolved, answered, or open: in_progress or unresolved
+  --upstream NAME    only keys of requests to this upstream
+  --key KEY          the key, as the client sent it; other users of the machine see it in the process list
+  --oldest           oldest first; default: newest first
+  --limit N          at most so many keys, 1 to 500; default: 50
+  --admin URL        admin port of the proxy: http://host:port, host:port, port or unix:/path (TIDEGATE_ADMIN);
+                     default: 127.0.0.1:9901
+  --token TOKEN      admin token, which forget always needs; TIDEGATE_ADMIN_TOKEN keeps it out of the process list
+  --json             print one JSON object
+
+Tidegate keeps hashes of keys, and derives the ID from them; log lines have it as \`write\`. Eight first digits of it suffice.
+After forget, a request with the key is sent as a new write. A key in use is not forgotten. docs/idempotency.md says when to
+use it.
 `,
   backoff: `usage: tidegate backoff [NAME...] [OPTIONS]
 

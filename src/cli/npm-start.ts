@@ -8,8 +8,10 @@ const NPM_START = 'npm start --';
 const PRACTICE_CONFIG = ['--config', 'config/practice.yaml'];
 
 /** Options that npm does not know, and nevertheless removes from the command line if no `--` is before them. */
-export const OPTIONS_WITH_VALUE = ['config', 'upstream', 'listen', 'admin', 'client-key', 'log-level', 'seed', 'svg'];
-export const OPTIONS_WITHOUT_VALUE = ['full', 'probe', 'once', 'list', 'check'];
+export const OPTIONS_WITH_VALUE: readonly string[] = [
+  ...['config', 'upstream', 'listen', 'admin', 'client-key', 'log-level', 'seed', 'svg', 'state', 'limit'],
+];
+export const OPTIONS_WITHOUT_VALUE = ['full', 'probe', 'once', 'list', 'check', 'oldest'];
 
 /** The message, and the command to type for help. */
 export function describeUsageError({ message, command }: UsageError, env: Variables): string {

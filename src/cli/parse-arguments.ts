@@ -6,6 +6,8 @@ import type { CommandName } from './help.ts';
 import { COMMAND_NAMES } from './help.ts';
 import type { LabCommand } from '../laboratory/commands/lab-arguments.ts';
 import { parseLabCommand } from '../laboratory/commands/lab-arguments.ts';
+import type { KeysCommand } from './keys/keys-arguments.ts';
+import { KEYS_OPTIONS, toKeysCommand } from './keys/keys-arguments.ts';
 import type { OptionSpecs, ParsedOptions, UsageError } from './cli-parse.ts';
 import { parseSeed, parseOptions, BOOLEAN_OPTION, STRING_OPTION, usageError } from './cli-parse.ts';
 
@@ -22,6 +24,7 @@ export type CliCommand =
       readonly token: string | undefined;
       readonly json: boolean;
     }
+  | KeysCommand
   | BackoffCommand
   | LabCommand
   | { readonly kind: 'simulate-list' }
@@ -63,6 +66,7 @@ export const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, Optio
   diff: { json: BOOLEAN_OPTION },
   schema: {},
   explain: { admin: STRING_OPTION, token: STRING_OPTION, json: BOOLEAN_OPTION },
+  keys: KEYS_OPTIONS,
   backoff: BACKOFF_OPTIONS,
   simulate: {
     list: BOOLEAN_OPTION,
@@ -136,6 +140,8 @@ function toCommand(name: keyof typeof COMMAND_OPTIONS, options: ParsedOptions): 
       if (more.length > 0) return usageError('diff takes two files: OLD NEW');
       return { kind: 'diff', before: operand, after, json: options.has('json') };
     }
+    case 'keys':
+      return toKeysCommand(options);
     case 'backoff':
       return toBackoffCommand(options);
     case 'simulate':

@@ -1,10 +1,12 @@
 import { uptime } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../config/schema/config-schema.ts';
+import type { KeyInspection } from '../core/idempotency/key-inspection.ts';
 import type { Clock, Millis } from '../core/scalars.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { OpenWrite, OpenWriteLog } from '../core/idempotency/open-writes.ts';
 import type { RegistryKeyStore } from '../core/idempotency/registry-key-store.ts';
+import { RegistryKeyInspection } from '../admin/operations/registry-key-inspection.ts';
 import { createKeyStore, createKeySecret } from '../http/idempotency/create-key-store.ts';
 import { WriteDigests } from '../http/idempotency/write-digests.ts';
 import type { WriteKeys } from '../http/request/exchange-context.ts';
@@ -23,6 +25,8 @@ export interface OwnState {
   /** For the digests of keys of writes. */
   readonly keySecret: Buffer;
   readonly writeKeys: WriteKeys;
+  /** Undefined if Redis keeps the keys. */
+  readonly inspection: KeyInspection | undefined;
   /** The writes in the database, by state. */
   readonly storedWrites: () => StoredWriteCounts;
   /** Undefined if open writes are not reported after the end of this process. */
@@ -48,9 +52,12 @@ export async function openOwnState(config: Config, parts: OwnStateParts, resourc
   const opened = state.store === 'sqlite' ? await openDatabase(state, keyStore, parts, resources) : undefined;
   const { database, openWrites, storedWrites } = opened ?? NO_DATABASE;
   const keySecret = database?.secret ?? createKeySecret();
-  const writeKeys = { keys: keyStore, digests: new WriteDigests(keySecret) };
+  const digests = new WriteDigests(keySecret);
+  const writeKeys = { keys: keyStore, digests };
+  const inspection =
+    state.store === 'redis' ? undefined : new RegistryKeyInspection(keyStore.keys, (key) => digests.digestKey(key));
   const secret = resolveHashSecret(config, database);
-  return { keyStore, keySecret, writeKeys, storedWrites, openWrites, secret, database };
+  return { keyStore, keySecret, writeKeys, inspection, storedWrites, openWrites, secret, database };
 }
 
 type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites'>;

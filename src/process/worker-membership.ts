@@ -28,6 +28,7 @@ export interface WorkerMembership {
   readonly secret: string;
   /** The primary has it, and what follows. */
   readonly database?: undefined;
+  readonly inspection?: undefined;
   readonly storedWrites?: undefined;
   /** The URL of the practice upstream in the primary, if there is one. */
   readonly practiceUrl: string | undefined;

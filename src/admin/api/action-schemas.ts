@@ -2,10 +2,8 @@
 import { z } from 'zod';
 import { PositiveDuration, Rate } from '../../config/values/unit-schemas.ts';
 import { ClientRow } from './response-schemas.ts';
-import { ApiSchemas } from './schema-parts.ts';
+import { ApiSchemas, NotesSchema } from './schema-parts.ts';
 import { UpstreamStatus } from './upstream-schemas.ts';
-
-const NotesSchema = z.array(z.string()).describe('Notes for the operator, in sentences.');
 
 export const PinQuerySchema = z.strictObject({
   rate: Rate.describe('Rate to pin: 50/s, 20/m or 5000/h.'),

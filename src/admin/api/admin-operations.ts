@@ -1,7 +1,8 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from './action-schemas.ts';
-import type { ClientsQuery, RequestsQuery, TimelineQuery } from './query-schemas.ts';
+import type { ForgottenKey, KeyRow, KeysPage } from './key-schemas.ts';
+import type { ClientsQuery, KeysQuery, RequestsQuery, TimelineQuery } from './query-schemas.ts';
 import type { History } from './upstream-schemas.ts';
 import type {
   ClientsPage,
@@ -38,6 +39,11 @@ export interface AdminOperations {
   ): Promise<ActionResult<UpstreamActionResponse>>;
   /** Clears the hold, the reserved slot and the reduced allowance of a client. */
   reset(client: string, by: string): Promise<ActionResult<ClientResetResponse>>;
+  keys(query: KeysQuery): Promise<ActionResult<KeysPage>>;
+  /** A write with an idempotency key, by its id. */
+  key(id: string): Promise<ActionResult<KeyRow>>;
+  /** Forgets a write with an idempotency key. */
+  forgetKey(id: string, by: string): Promise<ActionResult<ForgottenKey>>;
   /** As on SIGTERM. */
   drain(by: string): DrainResponse;
   /** Validates a configuration without applying it. */
@@ -54,10 +60,12 @@ export type OverrideCommand =
 
 export type ActionResult<T> =
   | { readonly kind: 'done'; readonly row: T }
-  /** No upstream or client has this name. */
+  /** Nothing has this name. */
   | { readonly kind: 'unknown'; readonly nearest: string | undefined }
   /** `why` is a sentence. */
-  | { readonly kind: 'refused'; readonly why: string };
+  | { readonly kind: 'refused'; readonly why: string }
+  /** It cannot be done completely now. */
+  | { readonly kind: 'unavailable'; readonly why: string };
 
 export type ValidationReport =
   | { readonly kind: 'valid'; readonly warnings: readonly string[] }

@@ -13,6 +13,9 @@ export const API_ROUTES = [
   { method: 'GET', path: '/api/config', name: 'config' },
   { method: 'GET', path: '/api/openapi.json', name: 'openapi' },
   { method: 'GET', path: '/explain/{id}', name: 'explain' },
+  { method: 'GET', path: '/api/keys', name: 'keys' },
+  { method: 'GET', path: '/api/keys/{id}', name: 'key' },
+  { method: 'DELETE', path: '/api/keys/{id}', name: 'forget' },
   { method: 'POST', path: '/api/upstreams/{name}/pin', name: 'pin' },
   { method: 'POST', path: '/api/upstreams/{name}/unpin', name: 'unpin' },
   { method: 'POST', path: '/api/upstreams/{name}/block', name: 'block' },
@@ -23,7 +26,7 @@ export const API_ROUTES = [
 ] as const satisfies readonly ApiRoute[];
 
 interface ApiRoute {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly name: string;
 }
@@ -37,16 +40,16 @@ export type RouteMatchResult =
 /** @param path as sent, without the query */
 export function matchApiRoute(method: string, path: string): RouteMatchResult {
   const wanted = method === 'HEAD' ? 'GET' : method;
-  let allow: string | undefined;
+  const allowed: string[] = [];
   for (const route of API_ROUTES) {
     const params = matchPath(route.path, path);
     if (params === undefined) continue;
     if (route.method === wanted && !(method === 'HEAD' && route.name === 'events')) {
       return { kind: 'route', name: route.name, params };
     }
-    allow = route.name === 'events' ? 'GET' : (ALLOW_HEADERS[route.method] ?? route.method);
+    allowed.push(route.name === 'events' ? 'GET' : (ALLOW_HEADERS[route.method] ?? route.method));
   }
-  if (allow !== undefined) return { kind: 'method', allow };
+  if (allowed.length > 0) return { kind: 'method', allow: allowed.join(', ') };
   const known = API_ROUTES.map((route) => route.path);
   return { kind: 'unknown', nearest: suggest(path, known) };
 }

@@ -5,7 +5,7 @@ import { sendExplanation } from '../send-explanation.ts';
 import { sendProblem } from '../problem-response.ts';
 import { BlockQuerySchema, PinQuerySchema } from './action-schemas.ts';
 import { openApiDocument } from './openapi.ts';
-import { ClientsQuery, parseQuery, QUERY_SCHEMAS, RequestsQuery, TimelineQuery } from './query-schemas.ts';
+import { ClientsQuery, KeysQuery, parseQuery, QUERY_SCHEMAS, RequestsQuery, TimelineQuery } from './query-schemas.ts';
 import type { ApiRouteName } from './api-routes.ts';
 
 export interface ApiRequest {
@@ -27,6 +27,18 @@ export async function handleApiRequest(operations: AdminOperations, apiRequest: 
       return withQuery(reply, parseQuery(RequestsQuery, query), (parsedQuery) =>
         sendPage(reply, operations.requests(parsedQuery)),
       );
+    case 'keys':
+      return withQuery(reply, parseQuery(KeysQuery, query), async (parsedQuery) =>
+        sendActionResult(reply, await operations.keys(parsedQuery), 'key'),
+      );
+    case 'key':
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.key, query), async () =>
+        sendActionResult(reply, await operations.key(params['id'] ?? ''), 'key'),
+      );
+    case 'forget':
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.forget, query), async () => {
+        return sendActionResult(reply, await operations.forgetKey(params['id'] ?? '', clientAddressOf(request)), 'key');
+      });
     case 'timeline':
       return withQuery(reply, parseQuery(TimelineQuery, query), async (parsedQuery) => {
         return reply.send({ events: await operations.timeline(parsedQuery) });
@@ -110,6 +122,8 @@ function sendActionResult(reply: FastifyReply, done: ActionResult<object>, noun:
       return reply.send(done.row);
     case 'refused':
       return sendProblem(reply, 409, 'Conflict', done.why);
+    case 'unavailable':
+      return sendProblem(reply, 503, 'Service Unavailable', done.why);
     case 'unknown': {
       const hint = done.nearest === undefined ? '' : ` Did you mean ${done.nearest}?`;
       return sendProblem(reply, 404, 'Not Found', `No such ${noun}.${hint}`);

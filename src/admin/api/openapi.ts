@@ -31,6 +31,12 @@ const ROUTE_DESCRIPTIONS: Readonly<Record<ApiRouteName, RouteDescription>> = {
       'Why a request ended as it did, by the Tidegate-Request-Id of its response; as text for Accept: text/plain',
     answer: 'Explanation',
   },
+  keys: { summary: 'Writes with idempotency keys that are in progress or remembered', answer: 'KeysPage' },
+  key: { summary: 'One of them, by its id or at least eight first digits of it', answer: 'KeyRow' },
+  forget: {
+    summary: 'Forget a write, so that a request with its key counts as new; not while it is in progress',
+    answer: 'ForgottenKey',
+  },
   pin: { summary: 'Pin the rate of an upstream', answer: 'SteeredUpstream' },
   unpin: { summary: 'Return to the learned rate', answer: 'SteeredUpstream' },
   block: { summary: 'Send no requests to an upstream', answer: 'SteeredUpstream' },
@@ -70,7 +76,7 @@ function describeRoute({ method, path, name }: (typeof API_ROUTES)[number]): Rea
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, content: { [body]: { schema: { type: 'string' } } } } }),
-    ...(method === 'POST' ? { security: [{ token: [] }] } : {}),
+    ...(method === 'GET' ? {} : { security: [{ token: [] }] }),
     responses: {
       200: { description: 'Success', content: { [type]: { schema } } },
       default: {

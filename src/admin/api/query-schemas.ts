@@ -3,10 +3,13 @@ import { z } from 'zod';
 import { suggest } from '../../config/values/suggest.ts';
 import { BlockQuerySchema, PinQuerySchema } from './action-schemas.ts';
 import type { ApiRouteName } from './api-routes.ts';
+import { KeyStateSchema } from './key-schemas.ts';
 import { ClientStateSchema, OutcomeSchema, TimelineKindSchema } from './response-schemas.ts';
 
 const MAX_ROWS = 500;
 const MAX_TIMELINE_EVENTS = 500;
+/** Characters of an idempotency key: more than upstreams accept. */
+const MAX_KEY = 4000;
 
 function limitParameter(max: number, defaultValue: number): z.ZodDefault<z.ZodCoercedNumber> {
   const range = `expected 1 to ${max}`;
@@ -39,6 +42,18 @@ export const TimelineQuery = z.strictObject({
   exclude: TimelineKindSchema.optional().describe('Leaves out the events of this kind.'),
 });
 
+export const KeysQuery = z.strictObject({
+  upstream: SearchText,
+  state: z
+    .enum([...KeyStateSchema.options, 'open'])
+    .optional()
+    .describe('open: in_progress or unresolved.'),
+  id: SearchText.describe('At least eight first digits of an id.'),
+  key: z.string().min(1).max(MAX_KEY).optional().describe('The whole idempotency key.'),
+  order: z.enum(['newest', 'oldest']).default('newest').describe('By the time of the first send.'),
+  limit: limitParameter(MAX_ROWS, 50),
+});
+
 const NoParameters = z.strictObject({});
 
 /** By route name. */
@@ -52,6 +67,9 @@ export const QUERY_SCHEMAS = {
   config: NoParameters,
   openapi: NoParameters,
   explain: NoParameters,
+  keys: KeysQuery,
+  key: NoParameters,
+  forget: NoParameters,
   pin: PinQuerySchema,
   unpin: NoParameters,
   block: BlockQuerySchema,
@@ -63,6 +81,7 @@ export const QUERY_SCHEMAS = {
 
 export type ClientsQuery = z.output<typeof ClientsQuery>;
 export type RequestsQuery = z.output<typeof RequestsQuery>;
+export type KeysQuery = z.output<typeof KeysQuery>;
 export type TimelineQuery = z.output<typeof TimelineQuery>;
 
 export type ParsedQuery<T> =

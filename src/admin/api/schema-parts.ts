@@ -4,6 +4,7 @@ import { z } from 'zod';
 /** Schemas with a name in the OpenAPI document. */
 export const ApiSchemas = z.registry<{ readonly id: string }>();
 
+export const NotesSchema = z.array(z.string()).describe('Notes for the operator, in sentences.');
 export const TimeSchema = z.iso.datetime({ precision: 3 }).describe('ISO 8601, UTC, with milliseconds.');
 export const RateSchema = z.number().min(0);
 export const SecondsSchema = z.number().min(0);

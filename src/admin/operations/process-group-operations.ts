@@ -1,5 +1,6 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
-import type { ClientsQuery, RequestsQuery, TimelineQuery } from '../api/query-schemas.ts';
+import type { ForgottenKey, KeyRow, KeysPage } from '../api/key-schemas.ts';
+import type { ClientsQuery, KeysQuery, RequestsQuery, TimelineQuery } from '../api/query-schemas.ts';
 import type { ClientsPage, RequestsPage, ProcessStatus, StatusFrame, TimelineEvent } from '../api/response-schemas.ts';
 import type { History } from '../api/upstream-schemas.ts';
 import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from '../api/action-schemas.ts';
@@ -11,10 +12,12 @@ import type {
   FrameSource,
 } from '../api/admin-operations.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
 import { OperatorCommands } from './operator-commands.ts';
 import type { ClockReading } from './admin-rows.ts';
 import { toClientRow, toTimelineEvent, toRequestTotals, toUpstreamStatus } from './admin-rows.ts';
+import { KeyOperations } from './key-operations.ts';
 import { countClients } from './count-clients.ts';
 import { MergedCounts, mergeEndpoints, mergeStores, mergeUpstreams } from './merge-views.ts';
 import { CounterRates, FailedShares, roundToMilli } from './counter-rates.ts';
@@ -26,6 +29,8 @@ import type { ProcessFacts } from './process-facts.ts';
 
 export interface ProcessGroupOperationsParts {
   readonly processes: ProcessGroup;
+  /** The keys of writes; undefined if Redis keeps them. */
+  readonly keys: KeyInspection | undefined;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
   readonly wallClock: () => Millis;
@@ -57,11 +62,13 @@ export class ProcessGroupOperations implements AdminOperations {
   readonly #failedShares = new FailedShares();
   readonly #history = new RateHistory();
   readonly #operatorCommands: OperatorCommands;
+  readonly #keys: KeyOperations;
   /** Kept between readings: computed each time, every past time would move by a millisecond. */
   #clockOrigin: Millis = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ProcessGroupOperationsParts) {
     this.#parts = parts;
+    this.#keys = new KeyOperations({ ...parts, clocks: () => this.#readClocks() });
     this.#operatorCommands = new OperatorCommands({
       ...parts,
       upstreams: async () => this.#toStatus(await this.#queryViews(0)).upstreams,
@@ -129,6 +136,18 @@ export class ProcessGroupOperations implements AdminOperations {
 
   reset(client: string, by: string): Promise<ActionResult<ClientResetResponse>> {
     return this.#operatorCommands.reset(client, by);
+  }
+
+  keys(query: KeysQuery): Promise<ActionResult<KeysPage>> {
+    return this.#keys.list(query);
+  }
+
+  key(id: string): Promise<ActionResult<KeyRow>> {
+    return this.#keys.find(id);
+  }
+
+  forgetKey(id: string, by: string): Promise<ActionResult<ForgottenKey>> {
+    return this.#keys.forget(id, by);
   }
 
   drain(by: string): DrainResponse {

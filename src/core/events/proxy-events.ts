@@ -154,5 +154,7 @@ export type OperatorEvent = { readonly type: 'operator'; readonly by: string } &
   /** For `time`, or until it is unblocked. */
   | { readonly action: 'block'; readonly upstream: string; readonly time: Millis | undefined }
   | { readonly action: 'reset'; readonly client: string }
+  /** `write`: the id of a write with an idempotency key. */
+  | { readonly action: 'forget'; readonly upstream: string; readonly write: string }
   | { readonly action: 'drain' }
 );

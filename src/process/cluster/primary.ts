@@ -211,6 +211,7 @@ async function openCluster(
   const processes = new ClusterProcessGroup(processApi, workers);
   const operations = createOperations({
     processes,
+    keys: ownState.inspection,
     clock,
     phase: () => readiness().phase,
     workers: count,

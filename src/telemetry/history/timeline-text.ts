@@ -78,6 +78,8 @@ export function formatOperatorAction(event: OperatorEvent): { readonly kind: Tim
       return { kind: 'unblocked', text: 'unblocked' };
     case 'reset':
       return { kind: 'reset', text: `client ${event.client} reset` };
+    case 'forget':
+      return { kind: 'forget', text: `idempotency key ${event.write} forgotten` };
     case 'drain':
       return { kind: 'drain', text: 'drain started' };
   }

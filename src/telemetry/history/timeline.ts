@@ -26,6 +26,7 @@ export const TIMELINE_KINDS = [
   'pin',
   'unpin',
   'reset',
+  'forget',
   'drain',
   'endpoint',
   'store',

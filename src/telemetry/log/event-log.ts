@@ -120,6 +120,7 @@ function logOperatorAction(logger: Logger, event: OperatorEvent): void {
   const facts = {
     upstream: 'upstream' in event ? event.upstream : undefined,
     client: 'client' in event ? event.client : undefined,
+    write: 'write' in event ? event.write : undefined,
     rate: 'rate' in event ? event.rate : undefined,
     forMs: 'time' in event ? event.time : undefined,
   };

@@ -27,6 +27,8 @@ test('serves an OpenAPI document that names every route', async () => {
       "/api/config/validate",
       "/api/events",
       "/api/history",
+      "/api/keys",
+      "/api/keys/{id}",
       "/api/openapi.json",
       "/api/requests",
       "/api/status",

@@ -23,6 +23,8 @@ export interface AdminApi {
   get(target: string): Promise<Received>;
   /** Sends the token. */
   post(target: string, body?: string): Promise<Received>;
+  /** Sends the token. */
+  delete(target: string): Promise<Received>;
   /** Fails unless `value` matches the named schema. */
   fits(schema: string, value: unknown): void;
 }
@@ -56,6 +58,10 @@ export async function openAdminApi(adminUrl: string): Promise<AdminApi> {
     document,
     fits,
     get: async (target) => check('get', target, await send(adminUrl, target)),
+    delete: async (target) => {
+      const headers = ['Authorization', `Bearer ${TOKEN}`];
+      return check('delete', target, await send(adminUrl, target, { method: 'DELETE', headers }));
+    },
     post: async (target, body) => {
       const type = body === undefined ? [] : ['Content-Type', 'application/yaml'];
       const headers = ['Authorization', `Bearer ${TOKEN}`, ...type];

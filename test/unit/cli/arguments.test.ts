@@ -187,6 +187,41 @@ describe('the other commands', () => {
   });
 });
 
+describe('keys', () => {
+  const rest = { kind: 'keys', admin: undefined, token: undefined, json: false };
+
+  test('takes an action, an ID or a key, and what limits a list', () => {
+    expect(typed('keys list')).toMatchObject({ ...rest, action: { name: 'list', query: {} } });
+    expect(typed('keys list --state open --upstream till --oldest --limit 500 --key k --json')).toMatchObject({
+      action: { name: 'list', query: { state: 'open', upstream: 'till', order: 'oldest', limit: '500', key: 'k' } },
+      json: true,
+    });
+    expect(typed('keys show 0123abcd --admin 1 --token t')).toEqual({
+      ...{ ...rest, admin: '1', token: 't' },
+      action: { name: 'show', which: { by: 'id', id: '0123abcd' } },
+    });
+    expect(typed('keys forget --key order --upstream till')).toEqual({
+      ...rest,
+      action: { name: 'forget', which: { by: 'key', key: 'order', upstream: 'till' } },
+    });
+  });
+
+  test.each([
+    ['keys', 'keys needs an action: list, show or forget'],
+    ['keys lsit', "keys has no action 'lsit' (did you mean list?)"],
+    ['keys list 0123abcd', "keys list takes no '0123abcd' (did you mean keys show 0123abcd?)"],
+    ['keys list --state opne', '--state: expected in_progress, unresolved, answered, open (did you mean open?)'],
+    ['keys list --limit 0', '--limit: expected a whole number from 1 to 500'],
+    ['keys list --limit 501', '--limit: expected a whole number from 1 to 500'],
+    ['keys show', 'keys show needs an ID, or --key'],
+    ['keys forget a b', 'keys forget takes one ID, or --key'],
+    ['keys forget a --key b', 'keys forget takes one ID, or --key'],
+    ['keys forget a --upstream b', 'keys forget takes --upstream only with --key'],
+    ['keys forget --key a --state open', 'keys forget takes no --state'],
+    ['keys show --oldest a', 'keys show takes no --oldest'],
+  ])('%s', (line, message) => expect(refusal(line)).toBe(message));
+});
+
 describe('an unknown argument gets a one-line error', () => {
   test('for a command', () => {
     expect(refusal('serv')).toBe("unknown command 'serv' (did you mean serve?)");

@@ -1,0 +1,91 @@
+import type { ActionResult } from '../api/admin-operations.ts';
+import type { ForgottenKey, KeyRow, KeysPage } from '../api/key-schemas.ts';
+import type { KeysQuery } from '../api/query-schemas.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { KeyInspection, WriteLookup, WriteState, WriteView } from '../../core/idempotency/key-inspection.ts';
+import type { ClockReading } from './admin-rows.ts';
+
+export interface KeyOperationsParts {
+  /** Undefined if Redis keeps them. */
+  readonly keys: KeyInspection | undefined;
+  readonly clocks: () => ClockReading;
+  readonly listen: EventSink;
+}
+
+const STATES: Readonly<Record<NonNullable<KeysQuery['state']>, readonly WriteState[]>> = {
+  in_progress: ['in_progress'],
+  unresolved: ['unresolved'],
+  answered: ['answered'],
+  open: ['in_progress', 'unresolved'],
+};
+
+/** What an operator sees of the keys of writes, and the removal of one. */
+export class KeyOperations {
+  readonly #parts: KeyOperationsParts;
+
+  constructor(parts: KeyOperationsParts) {
+    this.#parts = parts;
+  }
+
+  async list({ state, ...query }: KeysQuery): Promise<ActionResult<KeysPage>> {
+    const { keys } = this.#parts;
+    if (keys === undefined) return KEPT_ELSEWHERE;
+    const states = state === undefined ? undefined : STATES[state];
+    const { total, matching, writes } = await keys.list({ ...query, states });
+    return { kind: 'done', row: { total, matching, keys: writes.map((write) => this.#toRow(write)) } };
+  }
+
+  async find(id: string): Promise<ActionResult<KeyRow>> {
+    const { keys } = this.#parts;
+    if (keys === undefined) return KEPT_ELSEWHERE;
+    const found = await keys.find(id);
+    return found.kind === 'found' ? { kind: 'done', row: this.#toRow(found.write) } : describeUnclear(found);
+  }
+
+  /** @param by address of the operator */
+  async forget(id: string, by: string): Promise<ActionResult<ForgottenKey>> {
+    const { keys, listen } = this.#parts;
+    if (keys === undefined) return KEPT_ELSEWHERE;
+    const result = await keys.forget(id);
+    if (result.kind === 'unknown' || result.kind === 'ambiguous') return describeUnclear(result);
+    const { write } = result;
+    if (result.kind === 'in_progress') return { kind: 'refused', why: describeProgress(write) };
+    listen({ type: 'operator', by, action: 'forget', upstream: write.upstream, write: write.id });
+    if (result.kind === 'not_stored') return { kind: 'unavailable', why: NOT_STORED };
+    return { kind: 'done', row: { ...this.#toRow(write), notes: [NOTES[write.state]] } };
+  }
+
+  #toRow({ firstSentAt, endpoint, ...write }: WriteView): KeyRow {
+    const { origin } = this.#parts.clocks();
+    const at = firstSentAt === undefined ? null : new Date(origin + firstSentAt).toISOString();
+    return { ...write, firstSentAt: at, endpoint: endpoint ?? null };
+  }
+}
+
+const KEPT_ELSEWHERE = {
+  kind: 'refused',
+  why: 'With state.store: redis, replicas share their keys in Redis: they cannot be listed or forgotten here.',
+} as const;
+
+const NOT_STORED =
+  'The key is forgotten in this process, but the database cannot be written: unless that changes, the next process remembers the key.';
+
+const NOTES: Readonly<Record<WriteState, string>> = {
+  in_progress: '',
+  unresolved: 'A request with this key is sent as a new write, whether or not the forgotten one took effect.',
+  answered:
+    'A request with this key is sent as a new write: only the upstream can recognise it as a repeat of the forgotten one.',
+};
+
+function describeUnclear(found: Exclude<WriteLookup, { readonly kind: 'found' }>): ActionResult<never> {
+  if (found.kind === 'unknown') return { kind: 'unknown', nearest: undefined };
+  return { kind: 'refused', why: `Several keys have this id. Choose one of ${found.ids.join(', ')}.` };
+}
+
+function describeProgress({ requests, responses }: WriteView): string {
+  const parts = [
+    ...(requests > 0 ? [requests === 1 ? '1 request has it' : `${requests} requests have it or wait for it`] : []),
+    ...(responses > 0 ? [responses === 1 ? '1 response is being sent' : `${responses} responses are being sent`] : []),
+  ];
+  return `The key is in use: ${parts.join(', and ')}. It can be forgotten after that.`;
+}

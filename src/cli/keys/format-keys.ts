@@ -1,0 +1,53 @@
+/** Texts about idempotency keys for a terminal. */
+import type { KeyRow, KeysPage } from '../../admin/page/api-types.ts';
+
+const GAP = '  ';
+const NONE = '–';
+
+const COLUMNS: readonly (readonly [title: string, text: (row: KeyRow) => string])[] = [
+  ['id', ({ id }) => id],
+  ['state', ({ state }) => state],
+  ['upstream', ({ upstream }) => upstream],
+  ['first sent', ({ firstSentAt }) => firstSentAt ?? NONE],
+  ['endpoint', ({ endpoint }) => endpoint ?? NONE],
+  ['requests', ({ requests }) => String(requests)],
+  ['responses', ({ responses }) => String(responses)],
+  ['final for', ({ finalFor }) => String(finalFor)],
+];
+
+/** A line for each, under a heading. */
+export function formatKeyList({ keys, matching }: KeysPage): string {
+  if (keys.length === 0) return 'no key matches\n';
+  const cells = [COLUMNS.map(([title]) => title), ...keys.map((row) => COLUMNS.map(([, text]) => text(row)))];
+  const widths = COLUMNS.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0)));
+  const lines = cells.map((line) =>
+    line
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join(GAP)
+      .trimEnd(),
+  );
+  const more = matching - keys.length;
+  return `${[...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')}\n`;
+}
+
+/** All about one. */
+export function formatKey({
+  id,
+  state,
+  upstream,
+  firstSentAt,
+  endpoint,
+  requests,
+  responses,
+  finalFor,
+}: KeyRow): string {
+  const facts = [
+    ['upstream', upstream],
+    ['first sent', firstSentAt ?? 'not so far'],
+    ['endpoint', endpoint ?? 'not known'],
+    ['requests', `${requests} in progress`],
+    ['responses', `${responses} being sent`],
+    ['final for', finalFor === 1 ? '1 credential' : `${finalFor} credentials`],
+  ];
+  return `${[`${id}: ${state}`, ...facts.map(([name = '', text]) => `  ${name.padEnd(11)}${text}`)].join('\n')}\n`;
+}

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { KeyOperations } from '../../../src/admin/operations/key-operations.ts';
+import type { OperatorEvent, ProxyEvent } from '../../../src/core/events/proxy-events.ts';
+import type { WriteRemoval, WriteView } from '../../../src/core/idempotency/key-inspection.ts';
+
+const WRITE: WriteView = {
+  ...{ id: '0123456789abcdef', upstream: 'till', state: 'answered', firstSentAt: 500, endpoint: undefined },
+  ...{ requests: 0, responses: 0, finalFor: 1 },
+};
+
+function operate(removal: WriteRemoval | undefined) {
+  const events: ProxyEvent[] = [];
+  const operations = new KeyOperations({
+    keys: removal && {
+      list: () => Promise.resolve({ total: 1, matching: 1, writes: [WRITE] }),
+      find: () => Promise.resolve({ kind: 'found', write: WRITE }),
+      forget: () => Promise.resolve(removal),
+    },
+    clocks: () => ({ now: 700, origin: 1_000_000 }),
+    listen: (event) => events.push(event),
+  });
+  return { operations, events };
+}
+
+const FORGOTTEN: OperatorEvent = { type: 'operator', by: 'me', action: 'forget', upstream: 'till', write: WRITE.id };
+
+test('a key that the database keeps is not reported as forgotten, but its removal from this process is', async () => {
+  const { operations, events } = operate({ kind: 'not_stored', write: WRITE });
+  const result = await operations.forget('0123', 'me');
+  expect(result).toMatchObject({
+    kind: 'unavailable',
+    why: expect.stringContaining('the database cannot be written') as string,
+  });
+  expect(events).toEqual([FORGOTTEN]);
+});
+
+test.each([
+  [{ requests: 1 }, '1 request has it'],
+  [{ requests: 3, responses: 1 }, '3 requests have it or wait for it, and 1 response is being sent'],
+  [{ responses: 2 }, '2 responses are being sent'],
+])('a key in use is refused with what uses it: %j', async (use, words) => {
+  const { operations, events } = operate({ kind: 'in_progress', write: { ...WRITE, ...use } });
+  const why = `The key is in use: ${words}. It can be forgotten after that.`;
+  expect(await operations.forget('0123', 'me')).toEqual({ kind: 'refused', why });
+  expect(events).toEqual([]);
+});
+
+test('times are on the wall clock, and what is not known is null', async () => {
+  const { operations } = operate({ kind: 'forgotten', write: WRITE });
+  const row = { ...WRITE, firstSentAt: '1970-01-01T00:16:40.500Z', endpoint: null };
+  expect(await operations.find('0123')).toEqual({ kind: 'done', row });
+  const page = { total: 1, matching: 1, keys: [row] };
+  expect(await operations.list({ order: 'newest', limit: 1 })).toEqual({ kind: 'done', row: page });
+});
+
+test('keys that Redis keeps are not denied: every operation is refused with the reason', async () => {
+  const { operations } = operate(undefined);
+  const results = [
+    await operations.list({ order: 'newest', limit: 1 }),
+    await operations.find('0123'),
+    await operations.forget('0123', 'me'),
+  ];
+  const why = 'With state.store: redis, replicas share their keys in Redis: they cannot be listed or forgotten here.';
+  expect(results).toEqual(results.map(() => ({ kind: 'refused', why })));
+});
