@@ -46,6 +46,7 @@ const SCRIPTS = [
     'connection-banner',
     'explanation-dialog',
     'keyed-rows',
+    'keys-table',
     'main',
   ],
   ...['operator-actions', 'page-model', 'process-panel', 'rate-chart', 'requests-table', 'sse-client', 'sse-parser'],
@@ -86,7 +87,7 @@ const STYLESHEETS = [
 
 /** The files below `page/` that make up the response to each path. */
 const PAGE_FILES: ReadonlyMap<string, readonly string[]> = new Map([
-  ['/', ['index.html']],
+  ['/', ['index.html', 'markup/dialogs.html', 'markup/templates.html']],
   ['/page/page.css', STYLESHEETS],
   ...['uplot.css', 'icon.svg', ...SCRIPTS.map((name) => `${name}.js`)].map((file): [string, string[]] => [
     `/page/${file}`,

@@ -176,7 +176,7 @@ test('a list is one tab stop, and the arrow keys move within it', async () => {
     return focused();
   };
   expect(await list.locator('button[tabindex="0"]').count()).toBe(1);
-  await page.getByRole('searchbox').focus();
+  await page.locator('#clients').getByRole('searchbox').focus();
   expect(await press('Tab')).toBe('aaaa');
   expect(await press('ArrowUp')).toBe('aaaa');
   expect(await press('ArrowDown')).toBe('bbbb');

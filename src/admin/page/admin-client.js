@@ -28,12 +28,13 @@ export class AdminClient {
 
   /**
    * Asks the user for the token on 401, until a token is accepted or the user cancels.
+   * @param {'POST' | 'DELETE'} method
    * @param {string} path
    * @returns {Promise<Answer<unknown>>}
    */
-  async post(path) {
+  async act(method, path) {
     for (;;) {
-      const answer = await send('POST', path, this.#tokens.token);
+      const answer = await send(method, path, this.#tokens.token);
       if (answer.ok || answer.status !== 401) return answer;
       const hadToken = this.#tokens.token !== undefined;
       const why = hadToken ? 'The stored token was not accepted.' : 'This action requires the admin token.';
@@ -57,7 +58,7 @@ export async function checkToken(token) {
 
 /**
  * @template T
- * @param {'GET' | 'POST'} method
+ * @param {'GET' | 'POST' | 'DELETE'} method
  * @param {string} path
  * @param {string | undefined} token
  * @param {string} [body]

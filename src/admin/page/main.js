@@ -8,6 +8,7 @@ import { ClientsTable } from './clients-table.js';
 import { ConnectionBanner } from './connection-banner.js';
 import { find, setText } from './dom/dom.js';
 import { ExplanationDialog } from './explanation-dialog.js';
+import { KeysTable } from './keys-table.js';
 import { SseClient } from './sse-client.js';
 import { CHART_SPANS, PageModel } from './page-model.js';
 import { ProcessPanel } from './process-panel.js';
@@ -39,9 +40,10 @@ const clientDialog = new ClientDialog(model, admin, { reset: resetClient, explai
 const clients = new ClientsTable(model, admin, { reset: resetClient, open: (client) => clientDialog.open(client) });
 const requests = new RequestsTable(admin, explain);
 const timeline = new TimelineList(admin);
+const keys = new KeysTable(model, admin, actions);
 const upstreams = new UpstreamCards(model, actions);
 const connection = new ConnectionBanner(model, () => feed.retryNow());
-const views = [new ProcessPanel(model), upstreams, clients, clientDialog, requests, timeline, connection];
+const views = [new ProcessPanel(model), upstreams, clients, clientDialog, requests, timeline, keys, connection];
 
 let isDrawing = false;
 
@@ -116,6 +118,7 @@ function handleConnectionState(state) {
     void loadHistory();
     void requests.load();
     void timeline.load();
+    keys.load();
   }
   if (state.kind !== 'denied' || state.status !== 401) return;
   const hasToken = tokens.token !== undefined;

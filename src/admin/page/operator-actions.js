@@ -5,7 +5,7 @@ import { formatRateLabel } from './text/labels.js';
 
 /** @import { AdminClient } from './admin-client.js' */
 /** @import { Question } from './dom/confirm-dialog.js' */
-/** @import { UpstreamStatus } from './api-types.ts' */
+/** @import { KeyRow, UpstreamStatus } from './api-types.ts' */
 
 /** @type {readonly (readonly [value: string, text: string])[]} */
 const BLOCK_DURATIONS = [
@@ -93,6 +93,29 @@ export class OperatorActions {
     });
   }
 
+  /**
+   * @param {KeyRow} key
+   * @param {() => void} onForgotten
+   */
+  forgetKey({ id, upstream, state }, onForgotten) {
+    const outcome =
+      state === 'unresolved'
+        ? 'Its write may have taken effect: look it up at the upstream first.'
+        : 'The upstream has answered its write.';
+    this.#confirm({
+      title: 'Forget this key',
+      text: `Key ${id} at ${upstream}: ${outcome}\nA request with a forgotten key is sent as a new write. If the upstream has forgotten the key too, it executes the write again.`,
+      confirm: 'Forget key',
+      danger: true,
+      method: 'DELETE',
+      path: () => `/api/keys/${encodeURIComponent(id)}`,
+      done: () => {
+        onForgotten();
+        return `Key ${id} is forgotten.`;
+      },
+    });
+  }
+
   drain() {
     this.#confirm({
       title: 'Drain Tidegate',
@@ -104,12 +127,12 @@ export class OperatorActions {
     });
   }
 
-  /** @param {Omit<Question, 'act'> & {readonly path: (value: string) => string, readonly done: (value: string) => string}} question */
-  #confirm({ path, done, ...question }) {
+  /** @param {Omit<Question, 'act'> & {readonly method?: 'DELETE', readonly path: (value: string) => string, readonly done: (value: string) => string}} question */
+  #confirm({ method, path, done, ...question }) {
     confirmAction({
       ...question,
       act: async (value) => {
-        const answer = await this.#admin.post(path(value));
+        const answer = await this.#admin.act(method ?? 'POST', path(value));
         if (!answer.ok) return answer.why;
         showResult(`${done(value)}${formatNotes(answer.data)}`, 'ok');
         return undefined;

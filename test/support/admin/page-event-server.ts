@@ -26,6 +26,7 @@ export async function servePageEvents(events: readonly PageEvent[]): Promise<Pag
   });
   app.get('/api/requests', () => ({ requests: [], next: null }));
   app.get('/api/history', () => ({ upstreams: [] }));
+  app.get('/api/keys', () => ({ total: 0, matching: 0, keys: [] }));
   app.get('/api/timeline', () => ({ events: [] }));
   onTestFinished(() => app.close());
   const url = await app.listen({ host: '127.0.0.1', port: 0 });

@@ -1,0 +1,204 @@
+/** The idempotency keys, oldest first. They are not part of the event stream: the table asks the API for them. */
+import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
+import { useSingleTabStop } from './dom/single-tab-stop.js';
+import { KeyedRows } from './keyed-rows.js';
+import { formatClock, formatCount } from './text/labels.js';
+
+/** @import { AdminClient, Answer } from './admin-client.js' */
+/** @import { OperatorActions } from './operator-actions.js' */
+/** @import { PageModel } from './page-model.js' */
+/** @import { KeyRow, KeysPage } from './api-types.ts' */
+/** @import { Severity } from './text/labels.js' */
+
+/** Each query searches all keys. */
+const REFRESH_INTERVAL_MS = 5000;
+/** Between the last key stroke and the query. */
+const TYPING_DELAY_MS = 250;
+const PAGE_SIZE = 50;
+
+/** @type {Readonly<Record<KeyRow['state'], {readonly label: string, readonly severity: Severity, readonly meaning: string}>>} */
+const STATES = {
+  in_progress: {
+    label: 'in progress',
+    severity: 'muted',
+    meaning: 'A request has the key or waits for it, or a response is being sent.',
+  },
+  unresolved: {
+    label: 'unresolved',
+    severity: 'warning',
+    meaning: 'The write may have taken effect, and no response confirms it.',
+  },
+  answered: { label: 'answered', severity: 'ok', meaning: 'The upstream has answered the write.' },
+};
+
+const IN_USE = 'The key is in use: it can be forgotten when its requests have ended.';
+
+export class KeysTable {
+  #admin;
+  #rows;
+  #panel = find(document, '#keys', HTMLElement);
+  #state = find(this.#panel, '[data-state]', HTMLSelectElement);
+  #search = find(this.#panel, '[data-search]', HTMLInputElement);
+  #count = find(this.#panel, '[data-count]', HTMLElement);
+  #empty = find(this.#panel, '[data-empty]', HTMLElement);
+  /** @type {KeysPage | undefined} */
+  #results;
+  /** @type {string | undefined} */
+  #problem;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  #queryNumber = 0;
+  /** The user has asked for other rows, which are not shown yet. */
+  #isChoiceNew = false;
+
+  /**
+   * @param {PageModel} model
+   * @param {AdminClient} admin
+   * @param {OperatorActions} actions
+   */
+  constructor(model, admin, actions) {
+    this.#admin = admin;
+    const rows = find(this.#panel, '[data-rows]', HTMLElement);
+    /** @param {KeyRow} key */
+    const forget = (key) => actions.forgetKey(key, () => this.#choose(0));
+    /** @type {KeyedRows<KeyRow>} */
+    this.#rows = new KeyedRows(
+      rows,
+      ({ id }) => id,
+      () => makeRow(model, forget),
+    );
+    useSingleTabStop(rows);
+    this.#state.addEventListener('change', () => this.#choose(0));
+    this.#search.addEventListener('input', () => this.#choose(TYPING_DELAY_MS));
+  }
+
+  /** Loads the keys now, and again from time to time. To be called whenever the page is connected. */
+  load() {
+    this.#schedule(0);
+  }
+
+  draw() {
+    const keys = this.#results?.keys ?? [];
+    this.#rows.show(keys);
+    setText(this.#count, this.#problem ?? this.#formatCount());
+    setShown(this.#empty, this.#results !== undefined && keys.length === 0);
+    setText(this.#empty, this.#searched === '' ? 'No key is in this state.' : 'No key has this id, or is this key.');
+  }
+
+  get #searched() {
+    return this.#search.value.trim();
+  }
+
+  #formatCount() {
+    if (this.#results === undefined) return '';
+    const { total, matching, keys } = this.#results;
+    const found = `${formatCount(matching)} of ${formatCount(total)} known`;
+    return keys.length < matching ? `${found}, the ${keys.length} oldest` : `${found}, oldest first`;
+  }
+
+  /** @param {number} delayMs */
+  #choose(delayMs) {
+    this.#isChoiceNew = true;
+    this.#schedule(delayMs);
+  }
+
+  /** @param {number} delayMs */
+  #schedule(delayMs) {
+    clearTimeout(this.#timer);
+    this.#queryNumber += 1;
+    this.#timer = setTimeout(() => void this.#query(), delayMs);
+  }
+
+  async #query() {
+    const queryNumber = this.#queryNumber;
+    const answer = document.hidden ? undefined : await this.#fetch();
+    if (queryNumber !== this.#queryNumber) return;
+    if (answer?.ok === true) {
+      this.#results = answer.data;
+      this.#rows.show(answer.data.keys, this.#isChoiceNew);
+      this.#isChoiceNew = false;
+    }
+    this.#problem = answer?.ok === false ? answer.why : undefined;
+    this.#timer = setTimeout(() => void this.#query(), REFRESH_INTERVAL_MS);
+    this.draw();
+  }
+
+  /**
+   * What is searched for may be a key, or look like an id.
+   * @returns {Promise<Answer<KeysPage>>}
+   */
+  async #fetch() {
+    const searched = this.#searched;
+    if (searched === '') return this.#get(this.#state.value === '' ? {} : { state: this.#state.value });
+    const [byKey, byId] = await Promise.all([this.#get({ key: searched }), this.#get({ id: searched.slice(0, 200) })]);
+    if (!byKey.ok || !byId.ok) return byKey.ok ? byId : byKey;
+    const keys = [...byKey.data.keys, ...byId.data.keys];
+    const matching = byKey.data.matching + byId.data.matching;
+    return { ok: true, data: { total: byKey.data.total, matching, keys } };
+  }
+
+  /**
+   * @param {Readonly<Record<string, string>>} query
+   * @returns {Promise<Answer<KeysPage>>}
+   */
+  #get(query) {
+    const parameters = new URLSearchParams({ ...query, order: 'oldest', limit: String(PAGE_SIZE) });
+    return this.#admin.get(`/api/keys?${parameters}`);
+  }
+}
+
+/**
+ * The time of day, after the date unless that is today.
+ * @param {string} time
+ * @param {number} now
+ */
+function formatMoment(time, now) {
+  const date = new Date(time);
+  if (date.toDateString() === new Date(now).toDateString()) return formatClock(time);
+  const day = [date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0'));
+  return `${[date.getFullYear(), ...day].join('-')} ${formatClock(time)}`;
+}
+
+/**
+ * @param {PageModel} model
+ * @param {(key: KeyRow) => void} forget
+ */
+function makeRow(model, forget) {
+  const row = copyTemplate('key-template');
+  /** @param {string} name */
+  const cell = (name) => find(row, `[data-${name}]`, HTMLElement);
+  const [id, upstream, state, sent, endpoint] = [
+    cell('id'),
+    cell('upstream'),
+    cell('state'),
+    cell('sent'),
+    cell('endpoint'),
+  ];
+  const [requests, responses, final] = [cell('requests'), cell('responses'), cell('final')];
+  const stateCell = find(row, '.state', HTMLElement);
+  const button = find(row, '[data-forget]', HTMLButtonElement);
+  /** @type {KeyRow | undefined} */
+  let key;
+  button.addEventListener('click', () => key && forget(key));
+  return {
+    row,
+    /** @param {KeyRow} shown */
+    fill: (shown) => {
+      key = shown;
+      const { label, severity, meaning } = STATES[shown.state];
+      setText(id, shown.id);
+      setText(upstream, shown.upstream);
+      setAttribute(stateCell, 'data-severity', severity);
+      setText(state, label);
+      setAttribute(state, 'title', meaning);
+      if (shown.firstSentAt === null) setText(sent, '–');
+      else setTime(sent, shown.firstSentAt, formatMoment(shown.firstSentAt, model.now));
+      setText(endpoint, shown.endpoint ?? '–');
+      setText(requests, formatCount(shown.requests));
+      setText(responses, formatCount(shown.responses));
+      setText(final, formatCount(shown.finalFor));
+      setDisabled(button, model.status?.actions.reason ?? (shown.state === 'in_progress' ? IN_USE : null));
+      setAttribute(button, 'aria-label', `Forget key ${shown.id}`);
+    },
+  };
+}
