@@ -13,12 +13,18 @@ export class ActiveClients {
   #previousWeight = 0;
   #previousClients = 0;
   #demand: PerSecond = 0;
+  #freshDemand: PerSecond = 0;
   #arrivedAt = Number.NEGATIVE_INFINITY;
 
-  /** Records an arrival. A client counts once per window. */
-  onArrival(now: Millis, previousArrival: Millis, weight: number): void {
+  /**
+   * Records an arrival. A client counts once per window.
+   * @param isReturn the client returns when it was told to: the request was counted when it was refused
+   */
+  onArrival(now: Millis, previousArrival: Millis, weight: number, isReturn = false): void {
     this.#roll(now);
-    this.#demand = raiseDemand(this.#demandAt(now));
+    this.#freshDemand = this.#decayed(this.#freshDemand, now);
+    if (!isReturn) this.#freshDemand = raiseDemand(this.#freshDemand);
+    this.#demand = raiseDemand(this.#decayed(this.#demand, now));
     this.#arrivedAt = now;
     if (Math.floor(previousArrival / WINDOW) === this.#window) return;
     this.#weight += weight;
@@ -39,15 +45,19 @@ export class ActiveClients {
   /**
    * The mean demand of all other clients, in arrivals a second; 0 if there are none.
    * @param own the demand of this client
-   * @param extra clients to leave out: where an address counts as one client, all of its clients but the first
    */
-  meanDemandOfOthers(own: PerSecond, now: Millis, extra = 0): PerSecond {
-    const others = this.count(now) - extra - 1;
-    return others <= 0 ? 0 : Math.max(0, this.#demandAt(now) - own) / others;
+  meanDemandOfOthers(own: PerSecond, now: Millis): PerSecond {
+    const others = this.count(now) - 1;
+    return others <= 0 ? 0 : Math.max(0, this.#decayed(this.#demand, now) - own) / others;
   }
 
-  #demandAt(now: Millis): PerSecond {
-    return this.#arrivedAt === Number.NEGATIVE_INFINITY ? 0 : decayDemand(this.#demand, now - this.#arrivedAt);
+  /** The demand of all clients, in requests a second: those that return when they were told to are not counted again. */
+  freshDemand(now: Millis): PerSecond {
+    return this.#decayed(this.#freshDemand, now);
+  }
+
+  #decayed(demand: PerSecond, now: Millis): PerSecond {
+    return this.#arrivedAt === Number.NEGATIVE_INFINITY ? 0 : decayDemand(demand, now - this.#arrivedAt);
   }
 
   #roll(now: Millis): void {

@@ -1,9 +1,17 @@
 import type { ResourceBound } from '../overload/resource-bound.ts';
-import type { Millis } from '../scalars.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import { decayDemand, raiseDemand } from './client-allowance.ts';
 
 const WINDOW: Millis = 2000;
 /** More addresses than one process serves in a window. */
 const MAX_ADDRESSES = 25_000;
+
+interface AddressActivity {
+  clients: number;
+  /** As `ActiveClients.freshDemand`, at the last arrival. */
+  freshDemand: PerSecond;
+  arrivedAt: Millis;
+}
 
 /**
  * Counts the active clients of each address. An unverified client key is nested within its address: the clients of an
@@ -12,12 +20,9 @@ const MAX_ADDRESSES = 25_000;
 export class AddressGroups {
   readonly #maxAddresses: number;
   #uncounted = 0;
-  /** Clients beyond the first of each address, in this window and the previous one. */
-  #extra = 0;
-  #previousExtra = 0;
   #window = Number.NEGATIVE_INFINITY;
-  #active = new Map<string, number>();
-  #previous = new Map<string, number>();
+  #active = new Map<string, AddressActivity>();
+  #previous = new Map<string, AddressActivity>();
 
   /** @param maxAddresses addresses counted at a time. Clients of further addresses each have a share of their own. */
   constructor(maxAddresses = MAX_ADDRESSES) {
@@ -28,35 +33,43 @@ export class AddressGroups {
     return { name: 'addresses', used: this.#active.size / this.#maxAddresses, reached: this.#uncounted };
   }
 
-  /** Records an arrival. A client counts once per window. */
-  onArrival(address: string, now: Millis, previousArrival: Millis): void {
+  /** Records an arrival. A client counts once per window. @param isReturn see `ActiveClients.onArrival` */
+  onArrival(address: string, now: Millis, previousArrival: Millis, isReturn = false): void {
     this.#roll(now);
-    if (Math.floor(previousArrival / WINDOW) === this.#window) return;
-    const count = this.#active.get(address);
-    if (count !== undefined) this.#extra += 1;
-    if (count !== undefined || this.#active.size < this.#maxAddresses) this.#active.set(address, (count ?? 0) + 1);
-    else this.#uncounted += 1;
+    const isCounted = Math.floor(previousArrival / WINDOW) === this.#window;
+    let activity = this.#active.get(address);
+    if (activity === undefined) {
+      if (this.#active.size >= this.#maxAddresses) {
+        if (!isCounted) this.#uncounted += 1;
+        return;
+      }
+      activity = { clients: 0, freshDemand: this.freshDemand(address, now), arrivedAt: now };
+      this.#active.set(address, activity);
+    }
+    const demand = decayDemand(activity.freshDemand, now - activity.arrivedAt);
+    activity.freshDemand = isReturn ? demand : raiseDemand(demand);
+    activity.arrivedAt = now;
+    if (!isCounted) activity.clients += 1;
   }
 
   /** Active clients of the address in this window or the previous one, whichever is more; at least 1. */
   activeClients(address: string, now: Millis): number {
     this.#roll(now);
-    return Math.max(1, this.#active.get(address) ?? 0, this.#previous.get(address) ?? 0);
+    return Math.max(1, this.#active.get(address)?.clients ?? 0, this.#previous.get(address)?.clients ?? 0);
   }
 
-  /** The number of active clients less the number of active addresses. */
-  extraClients(now: Millis): number {
+  /** The demand of all clients of the address: see `ActiveClients.freshDemand`. */
+  freshDemand(address: string, now: Millis): PerSecond {
     this.#roll(now);
-    return Math.max(this.#extra, this.#previousExtra);
+    const activity = this.#active.get(address) ?? this.#previous.get(address);
+    return activity === undefined ? 0 : decayDemand(activity.freshDemand, now - activity.arrivedAt);
   }
 
   #roll(now: Millis): void {
     const window = Math.floor(now / WINDOW);
     if (window === this.#window) return;
     const isNext = window === this.#window + 1;
-    this.#previous = isNext ? this.#active : new Map<string, number>();
-    this.#previousExtra = isNext ? this.#extra : 0;
-    this.#extra = 0;
+    this.#previous = isNext ? this.#active : new Map<string, AddressActivity>();
     this.#active = new Map();
     this.#window = window;
   }

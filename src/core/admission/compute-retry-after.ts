@@ -4,10 +4,11 @@ import { connectionSlotsFor, hasFiniteRate, refusalIfBlocked, tokenDelay } from 
 import type { ClientSlot, ClientStore } from './client-allowance.ts';
 import { FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
+import { AddressSlots } from '../limits/address-slots.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../limits/limit.ts';
 import type { GateStore } from './gate-store.ts';
-import type { Ticket } from './ticket.ts';
+import type { ReturnSlotKind, Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { RefusalReason } from './gate-decision.ts';
 
@@ -16,6 +17,7 @@ const RETRY_AFTER_ROUNDING: Millis = 1000;
 /** In addition, the time for the response, the client's timer and the new request. */
 const TRANSIT_ALLOWANCE: Millis = 1000;
 const MIN_RETRY_AFTER: Millis = 1000;
+const NEVER = Number.NEGATIVE_INFINITY;
 const TIMER_TOLERANCE: Millis = 20;
 /** So early may a check take a token: clients whose slots are up to this far apart may return at once. */
 const MAX_EARLINESS: Millis = 2 * RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
@@ -54,13 +56,9 @@ export function computeRetryAfter(
   if (cutTo !== undefined) emit({ type: 'client-cut', upstream, client, allowance: cutTo });
   const connectionSlots = why === 'over_share' ? undefined : connectionSlotsFor(ticket, store.upstream(upstream));
   const stalled = Math.max(connectionSlots?.stalledFor(now) ?? 0, longestPlaceWait(ticket, now));
-  ticket.returnSlot = demand.isFlooding ? 'own' : stalled > wait ? 'stalled' : 'shared';
-  return recordPromisedReturn(
-    store,
-    slot,
-    reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now),
-    now,
-  );
+  const { delay, kind } = reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now);
+  ticket.returnSlot = kind === 'shared' && stalled > wait ? 'stalled' : kind;
+  return recordPromisedReturn(store, slot, delay, now);
 }
 
 /**
@@ -75,7 +73,7 @@ export function computeRejectionRetryAfter(
   now: Millis,
 ): Millis {
   const demand = assessDemand(store, ticket, slot, now);
-  const own = demand === undefined ? wait : reserveReturnSlot(store, demand, { ticket, slot, wait }, now);
+  const own = demand === undefined ? wait : reserveReturnSlot(store, demand, { ticket, slot, wait }, now).delay;
   return recordPromisedReturn(store, slot, Math.max(own, roundUpToSeconds(atLeast)), now);
 }
 
@@ -85,8 +83,11 @@ interface DemandAssessment {
   readonly rate: PerSecond;
   /** The highest rate that counts as fair: the client's share, or the mean demand of others if that is more. */
   readonly fairRate: PerSecond;
-  /** The client, or all clients of its address together, ask for more than `FLOOD_FACTOR` times their fair rate. */
+  /** The client asks for more than `FLOOD_FACTOR` times its fair rate. */
   readonly isFlooding: boolean;
+  /** The share of all clients of its address together, and what the demand of other addresses leaves of the rate, if anything. */
+  readonly share: PerSecond;
+  readonly left: PerSecond;
 }
 
 /** Returns undefined if nothing limits the request. */
@@ -104,32 +105,64 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
   const demand = store.clients.demand(slot, now);
   // Demand that all clients have in common is no flood, however small one client's share by weight.
   const fair = Math.max(share, activeClients.meanDemandOfOthers(demand, now));
-  const keys = ticket.addressGroup === undefined ? 1 : addressGroups.activeClients(ticket.addressGroup, now);
-  const fairTogether = Math.max(
-    keys * share,
-    activeClients.meanDemandOfOthers(keys * demand, now, addressGroups.extraClients(now)),
-  );
+  const { addressGroup } = ticket;
+  const sharers = addressGroup === undefined ? 1 : addressGroups.activeClients(addressGroup, now);
+  const ownDemand = addressGroup === undefined ? demand : addressGroups.freshDemand(addressGroup, now);
   return {
     limit,
     rate,
     fairRate: fair,
-    isFlooding: demand > FLOOD_FACTOR * fair || keys * demand > FLOOD_FACTOR * fairTogether,
+    isFlooding: demand > FLOOD_FACTOR * fair,
+    share: rate * Math.min(1, sharers * fairShare(ticket, outermost, 1, activeClients, now)),
+    left: rate - Math.max(0, activeClients.freshDemand(now) - ownDemand),
   };
 }
 
-/** Reserves the next return slot of the limit. Returns the time until then. */
+interface ReturnSlot {
+  readonly delay: Millis;
+  readonly kind: ReturnSlotKind;
+}
+
+/** Reserves the next return slot of the limit, or of the client or its address. */
 function reserveReturnSlot(
   { clients }: GateStore,
-  { limit, rate, isFlooding }: DemandAssessment,
+  demand: DemandAssessment,
   { ticket, slot, wait }: Omit<RefusedRequest, 'why'>,
   now: Millis,
-): Millis {
-  const weight = ticket.weight * clients.allowance(slot, now);
-  // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
-  const at = isFlooding
-    ? Math.max(now + wait, clients.promisedReturn(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
-    : limit.reserveReturnSlot(now, wait, rate);
-  return Math.min(at, now + wait + MAX_LEARNED_RETRY_AFTER) - now;
+): ReturnSlot {
+  const { limit, rate, isFlooding } = demand;
+  const turn = now + wait;
+  const promised = clients.promisedReturn(slot);
+  const last = lastSlotOfAddress(limit, ticket);
+  // The slot of a request that returns in time is used up.
+  const hasSlot = last > now && !(ticket.keepsToPromise && last <= promised);
+  let at: Millis;
+  if (isFlooding) {
+    // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
+    const weight = ticket.weight * clients.allowance(slot, now);
+    at = Math.max(turn, promised) + 1000 / (rate * limit.queue.share(slot, weight));
+  } else if (hasSlot) at = Math.max(turn, last) + ownSpacing(demand, turn);
+  else at = limit.reserveReturnSlot(now, wait, rate);
+  at = Math.min(at, turn + MAX_LEARNED_RETRY_AFTER);
+  if (!isFlooding && ticket.addressGroup !== undefined) {
+    (limit.addressSlots ??= new AddressSlots()).set(ticket.addressGroup, at, now);
+  }
+  return { delay: at - now, kind: isFlooding ? 'own' : hasSlot ? 'after_own' : 'shared' };
+}
+
+/** The last slot of any client of its address; −Infinity if the client is identified by address. */
+function lastSlotOfAddress(limit: Limit, { addressGroup }: Ticket): Millis {
+  return addressGroup === undefined ? NEVER : (limit.addressSlots?.last(addressGroup) ?? NEVER);
+}
+
+/**
+ * How far apart the slots of one address are, so that only one of them is in the sequence of the limit: as far as that sequence
+ * reaches, because each of the others has a slot there too. If it is short, these need less than the rate: the address has what
+ * they leave.
+ */
+function ownSpacing({ limit, share, left }: DemandAssessment, turn: Millis): Millis {
+  const round = limit.lastReturnSlot - turn;
+  return round > RETRY_AFTER_ROUNDING ? Math.max(1000 / share, round) : 1000 / Math.max(share, left);
 }
 
 function recordPromisedReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, now: Millis): Millis {
@@ -141,13 +174,31 @@ function roundUpToSeconds(wait: Millis): Millis {
   return 1000 * Math.ceil(wait / 1000);
 }
 
+/** Whether a client that was asked to return at `promised` does so now. */
+export function isOnTime(promised: Millis, now: Millis): boolean {
+  const lateBy = now - promised;
+  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
+}
+
 /** Records whether the client of a request returns when its Retry-After named. */
 export function recordReturn(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
-  const lateBy = now - clients.promisedReturn(slot);
-  ticket.isReturning = lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
+  ticket.isReturning = isOnTime(clients.promisedReturn(slot), now);
   // No Retry-After is shorter: a client that asked a moment ago does not keep to it.
   const hasPaused = now - clients.previousArrival(slot) >= MIN_RETRY_AFTER - TIMER_TOLERANCE;
-  ticket.isEntitled = ticket.isReturning && ticket.isSentExternally && hasPaused;
+  ticket.keepsToPromise = ticket.isReturning && hasPaused;
+}
+
+/** The request is the one for which its client was asked to return: a promise is valid for one. */
+export function usePromise(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
+  const { addressGroup } = ticket;
+  const limit = ticket.limits.at(-1);
+  const promised = clients.promisedReturn(slot);
+  if (addressGroup !== undefined && limit !== undefined && promised > NEVER) {
+    // Its slot was not in the sequence of the limit, so later ones there are that much later.
+    if (lastSlotOfAddress(limit, ticket) > promised) limit.delayReturnSlots(now);
+    else limit.addressSlots?.release(addressGroup);
+  }
+  clients.setPromisedReturn(slot, NEVER);
 }
 
 /**
@@ -155,6 +206,6 @@ export function recordReturn(clients: ClientStore, ticket: Ticket, slot: ClientS
  * that it was told. A request would wait for that token here. An ingress does not; and later tokens come later by as much.
  */
 export function mayTakeEarly(ticket: Ticket, now: Millis): boolean {
-  if (!ticket.isEntitled || refusalIfBlocked(ticket, now) !== undefined) return false;
+  if (!ticket.keepsToPromise || !ticket.isSentExternally || refusalIfBlocked(ticket, now) !== undefined) return false;
   return tokenDelay(ticket, now) <= MAX_EARLINESS;
 }

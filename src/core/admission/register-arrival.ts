@@ -1,6 +1,7 @@
 import type { Millis } from '../scalars.ts';
 import { releaseForTicket } from '../quota/apply-quota.ts';
 import type { ClientSlot } from './client-allowance.ts';
+import { isOnTime } from './compute-retry-after.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore, GateUpstream } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
@@ -12,10 +13,11 @@ export function registerArrival(store: GateStore, ticket: Ticket, upstream: Gate
   const { clients } = store;
   const slot = clients.enter(ticket.client, now, ticket.upstream);
   const before = clients.previousArrival(slot);
-  if (ticket.addressGroup !== undefined) upstream.addressGroups.onArrival(ticket.addressGroup, now, before);
+  const isReturn = isOnTime(clients.promisedReturn(slot), now);
+  if (ticket.addressGroup !== undefined) upstream.addressGroups.onArrival(ticket.addressGroup, now, before, isReturn);
   ticket.clientSlot = slot;
   computeEffectiveWeight(store, ticket, now);
-  upstream.activeClients.onArrival(now, before, ticket.weight);
+  upstream.activeClients.onArrival(now, before, ticket.weight, isReturn);
   return slot;
 }
 

@@ -18,11 +18,11 @@ export type AdmissionResult =
   | { readonly kind: 'refused'; readonly why: RefusalReason; readonly retryAfterMs: Millis };
 
 /**
- * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused request.
- * `own`: the slots of a flooding client, at its share of the rate. `stalled`: no connection, or no place in flight, has
- * become free for as long.
+ * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused client.
+ * `own`: the slots of a flooding client, at its share of the rate. `after_own`: the slots of an address whose clients have others
+ * before. `stalled`: no connection, or no place in flight, has become free for as long.
  */
-export type ReturnSlotKind = 'shared' | 'own' | 'stalled';
+export type ReturnSlotKind = 'shared' | 'own' | 'after_own' | 'stalled';
 
 /** Called once for a ticket that was queued. */
 export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => void;
@@ -87,8 +87,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   maxWait: Millis | undefined = undefined;
   /** Whether its client returns at the time of its Retry-After. */
   isReturning = false;
-  /** Whether it may then take a token early: see `mayTakeEarly`. */
-  isEntitled = false;
+  /** Whether it does, and did not ask a moment ago. */
+  keepsToPromise = false;
   /** How the Retry-After of the last refusal was chosen; undefined if it is the wait itself. */
   returnSlot: ReturnSlotKind | undefined = undefined;
   heapIndex = -1;

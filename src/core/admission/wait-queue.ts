@@ -4,7 +4,7 @@ import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LATENESS } from '../rate/pacer.ts';
 import type { ClientSlot } from './client-allowance.ts';
-import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
+import { computeRetryAfter, mayTakeEarly, usePromise } from './compute-retry-after.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
@@ -56,7 +56,7 @@ export class WaitQueue {
   /** Queues a ticket from now until `ticket.expiresAt` at the latest. */
   enqueue(ticket: Ticket, limit: Limit, slot: ClientSlot, now: Millis): void {
     ticket.queuedAt = now;
-    if (ticket.isReturning) this.#store.clients.setPromisedReturn(slot, Number.NEGATIVE_INFINITY); // it is valid for one request
+    if (ticket.isReturning) usePromise(this.#store.clients, ticket, slot, now);
     this.#expiries.push(ticket);
     if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // only a connection is lacking
     limit.enqueue(ticket, slot, computeEffectiveWeight(this.#store, ticket, now), now);
@@ -76,8 +76,8 @@ export class WaitQueue {
     if (slots !== undefined) reserveConnection(ticket, slots, now);
     if (ticket.clientSlot === undefined) return;
     this.#store.clients.onAdmitted(ticket.clientSlot, now);
-    // A promise is valid for one check, too. Requests that were admitted at once leave theirs: it only lets them wait longer.
-    if (ticket.isSentExternally) this.#store.clients.setPromisedReturn(ticket.clientSlot, Number.NEGATIVE_INFINITY);
+    // Requests that were admitted at once leave their client's promise: it only lets them wait longer.
+    if (ticket.isSentExternally) usePromise(this.#store.clients, ticket, ticket.clientSlot, now);
   }
 
   /** Serves a limit's queue as far as tokens and connections allow. */

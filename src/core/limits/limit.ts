@@ -1,4 +1,5 @@
 import type { ClientSlot } from '../admission/client-allowance.ts';
+import type { AddressSlots } from './address-slots.ts';
 import type { LimitState } from './limit-state.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
@@ -53,6 +54,9 @@ export class Limit implements HeapItem {
   hasMixedLimits = false;
   /** Clients that the upstream asked to stay away from this limit. Created on first use. */
   clientHolds: ClientHolds | undefined = undefined;
+  /** The slots of refused clients. Those beyond the first of an address are created on first use. */
+  lastReturnSlot: Millis = Number.NEGATIVE_INFINITY;
+  addressSlots: AddressSlots | undefined = undefined;
   /** Fairness across the queues that share this limit. Created on first use. */
   #scheduler: CrossQueueScheduler | undefined = undefined;
   /** When its queue may have a ready ticket. Like `heapIndex`, it belongs to the `WaitQueue`. */
@@ -74,7 +78,6 @@ export class Limit implements HeapItem {
   reportedState: LimitState;
   /** What was blocked at that event; undefined if nothing was. */
   #reportedBlock: BlockedPart | undefined = undefined;
-  #lastReturnSlot: Millis = Number.NEGATIVE_INFINITY;
   readonly #initialCeiling: PerSecond;
 
   constructor(ref: LimitRef, meter: Meter) {
@@ -128,9 +131,14 @@ export class Limit implements HeapItem {
    */
   reserveReturnSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
     const spacing = this.queue.size > rate ? BACKLOG_SPACING : 1;
-    const next = Math.max(this.#lastReturnSlot, now + wait) + (spacing * 1000) / rate;
-    this.#lastReturnSlot = Math.min(next, now + wait + MAX_LEARNED_RETRY_AFTER);
-    return this.#lastReturnSlot;
+    const next = Math.max(this.lastReturnSlot, now + wait) + (spacing * 1000) / rate;
+    this.lastReturnSlot = Math.min(next, now + wait + MAX_LEARNED_RETRY_AFTER);
+    return this.lastReturnSlot;
+  }
+
+  /** A request returns in a slot that was not in this sequence: later slots are one turn later, if some are reserved. */
+  delayReturnSlots(now: Millis): void {
+    if (this.lastReturnSlot > now) this.lastReturnSlot += 1000 / this.meter.rate(now);
   }
 
   /** Whether a request sent then may have met a limit that was overrun, by observe mode or by a pinned rate. */

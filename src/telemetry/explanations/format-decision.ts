@@ -188,6 +188,8 @@ export function formatReturnSlot(
 const RETURN_SLOT_TEXTS: Readonly<Record<ReturnSlotKind, string>> = {
   shared: 'refused requests get return times one after another, at the rate in force',
   own: `this client, or its address, asks for more than ${FLOOD_FACTOR} times its share: its refused requests get return times one after another, at its share of the rate`,
+  after_own:
+    'this client, or others at its address, already have return times: those after that follow one another as fast as other addresses allow',
   stalled: 'no connection has become free for that long',
 };
 

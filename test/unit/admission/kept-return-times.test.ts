@@ -48,6 +48,53 @@ test.each([
   }
 });
 
+describe('checks that cannot wait, of many keys of one address beside other addresses,', () => {
+  interface Counts {
+    passed: number;
+    returned: number;
+    refusedAgain: number;
+  }
+
+  /** Each client asks again at once when it was served, and exactly when it was told to when it was refused. */
+  function check({ rate, keys, others }: Readonly<Record<'rate' | 'keys' | 'others', number>>) {
+    const world = new World({ upstream: { rate: { initialRate: rate, maxRate: rate, minRate: 0.1, cooldown: 1000 } } });
+    const ask = (counts: Counts, client: string, addressGroup: string, isReturn: boolean): void => {
+      const { ticket, admission } = world.arrive({ client, addressGroup, isSentExternally: true, deadline: world.now });
+      world.gate.onExchangeEnd(ticket);
+      const isRefused = admission?.kind === 'refused';
+      if (isReturn) counts.returned += 1;
+      if (isRefused && isReturn) counts.refusedAgain += 1;
+      if (!isRefused) counts.passed += 1;
+      const delay = isRefused ? 1000 * Number(formatRetryAfter(admission.retryAfterMs, world.random)) : 20;
+      world.at(world.now + delay, () => ask(counts, client, addressGroup, isRefused));
+    };
+    const none = (): Counts => ({ passed: 0, returned: 0, refusedAgain: 0 });
+    const [ofKeys, ofOthers] = [none(), none()];
+    for (let i = 0; i < keys; i += 1) world.at(2 * i, () => ask(ofKeys, `key ${i}`, 'here', false));
+    for (let i = 0; i < others; i += 1) world.at(2000 + 2 * i, () => ask(ofOthers, `other ${i}`, `there ${i}`, false));
+    world.runUntil(5 * MINUTES);
+    return { ofKeys, ofOthers };
+  }
+
+  test.each([
+    { rate: 2, keys: 20, others: 0 },
+    { rate: 2, keys: 28, others: 1 },
+    { rate: 2, keys: 28, others: 5 },
+    { rate: 10, keys: 63, others: 5 },
+    { rate: 10, keys: 63, others: 20 },
+  ])('pass at $rate/s, $keys keys beside $others', (crowd) => {
+    const { ofKeys, ofOthers } = check(crowd);
+    expect(ofKeys.refusedAgain).toBeLessThan(0.15 * ofKeys.returned);
+    expect(ofOthers.refusedAgain).toBeLessThanOrEqual(0.05 * ofOthers.returned);
+    expect(ofKeys.passed + ofOthers.passed).toBeGreaterThan(0.95 * crowd.rate * 300);
+  });
+
+  test('leave each other address more than twice what one of the keys has', () => {
+    const { ofKeys, ofOthers } = check({ rate: 10, keys: 63, others: 5 });
+    expect(ofOthers.passed / 5).toBeGreaterThan((2 * ofKeys.passed) / 63);
+  });
+});
+
 describe('a check that cannot wait, of a client that returns when it was told to,', () => {
   /** A token is taken and a check refused; 1.5 s later its client may return, and the token of then is taken too. */
   function returning(perSecond = 1): { readonly world: World; readonly check: (client: string) => unknown } {

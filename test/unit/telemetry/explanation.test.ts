@@ -200,6 +200,11 @@ test.each<[string, Partial<LimitView>, string]>([
 test.each<[DecisionDetails['returnSlot'], number, string]>([
   ['shared', 4311, '4 s after its turn, because refused requests get return times one after another, at the rate'],
   ['own', 30_311, '30 s (the maximum) after its turn, because this client, or its address, asks for more than 3 times'],
+  [
+    'after_own',
+    3311,
+    '3 s after its turn, because this client, or others at its address, already have return times: those',
+  ],
   ['stalled', 2311, '2 s after its turn, because no connection has become free for that long'],
 ])('a Retry-After by a return time of the kind %s says why it is later than the turn', (returnSlot, given, text) => {
   const details: DecisionDetails = {
