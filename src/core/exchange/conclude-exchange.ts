@@ -4,7 +4,7 @@
  */
 import type { RefusalReason } from '../admission/gate-decision.ts';
 import { classifyWrite, mayHaveTakenEffect } from '../idempotency/write-outcome.ts';
-import type { PlannedRetry } from '../retry/choose-retry.ts';
+import { hintedDelay } from '../retry/hinted-delay.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
 import type { Millis } from '../scalars.ts';
 import { isThrottled, type AttemptOutcome } from './attempt-outcome.ts';
@@ -68,10 +68,13 @@ export function* refuse(state: ExchangeState, why: RefusalReason, retryAfterMs: 
 
 /**
  * When to repeat a request whose wait for a retry ends because the proxy shuts down, in whole seconds. At another instance the
- * upstream's own Retry-After still applies; a delay of our backoff does not.
+ * upstream's own Retry-After still applies; a delay of our backoff and what we added to theirs do not.
+ * @param elapsed since the response arrived
  */
-export function retryAfterDrain({ source }: PlannedRetry, remaining: Millis): Millis {
-  return source === 'hint' ? Math.max(DEFAULT_RETRY_AFTER, 1000 * Math.ceil(remaining / 1000)) : DEFAULT_RETRY_AFTER;
+export function retryAfterDrain(outcome: AttemptOutcome, elapsed: Millis): Millis {
+  const hinted = outcome.kind === 'response' ? hintedDelay(outcome.hints) : undefined;
+  if (hinted === undefined) return DEFAULT_RETRY_AFTER;
+  return Math.max(DEFAULT_RETRY_AFTER, 1000 * Math.ceil((hinted - elapsed) / 1000));
 }
 
 /** Ends before the first attempt: the key was not granted. */

@@ -120,7 +120,7 @@ export function* exchange(
     const wait = yield { do: 'wait', ms: retry.delay };
     if (wait.kind === 'gone') return clientGone(state);
     if (wait.kind === 'draining') {
-      return yield* refuse(state, 'draining', retryAfterDrain(retry, reservedAt + retry.delay - wait.at));
+      return yield* refuse(state, 'draining', retryAfterDrain(outcome, wait.at - reservedAt));
     }
     expectResult('waited', wait);
   }

@@ -3,7 +3,7 @@ import type { StepResult, RoutePolicy, ExchangeStep } from '../../../src/core/ex
 import { exchange } from '../../../src/core/exchange/exchange.ts';
 import { LatencyEstimates } from '../../../src/core/retry/latency-estimates.ts';
 import type { KeyRecord } from '../../../src/core/idempotency/key-record.ts';
-import type { Millis } from '../../../src/core/scalars.ts';
+import type { Millis, Random } from '../../../src/core/scalars.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { RefusalReason } from '../../../src/core/admission/gate-decision.ts';
 import type { RequestFacts } from '../../../src/core/exchange/request-facts.ts';
@@ -35,8 +35,9 @@ function play(
   answers: readonly StepResult[],
   request: Partial<RequestFacts> = {},
   plan: Partial<RoutePolicy> = {},
+  random: Random = () => 0,
 ): Played {
-  const script = exchange(requestFacts(request), routePolicy(plan), () => 0, 0);
+  const script = exchange(requestFacts(request), routePolicy(plan), random, 0);
   const steps: ExchangeStep[] = [];
   let result = script.next();
   let record: KeyRecord | undefined;
@@ -554,6 +555,12 @@ test.each<[string, AttemptOutcome, Millis, Millis]>([
 ])('its Retry-After is %s', (_, outcome, at, retryAfterMs) => {
   const { verdict } = play([...upTo(outcome), reserved(10), draining(at)]);
   expect(verdict).toMatchObject({ kind: 'refuse', why: 'draining', retryAfterMs });
+});
+
+test('its Retry-After is not later than the upstream’s, although a retry would be', () => {
+  const outcome = response(429, { retryAfterMs: 20_000 });
+  const { verdict } = play([...upTo(outcome), reserved(10), draining(1010)], {}, {}, () => 0.5);
+  expect(verdict).toMatchObject({ kind: 'refuse', why: 'draining', retryAfterMs: 19_000 });
 });
 
 test('its Retry-After is a second although our own back-off was longer', () => {
