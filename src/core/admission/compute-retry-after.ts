@@ -131,38 +131,50 @@ function reserveReturnSlot(
   now: Millis,
 ): ReturnSlot {
   const { limit, rate, isFlooding } = demand;
+  const { addressGroup } = ticket;
   const turn = now + wait;
   const promised = clients.promisedReturn(slot);
-  const last = lastSlotOfAddress(limit, ticket);
-  // The slot of a request that returns in time is used up.
+  const last = addressGroup === undefined ? promised : lastSlotOfAddress(limit, addressGroup);
   const hasSlot = last > now && !(ticket.keepsToPromise && last <= promised);
   let at: Millis;
+  let kind: ReturnSlotKind = 'shared';
   if (isFlooding) {
+    kind = 'own';
     // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
     const weight = ticket.weight * clients.allowance(slot, now);
     at = Math.max(turn, promised) + 1000 / (rate * limit.queue.share(slot, weight));
-  } else if (hasSlot) at = Math.max(turn, last) + ownSpacing(demand, turn);
-  else at = limit.reserveReturnSlot(now, wait, rate);
-  at = Math.min(at, turn + MAX_LEARNED_RETRY_AFTER);
-  if (!isFlooding && ticket.addressGroup !== undefined) {
-    (limit.addressSlots ??= new AddressSlots()).set(ticket.addressGroup, at, now);
+  } else if (!hasSlot || mayShareAgain(limit, ticket, last, turn)) at = limit.reserveReturnSlot(now, wait, rate);
+  else {
+    kind = 'after_own';
+    at = Math.max(turn, last) + ownSpacing(demand, ticket, turn);
   }
-  return { delay: at - now, kind: isFlooding ? 'own' : hasSlot ? 'after_own' : 'shared' };
+  at = Math.min(at, turn + MAX_LEARNED_RETRY_AFTER);
+  if (!isFlooding && addressGroup !== undefined) (limit.addressSlots ??= new AddressSlots()).set(addressGroup, at, now);
+  return { delay: at - now, kind };
 }
 
-/** The last slot of any client of its address; −Infinity if the client is identified by address. */
-function lastSlotOfAddress(limit: Limit, { addressGroup }: Ticket): Millis {
-  return addressGroup === undefined ? NEVER : (limit.addressSlots?.last(addressGroup) ?? NEVER);
+function lastSlotOfAddress({ addressSlots }: Limit, address: string): Millis {
+  return addressSlots?.last(address) ?? NEVER;
 }
 
 /**
- * How far apart the slots of one address are, so that only one of them is in the sequence of the limit: as far as that sequence
- * reaches, because each of the others has a slot there too. If it is short, these need less than the rate: the address has what
- * they leave.
+ * Whether a client that has a slot gets another one in the sequence of the limit. That has no effect on others while the sequence
+ * is no longer than the shortest Retry-After. Beyond that, clients that return too early would push back all others.
  */
-function ownSpacing({ limit, share, left }: DemandAssessment, turn: Millis): Millis {
+function mayShareAgain(limit: Limit, { addressGroup }: Ticket, last: Millis, turn: Millis): boolean {
+  const isShort = limit.lastReturnSlot - turn <= MIN_RETRY_AFTER;
+  return addressGroup === undefined && isShort && last <= limit.lastReturnSlot;
+}
+
+/**
+ * How far apart the slots of one client or one address are in its own sequence: by its share, or by the rate that others leave.
+ * Of an address with many clients, only one has a slot in the sequence of the limit, where each of the others has one, too: its
+ * slots are at least as far apart as that sequence reaches, unless it is short.
+ */
+function ownSpacing({ limit, share, left }: DemandAssessment, { addressGroup }: Ticket, turn: Millis): Millis {
   const round = limit.lastReturnSlot - turn;
-  return round > RETRY_AFTER_ROUNDING ? Math.max(1000 / share, round) : 1000 / Math.max(share, left);
+  if (addressGroup === undefined || round <= MIN_RETRY_AFTER) return 1000 / Math.max(share, left);
+  return Math.max(1000 / share, round);
 }
 
 function recordPromisedReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, now: Millis): Millis {
@@ -195,7 +207,7 @@ export function usePromise(clients: ClientStore, ticket: Ticket, slot: ClientSlo
   const promised = clients.promisedReturn(slot);
   if (addressGroup !== undefined && limit !== undefined && promised > NEVER) {
     // Its slot was not in the sequence of the limit, so later ones there are that much later.
-    if (lastSlotOfAddress(limit, ticket) > promised) limit.delayReturnSlots(now);
+    if (lastSlotOfAddress(limit, addressGroup) > promised) limit.delayReturnSlots(now);
     else limit.addressSlots?.release(addressGroup);
   }
   clients.setPromisedReturn(slot, NEVER);

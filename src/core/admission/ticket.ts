@@ -19,8 +19,8 @@ export type AdmissionResult =
 
 /**
  * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused client.
- * `own`: the slots of a flooding client, at its share of the rate. `after_own`: the slots of an address whose clients have others
- * before. `stalled`: no connection, or no place in flight, has become free for as long.
+ * `own`: the slots of a flooding client, at its share of the rate. `after_own`: the next slot of a client or address that has one.
+ * `stalled`: no connection, or no place in flight, has become free for as long.
  */
 export type ReturnSlotKind = 'shared' | 'own' | 'after_own' | 'stalled';
 

@@ -1,6 +1,7 @@
 /** A client that sends one request at a time, and returns when its Retry-After names, is not refused a second time. */
 import { describe, expect, test } from 'vitest';
 import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
+import { limitedTo } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
 
 const MINUTES = 60_000;
@@ -46,6 +47,72 @@ test.each([
     expect(once).toBeGreaterThan(500);
     expect(again).toBe(0);
   }
+});
+
+describe('clients that obey beside others that ask again too early', () => {
+  /** The Retry-After of all refusals of three clients that ask every 3 s, in seconds, and how many of their requests were served. */
+  function besideImpatient({ clients, every, maxWait }: Readonly<Record<'clients' | 'every' | 'maxWait', number>>) {
+    const world = new World({
+      upstream: {
+        rate: { initialRate: 5, maxRate: 5, minRate: 0.1, cooldown: 1000 },
+        queue: { maxWait, maxDepth: 1000 },
+      },
+    });
+    const named: number[] = [];
+    const counts = { served: 0, again: 0 };
+    const impatient = (client: string): void => {
+      world.call({ client, onVerdict: () => void world.at(world.now + every, () => impatient(client)) });
+    };
+    const obedient = (client: string, isReturn: boolean): void => {
+      world.call({
+        client,
+        onVerdict: ({ verdict }) => {
+          if (verdict?.kind !== 'refuse') {
+            counts.served += 1;
+            return void world.at(world.now + 3000, () => obedient(client, false));
+          }
+          if (isReturn) counts.again += 1;
+          const seconds = Number(formatRetryAfter(verdict.retryAfterMs ?? 0, world.random));
+          named.push(seconds);
+          world.at(world.now + 1000 * seconds, () => obedient(client, true));
+        },
+      });
+    };
+    for (let i = 0; i < clients; i += 1) world.at(31 * i, () => impatient(`impatient ${i}`));
+    for (let i = 0; i < 3; i += 1) world.at(8000 + 211 * i, () => obedient(`obedient ${i}`, false));
+    world.runUntil(2 * MINUTES);
+    return { named, counts };
+  }
+
+  test.each([
+    { clients: 20, every: 1000, maxWait: 1000 },
+    { clients: 20, every: 1000, maxWait: 0 },
+    { clients: 8, every: 300, maxWait: 1000 },
+    { clients: 8, every: 300, maxWait: 0 },
+  ])('are told their turn: $clients others, each $every ms after a response, $maxWait ms in the queue', (others) => {
+    const { named, counts } = besideImpatient(others);
+    expect(Math.max(...named)).toBeLessThanOrEqual(5); // 23 clients at 5/s
+    expect(counts.again).toBe(0);
+    expect(counts.served).toBeGreaterThan(3 * 20);
+  });
+
+  test('pay for it themselves: their own slots come later with each early return, and those of others do not', () => {
+    const world = new World({
+      upstream: { ...limitedTo(5), queue: { maxWait: 0, maxDepth: 100 } },
+      random: () => 0.5,
+    });
+    const retryAfter = (client: string): number => {
+      const { ticket, admission } = world.arrive({ client });
+      world.gate.onExchangeEnd(ticket);
+      return admission?.kind === 'refused' ? admission.retryAfterMs : Number.NaN;
+    };
+    world.arrive({ client: 'first' });
+    for (let i = 0; i < 12; i += 1) retryAfter(`other ${i}`);
+    const own = Array.from({ length: 40 }, () => retryAfter('impatient'));
+    expect(own.slice(1).every((time, i) => time > (own[i] ?? 0))).toBe(true);
+    expect(own.at(-1)).toBeGreaterThan(10_000);
+    expect(retryAfter('another')).toBeLessThan(own[0]! + 1000);
+  });
 });
 
 describe('checks that cannot wait, of many keys of one address beside other addresses,', () => {
