@@ -49,6 +49,16 @@ describe('active clients', () => {
     expect(activity.meanDemandOfOthers(0, 1000)).toBeCloseTo((2 * Math.exp(-0.5) + 0.5) / 2, 12);
   });
 
+  test('reports the demand of all clients, without those that return when they were told to', () => {
+    const { activity } = new Arrivals().note('a', 0).note('b', 0);
+    expect(activity.freshDemand(0)).toBe(1);
+    activity.onArrival(1000, 0, 1, true);
+    expect(activity.freshDemand(1000)).toBeCloseTo(Math.exp(-0.5), 12);
+    activity.onArrival(2000, 1000, 1);
+    expect(activity.freshDemand(2000)).toBeCloseTo(Math.exp(-1) + 0.5, 12);
+    expect(new ActiveClients().freshDemand(0)).toBe(0);
+  });
+
   test('reports no others for a lone client, and no negative demand', () => {
     expect(new ActiveClients().meanDemandOfOthers(0, 0)).toBe(0);
     const { activity } = new Arrivals().note('a', 0);

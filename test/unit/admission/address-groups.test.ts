@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AddressGroups } from '../../../src/core/admission/address-groups.ts';
+import { AddressSlots } from '../../../src/core/limits/address-slots.ts';
 import type { QueuedTicket } from '../../support/core/call-record.ts';
 import { limitedTo } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
@@ -20,6 +21,47 @@ describe('clients behind an address', () => {
     expect(groups.activeClients('a', 2200)).toBe(2);
     expect(groups.activeClients('a', 4200)).toBe(1);
     expect(groups.activeClients('a', 8200)).toBe(1);
+  });
+});
+
+describe('the demand of an address', () => {
+  test('is half a request a second for each arrival, decays over 2 s, and leaves out clients that return as told', () => {
+    const groups = new AddressGroups();
+    expect(groups.freshDemand('a', 0)).toBe(0);
+    groups.onArrival('a', 0, NEVER);
+    groups.onArrival('a', 0, NEVER);
+    groups.onArrival('b', 0, NEVER);
+    expect(groups.freshDemand('a', 0)).toBe(1);
+    expect(groups.freshDemand('a', 1500)).toBeCloseTo(Math.exp(-0.75), 12);
+    groups.onArrival('a', 1500, 0, true);
+    expect(groups.freshDemand('a', 1500)).toBeCloseTo(Math.exp(-0.75), 12);
+    groups.onArrival('a', 2500, 1500);
+    expect(groups.freshDemand('a', 2500)).toBeCloseTo(Math.exp(-1.25) + 0.5, 12);
+    expect(groups.freshDemand('a', 6000)).toBe(0);
+  });
+
+  test('is counted for as many addresses as there is room for', () => {
+    const groups = new AddressGroups(1);
+    groups.onArrival('a', 0, NEVER);
+    groups.onArrival('b', 0, NEVER);
+    expect([groups.freshDemand('a', 0), groups.freshDemand('b', 0)]).toEqual([0.5, 0]);
+    expect(groups.bound).toMatchObject({ used: 1, reached: 1 });
+  });
+});
+
+describe('the return slots of addresses', () => {
+  test('are forgotten when they are over, are used, or are the oldest of more than a thousand', () => {
+    const slots = new AddressSlots();
+    expect(slots.last('a')).toBe(NEVER);
+    slots.set('a', 5000, 0);
+    slots.set('a', 7000, 0);
+    expect(slots.last('a')).toBe(7000);
+    slots.set('b', 9000, 7000);
+    expect([slots.last('a'), slots.last('b')]).toEqual([NEVER, 9000]);
+    slots.release('b');
+    expect(slots.last('b')).toBe(NEVER);
+    for (let i = 0; i <= 1000; i += 1) slots.set(`${i}`, 9000, 0);
+    expect([slots.last('0'), slots.last('1'), slots.last('1000')]).toEqual([NEVER, 9000, 9000]);
   });
 });
 
