@@ -138,7 +138,8 @@ export class Limit implements HeapItem {
 
   /** A request returns in a slot that was not in this sequence: later slots are one turn later, if some are reserved. */
   delayReturnSlots(now: Millis): void {
-    if (this.lastReturnSlot > now) this.lastReturnSlot += 1000 / this.meter.rate(now);
+    const next = Math.min(this.lastReturnSlot + 1000 / this.meter.rate(now), now + MAX_LEARNED_RETRY_AFTER);
+    if (this.lastReturnSlot > now && this.lastReturnSlot < next) this.lastReturnSlot = next;
   }
 
   /** Whether a request sent then may have met a limit that was overrun, by observe mode or by a pinned rate. */

@@ -65,6 +65,21 @@ describe('the return slots of addresses', () => {
   });
 });
 
+describe('the slots of a limit', () => {
+  test('come one turn later, if some are reserved, and at most 30 s from now', () => {
+    const { limit } = new World({ upstream: limitedTo(0.1) });
+    limit.delayReturnSlots(1000);
+    expect(limit.lastReturnSlot).toBe(NEVER);
+    expect(limit.reserveReturnSlot(0, 0)).toBe(10_000);
+    for (const last of [20_000, 30_000, 31_000, 31_000]) {
+      limit.delayReturnSlots(1000);
+      expect(limit.lastReturnSlot).toBe(last);
+    }
+    limit.delayReturnSlots(31_000);
+    expect(limit.lastReturnSlot).toBe(31_000);
+  });
+});
+
 describe('a new key for each request', () => {
   /** 50 a second; five clients send 8 each from addresses of their own, one sends 400 under ever new keys. */
   function successOfTheFive(nested: boolean): number {
