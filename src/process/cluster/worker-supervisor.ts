@@ -1,4 +1,3 @@
-import cluster from 'node:cluster';
 import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import type { KeyOperation } from '../../sharing/keys/key-protocol.ts';
@@ -12,9 +11,9 @@ import type {
   WorkerQueries,
 } from './worker-messages.ts';
 import { deserializeError, isFromWorker, isCommand } from './worker-messages.ts';
+import { createFork } from './fork-worker.ts';
 import { PendingQueries } from './pending-queries.ts';
 import { RestartDelay } from './restart-delay.ts';
-import { WORKER_ARGUMENT } from './worker-argument.ts';
 
 export interface WorkerSupervisorParts {
   readonly count: number;
@@ -54,11 +53,11 @@ export class WorkerSupervisor {
   #reloading:
     | { readonly generation: number; readonly onResult: (worker: number, problem: string | undefined) => void }
     | undefined;
+  readonly #forkProcess = createFork();
   readonly #queries = new PendingQueries((worker, query) => this.send(worker, query));
 
   constructor(parts: WorkerSupervisorParts) {
     this.#parts = parts;
-    cluster.setupPrimary({ args: [WORKER_ARGUMENT], serialization: 'advanced' });
   }
 
   /** The number of workers that serve. */
@@ -164,7 +163,7 @@ export class WorkerSupervisor {
   }
 
   #fork(): void {
-    const worker = cluster.fork();
+    const worker = this.#forkProcess();
     const { id } = worker;
     const since = performance.now();
     this.#all.set(id, worker);

@@ -1,0 +1,125 @@
+/** A worker that is killed takes no connection with it that it had not accepted. */
+import type { ServerResponse } from 'node:http';
+import { readdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { send } from '../../support/clients/send.ts';
+import { pause } from '../../support/pause.ts';
+import { eventually } from '../../support/proxy/tidegate.ts';
+import { startWorkers, type Workers } from '../../support/proxy/workers.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+const PATIENCE = 300_000;
+/** Milliseconds. Only what hangs takes as long. */
+const WITHIN = 60_000;
+
+/** `fetch` opens connections to the admin port between two counts, and keeps them. */
+const ADMIN_CONNECTIONS = 2;
+
+/** Of the primary. */
+const openFiles = ({ child }: Workers): number => readdirSync(`/proc/${child.pid}/fd`).length;
+
+/** Resolves when so many workers have been replaced, and all serve. */
+async function allReplaced(gate: Workers, replaced: number): Promise<void> {
+  await eventually(
+    async () => [await gate.sum('tidegate_worker_restarts_total'), await gate.sum('tidegate_workers ')],
+    ([restarts, serving]) => restarts === replaced && serving === 2,
+    WITHIN,
+  );
+}
+
+test(
+  'connections passed to a worker that ends before it accepts them are served by another, and the keys of the worker become free',
+  async () => {
+    const held: ServerResponse[] = [];
+    const upstream = await startHttpUpstream((_nth, response, { body }) => {
+      if (body.toString() === 'hold' && held.length < 2) held.push(response);
+      else response.end('done');
+    });
+    const api = `{url: "${upstream.url}", idempotency: {concurrent: refuse}}`;
+    const gate = await startWorkers(`workers: 2\nupstreams: {api: ${api}}`);
+    await send(gate.url, '/');
+    const before = openFiles(gate);
+    const pay = (key: string) =>
+      send(gate.url, '/pay', { method: 'POST', body: 'hold', headers: ['idempotency-key', key] });
+    const writes = Promise.allSettled([pay('one'), pay('two')]); // one at each worker
+    await eventually(
+      () => held.length,
+      (count) => count === 2,
+    );
+
+    for (let round = 0; round < 3; round += 1) {
+      const [victim = 0] = gate.pids().slice(round === 0 ? 0 : -1);
+      process.kill(victim, 'SIGSTOP'); // as one whose event loop is busy
+      const reads = Array.from({ length: 4 }, () => send(gate.url, '/'));
+      await pause(500);
+      process.kill(victim, 'SIGKILL');
+      expect((await Promise.all(reads)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      if (round === 0) {
+        const repeats = new Set([(await pay('one')).status, (await pay('two')).status]);
+        expect(repeats).toEqual(new Set([200, 409])); // the other worker still has one of them under way
+        for (const response of held) response.end('done');
+        expect(new Set((await writes).map(({ status }) => status))).toEqual(new Set(['fulfilled', 'rejected']));
+      }
+      await allReplaced(gate, round + 1);
+    }
+    await eventually(
+      () => openFiles(gate),
+      (count) => count <= before + ADMIN_CONNECTIONS,
+      WITHIN,
+    );
+  },
+  PATIENCE,
+);
+
+test(
+  'clients that connect while workers are killed get an answer or a close, and the primary keeps no connection',
+  async () => {
+    const upstream = await startHttpUpstream((_nth, response) => response.end('done'));
+    const gate = await startWorkers(`workers: 2\nupstreams: {api: {url: "${upstream.url}"}}`);
+    const before = openFiles(gate);
+    const over = new AbortController();
+    const client = async (): Promise<void> => {
+      while (!over.signal.aborted) await send(gate.url, '/').catch(() => pause(5));
+    };
+    const clients = Array.from({ length: 10 }, client);
+    for (let i = 0; i < 6; i += 1) {
+      await pause(500);
+      process.kill(gate.pids().at(-1) ?? 0, 'SIGKILL');
+      await allReplaced(gate, i + 1);
+    }
+    over.abort();
+    await Promise.all(clients); // none hangs
+    expect(gate.child.exitCode).toBe(null);
+    await eventually(
+      () => openFiles(gate),
+      (count) => count <= before + ADMIN_CONNECTIONS,
+      WITHIN,
+    );
+  },
+  PATIENCE,
+);
+
+test(
+  'when all workers are killed at once, connections that none of them had accepted are closed',
+  async () => {
+    const upstream = await startHttpUpstream((_nth, response) => response.end('done'));
+    const gate = await startWorkers(`workers: 2\nupstreams: {api: {url: "${upstream.url}"}}`);
+    await send(gate.url, '/');
+    const before = openFiles(gate);
+    const victims = gate.pids();
+    for (const pid of victims) process.kill(pid, 'SIGSTOP');
+    const reads = Promise.allSettled(Array.from({ length: 4 }, () => send(gate.url, '/')));
+    await pause(500);
+    for (const pid of victims) process.kill(pid, 'SIGKILL');
+    const ends = await reads;
+    expect(ends.map(({ status }) => status)).toEqual(ends.map(() => 'rejected'));
+    await allReplaced(gate, 2);
+    expect((await send(gate.url, '/')).status).toBe(200);
+    await eventually(
+      () => openFiles(gate),
+      (count) => count <= before + ADMIN_CONNECTIONS,
+      WITHIN,
+    );
+  },
+  PATIENCE,
+);
