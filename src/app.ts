@@ -233,6 +233,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     await proxy.open(mount.entrance);
   }
   phase = 'ready';
+  if ('onServing' in state) state.onServing();
   if (membership === undefined) watchProcess({ processes, certificates, clock, listen }, resources);
 
   return {

@@ -35,6 +35,8 @@ export interface OwnState {
   readonly secret: string;
   /** Undefined if nothing outlives this process, or only a file with learned state. */
   readonly database: StateDatabase | undefined;
+  /** To be called when the start has succeeded: reports the writes that the end of an earlier process interrupted. */
+  onServing(): void;
 }
 
 export interface OwnStateParts {
@@ -49,23 +51,23 @@ export interface OwnStateParts {
 export async function openOwnState(config: Config, parts: OwnStateParts, resources: ResourceStack): Promise<OwnState> {
   const { state } = config;
   const keyStore = createKeyStore(parts.clock);
-  const opened = state.store === 'sqlite' ? await openDatabase(state, keyStore, parts, resources) : undefined;
-  const { database, openWrites, storedWrites } = opened ?? NO_DATABASE;
+  const opened = state.store === 'sqlite' ? await openDatabase(state, keyStore, parts, resources) : NO_DATABASE;
+  const { database } = opened;
   const keySecret = database?.secret ?? createKeySecret();
   const digests = new WriteDigests(keySecret);
   const writeKeys = { keys: keyStore, digests };
   const inspection =
     state.store === 'redis' ? undefined : new RegistryKeyInspection(keyStore.keys, (key) => digests.digestKey(key));
-  const secret = resolveHashSecret(config, database);
-  return { keyStore, keySecret, writeKeys, inspection, storedWrites, openWrites, secret, database };
+  return { ...opened, keyStore, keySecret, writeKeys, inspection, secret: resolveHashSecret(config, database) };
 }
 
-type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites'>;
+type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites' | 'onServing'>;
 
 const NO_DATABASE: OpenedDatabase = {
   database: undefined,
   openWrites: undefined,
   storedWrites: () => ({ unresolved: 0, answered: 0 }),
+  onServing: () => undefined,
 };
 
 /** Loads the modules only where they are used: SQLite takes memory. */
@@ -95,8 +97,7 @@ async function openDatabase(
     schedule: (delay, run) => void (delay === 0 ? setImmediate(run) : setTimeout(run, delay).unref()),
     onProblem: (error) => {
       if (error === undefined) return logger.info({ file }, 'idempotency keys are stored again');
-      const why = error instanceof Error ? error.message : 'unknown error';
-      logger.error({ file, why }, 'idempotency keys cannot be stored: writes with keys are refused');
+      logger.error({ file, why: describe(error) }, 'idempotency keys cannot be stored: writes with keys are refused');
     },
   });
   const checkClock = setInterval(() => commit.request(), CLOCK_CHECK_INTERVAL).unref();
@@ -112,8 +113,18 @@ async function openDatabase(
   const unresolved = stored.filter(([, { state: known }]) => known === 'unresolved').length;
   logger.info({ file, writes: stored.length, unresolved }, 'restored idempotency keys');
   const openWrites = new StoredOpenWrites(commit);
-  for (const write of database.read(() => openWrites.take())) reportInterrupted(write, logger, listen);
-  return { database, openWrites, storedWrites: () => writes.counts };
+  const interrupted = database.read(() => openWrites.load());
+  const onServing = (): void => {
+    for (const write of interrupted.splice(0)) {
+      reportInterrupted(write, logger, listen);
+      openWrites.onEnd(write.requestId);
+    }
+  };
+  return { database, openWrites, storedWrites: () => writes.counts, onServing };
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown error';
 }
 
 /** The process of this write has ended, and its client learned nothing. */

@@ -20,7 +20,7 @@ import { openStatePersistence } from '../../store/persistence/state-persistence.
 import { listenAddresses, setSocketPermissions, removeStaleSocket } from '../unix-socket.ts';
 import { createInstanceId } from '../instance-id.ts';
 import { deriveWorkerConfig, withListenPort } from './worker-config.ts';
-import { hostClock } from './host-clock.ts';
+import { hostClock as clock } from './host-clock.ts';
 import { SharedLimitSettings } from './shared-limit-settings.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
 import type { WorkerStart } from './worker-messages.ts';
@@ -54,8 +54,6 @@ async function openCluster(
 ): Promise<App> {
   let isDraining = false;
   let operatorServers = NO_OPERATOR_SERVERS;
-  const clock = hostClock;
-  const random = Math.random;
   /** The configuration in effect. */
   let config = first;
   const practice = await openPracticeUpstream(first);
@@ -91,7 +89,7 @@ async function openCluster(
   const limitServer = new LimitServer(
     {
       timing: WORKER_LEASE_TIMING,
-      makeMeter: (ref) => settings.makeMeter(ref, random),
+      makeMeter: (ref) => settings.makeMeter(ref, Math.random),
       listen,
       send: (to, updates) => workers.send(to, { type: 'updates', updates }),
       maxLimits: first.clients.maxTracked,
@@ -129,7 +127,7 @@ async function openCluster(
   const workers: WorkerSupervisor = new WorkerSupervisor({
     count,
     logger,
-    random,
+    random: Math.random,
     startOf: (worker, url): WorkerStart => ({
       ...common,
       worker,
@@ -225,6 +223,7 @@ async function openCluster(
 
   resources.push(() => workers.end('close', 0));
   const url = await workers.start();
+  ownState.onServing();
   watchProcess({ processes, certificates: metrics.certificates, clock, listen }, resources);
 
   const drain = async (delay = first.drain.delay): Promise<void> => {

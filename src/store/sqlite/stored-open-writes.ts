@@ -17,11 +17,9 @@ export class StoredOpenWrites implements OpenWriteLog, PendingChanges {
     commit.add(this);
   }
 
-  /** Returns the writes of earlier processes, and forgets them. */
-  take(): OpenWrite[] {
-    const { db } = this.#commit;
-    const rows = db.prepare('SELECT * FROM open_writes ORDER BY sent_at').all();
-    if (rows.length > 0) db.exec('DELETE FROM open_writes'); // a full disk is no obstacle if there are none
+  /** Returns the writes of earlier processes. They stay stored until `onEnd`. */
+  load(): OpenWrite[] {
+    const rows = this.#commit.db.prepare('SELECT * FROM open_writes ORDER BY sent_at').all();
     return rows.map(({ request_id, route, upstream, method, sent_at }) => ({
       requestId: String(request_id),
       route: String(route),
