@@ -12,6 +12,7 @@ import { WriteDigests } from '../http/idempotency/write-digests.ts';
 import type { WriteKeys } from '../http/request/exchange-context.ts';
 import type { StateDatabase } from '../store/sqlite/state-database.ts';
 import type { StoredWriteCounts } from '../store/sqlite/stored-writes.ts';
+import type { StoredWorkerProcesses } from '../store/sqlite/stored-worker-processes.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { resolveHashSecret } from './client-hash-secret.ts';
 import type { ResourceStack } from './resource-stack.ts';
@@ -35,6 +36,8 @@ export interface OwnState {
   readonly secret: string;
   /** Undefined if nothing outlives this process, or only a file with learned state. */
   readonly database: StateDatabase | undefined;
+  /** Undefined if no later process asks whether they still run. */
+  readonly workerProcesses: StoredWorkerProcesses | undefined;
   /** To be called when the start has succeeded: reports the writes that the end of an earlier process interrupted. */
   onServing(): void;
 }
@@ -51,7 +54,10 @@ export interface OwnStateParts {
 export async function openOwnState(config: Config, parts: OwnStateParts, resources: ResourceStack): Promise<OwnState> {
   const { state } = config;
   const keyStore = createKeyStore(parts.clock);
-  const opened = state.store === 'sqlite' ? await openDatabase(state, keyStore, parts, resources) : NO_DATABASE;
+  const opened =
+    state.store === 'sqlite'
+      ? await openDatabase(state, config.drain.timeout, keyStore, parts, resources)
+      : NO_DATABASE;
   const { database } = opened;
   const keySecret = database?.secret ?? createKeySecret();
   const digests = new WriteDigests(keySecret);
@@ -61,26 +67,31 @@ export async function openOwnState(config: Config, parts: OwnStateParts, resourc
   return { ...opened, keyStore, keySecret, writeKeys, inspection, secret: resolveHashSecret(config, database) };
 }
 
-type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites' | 'onServing'>;
+type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites' | 'workerProcesses' | 'onServing'>;
 
 const NO_DATABASE: OpenedDatabase = {
   database: undefined,
   openWrites: undefined,
   storedWrites: () => ({ unresolved: 0, answered: 0 }),
+  workerProcesses: undefined,
   onServing: () => undefined,
 };
 
 /** Loads the modules only where they are used: SQLite takes memory. */
 async function openDatabase(
   state: Extract<Config['state'], { readonly store: 'sqlite' }>,
+  drainTimeout: Millis,
   { keys }: RegistryKeyStore,
   { clock, logger, listen, metrics }: OwnStateParts,
   resources: ResourceStack,
 ): Promise<OpenedDatabase> {
   const { StateDatabase } = await import('../store/sqlite/state-database.ts');
+  const { StateDatabaseError } = await import('../store/sqlite/state-database-error.ts');
   const { GroupCommit } = await import('../store/sqlite/group-commit.ts');
   const { StoredWrites } = await import('../store/sqlite/stored-writes.ts');
   const { StoredOpenWrites } = await import('../store/sqlite/stored-open-writes.ts');
+  const { StoredWorkerProcesses } = await import('../store/sqlite/stored-worker-processes.ts');
+  const { awaitEarlierWorkers } = await import('./cluster/earlier-workers.ts');
   const database = new StateDatabase(state);
   const { file } = database;
   if (database.hasLostEnd) {
@@ -107,6 +118,19 @@ async function openDatabase(
     database.close();
     return Promise.resolve();
   });
+  const workerProcesses = new StoredWorkerProcesses(database.db, (error) =>
+    logger.error(
+      { file, why: describe(error) },
+      'a worker process cannot be stored: after a kill, a start may not wait for it',
+    ),
+  );
+  const { left, running } = await awaitEarlierWorkers(workerProcesses, { logger, timeout: drainTimeout });
+  if (running.length > 0) {
+    const pids = running.join(', ');
+    throw new StateDatabaseError(
+      `state.file: workers of an earlier process still run with ${file} (pid ${pids}): end them`,
+    );
+  }
   const writes = new StoredWrites({ commit, clock, wallClock: () => Date.now(), uptime: () => uptime() * 1000 });
   const stored = database.read(() => writes.load());
   keys.resume(stored, writes);
@@ -116,24 +140,32 @@ async function openDatabase(
   const interrupted = database.read(() => openWrites.load());
   const onServing = (): void => {
     for (const write of interrupted.splice(0)) {
-      reportInterrupted(write, logger, listen);
+      reportInterrupted(write, logger, listen, left.length > 0);
       openWrites.onEnd(write.requestId);
     }
+    for (const worker of left) workerProcesses.remove(worker);
   };
-  return { database, openWrites, storedWrites: () => writes.counts, onServing };
+  return { database, openWrites, storedWrites: () => writes.counts, workerProcesses, onServing };
 }
 
 function describe(error: unknown): string {
   return error instanceof Error ? error.message : 'unknown error';
 }
 
-/** The process of this write has ended, and its client learned nothing. */
+/**
+ * The process of this write has ended, and nobody here knows its outcome.
+ * @param mayBeAnswered its primary ended before its worker, which may have answered it but could not tell
+ */
 export function reportInterrupted(
   { route, upstream, requestId, method, sentAt }: OpenWrite,
   logger: Logger,
   listen: EventSink,
+  mayBeAnswered = false,
 ): void {
   const fields = { route, upstream, requestId, method, sentAt: new Date(sentAt).toISOString() };
-  logger.warn(fields, 'a write without an idempotency key was interrupted: its outcome is unknown');
+  const message = mayBeAnswered
+    ? 'a write without an idempotency key was under way when its primary ended: its worker may have answered it'
+    : 'a write without an idempotency key was interrupted: its outcome is unknown';
+  logger.warn(fields, message);
   listen({ type: 'write-interrupted', route });
 }

@@ -19,6 +19,7 @@ import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
 import { openStatePersistence } from '../../store/persistence/state-persistence.ts';
 import { listenAddresses, setSocketPermissions, removeStaleSocket } from '../unix-socket.ts';
 import { createInstanceId } from '../instance-id.ts';
+import { createFork } from './fork-worker.ts';
 import { deriveWorkerConfig, withListenPort } from './worker-config.ts';
 import { hostClock as clock } from './host-clock.ts';
 import { SharedLimitSettings } from './shared-limit-settings.ts';
@@ -128,6 +129,7 @@ async function openCluster(
     count,
     logger,
     random: Math.random,
+    fork: createFork(ownState.workerProcesses),
     startOf: (worker, url): WorkerStart => ({
       ...common,
       worker,

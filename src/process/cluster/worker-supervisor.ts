@@ -11,7 +11,6 @@ import type {
   WorkerQueries,
 } from './worker-messages.ts';
 import { deserializeError, isFromWorker, isCommand } from './worker-messages.ts';
-import { createFork } from './fork-worker.ts';
 import { PendingQueries } from './pending-queries.ts';
 import { RestartDelay } from './restart-delay.ts';
 
@@ -19,6 +18,8 @@ export interface WorkerSupervisorParts {
   readonly count: number;
   readonly logger: Logger;
   readonly random: Random;
+  /** Starts a worker process. */
+  readonly fork: () => Worker;
   /** Makes the start message of a worker. @param url where the other workers listen, once they do */
   readonly startOf: (worker: number, url: string | undefined) => WorkerStart;
   /** The start message has been sent: the worker handles messages sent now before it serves. */
@@ -53,7 +54,6 @@ export class WorkerSupervisor {
   #reloading:
     | { readonly generation: number; readonly onResult: (worker: number, problem: string | undefined) => void }
     | undefined;
-  readonly #forkProcess = createFork();
   readonly #queries = new PendingQueries((worker, query) => this.send(worker, query));
 
   constructor(parts: WorkerSupervisorParts) {
@@ -163,7 +163,7 @@ export class WorkerSupervisor {
   }
 
   #fork(): void {
-    const worker = this.#forkProcess();
+    const worker = this.#parts.fork();
     const { id } = worker;
     const since = performance.now();
     this.#all.set(id, worker);

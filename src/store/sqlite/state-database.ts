@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS writes (
 CREATE TABLE IF NOT EXISTS open_writes (
   request_id TEXT PRIMARY KEY, route TEXT NOT NULL, upstream TEXT NOT NULL, method TEXT NOT NULL, sent_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS worker_processes (pid INTEGER PRIMARY KEY, identity TEXT NOT NULL) STRICT;
 `;
 
 export interface StateDatabaseOptions {

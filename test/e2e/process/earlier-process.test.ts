@@ -5,9 +5,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { identifyProcess } from '../../../src/process/cluster/process-identity.ts';
 import { send } from '../../support/clients/send.ts';
+import { pause } from '../../support/pause.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
-import { startWorkers, type Workers } from '../../support/proxy/workers.ts';
+import { isAlive, startWorkers, type Workers } from '../../support/proxy/workers.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PATIENCE = 300_000;
@@ -80,6 +82,71 @@ test.each([
     const third = await start();
     expect(await third.sum('tidegate_writes_interrupted_total{')).toBe(0);
     expect([reportsOf(second).length, reportsOf(third).length]).toEqual([1, 0]);
+  },
+  PATIENCE,
+);
+
+test(
+  'when only the primary was killed, the next start serves once its workers have ended',
+  async () => {
+    const { start, hold, held, hits } = await startMachine(2);
+    const first = await start();
+    onTestFinished(() => {
+      for (const pid of first.pids()) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+    });
+    const key = ['idempotency-key', 'order'];
+    const keyed = await hold(first.url, key);
+    const unkeyed = await hold(first.url);
+    first.child.kill('SIGKILL');
+    let isServing = false;
+    const starting = start().then((gate) => {
+      isServing = true;
+      return gate;
+    });
+    await pause(3000);
+    expect([isServing, first.pids().every(isAlive)]).toEqual([false, true]);
+    for (const response of held) response.end('paid');
+    expect([(await keyed.result)?.status, (await unkeyed.result)?.status]).toEqual([200, 200]);
+    const second = await starting;
+    expect(first.pids().map(identifyProcess)).toEqual([undefined, undefined]);
+    const waits = second.log().filter(({ msg }) => String(msg).startsWith('waits for the workers'));
+    expect(waits).toMatchObject([{ pids: first.pids().toSorted((a, b) => a - b) }]);
+    // The workers could not tell that they had answered.
+    await eventually(
+      () => reportsOf(second),
+      (reports) => reports.length > 0,
+    );
+    expect(reportsOf(second).map(({ msg }) => msg)).toEqual([
+      'a write without an idempotency key was under way when its primary ended: its worker may have answered it',
+    ]);
+    // As far as this process knows, the write with the key has no outcome, so a repeat is sent.
+    const repeat = await hold(second.url, key);
+    held.at(-1)?.end('paid');
+    expect([(await repeat.result)?.status, hits.length]).toEqual([200, 3]);
+    second.child.kill('SIGTERM');
+    expect((await second.ended).code).toBe(0);
+    // A primary that ends in order leaves no workers.
+    const third = await start();
+    expect(third.log().filter(({ msg }) => String(msg).startsWith('waits'))).toEqual([]);
+  },
+  PATIENCE,
+);
+
+test(
+  'workers of a killed primary that do not end within drain.timeout end the start with a message',
+  async () => {
+    const { start, file } = await startMachine(2);
+    const first = await start();
+    const [stopped = 0] = first.pids();
+    onTestFinished(() => void (isAlive(stopped) && process.kill(stopped, 'SIGKILL')));
+    process.kill(stopped, 'SIGSTOP');
+    first.child.kill('SIGKILL');
+    await expect(start('drain: {delay: 0, timeout: 1s}')).rejects.toThrow(
+      `tidegate: state.file: workers of an earlier process still run with ${file} (pid ${stopped}): end them`,
+    );
+    process.kill(stopped, 'SIGKILL');
+    const second = await start();
+    expect((await send(second.url, '/')).status).toBe(200);
   },
   PATIENCE,
 );

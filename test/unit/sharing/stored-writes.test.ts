@@ -371,7 +371,7 @@ describe('a database on a full disk', () => {
     first.endTurn();
     database.db.exec('PRAGMA query_only = ON');
     const second = startProcess();
-    expect([second.stored.length, second.openWrites.take()]).toEqual([1, []]);
+    expect([second.stored.length, second.openWrites.load()]).toEqual([1, []]);
   });
 
   test('stores nothing before it is prepared', () => {
