@@ -104,10 +104,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     clientHash,
     practiceUrl: practice?.url ?? membership?.practiceUrl,
     lookup: parts.lookup ?? systemLookup,
-    clock,
-    random,
-    listen,
-    onFree,
+    ...{ clock, random, listen, onFree },
   });
   resources.push(() => activeConfig.close());
   const overloadMonitor = new OverloadMonitor(first.limits.overload, { clock, random, listen });
