@@ -14,12 +14,13 @@ let reportTimes: number[];
 let sent: UsageReport[];
 let holder: LimitClient;
 let meter: LeasedMeter;
+let store: MemoryStore;
 
 beforeEach(() => {
   reportTimes = [];
   sent = [];
   holder = new LimitClient({ schedule: (within) => reportTimes.push(within), send: (report) => sent.push(report) });
-  const store = new MemoryStore({
+  store = new MemoryStore({
     upstreams: [SETTINGS],
     maxTracked: 10,
     random: () => 0.5,
@@ -106,4 +107,16 @@ test('while the limit is in force, requests are reported soon, and once more whe
   meter.onAccepted(101, serial, 102);
   meter.onEnded(102);
   expect(reportTimes).toEqual([5, 0]);
+});
+
+test('the last usage of an upstream that a reload has removed is reported', () => {
+  receive({ epoch: 1, phase: 'cooldown', isUnlimited: false });
+  holder.flush(100);
+  sent = [];
+  const serial = meter.onSent(101);
+  store.configure([], 10);
+  meter.onAccepted(101, serial, 102);
+  meter.onEnded(102);
+  holder.flush(103);
+  expect(sent).toMatchObject([{ limits: [{ ref: SHARED }] }]);
 });
