@@ -114,7 +114,7 @@ test('the last usage of an upstream that a reload has removed is reported', () =
   holder.flush(100);
   sent = [];
   const serial = meter.onSent(101);
-  store.configure([], 10);
+  store.removeUpstream(SHARED.upstream);
   meter.onAccepted(101, serial, 102);
   meter.onEnded(102);
   holder.flush(103);
