@@ -97,14 +97,15 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     connections: (upstream) => activeConfig.connections(upstream),
     awaitedEnds: (upstream, now) => gate.connections.awaitedEnds(upstream, now),
   });
-  const onFree = (upstream: string): void => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm());
   const state = membership ?? (await openOwnState(first, { clock, logger, listen, metrics }, resources));
   const clientHash = new ClientHasher(state.secret);
   const activeConfig: ActiveConfig = new ActiveConfig(first, {
     clientHash,
     practiceUrl: practice?.url ?? membership?.practiceUrl,
     lookup: parts.lookup ?? systemLookup,
-    ...{ clock, random, listen, onFree },
+    ...{ clock, random, listen },
+    onFree: (upstream) => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm()),
+    onAwaited: (upstream, connections) => gate.mode === 'enforce' && stalledReaders.onAwaited(upstream, connections),
   });
   resources.push(() => activeConfig.close());
   const overloadMonitor = new OverloadMonitor(first.limits.overload, { clock, random, listen });

@@ -30,7 +30,10 @@ import type { ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-typ
 import type { NestedLimitRule, Route, UpstreamTarget } from '../../http/request/route.ts';
 import { Router } from '../../http/request/router.ts';
 
-export type TargetDependencies = Pick<EndpointsOptions, 'lookup' | 'clock' | 'random' | 'listen' | 'onFree'>;
+export type TargetDependencies = Pick<
+  EndpointsOptions,
+  'lookup' | 'clock' | 'random' | 'listen' | 'onFree' | 'onAwaited'
+>;
 
 /**
  * @param urls of practice upstreams, by name

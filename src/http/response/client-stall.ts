@@ -12,7 +12,7 @@ export class ClientStall implements StalledClient {
   patience: Millis = GRACE_PERIOD;
   readonly upstream: string;
   readonly addressGroup: string;
-  readonly #ticket: HeldPlaces;
+  readonly ticket: HeldPlaces;
   readonly #registry: StalledClients;
   readonly #clock: Clock;
   readonly #onAbort: () => void;
@@ -22,7 +22,7 @@ export class ClientStall implements StalledClient {
   constructor({ upstream, addressGroup, ticket, registry, clock }: ClientStallOptions, onAbort: () => void) {
     this.upstream = upstream;
     this.addressGroup = addressGroup;
-    this.#ticket = ticket;
+    this.ticket = ticket;
     this.#registry = registry;
     this.#clock = clock;
     this.#onAbort = onAbort;
@@ -33,7 +33,7 @@ export class ClientStall implements StalledClient {
   }
 
   holdsPlaceOf(limit: Limit): boolean {
-    return this.#ticket.inFlightLimits.includes(limit);
+    return this.ticket.inFlightLimits.includes(limit);
   }
 
   /** The proxy waits for the client. Stalls are mostly short and frequent, so the exchange stays registered after the first. */

@@ -3,6 +3,7 @@ import type { ConnectionCounts } from '../../core/admission/connection-slots.ts'
 import type { ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
+import type { AwaitedConnections } from '../upstream/awaited-connections.ts';
 
 /**
  * An exchange whose client keeps an upstream connection busy, and places in flight, by not reading its response or not sending
@@ -12,6 +13,8 @@ export interface StalledClient {
   readonly upstream: string;
   /** The client, or all clients of one address. */
   readonly addressGroup: string;
+  /** Of the exchange. */
+  readonly ticket: unknown;
   /** Since when the client has read or sent nothing; Infinity while the proxy does not wait for it. */
   readonly stalledSince: Millis;
   /** When it counts as stalled for so long that it gives way to others; Infinity while the proxy does not wait for it. */
@@ -44,6 +47,8 @@ export class StalledClients {
   readonly #clients = new Map<string, Set<StalledClient>>();
   /** Queued requests by upstream. */
   readonly #queuedRequests = new Map<string, number>();
+  /** Where requests wait outside the gate, by upstream. */
+  readonly #awaitedConnections = new Map<string, Set<AwaitedConnections>>();
   #timer: NodeJS.Timeout | undefined;
   #timerAt: Millis = Number.POSITIVE_INFINITY;
 
@@ -60,12 +65,20 @@ export class StalledClients {
     const clients = this.#clients.get(client.upstream);
     if (clients === undefined) this.#clients.set(client.upstream, new Set([client]));
     else clients.add(client);
-    if ((this.#queuedRequests.get(client.upstream) ?? 0) > 0) this.#checkIn(GRACE_PERIOD);
+    if (this.#isAwaited(client.upstream)) this.#checkIn(GRACE_PERIOD);
   }
 
   remove(client: StalledClient): void {
     const clients = this.#clients.get(client.upstream);
     if (clients?.delete(client) === true && clients.size === 0) this.#clients.delete(client.upstream);
+  }
+
+  /** A request waits for one of these connections. */
+  onAwaited(upstream: string, connections: AwaitedConnections): void {
+    const all = this.#awaitedConnections.get(upstream);
+    if (all === undefined) this.#awaitedConnections.set(upstream, new Set([connections]));
+    else all.add(connections);
+    if (this.#clients.has(upstream)) this.#checkIn(0);
   }
 
   /** Follows the queue by events of the gate. */
@@ -103,28 +116,57 @@ export class StalledClients {
   readonly #check = (): void => {
     this.#timerAt = Number.POSITIVE_INFINITY;
     let next = Number.POSITIVE_INFINITY;
-    for (const upstream of this.#queuedRequests.keys()) next = Math.min(next, this.#abortStalled(upstream));
+    const upstreams = new Set([...this.#queuedRequests.keys(), ...this.#awaitedConnections.keys()]);
+    for (const upstream of upstreams) next = Math.min(next, this.#abortStalled(upstream));
     if (next !== Number.POSITIVE_INFINITY) this.#checkIn(next);
   };
 
   /** @returns time until the next check; Infinity if none is needed */
   #abortStalled(upstream: string): Millis {
-    const now = this.#options.clock.now();
+    const awaited = this.#stillAwaited(upstream);
     const clients = this.#clients.get(upstream);
-    if (clients === undefined) return Number.POSITIVE_INFINITY;
-    for (const { limit, count } of this.#options.awaitedEnds(upstream, now)) {
-      const holders = new Set(limit === undefined ? clients : [...clients].filter((each) => each.holdsPlaceOf(limit)));
-      for (let missing = count; missing > 0; missing -= 1) {
-        const client = mostStalled(holders, now);
-        if (client === undefined) break;
-        holders.delete(client);
-        this.remove(client);
-        client.abort();
+    if (clients === undefined || !this.#isAwaited(upstream)) return Number.POSITIVE_INFINITY;
+    const now = this.#options.clock.now();
+    if (this.#queuedRequests.has(upstream)) {
+      for (const { limit, count } of this.#options.awaitedEnds(upstream, now)) {
+        const holders = limit === undefined ? clients : [...clients].filter((each) => each.holdsPlaceOf(limit));
+        this.#abort(holders, count, now);
       }
+    }
+    for (const connections of awaited) {
+      const tickets = connections.holders();
+      const holders = [...clients].filter(({ ticket }) => tickets.has(ticket));
+      this.#abort(holders, connections.lacking, now);
     }
     let next = CHECK_INTERVAL;
     for (const { givesWayAt } of clients) if (givesWayAt > now) next = Math.min(next, givesWayAt - now);
     return clients.size === 0 ? Number.POSITIVE_INFINITY : Math.max(1, next);
+  }
+
+  /** Whether requests wait: not necessarily for the end of others. */
+  #isAwaited(upstream: string): boolean {
+    return this.#queuedRequests.has(upstream) || this.#awaitedConnections.has(upstream);
+  }
+
+  /** Where requests still wait outside the gate. The others are forgotten. */
+  #stillAwaited(upstream: string): readonly AwaitedConnections[] {
+    const all = this.#awaitedConnections.get(upstream);
+    if (all === undefined) return [];
+    for (const connections of all) if (connections.waiting === 0) all.delete(connections);
+    if (all.size === 0) this.#awaitedConnections.delete(upstream);
+    return [...all];
+  }
+
+  /** Ends as many stalled exchanges. @param candidates those that hold what is awaited */
+  #abort(candidates: Iterable<StalledClient>, count: number, now: Millis): void {
+    const holders = new Set(candidates);
+    for (let missing = count; missing > 0; missing -= 1) {
+      const client = mostStalled(holders, now);
+      if (client === undefined) break;
+      holders.delete(client);
+      this.remove(client);
+      client.abort();
+    }
   }
 }
 

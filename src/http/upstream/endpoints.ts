@@ -9,6 +9,7 @@ import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { EndpointView } from '../../core/events/gate-views.ts';
 import { readClientTls } from '../tls/client-tls.ts';
 import { LastOutcomes } from './last-outcomes.ts';
+import type { AwaitedConnections } from './awaited-connections.ts';
 import type { PooledSend } from './pooled-send.ts';
 import type { Endpoint, OpenEndpointOptions } from './open-endpoint.ts';
 import { openEndpoint } from './open-endpoint.ts';
@@ -23,6 +24,8 @@ export interface EndpointsOptions extends OpenEndpointOptions {
   readonly listen: EventSink;
   /** The upstream has room for another request: a connection is free, or one more may be opened. */
   readonly onFree: (upstream: string) => void;
+  /** A request waits for these connections, outside the gate. */
+  readonly onAwaited: (upstream: string, connections: AwaitedConnections) => void;
 }
 
 /** What an outcome says about an endpoint. `failed-others-healthy`: it failed while other endpoints work. */
@@ -53,6 +56,7 @@ export class Endpoints {
           this.#outlierDetector.setCapacity(index, capacity);
           options.onFree(upstream);
         },
+        onAwaited: (connections) => options.onAwaited(upstream, connections),
         onViolation: ({ message: cause }) => {
           listen({ type: 'http2-violated', upstream, endpoint: this.at(index).label, cause });
         },

@@ -34,7 +34,7 @@ export interface Endpoint {
   readonly resolver: DnsResolver | undefined;
 }
 
-type PoolListener = Pick<Http2ConnectionPoolOptions, 'onCapacity' | 'onCapacityChange' | 'onViolation'>;
+type PoolListener = Pick<Http2ConnectionPoolOptions, 'onCapacity' | 'onCapacityChange' | 'onAwaited' | 'onViolation'>;
 
 /** @throws an Error of node:fs, when a certificate cannot be read */
 export function openEndpoint(
@@ -74,6 +74,7 @@ export function openEndpoint(
     ? new Http2ConnectionPool({
         ...common,
         onCapacityChange: listener.onCapacityChange,
+        onAwaited: listener.onAwaited,
         onViolation: listener.onViolation,
         clock,
         connect: makeConnector(pool, { resolver, socketPath, http2: true }),

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import type { Ticket } from '../../core/admission/ticket.ts';
 import type { LinkedItem } from '../../core/collections/linked-queue.ts';
 import { StreamingBody } from '../request/streaming-body.ts';
 import { withoutHeader } from '../headers/raw-headers.ts';
@@ -28,9 +29,13 @@ export interface AssignedConnection {
   readonly responsesServed: number;
 }
 
+/** The ticket of a request: whose share of the connections it uses. */
+export type Sender = Pick<Ticket, 'fairnessKey' | 'client' | 'classWeight'>;
+
 /** One request on its way to one endpoint, as connection pools see it. It is also the handler that undici dispatches to. */
 export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.DispatchHandler {
   request: DispatchRequest;
+  sender: Sender | undefined = undefined;
   /** HTTP version of the response, once its head has arrived. */
   responseVersion: ResponseVersion = '1.1';
   /** The pool that it was given to. */

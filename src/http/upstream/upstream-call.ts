@@ -80,6 +80,7 @@ export class UpstreamCall implements AttemptListener {
     const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, now);
     if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: ENDPOINT_REMOVED });
     const attempt = new UpstreamAttempt(this, this.#requestTo(endpoint, payload, traceHeaders), clock, startBy);
+    attempt.sender = this.#owner.driver.ticket;
     this.#attempt = attempt;
     this.#timers.awaitHead(attempt, body, timeout);
     if (keyValidUntil < Infinity) this.#timers.awaitUpload(Math.max(0, keyValidUntil - now));

@@ -22,6 +22,7 @@ function start(awaited: () => readonly AwaitedEnds[]) {
     clients.add({
       upstream: 'up',
       addressGroup,
+      ticket: addressGroup,
       stalledSince: 0,
       givesWayAt: 0,
       holdsPlaceOf: (limit) => limits.includes(limit),
@@ -67,4 +68,26 @@ test('is not kept from ending exchanges by others that begin to stall', async ()
   const since = performance.now();
   for (; ended.length === 0 && performance.now() - since < 2000; await sleep(50)) add('more', OTHER);
   expect(ended).toEqual(['one']);
+});
+
+test('ends exchanges that hold connections which requests outside the gate wait for, as many as are lacking', async () => {
+  const { clients, add, ended } = start(() => [{ limit: undefined, count: 9 }]);
+  add('holds');
+  add('holds');
+  add('holds no connection');
+  let waiting = 3;
+  clients.onAwaited('up', {
+    get waiting() {
+      return waiting;
+    },
+    get lacking() {
+      return ended.length === 0 ? 1 : 0;
+    },
+    holders: () => new Set(['holds']),
+  });
+  await sleep(150);
+  expect(ended).toEqual(['holds']);
+  waiting = 0;
+  await sleep(150);
+  expect(ended).toEqual(['holds']);
 });

@@ -5,7 +5,9 @@ import { Http2Connection } from './http2-connection.ts';
 import type { Http2ConnectionPoolOptions } from './http2-options.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import { ConnectionSharing } from './connection-sharing.ts';
+import { countCapacity, countConnecting, countUnopened } from './count-connections.ts';
 import { chooseConnection } from './choose-connection.ts';
+import { UnsharedQueue } from './unshared-queue.ts';
 import { WaitingSends } from './waiting-sends.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts';
 
@@ -24,7 +26,7 @@ const MIN_UNSHARED = 16;
 export class Http2ConnectionPool implements EndpointConnections, Http2ConnectionListener {
   readonly #options: Http2ConnectionPoolOptions;
   readonly #all = new Set<Http2Connection>();
-  readonly #waiting = new WaitingSends();
+  readonly #waiting: WaitingSends;
   /** The endpoint chose HTTP/1.1. */
   #usesHttp1 = false;
   #isDestroyed = false;
@@ -37,11 +39,14 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   readonly #unshared: Http2ConnectionPool | undefined;
   /** Whose unshared connections these are. */
   readonly #parent: Http2ConnectionPool | undefined;
+  readonly #unsharedQueue: UnsharedQueue | undefined;
 
   constructor(options: Http2ConnectionPoolOptions, parent?: Http2ConnectionPool) {
     this.#options = options;
     this.#capacity = options.maxConnections;
     this.#parent = parent;
+    this.#unsharedQueue = parent === undefined ? undefined : new UnsharedQueue(this.#all);
+    this.#waiting = new WaitingSends(this.#unsharedQueue);
     this.#sharing = parent === undefined ? new ConnectionSharing(options.clock) : parent.#sharing;
     if (parent !== undefined) return;
     const maxConnections = Math.max(MIN_UNSHARED, options.maxConnections);
@@ -58,8 +63,9 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     if (this.#isShared && !mayShare) return this.#sendUnshared(pending, fresh);
     const { forStream } = this.#waiting;
     if (this.#trySend(pending, forStream.length + 1)) return;
-    pending.waitedForConnection = this.#countConnecting() <= (this.#isShared ? 0 : forStream.length);
+    pending.waitedForConnection = countConnecting(this.#all) <= (this.#isShared ? 0 : forStream.length);
     forStream.push(pending);
+    if (this.#unsharedQueue !== undefined) this.#options.onAwaited(this.#unsharedQueue);
   }
 
   /** A send with a stream frees its place when the stream closes. */
@@ -127,6 +133,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void {
     const { pending } = send;
     pending.hasStream = false;
+    connection.sender = undefined;
     this.#closeIfIdle(connection);
     if (connection.shouldRetire || !this.#takesRequests(connection)) this.#updateCapacity();
     const error = send.takeError();
@@ -184,46 +191,34 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     const { connection, retiring, lacksRoom } = chooseConnection(this.#all, this.#takesRequests, pending.request.body);
     const needsRoom = lacksRoom && this.#isShared;
     const isOpening =
-      connection === undefined && (this.#countConnecting() >= (this.#isShared ? 1 : count) || this.#open());
+      connection === undefined && (countConnecting(this.#all) >= (this.#isShared ? 1 : count) || this.#open());
     const chosen = connection ?? (isOpening ? undefined : retiring);
     if (chosen === undefined && (!needsRoom || (isOpening && pending.waitsForRoom))) return false;
     this.#waiting.remove(pending);
-    if (chosen !== undefined) chosen.send(pending);
-    else if (isOpening) this.#waiting.pushForRoom(pending);
+    if (chosen !== undefined) {
+      if (!this.#isShared) chosen.sender = pending.sender;
+      chosen.send(pending);
+    } else if (isOpening) this.#waiting.pushForRoom(pending);
     else this.#sendUnshared(pending, false);
     return true;
   }
 
-  #countConnecting(): number {
-    return [...this.#all].filter(({ isConnecting }) => isConnecting).length;
-  }
-
   /** Opens another connection if there may be one. Returns whether it did. */
   #open(): boolean {
-    if (this.#unopened() <= 0) return false;
+    if (countUnopened(this.#all, this.#options.maxConnections) <= 0) return false;
     const maxStreams = this.#isShared ? MAX_CONCURRENT_STREAMS : 1;
     this.#all.add(new Http2Connection({ ...this.#options, maxStreams }, this));
     return true;
   }
 
-  /** How many more connections may be opened now. */
-  #unopened(): number {
-    let inUse = 0;
-    for (const connection of this.#all) if (!connection.shouldRetire && !connection.isClosing) inUse += 1;
-    return this.#options.maxConnections - inUse;
-  }
-
   /** Counts the requests on connections that take no more, besides those that others can take. */
   #updateCapacity(): void {
-    const isOneEach = this.#usesHttp1 || this.#sharing.isPaused;
-    let capacity = isOneEach ? this.#options.maxConnections : this.#expectedStreams * Math.max(0, this.#unopened());
-    for (const connection of this.#all) {
-      if (isOneEach || connection.shouldRetire || !this.#takesRequests(connection)) {
-        capacity += connection.activeStreams;
-      } else {
-        capacity += connection.isConnecting ? this.#expectedStreams : connection.maxStreams;
-      }
-    }
+    const capacity = countCapacity(this.#all, {
+      maxConnections: this.#options.maxConnections,
+      isOneEach: this.#usesHttp1 || this.#sharing.isPaused,
+      expectedStreams: this.#expectedStreams,
+      takesRequests: this.#takesRequests,
+    });
     if (capacity === this.#capacity || this.#isDestroyed) return;
     this.#capacity = capacity;
     this.#options.onCapacityChange(capacity);

@@ -2,16 +2,15 @@ import type { ClientHttp2Session, Settings } from 'node:http2';
 import { constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { Millis } from '../../../core/scalars.ts';
 import type { DispatchRequest } from '../dispatch-request.ts';
-import type { PooledSend } from '../pooled-send.ts';
+import type { PooledSend, Sender } from '../pooled-send.ts';
 import type { Http2ConnectionOptions } from './http2-options.ts';
 import { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import type { Http2StreamCarrier } from './http2-upstream-stream.ts';
 import { Http2Keepalive } from './http2-keepalive.ts';
 import { Http2Output } from './http2-output.ts';
 import { Http2ResetPlaces } from './http2-reset-places.ts';
-import { openHttp2Session } from './http2-session.ts';
+import { destroySoon, openHttp2Session } from './http2-session.ts';
 import { isProtocolViolation } from './http2-violations.ts';
 
 /** Learns what happens to a connection. */
@@ -39,8 +38,6 @@ export interface Http2ConnectionListener {
  */
 const MAX_RESETS = 100;
 
-/** Node 24.21 closes a socket once all is written, and never notices that a write has failed: see http2-keepalive.ts. */
-const CLOSE_TIMEOUT: Millis = 2000;
 /** Stream ids end at 2^31, and cannot be reused (RFC 9113 §5.1.1). */
 const MAX_REQUESTS = 1_000_000;
 
@@ -59,6 +56,8 @@ export class Http2Connection implements Http2StreamCarrier {
   maxHeaderListSize: number | undefined = undefined;
   /** Streams in use. */
   activeStreams = 0;
+  /** Whose request has it for itself, if the pool gives it to one at a time. */
+  sender: Sender | undefined = undefined;
   readonly #options: Http2ConnectionOptions;
   readonly #listener: Http2ConnectionListener;
   #session: ClientHttp2Session | undefined;
@@ -244,7 +243,6 @@ export class Http2Connection implements Http2StreamCarrier {
     this.isConnecting = false;
     clearTimeout(this.#idleTimer);
     this.#keepalive?.stop();
-    const socket = this.#socket;
-    if (socket?.destroyed === false) setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref();
+    if (this.#socket !== undefined) destroySoon(this.#socket);
   }
 }

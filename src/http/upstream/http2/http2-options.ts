@@ -1,5 +1,6 @@
 import type { buildConnector } from 'undici';
 import type { Clock, Millis } from '../../../core/scalars.ts';
+import type { AwaitedConnections } from '../awaited-connections.ts';
 import type { EndpointConnections } from '../pooled-send.ts';
 
 export interface Http2ConnectionOptions {
@@ -23,6 +24,8 @@ export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions,
   readonly onCapacity: () => void;
   /** The pool carries another number of requests at a time. It starts with one for each connection. */
   readonly onCapacityChange: (capacity: number) => void;
+  /** A request waits until another one ends that has one of these connections for itself. */
+  readonly onAwaited: (connections: AwaitedConnections) => void;
   /** The endpoint has violated HTTP/2: from now on, no requests share a connection, for a time. */
   readonly onViolation: (error: Error) => void;
   /** Used if the endpoint does not support HTTP/2. */

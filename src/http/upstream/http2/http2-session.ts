@@ -1,6 +1,7 @@
 import type { ClientHttp2Session, ClientSessionOptions } from 'node:http2';
 import { connect as connectHttp2 } from 'node:http2';
 import type { Socket } from 'node:net';
+import type { Millis } from '../../../core/scalars.ts';
 import { MAX_SESSION_MEMORY } from '../../undici/http2-session-memory.ts';
 
 /**
@@ -31,4 +32,12 @@ export function openHttp2Session(origin: string, socket: Socket): ClientHttp2Ses
   const session = connectHttp2(origin, options);
   session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW));
   return session;
+}
+
+/** Node 24.21 closes a socket once all is written, and never notices that a write has failed: see http2-keepalive.ts. */
+const CLOSE_TIMEOUT: Millis = 2000;
+
+/** Destroys the socket of a closed session, unless Node does it in time. */
+export function destroySoon(socket: Socket): void {
+  if (!socket.destroyed) setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref();
 }

@@ -1,12 +1,19 @@
 import { LinkedQueue } from '../../../core/collections/linked-queue.ts';
 import type { PooledSend } from '../pooled-send.ts';
 
+/** A queue of requests. `head` is the next one. */
+export type SendQueue = Pick<LinkedQueue<PooledSend>, 'head' | 'length' | 'push' | 'remove' | 'clear'>;
+
 /** Requests that have no HTTP/2 connection yet, in order of arrival. */
 export class WaitingSends {
   /** All connections have as many requests as they take. */
-  readonly forStream = new LinkedQueue<PooledSend>();
+  readonly forStream: SendQueue;
   /** The bodies of others leave no room for theirs on the connections. They get it on the next one. */
   readonly forRoom = new LinkedQueue<PooledSend>();
+
+  constructor(forStream: SendQueue = new LinkedQueue<PooledSend>()) {
+    this.forStream = forStream;
+  }
 
   /** A new connection has room for one of them at least. */
   pushForRoom(pending: PooledSend): void {

@@ -1,0 +1,39 @@
+import type { Http2Connection } from './http2-connection.ts';
+
+type Connections = ReadonlySet<Http2Connection>;
+
+export function countConnecting(all: Connections): number {
+  let count = 0;
+  for (const { isConnecting } of all) if (isConnecting) count += 1;
+  return count;
+}
+
+/** How many more connections may be opened now. Those that finish their last requests do not count. */
+export function countUnopened(all: Connections, maxConnections: number): number {
+  let inUse = 0;
+  for (const connection of all) if (!connection.shouldRetire && !connection.isClosing) inUse += 1;
+  return maxConnections - inUse;
+}
+
+export interface ExpectedRequests {
+  readonly maxConnections: number;
+  /** Each connection carries one request. */
+  readonly isOneEach: boolean;
+  /** Streams that a connection not yet open is expected to take. */
+  readonly expectedStreams: number;
+  readonly takesRequests: (connection: Http2Connection) => boolean;
+}
+
+/** How many requests the connections carry at a time: on those that take no more, the ones that they have. */
+export function countCapacity(all: Connections, expected: ExpectedRequests): number {
+  const { maxConnections, isOneEach, expectedStreams, takesRequests } = expected;
+  let capacity = isOneEach ? maxConnections : expectedStreams * Math.max(0, countUnopened(all, maxConnections));
+  for (const connection of all) {
+    if (isOneEach || connection.shouldRetire || !takesRequests(connection)) {
+      capacity += connection.activeStreams;
+    } else {
+      capacity += connection.isConnecting ? expectedStreams : connection.maxStreams;
+    }
+  }
+  return capacity;
+}
