@@ -39,7 +39,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   readonly #unshared: Http2ConnectionPool | undefined;
   /** Whose unshared connections these are. */
   readonly #parent: Http2ConnectionPool | undefined;
-  readonly #unsharedQueue: UnsharedQueue | undefined;
+  readonly #unsharedQueue: UnsharedQueue<PooledSend> | undefined;
 
   constructor(options: Http2ConnectionPoolOptions, parent?: Http2ConnectionPool) {
     this.#options = options;
@@ -71,6 +71,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   /** A send with a stream frees its place when the stream closes. */
   release(pending: PooledSend): void {
     if (pending.isHttp1Fallback) return this.#options.http1.release(pending);
+    if (!pending.hasStream && this.#unsharedQueue?.isPassedOver(pending) === true) pending.waitedForConnection = true;
     if (this.#waiting.remove(pending) || !pending.hasStream) this.#options.onCapacity();
   }
 
@@ -197,6 +198,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#waiting.remove(pending);
     if (chosen !== undefined) {
       if (!this.#isShared) chosen.sender = pending.sender;
+      this.#unsharedQueue?.onServed(pending);
       chosen.send(pending);
     } else if (isOpening) this.#waiting.pushForRoom(pending);
     else this.#sendUnshared(pending, false);
@@ -226,7 +228,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   #sendWaiting(): void {
     for (const queue of [this.#waiting.forRoom, this.#waiting.forStream]) {
-      while (queue.head !== undefined && this.#trySend(queue.head, queue.length));
+      for (let next = queue.head; next !== undefined && this.#trySend(next, queue.length); ) next = queue.head;
     }
   }
 

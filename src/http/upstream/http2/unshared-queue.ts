@@ -1,15 +1,41 @@
+import type { LinkedItem } from '../../../core/collections/linked-queue.ts';
 import { LinkedQueue } from '../../../core/collections/linked-queue.ts';
 import type { AwaitedConnections } from '../awaited-connections.ts';
-import type { PooledSend } from '../pooled-send.ts';
-import { countConnecting } from './count-connections.ts';
+import type { Sender } from '../pooled-send.ts';
 import type { Http2Connection } from './http2-connection.ts';
 
-/** Requests that wait for a connection without other requests. */
-export class UnsharedQueue extends LinkedQueue<PooledSend> implements AwaitedConnections {
-  readonly #connections: ReadonlySet<Http2Connection>;
+/** A request that waits. */
+interface Waiter<W> extends LinkedItem<W> {
+  readonly sender: Sender | undefined;
+  /** Its ordinal among all that have waited. Written by the queue. */
+  arrival: number;
+}
 
-  constructor(connections: ReadonlySet<Http2Connection>) {
-    super();
+type Connection = Pick<Http2Connection, 'sender' | 'isConnecting'>;
+
+/** The waiting requests of each client of an address, or of a client by itself. */
+type Group<W extends Waiter<W>> = Map<string, LinkedQueue<W>>;
+
+/** The maximum number of addresses, and of clients of one, among which the next is chosen: those whose turn was longest ago. */
+const MAX_SCANNED = 1000;
+
+const keyOf = (sender: Sender | undefined): string => sender?.fairnessKey ?? '';
+const clientOf = (sender: Sender | undefined): string => sender?.client ?? '';
+
+/**
+ * Requests that wait for a connection without other requests. The next is of the client that has the fewest of these connections
+ * for its weight; of equal ones, the one whose turn was longest ago. The clients of one address count as one, and share in the same
+ * way among themselves. Each gets its own in order of arrival.
+ */
+export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
+  length = 0;
+  readonly #connections: Iterable<Connection>;
+  readonly #groups = new Map<string, Group<W>>();
+  #arrivals = 0;
+  /** Of those served, the arrival of the last one. */
+  #lastServed = 0;
+
+  constructor(connections: Iterable<Connection>) {
     this.#connections = connections;
   }
 
@@ -18,10 +44,107 @@ export class UnsharedQueue extends LinkedQueue<PooledSend> implements AwaitedCon
   }
 
   get lacking(): number {
-    return this.length - countConnecting(this.#connections);
+    let lacking = this.length;
+    for (const { isConnecting } of this.#connections) if (isConnecting) lacking -= 1;
+    return lacking;
   }
 
   holders(): ReadonlySet<unknown> {
-    return new Set([...this.#connections].map(({ sender }) => sender));
+    const holders = new Set<unknown>();
+    for (const { sender } of this.#connections) if (sender !== undefined) holders.add(sender);
+    return holders;
   }
+
+  /** The next request. */
+  get head(): W | undefined {
+    const group = this.#fewest(this.#groups, (some) => firstOf(some)?.head, keyOf);
+    return group === undefined ? undefined : this.#fewest(group, (queue) => queue.head, clientOf)?.head;
+  }
+
+  push(waiter: W): void {
+    const [key, client] = [keyOf(waiter.sender), clientOf(waiter.sender)];
+    const group: Group<W> = this.#groups.get(key) ?? new Map<string, LinkedQueue<W>>();
+    const queue = group.get(client) ?? new LinkedQueue<W>();
+    queue.push(waiter);
+    this.#arrivals += 1;
+    waiter.arrival = this.#arrivals;
+    group.set(client, queue);
+    this.#groups.set(key, group);
+    this.length += 1;
+  }
+
+  /** @returns whether it waited */
+  remove(waiter: W): boolean {
+    const [key, client] = [keyOf(waiter.sender), clientOf(waiter.sender)];
+    const group = this.#groups.get(key);
+    const queue = group?.get(client);
+    if (group === undefined || queue?.remove(waiter) !== true) return false;
+    this.length -= 1;
+    if (queue.length === 0) group.delete(client);
+    if (group.size === 0) this.#groups.delete(key);
+    return true;
+  }
+
+  /** A request gets a connection, so it is the turn of others. */
+  onServed({ sender, arrival }: W): void {
+    this.#lastServed = Math.max(this.#lastServed, arrival);
+    const group = moveToEnd(this.#groups, keyOf(sender));
+    if (group !== undefined) moveToEnd(group, clientOf(sender));
+  }
+
+  /** Whether one that came later has got a connection before this one. */
+  isPassedOver({ arrival }: W): boolean {
+    return arrival < this.#lastServed;
+  }
+
+  clear(): W[] {
+    const all: W[] = [];
+    for (const group of this.#groups.values()) for (const queue of group.values()) all.push(...queue.clear());
+    this.#groups.clear();
+    this.length = 0;
+    return all;
+  }
+
+  /** Chooses the one that has the fewest connections for its weight, with the one that the next request would get. */
+  #fewest<T>(
+    all: ReadonlyMap<string, T>,
+    nextOf: (one: T) => W | undefined,
+    ownerOf: (sender: Sender | undefined) => string,
+  ): T | undefined {
+    if (all.size < 2) return firstOf(all);
+    const counts = this.#countBy(ownerOf);
+    let chosen: T | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    let scanned = 0;
+    for (const [key, one] of all) {
+      const connections = ((counts.get(key) ?? 0) + 1) / (nextOf(one)?.sender?.classWeight ?? 1);
+      if (connections < fewest) [chosen, fewest] = [one, connections];
+      scanned += 1;
+      if (scanned === MAX_SCANNED) break;
+    }
+    return chosen;
+  }
+
+  #countBy(ownerOf: (sender: Sender) => string): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { sender } of this.#connections) {
+      if (sender === undefined) continue;
+      const owner = ownerOf(sender);
+      counts.set(owner, (counts.get(owner) ?? 0) + 1);
+    }
+    return counts;
+  }
+}
+
+function firstOf<T>(all: ReadonlyMap<string, T>): T | undefined {
+  const [first] = all.values();
+  return first;
+}
+
+function moveToEnd<T>(all: Map<string, T>, key: string): T | undefined {
+  const one = all.get(key);
+  if (one === undefined) return undefined;
+  all.delete(key);
+  all.set(key, one);
+  return one;
 }

@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest';
+import type { Sender } from '../../../src/http/upstream/pooled-send.ts';
+import { UnsharedQueue } from '../../../src/http/upstream/http2/unshared-queue.ts';
+
+interface Waiter {
+  readonly sender: Sender;
+  arrival: number;
+  previous: Waiter | undefined;
+  next: Waiter | undefined;
+}
+
+/** @param count of connections, all of which are free */
+function start(count: number) {
+  const connections: { sender: Sender | undefined; readonly isConnecting: boolean }[] = [];
+  for (let i = 0; i < count; i += 1) connections.push({ sender: undefined, isConnecting: false });
+  const queue = new UnsharedQueue<Waiter>(connections);
+  const serve = (): string | undefined => {
+    const free = connections.find(({ sender }) => sender === undefined);
+    const waiter = queue.head;
+    if (free === undefined || waiter === undefined) return undefined;
+    queue.remove(waiter);
+    free.sender = waiter.sender;
+    queue.onServed(waiter);
+    return waiter.sender.client;
+  };
+  const end = (client: string): void => {
+    const used = connections.find(({ sender }) => sender?.client === client);
+    if (used !== undefined) used.sender = undefined;
+  };
+  const wait = (client: string, times = 1, fairnessKey = client, classWeight = 1): void => {
+    for (let i = 0; i < times; i += 1) {
+      queue.push({ sender: { client, fairnessKey, classWeight }, arrival: 0, previous: undefined, next: undefined });
+    }
+  };
+  return { queue, connections, serve, end, wait };
+}
+
+test('a connection goes to the client that has the fewest', () => {
+  const { serve, end, wait } = start(4);
+  wait('busy', 10);
+  expect([serve(), serve(), serve(), serve(), serve()]).toEqual(['busy', 'busy', 'busy', 'busy', undefined]);
+  wait('calm', 3);
+  for (const expected of ['calm', 'calm', 'busy', 'busy']) {
+    end('busy');
+    expect(serve()).toBe(expected);
+  }
+});
+
+test('one that came later may pass one that expects a connection', () => {
+  const { queue, serve, wait } = start(2);
+  wait('busy', 2);
+  expect(serve()).toBe('busy');
+  const second = queue.head;
+  wait('calm');
+  expect(serve()).toBe('calm');
+  expect(second !== undefined && queue.isPassedOver(second)).toBe(true);
+  wait('last');
+  expect(queue.head !== undefined && queue.isPassedOver(queue.head)).toBe(false);
+});
+
+test('clients with as many take turns', () => {
+  const { serve, end, wait } = start(1);
+  for (const client of ['a', 'b', 'c']) wait(client, 2);
+  const served: (string | undefined)[] = [];
+  for (let i = 0; i < 6; i += 1) {
+    served.push(serve());
+    end(served.at(-1) ?? '');
+  }
+  expect(served).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
+});
+
+test('the clients of one address count as one, and share among themselves', () => {
+  const { serve, wait } = start(6);
+  for (const key of ['key-1', 'key-2', 'key-3']) wait(key, 4, 'address');
+  wait('calm', 4);
+  const served = Array.from({ length: 6 }, serve);
+  expect(served.filter((client) => client === 'calm')).toHaveLength(3);
+  expect(new Set(served)).toEqual(new Set(['key-1', 'key-2', 'key-3', 'calm']));
+});
+
+test('a client of twice the weight gets twice as many', () => {
+  const { serve, wait } = start(6);
+  wait('light', 6);
+  wait('heavy', 6, 'heavy', 2);
+  expect(Array.from({ length: 6 }, serve).filter((client) => client === 'heavy')).toHaveLength(4);
+});
+
+test('requests of which none remains leave nothing behind', () => {
+  const { queue, serve, wait } = start(2);
+  wait('a', 2);
+  wait('b', 1, 'address');
+  const [first] = [queue.head];
+  expect(first !== undefined && queue.remove(first)).toBe(true);
+  expect(first !== undefined && queue.remove(first)).toBe(false);
+  expect(serve()).toBe('a');
+  expect([queue.length, queue.waiting, queue.lacking]).toEqual([1, 1, 1]);
+  expect(queue.clear().map(({ sender }) => sender.client)).toEqual(['b']);
+  expect([queue.length, queue.head]).toEqual([0, undefined]);
+});
+
+test('a connection that is being opened is not lacking', () => {
+  const { queue, connections, wait } = start(1);
+  wait('a', 3);
+  connections.push({ sender: undefined, isConnecting: true });
+  expect([queue.waiting, queue.lacking]).toEqual([3, 2]);
+});
