@@ -19,8 +19,7 @@ function start(count: number) {
     const waiter = queue.head;
     if (free === undefined || waiter === undefined) return undefined;
     queue.remove(waiter);
-    free.sender = waiter.sender;
-    queue.onServed(waiter);
+    queue.onServed(waiter, free);
     return waiter.sender.client;
   };
   const end = (client: string): void => {

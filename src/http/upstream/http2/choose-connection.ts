@@ -22,7 +22,7 @@ export function chooseConnection(
     if (!connection.hasRoomFor(body)) {
       choice.lacksRoom = true;
     } else if (connection.shouldRetire) {
-      choice.retiring = connection;
+      if (choice.retiring?.isSuspect !== false) choice.retiring = connection;
     } else {
       choice.connection = connection;
       break;

@@ -8,10 +8,10 @@ export function countConnecting(all: Connections): number {
   return count;
 }
 
-/** How many more connections may be opened now. Those that finish their last requests do not count. */
+/** How many more connections may be opened now. Those that finish their last requests do not count, but those that may take others again do. */
 export function countUnopened(all: Connections, maxConnections: number): number {
   let inUse = 0;
-  for (const connection of all) if (!connection.shouldRetire && !connection.isClosing) inUse += 1;
+  for (const connection of all) if (!connection.isRetired && !connection.isClosing) inUse += 1;
   return maxConnections - inUse;
 }
 
@@ -29,7 +29,7 @@ export function countCapacity(all: Connections, expected: ExpectedRequests): num
   const { maxConnections, isOneEach, expectedStreams, takesRequests } = expected;
   let capacity = isOneEach ? maxConnections : expectedStreams * Math.max(0, countUnopened(all, maxConnections));
   for (const connection of all) {
-    if (isOneEach || connection.shouldRetire || !takesRequests(connection)) {
+    if (isOneEach || connection.isRetired || !takesRequests(connection)) {
       capacity += connection.activeStreams;
     } else {
       capacity += connection.isConnecting ? expectedStreams : connection.maxStreams;

@@ -37,6 +37,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   readonly #sharing: ConnectionSharing;
   /** Connections with one request at a time, for requests that may end their connection or stop it. Undefined if these are they. */
   readonly #unshared: Http2ConnectionPool | undefined;
+  readonly #isShared: boolean;
   /** Whose unshared connections these are. */
   readonly #parent: Http2ConnectionPool | undefined;
   readonly #unsharedQueue: UnsharedQueue<PooledSend> | undefined;
@@ -45,6 +46,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#options = options;
     this.#capacity = options.maxConnections;
     this.#parent = parent;
+    this.#isShared = parent === undefined;
     this.#unsharedQueue = parent === undefined ? undefined : new UnsharedQueue(this.#all);
     this.#waiting = new WaitingSends(this.#unsharedQueue);
     this.#sharing = parent === undefined ? new ConnectionSharing(options.clock) : parent.#sharing;
@@ -136,7 +138,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     pending.hasStream = false;
     connection.sender = undefined;
     this.#closeIfIdle(connection);
-    if (connection.shouldRetire || !this.#takesRequests(connection)) this.#updateCapacity();
+    if (connection.isRetired || !this.#takesRequests(connection)) this.#updateCapacity();
     const error = send.takeError();
     const wasUnread = error instanceof RequestNotProcessedError && error.code === 'GOAWAY';
     const isLost = error !== undefined && (connection.wasRejected || connection.hasBroken);
@@ -160,10 +162,6 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#updateCapacity();
   }
 
-  get #isShared(): boolean {
-    return this.#unshared !== undefined;
-  }
-
   #resend(all: Iterable<PooledSend>): void {
     for (const pending of all) {
       pending.pool = this;
@@ -184,7 +182,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   /**
    * Sends it over a connection that takes it. If only its body finds no room on those, it waits for the next connection, or shares
-   * none if there may be no more.
+   * none if there may be no more. It shares none either if there may be no more, and those that there are may be dead.
    * @param count how many requests need one
    * @returns false if it can only wait: for a stream, or where it waits already
    */
@@ -193,16 +191,23 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     const needsRoom = lacksRoom && this.#isShared;
     const isOpening =
       connection === undefined && (countConnecting(this.#all) >= (this.#isShared ? 1 : count) || this.#open());
-    const chosen = connection ?? (isOpening ? undefined : retiring);
-    if (chosen === undefined && (!needsRoom || (isOpening && pending.waitsForRoom))) return false;
+    const isUnfit = retiring === undefined ? needsRoom : retiring.isSuspect && this.#unshared?.mayTake(pending);
+    const leaves = connection === undefined && !isOpening && isUnfit === true;
+    const chosen = connection ?? (isOpening || leaves ? undefined : retiring);
+    if (chosen === undefined && !leaves && (!needsRoom || pending.waitsForRoom)) return false;
     this.#waiting.remove(pending);
     if (chosen !== undefined) {
-      if (!this.#isShared) chosen.sender = pending.sender;
-      this.#unsharedQueue?.onServed(pending);
+      this.#unsharedQueue?.onServed(pending, chosen);
       chosen.send(pending);
-    } else if (isOpening) this.#waiting.pushForRoom(pending);
-    else this.#sendUnshared(pending, false);
+    } else if (leaves) this.#sendUnshared(pending, false);
+    else this.#waiting.pushForRoom(pending);
     return true;
+  }
+
+  /** Whether it need not wait for the end of another. */
+  mayTake({ request: { body } }: PooledSend): boolean {
+    const { connection } = chooseConnection(this.#all, this.#takesRequests, body);
+    return connection !== undefined || countUnopened(this.#all, this.#options.maxConnections) > 0;
   }
 
   /** Opens another connection if there may be one. Returns whether it did. */

@@ -31,13 +31,6 @@ export interface Http2ConnectionListener {
   onEnded(connection: Http2Connection): void;
 }
 
-/**
- * A request whose client has disconnected is reset. Upstreams close a connection with too many resets (CVE-2023-44487:
- * Node 24 after 1000, Go after 400 at once, nginx after 100 at once), with all other requests on it. So a connection
- * takes no more requests before that.
- */
-const MAX_RESETS = 100;
-
 /** Stream ids end at 2^31, and cannot be reused (RFC 9113 §5.1.1). */
 const MAX_REQUESTS = 1_000_000;
 
@@ -66,7 +59,6 @@ export class Http2Connection implements Http2StreamCarrier {
   #output: Http2Output | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #requestCount = 0;
-  #resets = 0;
   readonly #resetPlaces: Http2ResetPlaces;
   #hasEnded = false;
   #hasReportedViolation = false;
@@ -106,10 +98,18 @@ export class Http2Connection implements Http2StreamCarrier {
     return this.#session?.destroyed === true;
   }
 
-  /** It had many requests or resets, or may be dead: it gets a request only if no other connection can. */
-  get shouldRetire(): boolean {
-    if (this.#resets >= MAX_RESETS || this.#requestCount >= MAX_REQUESTS) return true;
+  /** It had many requests or resets: it finishes its last requests, and gets another only if no other connection can. */
+  get isRetired(): boolean {
+    return this.#resetPlaces.hadMany || this.#requestCount >= MAX_REQUESTS;
+  }
+
+  /** It may be dead, for now: it gets a request only if no other connection can. */
+  get isSuspect(): boolean {
     return this.#keepalive?.isPingPending === true || this.#output?.isBlocked === true;
+  }
+
+  get shouldRetire(): boolean {
+    return this.isRetired || this.isSuspect;
   }
 
   hasRoomFor(body: DispatchRequest['body']): boolean {
@@ -139,10 +139,7 @@ export class Http2Connection implements Http2StreamCarrier {
   onClosed(send: Http2UpstreamStream): void {
     this.activeStreams -= 1;
     this.#output?.remove(send);
-    if (send.wasResetByUs) {
-      this.#resets += 1;
-      this.#resetPlaces.onReset();
-    }
+    if (send.wasResetByUs) this.#resetPlaces.onReset();
     if (this.activeStreams === 0) this.#startIdleTimer();
     this.#reportViolation(send.error);
     this.#listener.onStreamClosed(this, send);

@@ -82,8 +82,10 @@ export class Http2Keepalive {
     if (this.#session.destroyed || this.#session.closed) return;
     this.#pingedFor = 0;
     this.#maxSilence = Math.min(MAX_PING_INTERVAL, 2 * this.#maxSilence);
-    this.#session.ping(() => {
+    this.#session.ping((error) => {
+      if (error !== null || this.#session.destroyed) return;
       this.#inTransit = 0; // the PING arrived behind all of it
+      this.#onAnswered();
     });
     this.#connection.onPingChange();
   }
@@ -103,11 +105,14 @@ export class Http2Keepalive {
     this.#bytesWritten = bytesWritten;
     if (!hasReceived && !hasSent && this.#isResponseDue()) return false;
     this.#silentFor = 0;
-    if (this.#pingedFor !== undefined && (!hasSent || hasReceived)) {
-      this.#pingedFor = undefined;
-      this.#connection.onPingChange();
-    }
+    if (!hasSent || hasReceived) this.#onAnswered();
     return true;
+  }
+
+  #onAnswered(): void {
+    if (this.#pingedFor === undefined) return;
+    this.#pingedFor = undefined;
+    this.#connection.onPingChange();
   }
 
   /** Body bytes that the upstream has not acknowledged by window updates: no more are in transit (RFC 9113 §5.2). */

@@ -7,6 +7,13 @@ export interface ResettableConnection {
 }
 
 /**
+ * A request whose client has disconnected is reset. Upstreams close a connection with too many resets (CVE-2023-44487:
+ * Node 24 after 1000, Go after 400 at once, nginx after 100 at once), with all other requests on it. So a connection
+ * takes no more requests before that.
+ */
+const MAX_RESETS = 100;
+
+/**
  * Counts streams that this side has reset and that the upstream may still count. Node 24.21 as an upstream removes a stream in the
  * turn after it has read the reset, and resets a stream that is opened before that unread, with a code that does not say so
  * (ENHANCE_YOUR_CALM). So the place of a reset stream is free once the upstream has answered a PING that it received after the
@@ -18,13 +25,20 @@ export class Http2ResetPlaces {
   readonly #connection: ResettableConnection;
   readonly #onFree: () => void;
   #isConfirming = false;
+  #resets = 0;
 
   constructor(connection: ResettableConnection, onFree: () => void) {
     this.#connection = connection;
     this.#onFree = onFree;
   }
 
+  /** So many that the connection must take no more requests. */
+  get hadMany(): boolean {
+    return this.#resets >= MAX_RESETS;
+  }
+
   onReset(): void {
+    this.#resets += 1;
     this.count += 1;
     this.confirmIfFull();
   }

@@ -86,7 +86,8 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
   }
 
   /** A request gets a connection, so it is the turn of others. */
-  onServed({ sender, arrival }: W): void {
+  onServed({ sender, arrival }: W, connection: Pick<Connection, 'sender'>): void {
+    connection.sender = sender;
     this.#lastServed = Math.max(this.#lastServed, arrival);
     const group = moveToEnd(this.#groups, keyOf(sender));
     if (group !== undefined) moveToEnd(group, clientOf(sender));

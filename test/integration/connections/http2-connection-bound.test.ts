@@ -1,0 +1,112 @@
+/** With `http2: true`, `connections` bounds the connections, also while the upstream is silent for long. */
+import type { ServerHttp2Stream } from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { makeCertificates } from '../../support/certificates.ts';
+import { FLAG, frame } from '../../support/clients/http2-client.ts';
+import { send } from '../../support/clients/send.ts';
+import type { Tidegate } from '../../support/proxy/tidegate.ts';
+import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+import { answerOk, startFrames, startHttp2 } from '../../support/upstreams/http2-upstream.ts';
+
+const certificates = makeCertificates();
+const identity = certificates.issueServer();
+afterAll(() => certificates.remove());
+
+const PING = 6;
+/** Connections without other requests that there may be. */
+const UNSHARED = 16;
+/** By then, a connection on which nothing moves has been pinged. */
+const PINGED = 5000;
+
+function start(url: string, connections: number): Promise<Tidegate> {
+  return startTidegate(`
+upstreams:
+  api:
+    url: "${url}"
+    http2: true
+    connections: ${connections}
+    tls: {ca: ${certificates.path('ca.crt')}}
+    timeout: 60s
+    perTryTimeout: 60s
+    queue: {maxWait: 30s}
+    retry: {attempts: 1}`);
+}
+
+/** Answers all but /small when the test says so. */
+async function startHolding(places: number) {
+  const held: ServerHttp2Stream[] = [];
+  const upstream = await startHttp2(
+    identity,
+    (stream, _nth, head) => {
+      stream.resume();
+      if (head[':path'] === '/small') stream.respond({ ':status': 200 }, { endStream: true });
+      else held.push(stream);
+    },
+    { settings: { maxConcurrentStreams: places } },
+  );
+  const finish = (): void => {
+    for (const stream of held.splice(0)) if (!stream.destroyed) stream.respond({ ':status': 200 }, { endStream: true });
+  };
+  return { ...upstream, held, finish };
+}
+
+describe('while responses take long', () => {
+  test.each([
+    { kind: 'requests', bytes: 0, places: 2, most: 2 },
+    { kind: 'uploads', bytes: 100_000, places: 100, most: UNSHARED + 1 },
+  ])('as many connections as allowed carry $kind', async ({ bytes, places, most }) => {
+    const upstream = await startHolding(places);
+    const gate = await start(upstream.url, 2);
+    expect((await send(gate.url, '/small')).status).toBe(200);
+    const options = bytes === 0 ? {} : { method: 'PUT', body: Buffer.alloc(bytes) };
+    const answers = Array.from({ length: 30 }, () => send(gate.url, '/', options));
+    await sleep(PINGED);
+    expect(upstream.sessions()).toBeLessThanOrEqual(most);
+    const finishing = setInterval(upstream.finish, 20);
+    onTestFinished(() => clearInterval(finishing));
+    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
+  test('a connection that has acknowledged its ping takes requests again', async () => {
+    const upstream = await startHolding(100);
+    const gate = await start(upstream.url, 256);
+    const slow = send(gate.url, '/');
+    await sleep(PINGED);
+    expect((await send(gate.url, '/small')).status).toBe(200);
+    expect(upstream.sessions()).toBe(1);
+    upstream.finish();
+    expect((await slow).status).toBe(200);
+  });
+});
+
+test('requests are served although the upstream reads nothing of the only connection that they may share', async () => {
+  const stopped = new Set<number>();
+  const upstream = await startFrames(
+    identity,
+    (socket, stream, connection, hasBody) => {
+      if (!hasBody) return answerOk(socket, stream);
+      stopped.add(connection);
+      socket.pause();
+    },
+    (socket, { type, flags, payload }) => {
+      if (type === PING && (flags & FLAG.ack) === 0) socket.write(frame(PING, FLAG.ack, 0, payload));
+    },
+  );
+  const gate = await start(upstream.url, 1);
+  expect((await send(gate.url, '/')).status).toBe(200);
+  const leaving = new AbortController();
+  const write = (bytes: number) =>
+    send(gate.url, '/', { method: 'POST', body: Buffer.alloc(bytes), signal: leaving.signal }).catch(() => undefined);
+  const writes = [write(60_000)];
+  await eventually(
+    () => stopped.size,
+    (count) => count === 1,
+  );
+  await sleep(PINGED - 500); // the ping waits for the acknowledgement
+  const since = performance.now();
+  for (let i = 0; i < 3; i += 1) expect((await send(gate.url, '/')).status).toBe(200);
+  expect(performance.now() - since).toBeLessThan(1000);
+  leaving.abort();
+  await Promise.all(writes);
+});
