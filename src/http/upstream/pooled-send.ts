@@ -54,6 +54,8 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   needsUnshared = false;
   /** Over HTTP/2: see `WaitingSends.forRoom`. */
   waitsForRoom = false;
+  /** Over HTTP/2: it may use an unshared connection because all shared ones may be dead. */
+  isDisplaced = false;
   /** Over HTTP/2: its ordinal in the queue for an unshared connection. */
   arrival = 0;
   /** Its HTTP/2 connection ended before its response, and it may be the reason. */

@@ -3,7 +3,7 @@ import type { ServerHttp2Stream } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
-import { FLAG, frame } from '../../support/clients/http2-client.ts';
+import { FLAG, FRAME, frame } from '../../support/clients/http2-client.ts';
 import { send } from '../../support/clients/send.ts';
 import type { Tidegate } from '../../support/proxy/tidegate.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
@@ -109,4 +109,44 @@ test('requests are served although the upstream reads nothing of the only connec
   expect(performance.now() - since).toBeLessThan(1000);
   leaving.abort();
   await Promise.all(writes);
+});
+
+test('no request is sent over a connection of which nothing is read, although all others are in use', async () => {
+  const stopped = new Set<number>();
+  const upstream = await startFrames(
+    identity,
+    (socket, stream, connection, hasBody) => {
+      if (!hasBody) return answerOk(socket, stream);
+      if (stopped.size > UNSHARED) return;
+      stopped.add(connection);
+      socket.pause();
+      if (stopped.size > 1) setTimeout(() => socket.resume(), PINGED); // nothing of the first one is ever read
+    },
+    (socket, { type, flags, stream, payload }) => {
+      if (type === PING && (flags & FLAG.ack) === 0) socket.write(frame(PING, FLAG.ack, 0, payload));
+      if (type === FRAME.data && (flags & FLAG.endStream) !== 0) answerOk(socket, stream);
+    },
+  );
+  const gate = await start(upstream.url, 1);
+  expect((await send(gate.url, '/')).status).toBe(200);
+  const writes = [send(gate.url, '/', { method: 'POST', body: Buffer.alloc(60_000) })];
+  await eventually(
+    () => stopped.size,
+    (count) => count === 1,
+  );
+  await sleep(1500);
+  const pinged = sleep(PINGED - 1500 - 500);
+  for (let i = 0; i < UNSHARED; i += 1) {
+    writes.push(
+      send(gate.url, '/', { method: 'POST', body: Buffer.alloc(60_000), headers: ['X-A', 'a'.repeat(5000)] }),
+    );
+  }
+  await eventually(
+    () => stopped.size,
+    (count) => count === 1 + UNSHARED,
+  );
+  await pinged;
+  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(200);
+  const statuses = (await Promise.all(writes)).map(({ status }) => status);
+  expect(statuses).toEqual([504, ...Array<number>(UNSHARED).fill(200)]);
 });

@@ -5,6 +5,8 @@ import { UnsharedQueue } from '../../../src/http/upstream/http2/unshared-queue.t
 interface Waiter {
   readonly sender: Sender;
   arrival: number;
+  isDisplaced: boolean;
+  waitedForConnection: boolean;
   previous: Waiter | undefined;
   next: Waiter | undefined;
 }
@@ -26,9 +28,16 @@ function start(count: number) {
     const used = connections.find(({ sender }) => sender?.client === client);
     if (used !== undefined) used.sender = undefined;
   };
-  const wait = (client: string, times = 1, fairnessKey = client, classWeight = 1): void => {
+  const wait = (client: string, times = 1, fairnessKey = client, classWeight = 1, isDisplaced = false): void => {
     for (let i = 0; i < times; i += 1) {
-      queue.push({ sender: { client, fairnessKey, classWeight }, arrival: 0, previous: undefined, next: undefined });
+      queue.push({
+        sender: { client, fairnessKey, classWeight },
+        arrival: 0,
+        isDisplaced,
+        waitedForConnection: false,
+        previous: undefined,
+        next: undefined,
+      });
     }
   };
   return { queue, connections, serve, end, wait };
@@ -52,9 +61,12 @@ test('one that came later may pass one that expects a connection', () => {
   const second = queue.head;
   wait('calm');
   expect(serve()).toBe('calm');
-  expect(second !== undefined && queue.isPassedOver(second)).toBe(true);
+  if (second !== undefined) queue.remove(second);
+  expect(second?.waitedForConnection).toBe(true);
   wait('last');
-  expect(queue.head !== undefined && queue.isPassedOver(queue.head)).toBe(false);
+  const last = queue.head;
+  if (last !== undefined) queue.remove(last);
+  expect(last?.waitedForConnection).toBe(false);
 });
 
 test('clients with as many take turns', () => {
@@ -95,6 +107,16 @@ test('requests of which none remains leave nothing behind', () => {
   expect([queue.length, queue.waiting, queue.lacking]).toEqual([1, 1, 1]);
   expect(queue.clear().map(({ sender }) => sender.client)).toEqual(['b']);
   expect([queue.length, queue.head]).toEqual([0, undefined]);
+});
+
+test('only displaced requests return', () => {
+  const { queue, wait, serve } = start(1);
+  wait('a', 2, 'a', 1, true);
+  wait('a');
+  wait('b', 1, 'b', 1, true);
+  expect([serve(), queue.displaced]).toEqual(['a', 2]);
+  expect(queue.takeDisplaced().map(({ sender }) => sender.client)).toEqual(['b', 'a']);
+  expect([queue.displaced, queue.waiting]).toEqual([0, 1]);
 });
 
 test('a connection that is being opened is not lacking', () => {

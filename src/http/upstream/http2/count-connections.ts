@@ -15,21 +15,20 @@ export function countUnopened(all: Connections, maxConnections: number): number 
   return maxConnections - inUse;
 }
 
-export interface ExpectedRequests {
-  readonly maxConnections: number;
-  /** Each connection carries one request. */
-  readonly isOneEach: boolean;
-  /** Streams that a connection not yet open is expected to take. */
-  readonly expectedStreams: number;
-  readonly takesRequests: (connection: Http2Connection) => boolean;
-}
-
-/** How many requests the connections carry at a time: on those that take no more, the ones that they have. */
-export function countCapacity(all: Connections, expected: ExpectedRequests): number {
-  const { maxConnections, isOneEach, expectedStreams, takesRequests } = expected;
-  let capacity = isOneEach ? maxConnections : expectedStreams * Math.max(0, countUnopened(all, maxConnections));
+/**
+ * How many requests the connections carry at a time: on those that take no more, the ones that they have.
+ * @param expectedStreams that a connection not yet open is expected to take; undefined if each carries one request
+ */
+export function countCapacity(
+  all: Connections,
+  maxConnections: number,
+  expectedStreams: number | undefined,
+  takesRequests: (connection: Http2Connection) => boolean,
+): number {
+  let capacity = maxConnections;
+  if (expectedStreams !== undefined) capacity = expectedStreams * Math.max(0, countUnopened(all, maxConnections));
   for (const connection of all) {
-    if (isOneEach || connection.isRetired || !takesRequests(connection)) {
+    if (expectedStreams === undefined || connection.isRetired || !takesRequests(connection)) {
       capacity += connection.activeStreams;
     } else {
       capacity += connection.isConnecting ? expectedStreams : connection.maxStreams;

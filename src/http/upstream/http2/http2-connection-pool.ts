@@ -73,7 +73,6 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   /** A send with a stream frees its place when the stream closes. */
   release(pending: PooledSend): void {
     if (pending.isHttp1Fallback) return this.#options.http1.release(pending);
-    if (!pending.hasStream && this.#unsharedQueue?.isPassedOver(pending) === true) pending.waitedForConnection = true;
     if (this.#waiting.remove(pending) || !pending.hasStream) this.#options.onCapacity();
   }
 
@@ -136,7 +135,6 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void {
     const { pending } = send;
     pending.hasStream = false;
-    connection.sender = undefined;
     this.#closeIfIdle(connection);
     if (connection.isRetired || !this.#takesRequests(connection)) this.#updateCapacity();
     const error = send.takeError();
@@ -191,23 +189,28 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     const needsRoom = lacksRoom && this.#isShared;
     const isOpening =
       connection === undefined && (countConnecting(this.#all) >= (this.#isShared ? 1 : count) || this.#open());
-    const isUnfit = retiring === undefined ? needsRoom : retiring.isSuspect && this.#unshared?.mayTake(pending);
-    const leaves = connection === undefined && !isOpening && isUnfit === true;
+    const isUnfit = retiring === undefined ? needsRoom : retiring.isSuspect && this.#isShared;
+    const leaves = connection === undefined && !isOpening && isUnfit;
     const chosen = connection ?? (isOpening || leaves ? undefined : retiring);
     if (chosen === undefined && !leaves && (!needsRoom || pending.waitsForRoom)) return false;
     this.#waiting.remove(pending);
     if (chosen !== undefined) {
       this.#unsharedQueue?.onServed(pending, chosen);
       chosen.send(pending);
-    } else if (leaves) this.#sendUnshared(pending, false);
-    else this.#waiting.pushForRoom(pending);
+    } else if (leaves) {
+      pending.isDisplaced = retiring !== undefined;
+      this.#sendUnshared(pending, false);
+    } else this.#waiting.pushForRoom(pending);
     return true;
   }
 
-  /** Whether it need not wait for the end of another. */
-  mayTake({ request: { body } }: PooledSend): boolean {
-    const { connection } = chooseConnection(this.#all, this.#takesRequests, body);
-    return connection !== undefined || countUnopened(this.#all, this.#options.maxConnections) > 0;
+  /** Those that left, and wait, because all connections might be dead, return when one is not. */
+  #recall(unshared: Http2ConnectionPool): void {
+    const queue = unshared.#unsharedQueue;
+    if (queue === undefined || queue.displaced === 0) return;
+    const { connection } = chooseConnection(this.#all, this.#takesRequests, null);
+    const mayOpen = countUnopened(this.#all, this.#options.maxConnections) > 0;
+    if (connection !== undefined || mayOpen) this.#resend(queue.takeDisplaced());
   }
 
   /** Opens another connection if there may be one. Returns whether it did. */
@@ -220,18 +223,15 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
 
   /** Counts the requests on connections that take no more, besides those that others can take. */
   #updateCapacity(): void {
-    const capacity = countCapacity(this.#all, {
-      maxConnections: this.#options.maxConnections,
-      isOneEach: this.#usesHttp1 || this.#sharing.isPaused,
-      expectedStreams: this.#expectedStreams,
-      takesRequests: this.#takesRequests,
-    });
+    const expected = this.#usesHttp1 || this.#sharing.isPaused ? undefined : this.#expectedStreams;
+    const capacity = countCapacity(this.#all, this.#options.maxConnections, expected, this.#takesRequests);
     if (capacity === this.#capacity || this.#isDestroyed) return;
     this.#capacity = capacity;
     this.#options.onCapacityChange(capacity);
   }
 
   #sendWaiting(): void {
+    if (this.#unshared !== undefined) this.#recall(this.#unshared);
     for (const queue of [this.#waiting.forRoom, this.#waiting.forStream]) {
       for (let next = queue.head; next !== undefined && this.#trySend(next, queue.length); ) next = queue.head;
     }

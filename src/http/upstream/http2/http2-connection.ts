@@ -103,13 +103,14 @@ export class Http2Connection implements Http2StreamCarrier {
     return this.#resetPlaces.hadMany || this.#requestCount >= MAX_REQUESTS;
   }
 
-  /** It may be dead, for now: it gets a request only if no other connection can. */
+  /** It may be dead, for now. */
   get isSuspect(): boolean {
-    return this.#keepalive?.isPingPending === true || this.#output?.isBlocked === true;
+    return this.#keepalive?.isPingPending === true || this.#output?.isStuck === true;
   }
 
+  /** It gets a request only if no other connection can. */
   get shouldRetire(): boolean {
-    return this.isRetired || this.isSuspect;
+    return this.isRetired || this.isSuspect || this.#output?.isDrained === true;
   }
 
   hasRoomFor(body: DispatchRequest['body']): boolean {
@@ -138,6 +139,7 @@ export class Http2Connection implements Http2StreamCarrier {
 
   onClosed(send: Http2UpstreamStream): void {
     this.activeStreams -= 1;
+    this.sender = undefined;
     this.#output?.remove(send);
     if (send.wasResetByUs) this.#resetPlaces.onReset();
     if (this.activeStreams === 0) this.#startIdleTimer();

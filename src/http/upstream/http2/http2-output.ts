@@ -68,11 +68,6 @@ export class Http2Output {
     return remoteWindowSize;
   }
 
-  /** It takes no bodies, and perhaps nothing at all. */
-  get isBlocked(): boolean {
-    return this.isStuck || this.isDrained;
-  }
-
   /** Frames wait, and nothing has been written since: so they wait still. */
   get isStuck(): boolean {
     return (

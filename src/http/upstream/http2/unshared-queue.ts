@@ -9,6 +9,10 @@ interface Waiter<W> extends LinkedItem<W> {
   readonly sender: Sender | undefined;
   /** Its ordinal among all that have waited. Written by the queue. */
   arrival: number;
+  /** It could do without such a connection if another one were known to be alive. */
+  isDisplaced: boolean;
+  /** See `PooledSend`. */
+  waitedForConnection: boolean;
 }
 
 type Connection = Pick<Http2Connection, 'sender' | 'isConnecting'>;
@@ -29,6 +33,8 @@ const clientOf = (sender: Sender | undefined): string => sender?.client ?? '';
  */
 export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
   length = 0;
+  /** How many of the requests are displaced. */
+  displaced = 0;
   readonly #connections: Iterable<Connection>;
   readonly #groups = new Map<string, Group<W>>();
   #arrivals = 0;
@@ -71,6 +77,7 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
     group.set(client, queue);
     this.#groups.set(key, group);
     this.length += 1;
+    if (waiter.isDisplaced) this.displaced += 1;
   }
 
   /** @returns whether it waited */
@@ -80,30 +87,46 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
     const queue = group?.get(client);
     if (group === undefined || queue?.remove(waiter) !== true) return false;
     this.length -= 1;
+    if (waiter.isDisplaced) this.displaced -= 1;
+    // One that came later has got the connection that this one may have expected.
+    if (waiter.arrival < this.#lastServed) waiter.waitedForConnection = true;
+    waiter.isDisplaced = false;
     if (queue.length === 0) group.delete(client);
     if (group.size === 0) this.#groups.delete(key);
     return true;
   }
 
   /** A request gets a connection, so it is the turn of others. */
-  onServed({ sender, arrival }: W, connection: Pick<Connection, 'sender'>): void {
+  onServed(waiter: W, connection: Pick<Connection, 'sender'>): void {
+    const { sender, arrival } = waiter;
+    waiter.isDisplaced = false;
     connection.sender = sender;
     this.#lastServed = Math.max(this.#lastServed, arrival);
     const group = moveToEnd(this.#groups, keyOf(sender));
     if (group !== undefined) moveToEnd(group, clientOf(sender));
   }
 
-  /** Whether one that came later has got a connection before this one. */
-  isPassedOver({ arrival }: W): boolean {
-    return arrival < this.#lastServed;
+  clear(): W[] {
+    const all = [...this.#all()];
+    for (const waiter of all) this.remove(waiter);
+    return all;
   }
 
-  clear(): W[] {
-    const all: W[] = [];
-    for (const group of this.#groups.values()) for (const queue of group.values()) all.push(...queue.clear());
-    this.#groups.clear();
-    this.length = 0;
+  /** Removes the displaced requests. */
+  takeDisplaced(): W[] {
+    const all = [...this.#all()].filter(({ isDisplaced }) => isDisplaced);
+    for (const waiter of all) this.remove(waiter);
     return all;
+  }
+
+  *#all(): Iterable<W> {
+    for (const group of this.#groups.values()) {
+      for (const { head } of group.values()) {
+        for (let waiter = head; waiter !== undefined; waiter = waiter.next) {
+          yield waiter;
+        }
+      }
+    }
   }
 
   /** Chooses the one that has the fewest connections for its weight, with the one that the next request would get. */
