@@ -36,14 +36,16 @@ const POLL_INTERVAL: Millis = 1000;
 export class PendingClaims {
   readonly #parts: PendingClaimsParts;
   readonly #try: (pending: PendingClaim) => void;
+  readonly #giveBack: (claim: number) => void;
   readonly #pending = new Map<number, PendingClaim>();
   readonly #waiting = new Set<PendingClaim>();
   #isPolling = false;
 
-  /** @param tryClaim has the claim performed */
-  constructor(parts: PendingClaimsParts, tryClaim: (pending: PendingClaim) => void) {
+  /** @param tryClaim has the claim performed @param giveBack releases a key that was granted to a claim that was given up */
+  constructor(parts: PendingClaimsParts, tryClaim: (pending: PendingClaim) => void, giveBack: (claim: number) => void) {
     this.#parts = parts;
     this.#try = tryClaim;
+    this.#giveBack = giveBack;
   }
 
   get size(): number {
@@ -57,12 +59,13 @@ export class PendingClaims {
     this.#makeDue(pending);
   }
 
-  /** Ends a wait for the key. */
-  stop(number: number): void {
+  /** Ends a wait for the key. @returns false if the claim has its result */
+  stop(number: number): boolean {
     const pending = this.#pending.get(number);
-    if (pending === undefined) return;
+    if (pending === undefined) return false;
     pending.isStopped = true;
     this.#tryLast(pending);
+    return true;
   }
 
   /** @returns false if none waits */
@@ -78,12 +81,19 @@ export class PendingClaims {
     if (result.kind === 'waits') return () => this.#wait(pending);
     if (result.kind === 'refused') return () => this.refuse(pending, result.why, result.mayBeDone);
     const { record, endpoint } = result;
+    const mayBeDone = record?.isAnswered === false;
     if (!isStopped) {
-      return () => this.#settle(pending, { type: 'claimed', claim: number, record, endpoint, hasWaited });
+      return () => {
+        if (!pending.isStopped) {
+          return this.#settle(pending, { type: 'claimed', claim: number, record, endpoint, hasWaited });
+        }
+        this.refuse(pending, 'draining', mayBeDone);
+        this.#giveBack(number);
+      };
     }
     session.change(id, (claim) => claim.release({ kind: 'other' }));
     session.close(id);
-    return () => this.refuse(pending, 'draining', record?.isAnswered === false);
+    return () => this.refuse(pending, 'draining', mayBeDone);
   }
 
   /** @param mayBeDone another request may have done the write; by default, because nobody knows */

@@ -81,7 +81,7 @@ export class SharedKeys {
         return name.run({ kind: 'look', number: operation.claim, request, last: operation.last });
       case 'close':
         this.#claims.delete(operation.claim);
-        return name.run({ kind: 'close', number: operation.claim });
+        return name.close(operation.claim);
       case 'send':
       case 'release':
       case 'undelivered':

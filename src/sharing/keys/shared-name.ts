@@ -2,29 +2,15 @@ import type { KnownWrite } from '../../core/idempotency/key-record.ts';
 import type { SharedClaim } from '../../core/idempotency/name-session.ts';
 import { NameSession } from '../../core/idempotency/name-session.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
-import type { ClaimChange } from './apply-key-operation.ts';
 import { applyToClaim } from './apply-key-operation.ts';
 import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend.ts';
 import { NO_VERSION } from './key-state-backend.ts';
 import type { OwnerLeases } from './owner-leases.ts';
-import type { PendingClaim, PendingClaimsParts } from './pending-claims.ts';
+import type { NameTask } from './name-task.ts';
+import { isUndelivered, undo } from './name-task.ts';
+import type { PendingClaimsParts } from './pending-claims.ts';
 import { PendingClaims } from './pending-claims.ts';
-
-/** What is done with the state of a name. */
-export type NameTask =
-  | { readonly kind: 'claim'; readonly pending: PendingClaim }
-  | { readonly kind: 'change'; readonly operation: ClaimChange }
-  | { readonly kind: 'close'; readonly number: number }
-  | {
-      readonly kind: 'look';
-      readonly number: number;
-      readonly request: KeyClaimRequest;
-      readonly last: WriteOutcome | undefined;
-    }
-  /** Another process has changed it. */
-  | { readonly kind: 'refresh' };
 
 export interface SharedNameParts extends PendingClaimsParts {
   readonly backend: KeyStateBackend;
@@ -65,7 +51,13 @@ export class SharedName {
   constructor(name: WriteName, parts: SharedNameParts) {
     this.name = name;
     this.#parts = parts;
-    this.#pending = new PendingClaims(parts, (pending) => this.run({ kind: 'claim', pending }));
+    this.#pending = new PendingClaims(
+      parts,
+      (pending) => this.run({ kind: 'claim', pending }),
+      (number) => {
+        for (const task of undo(number)) this.run(task);
+      },
+    );
   }
 
   claim(number: number, request: KeyClaimRequest, deadline: Millis): void {
@@ -76,6 +68,11 @@ export class SharedName {
   /** Ends a wait for the key. */
   stopWaiting(number: number): void {
     this.#pending.stop(number);
+  }
+
+  /** The request has ended; the claim may still wait, if its client did. */
+  close(number: number): void {
+    if (!this.#pending.stop(number)) this.run({ kind: 'close', number });
   }
 
   run(task: NameTask): void {
@@ -201,10 +198,8 @@ export class SharedName {
     const later: NameTask[] = [];
     for (const task of tasks) {
       if (task.kind === 'claim') {
-        const claim = task.pending.number;
         this.#pending.refuse(task.pending, 'key_store_lost');
-        const operation = { do: 'release', claim, end: { kind: 'other' }, last: undefined } as const;
-        if (version !== undefined) later.push({ kind: 'change', operation }, { kind: 'close', number: claim });
+        if (version !== undefined) later.push(...undo(task.pending.number));
       } else if (task.kind === 'look') {
         reply({ type: 'known', claim: task.number, ...this.#unresolvedBy(this.#own.get(this.#idOf(task.number))) });
       } else if (task.kind !== 'refresh') later.push(task);
@@ -233,8 +228,4 @@ export class SharedName {
 
 function numberOf(id: string): number {
   return Number(id.slice(id.lastIndexOf('/') + 1));
-}
-
-function isUndelivered(task: NameTask): boolean {
-  return task.kind === 'change' && task.operation.do === 'undelivered';
 }

@@ -216,6 +216,32 @@ describe('a key that replicas share', () => {
     expect(late.results).toEqual([['refused', 'key_in_use', true]]);
   });
 
+  test('is given back if its request has ended before it was granted', () => {
+    const { start, settle, advance, rows } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const early = one.client.makeClaim(requestFor('order'));
+    early.begin(recorder(), 100);
+    early.release({ kind: 'other' });
+    early.close();
+    settle();
+    expect(rows.size).toBe(0);
+    // The same while another replica has the key.
+    const first = other.client.makeClaim(requestFor('order'));
+    first.begin(recorder(), 100_000);
+    settle();
+    const waiting = one.client.makeClaim(requestFor('order'));
+    waiting.begin(recorder(), 100_000);
+    settle();
+    waiting.release({ kind: 'other' });
+    waiting.close();
+    settle();
+    first.release({ kind: 'other' });
+    first.close();
+    settle();
+    advance(3000);
+    expect(rows.size).toBe(0);
+  });
+
   test('of a replica without a sign of life is unresolved', () => {
     const { start, settle, advance } = startReplicas();
     const [one, other] = [start('one'), start('other')];

@@ -1,0 +1,32 @@
+import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
+import type { ClaimChange } from './apply-key-operation.ts';
+import type { PendingClaim } from './pending-claims.ts';
+
+/** What is done with the state of a name. */
+export type NameTask =
+  | { readonly kind: 'claim'; readonly pending: PendingClaim }
+  | { readonly kind: 'change'; readonly operation: ClaimChange }
+  | { readonly kind: 'close'; readonly number: number }
+  | {
+      readonly kind: 'look';
+      readonly number: number;
+      readonly request: KeyClaimRequest;
+      readonly last: WriteOutcome | undefined;
+    }
+  /** Another process has changed it. */
+  | { readonly kind: 'refresh' };
+
+/** Releases a key that may have been granted, and that nothing was sent with. */
+export function undo(claim: number): readonly NameTask[] {
+  const operation = { do: 'release', claim, end: { kind: 'other' }, last: undefined } as const;
+  return [
+    { kind: 'change', operation },
+    { kind: 'close', number: claim },
+  ];
+}
+
+/** It changes what other requests with the key know. */
+export function isUndelivered(task: NameTask): boolean {
+  return task.kind === 'change' && task.operation.do === 'undelivered';
+}
