@@ -14,6 +14,7 @@ import type { StateDatabase } from '../store/sqlite/state-database.ts';
 import type { StoredWriteCounts } from '../store/sqlite/stored-writes.ts';
 import type { StoredWorkerProcesses } from '../store/sqlite/stored-worker-processes.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { awaitEarlierWorkers } from './cluster/earlier-workers.ts';
 import { resolveHashSecret } from './client-hash-secret.ts';
 import type { ResourceStack } from './resource-stack.ts';
 
@@ -91,7 +92,6 @@ async function openDatabase(
   const { StoredWrites } = await import('../store/sqlite/stored-writes.ts');
   const { StoredOpenWrites } = await import('../store/sqlite/stored-open-writes.ts');
   const { StoredWorkerProcesses } = await import('../store/sqlite/stored-worker-processes.ts');
-  const { awaitEarlierWorkers } = await import('./cluster/earlier-workers.ts');
   const database = new StateDatabase(state);
   const { file } = database;
   if (database.hasLostEnd) {

@@ -169,11 +169,11 @@ describe('the page', () => {
     const { page } = await open(String(tidegate.adminUrl));
     const keys = (): Promise<string[]> => texts(page, '#clients [data-open]');
     const [key = ''] = await eventually(keys, (seen) => seen.length === 2, PATIENCE);
-    await page.getByRole('searchbox').fill(key.slice(0, 6));
+    await page.locator('#clients').getByRole('searchbox').fill(key.slice(0, 6));
     await eventually(keys, (seen) => seen.length === 1 && seen[0] === key, PATIENCE);
-    await page.getByRole('searchbox').fill('no such key');
+    await page.locator('#clients').getByRole('searchbox').fill('no such key');
     await page.getByText('No client matches.').waitFor();
-    await page.getByRole('searchbox').fill('');
+    await page.locator('#clients').getByRole('searchbox').fill('');
     await page.getByRole('button', { name: /^held \d/ }).click();
     const states = await eventually(
       () => texts(page, '#clients tbody [data-state]'),

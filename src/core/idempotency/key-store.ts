@@ -42,6 +42,17 @@ export type KeyClaimEnd =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'other' };
 
+/** A change of a claim, as data. `last`: the meaning of the attempt before, if there was one. */
+export type KeyClaimChange =
+  | {
+      readonly do: 'send';
+      readonly endpoint: string;
+      readonly at: Millis;
+      readonly last: WriteOutcome | undefined;
+    }
+  | { readonly do: 'release'; readonly end: KeyClaimEnd; readonly last: WriteOutcome | undefined }
+  | { readonly do: 'undelivered' };
+
 /** A request's claim to its idempotency key, from the claim until its response has ended. */
 export interface KeyClaim {
   /** Where the write was sent: the endpoint that may know its key. Defined with a single endpoint too: there may have been others. */

@@ -2,7 +2,7 @@ import type { Millis } from '../scalars.ts';
 import type { ClaimProgress } from './claim-progress.ts';
 import { newClaimProgress } from './claim-progress.ts';
 import type { KeyClaimant } from './key-claims.ts';
-import type { KeyClaim, KeyClaimEnd, KeyClaimListener } from './key-store.ts';
+import type { KeyClaim, KeyClaimChange, KeyClaimEnd, KeyClaimListener } from './key-store.ts';
 import type { KeyedWrite } from './keyed-write.ts';
 import { isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { ClaimRefusalReason, KeyRecord, KnownWrite } from './key-record.ts';
@@ -97,6 +97,13 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   /** @param endpoint undefined if not chosen yet */
   onSend(endpoint: string | undefined, now: Millis = this.#options.clock.now()): void {
     if (this.#write !== undefined) this.#attempts.onSend(this.#write, endpoint, now);
+  }
+
+  apply(change: KeyClaimChange): void {
+    if (change.do === 'undelivered') return this.onUndelivered();
+    if (change.last !== undefined) this.recordOutcome(change.last);
+    if (change.do === 'send') this.onSend(change.endpoint, change.at);
+    else this.release(change.end);
   }
 
   recordOutcome(meaning: WriteOutcome): void {

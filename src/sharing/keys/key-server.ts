@@ -1,7 +1,6 @@
 import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { RegistryKeyClaim } from '../../core/idempotency/registry-key-claim.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
-import { applyToClaim } from './apply-key-operation.ts';
 import type { KeyOperation, KeyReply } from './key-protocol.ts';
 import { WorkerOpenWrites } from './worker-open-writes.ts';
 
@@ -62,9 +61,9 @@ export class KeyServer {
         );
       case 'send':
       case 'release':
-        return applyToClaim(claim, operation);
+        return claim.apply(operation);
       case 'undelivered':
-        return this.#announceChange(claim, () => applyToClaim(claim, operation));
+        return this.#announceChange(claim, () => claim.apply(operation));
       case 'close':
         claim.close();
         claims.delete(operation.claim);

@@ -1,12 +1,12 @@
-import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import type { KeyClaimChange, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
-import type { ClaimChange } from './apply-key-operation.ts';
+import type { KeyOperation } from './key-protocol.ts';
 import type { PendingClaim } from './pending-claims.ts';
 
 /** What is done with the state of a name. */
 export type NameTask =
   | { readonly kind: 'claim'; readonly pending: PendingClaim }
-  | { readonly kind: 'change'; readonly operation: ClaimChange }
+  | { readonly kind: 'change'; readonly operation: Extract<KeyOperation, KeyClaimChange> }
   | { readonly kind: 'close'; readonly number: number }
   | {
       readonly kind: 'look';

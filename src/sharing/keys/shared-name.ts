@@ -3,7 +3,6 @@ import type { SharedClaim } from '../../core/idempotency/name-session.ts';
 import { NameSession } from '../../core/idempotency/name-session.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { applyToClaim } from './apply-key-operation.ts';
 import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend.ts';
 import { NO_VERSION } from './key-state-backend.ts';
 import type { OwnerLeases } from './owner-leases.ts';
@@ -156,7 +155,7 @@ export class SharedName {
         const own = this.#own.get(id);
         // Other processes have taken it for ended, or the store has lost it. What it did counts nevertheless.
         if (own !== undefined && session.lookUp(id) === undefined) session.restore(own);
-        session.change(id, (claim) => applyToClaim(claim, operation));
+        session.change(id, (claim) => claim.apply(operation));
         return () => undefined;
       }
       case 'close':

@@ -1,6 +1,6 @@
 /** A worker that is killed takes no connection with it that it had not accepted. */
 import type { ServerResponse } from 'node:http';
-import { readdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
@@ -12,11 +12,12 @@ const PATIENCE = 300_000;
 /** Milliseconds. Only what hangs takes as long. */
 const WITHIN = 60_000;
 
-/** `fetch` opens connections to the admin port between two counts, and keeps them. */
-const ADMIN_CONNECTIONS = 2;
-
-/** Of the primary. */
-const openFiles = ({ child }: Workers): number => readdirSync(`/proc/${child.pid}/fd`).length;
+/** The connections of clients that the primary has. */
+function clientConnections({ child, url }: Workers): number {
+  const filter = `sport = :${new URL(url).port}`;
+  const sockets = execFileSync('ss', ['-tnpH', 'state', 'connected', filter], { encoding: 'utf8' });
+  return sockets.split('\n').filter((line) => line.includes(`pid=${child.pid},`)).length;
+}
 
 /** Resolves when so many workers have been replaced, and all serve. */
 async function allReplaced(gate: Workers, replaced: number): Promise<void> {
@@ -38,7 +39,6 @@ test(
     const api = `{url: "${upstream.url}", idempotency: {concurrent: refuse}}`;
     const gate = await startWorkers(`workers: 2\nupstreams: {api: ${api}}`);
     await send(gate.url, '/');
-    const before = openFiles(gate);
     const pay = (key: string) =>
       send(gate.url, '/pay', { method: 'POST', body: 'hold', headers: ['idempotency-key', key] });
     const writes = Promise.allSettled([pay('one'), pay('two')]); // one at each worker
@@ -63,8 +63,8 @@ test(
       await allReplaced(gate, round + 1);
     }
     await eventually(
-      () => openFiles(gate),
-      (count) => count <= before + ADMIN_CONNECTIONS,
+      () => clientConnections(gate),
+      (count) => count === 0,
       WITHIN,
     );
   },
@@ -76,7 +76,6 @@ test(
   async () => {
     const upstream = await startHttpUpstream((_nth, response) => response.end('done'));
     const gate = await startWorkers(`workers: 2\nupstreams: {api: {url: "${upstream.url}"}}`);
-    const before = openFiles(gate);
     const over = new AbortController();
     const client = async (): Promise<void> => {
       while (!over.signal.aborted) await send(gate.url, '/').catch(() => pause(5));
@@ -91,8 +90,8 @@ test(
     await Promise.all(clients); // none hangs
     expect(gate.child.exitCode).toBe(null);
     await eventually(
-      () => openFiles(gate),
-      (count) => count <= before + ADMIN_CONNECTIONS,
+      () => clientConnections(gate),
+      (count) => count === 0,
       WITHIN,
     );
   },
@@ -105,7 +104,6 @@ test(
     const upstream = await startHttpUpstream((_nth, response) => response.end('done'));
     const gate = await startWorkers(`workers: 2\nupstreams: {api: {url: "${upstream.url}"}}`);
     await send(gate.url, '/');
-    const before = openFiles(gate);
     const victims = gate.pids();
     for (const pid of victims) process.kill(pid, 'SIGSTOP');
     const reads = Promise.allSettled(Array.from({ length: 4 }, () => send(gate.url, '/')));
@@ -116,8 +114,8 @@ test(
     await allReplaced(gate, 2);
     expect((await send(gate.url, '/')).status).toBe(200);
     await eventually(
-      () => openFiles(gate),
-      (count) => count <= before + ADMIN_CONNECTIONS,
+      () => clientConnections(gate),
+      (count) => count === 0,
       WITHIN,
     );
   },
