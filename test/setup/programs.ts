@@ -2,7 +2,7 @@
 // silently. As root on Debian or Ubuntu (a container, CI) it installs missing programs; elsewhere it prints the command
 // to run.
 //
-//   node test/setup/programs.ts [tests | replicas | containers | bench | overhead | workers]
+//   node test/setup/programs.ts [tests | replicas | containers | bench | keys | overhead | workers]
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -64,6 +64,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'wrk', apt: 'wrk', brew: 'wrk' },
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },
   ],
+  keys: [{ name: 'nginx', apt: 'nginx', brew: 'nginx' }, { name: 'wrk', apt: 'wrk', brew: 'wrk' }, REDIS],
   overhead: [
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },
     { name: 'haproxy', apt: 'haproxy', brew: 'haproxy' },

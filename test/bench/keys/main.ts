@@ -25,7 +25,7 @@ interface KeysSetup {
   readonly name: string;
   readonly isKeyed: boolean;
   /** Lines of the configuration. @param folder for its files */
-  readonly config: (folder: string) => string;
+  readonly config: (folder: string, redisPort: number) => string;
 }
 
 const SETUPS: readonly KeysSetup[] = [
@@ -38,6 +38,12 @@ const SETUPS: readonly KeysSetup[] = [
   })),
   { name: 'no key, workers', isKeyed: false, config: () => 'workers: 2' },
   { name: 'key, workers', isKeyed: true, config: () => 'workers: 2' },
+  ...[false, true].map((isKeyed) => ({
+    name: isKeyed ? 'key, redis' : 'no key, redis',
+    isKeyed,
+    config: (_folder: string, port: number) =>
+      `state: {store: redis, url: "redis://127.0.0.1:${port}", prefix: ${isKeyed ? 'keyed' : 'plain'}}`,
+  })),
 ];
 
 /** Each thread of wrk has keys of its own. */
@@ -91,8 +97,8 @@ async function run(args: readonly string[]): Promise<void> {
   const options = readOptions(args);
   if (options === 'help') return console.log(USAGE);
   ensureBuilt();
-  const nginx = findProgram('nginx');
-  if (nginx === undefined || findProgram('wrk') === undefined) throw new Error('needs nginx and wrk');
+  const [nginx, redis, wrk] = ['nginx', 'redis-server', 'wrk'].map((name) => findProgram(name));
+  if (nginx === undefined || redis === undefined || wrk === undefined) throw new Error('needs nginx, redis and wrk');
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-keys-'));
   const programs: Program[] = [];
   try {
@@ -109,11 +115,14 @@ server { listen 127.0.0.1:${port}; location / { return 200 '{"status":"succeeded
       return program;
     };
     await start(nginx, ['-p', folder, '-c', conf, '-e', 'stderr']).listening(port);
+    const redisPort = await freePort();
+    const redisArgs = ['--port', String(redisPort), '--dir', folder, '--save', '', '--appendonly', 'yes'];
+    await start(redis, redisArgs).listening(redisPort);
     const standing = [];
     for (const setup of SETUPS) {
       const own = mkdtempSync(join(folder, 'gate-'));
       const file = join(own, 'tidegate.yaml');
-      const config = `listen: 127.0.0.1:0\nadmin: false\nlog: {level: warn}\n${setup.config(own)}\n`;
+      const config = `listen: 127.0.0.1:0\nadmin: false\nlog: {level: warn}\n${setup.config(own, redisPort)}\n`;
       const gatePort = await freePort();
       const listen = config.replace('127.0.0.1:0', `127.0.0.1:${gatePort}`);
       writeFileSync(file, `${listen}upstreams: {api: {url: "http://127.0.0.1:${port}", idempotency: {ttl: 24h}}}\n`);
