@@ -124,7 +124,7 @@ export class KeysTable {
   }
 
   /**
-   * What is searched for may be a key, or look like an id.
+   * The text of the search may be a key, or the beginning of an id.
    * @returns {Promise<Answer<KeysPage>>}
    */
   async #fetch() {

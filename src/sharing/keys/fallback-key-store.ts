@@ -28,11 +28,11 @@ export class FallbackKeyStore implements KeyStore {
   }
 
   makeClaim(request: KeyClaimRequest): KeyClaim {
-    const shared = this.#shared.makeClaim(request);
-    if (request.onStoreLost === 'refuse') return shared;
+    if (request.onStoreLost === 'refuse') return this.#shared.makeClaim(request);
     const local = (): KeyClaim => this.#local.makeClaim(request);
-    // What this process knows, the others do not.
-    return new FallbackKeyClaim(this.#local.keys.knows(request.identity.name) ? local() : shared, local);
+    // The shared store does not know the writes that this process has recorded itself.
+    const isLocal = this.#local.keys.knows(request.identity.name);
+    return new FallbackKeyClaim(isLocal ? local() : this.#shared.makeClaim(request), local);
   }
 
   findUnresolved(

@@ -90,7 +90,7 @@ export class RemoteKeyClaim implements KeyClaim {
     const { claim, request, send, after, isLeaseValid } = this.#options;
     if (!this.hasWrite) return onRecord(undefined);
     const isAlone = this.#state === 'held' && request.concurrent !== 'pass' && isLeaseValid() && !this.#hasLapsed;
-    // Whoever keeps the key must know before an attempt goes to another endpoint.
+    // The keeper forgets the endpoint before an attempt goes to another one.
     if (isAlone && this.#sends < (request.endpoint === undefined ? 1 : 2)) return onRecord(this.#known.record);
     const lookUp: LookUp = { onRecord, cancelTimer: after(REPLY_WITHIN, () => this.#answer(lookUp, this.#unresolved)) };
     this.#lookUps.push(lookUp);

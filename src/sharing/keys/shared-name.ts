@@ -110,6 +110,8 @@ export class SharedName {
     const isNews = session.hasChanged || tasks.some(isUndelivered);
     const effects = tasks.map((task) => this.#perform(session, task));
     if (!session.hasChanged) {
+      // These claims have left nothing to remove.
+      if (tasks.every(({ kind }) => kind === 'close')) return this.#finish(session, this.#known, tasks, effects);
       const awaits = tasks.some(({ kind }) => kind === 'claim');
       return backend.read(this.name, awaits, (found) => {
         if (found === undefined) this.#onLost(tasks, undefined);
@@ -162,8 +164,10 @@ export class SharedName {
         session.close(this.#idOf(task.number));
         return () => undefined;
       case 'look': {
-        const record = session.lookUpFor(task.request);
-        const known = session.lookUpToSend(this.#idOf(task.number), task.last) ?? { record, endpoint: undefined };
+        const known = session.lookUpToSend(this.#idOf(task.number), task.last) ?? {
+          record: session.lookUpFor(task.request),
+          endpoint: undefined,
+        };
         return () => reply({ type: 'known', claim: task.number, ...known });
       }
       case 'refresh':

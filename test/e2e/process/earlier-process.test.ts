@@ -119,7 +119,7 @@ test(
     expect(reportsOf(second).map(({ msg }) => msg)).toEqual([
       'a write without an idempotency key was under way when its primary ended: its worker may have answered it',
     ]);
-    // As far as this process knows, the write with the key has no outcome, so a repeat is sent.
+    // This process knows no outcome of the write with the key, so it sends a repeat.
     const repeat = await hold(second.url, key);
     held.at(-1)?.end('paid');
     expect([(await repeat.result)?.status, hits.length]).toEqual([200, 3]);

@@ -175,6 +175,20 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(0);
   });
 
+  test('of a request that was refused costs nothing when it ends', () => {
+    const { start, settle, calls } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    one.client.makeClaim(requestFor('order')).begin(recorder(), 100);
+    settle();
+    const refused = other.client.makeClaim(requestFor('order', { concurrent: 'refuse' }));
+    refused.begin(recorder(), 100);
+    settle();
+    calls.length = 0;
+    refused.close();
+    settle();
+    expect(calls).toEqual([]);
+  });
+
   test('waits for another replica, and is tried again on its news, and each second', () => {
     for (const way of ['news', 'poll'] as const) {
       const { start, settle, advance } = startReplicas();
@@ -373,6 +387,12 @@ describe('with `onStoreLost: local`', () => {
   test('a claim continues in this process while the store is lost, and so do repeats of its write', () => {
     const { start, settle, faults, calls, clock } = startReplicas();
     const one = start('one');
+    const sharedClaims: string[] = [];
+    const makeClaim = one.client.makeClaim.bind(one.client);
+    one.client.makeClaim = (request) => {
+      sharedClaims.push(request.identity.name);
+      return makeClaim(request);
+    };
     const store = new FallbackKeyStore(
       one.client,
       new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined),
@@ -400,6 +420,7 @@ describe('with `onStoreLost: local`', () => {
       'e1',
       [],
     ]);
+    expect(sharedClaims).toEqual(['strict', 'order']); // none that nobody closes
     const found: boolean[] = [];
     store.findUnresolved('up', ['order'], (isUnresolved) => found.push(isUnresolved));
     store.findUnresolved('up', ['another'], (isUnresolved) => found.push(isUnresolved));
