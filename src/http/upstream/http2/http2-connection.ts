@@ -156,7 +156,7 @@ export class Http2Connection implements Http2StreamCarrier {
 
   /** Closes it at once. */
   destroy(): void {
-    if (this.#session !== undefined) this.#session.destroy();
+    this.#session?.destroy();
     this.#end();
   }
 
@@ -178,8 +178,8 @@ export class Http2Connection implements Http2StreamCarrier {
       this.#markEnded();
       return this.#listener.onHttp1Chosen(this);
     }
-    const { remoteAddress } = socket;
-    this.address = remoteAddress !== undefined && isCurrentAddress(remoteAddress) ? remoteAddress : undefined;
+    const { remoteAddress: address } = socket;
+    this.address = address !== undefined && isCurrentAddress(address) ? address : undefined;
     const session = openHttp2Session(origin, socket);
     this.#session = session;
     this.#socket = socket;
@@ -189,12 +189,9 @@ export class Http2Connection implements Http2StreamCarrier {
       hasRequests: () => this.activeStreams > 0,
       onPingChange: () => this.#listener.onCapacityChange(this),
     });
-    socket.on('error', (cause) => {
-      this.error ??= cause;
-    });
-    session.on('error', (cause: Error) => {
-      this.error ??= cause;
-    });
+    const onError = (cause: Error): void => void (this.error ??= cause);
+    socket.on('error', onError);
+    session.on('error', onError);
     // The upstream announces first how many streams it takes (RFC 9113 §3.4). More would wait within Node, unnoticed.
     session.on('remoteSettings', (settings: Settings) => {
       const { maxConcurrentStreams = Infinity, maxHeaderListSize, initialWindowSize } = settings;
@@ -212,11 +209,15 @@ export class Http2Connection implements Http2StreamCarrier {
       if (this.activeStreams === 0) this.#startIdleTimer();
       this.#listener.onCapacityChange(this);
     });
-    session.on('close', () => {
-      if (this.isConnecting) this.#fail(this.error ?? new Error('the connection closed before it sent SETTINGS'));
-      else this.#end();
-    });
+    session.on('close', this.#onClosed);
+    // A session that was destroyed during a write may never be closed.
+    socket.on('close', () => setImmediate(() => this.activeStreams === 0 && this.#onClosed()));
   }
+
+  readonly #onClosed = (): void => {
+    if (this.isConnecting) this.#fail(this.error ?? new Error('the connection closed before it sent SETTINGS'));
+    else this.#end();
+  };
 
   #fail(error: Error): void {
     if (this.#hasEnded) return;

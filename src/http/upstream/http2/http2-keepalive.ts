@@ -2,6 +2,7 @@ import type { ClientHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Millis } from '../../../core/scalars.ts';
 import type { Http2Output } from './http2-output.ts';
+import { destroySoon } from './http2-session.ts';
 
 /** A connection that is silent for this long while a response is due is sent a PING. */
 const PING_INTERVAL: Millis = 2000;
@@ -67,6 +68,8 @@ export class Http2Keepalive {
   }
 
   readonly #check = (): void => {
+    // Whoever destroyed the session: Node closes the socket once a write has ended, which may never be.
+    if (this.#session.destroyed) return destroySoon(this.#socket);
     if (this.#isAlive()) return;
     if (this.#pingedFor === undefined) {
       this.#silentFor += PING_INTERVAL;
@@ -123,13 +126,11 @@ export class Http2Keepalive {
 
   /** A response is due, or frames cannot be written: even those of an abandoned request would delay the next. */
   #isResponseDue(): boolean {
-    return (
-      this.#connection.hasRequests() || (!this.#session.destroyed && (this.#session.state.outboundQueueSize ?? 0) > 0)
-    );
+    return this.#connection.hasRequests() || (this.#session.state.outboundQueueSize ?? 0) > 0;
   }
 
   readonly #destroyIfDead = (): void => {
-    if (this.#socket.destroyed || this.#isAlive()) return;
+    if (this.#socket.destroyed || this.#session.destroyed || this.#isAlive()) return;
     this.#socket.destroy(Object.assign(new Error('the upstream did not answer an HTTP/2 PING'), { code: 'ETIMEDOUT' }));
   };
 }
