@@ -1,6 +1,10 @@
 import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2';
+import type { Millis } from '../../src/core/scalars.ts';
 import type { CallOptions, CallResult } from './call.ts';
 import { CALL_TIMEOUT } from './call.ts';
+
+/** Node 24.21 sometimes leaves a stream open whose upload was reset after its response had ended. */
+const MAX_CLOSE_TIME: Millis = 5000;
 
 /** Sends one request on a shared connection and returns its result. */
 export function callHttp2(session: ClientHttp2Session, ask: CallOptions): Promise<CallResult> {
@@ -14,6 +18,7 @@ export function callHttp2(session: ClientHttp2Session, ask: CallOptions): Promis
     let head: IncomingHttpHeaders | undefined;
     let why = 'closed before its head';
     const chunks: Buffer[] = [];
+    let closing: NodeJS.Timeout | undefined;
     let ended = false;
     let broken = false;
     let left = false;
@@ -34,7 +39,10 @@ export function callHttp2(session: ClientHttp2Session, ask: CallOptions): Promis
       setTimeout(() => stream.resume(), ask.readsEvery);
     });
     // Node 24 emits `end` for a stream reset with an error too; one reset without an error has its complete response.
-    stream.on('end', () => (ended = true));
+    stream.on('end', () => {
+      ended = true;
+      closing = setTimeout(() => stream.closed && stream.destroy(), MAX_CLOSE_TIME);
+    });
     stream.on('error', (error: Error) => {
       broken = true;
       why = error.message;
@@ -42,6 +50,7 @@ export function callHttp2(session: ClientHttp2Session, ask: CallOptions): Promis
     stream.on('close', () => {
       clearTimeout(timeout);
       clearTimeout(leaving);
+      clearTimeout(closing);
       // From here on Node 24.21 miscounts the memory of its session, as src/http/server/http2-server-sessions.ts says: it would refuse answers.
       if (head !== undefined && body !== undefined && !stream.writableFinished) session.close();
       if (left) return resolve({ kind: 'left' });
