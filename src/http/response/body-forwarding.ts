@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { HttpServerResponse } from '../server/server-response.ts';
+import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { writeAndRelease } from '../undici/buffer-release.ts';
 import type { ResponseReadRate } from './response-read-rate.ts';
 
@@ -22,6 +23,7 @@ export class BodyForwarding {
   readonly #controller: Dispatcher.DispatchController | undefined;
   readonly #listener: ForwardingListener;
   readonly #readRate: ResponseReadRate | undefined;
+  readonly #capture: ResponseCapture | undefined;
   /** Bytes written since the client had read everything. */
   #unreadBytes = 0;
   /** The first chunk of the body, held until the turn ends or another chunk arrives. */
@@ -36,16 +38,24 @@ export class BodyForwarding {
     controller: Dispatcher.DispatchController | undefined,
     listener: ForwardingListener,
     readRate: ResponseReadRate | undefined,
+    capture?: ResponseCapture,
   ) {
     this.response = response;
     this.#controller = controller;
     this.#listener = listener;
     this.#readRate = readRate;
+    this.#capture = capture;
     process.nextTick(this.#writeFirst);
+  }
+
+  /** The client has to read before more is written. */
+  get isPaused(): boolean {
+    return this.#isPaused;
   }
 
   onChunk(chunk: Buffer): void {
     this.#listener.onProgress();
+    this.#capture?.add(chunk);
     if (!this.#hasWritten && this.#firstChunk === undefined) {
       this.#firstChunk = chunk;
       return;
@@ -56,6 +66,7 @@ export class BodyForwarding {
 
   /** Takes the beginning of the body, which was held back while it was classified. */
   onPreviewed(held: Buffer): void {
+    this.#capture?.add(held);
     if (held.length > 0) this.#firstChunk = held;
     this.pauseIfFull();
   }
@@ -65,10 +76,18 @@ export class BodyForwarding {
     if (this.response.writableNeedDrain) this.#pause();
   }
 
-  /** Nothing more arrives. */
-  end(): void {
+  /** A response with trailers is not kept. */
+  addTrailers(trailers: readonly [string, string][]): void {
+    this.#capture?.abort();
+    this.response.addTrailers(trailers);
+  }
+
+  /** Nothing more arrives. @param isComplete nothing is missing */
+  end(isComplete: boolean): void {
     this.#hasEnded = true;
     this.#readRate?.end();
+    if (isComplete) this.#capture?.end();
+    else this.#capture?.abort();
   }
 
   /** The last chunk, to be written with the end of the response: the whole body if it arrived with its head. */

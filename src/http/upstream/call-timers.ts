@@ -3,7 +3,8 @@ import { Deadline } from '../deadline.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import { isPaused } from '../server/http1-server-request.ts';
-import type { AttemptListener, UpstreamAttempt } from './upstream-attempt.ts';
+import type { AttemptListener } from './attempt-listener.ts';
+import type { UpstreamAttempt } from './upstream-attempt.ts';
 
 /** Ends what took too long: an attempt without a head, or a body. */
 type TimedCall = Pick<AttemptListener, 'onFailure' | 'onBodyAborted'>;

@@ -4,39 +4,20 @@ import type { Dispatcher } from 'undici';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import { forwardInterimHeaders } from '../headers/forward-headers.ts';
 import { decodeRawHeaders, toHeaderPairs } from '../headers/raw-headers.ts';
-import type { ForwardingListener } from '../response/body-forwarding.ts';
+import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { BodyForwarding } from '../response/body-forwarding.ts';
 import type { ResponseReadRate } from '../response/response-read-rate.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
+import type { AttemptListener } from './attempt-listener.ts';
 import type { BodyPreview } from './body-preview.ts';
+import { DiscardedBody } from './discarded-body.ts';
 import type { DispatchRequest } from './dispatch-request.ts';
+import { HeldBody } from './held-body.ts';
 import { PooledSend } from './pooled-send.ts';
 import { DefectiveResponseError, defectOfHead } from './response-defect.ts';
-import type { InvalidRequestFailure, SendFailure } from './send-failure.ts';
 import { codeOf, failureOf, isConnectionClosed, SendTooLateError } from './send-failure.ts';
 
-/** A response that is not forwarded is read up to this size and time, to keep its connection; beyond, a new one is cheaper. */
-const MAX_DRAIN_BYTES = 256 * 1024;
-const MAX_DRAIN_TIME = 500;
-
-/** Receives the result of an attempt. */
-export interface AttemptListener extends ForwardingListener {
-  /** An interim response arrived, 102 to 199 (RFC 9110 §15.2). */
-  onInterimResponse(status: number, rawHeaders: string[]): void;
-  /**
-   * The head arrived. Before this returns, the listener calls `forward`, `discard` or `holdForPreview` of the attempt; after
-   * `holdForPreview` it calls one of the other two later.
-   */
-  onHead(status: number, reasonPhrase: string, rawHeaders: string[]): void;
-  /** No head will arrive. */
-  onFailure(failure: SendFailure | InvalidRequestFailure): void;
-  /** The forwarded body is complete. @param lastChunk still to be written: the whole body if it arrived with its head */
-  onBodyEnd(lastChunk: Buffer | undefined): void;
-  /** The upstream cut the forwarded body short. @param cause see `SendFailure.cause` */
-  onBodyAborted(cause: string | undefined): void;
-  /** The attempt has given up its connection, and needs no other. Called once; the next attempt may be under way. */
-  onConnectionReleased(attempt: UpstreamAttempt): void;
-}
+const NO_BYTES = Buffer.alloc(0);
 
 /**
  * One send, as undici's handler. `onResponseStart` decides whether the response is forwarded or retried, before any byte of it
@@ -48,14 +29,14 @@ export class UpstreamAttempt extends PooledSend {
   readonly #clock: Clock;
   readonly #startBy: Millis;
   #controller: Dispatcher.DispatchController | undefined;
-  #state: 'open' | 'previewing' | 'forwarding' | 'discarding' | 'over' = 'open';
+  #state: 'open' | 'previewing' | 'held' | 'forwarding' | 'discarding' | 'over' = 'open';
   #hasResponseBegun = false;
   #isComplete = false;
   #isUnanswered = false;
   #preview: BodyPreview | undefined;
+  #held: HeldBody | undefined;
   #forwarding: BodyForwarding | undefined;
-  #drainedBytes = 0;
-  #drainTimer: NodeJS.Timeout | undefined;
+  #discarded: DiscardedBody | undefined;
   #upgradedSocket: Duplex | undefined;
 
   /** @param startBy on `clock`: when a connection is available later than this, nothing is sent */
@@ -102,9 +83,10 @@ export class UpstreamAttempt extends PooledSend {
   }
 
   /** Forwards the body. The head has been written. @param readRate measures how fast the client reads */
-  forward(response: HttpServerResponse, readRate?: ResponseReadRate): void {
+  forward(response: HttpServerResponse, readRate?: ResponseReadRate, capture?: ResponseCapture): void {
     this.#state = 'forwarding';
-    this.#forwarding = new BodyForwarding(response, this.#controller, this.#listener, readRate);
+    this.#forwarding = new BodyForwarding(response, this.#controller, this.#listener, readRate, capture);
+    this.#held?.release(this.#forwarding);
   }
 
   /** Holds the body back until the preview has seen enough of it, or `endPreview` is called. */
@@ -123,15 +105,18 @@ export class UpstreamAttempt extends PooledSend {
     this.#preview = undefined;
     if (preview === undefined || this.#state !== 'previewing') return false;
     this.#state = 'open';
-    const held = preview.end(isComplete);
-    this.#forwarding?.onPreviewed(held);
+    const seen = preview.end(isComplete);
+    this.#forwarding?.onPreviewed(seen);
+    this.#holdIfUndecided(seen);
     return true;
   }
 
   /** Drains the body, so that the connection can carry the retry. A long or slow body is cut instead. */
-  discard(): void {
+  discard(capture?: ResponseCapture): void {
+    if (this.#state === 'over') return capture?.abort();
     this.#state = 'discarding';
-    this.#drainTimer = setTimeout(() => this.#controller?.abort(new Error('discarded')), MAX_DRAIN_TIME).unref();
+    this.#discarded = new DiscardedBody(this.#controller, capture);
+    this.#held?.release(undefined);
   }
 
   /**
@@ -180,6 +165,7 @@ export class UpstreamAttempt extends PooledSend {
     if (defect !== undefined) return controller.abort(new DefectiveResponseError(defect));
     if (status < 200) return this.#listener.onInterimResponse(status, headers);
     this.#listener.onHead(status, reasonPhrase, headers);
+    this.#holdIfUndecided(NO_BYTES);
     this.#forwarding?.pauseIfFull();
   }
 
@@ -198,16 +184,17 @@ export class UpstreamAttempt extends PooledSend {
     this.#finish();
   }
 
-  override onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  override onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     switch (this.#state) {
       case 'forwarding':
         return this.#forwarding?.onChunk(chunk);
       case 'previewing':
         if (this.#preview?.addChunk(chunk) === true) this.endPreview();
         break;
+      case 'held':
+        return this.#held?.add(chunk);
       case 'discarding':
-        this.#drainedBytes += chunk.length;
-        if (this.#drainedBytes > MAX_DRAIN_BYTES) controller.abort(new Error('discarded'));
+        this.#discarded?.onChunk(chunk);
         break;
       case 'open':
       case 'over':
@@ -218,17 +205,19 @@ export class UpstreamAttempt extends PooledSend {
   override onResponseEnd(controller: Dispatcher.DispatchController): void {
     this.#isComplete = true;
     this.endPreview(true);
+    if (this.#state === 'held') return this.#whenDecided(() => this.onResponseEnd(controller));
     const forwarding = this.#state === 'forwarding' ? this.#forwarding : undefined;
+    const trailers = decodeRawHeaders(controller.rawTrailers);
+    if (trailers.length > 0) forwarding?.addTrailers(toHeaderPairs(forwardInterimHeaders(trailers)));
     this.#finish();
     if (forwarding === undefined) return;
-    const trailers = decodeRawHeaders(controller.rawTrailers);
-    if (trailers.length > 0) forwarding.response.addTrailers(toHeaderPairs(forwardInterimHeaders(trailers)));
     this.#listener.onBodyEnd(forwarding.takeLastChunk());
   }
 
   override onResponseError(_: unknown, error: Error): void {
     this.endPreview(); // a body that is cut during its preview is forwarded as it arrived, cut
     const state = this.#state;
+    if (state === 'held') return this.#whenDecided(() => this.onResponseError(_, error));
     const { sent } = this;
     this.#isUnanswered = sent && !this.#hasResponseBegun && isConnectionClosed(error);
     this.#finish();
@@ -240,11 +229,22 @@ export class UpstreamAttempt extends PooledSend {
     setImmediate(() => this.#listener.onBodyAborted(codeOf(error)));
   }
 
+  /** The listener has neither forwarded nor discarded the response yet. */
+  #holdIfUndecided(first: Buffer): void {
+    if (this.#state !== 'open' || this.#controller === undefined) return;
+    this.#state = 'held';
+    this.#held = new HeldBody(this.#controller, first);
+  }
+
+  #whenDecided(run: () => void): void {
+    if (this.#held !== undefined) this.#held.onDecided = run;
+  }
+
   #finish(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
-    this.#forwarding?.end();
-    clearTimeout(this.#drainTimer);
+    this.#forwarding?.end(this.#isComplete);
+    this.#discarded?.end(this.#isComplete);
     this.#listener.onConnectionReleased(this);
   }
 }

@@ -6,6 +6,7 @@ import type { Hints } from '../../core/hints/hints.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { replaceTraceHeaders } from '../headers/trace-context.ts';
 import { recordWriteOutcome } from '../idempotency/record-write-outcome.ts';
+import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { Payload } from '../request/request-body.ts';
@@ -24,7 +25,8 @@ import type { DispatchRequest } from './dispatch-request.ts';
 import { EndpointSelector } from './endpoint-selector.ts';
 import type { Endpoint } from './open-endpoint.ts';
 import { ENDPOINT_REMOVED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
-import { type AttemptListener, UpstreamAttempt } from './upstream-attempt.ts';
+import type { AttemptListener } from './attempt-listener.ts';
+import { UpstreamAttempt } from './upstream-attempt.ts';
 
 /** The attempts of one exchange, one after another: endpoint, timeouts, response head and body. */
 export class UpstreamCall implements AttemptListener {
@@ -107,10 +109,10 @@ export class UpstreamCall implements AttemptListener {
     return head;
   }
 
-  /** Drains the response in hand instead of forwarding it. */
-  discard(): void {
+  /** Drains the response in hand instead of forwarding it. @param capture keeps its body */
+  discard(capture?: ResponseCapture): void {
     this.#head = undefined;
-    this.#attempt?.discard();
+    this.#attempt?.discard(capture);
   }
 
   /** No attempt is under way, and no body is being forwarded. */
@@ -121,12 +123,13 @@ export class UpstreamCall implements AttemptListener {
   /**
    * Forwards the body; the head has been written.
    * @param mayIdle the upstream may pause without limit, as long as the connection would show a disconnected client
+   * @param capture keeps the body for repeats of the request
    */
-  forward(mayIdle: boolean): void {
+  forward(mayIdle: boolean, capture?: ResponseCapture): void {
     const { route, response } = this.#routed;
     this.#timers.beginBody(route.target.streamIdle, mayIdle);
     const readRate = watchReadRate(this.#context, this.#routed, this.#owner.driver.ticket, this.#onSlowReader);
-    this.#attempt?.forward(response, readRate);
+    this.#attempt?.forward(response, readRate, capture);
     this.#timers.awaitBody();
   }
 

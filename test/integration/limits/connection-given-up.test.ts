@@ -1,7 +1,7 @@
 /** A busy loop sends requests at the end of the tick in which they arrived: they may be cancelled before. */
 import { buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import type { AttemptListener } from '../../../src/http/upstream/upstream-attempt.ts';
+import type { AttemptListener } from '../../../src/http/upstream/attempt-listener.ts';
 import { UpstreamAttempt } from '../../../src/http/upstream/upstream-attempt.ts';
 import { Http1ConnectionPool } from '../../../src/http/upstream/http1-connection-pool.ts';
 import { undiciClientOptions } from '../../../src/http/upstream/connector.ts';

@@ -6,7 +6,7 @@ import { createServer as createHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { AttemptListener } from '../../../src/http/upstream/upstream-attempt.ts';
+import type { AttemptListener } from '../../../src/http/upstream/attempt-listener.ts';
 import { UpstreamAttempt } from '../../../src/http/upstream/upstream-attempt.ts';
 import { Http2UpstreamStream } from '../../../src/http/upstream/http2/http2-upstream-stream.ts';
 import { Http1ServerRequest } from '../../../src/http/server/http1-server-request.ts';

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createServer as createTls } from 'node:tls';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { Http2UpstreamStream } from '../../../src/http/upstream/http2/http2-upstream-stream.ts';
-import type { AttemptListener } from '../../../src/http/upstream/upstream-attempt.ts';
+import type { AttemptListener } from '../../../src/http/upstream/attempt-listener.ts';
 import { UpstreamAttempt } from '../../../src/http/upstream/upstream-attempt.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { openHttp2, readHttp2Answer } from '../../support/clients/http2-client.ts';
