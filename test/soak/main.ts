@@ -29,6 +29,8 @@ import type { UpstreamChange, UpstreamUrls } from './upstream.ts';
 const MINUTE: Millis = 60_000;
 /** Maximum share of all requests; measured: 10 of 48,000 in four minutes. */
 const MAX_DROPPED_SHARE = 0.001;
+/** Of a short run: the share is an average. */
+const MIN_DROPPED = 5;
 const LINE_INTERVAL: Millis = 10_000;
 const MAX_FAULT_INTERVAL: Millis = 5000;
 const SHOWN = 20;
@@ -145,7 +147,9 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
   return [
     ...account.faults,
     ...account.differences(),
-    ...(dropped > MAX_DROPPED_SHARE * sent ? [`${dropped} responses were dropped as their connections ended`] : []),
+    ...(dropped > Math.max(MIN_DROPPED, MAX_DROPPED_SHARE * sent)
+      ? [`${dropped} responses were dropped as their connections ended`]
+      : []),
     ...(counted === account.lines + shed
       ? []
       : [`${counted} requests were counted, ${account.lines} logged and ${shed} shed`]),

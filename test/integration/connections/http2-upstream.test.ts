@@ -315,6 +315,25 @@ test('truncates a response whose body the upstream resets', async () => {
   );
 });
 
+test('completes a response of which only the end of the stream is missing', async () => {
+  const BREAK = [
+    (stream: ServerHttp2Stream) => stream.close(8),
+    (stream: ServerHttp2Stream) => stream.session?.destroy(),
+  ];
+  for (const breakOff of BREAK) {
+    const { url } = await startHttp2(identity, (stream) => {
+      stream.respond({ ':status': 200, 'content-length': '70000' });
+      stream.write('x'.repeat(70_000), () => setTimeout(() => breakOff(stream), 50));
+    });
+    const gate = await start(url);
+    const { status, body } = await send(gate.url, '/', { method: 'POST' });
+    expect([status, body.length]).toEqual([200, 70_000]);
+    const lines = await eventually(gate.requests, ({ length }) => length === 1);
+    expect(lines[0]).toMatchObject({ status: 200, outcome: 'forwarded', bytesOut: 70_000 });
+    expect(lines[0]).not.toHaveProperty('cut');
+  }
+});
+
 test('detects a dead connection and abandons it, but keeps a quiet one', async () => {
   const upstream = await startHttp2(identity, (stream, _nth, head) => {
     if (head[':path'] !== '/stream') return stream.respond({ ':status': 204 }, { endStream: true });

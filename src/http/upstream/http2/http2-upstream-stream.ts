@@ -9,6 +9,7 @@ import { RequestNotProcessedError } from '../send-failure.ts';
 import { headersLength, http2Fields } from '../../headers/raw-headers.ts';
 import { isBodyless, resetUnlessEnded } from './http2-bodyless-response.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
+import { uploadBody } from './http2-upload.ts';
 import { isOfConnection, streamResetError } from './http2-stream-errors.ts';
 
 /** The connection of a stream. */
@@ -50,9 +51,11 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
   #hasResponse = false;
   /** END_STREAM has arrived. */
   #isComplete = false;
-  /** Bytes of the body that arrived, and that Content-Length announced. */
+  /** Bytes of the body that arrived, that were passed on, and that Content-Length announced. */
   #received = 0;
+  #delivered = 0;
   #length: number | undefined;
+  #mayHaveTrailers = false;
   /** The client did not read all at once. */
   #wasBackpressured = false;
   /** The end has been reported to the attempt. */
@@ -99,7 +102,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
     }
     this.#listen(this.#stream);
     if (Buffer.isBuffer(body)) this.#stream.end(body, this.#onWritten);
-    else if (body instanceof Readable) this.#upload(this.#stream, body);
+    else if (body instanceof Readable) uploadBody(this.#stream, body, this.#onWritten, (error) => this.abort(error));
   }
 
   abort(reason: Error): void {
@@ -129,8 +132,9 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
     };
     stream.on('headers', (head, _flags, raw: string[]) => this.#onHead(head, raw));
     stream.once('response', (head, flags, raw: string[]) => {
-      const length = head['content-length'];
+      const { 'content-length': length, trailer } = head;
       if (length !== undefined) this.#length = Number(length);
+      this.#mayHaveTrailers = trailer !== undefined;
       this.#carrier.onResponse(this, Number(head[':status']));
       this.#onHead(head, raw);
       if (this.aborted) return;
@@ -149,7 +153,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
       this.error ??= error;
     });
     // GOAWAY is reported in the same turn, after the end of the streams.
-    stream.once('close', () => process.nextTick(this.#onClose));
+    stream.once('close', () => process.nextTick(this.#close));
   }
 
   /**
@@ -181,6 +185,16 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
 
   readonly #onData = (chunk: Buffer): void => {
     if (!this.#isReported) this.pending.onResponseData(this, chunk);
+    this.#delivered += chunk.length;
+    if (this.#delivered === this.#length && !this.#mayHaveTrailers) setImmediate(this.#endWithLength);
+  };
+
+  /** A response with all its announced bytes is complete, as over HTTP/1.1: its client may go on. */
+  readonly #endWithLength = (): void => {
+    const stream = this.#stream;
+    if (this.#isReported || this.aborted || stream === undefined) return;
+    this.#reportEnd();
+    resetUnlessEnded(stream, () => this.#reset());
   };
 
   readonly #onEnd = (): void => {
@@ -203,30 +217,12 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
     this.#abortController.abort();
   }
 
-  #upload(stream: ClientHttp2Stream, body: Readable): void {
-    const onDrain = (): void => void body.resume();
-    body.on('data', (chunk: Buffer) => {
-      if (!stream.writable) return;
-      if (!stream.write(chunk, this.#onWritten)) body.pause();
-    });
-    body.once('end', () => stream.end(this.#onWritten));
-    body.once('close', () => {
-      if (!body.readableEnded) this.abort(body.errored ?? new Error('the upload was aborted'));
-    });
-    stream.on('drain', onDrain);
-    stream.once('close', () => body.destroy());
-  }
-
   readonly #onWritten = (): void => {
     this.#carrier.onUploadProgress();
     if (!this.#isReported) this.pending.onBodySent();
   };
 
-  readonly #onClose = (): void => this.#close();
-
-  #close(): void {
-    this.#carrier.onClosed(this);
-  }
+  readonly #close = (): void => this.#carrier.onClosed(this);
 
   /** Why no complete response arrived; undefined if the end was reported. To be called once, after the stream is closed. */
   takeError(): Error | undefined {
