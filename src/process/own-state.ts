@@ -5,11 +5,14 @@ import type { KeyInspection } from '../core/idempotency/key-inspection.ts';
 import type { Clock, Millis } from '../core/scalars.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { OpenWrite, OpenWriteLog } from '../core/idempotency/open-writes.ts';
+import type { ResponseStore } from '../core/idempotency/response-store.ts';
 import type { RegistryKeyStore } from '../core/idempotency/registry-key-store.ts';
 import { RegistryKeyInspection } from '../admin/operations/registry-key-inspection.ts';
+import { KeptResponses } from '../http/idempotency/kept-responses.ts';
 import { createKeyStore, createKeySecret } from '../http/idempotency/create-key-store.ts';
 import { WriteDigests } from '../http/idempotency/write-digests.ts';
 import type { WriteKeys } from '../http/request/exchange-context.ts';
+import { MemoryResponseStore } from '../store/responses/memory-response-store.ts';
 import type { StateDatabase } from '../store/sqlite/state-database.ts';
 import type { StoredWriteCounts } from '../store/sqlite/stored-writes.ts';
 import type { StoredWorkerProcesses } from '../store/sqlite/stored-worker-processes.ts';
@@ -27,6 +30,7 @@ export interface OwnState {
   /** For the digests of keys of writes. */
   readonly keySecret: Buffer;
   readonly writeKeys: WriteKeys;
+  readonly responseStore: ResponseStore;
   /** Undefined if Redis keeps the keys. */
   readonly inspection: KeyInspection | undefined;
   /** The writes in the database, by state. */
@@ -55,20 +59,22 @@ export interface OwnStateParts {
 export async function openOwnState(config: Config, parts: OwnStateParts, resources: ResourceStack): Promise<OwnState> {
   const { state } = config;
   const keyStore = createKeyStore(parts.clock);
-  const opened =
-    state.store === 'sqlite'
-      ? await openDatabase(state, config.drain.timeout, keyStore, parts, resources)
-      : NO_DATABASE;
+  const opened = state.store === 'sqlite' ? await openDatabase(config, state, keyStore, parts, resources) : NO_DATABASE;
   const { database } = opened;
   const keySecret = database?.secret ?? createKeySecret();
   const digests = new WriteDigests(keySecret);
-  const writeKeys = { keys: keyStore, digests };
+  const { responseStore = new MemoryResponseStore(parts.clock) } = opened;
+  const writeKeys = { keys: keyStore, digests, responses: new KeptResponses(responseStore) };
   const inspection =
     state.store === 'redis' ? undefined : new RegistryKeyInspection(keyStore.keys, (key) => digests.digestKey(key));
-  return { ...opened, keyStore, keySecret, writeKeys, inspection, secret: resolveHashSecret(config, database) };
+  const secret = resolveHashSecret(config, database);
+  return { ...opened, keyStore, keySecret, writeKeys, responseStore, inspection, secret };
 }
 
-type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites' | 'workerProcesses' | 'onServing'>;
+type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites' | 'workerProcesses' | 'onServing'> & {
+  /** Undefined if responses are kept in memory. */
+  readonly responseStore: ResponseStore | undefined;
+};
 
 const NO_DATABASE: OpenedDatabase = {
   database: undefined,
@@ -76,12 +82,13 @@ const NO_DATABASE: OpenedDatabase = {
   storedWrites: () => ({ unresolved: 0, answered: 0 }),
   workerProcesses: undefined,
   onServing: () => undefined,
+  responseStore: undefined,
 };
 
 /** Loads the modules only where they are used: SQLite takes memory. */
 async function openDatabase(
+  { drain, secret }: Pick<Config, 'drain' | 'secret'>,
   state: Extract<Config['state'], { readonly store: 'sqlite' }>,
-  drainTimeout: Millis,
   { keys }: RegistryKeyStore,
   { clock, logger, listen, metrics }: OwnStateParts,
   resources: ResourceStack,
@@ -91,6 +98,8 @@ async function openDatabase(
   const { GroupCommit } = await import('../store/sqlite/group-commit.ts');
   const { StoredWrites } = await import('../store/sqlite/stored-writes.ts');
   const { StoredOpenWrites } = await import('../store/sqlite/stored-open-writes.ts');
+  const { StoredResponses } = await import('../store/sqlite/stored-responses.ts');
+  const { sealResponses } = await import('../store/responses/sealed-response-store.ts');
   const { StoredWorkerProcesses } = await import('../store/sqlite/stored-worker-processes.ts');
   const database = new StateDatabase(state);
   const { file } = database;
@@ -124,7 +133,7 @@ async function openDatabase(
       'a worker process cannot be stored: after a kill, a start may not wait for it',
     ),
   );
-  const { left, running } = await awaitEarlierWorkers(workerProcesses, { logger, timeout: drainTimeout });
+  const { left, running } = await awaitEarlierWorkers(workerProcesses, { logger, timeout: drain.timeout });
   if (running.length > 0) {
     const pids = running.join(', ');
     throw new StateDatabaseError(
@@ -145,7 +154,15 @@ async function openDatabase(
     }
     for (const worker of left) workerProcesses.remove(worker);
   };
-  return { database, openWrites, storedWrites: () => writes.counts, workerProcesses, onServing };
+  const storedResponses = database.read(() => new StoredResponses({ commit, wallClock: () => Date.now() }));
+  return {
+    database,
+    openWrites,
+    storedWrites: () => writes.counts,
+    workerProcesses,
+    onServing,
+    responseStore: sealResponses(storedResponses, secret),
+  };
 }
 
 function describe(error: unknown): string {

@@ -57,6 +57,7 @@ async function serveEverything(): Promise<string> {
       outcomes: {
         forwarded: 1,
         recovered: 1,
+        replayed: 0,
         checked: 1,
         preflight: 1,
         refused: 1,

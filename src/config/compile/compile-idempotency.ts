@@ -10,7 +10,7 @@ type IdempotencyConfig = UpstreamConfig['idempotency'];
 
 /** @param mode in observe mode, no key is generated */
 export function compileIdempotency(config: IdempotencyConfig, mode: EnforcementMode): IdempotencySettings {
-  const { header, jsonField, account, replayedHeader, generate, concurrent, onStoreLost, ttl } = config;
+  const { header, jsonField, account, replayedHeader, generate, concurrent, onStoreLost, ttl, replayAnswers } = config;
   const parts = compileAccountSources(account);
   return {
     header: header === false ? undefined : { name: header, lower: header.toLowerCase() },
@@ -21,6 +21,7 @@ export function compileIdempotency(config: IdempotencyConfig, mode: EnforcementM
     generates: generate && mode === 'enforce',
     concurrent,
     onStoreLost,
+    keepResponsesFor: replayAnswers,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
   };
 }

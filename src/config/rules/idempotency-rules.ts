@@ -68,9 +68,22 @@ export function* checkIdempotency(
     if ((store ?? 'memory') === 'memory' && isWritten(key)) {
       yield warningAt(key, 'has no effect with state.store: memory, which is never lost', 'key');
     }
+    if (idempotency.replayAnswers !== undefined && (store ?? 'memory') !== 'memory' && !isWritten(['secret'])) {
+      const message = `needs secret, at the top level: with state.store: ${store}, the kept responses are encrypted with it`;
+      yield { ...mistakeAt([...idempotencyPath, 'replayAnswers'], message), at: 'key' };
+    }
     return;
   }
-  for (const key of ['account', 'ttl', 'concurrent', 'onStoreLost', 'replaysErrors', 'replayedHeader', 'sharesKeys']) {
+  for (const key of [
+    'account',
+    'ttl',
+    'concurrent',
+    'onStoreLost',
+    'replayAnswers',
+    'replaysErrors',
+    'replayedHeader',
+    'sharesKeys',
+  ]) {
     if (isWritten([...idempotencyPath, key])) {
       yield warningAt([...idempotencyPath, key], 'has no effect: no idempotency key is recognised', 'key');
     }

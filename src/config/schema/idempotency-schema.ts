@@ -61,6 +61,9 @@ const IdempotencyInputSchema = z.strictObject({
     .describe(
       'What happens to a write with a key while what is known of keys cannot be read or stored (state.store redis or sqlite): it is rejected with 503, or sent by what this process knows.',
     ),
+  replayAnswers: Ttl.optional().describe(
+    'How long the final response to a write with a key is kept, and sent to its repeats by the same client. If absent: not at all.',
+  ),
   replaysErrors: z
     .boolean()
     .optional()

@@ -6,6 +6,8 @@ export type ClientState = 'normal' | 'held' | 'backoff' | 'cooldown' | 'restorin
 export type RequestOutcome =
   | 'forwarded'
   | 'recovered'
+  /** The kept response to an earlier request with the same idempotency key. */
+  | 'replayed'
   /** A check allowed the request, and the ingress sends it. */
   | 'checked'
   /** A CORS preflight, answered by the proxy. */
@@ -36,4 +38,6 @@ export const IDEMPOTENCY_KEY_EVENTS = [
   'key_in_use',
   'key_store_lost',
   'key_expired',
-] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited')[];
+  'key_reused',
+  'replayed',
+] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited' | 'replayed')[];

@@ -3,6 +3,7 @@
  * the key's record is read again, because another exchange with the key may have changed it meanwhile.
  */
 import type { RefusalReason } from '../admission/gate-decision.ts';
+import type { KeptResponseMatch } from '../idempotency/key-record.ts';
 import { classifyWrite, mayHaveTakenEffect } from '../idempotency/write-outcome.ts';
 import { hintedDelay } from '../retry/hinted-delay.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
@@ -92,6 +93,22 @@ export function* concludeExpiredKey(state: ExchangeState): ExchangeGenerator {
   if (history.mayHaveTakenEffect) return { kind: 'unknown', reason: 'key_expired', ...end };
   if (history.wasAnswered) return { kind: 'refuse', why: 'key_expired', retryAfterMs: undefined, ...end };
   return { kind: 'refuse', why: 'queue_timeout', retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
+}
+
+/** Ends with what is kept of an earlier response to the write; undefined if nothing is kept. */
+export function concludeRepeat(
+  { attempts }: ExchangeState,
+  response: KeptResponseMatch = 'none',
+): ExchangeVerdict | undefined {
+  const end = { attempts, retryOutcome: undefined };
+  switch (response) {
+    case 'none':
+      return undefined;
+    case 'kept':
+      return { kind: 'replay', ...end };
+    case 'other_request':
+      return { kind: 'refuse', why: 'key_reused', retryAfterMs: undefined, ...end };
+  }
 }
 
 export function clientGone({ history, attempts, isRetrying }: ExchangeState): ExchangeVerdict {

@@ -5,7 +5,7 @@
 import type { ExchangeGate } from '../admission/bypass-gate.ts';
 import type { GateDecision } from '../admission/gate-decision.ts';
 import { ADMITTED, type AdmissionResult, type Ticket } from '../admission/ticket.ts';
-import type { KeyRecord } from '../idempotency/key-record.ts';
+import type { KeptResponseMatch, KeyRecord } from '../idempotency/key-record.ts';
 import type { Clock, Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
@@ -68,11 +68,11 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   }
 
   /** @param hasWaited another request held the key */
-  onClaimed(record: KeyRecord | undefined, hasWaited = false): void {
+  onClaimed(record: KeyRecord | undefined, hasWaited = false, response?: KeptResponseMatch): void {
     if (this.#phase.name !== 'claiming') return;
     const now = this.#clock.now();
     if (hasWaited) this.queued += this.#reporter.onClaim(this.#phaseSince, undefined, now);
-    this.#resume({ kind: 'claimed', record, at: now });
+    this.#resume({ kind: 'claimed', record, response, at: now });
   }
 
   onClaimRefused(why: KeyClaimRefused['why'], mayBeDone: boolean): void {

@@ -112,9 +112,10 @@ export class ExchangeReporter<E extends ExchangeEffects> {
 
   onEnd(verdict: ExchangeVerdict, at: Millis): void {
     const { retryOutcome } = verdict;
-    if (isKeyExpired(verdict)) {
-      this.#emit({ type: 'key', upstream: this.#upstream, event: 'key_expired' });
-      this.recordStep({ what: 'claimed', at, waited: 0, why: 'key_expired' });
+    const event = keyEventOf(verdict);
+    if (event !== undefined) {
+      this.#emit({ type: 'key', upstream: this.#upstream, event });
+      if (event !== 'replayed') this.recordStep({ what: 'claimed', at, waited: 0, why: event });
     }
     if (retryOutcome !== undefined) {
       this.#emit({ type: 'retry-end', upstream: this.#upstream, outcome: retryOutcome });
@@ -122,7 +123,12 @@ export class ExchangeReporter<E extends ExchangeEffects> {
   }
 }
 
-function isKeyExpired(verdict: ExchangeVerdict): boolean {
-  if (verdict.kind === 'refuse') return verdict.why === 'key_expired';
-  return verdict.kind === 'unknown' && verdict.reason === 'key_expired';
+/** What the exchange learned of its key once it had it. */
+function keyEventOf(verdict: ExchangeVerdict): 'key_expired' | 'key_reused' | 'replayed' | undefined {
+  if (verdict.kind === 'replay') return 'replayed';
+  if (verdict.kind === 'refuse' && verdict.why === 'key_reused') return verdict.why;
+  const isExpired =
+    (verdict.kind === 'refuse' && verdict.why === 'key_expired') ||
+    (verdict.kind === 'unknown' && verdict.reason === 'key_expired');
+  return isExpired ? 'key_expired' : undefined;
 }

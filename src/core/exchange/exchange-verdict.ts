@@ -20,8 +20,13 @@ export type ExchangeVerdict = {
   | ForwardVerdict
   /** The proxy's own response: the request cannot have taken effect. */
   | { readonly kind: 'refuse'; readonly why: RefusalReason | ClaimRefusalReason; readonly retryAfterMs: Millis }
-  /** The same, for a write whose key was answered longer ago than the upstream remembers keys. Retrying is pointless. */
-  | { readonly kind: 'refuse'; readonly why: 'key_expired'; readonly retryAfterMs: undefined }
+  /**
+   * The same, for a write whose key was answered longer ago than the upstream remembers keys, or for another request. Retrying is
+   * pointless.
+   */
+  | { readonly kind: 'refuse'; readonly why: 'key_expired' | 'key_reused'; readonly retryAfterMs: undefined }
+  /** Send the response that is kept for this write. */
+  | { readonly kind: 'replay' }
   /** The proxy's own 502 or 504: the upstream was unreachable, or a request without effect got no response. */
   | { readonly kind: 'fail'; readonly reason: ErrorReason }
   /**

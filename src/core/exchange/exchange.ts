@@ -6,7 +6,7 @@
  *                │      ▲  │              │ no
  *                │ wait │  └─► refuse     ▼
  *                ▼      └──────────── reserve ──no──► forward the response in hand, or report an unknown outcome
- *              refuse
+ *       refuse, or replay a kept response
  *
  * - Only a write with an idempotency key claims it: one request at a time holds a key.
  * - With `Expect: 100-continue` the body is read after admission, so a refusal costs no upload.
@@ -21,6 +21,7 @@ import {
   clientGone,
   conclude,
   concludeExpiredKey,
+  concludeRepeat,
   forwardIfConclusive,
   refuse,
   refuseClaim,
@@ -55,8 +56,10 @@ export function* exchange(
     const claim = yield { do: 'claim', deadline: state.sendBy() };
     if (claim.kind === 'gone') return clientGone(state);
     if (claim.kind === 'unclaimed') return refuseClaim(state, claim);
-    const { record, at } = expectResult('claimed', claim);
+    const { record, response, at } = expectResult('claimed', claim);
     state.onKeyClaimed(record);
+    const repeated = concludeRepeat(state, response);
+    if (repeated !== undefined) return repeated;
     if (at > state.keyValidUntil()) return yield* concludeExpiredKey(state);
   }
 

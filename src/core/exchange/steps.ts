@@ -5,7 +5,7 @@
 import type { GateDecision, EnforcementMode, RefusalReason } from '../admission/gate-decision.ts';
 import type { PlannedPoll, PollPolicy } from '../polling/choose-poll.ts';
 import type { PlannedRetry } from '../retry/choose-retry.ts';
-import type { ClaimRefusalReason, KeyRecord } from '../idempotency/key-record.ts';
+import type { ClaimRefusalReason, KeptResponseMatch, KeyRecord } from '../idempotency/key-record.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
 import type { RetryOutcome, RetryPolicy } from '../retry/retry-policy.ts';
@@ -86,6 +86,8 @@ export interface KeyClaimed {
   readonly kind: 'claimed';
   /** What is recorded of the write; absent if nothing is. */
   readonly record?: KeyRecord | undefined;
+  /** Whether a response to the write is kept; absent: `none`. */
+  readonly response?: KeptResponseMatch | undefined;
   readonly at: Millis;
 }
 export interface KeyClaimRefused {

@@ -10,6 +10,9 @@ export interface KeyRecord {
   readonly isFinal?: boolean;
 }
 
+/** Whether a response is kept for repeats of a write; `other_request`: for a request with another query or body. */
+export type KeptResponseMatch = 'none' | 'kept' | 'other_request';
+
 export interface KnownWrite {
   readonly record: KeyRecord | undefined;
   /** The endpoint that may know the key. */
@@ -23,7 +26,9 @@ export type KeyRefusalReason =
   /** The store of keys cannot be reached or written, so what is known of the write would be lost. */
   | 'key_store_lost'
   /** The write was sent longer ago than the upstream remembers keys: sent again, it may take effect a second time. */
-  | 'key_expired';
+  | 'key_expired'
+  /** A response is kept for this key, to a request with another query or body. */
+  | 'key_reused';
 
 /** Why a claim was refused; `draining`: by `KeyClaim.stopWaiting`. */
-export type ClaimRefusalReason = Exclude<KeyRefusalReason, 'key_expired'> | 'draining';
+export type ClaimRefusalReason = Exclude<KeyRefusalReason, 'key_expired' | 'key_reused'> | 'draining';

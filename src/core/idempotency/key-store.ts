@@ -3,7 +3,7 @@ import type { QueueOccupant } from '../admission/queue-occupancy.ts';
 import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { Millis } from '../scalars.ts';
 import type { WriteIdentity } from './keyed-write.ts';
-import type { ClaimRefusalReason, KeyRecord } from './key-record.ts';
+import type { ClaimRefusalReason, KeptResponseMatch, KeyRecord } from './key-record.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 
 /** Receives the result of a claim: one of the two is called once, unless the claim is released before. */
@@ -11,8 +11,9 @@ export interface KeyClaimListener {
   /**
    * @param record what earlier requests with this key did, as far as is known
    * @param hasWaited another request held the key
+   * @param response `none` if absent
    */
-  onClaimed(record: KeyRecord | undefined, hasWaited: boolean): void;
+  onClaimed(record: KeyRecord | undefined, hasWaited: boolean, response?: KeptResponseMatch): void;
   /** @param mayBeDone another request may have done the write */
   onClaimRefused(why: ClaimRefusalReason, mayBeDone: boolean): void;
 }

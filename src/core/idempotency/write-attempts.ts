@@ -87,7 +87,10 @@ export class WriteAttempts {
 
   /** The request has ended, and with it its attempts. */
   end(write: KeyedWrite, end: KeyClaimEnd): void {
-    if (this.#progress.firstSentAt === undefined) return;
+    if (this.#progress.firstSentAt === undefined) {
+      if (end.kind === 'answered') this.#recordEnd(write, end); // by a kept response
+      return;
+    }
     this.#recordEnd(write, end);
     this.#options.keys.onAttemptEnd(write, this.#credential);
   }
@@ -140,8 +143,8 @@ export class WriteAttempts {
 
   #store(write: KeyedWrite, isAnswered: boolean, isFinal = false): void {
     const { record, firstSentAt: ownFirst } = this.#progress;
-    if (ownFirst === undefined) return;
     const firstSentAt = record?.firstSentAt ?? ownFirst;
+    if (firstSentAt === undefined) return;
     this.#options.keys.record(write, { firstSentAt, isAnswered, isFinal }, this.#credential);
   }
 

@@ -26,6 +26,7 @@ export const RESOURCE_BOUND_NAMES = [
   'key_waits',
   'unsettled_keys',
   'settled_keys',
+  'kept_responses',
   'admin_connections',
   'log_buffer',
   'stories',

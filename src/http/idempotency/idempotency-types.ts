@@ -19,6 +19,8 @@ export interface IdempotencySettings {
   /** How a request is handled while another with its key is in progress. */
   readonly concurrent: KeyClaimRequest['concurrent'];
   readonly onStoreLost: KeyClaimRequest['onStoreLost'];
+  /** How long a response is kept for repeats; undefined: none is. */
+  readonly keepResponsesFor: Millis | undefined;
   /** How long the upstream remembers a key; undefined if not known. */
   readonly ttlOf: ((method: string, path: string) => Millis | undefined) | undefined;
 }

@@ -34,7 +34,7 @@ const NOT_KEPT: ReadonlySet<string> = new Set([
 ]);
 
 /** Limits of the upstream at the time, and what Tidegate itself adds. */
-const NOT_KEPT_PREFIX = /^(?:x-)?rate-?limit|^tidegate-/;
+const NOT_KEPT_PREFIX = /^(?:x-)?rate-?limit(?:-|$)|^tidegate-/;
 
 /** Returns the headers of a response that its repeats get too. @param raw names and values in turn */
 export function selectKeptHeaders(raw: readonly string[]): string[] {
@@ -57,6 +57,11 @@ interface EncodedHead extends Omit<KeptResponse, 'body'> {
 const VERSION = 1;
 const LENGTH_BYTES = 4;
 
+/** What has this version was encoded by this code. */
+function isEncodedHead(encoded: unknown): encoded is EncodedHead {
+  return typeof encoded === 'object' && encoded !== null && 'version' in encoded && encoded.version === VERSION;
+}
+
 /** The length of the head, the head as JSON, and the body. */
 export function encodeKeptResponse({ body, ...head }: KeptResponse): Buffer {
   const encoded: EncodedHead = { version: VERSION, ...head };
@@ -71,8 +76,10 @@ export function decodeKeptResponse(bytes: Buffer): KeptResponse | undefined {
   if (bytes.length < LENGTH_BYTES) return undefined;
   const end = LENGTH_BYTES + bytes.readUInt32BE();
   try {
-    const { version, ...head } = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, end)) as EncodedHead;
-    return version === VERSION ? { ...head, body: bytes.subarray(end) } : undefined;
+    const encoded: unknown = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, end));
+    if (!isEncodedHead(encoded)) return undefined;
+    const { version: _, ...head } = encoded;
+    return { ...head, body: bytes.subarray(end) };
   } catch {
     return undefined;
   }

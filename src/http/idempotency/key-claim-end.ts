@@ -17,6 +17,7 @@ export function keyClaimEnd(
 ): KeyClaimEnd {
   const policy = policyFor(routed).retry;
   if (verdict.kind === 'gone' && verdict.unknown) return { kind: 'unknown' };
+  if (verdict.kind === 'replay') return { kind: 'answered', isFinal: true, isDelivered };
   if (verdict.kind !== 'forward' || outcome === undefined) return { kind: 'other' };
   if (classifyWrite(outcome, policy.notProcessed) !== 'answered') return { kind: 'other' };
   const knowOwnKeysOnly = routed.route.target.endpoints.all.length > 1 && policy.sharesKeys !== true;

@@ -6,6 +6,8 @@ import type { RequestBody } from '../request/request-body.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import { keyTtlOf, writeCredentialOf, writeNameOf } from './idempotency-key.ts';
 import type { IdempotencyKey } from './idempotency-types.ts';
+import { repeatIdentityOf } from './repeat-identity.ts';
+import { ReplayingKeyClaim } from './replaying-key-claim.ts';
 
 const NO_BODY = new Uint8Array(0);
 
@@ -15,7 +17,7 @@ const NO_BODY = new Uint8Array(0);
  * @param record gets the id of the write
  */
 export function makeKeyClaim(
-  { keys, digests }: Pick<ExchangeContext, 'keys' | 'digests'>,
+  { keys, digests, responses }: Pick<ExchangeContext, 'keys' | 'digests' | 'responses'>,
   routed: RoutedRequest,
   key: IdempotencyKey | undefined,
   body: RequestBody | undefined,
@@ -26,7 +28,7 @@ export function makeKeyClaim(
   const bytes = body?.whole ?? (request.hasBody ? undefined : NO_BODY);
   const identity = digests.identify(name, writeNameOf(routed, key?.value ?? ''), writeCredentialOf(routed), bytes);
   if (key !== undefined) record.writeId = idOfName(identity.name);
-  return keys.makeClaim({
+  const claim = keys.makeClaim({
     identity,
     place: { fairnessKey: addressGroupOf(client), client: client.hash },
     concurrent: idempotency.concurrent,
@@ -35,4 +37,7 @@ export function makeKeyClaim(
     endpoint: endpoints.all.length === 1 ? endpoints.all[0]?.label : undefined,
     ...(key?.from === 'minted' ? { isNew: true } : {}),
   });
+  const { keepResponsesFor: lifetime } = idempotency;
+  if (lifetime === undefined || responses === undefined || key === undefined) return claim;
+  return new ReplayingKeyClaim({ claim, responses, identity: repeatIdentityOf(digests, routed, key, body), lifetime });
 }

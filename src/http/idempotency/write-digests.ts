@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { KEY_DIGEST, NAME_DIGEST } from '../../core/idempotency/write-id.ts';
 import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
@@ -6,6 +7,9 @@ import type { WriteCredential } from './idempotency-types.ts';
 
 /** With a checksum of 32 bits, the length modulo this is an exact number (below 2^53), which a database can store. */
 const LENGTHS = 2 ** 21;
+
+/** Bytes of the id of a kept response. */
+const RESPONSE_ID = 18;
 
 /** As `writeNameOf` returns it. */
 export interface WriteNameParts {
@@ -16,9 +20,11 @@ export interface WriteNameParts {
 
 /** Identifies writes by digests, so that no keys and credentials are kept. Processes that share keys share the secret. */
 export class WriteDigests {
+  readonly #secret: string | Buffer;
   readonly #hmac: HmacSha256;
 
   constructor(secret: string | Buffer) {
+    this.#secret = secret;
     this.#hmac = new HmacSha256(secret);
   }
 
@@ -49,6 +55,17 @@ export class WriteDigests {
   digestKey(key: string): string {
     // No name begins like this: the first part of a name is that of an upstream.
     return this.#hmac.digest(`\0${key}`).toString('latin1', 0, KEY_DIGEST);
+  }
+
+  /** Of the response to a write, for one client. @param client its credentials */
+  responseId(name: string, client: string): string {
+    return this.#hmac.digest(`\0response\0${name}\0${client}`).toString('base64url', 0, RESPONSE_ID);
+  }
+
+  /** Of what the write is to do: no two requests with the same fingerprint can be made. */
+  fingerprint(query: string, body: Uint8Array): string {
+    const hmac = createHmac('sha256', this.#secret).update(`\0request\0${query}\0`).update(body);
+    return hmac.digest('base64url');
   }
 
   /** Above 0. */

@@ -9,6 +9,7 @@ import type { ReplayMemory } from './request-body.ts';
 import type { WakeTimer } from '../wake-timer.ts';
 import type { HashFunction } from './client-hash.ts';
 import type { KeyStore } from '../../core/idempotency/key-store.ts';
+import type { KeptResponses } from '../idempotency/kept-responses.ts';
 import type { WriteDigests } from '../idempotency/write-digests.ts';
 import type { StalledClients } from '../response/stalled-clients.ts';
 
@@ -16,6 +17,8 @@ import type { StalledClients } from '../response/stalled-clients.ts';
 export interface WriteKeys {
   readonly keys: KeyStore;
   readonly digests: WriteDigests;
+  /** Undefined if no response is kept. */
+  readonly responses?: KeptResponses | undefined;
 }
 
 /** What every exchange of a process shares. */

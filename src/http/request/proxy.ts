@@ -82,9 +82,9 @@ export class Proxy implements RequestSink {
   }
 
   get bounds(): readonly ResourceBound[] {
-    const { keys, polls } = this.#context;
+    const { keys, responses, polls } = this.#context;
     const own = [this.#options.capacity.bound(this.#activeRequests()), ...keys.bounds, ...polls.bounds];
-    return [...(this.#source?.bounds ?? []), ...own];
+    return [...(this.#source?.bounds ?? []), ...own, ...(responses?.bounds ?? [])];
   }
 
   /** To be called once: see `RequestSource.open`. */

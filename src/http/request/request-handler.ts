@@ -19,7 +19,7 @@ import { makeKeyClaim } from '../idempotency/make-key-claim.ts';
 import { findDoneByOthers } from '../idempotency/unresolved-key-check.ts';
 import { type ClientPolling, clientPollingFor } from '../response/client-polling.ts';
 import { ClientResponse } from '../response/client-response.ts';
-import { type ForwardedVerdict, forwardHead, headForClient } from '../response/forward-verdict.ts';
+import { type ForwardedVerdict, forwardResponse, replayKept } from '../response/forward-verdict.ts';
 import { asUnknownOutcome, DRAINING_PROBLEM, problemForVerdict } from '../response/problem-details.ts';
 import type { Problem } from '../response/problem.ts';
 import { Http1ServerRequest } from '../server/http1-server-request.ts';
@@ -180,6 +180,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#verdict = verdict;
     let isDelivered = true;
     if (verdict.kind === 'forward') isDelivered = this.#forward(verdict);
+    else if (verdict.kind === 'replay') isDelivered = replayKept(this.#response, this.#claim);
     else if (verdict.kind === 'gone') this.#respondWithProblem(verdict.unknown);
     else this.#response.respondWith(problemForVerdict(verdict, this.#call.failure), verdict.attempts);
     this.#claim?.release(keyClaimEnd(this.#routed, verdict, this.driver.outcome, isDelivered));
@@ -188,17 +189,9 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
 
   /** Returns whether the client receives it. */
   #forward(verdict: ForwardedVerdict): boolean {
-    const head = headForClient(this.#call, verdict, this.driver.outcome, this.#polling, this.#context.random);
-    if (head === undefined || this.#isClosed) {
-      this.#call.discard();
-      this.driver.onResponseEnd();
-      return false;
-    }
-    if (head.status !== 101) return forwardHead(head, verdict, this.#response, this.#call, this.driver);
-    const upstream = this.#call.takeUpgradedSocket();
-    this.driver.onResponseEnd();
-    if (upstream !== undefined) this.#response.openTunnel(head, verdict.attempts, upstream, this.#onClose);
-    return true;
+    const parts = { call: this.#call, response: this.#response, driver: this.driver, claim: this.#claim };
+    const polling = { polling: this.#polling, random: this.#context.random };
+    return forwardResponse({ ...parts, ...polling, isClosed: this.#isClosed, onClose: this.#onClose }, verdict);
   }
 
   /** Responds with the request's own problem, if it has one; once. @param unknown an attempt of its own may have taken effect */

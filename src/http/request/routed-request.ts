@@ -45,12 +45,17 @@ export function factsOf(routed: RoutedRequest, preferredWait?: Millis): RequestF
     method: request.verb,
     keyed: key !== undefined,
     keyTtl: keyTtlOf(request, route),
-    // The body is read first if a key may be in it, because the key is claimed before admission.
-    expectsContinue: request.expectsContinue && !mayHaveKeyInBody(request, route),
+    // The body is read first if a key may be in it or it identifies a repeat, because the key is claimed before admission.
+    expectsContinue: request.expectsContinue && !mayHaveKeyInBody(request, route) && !isCompared(routed),
     priorAttempts: priorAttempts(routed),
     replaySafety: replaySafetyOf(routed),
   };
   return preferredWait === undefined ? facts : { ...facts, preferredWait };
+}
+
+/** The body is compared with that of an earlier request with the key. */
+function isCompared({ route, key }: RoutedRequest): boolean {
+  return key !== undefined && route.target.idempotency.keepResponsesFor !== undefined;
 }
 
 /** By its method, or by what the upstream's paths are known to do. */

@@ -5,7 +5,9 @@ import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { addCorsHeaders, corsHeaders } from '../headers/cors-headers.ts';
 import { forwardInterimHeaders, forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
+import { withoutHeader } from '../headers/raw-headers.ts';
 import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/retry-after-header.ts';
+import type { KeptResponse } from '../idempotency/kept-response.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { isSafeRequest, type RoutedRequest } from '../request/routed-request.ts';
 import { abortResponse, endResponse } from '../server/end-response.ts';
@@ -42,7 +44,7 @@ export class ClientResponse {
   #isAllowed = false;
   #interimLeft = MAX_INTERIM_RESPONSES;
   /** Bytes of a body of our own. */
-  #problemBytes = 0;
+  #ownBytes = 0;
 
   constructor(context: ExchangeContext, routed: RoutedRequest) {
     this.#context = context;
@@ -85,6 +87,19 @@ export class ClientResponse {
     return false;
   }
 
+  /** Sends a response that was kept for repeats. @returns false if the client has disconnected, or cannot get it */
+  replay({ status, reasonPhrase, headers, body }: KeptResponse): boolean {
+    const { response, route } = this.#routed;
+    if (response.destroyed) return false;
+    const marker = route.target.idempotency.replayedHeader ?? 'Idempotent-Replayed';
+    const marked = [...withoutHeader([...headers], marker.toLowerCase()), marker, 'true'];
+    const framed = [...marked, 'Content-Length', String(body.length)];
+    if (!this.forward({ status, reasonPhrase, headers: framed, httpVersion: '1.1' }, 0, false)) return false;
+    this.#ownBytes = body.length;
+    this.end(body);
+    return true;
+  }
+
   /** Agrees to change to another protocol, and connects client and upstream. @param onClosed called once both sides are closed */
   openTunnel(head: ResponseHead, attempts: number, upstream: Duplex, onClosed: () => void): void {
     const { upgrade, route, requestId, xRequestId } = this.#routed;
@@ -110,7 +125,7 @@ export class ClientResponse {
     }
     const { via } = this.#context;
     const { retryAfterSeconds } = this.#retryAfter;
-    this.#problemBytes = writeProblem(response, request, problem, {
+    this.#ownBytes = writeProblem(response, request, problem, {
       requestId,
       via,
       retryAfterSeconds,
@@ -185,7 +200,7 @@ export class ClientResponse {
       xRequestId: xRequestId === requestId ? undefined : xRequestId,
       endpoint: timings.endpoint,
       bytesIn: timings.bytesIn,
-      bytesOut: this.#problemBytes + timings.bytesForwarded,
+      bytesOut: this.#ownBytes + timings.bytesForwarded,
     };
   }
 

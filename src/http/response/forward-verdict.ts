@@ -1,7 +1,9 @@
-import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { Random } from '../../core/scalars.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
+import type { KeyClaim } from '../../core/idempotency/key-store.ts';
+import { ReplayingKeyClaim } from '../idempotency/replaying-key-claim.ts';
+import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { isEventStream } from '../headers/forward-headers.ts';
 import { setRetryAfter } from '../headers/retry-after-header.ts';
 import type { UpstreamCall } from '../upstream/upstream-call.ts';
@@ -11,34 +13,73 @@ import type { ClientResponse } from './client-response.ts';
 
 export type ForwardedVerdict = Extract<ExchangeVerdict, { readonly kind: 'forward' }>;
 
-/** The head in hand with the headers that say when to retry or poll; undefined if there is none. @param outcome of the last attempt */
-export function headForClient(
-  upstreamCall: UpstreamCall,
+export interface ForwardingParts {
+  readonly call: UpstreamCall;
+  readonly response: ClientResponse;
+  readonly driver: Pick<ExchangeDriver<never>, 'onResponseEnd' | 'outcome'>;
+  readonly claim: KeyClaim | undefined;
+  readonly polling: ClientPolling | undefined;
+  readonly random: Random;
+  /** The client has disconnected. */
+  readonly isClosed: boolean;
+  /** Called when both sides of a changed protocol are closed. */
+  readonly onClose: () => void;
+}
+
+/** Forwards the response in hand. @returns whether the client receives it */
+export function forwardResponse(parts: ForwardingParts, verdict: ForwardedVerdict): boolean {
+  const { call, response, driver, claim, isClosed, onClose } = parts;
+  const head = headForClient(parts, verdict);
+  if (head === undefined || isClosed) {
+    call.discard(head && captureFor(head, verdict, claim));
+    driver.onResponseEnd();
+    return false;
+  }
+  if (head.status !== 101) return forwardHead(head, verdict, parts);
+  const upstream = call.takeUpgradedSocket();
+  driver.onResponseEnd();
+  if (upstream !== undefined) response.openTunnel(head, verdict.attempts, upstream, onClose);
+  return true;
+}
+
+/** Sends the response that is kept for the write. @returns whether the client receives it */
+export function replayKept(response: ClientResponse, claim: KeyClaim | undefined): boolean {
+  const kept = claim instanceof ReplayingKeyClaim ? claim.keptResponse : undefined;
+  return kept !== undefined && response.replay(kept);
+}
+
+/** The head in hand with the headers that say when to retry or poll; undefined if there is none. */
+function headForClient(
+  { call, driver: { outcome }, polling, random }: ForwardingParts,
   { polls, retryAfterMs }: ForwardedVerdict,
-  outcome: AttemptOutcome | undefined,
-  polling: ClientPolling | undefined,
-  random: Random,
 ): ResponseHead | undefined {
-  const head = upstreamCall.takeHead();
+  const head = call.takeHead();
   const withPolling = head === undefined ? undefined : (polling?.withPollingHeaders(head, outcome, polls) ?? head);
   return withPolling && setRetryAfter(withPolling, retryAfterMs, random);
 }
 
-/** Writes the head, and starts forwarding the body. Returns whether the client receives the response. */
-export function forwardHead(
+/** Writes the head, and starts forwarding the body. @returns whether the client receives the response */
+function forwardHead(
   head: ResponseHead,
-  { attempts, unknown }: ForwardedVerdict,
-  response: ClientResponse,
-  upstreamCall: UpstreamCall,
-  driver: Pick<ExchangeDriver<never>, 'onResponseEnd'>,
+  verdict: ForwardedVerdict,
+  { call, response, driver, claim }: ForwardingParts,
 ): boolean {
-  if (!response.forward(head, attempts, unknown)) {
-    upstreamCall.cancel();
+  if (!response.forward(head, verdict.attempts, verdict.unknown)) {
+    call.cancel();
     driver.onResponseEnd();
     return false;
   }
   const mayIdle = isEventStream(head.headers);
-  upstreamCall.forward(mayIdle);
+  call.forward(mayIdle, mayIdle ? undefined : captureFor(head, verdict, claim));
   if (mayIdle) driver.onResponseEnd();
   return true;
+}
+
+/** Collects the body for repeats of the request; undefined if it is not kept. */
+function captureFor(
+  head: ResponseHead,
+  { unknown, notReady }: ForwardedVerdict,
+  claim: KeyClaim | undefined,
+): ResponseCapture | undefined {
+  return claim instanceof ReplayingKeyClaim && !unknown && notReady !== true ? claim.capture(head) : undefined;
 }

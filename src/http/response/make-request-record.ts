@@ -113,6 +113,8 @@ export function requestOutcomeOf(verdict: ExchangeVerdict, status: number): Requ
     case 'forward':
       if (verdict.unknown) return 'unknown';
       return verdict.attempts > (verdict.polls ?? 1) && status < 400 ? 'recovered' : 'forwarded';
+    case 'replay':
+      return 'replayed';
     case 'refuse':
       return verdict.why === 'queue_timeout' ? 'queue_timeout' : 'refused';
     case 'fail':

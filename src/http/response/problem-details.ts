@@ -23,7 +23,7 @@ import {
   type ProblemTemplate,
 } from './problem-texts.ts';
 
-type OwnVerdict = Exclude<ExchangeVerdict, { readonly kind: 'forward' | 'gone' }>;
+type OwnVerdict = Exclude<ExchangeVerdict, { readonly kind: 'forward' | 'gone' | 'replay' }>;
 
 /** @param failure of the last attempt, if it failed */
 export function problemForVerdict(verdict: OwnVerdict, failure: Pick<SendFailure, 'cause' | 'defect'> = {}): Problem {

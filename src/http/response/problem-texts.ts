@@ -98,6 +98,13 @@ export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 
         'A write with this idempotency key was answered longer ago than the upstream remembers keys. Sending it again would make it take effect twice, so it was not sent. For another write, use a new key.',
       proxyError: 'http_request_denied',
     },
+    key_reused: {
+      status: 422,
+      title: 'Key reused',
+      detail:
+        'An earlier request with this idempotency key had another query or body, and its response is kept. This one was not sent. For another write, use a new key.',
+      proxyError: 'http_request_denied',
+    },
     draining: {
       status: 503,
       title: 'Shutting down',

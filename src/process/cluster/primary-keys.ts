@@ -18,5 +18,5 @@ export async function openPrimaryKeys(
   const ownState = await openOwnState(config, parts, resources);
   const { logger, listen } = parts;
   const openWrites = new WorkerOpenWrites(ownState.openWrites, (write) => reportInterrupted(write, logger, listen));
-  return { ownState, keyServer: new KeyServer(ownState.keyStore, send, openWrites) };
+  return { ownState, keyServer: new KeyServer(ownState.keyStore, send, openWrites, ownState.responseStore) };
 }

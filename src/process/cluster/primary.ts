@@ -68,7 +68,7 @@ async function openCluster(
     replayBufferBytes: () => 0,
     bounds: () => [
       { name: 'client_limits', ...limitServer.bound },
-      ...keyStore.bounds,
+      ...keyServer.bounds,
       ...operatorServers.bounds,
       ...(logOutput === undefined ? [] : [logOutput.bound]),
     ],
@@ -99,7 +99,7 @@ async function openCluster(
   );
   const send: PrimaryKeysParts['send'] = (to, reply) => workers.send(to, { type: 'key', reply });
   const { ownState, keyServer } = await openPrimaryKeys(first, { clock, logger, listen, metrics, send }, resources);
-  const { keyStore, keySecret, secret, database } = ownState;
+  const { keySecret, secret, database } = ownState;
   const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });
   const timer = new WakeTimer(limitServer, clock);
   resources.push(() => Promise.resolve(timer.stop()));

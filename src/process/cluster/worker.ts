@@ -10,6 +10,7 @@ import { LimitClient } from '../../sharing/workers/limit-client.ts';
 import { KeyClient } from '../../sharing/keys/key-client.ts';
 import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
 import { cancellableTimer } from '../../http/idempotency/create-key-store.ts';
+import { KeptResponses } from '../../http/idempotency/kept-responses.ts';
 import { WriteDigests } from '../../http/idempotency/write-digests.ts';
 import type { LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 import { answerQuery, createQueryHandlers } from './worker-query-handlers.ts';
@@ -68,7 +69,11 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         limitClient,
         secret: start.config.secret ?? '',
         openWrites: start.reportsOpenWrites ? keys : undefined,
-        writeKeys: { keys, digests: new WriteDigests(Buffer.from(start.keySecret)) },
+        writeKeys: {
+          keys,
+          digests: new WriteDigests(Buffer.from(start.keySecret)),
+          responses: new KeptResponses(keys.responses),
+        },
         practiceUrl: start.practiceUrl,
         ticketKeys: Buffer.from(start.ticketKeys),
         onFailure: (upstream, failure) => sendToPrimary({ type: 'failure', upstream, failure }),

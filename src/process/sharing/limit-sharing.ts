@@ -19,12 +19,15 @@ export interface LimitSharing {
 
 /** Undefined for a process that shares no limits. Loads the Redis modules only where they are used. */
 export async function shareLimits(
-  { state }: Pick<Config, 'state'>,
-  { membership, ...parts }: RedisSharingParts & { readonly membership: WorkerMembership | undefined },
+  { state, secret: sealSecret }: Pick<Config, 'state' | 'secret'>,
+  {
+    membership,
+    ...parts
+  }: Omit<RedisSharingParts, 'sealSecret'> & { readonly membership: WorkerMembership | undefined },
 ): Promise<LimitSharing | undefined> {
   if (state.store !== 'redis') return membership && shareThroughPrimary(membership, parts.clock);
   const { shareOverRedis } = await import('./redis-sharing.ts');
-  return shareOverRedis(state, parts);
+  return shareOverRedis(state, { ...parts, sealSecret });
 }
 
 /** The primary of several workers leases tokens to them. */

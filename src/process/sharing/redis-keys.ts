@@ -7,6 +7,9 @@ import { cancellableTimer, createKeyStore } from '../../http/idempotency/create-
 import { FallbackKeyStore } from '../../sharing/keys/fallback-key-store.ts';
 import { KeyClient } from '../../sharing/keys/key-client.ts';
 import { SharedKeys } from '../../sharing/keys/shared-keys.ts';
+import { KeptResponses } from '../../http/idempotency/kept-responses.ts';
+import { sealResponses } from '../../store/responses/sealed-response-store.ts';
+import { RedisResponseStore } from '../../sharing/redis/keys/redis-response-store.ts';
 import type { RedisKeyConnection } from '../../sharing/redis/keys/redis-key-backend.ts';
 import { parseAnnouncement, RedisKeyBackend } from '../../sharing/redis/keys/redis-key-backend.ts';
 
@@ -18,6 +21,8 @@ export interface RedisKeysParts {
   readonly owner: string;
   /** All replicas have it. */
   readonly secret: string;
+  /** With which kept responses are encrypted; undefined: none is kept. */
+  readonly sealSecret: string | undefined;
   readonly clock: Clock;
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
 }
@@ -31,7 +36,7 @@ export class RedisKeys {
   readonly #shared: SharedKeys;
   readonly #client: KeyClient;
 
-  constructor({ connection, secret, ...parts }: RedisKeysParts) {
+  constructor({ connection, secret, sealSecret, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
     this.#shared = new SharedKeys({
       backend: new RedisKeyBackend({ ...connection, ...parts }),
@@ -50,7 +55,8 @@ export class RedisKeys {
     });
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
     const keys = new FallbackKeyStore(this.#client, createKeyStore(clock));
-    this.writeKeys = { keys, digests: new WriteDigests(keySecret) };
+    const responses = new KeptResponses(sealResponses(new RedisResponseStore({ connection, ...parts }), sealSecret));
+    this.writeKeys = { keys, digests: new WriteDigests(keySecret), responses };
   }
 
   onNews(message: string): void {

@@ -21,6 +21,8 @@ export interface RedisSharingParts {
   readonly listen: EventSink;
   /** All replicas have it. */
   readonly secret: string;
+  /** The configured secret. */
+  readonly sealSecret: string | undefined;
 }
 
 /** How long the start waits for Redis, so that the first requests find the shared limits. */
@@ -29,7 +31,7 @@ const STARTUP_WAIT: Millis = 1000;
 /** @throws an Error of node:fs that names the path, when a certificate cannot be read */
 export async function shareOverRedis(
   state: RedisStateConfig,
-  { clock, random, listen, secret }: RedisSharingParts,
+  { clock, random, listen, secret, sealSecret }: RedisSharingParts,
 ): Promise<LimitSharing> {
   const replicaId = `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`;
   const limitClient: ReplicaLimitClient = new ReplicaLimitClient({
@@ -62,7 +64,7 @@ export async function shareOverRedis(
   });
   const keys = new RedisKeys({
     connection: backend.connection,
-    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, clock },
+    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, sealSecret, clock },
     onRequest: (result, duration) => listen({ type: 'store-request', store: 'redis', op: 'key', result, duration }),
   });
   const timer = new WakeTimer(limitClient, clock);

@@ -4,6 +4,8 @@ import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { KeyOperation, KeyReply } from './key-protocol.ts';
 import { RemoteKeyClaim, REPLY_WITHIN } from './remote-key-claim.ts';
+import { ResponseClient } from './response-client.ts';
+import type { ResponseOperation } from './response-protocol.ts';
 
 export interface KeyClientParts {
   readonly clock: Clock;
@@ -20,6 +22,8 @@ export interface KeyClientParts {
 
 /** Keys that another process keeps: of a worker, its primary. */
 export class KeyClient implements KeyStore, OpenWriteLog {
+  /** The responses that the keeper keeps. */
+  readonly responses: ResponseClient;
   readonly #parts: KeyClientParts;
   readonly #claims = new Map<number, RemoteKeyClaim>();
   readonly #queries = new Map<number, (isUnresolved: boolean) => void>();
@@ -30,6 +34,8 @@ export class KeyClient implements KeyStore, OpenWriteLog {
 
   constructor(parts: KeyClientParts) {
     this.#parts = parts;
+    const send = (operation: ResponseOperation): void => this.#operate({ do: 'response', operation });
+    this.responses = new ResponseClient({ send, after: parts.after });
   }
 
   get bounds(): readonly ResourceBound[] {
@@ -84,6 +90,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
 
   onReply(reply: KeyReply): void {
     if (reply.type === 'found') return this.#answer(reply.query, reply.isUnresolved);
+    if (reply.type === 'response') return this.responses.onReply(reply.reply);
     const claim = this.#claims.get(reply.claim);
     switch (reply.type) {
       case 'claimed':

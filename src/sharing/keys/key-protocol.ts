@@ -4,6 +4,7 @@ import type { ClaimRefusalReason, KnownWrite } from '../../core/idempotency/key-
 import type { OpenWrite } from '../../core/idempotency/open-writes.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
+import type { ResponseOperation, ResponseReply } from './response-protocol.ts';
 
 /** Operations on claims, which a worker numbers: see `KeyClaim`. */
 export type KeyOperation =
@@ -19,6 +20,7 @@ export type KeyOperation =
   /** See `OpenWriteLog`. */
   | { readonly do: 'sent-unkeyed'; readonly write: OpenWrite }
   | { readonly do: 'end-unkeyed'; readonly requestId: string }
+  | { readonly do: 'response'; readonly operation: ResponseOperation }
   /** A look-up without a claim: see `KeyStore.findUnresolved`. */
   | {
       readonly do: 'find';
@@ -45,4 +47,5 @@ export type KeyReply =
   | (KnownWrite & { readonly type: 'changed'; readonly claim: number })
   /** Other processes may have taken the claim for ended, and sent the write. */
   | { readonly type: 'lapsed'; readonly claim: number }
-  | { readonly type: 'found'; readonly query: number; readonly isUnresolved: boolean };
+  | { readonly type: 'found'; readonly query: number; readonly isUnresolved: boolean }
+  | { readonly type: 'response'; readonly reply: ResponseReply };

@@ -1,25 +1,35 @@
 import type { ClaimRefusalReason, KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { ResponseStore } from '../../core/idempotency/response-store.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { RegistryKeyClaim } from '../../core/idempotency/registry-key-claim.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { KeyOperation, KeyReply } from './key-protocol.ts';
-import { WorkerOpenWrites } from './worker-open-writes.ts';
+import { ResponseServer } from './response-server.ts';
+import type { WorkerOpenWrites } from './worker-open-writes.ts';
 
 /** Keeps the keys of writes for several workers. */
 export class KeyServer {
   readonly #store: RegistryKeyStore;
   readonly #send: (worker: number, reply: KeyReply) => void;
   readonly #openWrites: WorkerOpenWrites;
+  readonly #responses: ResponseServer;
   readonly #claims = new Map<number, Map<number, RegistryKeyClaim>>();
 
-  /** @param openWrites of the workers */
+  /** @param openWrites of the workers. @param responses that are kept for repeats */
   constructor(
     store: RegistryKeyStore,
     send: (worker: number, reply: KeyReply) => void,
-    openWrites = new WorkerOpenWrites(undefined, () => undefined),
+    openWrites: WorkerOpenWrites,
+    responses: ResponseStore,
   ) {
+    this.#responses = new ResponseServer(responses, (worker, reply) => send(worker, { type: 'response', reply }));
     this.#store = store;
     this.#send = send;
     this.#openWrites = openWrites;
+  }
+
+  get bounds(): readonly ResourceBound[] {
+    return [...this.#store.bounds, ...this.#responses.bounds];
   }
 
   join(worker: number): void {
@@ -47,6 +57,7 @@ export class KeyServer {
       return this.#store.findUnresolved(upstream, names, onFound);
     }
     if (operation.do === 'claim') return this.#claim(worker, claims, operation);
+    if (operation.do === 'response') return this.#responses.onOperation(worker, operation.operation);
     if (operation.do === 'sent-unkeyed') return this.#openWrites.onSent(worker, operation.write);
     if (operation.do === 'end-unkeyed') return this.#openWrites.onEnd(worker, operation.requestId);
     const claim = claims.get(operation.claim);

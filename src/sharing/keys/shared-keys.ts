@@ -69,8 +69,8 @@ export class SharedKeys {
   #performOne(operation: KeyOperation): void {
     if (operation.do === 'find') return this.#find(operation);
     if (operation.do === 'claim') return this.#claim(operation.claim, operation.request, operation.deadline);
-    // Nothing of these outlives the process.
-    if (operation.do === 'sent-unkeyed' || operation.do === 'end-unkeyed') return;
+    // Nothing of these outlives the process, and Redis itself keeps responses.
+    if (operation.do === 'sent-unkeyed' || operation.do === 'end-unkeyed' || operation.do === 'response') return;
     const claim = this.#claims.get(operation.claim);
     if (claim === undefined) return;
     const { name, request } = claim;

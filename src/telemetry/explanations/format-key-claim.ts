@@ -16,5 +16,7 @@ export function formatKeyClaim({ waited, why }: Extract<TraceStep, { readonly wh
       return `draining after ${humanizeDuration(waited)} of waiting for another request with its idempotency key`;
     case 'key_expired':
       return `${why}: it was sent before, and the upstream has forgotten the key since`;
+    case 'key_reused':
+      return `${why}: an earlier request with the key had another query or body`;
   }
 }

@@ -21,6 +21,9 @@ export function formatVerdict(recorded: ExplanationRecord): string {
     case 'recovered':
       parts.push(`recovered: the upstream’s ${status}, at attempt ${attempts}`);
       break;
+    case 'replayed':
+      parts.push(`replayed: the ${status} of an earlier request with its idempotency key`);
+      break;
     case 'checked':
       parts.push(`allowed to pass${reason === undefined ? '' : ` (${reason})`}: the proxy that asked sends it`);
       break;

@@ -34,6 +34,7 @@ export const ZERO_REQUEST_COUNTS: RequestCounts = {
   outcomes: {
     forwarded: 0,
     recovered: 0,
+    replayed: 0,
     checked: 0,
     preflight: 0,
     refused: 0,
@@ -106,6 +107,7 @@ export function histogramQuantile(q: number, before: readonly number[], after: r
 export const REQUEST_OUTCOMES = [
   'forwarded',
   'recovered',
+  'replayed',
   'checked',
   'preflight',
   'refused',

@@ -67,6 +67,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
     checked: 0,
     preflight: 0,
     recovered: 0,
+    replayed: 0,
     refused: 0,
     queue_timeout: 0,
     upstream_error: 0,

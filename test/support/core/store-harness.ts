@@ -169,6 +169,7 @@ async function openRedisHarness(
     random,
     listen: () => undefined,
     secret: 'secret',
+    sealSecret: undefined,
   });
   onTestFinished(() => shared.close());
   const harness = new StoreHarness(upstream, { ...options, ...shared.storeOptions });

@@ -8,6 +8,8 @@ export function outcomeOfVerdict(verdict: ExchangeVerdict, outcome: AttemptOutco
   switch (verdict.kind) {
     case 'gone':
       return 'nothing';
+    case 'replay':
+      return 'done';
     case 'unknown':
       return 'unknown';
     case 'fail':

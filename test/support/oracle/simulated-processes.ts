@@ -5,6 +5,9 @@ import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-sto
 import type { Millis, Random } from '../../../src/core/scalars.ts';
 import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
 import { KeyServer } from '../../../src/sharing/keys/key-server.ts';
+import type { KeyReply } from '../../../src/sharing/keys/key-protocol.ts';
+import { WorkerOpenWrites } from '../../../src/sharing/keys/worker-open-writes.ts';
+import { MemoryResponseStore } from '../../../src/store/responses/memory-response-store.ts';
 import type { WriteName } from '../../../src/sharing/keys/key-state-backend.ts';
 import { SharedKeys } from '../../../src/sharing/keys/shared-keys.ts';
 import type { World } from '../core/world.ts';
@@ -43,9 +46,12 @@ export class SimulatedProcesses {
     this.#world = world;
     this.#random = random;
     this.#registryStore = this.#makeStore();
-    this.#server = new KeyServer(this.#registryStore, (worker, reply) => {
-      this.#clients.get(worker)?.((client) => client.onReply(reply));
-    });
+    const openWrites = new WorkerOpenWrites(undefined, () => undefined);
+    const responses = new MemoryResponseStore({ now: () => world.now });
+    const reply = (worker: number, each: KeyReply): void => {
+      this.#clients.get(worker)?.((client) => client.onReply(each));
+    };
+    this.#server = new KeyServer(this.#registryStore, reply, openWrites, responses);
     switch (topology) {
       case 'one process':
         this.#start = () => ({ process: { store: this.#makeStore(), requests: new Set() }, kill: () => undefined });

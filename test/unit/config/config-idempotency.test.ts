@@ -73,6 +73,20 @@ describe('the place of a key', () => {
     );
   });
 
+  test.each([
+    ['', []],
+    ['state: {store: sqlite, file: state.db}', ['needs secret, at the top level: with state.store: sqlite']],
+    ['state: {store: redis, url: "redis://:p@a.example"}', ['needs secret, at the top level: with state.store: redis']],
+    [`state: {store: sqlite, file: state.db}\nsecret: ${'s'.repeat(32)}`, []],
+  ])('replayAnswers with the state %s', (state, messages) => {
+    const text = `upstreams: {pay: {url: "http://a.example", idempotency: {replayAnswers: 1h}}}\n${state}\n`;
+    const loaded = loadConfig(text, 'tidegate.yaml', { env: {}, readFile: () => '' });
+    const found = loaded.kind === 'mistakes' ? loaded.mistakes : [];
+    expect(found.map(({ path, message }) => [path, message.split(',').slice(0, 2).join(',')])).toEqual(
+      messages.map((message) => ['upstreams.pay.idempotency.replayAnswers', message]),
+    );
+  });
+
   test.each(['PayPal-Request-Id', 'X-Request-Key', 'X-Idempotency-Key', 'Cko-Idempotency-Key'])(
     '%s is accepted',
     (header) => {

@@ -787,3 +787,27 @@ describe('an idempotency key', () => {
     expect(played.steps.at(-2)).toMatchObject({ deadline: 10_000 });
   });
 });
+
+describe('a write whose response is kept', () => {
+  const keyed = { method: 'POST', keyed: true };
+  const record = { firstSentAt: -1000, isAnswered: true, isFinal: true };
+  const claimed = (response: 'none' | 'kept' | 'other_request'): StepResult => ({
+    kind: 'claimed',
+    record,
+    response,
+    at: 5,
+  });
+
+  test('is neither admitted nor sent, even after the upstream has forgotten the key', () => {
+    const request = { ...keyed, keyTtl: 10 };
+    for (const [response, verdict] of [
+      ['kept', { kind: 'replay' }],
+      ['other_request', { kind: 'refuse', why: 'key_reused', retryAfterMs: undefined }],
+      ['none', { kind: 'refuse', why: 'key_expired', retryAfterMs: undefined }],
+    ] as const) {
+      const played = play([read(0), claimed(response)], request, { claims: true });
+      expect(played.verdict).toEqual({ ...verdict, attempts: 0, retryOutcome: undefined });
+      expect(played.steps.map((step) => step.do).filter((step) => step !== 'look')).toEqual(['body', 'claim']);
+    }
+  });
+});

@@ -5,6 +5,7 @@ import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-sto
 import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
 import type { KeyOperation, KeyReply } from '../../../src/sharing/keys/key-protocol.ts';
 import { WorkerOpenWrites } from '../../../src/sharing/keys/worker-open-writes.ts';
+import { MemoryResponseStore } from '../../../src/store/responses/memory-response-store.ts';
 import { KeyServer } from '../../../src/sharing/keys/key-server.ts';
 
 const TTL = 1000;
@@ -35,7 +36,12 @@ function startProcesses() {
     ({ requestId }) => logged.push(`interrupted ${requestId}`),
   );
   const store = new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined);
-  const server = new KeyServer(store, (worker, reply) => deliver(worker, reply), openWrites);
+  const server = new KeyServer(
+    store,
+    (worker, reply) => deliver(worker, reply),
+    openWrites,
+    new MemoryResponseStore(clock),
+  );
   let hold: KeyReply[] | undefined;
   const deliver = (worker: number, reply: KeyReply): void => {
     if (hold === undefined) clients[worker]?.onReply(reply);

@@ -7,6 +7,7 @@
 export const OUTCOME_LABELS = {
   forwarded: 'forwarded',
   recovered: 'recovered',
+  replayed: 'replayed',
   checked: 'check passed',
   preflight: 'preflight',
   refused: 'refused',
@@ -16,7 +17,7 @@ export const OUTCOME_LABELS = {
   client_gone: 'client gone',
 };
 
-const OK_OUTCOMES = new Set(['forwarded', 'recovered', 'checked', 'preflight']);
+const OK_OUTCOMES = new Set(['forwarded', 'recovered', 'replayed', 'checked', 'preflight']);
 const CRITICAL_OUTCOMES = new Set(['unknown', 'upstream_error']);
 
 /** @param {ApiRequestOutcome} outcome */

@@ -72,6 +72,7 @@ function classifyEnd(outcome: unknown, last: AttemptAnswer): LoggedEnd {
     // Allowed: the ingress that asked has sent it.
     case 'checked':
     case 'preflight':
+    case 'replayed':
       return 'served';
     case 'refused':
     case 'queue_timeout':

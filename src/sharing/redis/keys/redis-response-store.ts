@@ -1,0 +1,137 @@
+import type { SharedStoreResult } from '../../../core/events/store-events.ts';
+import type { ResponseStore } from '../../../core/idempotency/response-store.ts';
+import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
+import type { Clock, Millis } from '../../../core/scalars.ts';
+import type { RedisKeyConnection } from './redis-key-backend.ts';
+
+/** The layout of what is stored. */
+const LAYOUT = 'r1';
+/** For the kept responses of all replicas together. */
+const MAX_BYTES = 256 * 1024 * 1024;
+
+/**
+ * KEYS: the response; all responses by the number of their arrival; counters. ARGV: the bytes, the lifetime, the id, the prefix of
+ * the names of responses, the bytes of all that may be kept. Evicts the oldest beyond that. A response that has expired stays counted
+ * until it is the oldest.
+ */
+const KEEP = `
+local size = #ARGV[1]
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+local number = redis.call('HINCRBY', KEYS[3], 'number', 1)
+redis.call('ZADD', KEYS[2], number, ARGV[3] .. ' ' .. number .. ' ' .. size)
+local bytes = redis.call('HINCRBY', KEYS[3], 'bytes', size)
+local evicted = 0
+while true do
+  local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+  if not oldest then break end
+  local id, _, length = string.match(oldest, '^(%S+) (%S+) (%S+)$')
+  local name = ARGV[4] .. id
+  local isKept = redis.call('EXISTS', name) == 1
+  if isKept and bytes <= tonumber(ARGV[5]) then break end
+  redis.call('ZREM', KEYS[2], oldest)
+  if isKept and name ~= KEYS[1] then
+    redis.call('DEL', name)
+    evicted = evicted + 1
+  end
+  bytes = redis.call('HINCRBY', KEYS[3], 'bytes', -tonumber(length))
+end
+for i = 2, 3 do
+  redis.call('PEXPIRE', KEYS[i], math.max(tonumber(ARGV[2]), redis.call('PTTL', KEYS[i])))
+end
+return {tostring(bytes), tostring(evicted)}
+`;
+
+export interface RedisResponseStoreParts {
+  readonly connection: RedisKeyConnection;
+  readonly prefix: string;
+  readonly timeout: Millis;
+  readonly clock: Clock;
+  readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
+  readonly maxBytes?: number;
+}
+
+/** Kept responses in Redis, for all replicas. New ones evict the oldest. */
+export class RedisResponseStore implements ResponseStore {
+  readonly #parts: RedisResponseStoreParts;
+  readonly #maxBytes: number;
+  /** All of them are in one slot of a cluster, because one script evicts them. */
+  readonly #base: string;
+  #bytes = 0;
+  #evicted = 0;
+
+  constructor(parts: RedisResponseStoreParts) {
+    this.#parts = parts;
+    this.#maxBytes = parts.maxBytes ?? MAX_BYTES;
+    this.#base = `${parts.prefix}:{responses}:${LAYOUT}`;
+    parts.connection.client.defineCommand('tidegateKeepResponse', { numberOfKeys: 3, lua: KEEP });
+  }
+
+  get bounds(): readonly ResourceBound[] {
+    return [{ name: 'kept_responses', used: this.#bytes / this.#maxBytes, reached: this.#evicted }];
+  }
+
+  read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
+    const { client } = this.#parts.connection;
+    this.#run(
+      () => client.getBuffer(this.#nameOf(id)),
+      (bytes) => onRead(bytes ?? undefined),
+    );
+  }
+
+  keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
+    const keys = [this.#nameOf(id), `${this.#base}:order`, `${this.#base}:counters`];
+    const args = [bytes, String(Math.ceil(lifetime)), id, `${this.#base}:of:`, String(this.#maxBytes)];
+    const { client } = this.#parts.connection;
+    const command: unknown = Reflect.get(client, 'tidegateKeepResponse');
+    if (typeof command !== 'function') throw new TypeError('ioredis has not defined the command tidegateKeepResponse');
+    this.#run(
+      () => Promise.resolve<unknown>(Reflect.apply(command, client, [...keys, ...args])),
+      (reply) => {
+        if (Array.isArray(reply)) {
+          this.#bytes = Number(reply[0]);
+          this.#evicted += Number(reply[1]);
+        }
+        onKept();
+      },
+    );
+  }
+
+  remove(id: string): void {
+    const { client } = this.#parts.connection;
+    this.#run(
+      () => client.del(this.#nameOf(id)),
+      () => undefined,
+    );
+  }
+
+  #nameOf(id: string): string {
+    return `${this.#base}:of:${id}`;
+  }
+
+  /** Calls back once; undefined after an error, or if Redis does not respond in time. */
+  #run<T>(request: () => Promise<T>, onReply: (reply: T | undefined) => void): void {
+    const { clock, timeout, onRequest, connection } = this.#parts;
+    const sentAt = clock.now();
+    let isOver = false;
+    const finish = (result: SharedStoreResult, reply: T | undefined): void => {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(timer);
+      onRequest(result, clock.now() - sentAt);
+      onReply(reply);
+    };
+    // After a stall of this process, the response may have arrived unread: setImmediate lets it be read first.
+    const timer = setTimeout(() => setImmediate(() => finish('timeout', undefined)), timeout).unref();
+    if (!connection.isConnected()) {
+      setImmediate(() => finish('error', undefined));
+      return;
+    }
+    request().then(
+      (reply) => finish('ok', reply),
+      (error: unknown) => {
+        connection.onProblem(error);
+        finish('error', undefined);
+      },
+    );
+  }
+}

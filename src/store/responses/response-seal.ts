@@ -1,0 +1,45 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+
+const CIPHER = 'aes-256-gcm';
+const SALT_BYTES = 32;
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/**
+ * Encrypts kept responses with a secret (AES-256-GCM, NIST SP 800-38D). Each has a key and a nonce of its own, derived from a
+ * random salt (HKDF, RFC 5869), so that no number of responses wears the secret out. The id is authenticated, so that none can
+ * take the place of another.
+ */
+export class ResponseSeal {
+  readonly #secret: Buffer;
+
+  constructor(secret: string) {
+    this.#secret = Buffer.from(secret);
+  }
+
+  seal(id: string, bytes: Buffer): Buffer {
+    const salt = randomBytes(SALT_BYTES);
+    const { key, nonce } = this.#derive(salt);
+    const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(id));
+    return Buffer.concat([salt, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+  }
+
+  /** Undefined if it was sealed with another secret or id, or has changed since. */
+  open(id: string, sealed: Buffer): Buffer | undefined {
+    if (sealed.length < SALT_BYTES + TAG_BYTES) return undefined;
+    const { key, nonce } = this.#derive(sealed.subarray(0, SALT_BYTES));
+    const end = sealed.length - TAG_BYTES;
+    const decipher = createDecipheriv(CIPHER, key, nonce).setAAD(Buffer.from(id)).setAuthTag(sealed.subarray(end));
+    try {
+      return Buffer.concat([decipher.update(sealed.subarray(SALT_BYTES, end)), decipher.final()]);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #derive(salt: Buffer): { readonly key: Buffer; readonly nonce: Buffer } {
+    const bytes = Buffer.from(hkdfSync('sha256', this.#secret, salt, 'kept response', KEY_BYTES + NONCE_BYTES));
+    return { key: bytes.subarray(0, KEY_BYTES), nonce: bytes.subarray(KEY_BYTES) };
+  }
+}

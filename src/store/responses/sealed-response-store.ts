@@ -1,0 +1,43 @@
+import type { ResponseStore } from '../../core/idempotency/response-store.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { ResponseSeal } from './response-seal.ts';
+
+/** Keeps nothing. */
+const NO_RESPONSES: ResponseStore = {
+  bounds: [],
+  read: (_, onRead) => onRead(undefined),
+  keep: (_id, _bytes, _lifetime, onKept) => onKept(),
+  remove: () => undefined,
+};
+
+/** Encrypts what a store outside the memory of this process keeps. @param secret undefined: nothing is kept */
+export function sealResponses(store: ResponseStore, secret: string | undefined): ResponseStore {
+  return secret === undefined ? NO_RESPONSES : new SealedResponseStore(store, new ResponseSeal(secret));
+}
+
+class SealedResponseStore implements ResponseStore {
+  readonly #store: ResponseStore;
+  readonly #seal: ResponseSeal;
+
+  constructor(store: ResponseStore, seal: ResponseSeal) {
+    this.#store = store;
+    this.#seal = seal;
+  }
+
+  get bounds(): readonly ResourceBound[] {
+    return this.#store.bounds;
+  }
+
+  read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
+    this.#store.read(id, (sealed) => onRead(sealed && this.#seal.open(id, sealed)));
+  }
+
+  keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
+    this.#store.keep(id, this.#seal.seal(id, bytes), lifetime, onKept);
+  }
+
+  remove(id: string): void {
+    this.#store.remove(id);
+  }
+}

@@ -1,0 +1,274 @@
+/** `idempotency.replayAnswers`: the response to a write is kept, and repeats by the same client get it from Tidegate. */
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Received, Sent } from '../../support/clients/send.ts';
+import { begin, send } from '../../support/clients/send.ts';
+import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
+
+const SECRET = 'a secret of at least thirty-two characters';
+
+interface Upstream {
+  readonly url: string;
+  /** The bodies of requests so far. */
+  readonly bodies: string[];
+}
+
+type Answer = (response: ServerResponse, nth: number, request: IncomingMessage) => void;
+
+const CREATED: Answer = (response, nth) => {
+  response.writeHead(201, {
+    'Content-Type': 'application/json',
+    'Set-Cookie': 'session=1',
+    'X-RateLimit-Remaining': '9',
+    'Request-Id': `req_${nth}`,
+  });
+  response.end(JSON.stringify({ id: `ch_${nth}` }));
+};
+
+async function startUpstream(answer: Answer = CREATED): Promise<Upstream> {
+  const bodies: string[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => answer(response, bodies.push(Buffer.concat(chunks).toString()), request));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
+}
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+interface Settings {
+  readonly state?: string;
+  readonly idempotency?: string;
+  readonly more?: string;
+}
+
+function start(url: string, { state = '', idempotency = '', more = '' }: Settings = {}): Promise<Tidegate> {
+  return startTidegate(
+    `${state}\nupstreams: {api: {url: "${url}", idempotency: {replayAnswers: 1h${idempotency}}${more}}}`,
+  );
+}
+
+function post(
+  gate: Tidegate,
+  body: string,
+  more: Partial<Sent> & { readonly target?: string } = {},
+): Promise<Received> {
+  const { target = '/charges', headers = [], ...rest } = more;
+  return send(gate.url, target, { method: 'POST', body, ...rest, headers: ['Idempotency-Key', 'k', ...headers] });
+}
+
+const database = (folder: string): string =>
+  `secret: ${SECRET}\nstate: {store: sqlite, file: ${join(folder, 'state.db')}}`;
+
+describe.each(['memory', 'sqlite'])('with state in %s', (store) => {
+  const stateIn = (): Settings => ({ state: store === 'sqlite' ? database(makeFolder()) : '' });
+
+  test('a repeat gets the first response, and nothing is sent', async () => {
+    const upstream = await startUpstream();
+    const gate = await start(upstream.url, stateIn());
+    const first = await post(gate, 'amount=1');
+    const repeat = await post(gate, 'amount=1');
+    expect([repeat.status, repeat.reason, repeat.body.toString()]).toEqual([201, 'Created', '{"id":"ch_1"}']);
+    expect(upstream.bodies).toEqual(['amount=1']);
+    expect(first.header('idempotent-replayed')).toBeUndefined();
+    expect(repeat.header('idempotent-replayed')).toBe('true');
+    expect(repeat.header('tidegate-attempts')).toBe('0');
+    expect(repeat.header('request-id')).toBe('req_1');
+    expect(repeat.header('content-type')).toBe('application/json');
+    for (const name of ['set-cookie', 'x-ratelimit-remaining']) {
+      expect([name, first.header(name) === undefined, repeat.header(name)]).toEqual([name, false, undefined]);
+    }
+    expect(await gate.metric('tidegate_idempotency_keys_total{upstream="api",event="replayed"}')).toBe(1);
+    await eventually(gate.requests, (lines) => lines.length === 2);
+    expect(gate.requests()[1]).toMatchObject({ status: 201, outcome: 'replayed', attempts: 0, bytesOut: 13 });
+  });
+
+  test('another body or query with the key gets a 422', async () => {
+    const upstream = await startUpstream();
+    const gate = await start(upstream.url, stateIn());
+    await post(gate, 'amount=1');
+    for (const other of [await post(gate, 'amount=2'), await post(gate, 'amount=1', { target: '/charges?a=1' })]) {
+      expect([other.status, other.json()['reason']]).toEqual([422, 'key_reused']);
+      expect(other.header('tidegate-outcome')).toBeUndefined();
+    }
+    expect((await post(gate, 'amount=1')).status).toBe(201);
+    expect(upstream.bodies).toHaveLength(1);
+    expect(await gate.metric('tidegate_idempotency_keys_total{upstream="api",event="key_reused"}')).toBe(2);
+  });
+
+  test('only the client that made the write gets its response', async () => {
+    const upstream = await startUpstream();
+    const gate = await start(upstream.url, stateIn());
+    const of = (...headers: string[]): Promise<Received> => post(gate, 'amount=1', { headers });
+    expect((await of('Authorization', 'Bearer a')).body.toString()).toBe('{"id":"ch_1"}');
+    expect((await of('Authorization', 'Bearer b')).body.toString()).toBe('{"id":"ch_2"}');
+    expect((await of('Authorization', 'Bearer a', 'Cookie', 'user=b')).body.toString()).toBe('{"id":"ch_3"}');
+    expect((await of('Authorization', 'Bearer a')).body.toString()).toBe('{"id":"ch_1"}');
+    expect((await of('Authorization', 'Bearer b')).body.toString()).toBe('{"id":"ch_2"}');
+    expect(upstream.bodies).toHaveLength(3);
+  });
+
+  test('a request that waited for the key gets the response of the first', async () => {
+    const answers: (() => void)[] = [];
+    const upstream = await startUpstream((response, nth, request) => {
+      response.writeHead(200).write('one, ');
+      answers.push(() => void response.end(`two of ${nth} for ${request.url ?? ''}`));
+    });
+    const gate = await start(upstream.url, stateIn());
+    const requests = [post(gate, 'amount=1'), post(gate, 'amount=1'), post(gate, 'amount=1')];
+    await eventually(
+      () => answers.length,
+      (count) => count === 1,
+    );
+    answers[0]?.();
+    for (const { body } of await Promise.all(requests)) expect(body.toString()).toBe('one, two of 1 for /charges');
+    expect(upstream.bodies).toHaveLength(1);
+  });
+
+  test('an error, a decline and a long response go to the upstream again', async () => {
+    const statuses = [402, 500, 200, 200];
+    const upstream = await startUpstream((response, nth) => {
+      const status = statuses[nth - 1] ?? 200;
+      response.writeHead(status).end(status === 200 ? 'x'.repeat(100_000) : 'no');
+    });
+    const gate = await start(upstream.url, { ...stateIn(), more: ', retry: {attempts: 1}' });
+    for (const status of statuses) expect((await post(gate, 'amount=1')).status).toBe(status);
+    expect(upstream.bodies).toHaveLength(4);
+  });
+
+  test('a write that was finished without its client has its response kept', async () => {
+    let answer: (() => void) | undefined;
+    const upstream = await startUpstream((response, nth) => {
+      answer = () => CREATED(response, nth, undefined as never);
+    });
+    const gate = await start(upstream.url, { ...stateIn(), more: ', retry: {onClientGone: finish}' });
+    const leaving = new AbortController();
+    const outgoing = begin(gate.url, '/charges', {
+      method: 'POST',
+      headers: ['Idempotency-Key', 'k'],
+      body: 'amount=1',
+      signal: leaving.signal,
+    });
+    outgoing.on('error', () => undefined);
+    outgoing.end('amount=1');
+    await eventually(
+      () => answer,
+      (given) => given !== undefined,
+    );
+    leaving.abort();
+    const repeat = post(gate, 'amount=1');
+    await eventually(
+      () => gate.metric('tidegate_bound_used_ratio{bound="key_waits"}'),
+      (used) => used > 0,
+    );
+    answer?.();
+    expect([(await repeat).status, (await repeat).body.toString()]).toEqual([201, '{"id":"ch_1"}']);
+    expect((await repeat).header('idempotent-replayed')).toBe('true');
+    expect(upstream.bodies).toHaveLength(1);
+  });
+});
+
+test('a response is kept after the upstream has forgotten its key', async () => {
+  const upstream = await startUpstream();
+  const gate = await start(upstream.url, { idempotency: ', ttl: 50ms' });
+  await post(gate, 'amount=1');
+  await new Promise((resolve) => {
+    setTimeout(resolve, 100);
+  });
+  expect((await post(gate, 'amount=1')).body.toString()).toBe('{"id":"ch_1"}');
+  expect((await post(gate, 'amount=2')).status).toBe(422);
+  expect(upstream.bodies).toHaveLength(1);
+});
+
+test('after its time, the upstream gets the repeat', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", idempotency: {replayAnswers: 50ms}}}`);
+  await post(gate, 'amount=1');
+  await new Promise((resolve) => {
+    setTimeout(resolve, 100);
+  });
+  expect((await post(gate, 'amount=1')).body.toString()).toBe('{"id":"ch_2"}');
+});
+
+test('a key in a JSON body, and a body after Expect: 100-continue', async () => {
+  const upstream = await startUpstream();
+  const gate = await start(upstream.url, { idempotency: ', jsonField: key' });
+  const charge = (amount: number): Promise<Received> =>
+    send(gate.url, '/charges', {
+      method: 'POST',
+      headers: ['Content-Type', 'application/json', 'Expect', '100-continue'],
+      body: JSON.stringify({ key: 'k', amount }),
+    });
+  await charge(1);
+  expect((await charge(1)).body.toString()).toBe('{"id":"ch_1"}');
+  expect((await charge(2)).status).toBe(422);
+  const byHeader = await start(upstream.url);
+  const expecting = { headers: ['Expect', '100-continue'] };
+  await post(byHeader, 'amount=1', expecting);
+  expect((await post(byHeader, 'amount=1', expecting)).header('idempotent-replayed')).toBe('true');
+});
+
+test('an encoded body is only for clients that accept the same encodings', async () => {
+  const upstream = await startUpstream((response) =>
+    response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(gzipSync('paid')),
+  );
+  const gate = await start(upstream.url);
+  const accepting = (encoding: string): Promise<Received> =>
+    post(gate, 'amount=1', { headers: ['Accept-Encoding', encoding] });
+  await accepting('gzip');
+  expect((await accepting('gzip')).header('idempotent-replayed')).toBe('true');
+  expect((await accepting('identity')).header('idempotent-replayed')).toBeUndefined();
+  expect(upstream.bodies).toHaveLength(2);
+});
+
+test('the header that marks a stored response is that of the upstream', async () => {
+  const upstream = await startUpstream();
+  const gate = await start(upstream.url, { idempotency: ', replayedHeader: X-Replayed' });
+  await post(gate, 'amount=1');
+  const repeat = await post(gate, 'amount=1');
+  expect([repeat.header('x-replayed'), repeat.header('idempotent-replayed')]).toEqual(['true', undefined]);
+});
+
+test('a restart finds the responses in the database, which it cannot read without the secret', async () => {
+  const folder = makeFolder();
+  const upstream = await startUpstream();
+  const first = await start(upstream.url, { state: database(folder) });
+  await post(first, 'amount=1', { headers: ['Authorization', 'Bearer top-secret'] });
+  await first.close();
+  const bytes = readFileSync(join(folder, 'state.db')).toString('latin1');
+  for (const text of ['ch_1', 'top-secret', 'application/json']) {
+    expect([text, bytes.includes(text)]).toEqual([text, false]);
+  }
+  const second = await start(upstream.url, { state: database(folder) });
+  const repeat = await post(second, 'amount=1', { headers: ['Authorization', 'Bearer top-secret'] });
+  expect([repeat.header('idempotent-replayed'), repeat.body.toString()]).toEqual(['true', '{"id":"ch_1"}']);
+  await second.close();
+  const other = await start(upstream.url, { state: database(folder).replace('a secret', 'b secret') });
+  const sentAgain = await post(other, 'amount=1', { headers: ['Authorization', 'Bearer top-secret'] });
+  expect(sentAgain.body.toString()).toBe('{"id":"ch_2"}');
+});
+
+test('a metric shows how much is kept', async () => {
+  const upstream = await startUpstream((response) => response.end('x'.repeat(60_000)));
+  const gate = await start(upstream.url, { state: database(makeFolder()) });
+  await post(gate, 'amount=1');
+  expect(await gate.metric('tidegate_bound_used_ratio{bound="kept_responses"}')).toBeGreaterThan(0.0001);
+});

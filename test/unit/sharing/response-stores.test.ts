@@ -1,0 +1,211 @@
+/** The places where responses to writes are kept: what they keep, for how long, and what they evict. */
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import type { ResponseStore } from '../../../src/core/idempotency/response-store.ts';
+import {
+  decodeKeptResponse,
+  encodeKeptResponse,
+  selectKeptHeaders,
+} from '../../../src/http/idempotency/kept-response.ts';
+import { ResponseClient } from '../../../src/sharing/keys/response-client.ts';
+import { ResponseServer } from '../../../src/sharing/keys/response-server.ts';
+import { MemoryResponseStore } from '../../../src/store/responses/memory-response-store.ts';
+import { sealResponses } from '../../../src/store/responses/sealed-response-store.ts';
+import { GroupCommit } from '../../../src/store/sqlite/group-commit.ts';
+import { StoredResponses } from '../../../src/store/sqlite/stored-responses.ts';
+
+const HOUR = 3_600_000;
+
+function read(store: ResponseStore, id: string): string | undefined {
+  let found: Buffer | undefined;
+  store.read(id, (bytes) => (found = bytes));
+  return found?.toString();
+}
+
+function keep(store: ResponseStore, id: string, text: string, lifetime = HOUR): void {
+  store.keep(id, Buffer.from(text), lifetime, () => undefined);
+}
+
+interface Place {
+  readonly store: ResponseStore;
+  readonly wait: (ms: number) => void;
+}
+
+function inMemory(maxBytes?: number): Place {
+  let now = 0;
+  return { store: new MemoryResponseStore({ now: () => now }, maxBytes), wait: (ms) => void (now += ms) };
+}
+
+function inDatabase(maxBytes?: number): Place {
+  let now = 0;
+  const db = new DatabaseSync(':memory:');
+  db.exec(
+    'CREATE TABLE responses (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, bytes BLOB, until REAL) STRICT',
+  );
+  const commit = new GroupCommit({
+    db,
+    clock: { now: () => now },
+    schedule: (_, run) => run(),
+    onProblem: (error) => {
+      throw error;
+    },
+  });
+  const options = maxBytes === undefined ? {} : { maxBytes };
+  return { store: new StoredResponses({ commit, wallClock: () => now, ...options }), wait: (ms) => void (now += ms) };
+}
+
+/** Of a worker whose primary keeps them in memory. */
+function inPrimary(maxBytes?: number): Place {
+  const { store, wait } = inMemory(maxBytes);
+  const server = new ResponseServer(store, (_, reply) => client.onReply(reply));
+  const client = new ResponseClient({
+    send: (operation) => server.onOperation(1, operation),
+    after: () => () => undefined,
+  });
+  return { store: client, wait };
+}
+
+describe.each([
+  ['memory', inMemory],
+  ['a database', inDatabase],
+  ['the primary', inPrimary],
+] as const)('responses in %s', (_, open) => {
+  test('are found until their time is over, and replaced by later ones', () => {
+    const { store, wait } = open();
+    expect(read(store, 'a')).toBeUndefined();
+    keep(store, 'a', 'one', 1000);
+    wait(999);
+    expect(read(store, 'a')).toBe('one');
+    keep(store, 'a', 'two', 1000);
+    wait(999);
+    expect(read(store, 'a')).toBe('two');
+    wait(1);
+    expect(read(store, 'a')).toBeUndefined();
+  });
+
+  test('are removed, and nothing else is', () => {
+    const { store } = open();
+    keep(store, 'a', 'one');
+    keep(store, 'b', 'two');
+    store.remove('a');
+    store.remove('c');
+    expect([read(store, 'a'), read(store, 'b')]).toEqual([undefined, 'two']);
+  });
+
+  test('evict the oldest beyond the bound', () => {
+    const { store } = open(2000);
+    const ids = Array.from({ length: 20 }, (_each, i) => `id-${i}`);
+    for (const id of ids) keep(store, id, 'x'.repeat(400));
+    const kept = ids.filter((id) => read(store, id) !== undefined);
+    expect(kept.length).toBeGreaterThanOrEqual(3);
+    expect(kept.length).toBeLessThanOrEqual(5);
+    expect(kept).toEqual(ids.slice(-kept.length));
+  });
+});
+
+test('the bound counts bytes, and evictions', () => {
+  for (const { store } of [inMemory(2000), inDatabase(2000)]) {
+    for (let i = 0; i < 10; i += 1) keep(store, `id-${i}`, 'x'.repeat(400));
+    const [bound] = store.bounds;
+    expect(bound?.name).toBe('kept_responses');
+    expect(bound?.used).toBeGreaterThan(0.6);
+    expect(bound?.used).toBeLessThanOrEqual(1);
+    expect(bound?.reached).toBeGreaterThanOrEqual(5);
+  }
+});
+
+test('a worker does not wait for a primary that does not respond', () => {
+  const timers: (() => void)[] = [];
+  const client = new ResponseClient({
+    send: () => undefined,
+    after: (_, run) => {
+      timers.push(run);
+      return () => undefined;
+    },
+  });
+  const ends: unknown[] = [];
+  client.read('a', (bytes) => ends.push(bytes));
+  client.keep('a', Buffer.from('one'), HOUR, () => ends.push('kept'));
+  for (const run of timers) run();
+  expect(ends).toEqual([undefined, 'kept']);
+  client.onReply({ query: 1, bytes: 'late' });
+  expect(ends).toHaveLength(2);
+});
+
+describe('sealed responses', () => {
+  const kept = (place: ResponseStore, id: string): Buffer => {
+    let found: Buffer | undefined;
+    place.read(id, (bytes) => (found = bytes));
+    return found ?? Buffer.alloc(0);
+  };
+
+  test('are the same for whoever has the secret, and no one else', () => {
+    const { store } = inMemory();
+    const sealed = sealResponses(store, 'secret');
+    keep(sealed, 'a', 'top secret');
+    expect(kept(store, 'a').toString('latin1')).not.toContain('top secret');
+    expect(read(sealResponses(store, 'secret'), 'a')).toBe('top secret');
+    expect(read(sealResponses(store, 'other'), 'a')).toBeUndefined();
+  });
+
+  test('cannot be changed, shortened, or put in the place of others', () => {
+    const { store } = inMemory();
+    const sealed = sealResponses(store, 'secret');
+    keep(sealed, 'a', 'top secret');
+    const bytes = kept(store, 'a');
+    for (let i = 0; i < bytes.length; i += 7) {
+      const changed = Buffer.from(bytes);
+      changed[i] = (changed[i] ?? 0) ^ 1;
+      store.keep('a', changed, HOUR, () => undefined);
+      expect([i, read(sealed, 'a')]).toEqual([i, undefined]);
+    }
+    for (const length of [0, 10, 47, bytes.length - 1]) {
+      store.keep('a', bytes.subarray(0, length), HOUR, () => undefined);
+      expect([length, read(sealed, 'a')]).toEqual([length, undefined]);
+    }
+    store.keep('b', bytes, HOUR, () => undefined);
+    expect(read(sealed, 'b')).toBeUndefined();
+    store.keep('a', bytes, HOUR, () => undefined);
+    expect(read(sealed, 'a')).toBe('top secret');
+  });
+
+  test('without a secret, nothing is kept', () => {
+    const { store } = inMemory();
+    const none = sealResponses(store, undefined);
+    keep(none, 'a', 'top secret');
+    expect([read(none, 'a'), read(store, 'a'), none.bounds]).toEqual([undefined, undefined, []]);
+  });
+});
+
+describe('an encoded response', () => {
+  const response = {
+    status: 201,
+    reasonPhrase: 'Créé',
+    headers: ['X-Name', 'caf\xe9', 'X-Name', ''],
+    body: Buffer.from([0, 255, 10]),
+    fingerprint: 'f',
+    acceptEncoding: 'gzip',
+  };
+
+  test('is decoded as it was', () => {
+    expect(decodeKeptResponse(encodeKeptResponse(response))).toEqual(response);
+  });
+
+  test('of another version, or damaged, is none', () => {
+    const bytes = encodeKeptResponse(response);
+    const other = Buffer.from(bytes.toString('latin1').replace('"version":1', '"version":2'), 'latin1');
+    for (const each of [other, bytes.subarray(0, 3), bytes.subarray(0, 20), Buffer.alloc(4)]) {
+      expect(decodeKeptResponse(each)).toBeUndefined();
+    }
+  });
+});
+
+test('headers about one exchange are not kept', () => {
+  const kept = ['Content-Type', 'a/b', 'Location', '/x', 'Date', 'today', 'RateLimited-By', 'x', 'Request-Id', 'r'];
+  const dropped = [
+    ...['Connection', 'close, X-Hop', 'X-Hop', '1', 'Keep-Alive', 'timeout=1', 'Transfer-Encoding', 'chunked'],
+    ...['Content-Length', '3', 'Set-Cookie', 'a=b', 'Retry-After', '1', 'RateLimit-Remaining', '1', 'RateLimit', 'x'],
+    ...['X-RateLimit-Reset', '1', 'X-Rate-Limit-Limit', '1', 'Via', '1.1 x', 'Tidegate-Attempts', '2', 'Age', '1'],
+  ];
+  expect(selectKeptHeaders([...dropped, ...kept])).toEqual(kept);
+});
