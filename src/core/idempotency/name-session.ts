@@ -138,6 +138,11 @@ export class NameSession {
     this.#claims.delete(id);
   }
 
+  /** Whether the claim is known, or was until now. */
+  has(id: string): boolean {
+    return this.#claims.has(id);
+  }
+
   /** What a claim knows; undefined if it is not there. */
   lookUp(id: string): KnownWrite | undefined {
     const claim = this.#claims.get(id)?.claim;

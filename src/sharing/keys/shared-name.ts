@@ -39,7 +39,7 @@ export class SharedName {
   #known = NOTHING_KNOWN;
   #tasks: NameTask[] = [];
   #isBusy = false;
-  /** Claims of this process, as they were last stored. */
+  /** Claims of this process, as they were last stored, until they end: others may have removed them, or the store lost them. */
   #own: ReadonlyMap<string, SharedClaim> = new Map();
   /** A change that may have been stored, and its tasks. */
   #unconfirmed: { readonly version: string; readonly tasks: ReadonlySet<NameTask> } | undefined;
@@ -139,6 +139,7 @@ export class SharedName {
     this.#unconfirmed = undefined;
     this.#known = found;
     if (found.version === unconfirmed?.version) {
+      this.#own = this.#ownIn(found);
       return this.#attempt(tasks.filter((task) => !unconfirmed.tasks.has(task)));
     }
     this.#isChangedByOthers = true;
@@ -156,7 +157,7 @@ export class SharedName {
         const id = this.#idOf(operation.claim);
         const own = this.#own.get(id);
         // Other processes have taken it for ended, or the store has lost it. What it did counts nevertheless.
-        if (own !== undefined && session.lookUp(id) === undefined) session.restore(own);
+        if (own !== undefined && !session.has(id)) session.restore(own);
         session.change(id, (claim) => claim.apply(operation));
         return () => undefined;
       }
@@ -176,14 +177,15 @@ export class SharedName {
   }
 
   #finish(session: NameSession, stored: StoredName, tasks: readonly NameTask[], effects: (() => void)[]): void {
-    const { owner, reply } = this.#parts;
+    const { reply } = this.#parts;
     const before = this.#own;
     const isChangedByOthers = this.#isChangedByOthers;
     this.#known = stored;
     this.#unconfirmed = undefined;
     this.#isChangedByOthers = false;
-    const own = (stored.state?.claims ?? []).filter((claim) => claim.owner === owner);
-    this.#own = new Map(own.map((claim) => [claim.id, claim]));
+    const closed = new Set(tasks.map((task) => (task.kind === 'close' ? this.#idOf(task.number) : '')));
+    const lost = [...before].filter(([id]) => !session.has(id) && !closed.has(id));
+    this.#own = new Map([...lost, ...this.#ownIn(stored)]);
     for (const [id, claim] of isChangedByOthers || tasks.some(isUndelivered) ? before : []) {
       reply({ type: 'changed', claim: numberOf(id), ...(session.lookUp(id) ?? this.#unresolvedBy(claim)) });
     }
@@ -222,6 +224,11 @@ export class SharedName {
     const firstSentAt = claim?.progress.record?.firstSentAt ?? claim?.progress.firstSentAt ?? this.#parts.clock.now();
     const endpoint = claim && this.#known.state?.writes[claim.write]?.endpoint;
     return { record: { firstSentAt, isAnswered: false }, endpoint };
+  }
+
+  #ownIn({ state }: StoredName): ReadonlyMap<string, SharedClaim> {
+    const own = (state?.claims ?? []).filter(({ owner }) => owner === this.#parts.owner);
+    return new Map(own.map((claim) => [claim.id, claim]));
   }
 
   #idOf(number: number): string {

@@ -315,6 +315,51 @@ describe('a key that replicas share', () => {
     }
   });
 
+  test.each(['look-up', 'news'] as const)('what a request did after a %s counts too', (how) => {
+    const { start, settle, advance } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const claim = one.client.makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    settle();
+    advance(LEASE + 1, true);
+    const repeat = other.client.makeClaim(requestFor('order'));
+    repeat.begin(recorder(), 100_000);
+    settle();
+    repeat.recordOutcome('rejected');
+    repeat.release({ kind: 'other' });
+    repeat.close();
+    settle();
+    if (how === 'news') one.news('order');
+    else claim.lookUp(() => undefined);
+    settle();
+    claim.onSend('e1');
+    claim.recordOutcome('answered');
+    claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    claim.close();
+    settle();
+    const later = recorder();
+    other.client.makeClaim(requestFor('order')).begin(later, 100_000);
+    settle();
+    expect(later.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+  });
+
+  test('an end that was stored without a response is not undone by the cut that follows', () => {
+    const { start, settle, advance, faults, rows } = startReplicas();
+    const one = start('one');
+    const claim = one.client.makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    settle();
+    faults.push('late');
+    claim.recordOutcome('rejected');
+    claim.release({ kind: 'other' });
+    settle();
+    expect(rows.size).toBe(0);
+    claim.onUndelivered();
+    claim.close();
+    advance(500);
+    expect(rows.size).toBe(0);
+  });
+
   test('is refused without a response of the store, and given back if the claim was stored', () => {
     for (const fault of ['unsent', 'late'] as const) {
       const { start, settle, advance, faults, rows } = startReplicas();
