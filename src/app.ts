@@ -111,7 +111,10 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const overloadMonitor = new OverloadMonitor(first.limits.overload, { clock, random, listen });
   resources.push(() => Promise.resolve(overloadMonitor.stop()));
   const sizes = computeCapacities(first, logger);
-  const limitSharing = await shareLimits(first, { membership, clock, random, listen, secret: state.secret });
+  const limitSharing = await shareLimits(first, {
+    ...{ membership, clock, random, listen, secret: state.secret },
+    upstreams: () => Object.keys(config.upstreams),
+  });
   if (limitSharing !== undefined) resources.push(() => limitSharing.close());
   // The primary reports the events of the limits that it keeps.
   const listenToGate = membership === undefined || first.state.store === 'redis' ? listen : withoutLimitEvents(listen);
@@ -165,7 +168,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       replayMemory,
       stalledClients: stalledReaders,
       hash: clientHash.hash,
-      ...(limitSharing?.writeKeys ?? state.writeKeys),
+      ...(limitSharing?.keys?.writeKeys ?? state.writeKeys),
       via: `1.1 tidegate-${instance}`,
       proto: mount?.proto ?? (first.listen.tls === undefined ? 'http' : 'https'),
     },
@@ -196,7 +199,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   );
 
   const { certificates, registry } = metrics;
-  membership?.exposeToPrimary(registry, processApi);
+  membership?.exposeToPrimary(registry, processApi, limitSharing?.keys?.inspection);
   for (const order of membership?.overrides ?? []) processApi.applyOverride(order);
   const drain = async (delay = first.drain.delay): Promise<void> => {
     phase = 'draining';
@@ -209,7 +212,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const processes = new SingleProcessGroup(processApi);
   const operations = createOperations({
     processes,
-    keys: state.inspection,
+    keys: limitSharing?.keys?.inspection ?? state.inspection,
     clock,
     phase: () => phase,
     workers: 1,

@@ -31,7 +31,7 @@ export interface OwnState {
   readonly keySecret: Buffer;
   readonly writeKeys: WriteKeys;
   readonly responseStore: ResponseStore;
-  /** Undefined if Redis keeps the keys. */
+  /** Undefined if Redis has the keys. */
   readonly inspection: KeyInspection | undefined;
   /** The writes in the database, by state. */
   readonly storedWrites: () => StoredWriteCounts;

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import type { EndpointFailure } from '../core/events/gate-views.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Gate } from '../core/admission/gate.ts';
+import type { KeyInspection } from '../core/idempotency/key-inspection.ts';
 import type { OpenWriteLog } from '../core/idempotency/open-writes.ts';
 import type { Clock } from '../core/scalars.ts';
 import type { ProcessApi, UpstreamOverride } from '../admin/operations/process-api.ts';
@@ -40,8 +41,11 @@ export interface WorkerMembership {
   readonly onSettled: () => void;
   /** Operator overrides from before this worker started. */
   readonly overrides: readonly UpstreamOverride[];
-  /** Exposes metrics and the process API to the primary, which merges those of all workers. */
-  readonly exposeToPrimary: (registry: Registry, api: ProcessApi) => void;
+  /**
+   * Exposes metrics and the process API to the primary, which merges those of all workers.
+   * @param keys undefined if the primary keeps them
+   */
+  readonly exposeToPrimary: (registry: Registry, api: ProcessApi, keys: KeyInspection | undefined) => void;
 }
 
 /** Drops events about limits: the primary emits them once for all workers. */

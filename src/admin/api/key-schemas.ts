@@ -22,8 +22,11 @@ export const KeyRow = z
 
 export const KeysPage = z
   .object({
-    total: CountSchema.describe('All that are known.'),
+    total: CountSchema.nullable().describe('All that are known; null if they were not all counted.'),
     matching: CountSchema,
+    truncated: z
+      .boolean()
+      .describe('Redis has more keys than one request searches: some of those that match may be missing.'),
     keys: z.array(KeyRow),
   })
   .register(ApiSchemas, { id: 'KeysPage' });

@@ -2,11 +2,17 @@ import type { ActionResult } from '../api/admin-operations.ts';
 import type { ForgottenKey, KeyRow, KeysPage } from '../api/key-schemas.ts';
 import type { KeysQuery } from '../api/query-schemas.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
-import type { KeyInspection, WriteLookup, WriteState, WriteView } from '../../core/idempotency/key-inspection.ts';
+import type {
+  KeyInspection,
+  KeysUnavailable,
+  WriteLookup,
+  WriteState,
+  WriteView,
+} from '../../core/idempotency/key-inspection.ts';
 import type { ClockReading } from './admin-rows.ts';
 
 export interface KeyOperationsParts {
-  /** Undefined if Redis keeps them. */
+  /** Undefined in a worker whose primary keeps them, and answers operators. */
   readonly keys: KeyInspection | undefined;
   readonly clocks: () => ClockReading;
   readonly listen: EventSink;
@@ -31,8 +37,10 @@ export class KeyOperations {
     const { keys } = this.#parts;
     if (keys === undefined) return KEPT_ELSEWHERE;
     const states = state === undefined ? undefined : STATES[state];
-    const { total, matching, writes } = await keys.list({ ...query, states });
-    return { kind: 'done', row: { total, matching, keys: writes.map((write) => this.#toRow(write)) } };
+    const listed = await keys.list({ ...query, states });
+    if ('kind' in listed) return listed;
+    const { total = null, matching, writes, isTruncated: truncated } = listed;
+    return { kind: 'done', row: { total, matching, truncated, keys: writes.map((write) => this.#toRow(write)) } };
   }
 
   async find(id: string): Promise<ActionResult<KeyRow>> {
@@ -47,16 +55,19 @@ export class KeyOperations {
     const { keys, listen } = this.#parts;
     if (keys === undefined) return KEPT_ELSEWHERE;
     const result = await keys.forget(id);
-    if (result.kind === 'unknown' || result.kind === 'ambiguous') return describeUnclear(result);
+    if (result.kind === 'unknown' || result.kind === 'ambiguous' || result.kind === 'unavailable') {
+      return describeUnclear(result);
+    }
     const { write } = result;
     if (result.kind === 'in_progress') return { kind: 'refused', why: describeProgress(write) };
     listen({ type: 'operator', by, action: 'forget', upstream: write.upstream, write: write.id });
     if (result.kind === 'not_stored') return { kind: 'unavailable', why: NOT_STORED };
+    if (result.kind === 'unconfirmed') return { kind: 'unavailable', why: UNCONFIRMED };
     return { kind: 'done', row: { ...this.#toRow(write), notes: [NOTES[write.state]] } };
   }
 
   #toRow({ firstSentAt, endpoint, ...write }: WriteView): KeyRow {
-    const { origin } = this.#parts.clocks();
+    const origin = this.#parts.keys?.timeOrigin ?? this.#parts.clocks().origin;
     const at = firstSentAt === undefined ? null : new Date(origin + firstSentAt).toISOString();
     return { ...write, firstSentAt: at, endpoint: endpoint ?? null };
   }
@@ -64,11 +75,14 @@ export class KeyOperations {
 
 const KEPT_ELSEWHERE = {
   kind: 'refused',
-  why: 'With state.store: redis, replicas share their keys in Redis: they cannot be listed or forgotten here.',
+  why: 'The primary of this worker has the keys: use its admin port.',
 } as const;
 
 const NOT_STORED =
   'The key is forgotten in this process, but the database cannot be written: unless that changes, the next process remembers the key.';
+
+const UNCONFIRMED =
+  'Redis did not confirm that the key is forgotten: show it when Redis responds again, to see whether it still knows the key.';
 
 const NOTES: Readonly<Record<WriteState, string>> = {
   in_progress: '',
@@ -77,7 +91,10 @@ const NOTES: Readonly<Record<WriteState, string>> = {
     'A request with this key is sent as a new write: only the upstream can recognise it as a repeat of the forgotten one.',
 };
 
-function describeUnclear(found: Exclude<WriteLookup, { readonly kind: 'found' }>): ActionResult<never> {
+function describeUnclear(
+  found: Exclude<WriteLookup, { readonly kind: 'found' }> | KeysUnavailable,
+): ActionResult<never> {
+  if (found.kind === 'unavailable') return found;
   if (found.kind === 'unknown') return { kind: 'unknown', nearest: undefined };
   return { kind: 'refused', why: `Several keys have this id. Choose one of ${found.ids.join(', ')}.` };
 }

@@ -29,7 +29,7 @@ import type { ProcessFacts } from './process-facts.ts';
 
 export interface ProcessGroupOperationsParts {
   readonly processes: ProcessGroup;
-  /** The keys of writes; undefined if Redis keeps them. */
+  /** The keys of writes; undefined in a worker whose primary keeps them. */
   readonly keys: KeyInspection | undefined;
   readonly clock: Clock;
   /** Milliseconds since 1970. */

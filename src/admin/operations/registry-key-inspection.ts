@@ -6,13 +6,17 @@ import type {
   WriteRemoval,
 } from '../../core/idempotency/key-inspection.ts';
 import type { KeyRegistry } from '../../core/idempotency/key-registry.ts';
-import type { KeyedWrite } from '../../core/idempotency/keyed-write.ts';
-import { toWriteView, WriteSearch, type WriteSearchQuery } from '../../core/idempotency/write-search.ts';
+import {
+  MAX_AMBIGUOUS,
+  type OnlyWrite,
+  onlyWriteOf,
+  toWriteView,
+  WriteSearch,
+  type WriteSearchQuery,
+} from '../../core/idempotency/write-search.ts';
 
 /** Writes that are searched before the event loop gets its turn. */
 const SEARCH_STEP = 10_000;
-/** Ids that an operator has to choose from. */
-const MAX_AMBIGUOUS = 20;
 
 /** The keys that this process keeps, for its workers too. */
 export class RegistryKeyInspection implements KeyInspection {
@@ -45,12 +49,9 @@ export class RegistryKeyInspection implements KeyInspection {
     return { kind: (await this.#isStored()) ? 'forgotten' : 'not_stored', write };
   }
 
-  async #findOnly(id: string): Promise<{ readonly kind: 'found'; readonly write: KeyedWrite } | UnclearLookup> {
+  async #findOnly(id: string): Promise<OnlyWrite> {
     const { found } = await this.#search({ id, order: 'newest', limit: MAX_AMBIGUOUS });
-    const [write, ...others] = found;
-    if (write === undefined) return { kind: 'unknown' };
-    if (others.length === 0) return { kind: 'found', write };
-    return { kind: 'ambiguous', ids: found.map((each) => toWriteView(each, this.#keys).id) };
+    return onlyWriteOf(found, this.#keys);
   }
 
   async #search(query: WriteSearchQuery): Promise<WriteSearch> {
@@ -67,5 +68,3 @@ export class RegistryKeyInspection implements KeyInspection {
     });
   }
 }
-
-type UnclearLookup = Exclude<WriteLookup, { readonly kind: 'found' }>;

@@ -40,10 +40,18 @@ export interface WriteQuery {
 }
 
 export interface WriteMatches {
-  /** All writes that are known. */
-  readonly total: number;
+  /** All writes that are known; undefined if they were not all counted. */
+  readonly total: number | undefined;
   readonly matching: number;
   readonly writes: readonly WriteView[];
+  /** There are more than one search reads: writes that match may be missing. */
+  readonly isTruncated: boolean;
+}
+
+/** The store of the keys cannot answer now. `why` is a sentence or two. */
+export interface KeysUnavailable {
+  readonly kind: 'unavailable';
+  readonly why: string;
 }
 
 export type WriteLookup =
@@ -58,13 +66,17 @@ export type WriteRemoval =
   | { readonly kind: 'in_progress'; readonly write: WriteView }
   /** It is forgotten here, but the next process will know it unless it can be stored before. */
   | { readonly kind: 'not_stored'; readonly write: WriteView }
+  /** The store did not confirm it. */
+  | { readonly kind: 'unconfirmed'; readonly write: WriteView }
   | Exclude<WriteLookup, { readonly kind: 'found' }>;
 
 /** The keys for an operator, wherever they are kept. */
 export interface KeyInspection {
-  list(query: WriteQuery): Promise<WriteMatches>;
+  /** Of times, in milliseconds since 1970; absent: they are on the clock of this process. */
+  readonly timeOrigin?: Millis;
+  list(query: WriteQuery): Promise<WriteMatches | KeysUnavailable>;
   /** @param id or at least eight first digits of it */
-  find(id: string): Promise<WriteLookup>;
-  /** Forgets a write, in the database too, so that a repeat of it counts as new. */
-  forget(id: string): Promise<WriteRemoval>;
+  find(id: string): Promise<WriteLookup | KeysUnavailable>;
+  /** Forgets a write, in the store too, so that a repeat of it counts as new. */
+  forget(id: string): Promise<WriteRemoval | KeysUnavailable>;
 }

@@ -6,6 +6,8 @@ import type { KeyClaimRequest } from './key-store.ts';
 import { KeyRegistry } from './key-registry.ts';
 import type { ClaimRefusalReason, KeyRecord, KnownWrite } from './key-record.ts';
 import type { KeyedWrite } from './keyed-write.ts';
+import type { WriteMatches, WriteRemoval } from './key-inspection.ts';
+import { MAX_AMBIGUOUS, onlyWriteOf, toWriteView, WriteSearch, type WriteSearchQuery } from './write-search.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 import { RegistryKeyClaim } from './registry-key-claim.ts';
 import type { StoredClaim } from './registry-key-claim-options.ts';
@@ -169,6 +171,26 @@ export class NameSession {
   /** Whether any write of the name is unresolved, a request in progress included. */
   get isUnresolved(): boolean {
     return this.#keys.isUnresolved(this.#name);
+  }
+
+  /** The writes that match, for an operator. */
+  search(query: WriteSearchQuery): WriteMatches & { readonly total: number } {
+    const search = new WriteSearch(this.#keys, query);
+    search.step();
+    return search.matches;
+  }
+
+  /** Forgets the only write with this id, unless a request uses it. */
+  forget(id: string): WriteRemoval {
+    const search = new WriteSearch(this.#keys, { id, order: 'newest', limit: MAX_AMBIGUOUS });
+    search.step();
+    const only = onlyWriteOf(search.found, this.#keys);
+    if (only.kind !== 'found') return only;
+    const write = toWriteView(only.write, this.#keys);
+    if (write.state === 'in_progress') return { kind: 'in_progress', write };
+    this.#keys.forget(only.write);
+    this.hasChanged = true;
+    return { kind: 'forgotten', write };
   }
 
   /** The owners of the claims. */

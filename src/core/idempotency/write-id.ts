@@ -32,6 +32,10 @@ export function hasKeyDigest(name: string, digest: string): boolean {
 export interface WriteIdPattern {
   matchesName(name: string): boolean;
   matchesCredential(credential: number): boolean;
+  /** What the name begins with, in hexadecimal digits. */
+  readonly digits: string;
+  /** All digits are given: names with the same ones are not expected. */
+  readonly isWhole: boolean;
 }
 
 /** @returns undefined if the text is not the beginning of an id with at least eight digits */
@@ -42,6 +46,8 @@ export function parseWriteId(text: string): WriteIdPattern | undefined {
   const bytes = fromHex(digits);
   const half = digits.length % 2 === 0 ? undefined : Number.parseInt(digits.slice(-1), 16);
   return {
+    digits,
+    isWhole: digits.length === 2 * ID_BYTES,
     matchesName: (name) =>
       name.startsWith(bytes) && (half === undefined || name.charCodeAt(bytes.length) >> 4 === half),
     matchesCredential: (each) => credentialDigits(each).startsWith(credential),

@@ -1,8 +1,9 @@
 import { countCredentials, credentialsIn, NO_CREDENTIALS } from './credential-list.ts';
-import type { WriteMatches, WriteQuery, WriteState, WriteView } from './key-inspection.ts';
+import type { WriteLookup, WriteMatches, WriteQuery, WriteState, WriteView } from './key-inspection.ts';
 import type { KeyRegistry } from './key-registry.ts';
 import type { KeyedWrite } from './keyed-write.ts';
 import { isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
+import { isSentBefore, RankedWrites } from './ranked-writes.ts';
 import type { Millis } from '../scalars.ts';
 import { hasKeyDigest, idOfName, parseWriteId, withCredential, type WriteIdPattern } from './write-id.ts';
 
@@ -21,15 +22,16 @@ export class WriteSearch {
   readonly #names: Iterator<KeyedWrite>;
   /** `none`: what is given as an id is none. */
   readonly #pattern: WriteIdPattern | 'none' | undefined;
-  /** In order. */
-  readonly #found: KeyedWrite[] = [];
+  readonly #found: RankedWrites<KeyedWrite>;
   #total = 0;
-  #matching = 0;
 
   constructor(keys: KeyRegistry, query: WriteSearchQuery) {
     this.#keys = keys;
     this.#query = query;
     this.#names = keys.names();
+    this.#found = new RankedWrites(query.limit, (one, other) =>
+      isSentBefore(query.order, sentAtOf(one), sentAtOf(other)),
+    );
     this.#pattern = query.id === undefined ? undefined : (parseWriteId(query.id) ?? 'none');
   }
 
@@ -41,20 +43,20 @@ export class WriteSearch {
       if (next.done === true) return false;
       for (let write: KeyedWrite | undefined = next.value; write !== undefined; write = write.next) {
         this.#total += 1;
-        if (this.#matches(write)) this.#add(write);
+        if (this.#matches(write)) this.#found.add(write);
       }
     }
     return true;
   }
 
-  get matches(): WriteMatches {
+  get matches(): WriteMatches & { readonly total: number } {
     const writes = this.found.map((write) => toWriteView(write, this.#keys));
-    return { total: this.#total, matching: this.#matching, writes };
+    return { total: this.#total, matching: this.#found.count, writes, isTruncated: false };
   }
 
   /** The writes that were found and have not gone since. */
   get found(): readonly KeyedWrite[] {
-    return this.#found.filter(({ state, requestCount }) => state !== 'new' || requestCount > 0);
+    return this.#found.first.filter(({ state, requestCount }) => state !== 'new' || requestCount > 0);
   }
 
   #matches(write: KeyedWrite): boolean {
@@ -66,27 +68,21 @@ export class WriteSearch {
     if (pattern === 'none') return false;
     return pattern === undefined || (pattern.matchesName(write.name) && pattern.matchesCredential(write.credential));
   }
+}
 
-  #add(write: KeyedWrite): void {
-    this.#matching += 1;
-    const { limit } = this.#query;
-    const last = this.#found.at(-1);
-    if (this.#found.length >= limit && last !== undefined && !this.#isBefore(write, last)) return;
-    let [low, high] = [0, this.#found.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const other = this.#found[middle];
-      if (other !== undefined && this.#isBefore(write, other)) high = middle;
-      else low = middle + 1;
-    }
-    this.#found.splice(low, 0, write);
-    if (this.#found.length > limit) this.#found.pop();
-  }
+/** Ids that an operator has to choose from. */
+export const MAX_AMBIGUOUS = 20;
 
-  #isBefore(one: KeyedWrite, other: KeyedWrite): boolean {
-    const [earlier, later] = this.#query.order === 'oldest' ? [one, other] : [other, one];
-    return (sentAtOf(earlier) ?? Number.POSITIVE_INFINITY) < (sentAtOf(later) ?? Number.POSITIVE_INFINITY);
-  }
+export type OnlyWrite =
+  | { readonly kind: 'found'; readonly write: KeyedWrite }
+  | Exclude<WriteLookup, { kind: 'found' }>;
+
+/** The only one of these writes. */
+export function onlyWriteOf(found: readonly KeyedWrite[], keys: KeyRegistry): OnlyWrite {
+  const [write, ...others] = found;
+  if (write === undefined) return { kind: 'unknown' };
+  if (others.length === 0) return { kind: 'found', write };
+  return { kind: 'ambiguous', ids: found.map((each) => toWriteView(each, keys).id) };
 }
 
 export function toWriteView(write: KeyedWrite, keys: KeyRegistry): WriteView {

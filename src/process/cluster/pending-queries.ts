@@ -26,6 +26,7 @@ export class PendingQueries {
     workers: Iterable<number>,
     name: K,
     inputFor: (worker: number) => WorkerQueries[K]['input'],
+    timeout = QUERY_TIMEOUT,
   ): Promise<ReadonlyMap<number, WorkerQueries[K]['result']>> {
     const answers = new Map<number, WorkerQueries[K]['result']>();
     const missing = new Set(workers);
@@ -46,7 +47,7 @@ export class PendingQueries {
       giveUp,
       forget: (worker) => answers.delete(worker),
     });
-    const late = setTimeout(all.resolve, QUERY_TIMEOUT, undefined);
+    const late = setTimeout(all.resolve, timeout, undefined);
     for (const worker of missing) this.#send(worker, { type: 'question', number, name, input: inputFor(worker) });
     await all.promise;
     clearTimeout(late);

@@ -26,6 +26,7 @@ import { SharedLimitSettings } from './shared-limit-settings.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
 import type { WorkerStart } from './worker-messages.ts';
 import { ClusterProcessGroup, NO_CLIENTS, PrimaryProcessApi } from './primary-process-api.ts';
+import { WorkerKeyInspection } from './worker-key-inspection.ts';
 import { WorkerSupervisor } from './worker-supervisor.ts';
 
 /** The length that node:tls requires of `ticketKeys`. */
@@ -211,7 +212,7 @@ async function openCluster(
   const processes = new ClusterProcessGroup(processApi, workers);
   const operations = createOperations({
     processes,
-    keys: ownState.inspection,
+    keys: ownState.inspection ?? new WorkerKeyInspection(workers),
     clock,
     phase: () => readiness().phase,
     workers: count,

@@ -1,5 +1,12 @@
 /** The messages between a primary and its workers: over their channel, never by environment variables or arguments. */
 import type { Config } from '../../config/schema/config-schema.ts';
+import type {
+  KeysUnavailable,
+  WriteLookup,
+  WriteMatches,
+  WriteQuery,
+  WriteRemoval,
+} from '../../core/idempotency/key-inspection.ts';
 import type { EndpointFailure } from '../../core/events/gate-views.ts';
 import type { ProcessMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import type { ProcessQueries, UpstreamOverride } from '../../admin/operations/process-api.ts';
@@ -47,6 +54,13 @@ export interface ReloadMessage {
 /** The queries and commands that a worker answers. */
 export interface WorkerQueries extends ProcessQueries {
   readonly metrics: { readonly input: null; readonly result: readonly ProcessMetrics[] };
+  /** Of one worker, if Redis has the keys; undefined if it has not. */
+  readonly keys: { readonly input: WriteQuery; readonly result: WriteMatches | KeysUnavailable | undefined };
+  readonly key: { readonly input: { readonly id: string }; readonly result: WriteLookup | KeysUnavailable | undefined };
+  readonly forgetKey: {
+    readonly input: { readonly id: string };
+    readonly result: WriteRemoval | KeysUnavailable | undefined;
+  };
 }
 
 export type WorkerQueryName = keyof WorkerQueries;

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { readMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
+import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import type { MessageFromWorker, WorkerQuery, WorkerQueryName, WorkerQueries } from './worker-messages.ts';
 
@@ -11,7 +12,12 @@ export type WorkerQueryHandlers = {
   ) => WorkerQueries[K]['result'] | Promise<WorkerQueries[K]['result']>;
 };
 
-export function createQueryHandlers(registry: Registry, processApi: ProcessApi): WorkerQueryHandlers {
+/** @param sharedKeys undefined if the primary keeps them */
+export function createQueryHandlers(
+  registry: Registry,
+  processApi: ProcessApi,
+  sharedKeys: KeyInspection | undefined,
+): WorkerQueryHandlers {
   return {
     metrics: () => readMetrics(registry),
     view: (input) => processApi.view(input),
@@ -22,6 +28,9 @@ export function createQueryHandlers(registry: Registry, processApi: ProcessApi):
     explain: (input) => processApi.explain(input),
     applyOverride: (input) => processApi.applyOverride(input),
     reset: (input) => processApi.reset(input),
+    keys: (query) => sharedKeys?.list(query),
+    key: ({ id }) => sharedKeys?.find(id),
+    forgetKey: ({ id }) => sharedKeys?.forget(id),
   };
 }
 

@@ -108,6 +108,18 @@ export class WorkerSupervisor {
     return this.#queries.ask(this.#listening, name, inputFor);
   }
 
+  /** Queries one worker that serves. Undefined if none does, or if it does not answer in time. */
+  async askOne<K extends WorkerQueryName>(
+    name: K,
+    input: WorkerQueries[K]['input'],
+    timeout: Millis,
+  ): Promise<WorkerQueries[K]['result'] | undefined> {
+    const [worker] = this.#listening;
+    if (worker === undefined) return undefined;
+    const results = await this.#queries.ask([worker], name, () => input, timeout);
+    return results.get(worker);
+  }
+
   /** The ids of all workers, those that do not serve yet included. */
   get all(): Iterable<number> {
     return this.#all.keys();

@@ -5,6 +5,7 @@ import { startApp } from '../../app.ts';
 import { StdoutDestination } from '../../telemetry/log/stdout-destination.ts';
 import { logDestination } from '../../telemetry/log/log-destination.ts';
 import { createLogger } from '../../telemetry/log/logger.ts';
+import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import { LimitClient } from '../../sharing/workers/limit-client.ts';
 import { KeyClient } from '../../sharing/keys/key-client.ts';
@@ -26,6 +27,12 @@ export interface RunningWorker {
   /** Resolves when the worker is to end: on a message of the primary, or because the primary has exited. */
   readonly shutdown: Promise<'drain' | 'close'>;
   end(how: 'drain' | 'close'): Promise<void>;
+}
+
+interface ExposedParts {
+  readonly registry: Registry;
+  readonly processApi: ProcessApi;
+  readonly keys: KeyInspection | undefined;
 }
 
 /**
@@ -56,7 +63,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
   messages.keyReplies.attach((reply) => keys.onReply(reply));
   process.once('disconnect', () => keys.onKeeperGone());
   let generation = 0;
-  const exposed = Promise.withResolvers<{ readonly registry: Registry; readonly processApi: ProcessApi }>();
+  const exposed = Promise.withResolvers<ExposedParts>();
   try {
     const app = await startApp(start.config, {
       logger,
@@ -79,11 +86,11 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         onFailure: (upstream, failure) => sendToPrimary({ type: 'failure', upstream, failure }),
         onSettled: () => sendToPrimary({ type: 'settled', generation }),
         overrides: start.overrides,
-        exposeToPrimary: (registry, processApi) => exposed.resolve({ registry, processApi }),
+        exposeToPrimary: (registry, processApi, keys) => exposed.resolve({ registry, processApi, keys }),
       },
     });
     sendToPrimary({ type: 'listening', url: app.url });
-    const { registry, processApi } = await exposed.promise;
+    const { registry, processApi, keys: sharedKeys } = await exposed.promise;
     const reload = async (next: ReloadMessage): Promise<void> => {
       generation = next.generation;
       // A reload does not change where it listens.
@@ -97,7 +104,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
     messages.reloads.attach((each) => {
       reloading = reloading.then(() => reload(each));
     });
-    const queryHandlers = createQueryHandlers(registry, processApi);
+    const queryHandlers = createQueryHandlers(registry, processApi, sharedKeys);
     messages.queries.attach((query) => {
       // A command sent after a reload may concern an upstream that is new with it.
       const ready = isCommand(query.name) ? reloading : Promise.resolve();

@@ -1,3 +1,4 @@
+import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { WriteKeys } from '../../http/request/exchange-context.ts';
 import type { MemoryStoreOptions } from '../../store/memory-store-options.ts';
 import type { StoreBinding } from '../../sharing/protocol/store-binding.ts';
@@ -13,7 +14,7 @@ export interface LimitSharing {
   /** Called when the store and its gate exist. */
   bind(binding: StoreBinding): void;
   /** The keys of writes; undefined if they are not shared there. */
-  readonly writeKeys?: WriteKeys;
+  readonly keys?: { readonly writeKeys: WriteKeys; readonly inspection: KeyInspection };
   close(): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { SharedStoreResult } from '../../core/events/store-events.ts';
+import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import { WriteDigests } from '../../http/idempotency/write-digests.ts';
 import type { WriteKeys } from '../../http/request/exchange-context.ts';
@@ -9,9 +10,11 @@ import { KeyClient } from '../../sharing/keys/key-client.ts';
 import { SharedKeys } from '../../sharing/keys/shared-keys.ts';
 import { KeptResponses } from '../../http/idempotency/kept-responses.ts';
 import { sealResponses } from '../../store/responses/sealed-response-store.ts';
+import { RedisKeyBackend } from '../../sharing/redis/keys/redis-key-backend.ts';
+import { RedisKeyCommands, type RedisKeyConnection } from '../../sharing/redis/keys/redis-key-commands.ts';
+import { RedisKeyInspection } from '../../sharing/redis/keys/redis-key-inspection.ts';
+import { parseAnnouncement } from '../../sharing/redis/keys/redis-key-names.ts';
 import { RedisResponseStore } from '../../sharing/redis/keys/redis-response-store.ts';
-import type { RedisKeyConnection } from '../../sharing/redis/keys/redis-key-backend.ts';
-import { parseAnnouncement, RedisKeyBackend } from '../../sharing/redis/keys/redis-key-backend.ts';
 
 export interface RedisKeysParts {
   readonly connection: RedisKeyConnection;
@@ -24,6 +27,8 @@ export interface RedisKeysParts {
   /** With which kept responses are encrypted; undefined: none is kept. */
   readonly sealSecret: string | undefined;
   readonly clock: Clock;
+  /** In the configuration. */
+  readonly upstreams: () => readonly string[];
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
 }
 
@@ -33,13 +38,16 @@ const STORED_WITHIN: Millis = 1000;
 /** The keys of writes, which replicas share over Redis. */
 export class RedisKeys {
   readonly writeKeys: WriteKeys;
+  readonly inspection: KeyInspection;
   readonly #shared: SharedKeys;
   readonly #client: KeyClient;
 
   constructor({ connection, secret, sealSecret, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
+    const commands = new RedisKeyCommands({ ...connection, ...parts });
+    const ahead = (): Millis => commands.redisClock.offset;
     this.#shared = new SharedKeys({
-      backend: new RedisKeyBackend({ ...connection, ...parts }),
+      backend: new RedisKeyBackend({ ...connection, ...parts, commands, ahead }),
       clock,
       owner,
       schedule: cancellableTimer,
@@ -55,8 +63,15 @@ export class RedisKeys {
     });
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
     const keys = new FallbackKeyStore(this.#client, createKeyStore(clock));
+    const digests = new WriteDigests(keySecret);
     const responses = new KeptResponses(sealResponses(new RedisResponseStore({ connection, ...parts }), sealSecret));
-    this.writeKeys = { keys, digests: new WriteDigests(keySecret), responses };
+    this.writeKeys = { keys, digests, responses };
+    let forgotten = 0;
+    this.inspection = new RedisKeyInspection({
+      ...{ ...parts, connection, commands },
+      digestKey: (key) => digests.digestKey(key),
+      nextVersion: () => `${owner}.operator.${(forgotten += 1)}`,
+    });
   }
 
   onNews(message: string): void {

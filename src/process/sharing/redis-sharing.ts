@@ -23,6 +23,8 @@ export interface RedisSharingParts {
   readonly secret: string;
   /** The configured secret. */
   readonly sealSecret: string | undefined;
+  /** In the configuration in effect. */
+  readonly upstreams: () => readonly string[];
 }
 
 /** How long the start waits for Redis, so that the first requests find the shared limits. */
@@ -31,7 +33,7 @@ const STARTUP_WAIT: Millis = 1000;
 /** @throws an Error of node:fs that names the path, when a certificate cannot be read */
 export async function shareOverRedis(
   state: RedisStateConfig,
-  { clock, random, listen, secret, sealSecret }: RedisSharingParts,
+  { clock, random, listen, secret, sealSecret, upstreams }: RedisSharingParts,
 ): Promise<LimitSharing> {
   const replicaId = `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`;
   const limitClient: ReplicaLimitClient = new ReplicaLimitClient({
@@ -64,7 +66,7 @@ export async function shareOverRedis(
   });
   const keys = new RedisKeys({
     connection: backend.connection,
-    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, sealSecret, clock },
+    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, sealSecret, clock, upstreams },
     onRequest: (result, duration) => listen({ type: 'store-request', store: 'redis', op: 'key', result, duration }),
   });
   const timer = new WakeTimer(limitClient, clock);
@@ -83,7 +85,7 @@ export async function shareOverRedis(
   return {
     storeOptions: { makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate), sharingHooks: limitClient },
     bind: (binding) => limitClient.bind(binding),
-    writeKeys: keys.writeKeys,
+    keys,
     close: async () => {
       await keys.close();
       timer.stop();

@@ -17,6 +17,8 @@ export interface StoredName {
   readonly state: NameState | undefined;
   /** The owners of claims whose lease has ended. */
   readonly gone: ReadonlySet<string>;
+  /** How often an operator has forgotten a write of this name: claims from before that count for nothing. */
+  readonly forgets: number;
 }
 
 export interface NameChange {
@@ -31,6 +33,8 @@ export interface NameChange {
   readonly keptFor: Millis;
   /** Other processes that hold the key have to know of the change. */
   readonly isNews: boolean;
+  /** An operator has forgotten a write: see `StoredName.forgets`. */
+  readonly isForgotten?: boolean;
 }
 
 export type SwapResult =

@@ -6,7 +6,12 @@ import type { PendingClaim } from './pending-claims.ts';
 /** What is done with the state of a name. */
 export type NameTask =
   | { readonly kind: 'claim'; readonly pending: PendingClaim }
-  | { readonly kind: 'change'; readonly operation: Extract<KeyOperation, KeyClaimChange> }
+  /** `request`: of the claim; undefined if nothing is sent with it. */
+  | {
+      readonly kind: 'change';
+      readonly operation: Extract<KeyOperation, KeyClaimChange>;
+      readonly request: KeyClaimRequest | undefined;
+    }
   | { readonly kind: 'close'; readonly number: number }
   | {
       readonly kind: 'look';
@@ -17,11 +22,13 @@ export type NameTask =
   /** Another process has changed it. */
   | { readonly kind: 'refresh' };
 
+export type ChangeTask = Extract<NameTask, { readonly kind: 'change' }>;
+
 /** Releases a key that may have been granted, and that nothing was sent with. */
 export function undo(claim: number): readonly NameTask[] {
   const operation = { do: 'release', claim, end: { kind: 'other' }, last: undefined } as const;
   return [
-    { kind: 'change', operation },
+    { kind: 'change', operation, request: undefined },
     { kind: 'close', number: claim },
   ];
 }

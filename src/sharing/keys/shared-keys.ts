@@ -85,7 +85,7 @@ export class SharedKeys {
       case 'send':
       case 'release':
       case 'undelivered':
-        return name.run({ kind: 'change', operation });
+        return name.run({ kind: 'change', operation, request });
     }
   }
 

@@ -1,3 +1,4 @@
+import { newClaimProgress } from '../../core/idempotency/claim-progress.ts';
 import type { KnownWrite } from '../../core/idempotency/key-record.ts';
 import type { SharedClaim } from '../../core/idempotency/name-session.ts';
 import { NameSession } from '../../core/idempotency/name-session.ts';
@@ -6,7 +7,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend.ts';
 import { NO_VERSION } from './key-state-backend.ts';
 import type { OwnerLeases } from './owner-leases.ts';
-import type { NameTask } from './name-task.ts';
+import type { ChangeTask, NameTask } from './name-task.ts';
 import { isUndelivered, undo } from './name-task.ts';
 import type { PendingClaimsParts } from './pending-claims.ts';
 import { PendingClaims } from './pending-claims.ts';
@@ -26,7 +27,7 @@ const RETRY_AFTER: Millis = 250;
 /** How long keys are remembered if the upstream's time is not known, and what is known of a write after its key has expired. */
 const KEPT_FOR: Millis = 24 * 60 * 60 * 1000;
 
-const NOTHING_KNOWN: StoredName = { version: NO_VERSION, state: undefined, gone: new Set() };
+const NOTHING_KNOWN: StoredName = { version: NO_VERSION, state: undefined, gone: new Set(), forgets: 0 };
 
 /**
  * One name, whose writes this process shares with others. Tasks run one batch after another on the last known state. Their
@@ -104,7 +105,7 @@ export class SharedName {
   #attempt(tasks: readonly NameTask[]): void {
     const { backend, clock, owner, nextVersion, leases } = this.#parts;
     const { upstream, name } = this.name;
-    const { version, state, gone } = this.#known;
+    const { version, state, gone, forgets } = this.#known;
     const session = new NameSession(name, state, clock);
     session.abandon((each) => each !== owner && gone.has(each));
     const isNews = session.hasChanged || tasks.some(isUndelivered);
@@ -128,7 +129,7 @@ export class SharedName {
       if (result.kind === 'lost') return this.#onLost(tasks, result.isUnsent ? undefined : next);
       if (result.kind === 'changed') return this.#attemptOn(result.found, tasks);
       leases.onRenewed(upstream, sentAt);
-      const stored = { version: changed === undefined ? NO_VERSION : next, state: changed, gone };
+      const stored = { version: changed === undefined ? NO_VERSION : next, state: changed, gone, forgets };
       this.#finish(session, stored, tasks, effects);
     });
   }
@@ -137,12 +138,15 @@ export class SharedName {
   #attemptOn(found: StoredName, tasks: readonly NameTask[]): void {
     const unconfirmed = this.#unconfirmed;
     this.#unconfirmed = undefined;
+    const isForgotten = found.forgets > this.#known.forgets;
     this.#known = found;
     if (found.version === unconfirmed?.version) {
       this.#own = this.#ownIn(found);
       return this.#attempt(tasks.filter((task) => !unconfirmed.tasks.has(task)));
     }
     this.#isChangedByOthers = true;
+    // The results of claims from before would bring back what an operator has forgotten.
+    if (isForgotten) this.#own = this.#ownIn(found);
     this.#attempt(tasks);
   }
 
@@ -155,9 +159,9 @@ export class SharedName {
       case 'change': {
         const { operation } = task;
         const id = this.#idOf(operation.claim);
-        const own = this.#own.get(id);
         // Other processes have taken it for ended, or the store has lost it. What it did counts nevertheless.
-        if (own !== undefined && !session.has(id)) session.restore(own);
+        const lost = session.has(id) ? undefined : (this.#own.get(id) ?? claimOfSend(id, owner, task));
+        if (lost !== undefined) session.restore(lost);
         session.change(id, (claim) => claim.apply(operation));
         return () => undefined;
       }
@@ -234,6 +238,12 @@ export class SharedName {
   #idOf(number: number): string {
     return `${this.#parts.owner}/${number}`;
   }
+}
+
+/** The write is sent although nothing is known of its claim: an operator has forgotten it. So it counts as claimed now. */
+function claimOfSend(id: string, owner: string, { operation, request }: ChangeTask): SharedClaim | undefined {
+  if (operation.do !== 'send' || request === undefined) return undefined;
+  return { id, owner, write: 0, request, progress: { ...newClaimProgress(), firstSentAt: operation.at } };
 }
 
 function numberOf(id: string): number {

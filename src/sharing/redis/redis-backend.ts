@@ -7,7 +7,7 @@ import type { LeaseClient } from '../replicas/lease-client.ts';
 import type { RecoverySign } from '../replicas/replica-limit-client.ts';
 import type { LeaseRequest, TermsBroadcast } from '../replicas/replica-protocol.ts';
 import { encodeRequest, encodeSettings, decodeResponse } from './lease-codec.ts';
-import type { RedisKeyConnection } from './keys/redis-key-backend.ts';
+import type { RedisKeyConnection } from './keys/redis-key-commands.ts';
 import type { RedisClient, RedisLocation } from './redis-connection.ts';
 import { createRedisClient } from './redis-connection.ts';
 import { RedisSubscriber } from './redis-subscriber.ts';
@@ -101,6 +101,7 @@ export class RedisBackend {
       client: this.#client,
       isConnected: () => this.#isConnected && !this.#isClosed,
       ...{ channel: this.#subscriber.keyChannel, onProblem: (error) => this.#noteProblem(error) },
+      problem: () => this.#problem,
     };
   }
 

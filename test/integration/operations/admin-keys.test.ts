@@ -39,7 +39,7 @@ routes: [{path: /, upstream: till}, {path: /bank, upstream: bank}]
 test('lists keys by upstream, state and key, without keys and credentials', async () => {
   const { upstream, held, start } = await setUp();
   const { gate, pay, list } = await start();
-  expect(await list()).toEqual({ total: 0, matching: 0, keys: [] });
+  expect(await list()).toEqual({ total: 0, matching: 0, truncated: false, keys: [] });
   expect((await pay('paid-1')).status).toBe(200);
   expect((await pay('lost-1', '/pay', ['Authorization', 'Bearer secret-credential'])).status).toBe(504);
   expect((await pay('lost-1', '/bank/pay')).status).toBe(504);
@@ -52,7 +52,7 @@ test('lists keys by upstream, state and key, without keys and credentials', asyn
   const known = { endpoint, requests: 0, responses: 0, finalFor: 0 };
   const all = await list();
   expect(all).toMatchObject({
-    ...{ total: 4, matching: 4 },
+    ...{ total: 4, matching: 4, truncated: false },
     keys: [
       { ...known, upstream: 'till', state: 'in_progress', requests: 1 },
       { ...known, upstream: 'bank', state: 'unresolved' },
@@ -67,7 +67,10 @@ test('lists keys by upstream, state and key, without keys and credentials', asyn
   const [inProgress, atBank, lost, paid] = all.keys;
   expect((await list('?upstream=bank')).keys).toEqual([atBank]);
   expect((await list('?state=open&order=oldest')).keys).toEqual([lost, atBank, inProgress]);
-  expect(await list('?state=unresolved&limit=1')).toEqual({ total: 4, matching: 2, keys: [atBank] });
+  expect(await list('?state=unresolved&limit=1')).toEqual({
+    ...{ total: 4, matching: 2, truncated: false },
+    keys: [atBank],
+  });
   expect((await list('?key=lost-1')).keys).toEqual([atBank, lost]);
   expect((await list('?key=lost-1&upstream=till')).keys).toEqual([lost]);
   expect((await list(`?id=${paid?.id.slice(0, 8)}`)).keys).toEqual([paid]);

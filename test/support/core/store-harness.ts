@@ -170,6 +170,7 @@ async function openRedisHarness(
     listen: () => undefined,
     secret: 'secret',
     sealSecret: undefined,
+    upstreams: () => [],
   });
   onTestFinished(() => shared.close());
   const harness = new StoreHarness(upstream, { ...options, ...shared.storeOptions });

@@ -124,10 +124,11 @@ export class SimulatedKeyStore {
 
   #read(name: WriteName, awaits: boolean): StoredName {
     const row = this.#rows.get(keyOf(name));
-    if (row === undefined) return { version: NO_VERSION, state: undefined, gone: new Set() };
+    if (row === undefined) return { version: NO_VERSION, state: undefined, gone: new Set(), forgets: 0 };
     if (awaits) row.isAwaited = true;
     const gone = row.owners.filter((owner) => (this.#leases.get(owner) ?? 0) <= this.#world.now);
-    return { version: row.version, state: JSON.parse(row.state) as StoredName['state'], gone: new Set(gone) };
+    const state = JSON.parse(row.state) as StoredName['state'];
+    return { version: row.version, state, gone: new Set(gone), forgets: 0 };
   }
 
   #announce(name: WriteName): void {

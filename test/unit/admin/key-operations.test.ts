@@ -1,20 +1,26 @@
 import { expect, test } from 'vitest';
 import { KeyOperations } from '../../../src/admin/operations/key-operations.ts';
 import type { OperatorEvent, ProxyEvent } from '../../../src/core/events/proxy-events.ts';
-import type { WriteRemoval, WriteView } from '../../../src/core/idempotency/key-inspection.ts';
+import type {
+  KeyInspection,
+  KeysUnavailable,
+  WriteRemoval,
+  WriteView,
+} from '../../../src/core/idempotency/key-inspection.ts';
 
 const WRITE: WriteView = {
   ...{ id: '0123456789abcdef', upstream: 'till', state: 'answered', firstSentAt: 500, endpoint: undefined },
   ...{ requests: 0, responses: 0, finalFor: 1 },
 };
 
-function operate(removal: WriteRemoval | undefined) {
+function operate(removal: WriteRemoval | KeysUnavailable | undefined, more: Partial<KeyInspection> = {}) {
   const events: ProxyEvent[] = [];
   const operations = new KeyOperations({
     keys: removal && {
-      list: () => Promise.resolve({ total: 1, matching: 1, writes: [WRITE] }),
+      list: () => Promise.resolve({ total: 1, matching: 1, writes: [WRITE], isTruncated: false }),
       find: () => Promise.resolve({ kind: 'found', write: WRITE }),
       forget: () => Promise.resolve(removal),
+      ...more,
     },
     clocks: () => ({ now: 700, origin: 1_000_000 }),
     listen: (event) => events.push(event),
@@ -49,17 +55,54 @@ test('times are on the wall clock, and what is not known is null', async () => {
   const { operations } = operate({ kind: 'forgotten', write: WRITE });
   const row = { ...WRITE, firstSentAt: '1970-01-01T00:16:40.500Z', endpoint: null };
   expect(await operations.find('0123')).toEqual({ kind: 'done', row });
-  const page = { total: 1, matching: 1, keys: [row] };
+  const page = { total: 1, matching: 1, truncated: false, keys: [row] };
   expect(await operations.list({ order: 'newest', limit: 1 })).toEqual({ kind: 'done', row: page });
 });
 
-test('keys that Redis keeps are not denied: every operation is refused with the reason', async () => {
+test('a removal that the store did not confirm is not reported as one, but it is logged', async () => {
+  const { operations, events } = operate({ kind: 'unconfirmed', write: WRITE });
+  expect(await operations.forget('0123', 'me')).toMatchObject({
+    kind: 'unavailable',
+    why: expect.stringContaining('Redis did not confirm that the key is forgotten') as string,
+  });
+  expect(events).toEqual([FORGOTTEN]);
+});
+
+test('a store that does not respond makes each operation unavailable, with the reason, and nothing is logged', async () => {
+  const unavailable: KeysUnavailable = { kind: 'unavailable', why: 'Redis does not respond.' };
+  const { operations, events } = operate(unavailable, {
+    list: () => Promise.resolve(unavailable),
+    find: () => Promise.resolve(unavailable),
+  });
+  const results = [
+    await operations.list({ order: 'newest', limit: 1 }),
+    await operations.find('0123'),
+    await operations.forget('0123', 'me'),
+  ];
+  expect(results).toEqual(results.map(() => unavailable));
+  expect(events).toEqual([]);
+});
+
+test('times of a store are its own, and a number that is not counted is null', async () => {
+  const { operations } = operate(
+    { kind: 'forgotten', write: WRITE },
+    {
+      timeOrigin: 0,
+      list: () => Promise.resolve({ total: undefined, matching: 2, writes: [WRITE], isTruncated: true }),
+    },
+  );
+  const row = { ...WRITE, firstSentAt: '1970-01-01T00:00:00.500Z', endpoint: null };
+  const page = { total: null, matching: 2, truncated: true, keys: [row] };
+  expect(await operations.list({ order: 'newest', limit: 1 })).toEqual({ kind: 'done', row: page });
+});
+
+test('a worker does not deny the keys that its primary has: every operation is refused with the reason', async () => {
   const { operations } = operate(undefined);
   const results = [
     await operations.list({ order: 'newest', limit: 1 }),
     await operations.find('0123'),
     await operations.forget('0123', 'me'),
   ];
-  const why = 'With state.store: redis, replicas share their keys in Redis: they cannot be listed or forgotten here.';
+  const why = 'The primary of this worker has the keys: use its admin port.';
   expect(results).toEqual(results.map(() => ({ kind: 'refused', why })));
 });

@@ -56,6 +56,9 @@ test('a worker that cannot answer reports that, and continues', async () => {
     explain: fail,
     applyOverride: fail,
     reset: fail,
+    keys: fail,
+    key: fail,
+    forgetKey: fail,
   };
   const logger = createLogger({ level: 'info', destination });
   const ask = { type: 'question', number: 5 } as const;

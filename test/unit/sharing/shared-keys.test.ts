@@ -32,15 +32,24 @@ function startReplicas() {
   const timers: { at: number; run: () => void }[] = [];
   const clock = { time: 0, now: () => clock.time };
   const rows = new Map<string, { version: string; state: string; owners: readonly string[]; unresolved: boolean }>();
+  const forgets = new Map<string, number>();
   const leases = new Map<string, number>();
   const calls: string[] = [];
   /** How the next calls fail. `late`: carried out, without a response. */
   const faults: ('unsent' | 'late')[] = [];
   const read = (name: string): StoredName => {
     const row = rows.get(name);
-    if (row === undefined) return { version: NO_VERSION, state: undefined, gone: new Set() };
+    const times = { forgets: forgets.get(name) ?? 0 };
+    // A name that was forgotten keeps a version.
+    const version = times.forgets === 0 ? NO_VERSION : `forgotten ${times.forgets}`;
+    if (row === undefined) return { version, state: undefined, gone: new Set(), ...times };
     const gone = row.owners.filter((owner) => (leases.get(owner) ?? 0) <= clock.time);
-    return { version: row.version, state: JSON.parse(row.state) as StoredName['state'], gone: new Set(gone) };
+    const state = JSON.parse(row.state) as StoredName['state'];
+    return { version: row.version, state, gone: new Set(gone), ...times };
+  };
+  const forget = (name: string): void => {
+    rows.delete(name);
+    forgets.set(name, (forgets.get(name) ?? 0) + 1);
   };
   const swap = (owner: string, name: string, change: NameChange): SwapResult => {
     const found = read(name);
@@ -134,7 +143,7 @@ function startReplicas() {
     clock.time = end;
     settle();
   };
-  return { clock, start, settle, advance, calls, faults, rows };
+  return { clock, start, settle, advance, calls, faults, rows, forget };
 }
 
 function recorder(): KeyClaimListener & { readonly results: unknown[] } {
@@ -425,6 +434,70 @@ describe('a key that replicas share', () => {
     find(['other']);
     find([]);
     expect(found).toEqual([false, false, true, false, true, true, false]);
+  });
+});
+
+describe('a key that an operator has forgotten', () => {
+  /** Replica `one` has claimed the key and lost its lease; then the key was forgotten. */
+  function setUp() {
+    const replicas = startReplicas();
+    const { start, settle, advance, forget } = replicas;
+    const [one, other] = [start('one'), start('other')];
+    const claim = one.client.makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    settle();
+    advance(LEASE + 1, true);
+    forget('order');
+    const claimAgain = () => {
+      const [again, listener] = [other.client.makeClaim(requestFor('order')), recorder()];
+      again.begin(listener, 100_000);
+      settle();
+      return { again, listener };
+    };
+    return { ...replicas, one, claim, claimAgain };
+  }
+
+  test.each(['at once', 'after news', 'after another request'] as const)(
+    'is not brought back by a request that has ended since, whose result comes %s',
+    (when) => {
+      const { settle, one, claim, claimAgain, rows } = setUp();
+      if (when === 'after news') one.news('order');
+      settle();
+      const before = when === 'after another request' ? claimAgain() : undefined;
+      expect(before?.listener.results ?? []).toEqual(before === undefined ? [] : [['claimed', undefined]]);
+      claim.recordOutcome('answered');
+      claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+      claim.onUndelivered();
+      claim.close();
+      settle();
+      before?.again.recordOutcome('rejected');
+      before?.again.release({ kind: 'other' });
+      before?.again.close();
+      settle();
+      expect(rows.size).toBe(0);
+      expect(claimAgain().listener.results).toEqual([['claimed', undefined]]);
+    },
+  );
+
+  test.each(['answered', 'cut'] as const)('is known again once a request sends its write: %s', (end) => {
+    const { clock, settle, claim, claimAgain, advance } = setUp();
+    const known: unknown[] = [];
+    claim.lookUp((record) => known.push(record));
+    settle();
+    expect(known).toEqual([undefined]);
+    const at = clock.time;
+    claim.onSend('e1');
+    settle();
+    advance(1);
+    claim.recordOutcome('answered');
+    claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    if (end === 'cut') claim.onUndelivered();
+    claim.close();
+    settle();
+    const isAnswered = end === 'answered';
+    expect(claimAgain().listener.results).toEqual([
+      ['claimed', { firstSentAt: at, isAnswered, ...(isAnswered ? { isFinal: true } : {}) }],
+    ]);
   });
 });
 

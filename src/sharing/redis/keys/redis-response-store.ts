@@ -2,7 +2,7 @@ import type { SharedStoreResult } from '../../../core/events/store-events.ts';
 import type { ResponseStore } from '../../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
-import type { RedisKeyConnection } from './redis-key-backend.ts';
+import type { RedisKeyConnection } from './redis-key-commands.ts';
 
 /** The layout of what is stored. */
 const LAYOUT = 'r1';

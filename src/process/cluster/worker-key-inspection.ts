@@ -1,0 +1,45 @@
+import type {
+  KeyInspection,
+  KeysUnavailable,
+  WriteLookup,
+  WriteMatches,
+  WriteQuery,
+  WriteRemoval,
+} from '../../core/idempotency/key-inspection.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { WorkerSupervisor } from './worker-supervisor.ts';
+
+/** A search of a worker takes 4 s at most. */
+const ANSWERED_WITHIN: Millis = 4500;
+
+const NO_ANSWER: KeysUnavailable = {
+  kind: 'unavailable',
+  why: 'Redis has the keys, and no worker that reads them responds. Try again.',
+};
+const NO_ANSWER_TO_FORGET: KeysUnavailable = {
+  kind: 'unavailable',
+  why: 'No worker that changes the keys in Redis has responded: show the key to see whether it is forgotten.',
+};
+
+/** The keys that replicas share over Redis: a primary has no connection to it, and asks one of its workers. */
+export class WorkerKeyInspection implements KeyInspection {
+  /** As the workers read them. */
+  readonly timeOrigin: Millis = 0;
+  readonly #workers: Pick<WorkerSupervisor, 'askOne'>;
+
+  constructor(workers: Pick<WorkerSupervisor, 'askOne'>) {
+    this.#workers = workers;
+  }
+
+  async list(query: WriteQuery): Promise<WriteMatches | KeysUnavailable> {
+    return (await this.#workers.askOne('keys', query, ANSWERED_WITHIN)) ?? NO_ANSWER;
+  }
+
+  async find(id: string): Promise<WriteLookup | KeysUnavailable> {
+    return (await this.#workers.askOne('key', { id }, ANSWERED_WITHIN)) ?? NO_ANSWER;
+  }
+
+  async forget(id: string): Promise<WriteRemoval | KeysUnavailable> {
+    return (await this.#workers.askOne('forgetKey', { id }, ANSWERED_WITHIN)) ?? NO_ANSWER_TO_FORGET;
+  }
+}

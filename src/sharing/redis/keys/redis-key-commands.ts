@@ -1,0 +1,124 @@
+import { setImmediate } from 'node:timers';
+import type { SharedStoreResult } from '../../../core/events/store-events.ts';
+import type { Clock, Millis } from '../../../core/scalars.ts';
+import { BackendClock } from '../../replicas/backend-clock.ts';
+import type { RedisClient } from '../redis-connection.ts';
+import { COUNT_UNRESOLVED, READ_NAME, READ_NAMES, RENEW_LEASE, SWAP_NAME } from './key-scripts.ts';
+
+export interface RedisKeyConnection {
+  readonly client: RedisClient;
+  /** Whether the connection is ready, and uses the right database. */
+  readonly isConnected: () => boolean;
+  /** Of announcements. */
+  readonly channel: string;
+  readonly onProblem: (error: unknown) => void;
+  /** Why Redis does not respond, without secrets. */
+  readonly problem: () => string;
+}
+
+export interface RedisKeyCommandsParts extends RedisKeyConnection {
+  /** The maximum time for a response. */
+  readonly timeout: Millis;
+  readonly clock: Clock;
+  readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
+}
+
+const SCRIPTS = {
+  tidegateReadName: READ_NAME,
+  tidegateSwapName: SWAP_NAME,
+  tidegateRenewLease: RENEW_LEASE,
+  tidegateCountUnresolved: COUNT_UNRESOLVED,
+};
+const READ_SEVERAL = 'tidegateReadNames';
+/** Strings of a reply for each name. */
+export const REPLY_PARTS = 5;
+
+/** `unsent`: Redis has not received the command. */
+export type Lost = 'unsent' | 'unknown';
+
+/** The commands about keys of writes, each with a bounded time for its response. */
+export class RedisKeyCommands {
+  /** Learned from each response. */
+  readonly redisClock = new BackendClock();
+  readonly #parts: RedisKeyCommandsParts;
+
+  constructor(parts: RedisKeyCommandsParts) {
+    this.#parts = parts;
+    for (const [name, lua] of Object.entries(SCRIPTS)) {
+      parts.client.defineCommand(name, { numberOfKeys: 3, lua });
+    }
+    parts.client.defineCommand(READ_SEVERAL, { lua: READ_NAMES });
+  }
+
+  /** Runs a script of one name. Calls back once, after it has returned. */
+  run(
+    script: keyof typeof SCRIPTS,
+    keys: readonly string[],
+    args: readonly string[],
+    onReply: (reply: readonly string[] | Lost) => void,
+  ): void {
+    this.#runScript(script, [...keys, ...args], onReply);
+  }
+
+  /** Reads several names. @param keys the leases, then the states */
+  readNames(keys: readonly string[], maxBytes: number, onReply: (reply: readonly string[] | Lost) => void): void {
+    this.#runScript(READ_SEVERAL, [String(keys.length), ...keys, String(maxBytes)], onReply);
+  }
+
+  /** Sends a command that changes nothing. Calls back once, after it has returned. */
+  ask<T>(send: () => Promise<T>, onReply: (reply: T | Lost) => void): void {
+    this.#await(send, () => undefined, onReply);
+  }
+
+  #runScript(script: string, args: readonly string[], onReply: (reply: readonly string[] | Lost) => void): void {
+    const { client, clock } = this.#parts;
+    const command: unknown = Reflect.get(client, script);
+    if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${script}`);
+    const sentAt = clock.now();
+    this.#await(
+      async () => toReply(await Reflect.apply(command, client, args)),
+      (reply) => this.redisClock.addSample(sentAt, clock.now(), Number(reply[REPLY_PARTS - 1])),
+      onReply,
+    );
+  }
+
+  /** @param onReceived called for a late reply too */
+  #await<T>(send: () => Promise<T>, onReceived: (reply: T) => void, onReply: (reply: T | Lost) => void): void {
+    const { clock, timeout, onRequest, onProblem, isConnected } = this.#parts;
+    const sentAt = clock.now();
+    let isOver = false;
+    const finish = (result: SharedStoreResult, reply: T | Lost): void => {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(timer);
+      onRequest(result, clock.now() - sentAt);
+      onReply(reply);
+    };
+    // After a stall of this process, the response may have arrived unread: setImmediate lets it be read first.
+    const timer = setTimeout(() => {
+      setImmediate(() => {
+        if (!isOver) onProblem(new Error(`no response within ${timeout} ms`));
+        finish('timeout', 'unknown');
+      });
+    }, timeout).unref();
+    if (!isConnected()) {
+      setImmediate(() => finish('error', 'unsent'));
+      return;
+    }
+    void send().then(
+      (reply) => {
+        onReceived(reply);
+        finish('ok', reply);
+      },
+      (error: unknown) => {
+        onProblem(error);
+        finish('error', 'unknown');
+      },
+    );
+  }
+}
+
+function toReply(reply: unknown): readonly string[] {
+  if (Array.isArray(reply) && reply.every((part) => typeof part === 'string')) return reply;
+  throw new TypeError('a script returned something other than strings');
+}

@@ -1,0 +1,257 @@
+/** The keys that replicas share over Redis in the admin API: each replica lists, finds and forgets them. */
+import type { ServerResponse } from 'node:http';
+import { expect, test } from 'vitest';
+import type { KeysPage } from '../../../src/admin/api/key-schemas.ts';
+import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
+import { send } from '../../support/clients/send.ts';
+import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+const PREFIX = 'a*[b]';
+
+/** Two replicas. Keys that begin with `lost` get no response, and those that begin with `held` get one later. */
+async function setUp() {
+  const redis = await startRedis();
+  const held: ServerResponse[] = [];
+  const upstream = await startHttpUpstream((_nth, response, { body }) => {
+    if (body.toString().startsWith('held')) held.push(response);
+    else if (body.toString().startsWith('lost')) response.destroy();
+    else response.end('paid');
+  });
+  const start = async () => {
+    const gate = await startTidegate(`
+admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
+state: {store: redis, url: "${redis.url}", prefix: "${PREFIX}"}
+upstreams:
+  till: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: {ttl: 1h, concurrent: refuse}}
+  bank: {url: "${upstream.url}", retry: {attempts: 1}}
+routes: [{path: /, upstream: till}, {path: /bank, upstream: bank}]
+`);
+    const api = await openAdminApi(gate.adminUrl ?? '');
+    const pay = (key: string, path = '/pay', more: readonly string[] = []) =>
+      send(gate.url, path, { method: 'POST', body: key, headers: ['Idempotency-Key', key, ...more] });
+    const list = async (query = '') => (await api.get(`/api/keys${query}`)).json() as unknown as KeysPage;
+    /** As a client that the proxy refuses: the response says whether the write may have happened. */
+    const outcome = async (key: string) => (await pay(key, '/pay', ['Expect', 'x'])).header('tidegate-outcome');
+    return { gate, api, pay, list, outcome };
+  };
+  const [one, other] = [await start(), await start()];
+  /** Ends of requests are stored after their responses. */
+  const settled = (...states: readonly string[]) =>
+    eventually(
+      () => other.list('?order=oldest'),
+      ({ keys }) => keys.map(({ state }) => state).join() === states.join(),
+    );
+  return { redis, upstream, held, one, other, settled };
+}
+
+test('lists the same keys at each replica, by upstream, state, key and id, without keys and credentials', async () => {
+  const { redis, upstream, held, one, other, settled } = await setUp();
+  const nothing = { matching: 0, truncated: false, keys: [] };
+  expect(await one.list()).toEqual({ ...nothing, total: 0 });
+  expect(await one.list('?state=open')).toEqual({ ...nothing, total: null });
+  expect((await one.pay('paid-1')).status).toBe(200);
+  expect((await other.pay('lost-1', '/pay', ['Authorization', 'Bearer secret-credential'])).status).toBe(504);
+  expect((await one.pay('lost-1', '/bank/pay')).status).toBe(504);
+  const pending = one.pay('held-1');
+  await eventually(
+    () => held.length,
+    (count) => count === 1,
+  );
+  // Another installation in the same Redis, and something that is none of these.
+  await redis.client().set('axb:{till/keys}:k1:name:00', 'x');
+  await redis.client().set(`${PREFIX}:{till/keys}:k2:name:00`, 'x');
+
+  await settled('answered', 'unresolved', 'unresolved', 'in_progress');
+  const endpoint = new URL(upstream.url).host;
+  const known = { endpoint, requests: 0, responses: 0, finalFor: 0 };
+  const all = await one.list();
+  expect(all).toMatchObject({
+    ...{ total: 4, matching: 4, truncated: false },
+    keys: [
+      { ...known, upstream: 'till', state: 'in_progress', requests: 1 },
+      { ...known, upstream: 'bank', state: 'unresolved' },
+      { ...known, upstream: 'till', state: 'unresolved' },
+      { ...known, upstream: 'till', state: 'answered', finalFor: 1 },
+    ],
+  });
+  expect(await other.list()).toEqual(all);
+  expect(JSON.stringify(all)).not.toMatch(/paid-1|lost-1|held-1|secret/);
+  for (const { firstSentAt } of all.keys) {
+    expect(Math.abs(Date.parse(firstSentAt ?? '') - Date.now())).toBeLessThan(60_000);
+  }
+  const [inProgress, atBank, lost, paid] = all.keys;
+  for (const { list } of [one, other]) {
+    expect(await list('?upstream=bank')).toMatchObject({ total: null, matching: 1, keys: [atBank] });
+    expect((await list('?upstream=b*')).keys).toEqual([]);
+    expect((await list('?state=open&order=oldest')).keys).toEqual([lost, atBank, inProgress]);
+    expect((await list('?state=in_progress')).keys).toEqual([inProgress]);
+    expect((await list('?state=answered')).keys).toEqual([paid]);
+    expect((await list('?state=unresolved&upstream=till')).keys).toEqual([lost]);
+    expect(await list('?state=unresolved&limit=1')).toEqual({
+      ...{ total: null, matching: 2, truncated: false },
+      keys: [atBank],
+    });
+    expect((await list('?key=lost-1')).keys).toEqual([atBank, lost]);
+    expect((await list('?key=lost-1&upstream=till')).keys).toEqual([lost]);
+    expect((await list('?key=lost')).keys).toEqual([]);
+    expect((await list(`?id=${paid?.id.slice(0, 9).toUpperCase()}`)).keys).toEqual([paid]);
+    expect((await list(`?id=${lost?.id}&state=answered`)).keys).toEqual([]);
+    expect((await list('?id=paid-1')).keys).toEqual([]);
+  }
+  expect((await other.api.get(`/api/keys/${paid?.id.slice(0, 8)}`)).json()).toEqual(paid);
+  expect((await other.api.get('/api/keys/0123456789abcdef')).status).toBe(404);
+  expect((await other.api.get('/api/keys/paid')).status).toBe(404);
+  // The log line of each request has the id of its write.
+  held[0]?.end('paid');
+  expect((await pending).status).toBe(200);
+  const logged = await eventually(
+    () => [...one.gate.requests(), ...other.gate.requests()],
+    ({ length }) => length === 4,
+  );
+  expect(new Set(logged.map(({ write }) => write))).toEqual(new Set(all.keys.map(({ id }) => id)));
+  const stats = await redis.client().info('commandstats');
+  expect(stats).toContain('cmdstat_scan:');
+  expect(stats).not.toContain('cmdstat_keys:');
+});
+
+test('forgets a key at all replicas, so that its next request is a new write', async () => {
+  const { redis, upstream, one, other, settled } = await setUp();
+  await one.pay('lost-1');
+  await one.pay('paid-1');
+  await settled('unresolved', 'answered');
+  const [row] = (await other.list('?key=lost-1')).keys;
+  const path = `/api/keys/${row?.id}`;
+  expect([await one.outcome('lost-1'), await other.outcome('lost-1')]).toEqual(['unknown', 'unknown']);
+  expect((await send(other.gate.adminUrl ?? '', path, { method: 'DELETE' })).status).toBe(401);
+  const forgotten = await other.api.delete(path);
+  expect([forgotten.status, forgotten.json()]).toEqual([
+    200,
+    {
+      ...row,
+      notes: ['A request with this key is sent as a new write, whether or not the forgotten one took effect.'],
+    },
+  ]);
+  for (const again of [await one.api.delete(path), await one.api.get(path)]) {
+    expect([again.status, again.json()['detail']]).toEqual([404, 'No such key.']);
+  }
+  expect([await one.outcome('lost-1'), await other.outcome('lost-1')]).toEqual([undefined, undefined]);
+  expect((await one.list()).total).toBe(1);
+  expect((await one.list('?state=open')).keys).toEqual([]);
+  const operator = (gate: typeof one.gate) => gate.log().filter(({ msg }) => msg === 'operator action');
+  expect(operator(one.gate)).toEqual([]);
+  expect(operator(other.gate)).toMatchObject([{ action: 'forget', upstream: 'till', write: row?.id, by: '127.0.0.1' }]);
+  expect(upstream.hits.length).toBe(2);
+  // It is stored, listed and forgotten like any other from then on.
+  expect((await one.pay('lost-1')).status).toBe(504);
+  await eventually(
+    async () => (await other.list('?state=unresolved')).keys,
+    ([found]) => found?.id === row?.id,
+  );
+  expect((await one.api.delete(path)).status).toBe(200);
+  expect((await other.list('?state=unresolved')).keys).toEqual([]);
+  expect(await redis.client().keys('*:open')).toEqual([]);
+});
+
+test('does not forget a key that a request uses at another replica, and says by what', async () => {
+  const { held, one, other, settled } = await setUp();
+  const pending = one.pay('held-1');
+  await eventually(
+    () => held.length,
+    (count) => count === 1,
+  );
+  const [row] = (await other.list('?state=in_progress')).keys;
+  for (const { api, gate } of [one, other]) {
+    const refused = await api.delete(`/api/keys/${row?.id}`);
+    expect([refused.status, refused.json()['detail']]).toEqual([
+      409,
+      'The key is in use: 1 request has it. It can be forgotten after that.',
+    ]);
+    expect(gate.log().filter(({ msg }) => msg === 'operator action')).toEqual([]);
+  }
+  expect(await other.outcome('held-1')).toBe('unknown');
+  held[0]?.end('paid');
+  expect((await pending).status).toBe(200);
+  await settled('answered');
+  expect((await other.api.delete(`/api/keys/${row?.id}`)).status).toBe(200);
+  expect((await one.list()).total).toBe(0);
+});
+
+test('a response that is being sent keeps its key in use', async () => {
+  const { held, one, other, settled } = await setUp();
+  const pending = one.pay('held-1');
+  await eventually(
+    () => held.length,
+    (count) => count === 1,
+  );
+  held[0]?.writeHead(200);
+  held[0]?.write('pa');
+  const [row] = (
+    await eventually(
+      () => other.list('?state=open'),
+      ({ keys }) => keys[0]?.responses === 1,
+    )
+  ).keys;
+  expect(row).toMatchObject({ state: 'in_progress', requests: 0, finalFor: 1 });
+  const refused = await other.api.delete(`/api/keys/${row?.id}`);
+  expect([refused.status, refused.json()['detail']]).toEqual([
+    409,
+    'The key is in use: 1 response is being sent. It can be forgotten after that.',
+  ]);
+  held[0]?.end('id');
+  expect((await pending).status).toBe(200);
+  await settled('answered');
+  expect((await other.list('?state=open')).keys).toEqual([]);
+});
+
+test('names the writes of two credentials apart, and forgets one of them', async () => {
+  const { one, other, settled } = await setUp();
+  for (const [credential, body] of [
+    ['alice', 'one'],
+    ['bob', 'two'],
+  ] as const) {
+    const headers = ['Idempotency-Key', 'order', 'Authorization', credential];
+    await send(one.gate.url, '/pay', { method: 'POST', body, headers });
+  }
+  await settled('answered', 'answered');
+  const ids = (await other.list()).keys.map(({ id }) => id);
+  expect(ids.map((id) => /^[0-9a-f]{16}-[0-9a-f]{8}$/.test(id))).toEqual([true, true]);
+  const ambiguous = await other.api.delete(`/api/keys/${ids[0]?.slice(0, 16)}`);
+  expect([ambiguous.status, ambiguous.json()['detail']]).toEqual([
+    409,
+    expect.stringMatching(/^Several keys have this id\. Choose one of \w{16}-\w{8}, \w{16}-\w{8}\.$/),
+  ]);
+  expect((await other.api.delete(`/api/keys/${ids[0]}`)).json()).toMatchObject({ id: ids[0], state: 'answered' });
+  expect(await one.list()).toMatchObject({ total: 1, keys: [{ id: ids[1]?.slice(0, 16), state: 'answered' }] });
+});
+
+test.each(['ended', 'frozen'] as const)('says that Redis does not respond, with the cause: %s', async (how) => {
+  const { redis, one, settled } = await setUp();
+  await one.pay('paid-1');
+  const [row] = (await settled('answered')).keys;
+  if (how === 'ended') await redis.kill();
+  else redis.freeze();
+  const path = `/api/keys/${row?.id}`;
+  const problems = [await one.api.get('/api/keys'), await one.api.get(path), await one.api.delete(path)];
+  for (const { status, json } of problems) {
+    expect([status, json()]).toMatchObject([
+      503,
+      {
+        title: 'Service Unavailable',
+        detail: expect.stringMatching(
+          how === 'ended'
+            ? /^Redis, which has the keys of all replicas, does not respond: (connect ECONNREFUSED .*|the connection was closed)\.$/
+            : /^Redis, which has the keys of all replicas, does not respond: no response within 150 ms\.$/,
+        ) as unknown,
+      },
+    ]);
+  }
+  if (how === 'ended') await redis.restart();
+  else redis.thaw();
+  await eventually(
+    async () => (await one.api.get('/api/keys')).status,
+    (status) => status === 200,
+  );
+  expect((await one.list()).total).toBe(how === 'ended' ? 0 : 1);
+});

@@ -1,0 +1,126 @@
+/**
+ * Writes with keys in a real Redis, as processes store them, and what an operator sees of them.
+ *
+ *     const { store, list, inspection } = openKeys(await connectKeys(await startRedis()));
+ *     await store(0, 'answered');
+ *     await inspection.forget(idOf(0));
+ */
+import { Redis } from 'ioredis';
+import { expect, onTestFinished } from 'vitest';
+import type { WriteMatches, WriteQuery } from '../../../src/core/idempotency/key-inspection.ts';
+import type { KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
+import { NameSession } from '../../../src/core/idempotency/name-session.ts';
+import type { RegistryKeyClaim } from '../../../src/core/idempotency/registry-key-claim.ts';
+import { idOfName, KEY_DIGEST, NAME_DIGEST } from '../../../src/core/idempotency/write-id.ts';
+import type { NameChange, SwapResult } from '../../../src/sharing/keys/key-state-backend.ts';
+import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
+import { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
+import { RedisKeyCommands, type RedisKeyConnection } from '../../../src/sharing/redis/keys/redis-key-commands.ts';
+import { type InspectionBounds, RedisKeyInspection } from '../../../src/sharing/redis/keys/redis-key-inspection.ts';
+import { RedisNameReader } from '../../../src/sharing/redis/keys/redis-name-reader.ts';
+import type { RedisServer } from './redis-server.ts';
+
+const PREFIX = 'p';
+/** Of the leases at the upstream `up`. */
+export const LEASES = `${PREFIX}:{up/keys}:k1:leases`;
+/** The open names at that upstream. */
+export const OPEN_NAMES = `${PREFIX}:{up/keys}:k1:open`;
+const DAY = 86_400_000;
+
+/** What a request has done: it holds its key, its response is being sent, has been sent, or nobody knows its outcome. */
+export type Progress = 'claimed' | 'responding' | 'answered' | 'unknown';
+
+export interface StoredWrite {
+  readonly version: string;
+  readonly session: NameSession;
+}
+
+/** The nth name. All have the same key. */
+export function nameOf(n: number): string {
+  const digits = `${n.toString(16).padStart(8, '0')}${'5a'.repeat(NAME_DIGEST - 4)}${'0f'.repeat(KEY_DIGEST)}`;
+  return Buffer.from(digits, 'hex').toString('latin1');
+}
+
+export function idOf(n: number): string {
+  return idOfName(nameOf(n));
+}
+
+/** The key of the state of the nth name at the upstream `up`. */
+export function stateKeyOf(n: number): string {
+  return `${PREFIX}:{up/keys}:k1:name:${Buffer.from(nameOf(n), 'latin1').toString('hex')}`;
+}
+
+export function requestFor(n: number, upstream = 'up'): KeyClaimRequest {
+  return {
+    identity: { upstream, name: nameOf(n), credential: 1, owner: 1, credentialHeader: 'authorization', body: 1 },
+    place: { fairnessKey: 'a', client: 'a' },
+    ...{ concurrent: 'refuse', ttl: 60_000, endpoint: 'e1', onStoreLost: 'refuse' },
+  };
+}
+
+/** A connected client, closed when the test ends. */
+export async function connectKeys({ port }: RedisServer): Promise<Redis> {
+  const client = new Redis(port, '127.0.0.1');
+  onTestFinished(() => client.disconnect());
+  await client.ping();
+  return client;
+}
+
+export function openKeys(client: RedisKeyConnection['client'], bounds: Partial<InspectionBounds> = {}) {
+  const problems: unknown[] = [];
+  const connection: RedisKeyConnection = {
+    client,
+    isConnected: () => client.status === 'ready',
+    channel: `${PREFIX}:keys`,
+    onProblem: (error) => problems.push(error),
+    problem: () => 'some cause',
+  };
+  const clock = performance;
+  const commands = new RedisKeyCommands({ ...connection, timeout: 2000, clock, onRequest: () => undefined });
+  let versions = 0;
+  const nextVersion = (): string => `version-${(versions += 1)}`;
+  const inspection = new RedisKeyInspection({
+    ...{ connection, commands, prefix: PREFIX, owner: 'asked', clock, bounds, nextVersion },
+    digestKey: (key) => (key === 'order' ? '\u000f' : '\u0001').repeat(KEY_DIGEST),
+    upstreams: () => ['up'],
+  });
+  const reader = new RedisNameReader({ ...connection, commands, prefix: PREFIX, clock });
+  /** Of a process. @param ahead by default, times are on the local clock */
+  const backendOf = (owner: string, ahead = () => commands.redisClock.offset): RedisKeyBackend =>
+    new RedisKeyBackend({ ...connection, commands, prefix: PREFIX, owner, ahead });
+  const swap = (
+    n: number,
+    { state, owners, isUnresolved }: Pick<NameSession, 'state' | 'owners' | 'isUnresolved'>,
+    change: Pick<NameChange, 'expected' | 'next'>,
+    { owner = 'one', upstream = 'up' } = {},
+  ): Promise<SwapResult> => {
+    const more = { state, owners, isUnresolved, keptFor: DAY, isNews: false };
+    return new Promise((resolve) => {
+      backendOf(owner).swap({ upstream, name: nameOf(n) }, { ...change, ...more }, resolve);
+    });
+  };
+  /** Stores the nth write as its process leaves it, at a name of which nothing is known. */
+  const store = async (n: number, progress: Progress, where: { owner?: string; upstream?: string } = {}) => {
+    const { owner = 'one', upstream = 'up' } = where;
+    // Redis' time is not known before its first answer.
+    await new Promise((resolve) => backendOf(owner).read({ upstream, name: nameOf(n) }, false, resolve));
+    const session = new NameSession(nameOf(n), undefined, clock);
+    session.claim(owner, owner, requestFor(n, upstream));
+    const change = (run: (claim: RegistryKeyClaim) => void): void => void session.change(owner, run);
+    if (progress === 'unknown') change((claim) => claim.release({ kind: 'unknown' }));
+    if (progress === 'responding' || progress === 'answered') {
+      change((claim) => claim.release({ kind: 'answered', isFinal: true, isDelivered: true }));
+    }
+    if (progress === 'unknown' || progress === 'answered') session.close(owner);
+    const version = nextVersion();
+    const result = await swap(n, session, { expected: NO_VERSION, next: version }, where);
+    expect(result).toEqual({ kind: 'stored' });
+    return { version, session } satisfies StoredWrite;
+  };
+  const list = async (query: Partial<WriteQuery> = {}): Promise<WriteMatches> => {
+    const listed = await inspection.list({ order: 'oldest', limit: 500, ...query });
+    if ('kind' in listed) throw new Error(listed.why);
+    return listed;
+  };
+  return { inspection, reader, backendOf, nextVersion, store, swap, list, problems };
+}
