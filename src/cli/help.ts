@@ -104,7 +104,7 @@ The ID is in the response (Tidegate-Request-Id) and in the log. docs/explain.md 
 
 Tidegate keeps hashes of keys, and derives the ID from them; log lines have it as \`write\`. Eight first digits of it suffice.
 After forget, a request with the key is sent as a new write. A key in use is not forgotten. docs/idempotency.md says when to
-use it.
+use it. With state.store: redis, each replica shows and forgets the keys of all replicas.
 `,
   backoff: `usage: tidegate backoff [NAME...] [OPTIONS]
 

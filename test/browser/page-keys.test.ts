@@ -5,14 +5,15 @@ import type { KeysPage } from '../../src/admin/page/api-types.ts';
 import { useBrowser } from '../support/admin/browser.ts';
 import { send } from '../support/clients/send.ts';
 import { eventually, startTidegate } from '../support/proxy/tidegate.ts';
+import { startRedis } from '../support/redis/redis-server.ts';
 import { startHttpUpstream } from '../support/upstreams/http-upstream.ts';
 
 const open = useBrowser();
 const TOKEN = 'open sesame open';
 const PATIENCE = 10_000;
 
-/** Keys that begin with `lost` get no response, and those that begin with `held` get one later. */
-async function start() {
+/** Keys that begin with `lost` get no response, and those that begin with `held` get one later. @param state where keys are */
+async function start(state = '') {
   const held: ServerResponse[] = [];
   const upstream = await startHttpUpstream((_nth, response, { body }) => {
     if (body.toString().startsWith('held')) held.push(response);
@@ -21,6 +22,7 @@ async function start() {
   });
   const tidegate = await startTidegate(`
 admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
+${state}
 upstreams: {till: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}}}
 `);
   const pay = (key: string) =>
@@ -126,6 +128,46 @@ describe('the keys table', () => {
       PATIENCE,
     );
     expect(await idOf('lost-1')).toBe('undefined');
+    expect(wrongs).toEqual([]);
+  });
+
+  test('shows and forgets keys that replicas share over Redis, and says when Redis does not respond', async () => {
+    const redis = await startRedis();
+    const { tidegate, pay, idOf } = await start(`state: {store: redis, url: "${redis.url}"}`);
+    await pay('paid-1');
+    await pay('lost-1');
+    await pay('lost-2');
+    const [first, second] = [await idOf('lost-1'), await idOf('lost-2')];
+    const { page, wrongs } = await open(String(tidegate.adminUrl));
+    await waitForIds(page, [first, second]);
+    const count = page.locator('#keys [data-count]');
+    expect(await count.textContent()).toBe('2 found, oldest first');
+    await page.getByLabel('Search keys of all states').fill('paid-1');
+    await waitForIds(page, [await idOf('paid-1')]);
+    expect(await count.textContent()).toBe('1 found, oldest first');
+    await page.getByLabel('Search keys of all states').fill('');
+    await page.getByLabel('Filter keys by state').selectOption('');
+    await eventually(
+      () => count.textContent(),
+      (text) => text === '3 of 3 known, oldest first',
+      PATIENCE,
+    );
+    await page.getByRole('button', { name: `Forget key ${first}` }).click();
+    await page.getByRole('dialog', { name: 'Forget this key' }).getByRole('button', { name: 'Forget key' }).click();
+    await page.getByLabel('Token', { exact: true }).fill(TOKEN);
+    await page.keyboard.press('Enter');
+    await eventually(
+      () => count.textContent(),
+      (text) => text === '2 of 2 known, oldest first',
+      PATIENCE,
+    );
+    expect(await idOf('lost-1')).toBe('undefined');
+    await redis.kill();
+    await eventually(
+      () => count.textContent(),
+      (text) => text?.startsWith('Redis, which has the keys of all replicas, does not respond: ') === true,
+      PATIENCE,
+    );
     expect(wrongs).toEqual([]);
   });
 });

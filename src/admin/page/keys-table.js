@@ -12,6 +12,8 @@ import { formatClock, formatCount } from './text/labels.js';
 
 /** Each query searches all keys. */
 const REFRESH_INTERVAL_MS = 5000;
+/** A page uses at most this part of the time of a store, which a search for a key may take for seconds. */
+const SEARCH_SHARE = 0.1;
 /** Between the last key stroke and the query. */
 const TYPING_DELAY_MS = 250;
 const PAGE_SIZE = 50;
@@ -32,6 +34,10 @@ const STATES = {
 };
 
 const IN_USE = 'The key is in use: it can be forgotten when its requests have ended.';
+
+const NONE = 'No key is in this state.';
+const NONE_SUCH = 'No key has this id, or is this key.';
+const NONE_SEARCHED = 'None of the keys that were searched matches.';
 
 export class KeysTable {
   #admin;
@@ -82,7 +88,7 @@ export class KeysTable {
     this.#rows.show(keys);
     setText(this.#count, this.#problem ?? this.#formatCount());
     setShown(this.#empty, this.#results !== undefined && keys.length === 0);
-    setText(this.#empty, this.#searched === '' ? 'No key is in this state.' : 'No key has this id, or is this key.');
+    setText(this.#empty, this.#results?.truncated === true ? NONE_SEARCHED : this.#searched === '' ? NONE : NONE_SUCH);
   }
 
   get #searched() {
@@ -91,9 +97,11 @@ export class KeysTable {
 
   #formatCount() {
     if (this.#results === undefined) return '';
-    const { total, matching, keys } = this.#results;
-    const found = `${formatCount(matching)} of ${formatCount(total)} known`;
-    return keys.length < matching ? `${found}, the ${keys.length} oldest` : `${found}, oldest first`;
+    const { total, matching, keys, truncated } = this.#results;
+    const found =
+      total === null ? `${formatCount(matching)} found` : `${formatCount(matching)} of ${formatCount(total)} known`;
+    const order = keys.length < matching ? `the ${keys.length} oldest` : 'oldest first';
+    return `${found}, ${order}${truncated ? '; Redis has more than one request searches' : ''}`;
   }
 
   /** @param {number} delayMs */
@@ -111,7 +119,9 @@ export class KeysTable {
 
   async #query() {
     const queryNumber = this.#queryNumber;
+    const startedAt = performance.now();
     const answer = document.hidden ? undefined : await this.#fetch();
+    const took = performance.now() - startedAt;
     if (queryNumber !== this.#queryNumber) return;
     if (answer?.ok === true) {
       this.#results = answer.data;
@@ -119,7 +129,7 @@ export class KeysTable {
       this.#isChoiceNew = false;
     }
     this.#problem = answer?.ok === false ? answer.why : undefined;
-    this.#timer = setTimeout(() => void this.#query(), REFRESH_INTERVAL_MS);
+    this.#timer = setTimeout(() => void this.#query(), Math.max(REFRESH_INTERVAL_MS, took / SEARCH_SHARE));
     this.draw();
   }
 
@@ -134,7 +144,8 @@ export class KeysTable {
     if (!byKey.ok || !byId.ok) return byKey.ok ? byId : byKey;
     const keys = [...byKey.data.keys, ...byId.data.keys];
     const matching = byKey.data.matching + byId.data.matching;
-    return { ok: true, data: { total: byKey.data.total, matching, keys } };
+    const truncated = byKey.data.truncated || byId.data.truncated;
+    return { ok: true, data: { total: byKey.data.total, matching, truncated, keys } };
   }
 
   /**

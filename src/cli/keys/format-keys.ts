@@ -15,9 +15,12 @@ const COLUMNS: readonly (readonly [title: string, text: (row: KeyRow) => string]
   ['final for', ({ finalFor }) => String(finalFor)],
 ];
 
+const TRUNCATED = 'Redis has more keys than one request searches: others may match\n';
+
 /** A line for each, under a heading. */
-export function formatKeyList({ keys, matching }: KeysPage): string {
-  if (keys.length === 0) return 'no key matches\n';
+export function formatKeyList({ keys, matching, truncated }: KeysPage): string {
+  const note = truncated ? TRUNCATED : '';
+  if (keys.length === 0) return `no key matches\n${note}`;
   const cells = [COLUMNS.map(([title]) => title), ...keys.map((row) => COLUMNS.map(([, text]) => text(row)))];
   const widths = COLUMNS.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0)));
   const lines = cells.map((line) =>
@@ -27,7 +30,12 @@ export function formatKeyList({ keys, matching }: KeysPage): string {
       .trimEnd(),
   );
   const more = matching - keys.length;
-  return `${[...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')}\n`;
+  return `${[...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')}\n${note}`;
+}
+
+/** All about each. */
+export function formatKeys({ keys, truncated }: KeysPage): string {
+  return `${keys.map(formatKey).join('\n')}${truncated ? TRUNCATED : ''}`;
 }
 
 /** All about one. */

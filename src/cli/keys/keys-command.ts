@@ -2,7 +2,7 @@
 import type { ForgottenKey, KeyRow, KeysPage } from '../../admin/page/api-types.ts';
 import type { AdminRequest, CommandFailure } from '../admin-request.ts';
 import { notFromTidegate, requestAdmin } from '../admin-request.ts';
-import { formatKey, formatKeyList } from './format-keys.ts';
+import { formatKey, formatKeyList, formatKeys } from './format-keys.ts';
 import type { KeyReference, KeysCommand, KeysListQuery } from './keys-arguments.ts';
 
 export type KeysOptions = Omit<KeysCommand, 'kind'>;
@@ -20,7 +20,7 @@ export async function runKeys({ action, json, ...access }: KeysOptions): Promise
   if (action.name === 'show') {
     return which.by === 'id'
       ? print(await fetchKey<KeyRow>(access, 'GET', which.id), json, formatKey)
-      : print(await fetchKnown(access, which), json, ({ keys }) => keys.map(formatKey).join('\n'));
+      : print(await fetchKnown(access, which), json, formatKeys);
   }
   const id = which.by === 'id' ? { kind: 'fetched' as const, data: which.id } : await findOnlyId(access, which);
   if (id.kind === 'failed') return id;
@@ -48,7 +48,10 @@ async function fetchKnown(
   const fetched = await fetchPage(access, { key, upstream }, '--key');
   if (fetched.kind === 'failed' || fetched.data.keys.length > 0) return fetched;
   const where = upstream === undefined ? '' : ` at ${upstream}`;
-  return { kind: 'failed', message: `no request with this key${where} is known`, exitCode: 1 };
+  const message = fetched.data.truncated
+    ? `no request with this key${where} is among those searched: Redis has more keys than one request searches`
+    : `no request with this key${where} is known`;
+  return { kind: 'failed', message, exitCode: 1 };
 }
 
 async function findOnlyId(
@@ -57,6 +60,10 @@ async function findOnlyId(
 ): Promise<Fetched<string>> {
   const known = await fetchKnown(access, which);
   if (known.kind === 'failed') return known;
+  if (known.data.truncated) {
+    const message = 'Redis has more keys than one request searches, and others may have this key; forget one by its id';
+    return { kind: 'failed', message, exitCode: 1 };
+  }
   const [row, ...others] = known.data.keys;
   if (row !== undefined && others.length === 0) return { kind: 'fetched', data: row.id };
   const ids = known.data.keys.map(({ id, upstream }) => `${id} (${upstream})`).join(', ');

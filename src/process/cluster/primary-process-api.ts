@@ -2,6 +2,7 @@ import { ZERO_REQUEST_COUNTS } from '../../telemetry/metrics/request-counts.ts';
 import { Timeline } from '../../telemetry/history/timeline.ts';
 import { describeFailure } from '../../telemetry/describe-failure.ts';
 import type { ClientsView, EndpointFailure } from '../../core/events/gate-views.ts';
+import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { LimitServer } from '../../sharing/workers/limit-server.ts';
@@ -15,6 +16,7 @@ import type {
   ProcessGroup,
 } from '../../admin/operations/process-api.ts';
 import { nestedLimitViews, EMPTY_SUMMARY, summarizeLimits } from '../../admin/operations/limit-group-summary.ts';
+import { WorkerKeyInspection } from './worker-key-inspection.ts';
 import type { WorkerSupervisor } from './worker-supervisor.ts';
 
 export interface PrimaryProcessApiParts {
@@ -135,12 +137,15 @@ const NO_TRAFFIC = {
 
 /** The primary, as process 0, and its workers by their ids. */
 export class ClusterProcessGroup implements ProcessGroup {
+  /** If Redis has them. */
+  readonly sharedKeys: KeyInspection;
   readonly #own: ProcessApi;
   readonly #workers: WorkerSupervisor;
 
   constructor(own: ProcessApi, workers: WorkerSupervisor) {
     this.#own = own;
     this.#workers = workers;
+    this.sharedKeys = new WorkerKeyInspection(workers.queries);
   }
 
   async query<K extends ProcessQueryName>(
@@ -149,7 +154,7 @@ export class ClusterProcessGroup implements ProcessGroup {
   ): Promise<QueryResults<K>> {
     // The primary first: its decisions reach the workers over the same channel, before their query.
     const own = await this.#own[name](inputOf(0));
-    const results = await this.#workers.ask(name, inputOf);
+    const results = await this.#workers.queries.ask(name, inputOf);
     return new Map([[0, own], ...results]);
   }
 }

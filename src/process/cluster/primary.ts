@@ -26,7 +26,6 @@ import { SharedLimitSettings } from './shared-limit-settings.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
 import type { WorkerStart } from './worker-messages.ts';
 import { ClusterProcessGroup, NO_CLIENTS, PrimaryProcessApi } from './primary-process-api.ts';
-import { WorkerKeyInspection } from './worker-key-inspection.ts';
 import { WorkerSupervisor } from './worker-supervisor.ts';
 
 /** The length that node:tls requires of `ticketKeys`. */
@@ -160,7 +159,7 @@ async function openCluster(
       operations.onProcessExit(worker);
     },
   });
-  const merged = new MergedMetrics(metrics.registry, () => workers.ask('metrics', () => null));
+  const merged = new MergedMetrics(metrics.registry, () => workers.queries.ask('metrics', () => null));
   const processApi = new PrimaryProcessApi({
     limitServer,
     clock,
@@ -212,7 +211,7 @@ async function openCluster(
   const processes = new ClusterProcessGroup(processApi, workers);
   const operations = createOperations({
     processes,
-    keys: ownState.inspection ?? new WorkerKeyInspection(workers),
+    keys: ownState.inspection ?? processes.sharedKeys,
     clock,
     phase: () => readiness().phase,
     workers: count,

@@ -7,7 +7,7 @@ import type {
   WriteRemoval,
 } from '../../core/idempotency/key-inspection.ts';
 import type { Millis } from '../../core/scalars.ts';
-import type { WorkerSupervisor } from './worker-supervisor.ts';
+import type { WorkerQueryDispatch } from './worker-query-dispatch.ts';
 
 /** A search of a worker takes 4 s at most. */
 const ANSWERED_WITHIN: Millis = 4500;
@@ -25,9 +25,9 @@ const NO_ANSWER_TO_FORGET: KeysUnavailable = {
 export class WorkerKeyInspection implements KeyInspection {
   /** As the workers read them. */
   readonly timeOrigin: Millis = 0;
-  readonly #workers: Pick<WorkerSupervisor, 'askOne'>;
+  readonly #workers: Pick<WorkerQueryDispatch, 'askOne'>;
 
-  constructor(workers: Pick<WorkerSupervisor, 'askOne'>) {
+  constructor(workers: Pick<WorkerQueryDispatch, 'askOne'>) {
     this.#workers = workers;
   }
 

@@ -2,16 +2,10 @@ import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import type { KeyOperation } from '../../sharing/keys/key-protocol.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
-import type {
-  MessageFromWorker,
-  WorkerQueryName,
-  ReloadMessage,
-  WorkerStart,
-  MessageToWorker,
-  WorkerQueries,
-} from './worker-messages.ts';
-import { deserializeError, isFromWorker, isCommand } from './worker-messages.ts';
+import type { MessageFromWorker, ReloadMessage, WorkerStart, MessageToWorker } from './worker-messages.ts';
+import { deserializeError, isFromWorker } from './worker-messages.ts';
 import { PendingQueries } from './pending-queries.ts';
+import { WorkerQueryDispatch } from './worker-query-dispatch.ts';
 import { RestartDelay } from './restart-delay.ts';
 
 export interface WorkerSupervisorParts {
@@ -54,7 +48,9 @@ export class WorkerSupervisor {
   #reloading:
     | { readonly generation: number; readonly onResult: (worker: number, problem: string | undefined) => void }
     | undefined;
-  readonly #queries = new PendingQueries((worker, query) => this.send(worker, query));
+  readonly #pending = new PendingQueries((worker, query) => this.send(worker, query));
+  /** Queries workers about themselves. */
+  readonly queries = new WorkerQueryDispatch(this.#pending, this.#all, this.#listening);
 
   constructor(parts: WorkerSupervisorParts) {
     this.#parts = parts;
@@ -93,31 +89,6 @@ export class WorkerSupervisor {
   /** The number of reloads so far. */
   get generation(): number {
     return this.#generation;
-  }
-
-  /** Queries the workers that serve, and returns the results of those that answer in time. */
-  ask<K extends WorkerQueryName>(
-    name: K,
-    inputFor: (worker: number) => WorkerQueries[K]['input'],
-  ): Promise<ReadonlyMap<number, WorkerQueries[K]['result']>> {
-    // Starting workers are not waited for, but execute commands before they serve.
-    if (isCommand(name)) {
-      const others = [...this.#all.keys()].filter((worker) => !this.#listening.has(worker));
-      void this.#queries.ask(others, name, inputFor);
-    }
-    return this.#queries.ask(this.#listening, name, inputFor);
-  }
-
-  /** Queries one worker that serves. Undefined if none does, or if it does not answer in time. */
-  async askOne<K extends WorkerQueryName>(
-    name: K,
-    input: WorkerQueries[K]['input'],
-    timeout: Millis,
-  ): Promise<WorkerQueries[K]['result'] | undefined> {
-    const [worker] = this.#listening;
-    if (worker === undefined) return undefined;
-    const results = await this.#queries.ask([worker], name, () => input, timeout);
-    return results.get(worker);
   }
 
   /** The ids of all workers, those that do not serve yet included. */
@@ -206,9 +177,9 @@ export class WorkerSupervisor {
       case 'settled':
         return this.#parts.onSettled(id, message.generation);
       case 'answer':
-        return this.#queries.onResult(id, message);
+        return this.#pending.onResult(id, message);
       case 'unanswered':
-        return this.#queries.onUnanswered(id, message.number);
+        return this.#pending.onUnanswered(id, message.number);
       case 'listening':
         this.#listening.add(id);
         this.#url ??= message.url;
@@ -240,7 +211,7 @@ export class WorkerSupervisor {
     this.#all.delete(id);
     this.#listening.delete(id);
     this.#reloading?.onResult(id, undefined);
-    this.#queries.onWorkerExit(id);
+    this.#pending.onWorkerExit(id);
     this.#parts.onExit(id);
     if (this.#isEnding) return;
     if (this.#started !== undefined) {

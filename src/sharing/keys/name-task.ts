@@ -1,4 +1,6 @@
+import { newClaimProgress } from '../../core/idempotency/claim-progress.ts';
 import type { KeyClaimChange, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import type { SharedClaim } from '../../core/idempotency/name-session.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { KeyOperation } from './key-protocol.ts';
 import type { PendingClaim } from './pending-claims.ts';
@@ -22,7 +24,7 @@ export type NameTask =
   /** Another process has changed it. */
   | { readonly kind: 'refresh' };
 
-export type ChangeTask = Extract<NameTask, { readonly kind: 'change' }>;
+type ChangeTask = Extract<NameTask, { readonly kind: 'change' }>;
 
 /** Releases a key that may have been granted, and that nothing was sent with. */
 export function undo(claim: number): readonly NameTask[] {
@@ -36,4 +38,10 @@ export function undo(claim: number): readonly NameTask[] {
 /** It changes what other requests with the key know. */
 export function isUndelivered(task: NameTask): boolean {
   return task.kind === 'change' && task.operation.do === 'undelivered';
+}
+
+/** The write is sent although nothing is known of its claim: an operator has forgotten it. So it counts as claimed now. */
+export function claimOfSend(id: string, owner: string, { operation, request }: ChangeTask): SharedClaim | undefined {
+  if (operation.do !== 'send' || request === undefined) return undefined;
+  return { id, owner, write: 0, request, progress: { ...newClaimProgress(), firstSentAt: operation.at } };
 }

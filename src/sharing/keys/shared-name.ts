@@ -1,4 +1,3 @@
-import { newClaimProgress } from '../../core/idempotency/claim-progress.ts';
 import type { KnownWrite } from '../../core/idempotency/key-record.ts';
 import type { SharedClaim } from '../../core/idempotency/name-session.ts';
 import { NameSession } from '../../core/idempotency/name-session.ts';
@@ -7,8 +6,8 @@ import type { Millis } from '../../core/scalars.ts';
 import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend.ts';
 import { NO_VERSION } from './key-state-backend.ts';
 import type { OwnerLeases } from './owner-leases.ts';
-import type { ChangeTask, NameTask } from './name-task.ts';
-import { isUndelivered, undo } from './name-task.ts';
+import type { NameTask } from './name-task.ts';
+import { claimOfSend, isUndelivered, undo } from './name-task.ts';
 import type { PendingClaimsParts } from './pending-claims.ts';
 import { PendingClaims } from './pending-claims.ts';
 
@@ -238,12 +237,6 @@ export class SharedName {
   #idOf(number: number): string {
     return `${this.#parts.owner}/${number}`;
   }
-}
-
-/** The write is sent although nothing is known of its claim: an operator has forgotten it. So it counts as claimed now. */
-function claimOfSend(id: string, owner: string, { operation, request }: ChangeTask): SharedClaim | undefined {
-  if (operation.do !== 'send' || request === undefined) return undefined;
-  return { id, owner, write: 0, request, progress: { ...newClaimProgress(), firstSentAt: operation.at } };
 }
 
 function numberOf(id: string): number {

@@ -99,9 +99,8 @@ export class RedisBackend {
   get connection(): RedisKeyConnection {
     return {
       client: this.#client,
-      isConnected: () => this.#isConnected && !this.#isClosed,
+      ...{ isConnected: () => this.#isConnected && !this.#isClosed, problem: () => this.#problem },
       ...{ channel: this.#subscriber.keyChannel, onProblem: (error) => this.#noteProblem(error) },
-      problem: () => this.#problem,
     };
   }
 

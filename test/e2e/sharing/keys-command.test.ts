@@ -9,6 +9,7 @@ import { send } from '../../support/clients/send.ts';
 import { run } from '../../support/proxy/process.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const TOKEN = 'a-token-of-some-length-0123456789';
@@ -142,6 +143,83 @@ test(
     expect(denied.stderr).toContain('requires a token: set it with --token or TIDEGATE_ADMIN_TOKEN');
     const usage = await keys('remove', 'x');
     expect([usage.code, usage.stderr.startsWith("tidegate: keys has no action 'remove'")]).toEqual([2, true]);
+  },
+  PATIENCE,
+);
+
+test(
+  'workers that share keys over Redis, and other replicas, list, show and forget the same keys',
+  async () => {
+    const redis = await startRedis();
+    const held: ServerResponse[] = [];
+    const upstream = await startHttpUpstream((_nth, response, { body }) => {
+      if (body.toString() === 'held') held.push(response);
+      else if (body.toString() === 'lost') response.destroy();
+      else response.end('paid');
+    });
+    const start = async (workers: number) => {
+      const gate = await startWorkers(`
+workers: ${workers}
+admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
+state: {store: redis, url: "${redis.url}"}
+upstreams:
+  till: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: {ttl: 1h, concurrent: refuse}}
+`);
+      const pay = (key: string) =>
+        send(gate.url, '/pay', { method: 'POST', body: key, headers: ['idempotency-key', key] });
+      const keys = (...args: readonly string[]) =>
+        run(['keys', ...args], { TIDEGATE_ADMIN: gate.adminUrl, TIDEGATE_ADMIN_TOKEN: TOKEN });
+      const json = async <T>(...args: readonly string[]): Promise<T> => {
+        const { code, stdout, stderr } = await keys(...args, '--json');
+        expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+        return JSON.parse(stdout) as T;
+      };
+      return { gate, pay, keys, json };
+    };
+    const [one, two] = await Promise.all([start(1), start(2)]);
+    expect((await one.keys('list')).stdout).toBe('no key matches\n');
+    expect((await two.pay('paid')).status).toBe(200);
+    expect((await one.pay('lost')).status).toBe(504);
+    const pending = two.pay('held');
+    await eventually(
+      () => held.length,
+      (count) => count === 1,
+    );
+    const all = await eventually(
+      () => one.json<KeysPage>('list', '--oldest'),
+      ({ keys }) => keys.map(({ state }) => state).join() === 'answered,unresolved,in_progress',
+      30_000,
+    );
+    expect(all).toMatchObject({ total: 3, matching: 3, truncated: false });
+    expect(await two.json<KeysPage>('list', '--oldest')).toEqual(all);
+    const [paid, lost, busy] = all.keys.map(({ id }) => id);
+    for (const { keys, json } of [one, two]) {
+      expect((await json<KeysPage>('list', '--state', 'open')).keys.map(({ id }) => id)).toEqual([busy, lost]);
+      expect((await keys('show', '--key', 'lost')).stdout).toMatch(new RegExp(`^${lost}: unresolved\n`));
+      expect((await json<KeyRow>('show', String(lost).slice(0, 8))).id).toBe(lost);
+      expect(await keys('show', '0123456789abcdef')).toEqual({
+        ...{ code: 1, stdout: '' },
+        stderr: 'tidegate: 0123456789abcdef: No such key.\n',
+      });
+      expect(await keys('forget', String(busy))).toEqual({
+        ...{ code: 1, stdout: '' },
+        stderr: `tidegate: ${busy}: The key is in use: 1 request has it. It can be forgotten after that.\n`,
+      });
+    }
+    expect((await two.keys('forget', '--key', 'lost')).stdout.split('\n').at(-2)).toMatch(
+      /^Forgotten\. A request with/,
+    );
+    expect(await one.json<ForgottenKey>('forget', String(paid))).toMatchObject({ id: paid, state: 'answered' });
+    held[0]?.end('paid');
+    expect((await pending).status).toBe(200);
+    await redis.kill();
+    for (const { keys } of [one, two]) {
+      const { code, stderr } = await keys('list');
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringMatching(/^tidegate: keys: Redis, which has the keys of all replicas, does not respond: .+\.\n$/),
+      ]);
+    }
   },
   PATIENCE,
 );

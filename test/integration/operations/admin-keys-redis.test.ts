@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import type { KeysPage } from '../../../src/admin/api/key-schemas.ts';
+import { runKeys } from '../../../src/cli/keys/keys-command.ts';
 import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
@@ -254,4 +255,43 @@ test.each(['ended', 'frozen'] as const)('says that Redis does not respond, with 
     (status) => status === 200,
   );
   expect((await one.list()).total).toBe(how === 'ended' ? 0 : 1);
+});
+
+test('finds open keys among more names than one request reads, and says that others may be missing', async () => {
+  const { redis, one, other, settled } = await setUp();
+  await one.pay('paid-1');
+  await one.pay('lost-1');
+  await settled('answered', 'unresolved');
+  const [open, answered] = (await one.list()).keys;
+  const client = redis.client();
+  const [stored = ''] = await client.keys(`*name:${answered?.id}*`);
+  const state = await client.hgetall(stored);
+  // The names of one key at many paths end alike.
+  const [base, ending] = [stored.slice(0, -48), stored.slice(-16)];
+  const pipeline = client.pipeline();
+  for (let i = 0; i < 20_000; i += 1) pipeline.hset(`${base}${i.toString(16).padStart(32, '0')}${ending}`, state);
+  await pipeline.exec();
+
+  const all = await other.list('?limit=500&order=oldest');
+  expect(all).toMatchObject({ total: null, matching: 20_000, truncated: true });
+  expect(all.keys).toHaveLength(500);
+  expect(await other.list('?state=open')).toEqual({ total: null, matching: 1, truncated: false, keys: [open] });
+  expect((await other.api.get(`/api/keys/${answered?.id}`)).json()).toEqual(answered);
+
+  const command = { admin: other.gate.adminUrl, token: TOKEN, json: false };
+  const list = await runKeys({ ...command, action: { name: 'list', query: { key: 'paid-1', limit: '1' } } });
+  expect(list).toMatchObject({
+    kind: 'done',
+    text: expect.stringMatching(/\nand \d+ more\nRedis has more keys/) as string,
+  });
+  const which = { by: 'key', key: 'paid-1', upstream: undefined } as const;
+  expect(await runKeys({ ...command, action: { name: 'forget', which } })).toEqual({
+    ...{ kind: 'failed', exitCode: 1 },
+    message: 'Redis has more keys than one request searches, and others may have this key; forget one by its id',
+  });
+  const none = { by: 'key', key: 'lost-1', upstream: 'bank' } as const;
+  expect(await runKeys({ ...command, action: { name: 'show', which: none } })).toMatchObject({
+    message: 'no request with this key at bank is known',
+  });
+  expect((await other.api.delete(`/api/keys/${open?.id}`)).status).toBe(200);
 });
