@@ -90,12 +90,15 @@ test('ends a search at its bounds, and says so', async () => {
   for (let i = 0; i < 20_000; i += 1) pipeline.set(`foreign:${i}`, '');
   await pipeline.exec();
   const short = openKeys(client, { maxKeys: 2000 });
-  const unclear = {
+  const why = (text: string) => ({
     kind: 'unavailable',
-    why: 'Redis has more keys than one request searches, and those searched do not show which write has this id. Try all its digits.',
-  };
-  expect(await short.inspection.find('0123456789abcdef')).toEqual(unclear);
-  expect(await short.inspection.forget('0123456789abcdef')).toEqual(unclear);
+    why: `Redis has more keys than one request searches, and ${text}`,
+  });
+  const notFound = why('this id is not among those searched.');
+  expect(await short.inspection.find('0123456789abcdef')).toEqual(notFound);
+  expect(await short.inspection.forget('0123456789abcdef')).toEqual(notFound);
+  const unclear = why('others may begin like this: use a whole id.');
+  expect(await short.inspection.forget(idOf(11).slice(0, 15))).toEqual(unclear);
   expect(await short.list()).toMatchObject({ total: undefined, isTruncated: true });
   expect(await short.inspection.forget(idOf(11))).toMatchObject({ kind: 'forgotten' });
   expect(await openKeys(client, { maxNames: 12 }).list()).toMatchObject({

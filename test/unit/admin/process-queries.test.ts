@@ -3,6 +3,9 @@ import { describe, expect, test } from 'vitest';
 import type { WorkerQueryHandlers } from '../../../src/process/cluster/worker-query-handlers.ts';
 import { answerQuery } from '../../../src/process/cluster/worker-query-handlers.ts';
 import { PendingQueries } from '../../../src/process/cluster/pending-queries.ts';
+import { WorkerKeyInspection } from '../../../src/process/cluster/worker-key-inspection.ts';
+import { WorkerQueryDispatch } from '../../../src/process/cluster/worker-query-dispatch.ts';
+import type { WriteMatches } from '../../../src/core/idempotency/key-inspection.ts';
 import { createLogger } from '../../../src/telemetry/log/logger.ts';
 
 describe('a query to the workers', () => {
@@ -32,6 +35,47 @@ describe('a query to the workers', () => {
     questions.onResult(1, answerOf(7, 2));
     questions.onResult(1, answerOf(8, 1));
     expect([await first, await second]).toEqual([new Map([[1, ['u8']]]), new Map([[1, ['u7']]])]);
+  });
+});
+
+describe('the keys that workers share over Redis', () => {
+  const MATCHES: WriteMatches = { total: 0, matching: 0, writes: [], isTruncated: false };
+
+  function ask(serving: readonly number[]) {
+    const asked: { readonly worker: number; readonly number: number; readonly name: string }[] = [];
+    const pending = new PendingQueries((worker, { number, name }) => asked.push({ worker, number, name }));
+    const workers = new Map([1, 2, 3].map((worker) => [worker, {}]));
+    const keys = new WorkerKeyInspection(new WorkerQueryDispatch(pending, workers, new Set(serving)));
+    return { asked, pending, keys };
+  }
+
+  test('are those that one serving worker reads', async () => {
+    const { asked, pending, keys } = ask([2, 3]);
+    const listed = keys.list({ order: 'newest', limit: 1 });
+    expect(asked).toEqual([{ worker: 2, number: 1, name: 'keys' }]);
+    pending.onResult(2, { type: 'answer', number: 1, name: 'keys', result: MATCHES });
+    expect(await listed).toEqual(MATCHES);
+    const forgotten = keys.forget('0123');
+    pending.onResult(2, { type: 'answer', number: 2, name: 'forgetKey', result: { kind: 'unknown' } });
+    expect(await forgotten).toEqual({ kind: 'unknown' });
+    expect(asked.slice(1)).toEqual([{ worker: 2, number: 2, name: 'forgetKey' }]);
+  });
+
+  test('are unavailable without a worker, and if it ends or cannot answer', async () => {
+    const unavailable = (why: string) => ({ kind: 'unavailable', why });
+    const none = unavailable('Redis has the keys, and no worker that reads them responds. Try again.');
+    expect(await ask([]).keys.list({ order: 'newest', limit: 1 })).toEqual(none);
+    const { pending, keys } = ask([2]);
+    const found = keys.find('0123');
+    pending.onWorkerExit(2);
+    expect(await found).toEqual(none);
+    const forgotten = keys.forget('0123');
+    pending.onUnanswered(2, 2);
+    expect(await forgotten).toEqual(
+      unavailable(
+        'No worker that changes the keys in Redis has responded: show the key to see whether it is forgotten.',
+      ),
+    );
   });
 });
 

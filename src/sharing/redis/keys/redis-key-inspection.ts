@@ -187,10 +187,7 @@ const BUSY: KeysUnavailable = {
   why: 'Other searches of the keys in Redis take all the time of this one. Try again.',
 };
 
-const NOT_ALL_SEARCHED: KeysUnavailable = {
-  kind: 'unavailable',
-  why: 'Redis has more keys than one request searches, and those searched do not show which write has this id. Try all its digits.',
-};
+const NOT_ALL_SEARCHED = 'Redis has more keys than one request searches, and';
 
 function onlyOf(
   located: readonly LocatedWrite[],
@@ -200,6 +197,8 @@ function onlyOf(
   const [only, ...others] = located;
   const ids = located.slice(0, MAX_AMBIGUOUS).map(({ write }) => write.id);
   if (others.length > 0) return { kind: 'ambiguous', ids };
-  if (isTruncated && !(isWhole && only !== undefined)) return NOT_ALL_SEARCHED;
-  return only ?? { kind: 'unknown' };
+  if (only !== undefined && (isWhole || !isTruncated)) return only;
+  if (!isTruncated) return { kind: 'unknown' };
+  const why = isWhole ? 'this id is not among those searched.' : 'others may begin like this: use a whole id.';
+  return { kind: 'unavailable', why: `${NOT_ALL_SEARCHED} ${why}` };
 }
