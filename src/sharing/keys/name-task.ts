@@ -40,6 +40,12 @@ export function isUndelivered(task: NameTask): boolean {
   return task.kind === 'change' && task.operation.do === 'undelivered';
 }
 
+/** The claim that ends with it, or of which only a response goes on; undefined if none. */
+export function endOf(task: NameTask): number | undefined {
+  if (task.kind === 'close') return task.number;
+  return task.kind === 'change' && task.operation.do === 'release' ? task.operation.claim : undefined;
+}
+
 /** The write is sent although nothing is known of its claim: an operator has forgotten it. So it counts as claimed now. */
 export function claimOfSend(id: string, owner: string, { operation, request }: ChangeTask): SharedClaim | undefined {
   if (operation.do !== 'send' || request === undefined) return undefined;

@@ -7,7 +7,7 @@ import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend
 import { NO_VERSION } from './key-state-backend.ts';
 import type { OwnerLeases } from './owner-leases.ts';
 import type { NameTask } from './name-task.ts';
-import { claimOfSend, isUndelivered, undo } from './name-task.ts';
+import { claimOfSend, endOf, isUndelivered, undo } from './name-task.ts';
 import type { PendingClaimsParts } from './pending-claims.ts';
 import { PendingClaims } from './pending-claims.ts';
 
@@ -140,12 +140,13 @@ export class SharedName {
     const isForgotten = found.forgets > this.#known.forgets;
     this.#known = found;
     if (found.version === unconfirmed?.version) {
-      this.#own = this.#ownIn(found);
+      const ended = this.#endedBy(unconfirmed.tasks);
+      this.#own = this.#ownAfter(found, (id) => !ended.has(id));
       return this.#attempt(tasks.filter((task) => !unconfirmed.tasks.has(task)));
     }
     this.#isChangedByOthers = true;
     // The results of claims from before would bring back what an operator has forgotten.
-    if (isForgotten) this.#own = this.#ownIn(found);
+    if (isForgotten) this.#own = this.#ownAfter(found, () => false);
     this.#attempt(tasks);
   }
 
@@ -186,9 +187,8 @@ export class SharedName {
     this.#known = stored;
     this.#unconfirmed = undefined;
     this.#isChangedByOthers = false;
-    const closed = new Set(tasks.map((task) => (task.kind === 'close' ? this.#idOf(task.number) : '')));
-    const lost = [...before].filter(([id]) => !session.has(id) && !closed.has(id));
-    this.#own = new Map([...lost, ...this.#ownIn(stored)]);
+    const ended = this.#endedBy(tasks);
+    this.#own = this.#ownAfter(stored, (id) => !session.has(id) && !ended.has(id));
     for (const [id, claim] of isChangedByOthers || tasks.some(isUndelivered) ? before : []) {
       reply({ type: 'changed', claim: numberOf(id), ...(session.lookUp(id) ?? this.#unresolvedBy(claim)) });
     }
@@ -229,9 +229,15 @@ export class SharedName {
     return { record: { firstSentAt, isAnswered: false }, endpoint };
   }
 
-  #ownIn({ state }: StoredName): ReadonlyMap<string, SharedClaim> {
+  /** @param isLost whether a claim goes on although it is not stored */
+  #ownAfter({ state }: StoredName, isLost: (id: string) => boolean): ReadonlyMap<string, SharedClaim> {
+    const lost = [...this.#own].filter(([id]) => isLost(id));
     const own = (state?.claims ?? []).filter(({ owner }) => owner === this.#parts.owner);
-    return new Map(own.map((claim) => [claim.id, claim]));
+    return new Map([...lost, ...own.map((claim) => [claim.id, claim] as const)]);
+  }
+
+  #endedBy(tasks: Iterable<NameTask>): ReadonlySet<string> {
+    return new Set([...tasks].map((task) => this.#idOf(endOf(task) ?? -1)));
   }
 
   #idOf(number: number): string {

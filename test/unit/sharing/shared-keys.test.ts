@@ -352,6 +352,35 @@ describe('a key that replicas share', () => {
     expect(later.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
   });
 
+  test('what a request did counts after the store has lost it, also if the end of another one got no response', () => {
+    const { start, settle, advance, faults, rows } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const claim = () => {
+      const made = one.client.makeClaim(requestFor('order', { concurrent: 'pass' }));
+      made.begin(recorder(), 100_000);
+      settle();
+      return made;
+    };
+    const [first, second] = [claim(), claim()];
+    rows.clear();
+    one.news('order');
+    settle();
+    faults.push('late');
+    second.recordOutcome('may_have_happened');
+    second.release({ kind: 'other' });
+    second.close();
+    settle();
+    advance(500);
+    first.recordOutcome('answered');
+    first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    first.close();
+    settle();
+    const later = recorder();
+    other.client.makeClaim(requestFor('order')).begin(later, 100_000);
+    settle();
+    expect(later.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+  });
+
   test('an end that was stored without a response is not undone by the cut that follows', () => {
     const { start, settle, advance, faults, rows } = startReplicas();
     const one = start('one');
