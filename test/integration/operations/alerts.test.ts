@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { startRedis } from '../../support/redis/redis-server.ts';
@@ -62,9 +64,12 @@ test('links each alert to its own runbook', () => {
 test('uses only metrics that exist', async () => {
   const redis = await startRedis();
   const upstreams = 'upstreams: {api: {url: "http://127.0.0.1:1"}}';
-  // Two topologies, because some metrics exist only with several workers, and others only with a shared store.
+  // Two topologies, because some metrics exist only with several workers, and others only with Redis or SQLite.
   const { adminUrl } = await startTidegate(`${upstreams}\nstate: {store: redis, url: "${redis.url}"}`);
-  const workers = await startWorkers(`${upstreams}\nworkers: 2`);
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const state = `state: {store: sqlite, file: ${join(folder, 'state.db')}}`;
+  const workers = await startWorkers(`${upstreams}\nworkers: 2\n${state}`);
   const expositions = await Promise.all(
     [adminUrl, workers.adminUrl].map(async (url) => (await fetch(`${url}/metrics`)).text()),
   );
