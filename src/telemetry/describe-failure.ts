@@ -4,7 +4,7 @@ import type { EndpointFailure } from '../core/events/gate-views.ts';
 export function describeFailure({ reason, code }: EndpointFailure): string {
   switch (reason) {
     case 'connect':
-      return `unreachable: ${describeConnectError(code)}`;
+      return `${REFUSED_UNREAD.has(code) ? 'requests refused unread' : 'unreachable'}: ${describeConnectError(code)}`;
     case 'reset':
       return 'connection closed before a response';
     case 'timeout':
@@ -16,6 +16,9 @@ export function describeFailure({ reason, code }: EndpointFailure): string {
       return 'failed in this process';
   }
 }
+
+/** A connection was there: the upstream refused a request on it, or closed it before it read the request (HTTP/2). */
+const REFUSED_UNREAD: ReadonlySet<string | undefined> = new Set(['REFUSED_STREAM', 'GOAWAY']);
 
 const UNTRUSTED_AUTHORITY = 'certificate authority not trusted';
 const CONNECT_ERRORS: ReadonlyMap<string, string> = new Map([

@@ -43,7 +43,10 @@ export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, 
   }
   if (isLocalFailure(outcome) || outcome.isStaleConnection === true || outcome.otherEndpointsWork === true) {
     abandonProbes(context.ticket);
-  } else recordFailure(context, { retryAfterMs: undefined, isUnreachable: outcome.reason === 'connect' }, now);
+  } else {
+    const isUnreachable = outcome.reason === 'connect' && outcome.isEndpointConnected !== true;
+    recordFailure(context, { retryAfterMs: undefined, isUnreachable }, now);
+  }
   return undefined;
 }
 

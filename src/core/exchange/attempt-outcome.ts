@@ -22,7 +22,7 @@ interface ResponseOutcome {
   readonly isUnknown?: boolean;
 }
 
-interface ErrorOutcome {
+export interface ErrorOutcome {
   readonly kind: 'error';
   readonly reason: ErrorReason;
   /** Bytes of the request may have reached the upstream, and the upstream has not said that it left them unread. */
@@ -37,6 +37,11 @@ interface ErrorOutcome {
    * idle (RFC 9112 §9.3.1), which says nothing about its health. The request may have been sent nevertheless.
    */
   readonly isStaleConnection?: boolean;
+  /**
+   * For `connect`: the endpoint has a connection that works. It refused this request on one, or refused to open another. So other
+   * requests may succeed.
+   */
+  readonly isEndpointConnected?: boolean;
   /** The code of the error, such as `CERT_HAS_EXPIRED`; absent if it has none. */
   readonly cause?: string | undefined;
 }

@@ -8,7 +8,7 @@ export interface FailedSend {
   readonly retryAfterMs: Millis | undefined;
   /** More was being sent than the rate allows: the result shows where the limit is, but not that the rate is too high. */
   readonly overrun?: boolean;
-  /** No connection could be opened: any other request would have failed too. */
+  /** No connection could be opened, and none is open: any other request would have failed too. */
   readonly isUnreachable?: boolean;
   /** Absent if unknown. */
   readonly attributes?: RequestAttributes | undefined;

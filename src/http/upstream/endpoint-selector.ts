@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type { AttemptOutcome, ErrorOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Endpoint } from './open-endpoint.ts';
@@ -59,12 +59,12 @@ export class EndpointSelector {
     this.#isOutcomePending = false;
     const isStaleConnection = outcome.kind === 'error' && attempt?.wasOnStaleConnection === true;
     this.needsFreshConnection = isStaleConnection || attempt?.mayEndConnections === true;
-    const withStale = isStaleConnection ? { ...outcome, isStaleConnection } : outcome;
-    const verdict = this.#endpoints.recordOutcome(endpoint, withStale, this.#sentAt, code);
-    if (verdict === 'healthy' || verdict === 'ignored') return withStale;
+    const known = outcome.kind === 'error' ? withConnection(outcome, endpoint, attempt, isStaleConnection) : outcome;
+    const verdict = this.#endpoints.recordOutcome(endpoint, known, this.#sentAt, code);
+    if (verdict === 'healthy' || verdict === 'ignored') return known;
     this.#failedEndpoints ??= new Set();
     this.#failedEndpoints.add(endpoint.index);
-    return verdict === 'failed-others-healthy' ? { ...withStale, otherEndpointsWork: true } : withStale;
+    return verdict === 'failed-others-healthy' ? { ...known, otherEndpointsWork: true } : known;
   }
 
   /** The outcome will not be known. */
@@ -73,4 +73,17 @@ export class EndpointSelector {
     this.#isOutcomePending = false;
     this.#endpoints.recordAbandoned(this.endpoint, this.#sentAt);
   }
+}
+
+/** Adds what is known about the connections. A request that the upstream refused unread had one. */
+function withConnection(
+  outcome: ErrorOutcome,
+  { connections, upgradeConnections }: Endpoint,
+  attempt: UpstreamAttempt | undefined,
+  isStaleConnection: boolean,
+): ErrorOutcome {
+  if (isStaleConnection) return { ...outcome, isStaleConnection };
+  if (outcome.reason !== 'connect') return outcome;
+  const isConnected = attempt?.sent === true || connections.hasOpenConnection || upgradeConnections.hasOpenConnection;
+  return isConnected ? { ...outcome, isEndpointConnected: true } : outcome;
 }

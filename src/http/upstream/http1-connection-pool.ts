@@ -39,6 +39,11 @@ export class Http1ConnectionPool implements EndpointConnections {
     this.#options = options;
   }
 
+  get hasOpenConnection(): boolean {
+    for (const { isConnected } of this.#all) if (isConnected) return true;
+    return false;
+  }
+
   send(pending: PooledSend, fresh: boolean): void {
     const connection = (fresh ? undefined : this.#takeIdle()) ?? this.#open();
     if (connection !== undefined) return connection.send(pending);

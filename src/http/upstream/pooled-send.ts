@@ -12,6 +12,8 @@ export interface EndpointConnections {
   send(send: PooledSend, needsFresh: boolean): void;
   /** The send is over: its connection is reused or closed. */
   release(send: PooledSend): void;
+  /** Whether a connection is open that may carry requests now or later. */
+  readonly hasOpenConnection: boolean;
   /** The endpoint's name no longer resolves to some address: connections to it take no new request. */
   dropStaleAddresses(): void;
   destroy(): Promise<void>;

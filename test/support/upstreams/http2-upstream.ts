@@ -71,11 +71,13 @@ export async function startHttp2(
 /**
  * Starts an upstream that writes raw frames. The handler is called for each head; it does not wait for a body.
  * @param onOther called for each frame other than heads and settings
+ * @param onConnection called for each connection, with its ordinal, before anything is written; it may destroy the socket
  */
 export async function startFrames(
   identity: TlsIdentity,
   onHead: (socket: TLSSocket, stream: number, connection: number, hasBody: boolean) => void,
   onOther?: (socket: TLSSocket, other: Frame, connection: number) => void,
+  onConnection?: (socket: TLSSocket, connection: number) => void,
 ): Promise<{ readonly url: string; readonly heads: () => number; readonly frames: readonly Frame[] }> {
   let connections = 0;
   let heads = 0;
@@ -86,6 +88,8 @@ export async function startFrames(
     socket.on('error', () => undefined);
     connections += 1;
     const connection = connections;
+    onConnection?.(socket, connection);
+    if (socket.destroyed) return;
     socket.write(frame(FRAME.settings, 0, 0));
     readFrames(socket, PREFACE.length, (read) => {
       frames.push(read);

@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { chooseRetry } from '../../../src/core/retry/choose-retry.ts';
 import { classifyForEndpoint } from '../../../src/core/endpoints/classify-for-endpoint.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { BlockedPart } from '../../../src/core/rate/breaker/request-attributes.ts';
+import { classifyBlockedPart } from '../../../src/core/rate/breaker/request-attributes.ts';
 import type { RequestFacts } from '../../../src/core/exchange/request-facts.ts';
 import { failure, requestFacts, response, retryPolicy, SEND_ONCE } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
@@ -46,6 +48,11 @@ describe('a retry', () => {
   });
 });
 
+function blockedPart({ limit, now }: World): BlockedPart | undefined {
+  const block = limit.meter.block?.(now);
+  return block && classifyBlockedPart(block.scope);
+}
+
 describe("the upstream's limits learn nothing", () => {
   const after = (outcome: AttemptOutcome): World => {
     const world = new World({ respond: () => ({ outcome, after: 1 }) });
@@ -62,6 +69,12 @@ describe("the upstream's limits learn nothing", () => {
   ])('from %s at one endpoint while others work', (_, outcome) => {
     expect(after(outcome).limit.meter.phase).toBe('blocked');
     expect(after(alone(outcome)).limit.meter.phase).toBe('open');
+  });
+
+  test('about other requests from one without a connection while the endpoint has others', () => {
+    const refused = failure('connect', false);
+    expect(blockedPart(after(refused))).toBe('upstream');
+    expect(blockedPart(after({ ...refused, isEndpointConnected: true } as AttemptOutcome))).toBe('client');
   });
 
   test('from a connection that was being closed', () => {

@@ -41,6 +41,8 @@ test('failures are described by what failed', () => {
   );
   expect(words('connect', 'EXDEV')).toBe('unreachable: EXDEV');
   expect(words('connect')).toBe('unreachable: no connection');
+  expect(words('connect', 'REFUSED_STREAM')).toBe('requests refused unread: stream refused');
+  expect(words('connect', 'GOAWAY')).toBe('requests refused unread: connection closed');
   expect(words('reset', 'ECONNRESET')).toBe('connection closed before a response');
   expect(words('timeout')).toBe('no response in time');
   expect(words('status', '503')).toBe('responds with 503');

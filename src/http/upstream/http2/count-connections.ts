@@ -8,6 +8,12 @@ export function countConnecting(all: Connections): number {
   return count;
 }
 
+/** Whether one carries requests, or is ready to, and does not seem dead. */
+export function isAnyOpen(all: Connections): boolean {
+  for (const { isConnecting, isClosing, isSuspect } of all) if (!isConnecting && !isClosing && !isSuspect) return true;
+  return false;
+}
+
 /** How many more connections may be opened now. Those that finish their last requests do not count, but those that may take others again do. */
 export function countUnopened(all: Connections, maxConnections: number): number {
   let inUse = 0;

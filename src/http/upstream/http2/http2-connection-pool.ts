@@ -3,16 +3,14 @@ import { RequestNotProcessedError } from '../send-failure.ts';
 import type { Http2ConnectionListener } from './http2-connection.ts';
 import { Http2Connection } from './http2-connection.ts';
 import type { Http2ConnectionPoolOptions } from './http2-options.ts';
+import { unsharedOptions } from './http2-options.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import { ConnectionSharing } from './connection-sharing.ts';
-import { countCapacity, countConnecting, countUnopened } from './count-connections.ts';
+import { countCapacity, countConnecting, countUnopened, isAnyOpen } from './count-connections.ts';
 import { chooseConnection } from './choose-connection.ts';
 import { UnsharedQueue } from './unshared-queue.ts';
 import { WaitingSends } from './waiting-sends.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts';
-
-/** Connections that are always allowed for requests that share none. */
-const MIN_UNSHARED = 16;
 
 /**
  * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the upstream
@@ -51,10 +49,12 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#waiting = new WaitingSends(this.#unsharedQueue);
     this.#sharing = parent === undefined ? new ConnectionSharing(options.clock) : parent.#sharing;
     if (parent !== undefined) return;
-    const maxConnections = Math.max(MIN_UNSHARED, options.maxConnections);
-    const onViolation = (error: Error): void => this.onViolation(error);
-    const unshared = { ...options, maxConnections, onCapacityChange: () => undefined, onViolation };
+    const unshared = unsharedOptions(options, (error) => this.onViolation(error));
     this.#unshared = new Http2ConnectionPool(unshared, this);
+  }
+
+  get hasOpenConnection(): boolean {
+    return isAnyOpen(this.#all) || this.#unshared?.hasOpenConnection === true;
   }
 
   /** @param fresh its last connection ended, and it may be the reason: others do not share the next one */

@@ -31,3 +31,15 @@ export interface Http2ConnectionPoolOptions extends Omit<Http2ConnectionOptions,
   /** Used if the endpoint does not support HTTP/2. */
   readonly http1: EndpointConnections;
 }
+
+/** Connections that are always allowed for requests that share none. */
+const MIN_UNSHARED = 16;
+
+/** For the connections with one request at a time beside shared ones. They do not count towards the capacity. */
+export function unsharedOptions(
+  shared: Http2ConnectionPoolOptions,
+  onViolation: (error: Error) => void,
+): Http2ConnectionPoolOptions {
+  const maxConnections = Math.max(MIN_UNSHARED, shared.maxConnections);
+  return { ...shared, maxConnections, onCapacityChange: () => undefined, onViolation };
+}
