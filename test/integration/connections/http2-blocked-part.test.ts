@@ -4,7 +4,7 @@ import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
 import { encodeUint32s, FRAME, frame } from '../../support/clients/http2-client.ts';
 import { send } from '../../support/clients/send.ts';
-import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+import { startTidegate } from '../../support/proxy/tidegate.ts';
 import { answerOk, startFrames } from '../../support/upstreams/http2-upstream.ts';
 import { listen } from '../../support/upstreams/http-upstream.ts';
 
@@ -77,8 +77,5 @@ test('requests that get no connection block the upstream if none is open', async
   const upstream = await startFrames(identity, answerOk, undefined, (socket) => void socket.destroy());
   const { ask, blocks } = await start(upstream.url);
   for (const _ of eight) await ask('bad', '/x', LARGE);
-  await eventually(
-    () => blocks('upstream'),
-    (count) => count === 1,
-  );
+  expect([await blocks('client_path'), await blocks('upstream')]).toEqual([0, 1]);
 });

@@ -1,12 +1,12 @@
 import type { EndpointConnections, PooledSend } from '../pooled-send.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
-import type { Http2ConnectionListener } from './http2-connection.ts';
-import { Http2Connection } from './http2-connection.ts';
+import type { Http2Connection, Http2ConnectionListener } from './http2-connection.ts';
 import type { Http2ConnectionPoolOptions } from './http2-options.ts';
 import { unsharedOptions } from './http2-options.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
+import { ConnectionOpenings } from './connection-openings.ts';
 import { ConnectionSharing } from './connection-sharing.ts';
-import { countCapacity, countConnecting, countUnopened, isAnyOpen } from './count-connections.ts';
+import { countCapacity, countConnecting, isAnyOpen } from './count-connections.ts';
 import { chooseConnection } from './choose-connection.ts';
 import { UnsharedQueue } from './unshared-queue.ts';
 import { WaitingSends } from './waiting-sends.ts';
@@ -24,6 +24,7 @@ import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts'
 export class Http2ConnectionPool implements EndpointConnections, Http2ConnectionListener {
   readonly #options: Http2ConnectionPoolOptions;
   readonly #all = new Set<Http2Connection>();
+  readonly #openings: ConnectionOpenings;
   readonly #waiting: WaitingSends;
   /** The endpoint chose HTTP/1.1. */
   #usesHttp1 = false;
@@ -47,6 +48,9 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#isShared = parent === undefined;
     this.#unsharedQueue = parent === undefined ? undefined : new UnsharedQueue(this.#all);
     this.#waiting = new WaitingSends(this.#unsharedQueue);
+    const maxStreams = this.#isShared ? MAX_CONCURRENT_STREAMS : 1;
+    const onPauseEnd = (): void => this.#sendWaiting();
+    this.#openings = new ConnectionOpenings(this.#all, { ...options, maxStreams, listener: this, onPauseEnd });
     this.#sharing = parent === undefined ? new ConnectionSharing(options.clock) : parent.#sharing;
     if (parent !== undefined) return;
     const unshared = unsharedOptions(options, (error) => this.onViolation(error));
@@ -99,20 +103,24 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#updateCapacity();
   }
 
-  /**
-   * While other connections exist, queued requests wait for those; the next send opens another connection. Those that need more
-   * room get it without sharing.
-   */
+  /** The request that it was opened for fails, if it waits; if no connection is left, all do. Those that need room share none. */
   onError(connection: Http2Connection, error: Error): void {
     this.#all.delete(connection);
-    if (this.#all.size === 0) for (const pending of this.#waiting.clear()) pending.onResponseError(undefined, error);
+    const areOthersLeft = [...this.#all].some(this.#takesRequests);
+    const openedFor = this.#openings.fail(connection, areOthersLeft);
+    if (!areOthersLeft) for (const pending of this.#waiting.clear()) pending.onResponseError(undefined, error);
     for (const pending of this.#waiting.clearForRoom()) this.#sendUnshared(pending, false);
+    const mayWait = openedFor?.pool === this && !openedFor.isHttp1Fallback;
+    if (mayWait && this.#waiting.remove(openedFor)) openedFor.onResponseError(undefined, error);
+    this.#sendWaiting();
     this.#updateCapacity();
   }
 
   /** Requests that wait here come before those in the gate's queue. */
-  onCapacityChange({ isConnecting, isClosing, maxStreams, maxHeaderListSize }: Http2Connection): void {
+  onCapacityChange(connection: Http2Connection): void {
+    const { isConnecting, isClosing, maxStreams, maxHeaderListSize } = connection;
     if (!isConnecting && !isClosing) this.#expectedStreams = Math.max(1, maxStreams);
+    if (!isConnecting) this.#openings.succeed(connection);
     this.#sharing.maxHeaderListSize = maxHeaderListSize;
     this.#sendWaiting();
     this.#updateCapacity();
@@ -188,7 +196,8 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     const { connection, retiring, lacksRoom } = chooseConnection(this.#all, this.#takesRequests, pending.request.body);
     const needsRoom = lacksRoom && this.#isShared;
     const isOpening =
-      connection === undefined && (countConnecting(this.#all) >= (this.#isShared ? 1 : count) || this.#open());
+      connection === undefined &&
+      (countConnecting(this.#all) >= (this.#isShared ? 1 : count) || this.#openings.begin(pending));
     const isUnfit = retiring === undefined ? needsRoom : retiring.isSuspect && this.#isShared;
     const leaves = connection === undefined && !isOpening && isUnfit;
     const chosen = connection ?? (isOpening || leaves ? undefined : retiring);
@@ -209,16 +218,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     const queue = unshared.#unsharedQueue;
     if (queue === undefined || queue.displaced === 0) return;
     const { connection } = chooseConnection(this.#all, this.#takesRequests, null);
-    const mayOpen = countUnopened(this.#all, this.#options.maxConnections) > 0;
-    if (connection !== undefined || mayOpen) this.#resend(queue.takeDisplaced());
-  }
-
-  /** Opens another connection if there may be one. Returns whether it did. */
-  #open(): boolean {
-    if (countUnopened(this.#all, this.#options.maxConnections) <= 0) return false;
-    const maxStreams = this.#isShared ? MAX_CONCURRENT_STREAMS : 1;
-    this.#all.add(new Http2Connection({ ...this.#options, maxStreams }, this));
-    return true;
+    if (connection !== undefined || this.#openings.isPossible) this.#resend(queue.takeDisplaced());
   }
 
   /** Counts the requests on connections that take no more, besides those that others can take. */
