@@ -1,7 +1,7 @@
 import type { Config, RouteConfig, UpstreamConfig } from '../../config/schema/config-schema.ts';
 import { formatDuration } from '../../config/values/unit-schemas.ts';
 import { RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
-import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/limit.ts';
+import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { describeEndpoints } from './describe-endpoints.ts';
 import { describeMemory } from './describe-memory.ts';

@@ -6,7 +6,7 @@ import { FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { AddressSlots } from '../limits/address-slots.ts';
 import type { Limit } from '../limits/limit.ts';
-import { MAX_LEARNED_RETRY_AFTER } from '../limits/limit.ts';
+import { MAX_LEARNED_RETRY_AFTER } from '../limits/return-slots.ts';
 import type { GateStore } from './gate-store.ts';
 import type { ReturnSlotKind, Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
@@ -133,6 +133,7 @@ function reserveReturnSlot(
   const { limit, rate, isFlooding } = demand;
   const { addressGroup } = ticket;
   const turn = now + wait;
+  limit.followQuota(turn, now);
   const promised = clients.promisedReturn(slot);
   const last = addressGroup === undefined ? promised : lastSlotOfAddress(limit, addressGroup);
   const hasSlot = last > now && !(ticket.keepsToPromise && last <= promised);

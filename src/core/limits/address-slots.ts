@@ -19,6 +19,11 @@ export class AddressSlots {
     this.#lastByAddress.delete(address);
   }
 
+  /** Releases all slots from a time on. */
+  releaseFrom(time: Millis): void {
+    for (const [address, slot] of this.#lastByAddress) if (slot >= time) this.#lastByAddress.delete(address);
+  }
+
   set(address: string, last: Millis, now: Millis): void {
     this.#lastByAddress.delete(address);
     this.#lastByAddress.set(address, last);

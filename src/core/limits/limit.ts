@@ -1,5 +1,4 @@
 import type { ClientSlot } from '../admission/client-allowance.ts';
-import type { AddressSlots } from './address-slots.ts';
 import type { LimitState } from './limit-state.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
@@ -12,6 +11,7 @@ import { isClassLimitRef, nestedLimitField } from './limit-ref.ts';
 import type { Meter, MeterView } from './meter.ts';
 import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import { classifyBlockedPart } from '../rate/breaker/request-attributes.ts';
+import { ReturnSlots } from './return-slots.ts';
 import { OverrideMeter } from './override-meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
 import { isOverridden } from './operator-override.ts';
@@ -21,20 +21,11 @@ import type { Millis, PerSecond } from '../scalars.ts';
 
 type LimitStateChange = Extract<ProxyEvent, { readonly type: 'limit-state' }>;
 
-/** The longest Retry-After that follows from a learned rate. One that the upstream asks for may be longer. */
-export const MAX_LEARNED_RETRY_AFTER: Millis = 30_000;
-
-/**
- * Return slots are this many turns apart while more than a second's worth of requests waits. The queue takes requests without
- * a slot too. With slots at the full rate, these would delay all later ones, because the queue would never get shorter.
- */
-const BACKLOG_SPACING = 1.1;
-
 /** How long an overrun affects results. The effect of one on a longer window is not detected. */
 const OVERRUN_WINDOW: Millis = 5000;
 
 /** One limit: its meter, the queue of tickets that wait for its tokens, and the return slots of refused clients. */
-export class Limit implements HeapItem {
+export class Limit extends ReturnSlots implements HeapItem {
   readonly ref: LimitRef;
   /** Whether it belongs to a client class. The upstream does not enforce it, so no outcome counts against it. */
   readonly isClassLimit: boolean;
@@ -54,9 +45,6 @@ export class Limit implements HeapItem {
   hasMixedLimits = false;
   /** Clients that the upstream asked to stay away from this limit. Created on first use. */
   clientHolds: ClientHolds | undefined = undefined;
-  /** The slots of refused clients. Those beyond the first of an address are created on first use. */
-  lastReturnSlot: Millis = Number.NEGATIVE_INFINITY;
-  addressSlots: AddressSlots | undefined = undefined;
   /** Fairness across the queues that share this limit. Created on first use. */
   #scheduler: CrossQueueScheduler | undefined = undefined;
   /** When its queue may have a ready ticket. Like `heapIndex`, it belongs to the `WaitQueue`. */
@@ -81,6 +69,7 @@ export class Limit implements HeapItem {
   readonly #initialCeiling: PerSecond;
 
   constructor(ref: LimitRef, meter: Meter) {
+    super();
     this.ref = ref;
     this.isClassLimit = isClassLimitRef(ref);
     this.meter = meter;
@@ -122,24 +111,6 @@ export class Limit implements HeapItem {
     this.queue.remove(ticket);
     ticket.waitingLimit = undefined;
     this.#unlinkIfEmpty();
-  }
-
-  /**
-   * Reserves the time at which a refused client should return. Each one gets the next slot, so that clients return at the
-   * limit's rate instead of all at once.
-   * @param wait how long the request would have had to wait
-   */
-  reserveReturnSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
-    const spacing = this.queue.size > rate ? BACKLOG_SPACING : 1;
-    const next = Math.max(this.lastReturnSlot, now + wait) + (spacing * 1000) / rate;
-    this.lastReturnSlot = Math.min(next, now + wait + MAX_LEARNED_RETRY_AFTER);
-    return this.lastReturnSlot;
-  }
-
-  /** A request returns in a slot that was not in this sequence: later slots are one turn later, if some are reserved. */
-  delayReturnSlots(now: Millis): void {
-    const next = Math.min(this.lastReturnSlot + 1000 / this.meter.rate(now), now + MAX_LEARNED_RETRY_AFTER);
-    if (this.lastReturnSlot > now && this.lastReturnSlot < next) this.lastReturnSlot = next;
   }
 
   /** Whether a request sent then may have met a limit that was overrun, by observe mode or by a pinned rate. */

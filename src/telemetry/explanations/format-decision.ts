@@ -5,7 +5,7 @@ import type { DecisionDetails } from '../../core/admission/decision-details.ts';
 import { formatLimitRef } from '../../core/limits/limit-ref.ts';
 import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import type { ReturnSlotKind } from '../../core/admission/ticket.ts';
-import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/limit.ts';
+import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
 import { classifyBlockedPart } from '../../core/rate/breaker/request-attributes.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { RefusalReason } from '../../core/admission/gate-decision.ts';
