@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
 import type { Received, Sent } from '../../support/clients/send.ts';
 import { begin, send } from '../../support/clients/send.ts';
 import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
@@ -141,6 +142,21 @@ describe.each(['memory', 'sqlite'])('with state in %s', (store) => {
     answers[0]?.();
     for (const { body } of await Promise.all(requests)) expect(body.toString()).toBe('one, two of 1 for /charges');
     expect(upstream.bodies).toHaveLength(1);
+  });
+
+  test('a forgotten key is that of a new write, whose repeats do not get the earlier response', async () => {
+    const statuses = [201, 500];
+    const upstream = await startUpstream((response, nth) => response.writeHead(statuses[nth - 1] ?? 200).end(`${nth}`));
+    const { state = '' } = stateIn();
+    const admin = `admin: {listen: "127.0.0.1:0", token: ${TOKEN}}`;
+    const gate = await start(upstream.url, { state: `${admin}\n${state}`, more: ', retry: {attempts: 1}' });
+    expect((await post(gate, 'amount=1')).status).toBe(201);
+    const api = await openAdminApi(gate.adminUrl ?? '');
+    const [{ id } = { id: '' }] = (await api.get('/api/keys')).json()['keys'] as { id: string }[];
+    expect((await api.delete(`/api/keys/${id}`)).status).toBe(200);
+    expect((await post(gate, 'amount=1')).status).toBe(500);
+    const repeat = await post(gate, 'amount=1');
+    expect([repeat.status, repeat.body.toString()]).toEqual([200, '3']);
   });
 
   test('an error, a decline and a long response go to the upstream again', async () => {
