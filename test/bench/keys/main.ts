@@ -24,6 +24,8 @@ const CONNECTIONS = 32;
 interface KeysSetup {
   readonly name: string;
   readonly isKeyed: boolean;
+  /** Responses are kept for repeats. */
+  readonly keeps?: boolean;
   /** Lines of the configuration. @param folder for its files */
   readonly config: (folder: string, redisPort: number) => string;
 }
@@ -31,11 +33,19 @@ interface KeysSetup {
 const SETUPS: readonly KeysSetup[] = [
   { name: 'no key', isKeyed: false, config: () => '' },
   { name: 'key, memory', isKeyed: true, config: () => '' },
+  { name: 'key and response, memory', isKeyed: true, keeps: true, config: () => '' },
   ...(['normal', 'full'] as const).map((durability) => ({
     name: `key, sqlite ${durability}`,
     isKeyed: true,
     config: (folder: string) => `state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: ${durability}}`,
   })),
+  {
+    name: 'key and response, sqlite normal',
+    isKeyed: true,
+    keeps: true,
+    config: (folder) =>
+      `secret: ${'s'.repeat(32)}\nstate: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}`,
+  },
   { name: 'no key, workers', isKeyed: false, config: () => 'workers: 2' },
   { name: 'key, workers', isKeyed: true, config: () => 'workers: 2' },
   ...[false, true].map((isKeyed) => ({
@@ -125,7 +135,11 @@ server { listen 127.0.0.1:${port}; location / { return 200 '{"status":"succeeded
       const config = `listen: 127.0.0.1:0\nadmin: false\nlog: {level: warn}\n${setup.config(own, redisPort)}\n`;
       const gatePort = await freePort();
       const listen = config.replace('127.0.0.1:0', `127.0.0.1:${gatePort}`);
-      writeFileSync(file, `${listen}upstreams: {api: {url: "http://127.0.0.1:${port}", idempotency: {ttl: 24h}}}\n`);
+      const idempotency = `{ttl: 24h${setup.keeps === true ? ', replayAnswers: 24h' : ''}}`;
+      writeFileSync(
+        file,
+        `${listen}upstreams: {api: {url: "http://127.0.0.1:${port}", idempotency: ${idempotency}}}\n`,
+      );
       const program = start(process.execPath, [BUILT, 'serve', '--config', file]);
       await program.listening(gatePort);
       standing.push({ setup, url: `http://127.0.0.1:${gatePort}`, pid: program.pid ?? 0, runs: [] as KeysRun[] });
