@@ -273,7 +273,9 @@ test('finds open keys among more names than one request reads, and says that oth
   await pipeline.exec();
 
   const all = await other.list('?limit=500&order=oldest');
-  expect(all).toMatchObject({ total: null, matching: 20_000, truncated: true });
+  // How many it reads in its time is for redis-key-inspection.test.ts, whose bounds are small.
+  expect(all).toMatchObject({ total: null, truncated: true });
+  expect(all.matching).toBeGreaterThanOrEqual(500);
   expect(all.keys).toHaveLength(500);
   expect(await other.list('?state=open')).toEqual({ total: null, matching: 1, truncated: false, keys: [open] });
   expect((await other.api.get(`/api/keys/${answered?.id}`)).json()).toEqual(answered);
