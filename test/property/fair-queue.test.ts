@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { FairQueueFlow, FairQueueItem } from '../../src/core/admission/fair-queue.ts';
+import type { FairQueueFlow, FairQueueItem } from '../../src/core/collections/fair-queue-flow.ts';
 import { FairQueue } from '../../src/core/admission/fair-queue.ts';
 
 class Request implements FairQueueItem<Request> {
@@ -128,6 +128,57 @@ test('while all clients wait, none is ahead of its weighted share by more than o
         }
       },
     ),
+    { numRuns: 200 },
+  );
+});
+
+test('clients of groups are served as one client each, which share its turns', () => {
+  const client = fc.record({ group: fc.constantFrom('x', 'y', undefined), key: fc.nat(3) });
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('push' as const), client }),
+    fc.record({ do: fc.constant('push' as const), client }),
+    fc.record({ do: fc.constant('shift' as const) }),
+    fc.record({ do: fc.constant('remove' as const), which: fc.nat() }),
+  );
+  const keyOf = ({ group, key }: { readonly group: string | undefined; readonly key: number }): number =>
+    key + 10 * ['x', 'y', undefined].indexOf(group);
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 150, size: 'max' }), (steps) => {
+      const queue = new FairQueue<Request>();
+      const waiting: Request[] = [];
+      const ownerOf = ({ key }: Request): number => (key < 20 ? 100 + Math.floor(key / 10) : key);
+      for (const each of steps) {
+        if (each.do === 'push') {
+          const request = new Request(keyOf(each.client));
+          queue.push(request.key, 1, request, 0, each.client.group);
+          waiting.push(request);
+        } else if (each.do === 'remove') {
+          const request = waiting[each.which % waiting.length];
+          if (request === undefined) continue;
+          queue.remove(request);
+          waiting.splice(waiting.indexOf(request), 1);
+        } else {
+          const request = queue.shift();
+          expect(request === undefined).toBe(waiting.length === 0);
+          if (request === undefined) continue;
+          // In order of arrival for each client.
+          expect(waiting.find(({ key }) => key === request.key)).toBe(request);
+          waiting.splice(waiting.indexOf(request), 1);
+        }
+        expect(queue.size).toBe(waiting.length);
+        expect(queue.activeWeight).toBeCloseTo(new Set(waiting.map(ownerOf)).size, 9);
+        expect([...queue.flows].length).toBe(new Set(waiting.map(({ key }) => key)).size);
+      }
+      // All that wait have equal weights: no owner has two turns more than another that waits too.
+      const turns = new Map(waiting.map((request) => [ownerOf(request), 0]));
+      while (waiting.length > 0) {
+        const request = queue.shift()!;
+        turns.set(ownerOf(request), turns.get(ownerOf(request))! + 1);
+        waiting.splice(waiting.indexOf(request), 1);
+        const still = [...new Set(waiting.map(ownerOf))].map((owner) => turns.get(owner)!);
+        if (still.length > 0) expect(Math.max(...still) - Math.min(...still)).toBeLessThanOrEqual(2);
+      }
+    }),
     { numRuns: 200 },
   );
 });

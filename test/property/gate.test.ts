@@ -259,7 +259,9 @@ test('keeps no request waiting while a concurrency place is free', () => {
         meters: { '': meter },
         onStep: ({ limit: { queue }, gate, now }) => {
           // After a failed probe, its address leaves the next one to others for a moment.
-          const mayGo = queue.flows.some(({ head }) => head !== undefined && meter.delay(now, head.attributes) === 0);
+          const mayGo = [...queue.flows].some(
+            ({ head }) => head !== undefined && meter.delay(now, head.attributes) === 0,
+          );
           if (mayGo) expect(gate.nextWake()).toBeLessThanOrEqual(now);
           if (queue.size > 0) waited += 1;
         },

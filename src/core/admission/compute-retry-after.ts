@@ -2,6 +2,7 @@ import { fairShare } from './active-clients.ts';
 import { longestPlaceWait } from './awaited-ends.ts';
 import { connectionSlotsFor, hasFiniteRate, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
 import type { ClientSlot, ClientStore } from './client-allowance.ts';
+import { computeEffectiveWeight } from './effective-weight.ts';
 import { FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { AddressSlots } from '../limits/address-slots.ts';
@@ -125,11 +126,12 @@ interface ReturnSlot {
 
 /** Reserves the next return slot of the limit, or of the client or its address. */
 function reserveReturnSlot(
-  { clients }: GateStore,
+  store: GateStore,
   demand: DemandAssessment,
   { ticket, slot, wait }: Omit<RefusedRequest, 'why'>,
   now: Millis,
 ): ReturnSlot {
+  const { clients } = store;
   const { limit, rate, isFlooding } = demand;
   const { addressGroup } = ticket;
   const turn = now + wait;
@@ -142,8 +144,9 @@ function reserveReturnSlot(
   if (isFlooding) {
     kind = 'own';
     // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
-    const weight = ticket.weight * clients.allowance(slot, now);
-    at = Math.max(turn, promised) + 1000 / (rate * limit.queue.share(slot, weight));
+    const weight = computeEffectiveWeight(store, ticket, now);
+    const part = (ticket.weight * clients.allowance(slot, now)) / weight;
+    at = Math.max(turn, promised) + 1000 / (rate * part * limit.queue.share(slot, weight, addressGroup));
   } else if (!hasSlot || mayShareAgain(limit, ticket, last, turn)) at = limit.reserveReturnSlot(now, wait, rate);
   else {
     kind = 'after_own';

@@ -3,16 +3,17 @@ import type { Ticket } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
 
 /**
- * Returns a ticket's weight in the queue, > 0: its part of the class weight, scaled by the client's allowance. The class
- * weight is divided among the clients of an address, and among the processes in which the client waits. Stores the part
- * before scaling in `ticket.weight`.
+ * Returns a ticket's weight in the queue, > 0: its class weight, divided among the processes in which the client waits, and scaled
+ * by the client's allowance. The clients of an address have its turns together. Stores in `ticket.weight` the client's part of the
+ * class weight, divided among them, before scaling.
  */
 export function computeEffectiveWeight(store: GateStore, ticket: Ticket, now: Millis): number {
   const { addressGroup, clientSlot, classWeight } = ticket;
   const sharers = addressGroup === undefined ? 1 : countAddressClients(store, ticket.upstream, addressGroup, now);
   const localShare = ticket.limits.at(-1)?.localShares?.get(ticket.client) ?? 1;
-  ticket.weight = (localShare * classWeight) / sharers;
-  return clientSlot === undefined ? ticket.weight : ticket.weight * store.clients.allowance(clientSlot, now);
+  const weight = localShare * classWeight;
+  ticket.weight = weight / sharers;
+  return clientSlot === undefined ? weight : weight * store.clients.allowance(clientSlot, now);
 }
 
 /** Clients of one address that are active or have waiting requests. */

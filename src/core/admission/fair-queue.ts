@@ -1,43 +1,7 @@
-import type { HeapItem } from '../collections/binary-heap.ts';
 import { BinaryHeap } from '../collections/binary-heap.ts';
-import type { LinkedItem } from '../collections/linked-queue.ts';
-import { LinkedQueue } from '../collections/linked-queue.ts';
+import type { FairQueueEntry, FairQueueItem } from '../collections/fair-queue-flow.ts';
+import { FairQueueFlow, FairQueueGroup, isBefore, isServedBefore } from '../collections/fair-queue-flow.ts';
 import type { Millis } from '../scalars.ts';
-
-/** An item of a fair queue. Only the queue writes `flow` and the links. */
-export interface FairQueueItem<W extends LinkedItem<W>> extends LinkedItem<W> {
-  flow: FairQueueFlow<W> | undefined;
-}
-
-/** The requests of one client in one queue, in order of arrival. */
-export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements HeapItem {
-  readonly key: number;
-  /** The virtual time at which its head will have been served. */
-  finishTag: number;
-  /** Breaks ties: the flow that got its tag first is served first. */
-  tagOrder: number;
-  weight: number;
-  /** Since when the flow has not been empty. */
-  readonly activeSince: Millis;
-  heapIndex = -1;
-
-  constructor({
-    key,
-    finishTag,
-    tagOrder,
-    weight,
-    activeSince,
-  }: Pick<FairQueueFlow<W>, 'key' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince'>) {
-    super();
-    this.key = key;
-    this.finishTag = finishTag;
-    this.tagOrder = tagOrder;
-    this.weight = weight;
-    this.activeSince = activeSince;
-  }
-}
-
-type Tagged = Pick<FairQueueFlow<never>, 'finishTag' | 'tagOrder'>;
 
 /** The maximum number of flows that `peek` scans for one that is not deferred. The first of the heap are served soonest. */
 export const MAX_FLOWS_SCANNED = 1000;
@@ -46,11 +10,13 @@ export const MAX_FLOWS_SCANNED = 1000;
  * Self-clocked weighted fair queueing (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994): the smallest
  * finish tag is served next, and virtual time is the tag of the flow served last. A client that becomes active starts at
  * virtual time, which its own last tag never exceeds, so it gains nothing by idling, or by leaving and returning.
- * Work-conserving: others get what one client does not use.
+ * Work-conserving: others get what one client does not use. In two levels: clients in a group have the turns of one client.
  */
 export class FairQueue<W extends FairQueueItem<W>> {
-  readonly #active = new BinaryHeap<FairQueueFlow<W>>(isBefore);
+  readonly #active = new BinaryHeap<FairQueueEntry<W>>(isBefore);
   readonly #flows = new Map<number, FairQueueFlow<W>>();
+  /** Created on first use. */
+  #groups: Map<string, FairQueueGroup<W>> | undefined = undefined;
   #virtualTime = 0;
   #tagCount = 0;
   #size = 0;
@@ -60,14 +26,21 @@ export class FairQueue<W extends FairQueueItem<W>> {
     return this.#size;
   }
 
-  /** The total weight of the active flows. */
+  /** The total weight of the active flows; a group counts as one. */
   get activeWeight(): number {
     return this.#activeWeight;
   }
 
-  /** The active flows, in no particular order. */
-  get flows(): readonly FairQueueFlow<W>[] {
-    return this.#active.items;
+  /** The active flows, in no particular order; those served soonest are near the start. */
+  get flows(): Iterable<FairQueueFlow<W>> {
+    return this.#iterateFlows();
+  }
+
+  *#iterateFlows(): Generator<FairQueueFlow<W>, undefined> {
+    for (const entry of this.#active.items) {
+      if (entry instanceof FairQueueGroup) yield* entry.members.items;
+      else yield entry;
+    }
   }
 
   /** The number of waiting requests of a client. */
@@ -81,68 +54,135 @@ export class FairQueue<W extends FairQueueItem<W>> {
     return flow === undefined ? 0 : now - flow.activeSince;
   }
 
-  /** The share of the rate that a client of this weight has while it waits, in (0, 1]. */
-  share(key: number, weight: number): number {
-    const flow = this.#flows.get(key);
-    const others = this.#activeWeight - (flow?.weight ?? 0);
+  /**
+   * The share of the rate that a client of this weight has while it waits, in (0, 1]; in a group, that of the group.
+   * @param group see `push`
+   */
+  share(key: number, weight: number, group?: string): number {
+    const entry = this.#groupOf(key, group) ?? this.#flows.get(key);
+    const others = this.#activeWeight - (entry?.weight ?? 0);
     return weight / (Math.max(0, others) + weight);
   }
 
-  /** @param weight > 0. A change applies to the whole flow. */
-  push(key: number, weight: number, waiter: W, now: Millis): void {
+  /** The part of the turns of its group that a client of this weight has while it waits, in (0, 1]; 1 if it has none. */
+  partOfGroup(key: number, weight: number, group?: string): number {
+    const its = this.#groupOf(key, group);
+    if (its === undefined) return 1;
+    const others = its.memberWeight - (this.#flows.get(key)?.weight ?? 0);
+    return weight / (Math.max(0, others) + weight);
+  }
+
+  #groupOf(key: number, group: string | undefined): FairQueueGroup<W> | undefined {
+    if (group === undefined || this.#groups === undefined) return undefined;
+    const flow = this.#flows.get(key);
+    return flow === undefined ? this.#groups.get(group) : flow.group;
+  }
+
+  /**
+   * @param weight > 0. A change applies to the whole flow.
+   * @param group the address whose clients have the turns of one client; undefined if the client has its own
+   */
+  push(key: number, weight: number, waiter: W, now: Millis, group?: string): void {
     let flow = this.#flows.get(key);
     if (flow === undefined) {
-      flow = new FairQueueFlow({
-        key,
-        finishTag: this.#virtualTime + 1 / weight,
-        tagOrder: this.#tagCount++,
-        weight,
-        activeSince: now,
-      });
+      flow = group === undefined ? this.#addFlow(key, weight, now) : this.#addMember(key, weight, now, group);
       this.#flows.set(key, flow);
-      this.#active.push(flow);
-      this.#activeWeight += weight;
     } else {
-      this.#activeWeight += weight - flow.weight;
-      flow.weight = weight;
+      this.#changeWeight(flow, weight);
     }
     waiter.flow = flow;
     flow.push(waiter);
     this.#size += 1;
   }
 
+  #addFlow(key: number, weight: number, activeSince: Millis): FairQueueFlow<W> {
+    const finishTag = this.#virtualTime + 1 / weight;
+    const tagOrder = this.#tagCount++;
+    const flow = new FairQueueFlow<W>({ key, group: undefined, finishTag, tagOrder, weight, activeSince });
+    this.#active.push(flow);
+    this.#activeWeight += weight;
+    return flow;
+  }
+
+  #addMember(key: number, weight: number, activeSince: Millis, groupKey: string): FairQueueFlow<W> {
+    this.#groups ??= new Map();
+    const known = this.#groups.get(groupKey);
+    const group = known ?? new FairQueueGroup<W>(groupKey, this.#virtualTime);
+    const finishTag = group.virtualTime + 1 / weight;
+    const tagOrder = this.#tagCount++;
+    const flow = new FairQueueFlow<W>({ key, group, finishTag, tagOrder, weight, activeSince });
+    group.members.push(flow);
+    group.memberWeight += weight;
+    if (known !== undefined) {
+      this.#followFirst(group);
+      return flow;
+    }
+    group.tagOrder = tagOrder;
+    group.followFirst();
+    this.#groups.set(groupKey, group);
+    this.#active.push(group);
+    this.#activeWeight += weight;
+    return flow;
+  }
+
+  /** The first member of a group may be another one. */
+  #followFirst(group: FairQueueGroup<W>): void {
+    const { weight } = group;
+    if (!group.followFirst()) return;
+    this.#activeWeight += group.weight - weight;
+    this.#active.update(group);
+  }
+
   /** Changes the weight of a waiter's flow, from its next turn on. */
   updateWeight({ flow }: W, weight: number): void {
-    if (flow === undefined) return;
-    this.#activeWeight += weight - flow.weight;
+    if (flow !== undefined) this.#changeWeight(flow, weight);
+  }
+
+  #changeWeight(flow: FairQueueFlow<W>, weight: number): void {
+    const { group } = flow;
+    if (group === undefined) this.#activeWeight += weight - flow.weight;
+    else {
+      group.memberWeight += weight - flow.weight;
+      if (group.isNext(flow)) this.#activeWeight += weight - group.weight;
+      if (group.isNext(flow)) group.weight = weight;
+    }
     flow.weight = weight;
   }
 
   /** Returns the waiter served next. @param isDeferred waiters for which it holds yield to others */
   peek(isDeferred?: (waiter: W) => boolean): W | undefined {
-    const first = this.#active.peek();
-    if (isDeferred === undefined || first?.head === undefined || !isDeferred(first.head)) return first?.head;
-    const { items } = this.#active;
+    const first = this.#active.peek()?.head;
+    if (isDeferred === undefined || first === undefined || !isDeferred(first)) return first;
     let next: FairQueueFlow<W> | undefined;
-    for (let i = 1; i < items.length && i < MAX_FLOWS_SCANNED; i += 1) {
-      const flow = items[i];
-      if (flow === undefined || (next !== undefined && !isBefore(flow, next))) continue;
+    let scanned = 0;
+    for (const flow of this.flows) {
+      scanned += 1;
+      if (scanned > MAX_FLOWS_SCANNED) break;
+      if (flow.head === first || (next !== undefined && !isServedBefore(flow, next))) continue;
       if (flow.head !== undefined && !isDeferred(flow.head)) next = flow;
     }
-    return (next ?? first).head;
+    return next?.head ?? first;
   }
 
   /** Removes a waiter that `peek` returned, and advances virtual time. */
   take(waiter: W): void {
     const { flow } = waiter;
     if (flow === undefined) return;
-    this.#virtualTime = Math.max(this.#virtualTime, flow.finishTag); // the tag of a deferred flow may lie behind
+    const { group } = flow;
+    this.#virtualTime = Math.max(this.#virtualTime, (group ?? flow).finishTag); // the tag of a deferred flow may lie behind
+    if (group !== undefined) group.virtualTime = Math.max(group.virtualTime, flow.finishTag);
     this.#unlink(flow, waiter);
     if (flow.length > 0) {
       flow.finishTag += 1 / flow.weight;
       flow.tagOrder = this.#tagCount++;
-      this.#active.update(flow);
+      if (group === undefined) this.#active.update(flow);
+      else group.members.update(flow);
     }
+    if (group === undefined || group.members.size === 0) return;
+    const { weight } = group;
+    group.beginTurn(this.#tagCount++);
+    this.#activeWeight += group.weight - weight;
+    this.#active.update(group);
   }
 
   /** Removes and returns the waiter served next. */
@@ -154,7 +194,10 @@ export class FairQueue<W extends FairQueueItem<W>> {
 
   /** Removes a waiter that will not be served. It costs its client no virtual time. */
   remove(waiter: W): void {
-    if (waiter.flow !== undefined) this.#unlink(waiter.flow, waiter);
+    if (waiter.flow === undefined) return;
+    const { group } = waiter.flow;
+    this.#unlink(waiter.flow, waiter);
+    if (group !== undefined && group.members.size > 0) this.#followFirst(group);
   }
 
   #unlink(flow: FairQueueFlow<W>, waiter: W): void {
@@ -164,11 +207,14 @@ export class FairQueue<W extends FairQueueItem<W>> {
     if (flow.length > 0) return;
     // An idle flow's tag is never ahead of virtual time, so nothing is lost by forgetting it.
     this.#flows.delete(flow.key);
-    this.#active.remove(flow);
-    this.#activeWeight = this.#size === 0 ? 0 : this.#activeWeight - flow.weight; // no drift by rounding
+    const { group } = flow;
+    if (group !== undefined) {
+      group.members.remove(flow);
+      group.memberWeight -= flow.weight;
+      if (group.members.size > 0) return;
+      this.#groups?.delete(group.key);
+    }
+    this.#active.remove(group ?? flow);
+    this.#activeWeight = this.#size === 0 ? 0 : this.#activeWeight - (group ?? flow).weight; // no drift by rounding
   }
-}
-
-function isBefore(a: Tagged, b: Tagged): boolean {
-  return a.finishTag === b.finishTag ? a.tagOrder < b.tagOrder : a.finishTag < b.finishTag;
 }

@@ -59,7 +59,7 @@ export function findCompetingTicket(
 function finishTag(store: GateStore, ticket: Ticket, { scheduler }: Limit, now: Millis): number {
   return ticket.clientSlot === undefined
     ? 0
-    : scheduler.finishTag(ticket.clientSlot, computeEffectiveWeight(store, ticket, now));
+    : scheduler.finishTag(ticket.fairnessKey, computeEffectiveWeight(store, ticket, now));
 }
 
 /** Returns the outermost limit that delays the request. Sibling queues take turns by what each client has received of it. */
@@ -86,9 +86,11 @@ export function soonestDelay(limit: Limit, next: Ticket, now: Millis): Millis {
   const { queue } = limit;
   let delay = tokenDelay(next, now);
   if (!hasMixedNeeds(limit) || delay === 0) return delay;
-  for (let i = 0; i < queue.flows.length && i < MAX_FLOWS_SCANNED; i += 1) {
-    const head = queue.flows[i]?.head;
+  let scanned = 0;
+  for (const { head } of queue.flows) {
     if (head !== undefined) delay = Math.min(delay, Math.max(RECHECK_DELAY, tokenDelay(head, now)));
+    scanned += 1;
+    if (scanned === MAX_FLOWS_SCANNED) break;
   }
   return delay;
 }

@@ -9,7 +9,7 @@ import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import { makeRequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
-import type { FairQueueFlow, FairQueueItem } from './fair-queue.ts';
+import type { FairQueueFlow, FairQueueItem } from '../collections/fair-queue-flow.ts';
 
 /** The gate's decision on a request. */
 export type AdmissionResult =

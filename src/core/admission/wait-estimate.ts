@@ -131,11 +131,9 @@ export function estimateWait(
   turnoverRate: PerSecond = slots?.turnoverRate ?? Number.POSITIVE_INFINITY,
 ): Millis {
   const innermost = ticket.limits.at(-1);
-  const own = turnsAhead(innermost, ticket.clientSlot, weight);
+  const own = turnsAhead(innermost, ticket, weight);
   let wait =
-    slots === undefined
-      ? 0
-      : waitForConnection(slots, turnsAhead(slots.queueLimit, ticket.clientSlot, weight), turnoverRate);
+    slots === undefined ? 0 : waitForConnection(slots, turnsAhead(slots.queueLimit, ticket, weight), turnoverRate);
   for (const limit of ticket.limits) {
     const turns = limit === innermost ? own : Math.max(own, turnsAheadAcross(limit, ticket, weight, now));
     wait = Math.max(wait, waitForToken(limit, ticket, turns, slots, now));
@@ -186,20 +184,22 @@ export function hasFiniteRate({ limits }: Pick<Ticket, 'limits'>, now: Millis): 
  * The number of requests served before this one: (own queue + 1) ÷ share − 1, at most the length of the queue. Without
  * that bound, the weight of a client with few requests would count for each of ours, and part of the rate stay unused.
  */
-function turnsAhead(limit: Limit | undefined, slot: number | undefined, weight: number): number {
-  if (limit === undefined || limit.queue.size === 0 || slot === undefined) return 0;
-  return Math.min((limit.queue.queuedBy(slot) + 1) / limit.queue.share(slot, weight) - 1, limit.queue.size);
+function turnsAhead(limit: Limit | undefined, { clientSlot, addressGroup }: Ticket, weight: number): number {
+  if (limit === undefined || limit.queue.size === 0 || clientSlot === undefined) return 0;
+  const { queue } = limit;
+  const ofAddress = (queue.queuedBy(clientSlot) + 1) / queue.partOfGroup(clientSlot, weight, addressGroup);
+  return Math.min(ofAddress / queue.share(clientSlot, weight, addressGroup) - 1, queue.size);
 }
 
 /** As `turnsAhead`, at an outer limit: among the tickets of all queues that lack only its token. */
 function turnsAheadAcross(outer: Limit, ticket: Ticket, weight: number, now: Millis): number {
-  const { clientSlot } = ticket;
+  const { clientSlot, addressGroup } = ticket;
   const expected = expectedDelayAt(outer, ticket, now);
   if (expected === 0 || clientSlot === undefined || outer.nestedWithWaiters === undefined) return 0;
-  let waiting = 0;
-  let others = 0;
-  let ownQueued = 0;
-  const seen = new Set<ClientSlot>();
+  let [waiting, ownQueued] = [0, 0];
+  /** The weight of the other clients of its address, and of all others. */
+  let [ofAddress, others] = [0, 0];
+  const seen = new Set<ClientSlot | string>();
   for (const queueLimit of [outer, ...outer.nestedWithWaiters]) {
     if (queueLimit !== outer && expectedDelayAt(queueLimit, ticket, now) > expected) continue;
     waiting += queueLimit.queue.size;
@@ -208,13 +208,16 @@ function turnsAheadAcross(outer: Limit, ticket: Ticket, weight: number, now: Mil
       others += queueLimit.queue.activeWeight;
       continue;
     }
-    for (const flow of queueLimit.queue.flows) {
-      if (flow.key === clientSlot || seen.has(flow.key)) continue;
-      others += flow.weight;
-      if (seen.size < MAX_CLIENTS_COUNTED) seen.add(flow.key);
+    for (const { key, group, weight: flowWeight } of queueLimit.queue.flows) {
+      const isOfAddress = group !== undefined && group.key === addressGroup;
+      const counted = isOfAddress ? key : (group?.key ?? key);
+      if (key === clientSlot || seen.has(counted)) continue;
+      if (isOfAddress) ofAddress += flowWeight;
+      else others += group?.weight ?? flowWeight;
+      if (seen.size < MAX_CLIENTS_COUNTED) seen.add(counted);
     }
   }
-  return Math.min(((ownQueued + 1) * (others + weight)) / weight - 1, waiting);
+  return Math.min(((ownQueued + 1) * (ofAddress + weight) * (others + weight)) / weight ** 2 - 1, waiting);
 }
 
 /** This many clients that wait in several queues are counted once; beyond that, some count twice. */

@@ -122,7 +122,7 @@ export class WaitQueue {
     if (!hasTokens) {
       const bottleneck = ticket.clientSlot === undefined ? undefined : findBottleneckLimit(ticket, now);
       if (bottleneck?.nestedWithWaiters !== undefined && ticket.clientSlot !== undefined) {
-        bottleneck.scheduler.onServed(ticket.clientSlot, weight);
+        bottleneck.scheduler.onServed(ticket.fairnessKey, weight);
       }
       takeTokens(ticket, due, now);
     }

@@ -90,7 +90,7 @@ export class Limit extends ReturnSlots implements HeapItem {
   enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
     const first = this.queue.peek();
     if (first !== undefined && !areSameLimits(first.limits, ticket.limits)) this.hasMixedLimits = true;
-    this.queue.push(slot, weight, ticket, now);
+    this.queue.push(slot, weight, ticket, now, ticket.addressGroup);
     ticket.waitingLimit = this;
     for (const outer of ticket.limits) {
       if (outer === this) continue;

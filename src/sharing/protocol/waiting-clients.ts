@@ -4,7 +4,12 @@ const MAX_REPORTED_CLIENTS = 32;
 
 /** The clients of the first 32 flows that wait at a limit. */
 export function sampleWaitingClients({ queue }: Limit): readonly string[] {
-  return queue.flows.slice(0, MAX_REPORTED_CLIENTS).map(({ head }) => head?.client ?? '');
+  const clients: string[] = [];
+  for (const { head } of queue.flows) {
+    clients.push(head?.client ?? '');
+    if (clients.length === MAX_REPORTED_CLIENTS) break;
+  }
+  return clients;
 }
 
 /**

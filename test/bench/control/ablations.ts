@@ -49,6 +49,10 @@ class PlainQueue extends FairQueue<Ticket> {
     return this.size;
   }
 
+  override partOfGroup(): number {
+    return 1;
+  }
+
   override share(): number {
     return 1;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { FairQueueFlow, FairQueueItem } from '../../../src/core/admission/fair-queue.ts';
+import type { FairQueueFlow, FairQueueItem } from '../../../src/core/collections/fair-queue-flow.ts';
 import { FairQueue } from '../../../src/core/admission/fair-queue.ts';
 
 class Request implements FairQueueItem<Request> {
@@ -93,6 +93,65 @@ describe('turns', () => {
     expect(push('c').flow?.weight).toBe(1);
   });
 });
+
+describe('clients of a group', () => {
+  /** One request per letter: capitals are clients of one group. */
+  function grouped(order: string, weights: Readonly<Record<string, number>> = {}) {
+    const queue = new FairQueue<Request>();
+    const requests = Array.from(order, (name) => {
+      const request = new Request(name);
+      const group = name === name.toUpperCase() ? 'group' : undefined;
+      queue.push(name.charCodeAt(0), weights[name] ?? 1, request, 0, group);
+      return request;
+    });
+    return { queue, requests };
+  }
+
+  test('have the turns of one client, and share them', () => {
+    const { queue } = grouped('AAAABBBBaaaaaaaa');
+    const turns = serve(queue, 16);
+    expect(rounds(turns.replaceAll(/[AB]/g, 'x'), 2)).toEqual(Array.from({ length: 8 }, () => 'ax'));
+    expect(rounds(turns.replaceAll('a', ''), 2)).toEqual(['AB', 'AB', 'AB', 'AB']);
+  });
+
+  test('are served in order of arrival if each has one request', () => {
+    expect(serve(grouped('ABCDE').queue, 5)).toBe('ABCDE');
+  });
+
+  test('have a turn within one round, whichever of them asks', () => {
+    const { queue, requests } = grouped('ababababABCD');
+    for (const request of requests.slice(8, 11)) queue.remove(request);
+    expect(serve(queue, 3)).toContain('D');
+  });
+
+  test('do not wait for one of them that has a small weight', () => {
+    const { queue } = grouped('AabababB', { A: 1 / 16 });
+    expect(serve(queue, 3)).toContain('B');
+  });
+
+  test('yield to one another where the first is deferred', () => {
+    const { queue, requests } = grouped('AABa');
+    expect(queue.peek(({ name }) => name !== 'B')).toBe(requests[2]);
+    expect(queue.peek(({ name }) => name === 'A')?.name).toBe('B');
+    expect(queue.peek(() => true)?.name).toBe('A');
+    queue.take(requests[2]!);
+    expect(rounds(serve(queue, 3), 3)).toEqual(['AAa']);
+  });
+
+  test('have the share of one client together', () => {
+    const { queue } = grouped('ABab');
+    expect([queue.activeWeight, queue.size]).toEqual([3, 4]);
+    expect(queue.share(CODE.A, 1, 'group')).toBe(1 / 3);
+    expect(queue.partOfGroup(CODE.A, 1, 'group')).toBe(1 / 2);
+    expect(queue.share(CODE.C, 1, 'group')).toBe(1 / 3);
+    expect(queue.partOfGroup(CODE.C, 1, 'group')).toBe(1 / 3);
+    expect(queue.partOfGroup(CODE.a, 1)).toBe(1);
+    serve(queue, 4);
+    expect([queue.activeWeight, queue.size, queue.share(CODE.A, 1, 'group')]).toEqual([0, 0, 1]);
+  });
+});
+
+const CODE = { A: 65, C: 67, a: 97 } as const;
 
 describe('shares', () => {
   test('are those of the waiting clients, by weight', () => {

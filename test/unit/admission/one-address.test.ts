@@ -1,6 +1,7 @@
 /** Many keys of one address take no more from other clients than one key would. */
 import { describe, expect, test } from 'vitest';
-import { limitedTo } from '../../support/core/policy-builders.ts';
+import type { Arrival, QueuedTicket } from '../../support/core/call-record.ts';
+import { limitedTo, SHARED } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
 
 describe('an address with many keys', () => {
@@ -39,6 +40,43 @@ describe('an address with many keys', () => {
     };
     expect(servedOf(1)).toBeGreaterThan(50);
     expect(servedOf(200)).toBeGreaterThan(50);
+  });
+
+  test('is served in its turn, also if each of its keys waits no longer than one turn takes', () => {
+    const world = new World({
+      upstream: { ...limitedTo(10), queue: { maxWait: 30_000, maxDepth: 10_000 } },
+      random: () => 0.5,
+    });
+    for (let i = 0; i < 400; i += 1) world.arrive({ client: `o${i % 4}`, addressGroup: `o${i % 4}`, deadline: 90_000 });
+    const own: QueuedTicket[] = [];
+    for (let at = 1000; at < 20_000; at += 100) {
+      world.at(
+        at,
+        () => void own.push(world.arrive({ client: `k${at % 800}`, addressGroup: 'here', deadline: at + 1200 })),
+      );
+    }
+    world.runUntil(20_000);
+    // One of five addresses at 10/s.
+    expect(own.filter(({ admission }) => admission?.kind === 'admitted').length).toBeGreaterThan(30);
+  });
+
+  test('shares its turns among its keys, at limits nested in one that they share too', () => {
+    const served = (keys: number): number => {
+      const world = new World({ upstream: { ...limitedTo(20), queue: { maxWait: 60_000, maxDepth: 10_000 } } });
+      const nested = (name: string) => ({ ...SHARED, nested: name });
+      const of = (client: string, addressGroup: string): Arrival => ({
+        client,
+        addressGroup,
+        refs: [SHARED, nested(addressGroup === 'here' ? client : addressGroup)],
+        deadline: 90_000,
+      });
+      const own = Array.from({ length: 200 }, (_, i) => world.arrive(of(`k${i % keys}`, 'here')));
+      for (let i = 0; i < 200; i += 1) world.arrive(of('b', 'there'));
+      world.runUntil(5000);
+      return own.filter(({ admission }) => admission?.kind === 'admitted').length;
+    };
+    expect(served(20)).toBeGreaterThan(served(1) - 10);
+    expect(served(20)).toBeLessThan(served(1) + 10);
   });
 
   test('leaves places in the queue', () => {

@@ -1,0 +1,108 @@
+import type { Millis } from '../scalars.ts';
+import type { HeapItem } from './binary-heap.ts';
+import { BinaryHeap } from './binary-heap.ts';
+import type { LinkedItem } from './linked-queue.ts';
+import { LinkedQueue } from './linked-queue.ts';
+
+/** An item of a fair queue. Only the queue writes `flow` and the links. */
+export interface FairQueueItem<W extends LinkedItem<W>> extends LinkedItem<W> {
+  flow: FairQueueFlow<W> | undefined;
+}
+
+/** The order of service: what got its tag first is served first of equal ones. */
+interface Tagged extends HeapItem {
+  /** The virtual time at which its head will have been served. */
+  finishTag: number;
+  tagOrder: number;
+}
+
+/** The requests of one client in one queue, in order of arrival. */
+export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements Tagged {
+  readonly key: number;
+  /** Of the address that it shares a turn with; undefined if it has turns of its own. */
+  readonly group: FairQueueGroup<W> | undefined;
+  finishTag: number;
+  tagOrder: number;
+  weight: number;
+  /** Since when the flow has not been empty. */
+  readonly activeSince: Millis;
+  heapIndex = -1;
+
+  constructor({
+    key,
+    group,
+    finishTag,
+    tagOrder,
+    weight,
+    activeSince,
+  }: Pick<FairQueueFlow<W>, 'key' | 'group' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince'>) {
+    super();
+    this.key = key;
+    this.group = group;
+    this.finishTag = finishTag;
+    this.tagOrder = tagOrder;
+    this.weight = weight;
+    this.activeSince = activeSince;
+  }
+}
+
+/** The clients of one address. They have the turns of one client, and share them among themselves by the same discipline. */
+export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
+  readonly key: string;
+  readonly members = new BinaryHeap<FairQueueFlow<W>>(isBefore);
+  /** Among the members. */
+  virtualTime = 0;
+  /** The total weight of the members. */
+  memberWeight = 0;
+  /** The virtual time at which its turn begins. */
+  startTag: number;
+  finishTag = 0;
+  tagOrder = 0;
+  /** Of the member whose turn is next. */
+  weight = 0;
+  #next: FairQueueFlow<W> | undefined = undefined;
+  heapIndex = -1;
+
+  constructor(key: string, startTag: number) {
+    this.key = key;
+    this.startTag = startTag;
+  }
+
+  get head(): W | undefined {
+    return this.members.peek()?.head;
+  }
+
+  isNext(member: FairQueueFlow<W>): boolean {
+    return member === this.#next;
+  }
+
+  /** The turn is that of the first member. Returns whether it was that of another one. */
+  followFirst(): boolean {
+    const first = this.members.peek();
+    if (first === undefined || first === this.#next) return false;
+    this.#next = first;
+    this.weight = first.weight;
+    this.finishTag = this.startTag + 1 / first.weight;
+    return true;
+  }
+
+  /** The turn is over; the next one begins. */
+  beginTurn(tagOrder: number): void {
+    this.startTag = this.finishTag;
+    this.tagOrder = tagOrder;
+    this.#next = undefined;
+    this.followFirst();
+  }
+}
+
+/** What has turns of its own. */
+export type FairQueueEntry<W extends LinkedItem<W>> = FairQueueFlow<W> | FairQueueGroup<W>;
+
+export function isBefore(a: Tagged, b: Tagged): boolean {
+  return a.finishTag === b.finishTag ? a.tagOrder < b.tagOrder : a.finishTag < b.finishTag;
+}
+
+/** Of flows that may be of different groups. */
+export function isServedBefore<W extends LinkedItem<W>>(a: FairQueueFlow<W>, b: FairQueueFlow<W>): boolean {
+  return a.group === b.group && a.group !== undefined ? isBefore(a, b) : isBefore(a.group ?? a, b.group ?? b);
+}
