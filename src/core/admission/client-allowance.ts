@@ -73,6 +73,9 @@ export interface ClientStore {
   hold(slot: ClientSlot, until: Millis, now: Millis): void;
   /** When the last Retry-After asked the client to return; −Infinity if there was none. */
   promisedReturn(slot: ClientSlot): Millis;
-  setPromisedReturn(slot: ClientSlot, at: Millis): void;
+  /** As `promisedReturn`, of the first such time that it has not used. */
+  firstPromisedReturn(slot: ClientSlot): Millis;
+  /** @param first the first one that it has not used; the same if absent */
+  setPromisedReturn(slot: ClientSlot, at: Millis, first?: Millis): void;
   view(now: Millis): ClientsView;
 }

@@ -17,6 +17,8 @@ import type { RefusalReason } from './gate-decision.ts';
 const RETRY_AFTER_ROUNDING: Millis = 1000;
 /** In addition, the time for the response, the client's timer and the new request. */
 const TRANSIT_ALLOWANCE: Millis = 1000;
+/** How much later than named a client may return. */
+const MAX_LATENESS: Millis = RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
 const MIN_RETRY_AFTER: Millis = 1000;
 const NEVER = Number.NEGATIVE_INFINITY;
 const TIMER_TOLERANCE: Millis = 20;
@@ -181,8 +183,11 @@ function ownSpacing({ limit, share, left }: DemandAssessment, { addressGroup }: 
   return Math.max(1000 / share, round);
 }
 
+/** Several requests of a client may have been refused: it keeps the first time and the last. */
 function recordPromisedReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, now: Millis): Millis {
-  clients.setPromisedReturn(slot, now + wait);
+  const known = [clients.firstPromisedReturn(slot), clients.promisedReturn(slot)];
+  const first = known.find((promised) => now - promised <= MAX_LATENESS);
+  clients.setPromisedReturn(slot, now + wait, first);
   return wait;
 }
 
@@ -190,31 +195,47 @@ function roundUpToSeconds(wait: Millis): Millis {
   return 1000 * Math.ceil(wait / 1000);
 }
 
-/** Whether a client that was asked to return at `promised` does so now. */
-export function isOnTime(promised: Millis, now: Millis): boolean {
+/** Whether a client returns when one of its Retry-After named. For any but the last, it must not have asked a moment ago. */
+export function isOnTime(clients: ClientStore, slot: ClientSlot, now: Millis): boolean {
+  return findDueReturn(clients, slot, now) !== undefined;
+}
+
+/** The time at which the client was asked to return, if that is now. */
+function findDueReturn(clients: ClientStore, slot: ClientSlot, now: Millis): Millis | undefined {
+  const first = clients.firstPromisedReturn(slot);
+  const last = clients.promisedReturn(slot);
+  if (isDue(last, now)) return last;
+  return isDue(first, now) && hasPaused(clients, slot, now) ? first : undefined;
+}
+
+function isDue(promised: Millis, now: Millis): boolean {
   const lateBy = now - promised;
-  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
+  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= MAX_LATENESS;
+}
+
+/** No Retry-After is shorter: a client that asked a moment ago does not keep to it. */
+function hasPaused(clients: ClientStore, slot: ClientSlot, now: Millis): boolean {
+  return now - clients.previousArrival(slot) >= MIN_RETRY_AFTER - TIMER_TOLERANCE;
 }
 
 /** Records whether the client of a request returns when its Retry-After named. */
 export function recordReturn(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
-  ticket.isReturning = isOnTime(clients.promisedReturn(slot), now);
-  // No Retry-After is shorter: a client that asked a moment ago does not keep to it.
-  const hasPaused = now - clients.previousArrival(slot) >= MIN_RETRY_AFTER - TIMER_TOLERANCE;
-  ticket.keepsToPromise = ticket.isReturning && hasPaused;
+  ticket.isReturning = isOnTime(clients, slot, now);
+  ticket.keepsToPromise = ticket.isReturning && hasPaused(clients, slot, now);
 }
 
 /** The request is the one for which its client was asked to return: a promise is valid for one. */
 export function usePromise(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
   const { addressGroup } = ticket;
   const limit = ticket.limits.at(-1);
-  const promised = clients.promisedReturn(slot);
+  const last = clients.promisedReturn(slot);
+  const promised = findDueReturn(clients, slot, now) ?? last;
   if (addressGroup !== undefined && limit !== undefined && promised > NEVER) {
     // Its slot was not in the sequence of the limit, so later ones there are that much later.
     if (lastSlotOfAddress(limit, addressGroup) > promised) limit.delayReturnSlots(now);
     else limit.addressSlots?.release(addressGroup);
   }
-  clients.setPromisedReturn(slot, NEVER);
+  clients.setPromisedReturn(slot, promised < last ? last : NEVER);
 }
 
 /**

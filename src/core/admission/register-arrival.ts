@@ -13,7 +13,7 @@ export function registerArrival(store: GateStore, ticket: Ticket, upstream: Gate
   const { clients } = store;
   const slot = clients.enter(ticket.client, now, ticket.upstream);
   const before = clients.previousArrival(slot);
-  const isReturn = isOnTime(clients.promisedReturn(slot), now);
+  const isReturn = isOnTime(clients, slot, now);
   if (ticket.addressGroup !== undefined) upstream.addressGroups.onArrival(ticket.addressGroup, now, before, isReturn);
   ticket.clientSlot = slot;
   computeEffectiveWeight(store, ticket, now);

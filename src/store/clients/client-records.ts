@@ -1,4 +1,5 @@
 import type { ClientSlot } from '../../core/admission/client-allowance.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { SlotKeys } from './slot-keys.ts';
 import { SlotList } from './slot-list.ts';
 
@@ -17,10 +18,14 @@ const FIELD_OFFSETS = {
   heldUntil: 5,
   promisedAt: 6,
 } as const;
-/** In place of an eighth double: a 32-bit word and two bytes. */
+/** In place of an eighth double: a 32-bit word, two bytes and a 16-bit word. */
 const OPEN_REQUESTS_WORD = 14;
 const STATE_BYTE = 60;
 const STILL_REFUSED_BYTE = 61;
+const PROMISE_SPAN_HALF = 31;
+const RECORD_HALVES = RECORD_BYTES / 2;
+/** In milliseconds: as much as 16 bits hold. */
+const MAX_PROMISE_SPAN: Millis = 0xffff;
 /** The second cache line: the links of a list, and the key. */
 const LINKS_WORD = 16;
 const KEY_BYTE = 72;
@@ -35,6 +40,7 @@ export class ClientRecords {
   readonly evictionList = new SlotList(RECORD_WORDS, LINKS_WORD);
   #doubles = new Float64Array(0);
   #words = new Int32Array(0);
+  #halves = new Uint16Array(0);
   #bytes = new Uint8Array(0);
   /** A copy of the states, close together, for scans of all clients. */
   #states = new Uint8Array(0);
@@ -50,6 +56,7 @@ export class ClientRecords {
     doubles.set(this.#doubles);
     this.#doubles = doubles;
     this.#words = new Int32Array(doubles.buffer);
+    this.#halves = new Uint16Array(doubles.buffer);
     this.#bytes = new Uint8Array(doubles.buffer);
     this.evictionList.grow(length, this.#words);
     this.keys.attach(this.#bytes);
@@ -66,16 +73,18 @@ export class ClientRecords {
     this.#doubles[first + FIELD_OFFSETS.cutTo] = 1;
     this.setOpenRequests(slot, 0);
     this.setStillRefused(slot, false);
+    this.setPromises(slot, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY);
     this.setState(slot, 0);
   }
 
   /** Resets hold, allowance and promised return to those of a client that was never refused. */
   clearRefusals(slot: ClientSlot): void {
-    for (const name of ['refusedAt', 'heldUntil', 'promisedAt'] as const) {
+    for (const name of ['refusedAt', 'heldUntil'] as const) {
       this.set(slot, name, Number.NEGATIVE_INFINITY);
     }
     this.set(slot, 'cutTo', 1);
     this.setStillRefused(slot, false);
+    this.setPromises(slot, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY);
   }
 
   get(slot: ClientSlot, name: keyof typeof FIELD_OFFSETS): number {
@@ -93,6 +102,18 @@ export class ClientRecords {
 
   setOpenRequests(slot: ClientSlot, count: number): void {
     this.#words[RECORD_WORDS * slot + OPEN_REQUESTS_WORD] = count;
+  }
+
+  /** The first return time that its client has not used; `promisedAt` is the last. */
+  firstPromise(slot: ClientSlot): Millis {
+    return this.get(slot, 'promisedAt') - (this.#halves[RECORD_HALVES * slot + PROMISE_SPAN_HALF] ?? 0);
+  }
+
+  /** @param first forgotten if it is too far from the last */
+  setPromises(slot: ClientSlot, last: Millis, first: Millis): void {
+    this.set(slot, 'promisedAt', last);
+    const span = last - first;
+    this.#halves[RECORD_HALVES * slot + PROMISE_SPAN_HALF] = span > 0 && span <= MAX_PROMISE_SPAN ? span : 0;
   }
 
   /** The names of the upstream and of the client, from the key. */

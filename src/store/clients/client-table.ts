@@ -149,12 +149,11 @@ export class ClientTable implements ClientStore {
     if (wasEvictable) this.#eviction.add(slot);
   }
 
-  promisedReturn(slot: ClientSlot): Millis {
-    return this.#records.get(slot, 'promisedAt');
-  }
+  readonly promisedReturn = (slot: ClientSlot): Millis => this.#records.get(slot, 'promisedAt');
+  readonly firstPromisedReturn = (slot: ClientSlot): Millis => this.#records.firstPromise(slot);
 
-  setPromisedReturn(slot: ClientSlot, when: Millis): void {
-    this.#records.set(slot, 'promisedAt', when);
+  setPromisedReturn(slot: ClientSlot, when: Millis, first = when): void {
+    this.#records.setPromises(slot, when, first);
   }
 
   get bound(): ResourceBound {

@@ -196,13 +196,20 @@ describe('states', () => {
 });
 
 describe('reserved slots', () => {
-  test('keep the last one', () => {
+  test('keep the last one, and the first that was not used', () => {
     const { table } = new Trial();
     const slot = table.enter(keyOf('a'), 0);
     expect(table.promisedReturn(slot)).toBe(Number.NEGATIVE_INFINITY);
     table.setPromisedReturn(slot, 5000);
     table.setPromisedReturn(slot, 4000);
     expect(table.promisedReturn(slot)).toBe(4000);
+    expect(table.firstPromisedReturn(slot)).toBe(4000);
+    table.setPromisedReturn(slot, 9000, 4000);
+    expect([table.firstPromisedReturn(slot), table.promisedReturn(slot)]).toEqual([4000, 9000]);
+    table.setPromisedReturn(slot, 100_000, 4000); // too far apart: the first is forgotten
+    expect([table.firstPromisedReturn(slot), table.promisedReturn(slot)]).toEqual([100_000, 100_000]);
+    table.resetClient(slot, 0);
+    expect(table.firstPromisedReturn(slot)).toBe(Number.NEGATIVE_INFINITY);
   });
 });
 

@@ -206,3 +206,26 @@ describe('a check that cannot wait, of a client that returns when it was told to
     expect(check('second')).toMatchObject({ kind: 'refused', why: 'blocked' });
   });
 });
+
+test('a client with two requests at a time, each repeated when its Retry-After names, is served', () => {
+  const world = new World({ upstream: { ...limitedTo(5), queue: { maxWait: 1000, maxDepth: 1000 } } });
+  const served = new Map<string, number>();
+  const ask = (client: string): void => {
+    world.call({
+      client,
+      onVerdict: ({ verdict }) => {
+        if (verdict?.kind !== 'refuse') {
+          served.set(client, (served.get(client) ?? 0) + 1);
+          return void world.at(world.now + 5, () => ask(client));
+        }
+        const seconds = Number(formatRetryAfter(verdict.retryAfterMs ?? 0, world.random));
+        world.at(world.now + 1000 * seconds + 5, () => ask(client));
+      },
+    });
+  };
+  for (let i = 0; i < 18; i += 1) world.at(1000 * world.random(), () => ask(`other ${i}`));
+  for (let i = 0; i < 2; i += 1) world.at(1000 * world.random(), () => ask('two'));
+  world.runUntil(2 * MINUTES);
+  // Its share is one in 19, or 31 of 600.
+  expect(served.get('two')).toBeGreaterThan(20);
+});
