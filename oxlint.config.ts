@@ -174,7 +174,10 @@ export default defineConfig({
     },
     {
       // Programs, not tests.
-      files: ['test/setup/**', 'test/containers/**', 'test/bench/**', 'test/soak/**', 'test/mutation/**', 'scripts/**'],
+      files: [
+        ...['test/setup/**', 'test/containers/**', 'test/bench/**', 'test/soak/**', 'test/checker/**', 'test/mutation/**'],
+        'scripts/**',
+      ],
       rules: { 'eslint/no-console': 'off', 'unicorn/no-process-exit': 'off' },
     },
     {

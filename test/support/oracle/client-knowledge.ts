@@ -18,6 +18,11 @@ export interface UpstreamFacts {
   readonly ttl: Millis | undefined;
   /** True if the proxy remembers completed writes, even without an open attempt. */
   readonly isRemembered: boolean;
+  /**
+   * True once a fault of a process or a store may have left the outcome unknown to the proxy, or the key in use. Then these
+   * reports are no contradiction, nor is an early end of the key.
+   */
+  readonly isDisturbed?: () => boolean;
 }
 
 /** Outcomes reported to requests concurrent with another. */
@@ -50,6 +55,11 @@ export class ClientKnowledge {
 
   get firstAskedAt(): Millis | undefined {
     return this.#firstAskedAt;
+  }
+
+  /** Whether a final response was delivered, or sent as a whole just before its client left. */
+  get hasFinalResponse(): boolean {
+    return this.#knowsDone || this.#knowsDeclined;
   }
 
   /** Call before each round. */
@@ -130,14 +140,16 @@ export class ClientKnowledge {
       case 'not done':
         return isDone && !this.#knowsDone ? 'reported as not done, but it is' : undefined;
       case 'unknown':
-        return this.#isOpenFor(token) || !isAlone ? undefined : 'reported as unknown, but it is certain';
+        return this.#isOpenFor(token) || !isAlone || this.#isDisturbed
+          ? undefined
+          : 'reported as unknown, but it is certain';
       case 'expired':
         if (isDone && !this.#knowsDone) return 'reported as answered, but its client does not know that it is done';
         return this.#knowsDone || this.#knowsDeclined || this.#wasDeclined || isBreaking
           ? undefined
           : 'reported as answered, but it has no response';
       case 'in use':
-        return isAlone ? 'reported as in use, but nothing uses it' : undefined;
+        return isAlone && !this.#isDisturbed ? 'reported as in use, but nothing uses it' : undefined;
       case 'nothing':
         return undefined;
     }
@@ -145,11 +157,17 @@ export class ClientKnowledge {
 
   #findOtherContradiction({ reported, answeredName, hasLeft, token }: OracleRequest, now: Millis): string | undefined {
     const { ttl } = this.#known;
+    const isIntact = !this.#isDisturbed;
     if (answeredName !== undefined && answeredName !== this.#intent.name) return `answered with ${answeredName}`;
-    if (reported === 'expired' && now - (this.#firstAskedAt ?? now) < (ttl ?? Number.POSITIVE_INFINITY)) {
+    if (isIntact && reported === 'expired' && now - (this.#firstAskedAt ?? now) < (ttl ?? Number.POSITIVE_INFINITY)) {
       return 'reported as expired, but the upstream still knows the key';
     }
-    return reported === 'nothing' && !hasLeft && !this.#open.has(token) ? 'cut, but not by the upstream' : undefined;
+    const isCut = reported === 'nothing' && !hasLeft;
+    return isIntact && isCut && !this.#open.has(token) ? 'cut, but not by the upstream' : undefined;
+  }
+
+  get #isDisturbed(): boolean {
+    return this.#known.isDisturbed?.() ?? false;
   }
 
   /** Resolves a request whose client has left, once its outcome is certain. */

@@ -1,4 +1,4 @@
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 
 const EVERY: Millis = 10;
@@ -15,7 +15,7 @@ export class EventLoopLag {
       if (this.#lags.length > KEPT) this.#lags.shift();
       this.#last = performance.now();
     }, EVERY);
-    onTestFinished(() => clearInterval(timer));
+    atEnd(() => clearInterval(timer));
   }
 
   /** Returns the maximum of about the last second. */

@@ -1,5 +1,5 @@
 /** Endpoints that carry out writes, recognise keys and keep a ledger, each behind an edge with random faults. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Millis, Random } from '../../../src/core/scalars.ts';
 import { headerOf } from '../clients/send.ts';
@@ -17,10 +17,15 @@ interface Entry {
   readonly status: number;
 }
 
-/** Extra time for which the upstream remembers a key, so that requests sent in time also arrive in time. */
-const TTL_MARGIN: Millis = 300;
-/** With a longer event loop lag, send times are unreliable. */
-const MAX_LAG: Millis = 40;
+export interface UpstreamTolerance {
+  /** Extra time for which the upstream remembers a key, so that requests sent in time also arrive in time. */
+  readonly ttlMargin: Millis;
+  /** With a longer event loop lag, send times are unreliable. */
+  readonly maxLag: Millis;
+}
+
+/** For a proxy in the same process. */
+const IN_ONE_PROCESS: UpstreamTolerance = { ttlMargin: 300, maxLag: 40 };
 
 export class IdempotentUpstream {
   readonly #topology: Topology;
@@ -28,11 +33,24 @@ export class IdempotentUpstream {
   readonly #requests: ReadonlyMap<number, OracleRequest>;
   readonly #loop = new EventLoopLag();
   readonly #times = new Map<string, number>();
+  readonly #tolerance: UpstreamTolerance;
+  readonly #onCharge: (ask: OracleRequest) => void;
+  #servers: readonly Server[] = [];
+  #keys: readonly Map<string, Entry>[] = [];
 
-  constructor(topology: Topology, random: Random, asks: ReadonlyMap<number, OracleRequest>) {
+  /** @param onCharge called each time that an intent is carried out */
+  constructor(
+    topology: Topology,
+    random: Random,
+    asks: ReadonlyMap<number, OracleRequest>,
+    tolerance: UpstreamTolerance = IN_ONE_PROCESS,
+    onCharge: (ask: OracleRequest) => void = () => undefined,
+  ) {
     this.#topology = topology;
     this.#random = random;
     this.#requests = asks;
+    this.#tolerance = tolerance;
+    this.#onCharge = onCharge;
   }
 
   /** @returns their addresses */
@@ -43,7 +61,19 @@ export class IdempotentUpstream {
     const servers = await Promise.all(
       stores.map((keys, i) => listen((request, response) => this.#answer(`at ${i}`, keys, request, response))),
     );
+    this.#servers = servers.map(({ server }) => server);
+    this.#keys = stores;
     return servers.map(({ url }) => url);
+  }
+
+  closeConnections(): void {
+    for (const server of this.#servers) server.closeAllConnections();
+  }
+
+  /** Frees the memory of an intent that no request will name again. */
+  drop(intent: Intent): void {
+    this.#times.delete(intent.name);
+    for (const keys of this.#keys) keys.delete(nameOf(intent));
   }
 
   /** Returns how often the intent was carried out, at all endpoints. */
@@ -92,7 +122,7 @@ export class IdempotentUpstream {
     }
 
     const latency = 1 + 25 * random();
-    const { status, isReplayed } = this.#process(ask.intent, keys, latency);
+    const { status, isReplayed } = this.#process(ask, keys, latency);
     ask.wasDeclined ||= status === 402;
     note(`processed as ${status}${isReplayed ? ' again' : ''}`);
     await sleep(latency);
@@ -125,11 +155,12 @@ export class IdempotentUpstream {
     response.end();
   }
 
-  #process(intent: Intent, keys: Map<string, Entry>, latency: Millis): { status: number; isReplayed: boolean } {
+  #process(ask: OracleRequest, keys: Map<string, Entry>, latency: Millis): { status: number; isReplayed: boolean } {
+    const { intent } = ask;
     const { ttl, storesDeclines } = this.#topology;
-    const { key, tenant, method } = intent;
+    const { key, method } = intent;
     const now = performance.now();
-    const name = `${tenant} ${method} ${key}`;
+    const name = nameOf(intent);
     const times = this.times(intent);
     const isRepeatable = method === 'PUT' || method === 'DELETE';
     const isAgain = isRepeatable && times > 0;
@@ -144,13 +175,21 @@ export class IdempotentUpstream {
     const status = isDeclined ? 402 : 201;
     const doneAt = now + latency + (this.#random() < 0.2 ? 50 * this.#random() : 0);
     if (key !== undefined) keys.set(name, { since: now, doneAt, status });
-    if (!isDeclined && !isAgain) this.#times.set(intent.name, times + 1);
+    if (!isDeclined && !isAgain) {
+      this.#times.set(intent.name, times + 1);
+      this.#onCharge(ask);
+    }
     return { status, isReplayed: false };
   }
 
   #isForgotten({ since }: Entry, ttl: Millis | undefined, now: Millis): boolean {
-    return ttl !== undefined && now > since + ttl + TTL_MARGIN && this.#loop.worstLag() < MAX_LAG;
+    const { ttlMargin, maxLag } = this.#tolerance;
+    return ttl !== undefined && now > since + ttl + ttlMargin && this.#loop.worstLag() < maxLag;
   }
+}
+
+function nameOf({ tenant, method, key }: Intent): string {
+  return `${tenant} ${method} ${key}`;
 }
 
 /** Resolves to true when the body is complete, to false if it never will be. */

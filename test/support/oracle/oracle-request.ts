@@ -33,6 +33,8 @@ export interface OracleRequest {
   reported: ReportedOutcome;
   /** The intent that an upstream response belongs to. */
   answeredName: string | undefined;
+  /** Called with each complete response. */
+  readonly onAnswer?: (status: number, body: string) => void;
 }
 
 const PIECES = 4;
@@ -113,6 +115,7 @@ function read(incoming: IncomingMessage, ask: OracleRequest, leave: () => void, 
     const text = Buffer.concat(chunks).toString();
     const { statusCode: status = 0, headers } = incoming;
     ask.reported = outcomeOfAnswer(status, (name) => headers[name]?.toString(), text);
+    ask.onAnswer?.(status, text);
     if (ask.reported === 'done' || ask.reported === 'declined') ask.answeredName = text;
   });
   incoming.on('close', onOver);

@@ -1,6 +1,6 @@
 import type { RedisOptions } from 'ioredis';
 import { Redis } from 'ioredis';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 
 export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
@@ -8,6 +8,6 @@ export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 export function connect(options: ClientOptions): Redis {
   const client = new Redis({ retryStrategy: () => 20, maxRetriesPerRequest: null, ...options });
   client.on('error', () => undefined);
-  onTestFinished(() => client.disconnect());
+  atEnd(() => client.disconnect());
   return client;
 }

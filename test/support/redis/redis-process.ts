@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import { findProgram } from '../../setup/find-program.ts';
 import { killOnExit } from './kill-on-exit.ts';
 
@@ -38,7 +38,7 @@ const PORTS = { first: 10_000, count: 12_000 };
 /** Creates a folder, removed when the test ends. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-redis-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -77,7 +77,7 @@ export async function startRedisAt(
     child.kill(signal);
     await ended;
   };
-  onTestFinished(() => end('SIGKILL'));
+  atEnd(() => end('SIGKILL'));
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
   while (!(await answers(port, pid, password))) {
     if (!hasEnded()) continue;

@@ -5,7 +5,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 
 export interface Hit {
   readonly method: string;
@@ -65,7 +65,7 @@ export async function listen(
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(async () => {
+  atEnd(async () => {
     const closed = once(server, 'close');
     server.close();
     server.closeAllConnections();
@@ -92,7 +92,7 @@ export async function refusingUrl(): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
-  onTestFinished(() => {
+  atEnd(() => {
     client.destroy();
     server.close();
     server.closeAllConnections();

@@ -1,0 +1,98 @@
+import type { Millis } from '../../src/core/scalars.ts';
+import { endAll } from '../support/at-end.ts';
+import { CheckedClients } from './clients.ts';
+import { deploy } from './deployment.ts';
+import { findLeft, openFiles } from './end-state.ts';
+import { FaultInjector } from './fault-injector.ts';
+import { FaultLog } from './fault-record.ts';
+import type { CheckerOptions, TopologyName } from './options.ts';
+import { ProxyLog } from './proxy-log.ts';
+import { UPSTREAM } from './settings.ts';
+
+const PAUSE: Millis = 2000;
+const PROGRESS_EVERY: Millis = 30_000;
+const SMOKE_PAUSE: Millis = 400;
+const SMOKE_FAULTS = 4;
+
+export interface TopologyResult {
+  readonly lines: readonly string[];
+  readonly violations: readonly string[];
+}
+
+/** Runs clients and faults at one topology, and judges what happened. */
+export async function checkTopology(name: TopologyName, options: CheckerOptions): Promise<TopologyResult> {
+  const started = performance.now();
+  const faults = new FaultLog();
+  const log = new ProxyLog();
+  const ended: string[] = [];
+  const isShared = name.startsWith('replicas');
+  let urlOf = (_place: number): string => '';
+  const clients = new CheckedClients({
+    upstreamTopology: UPSTREAM,
+    ...options,
+    places: isShared ? 3 : 1,
+    urlOf: (place) => urlOf(place),
+    faults,
+    log,
+    checksCertainty: !isShared,
+    lease: isShared ? 10_000 : 0,
+  });
+  try {
+    const [upstream = ''] = await clients.listen();
+    const deployment = await deploy(name, {
+      upstream,
+      log: faults,
+      onLine: (line) => log.onLine(line),
+      onUnexpectedEnd: (why) => void ended.push(why),
+    });
+    const { gates } = deployment;
+    urlOf = (place) => gates[place]?.url ?? '';
+    const files = Math.max(...gates.flatMap(({ pids }) => pids.map(openFiles)));
+    const kinds = deployment.faults.filter(({ isLong = false }) => !(options.isSmoke && isLong));
+    const [pause, least] = options.isSmoke ? [SMOKE_PAUSE, SMOKE_FAULTS] : [PAUSE, kinds.length];
+    const injector = new FaultInjector(kinds, faults, options.seed + 2, pause, least);
+    injector.start();
+    const progress = setInterval(() => {
+      const { intents, requests, charges } = clients.totals;
+      const at = ((performance.now() - started) / 1000).toFixed(0);
+      const last = faults.records.at(-1)?.name ?? 'no fault yet';
+      console.log(`  ${at} s: ${intents} intents, ${requests} requests, ${charges} charges; ${last}`);
+    }, PROGRESS_EVERY);
+    await clients.run((intents) => intents >= options.intents && injector.hasInjectedEnough);
+    await injector.stop();
+    clearInterval(progress);
+    const left = await findLeft(deployment, files, () => clients.closeUpstreamConnections());
+    clients.finish();
+    return {
+      lines: [
+        ...summary(clients, faults),
+        ...deployment.missing.map((each) => `not injected: ${each}`),
+        `at the end: ${left.summary}; ${((performance.now() - started) / 1000).toFixed(0)} s`,
+      ],
+      violations: [...clients.violations, ...injector.violations, ...ended, ...log.problems, ...left.violations],
+    };
+  } finally {
+    await endAll();
+  }
+}
+
+function summary(clients: CheckedClients, faults: FaultLog): string[] {
+  const { intents, requests, charges, withinLost } = clients.totals;
+  const { fault, lost, late } = clients.wrong;
+  const list = (counts: ReadonlyMap<string, number>): string =>
+    [...counts].map(([name, count]) => `${name} ${count}`).join(', ');
+  return [
+    `${intents} intents, ${requests} requests, ${charges} charges`,
+    `reports: ${list(clients.counts)}`,
+    `faults: ${list(faults.counts())}`,
+    `double charges: ${fault.double}; contradictions: ${fault.other}`,
+    ...(faults.lostParts.length > 0
+      ? [
+          `lost by the store, in ${faults.lostParts.length} parts: ${withinLost} intents were in progress; of these ${lost.double} double charges, ${lost.other} contradictions`,
+        ]
+      : []),
+    ...(faults.stops.length > 0
+      ? [`sent directly after ${faults.stops.length} stops: ${late.double} double charges`]
+      : []),
+  ];
+}

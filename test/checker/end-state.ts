@@ -1,0 +1,86 @@
+/** What is left once no client has a request: no claim, no request, no more open files than before. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Millis } from '../../src/core/scalars.ts';
+import type { Deployment, KeyStoreServer } from './deployment.ts';
+import type { GateProcess } from './gate-process.ts';
+
+/** Longer than any lease, on any machine. */
+const IDLE_WITHIN: Millis = 120_000;
+const POLL: Millis = 250;
+/** Files that a process opens only when it is used. */
+const MORE_FILES = 20;
+const MAX_RSS_MB = 900;
+
+const LEASES = 'tidegate:{api/keys}:k1:leases';
+const RENEWED_WITHIN: Millis = 4000;
+
+const keysPage = z.object({ matching: z.number() });
+
+export interface EndState {
+  readonly summary: string;
+  readonly violations: readonly string[];
+}
+
+/** Resolves when nothing is left, or with what is left after two minutes. @param files open files of a process at the start */
+export async function findLeft({ gates, redis }: Deployment, files: number, closeIdle: () => void): Promise<EndState> {
+  const until = performance.now() + IDLE_WITHIN;
+  const kind = redis === undefined ? 'keys in progress' : 'leases renewed';
+  for (;;) {
+    closeIdle();
+    const violations: string[] = [];
+    let claims = 0;
+    for (const gate of gates) {
+      const inFlight = await sumOf(gate, 'tidegate_requests_in_flight');
+      if (inFlight !== 0) violations.push(`${inFlight} requests are in flight at ${gate.url}`);
+      if (redis === undefined) claims += await keysInProgress(gate);
+    }
+    if (redis !== undefined) claims += await renewedLeases(redis);
+    if (claims !== 0) violations.push(`${kind}: ${claims}`);
+    const open = Math.max(...gates.flatMap(({ pids }) => pids.map(openFiles)));
+    if (open > files + MORE_FILES) violations.push(`${open} files are open in a process, ${files} before the load`);
+    const rss = Math.max(...gates.flatMap(({ pids }) => pids.map(residentMegabytes)));
+    if (rss > MAX_RSS_MB) violations.push(`a process has ${rss} MB`);
+    if (violations.length === 0 || performance.now() > until) {
+      return {
+        summary: `${kind}: ${claims}; open files: ${files} before, ${open} after; memory: ${rss} MB`,
+        violations,
+      };
+    }
+    await sleep(POLL);
+  }
+}
+
+async function keysInProgress({ adminUrl }: GateProcess): Promise<number> {
+  const page: unknown = await (await fetch(`${adminUrl}/api/keys?state=in_progress&limit=1`)).json();
+  return keysPage.parse(page).matching;
+}
+
+async function sumOf({ adminUrl }: GateProcess, series: string): Promise<number> {
+  const exposition = await (await fetch(`${adminUrl}/metrics`)).text();
+  const lines = exposition.split('\n').filter((line) => line.startsWith(`${series}{`) || line.startsWith(`${series} `));
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}
+
+/** A process renews its lease each 2.5 s while it has requests with keys. A dead one's stays until it has ended. */
+async function renewedLeases(redis: KeyStoreServer): Promise<number> {
+  const client = redis.client();
+  try {
+    const before = await client.hgetall(LEASES);
+    await sleep(RENEWED_WITHIN);
+    const after = await client.hgetall(LEASES);
+    return Object.entries(after).filter(([owner, end]) => before[owner] !== end).length;
+  } finally {
+    client.disconnect();
+  }
+}
+
+export function openFiles(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+function residentMegabytes(pid: number): number {
+  const [, kilobytes] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Math.round(Number(kilobytes) / 1024);
+}

@@ -1,0 +1,72 @@
+import type { Millis } from '../../src/core/scalars.ts';
+import type { ClientKnowledge } from '../support/oracle/client-knowledge.ts';
+import type { Intent } from '../support/oracle/intent.ts';
+import type { OracleRequest } from '../support/oracle/oracle-request.ts';
+import type { FaultLog, Interval } from './fault-record.ts';
+
+/** What happened to one intent, at its client and at the upstream. */
+export interface IntentRecord {
+  readonly intent: Intent;
+  readonly knowledge: ClientKnowledge;
+  readonly asks: AskRecord[];
+  readonly chargedAt: Millis[];
+  /** The reports of the last round. */
+  lastWord: readonly OracleRequest['reported'][];
+  endedAt: Millis | undefined;
+}
+
+export interface AskRecord extends Interval {
+  readonly number: number;
+  readonly place: number;
+  hasLeft: boolean;
+}
+
+/** `lost`: the store lost what it had acknowledged. `late`: sent just before its process was stopped. */
+export type Judgement =
+  | { readonly kind: 'right' }
+  | {
+      readonly kind: 'wrong';
+      readonly cause: 'fault' | 'lost' | 'late';
+      readonly isDouble: boolean;
+      readonly why: string;
+    };
+
+/** To be called once no request of the intent can arrive any more. */
+export function judgeIntent(record: IntentRecord, faults: FaultLog): Judgement {
+  const why = findWrong(record);
+  if (why === undefined) return { kind: 'right' };
+  const isDouble = record.chargedAt.length > 1;
+  if (record.asks.some((ask) => faults.isLost(ask))) return { kind: 'wrong', cause: 'lost', isDouble, why };
+  const [, ...again] = record.chargedAt;
+  const isLate = isDouble && again.every((at) => faults.takeLate(at));
+  return { kind: 'wrong', cause: isLate ? 'late' : 'fault', isDouble, why };
+}
+
+function findWrong({ knowledge, chargedAt, lastWord }: IntentRecord): string | undefined {
+  if (chargedAt.length > 1) return `charged ${chargedAt.length} times`;
+  const isDenied = lastWord.length > 0 && lastWord.every((reported) => reported === 'not done');
+  const isDone = chargedAt.length > 0;
+  if (isDenied && isDone && !knowledge.hasFinalResponse) return 'its last word is a plain refusal, but it is done';
+  return knowledge.wrong[0];
+}
+
+/** Names intent and key, and the events of its history. */
+export function describeWrong({ intent, chargedAt, asks }: IntentRecord, why: string, faults: FaultLog): string {
+  const first = asks[0]?.from ?? 0;
+  const last = asks.at(-1)?.to ?? first;
+  const around = faults.records.filter(({ from, to }) => from <= last && to >= first - 15_000);
+  return [
+    `${why}: ${intent.method} ${intent.name}, key ${intent.key}, charged at ${chargedAt.map((at) => at.toFixed(0)).join(', ') || 'no time'}`,
+    ...intent.history.map((event) => `      ${event}`),
+    ...around.map(
+      (each) => `      fault ${each.from.toFixed(0)} to ${each.to.toFixed(0)}: ${each.name} ${each.detail}`,
+    ),
+  ].join('\n');
+}
+
+/** Prefixes each event with its time. */
+export class TimedHistory extends Array<string> {
+  override push(...events: readonly string[]): number {
+    return super.push(...events.map((event) => `${performance.now().toFixed(0)} ${event}`));
+  }
+}
