@@ -38,7 +38,7 @@ const ANSWER_WITHIN: Millis = 180_000;
 const RETIRED_AFTER: Millis = 90_000;
 const MAX_ROUNDS = 12;
 /** The upstream remembers a key for this much longer than it says, so that slowness causes no second charge. */
-const TOLERANCE = { ttlMargin: 1000, maxLag: 400 };
+const TOLERANCE = { ttlMargin: 1000, maxLag: 400, slowness: 500 };
 const AFTER_FAULT: Millis = 1000;
 
 /** The reason in a response of Tidegate's own. */
@@ -215,12 +215,13 @@ export class CheckedClients {
   #pauseAfter({ lastWord, knowledge }: IntentRecord): Millis {
     const { ttl = 0 } = this.#parts.upstreamTopology;
     const draw = this.#random();
-    if (draw < 0.15) {
+    const isOpen = lastWord.includes('nothing') || lastWord.includes('unknown');
+    if (draw < (isOpen ? 0.4 : 0.15)) {
       const end = (knowledge.firstAskedAt ?? 0) + ttl - 200 + 2000 * this.#random();
       return Math.max(0, end - performance.now());
     }
     if (lastWord.includes('nothing') || lastWord.includes('in use')) return 50 + 1500 * this.#random();
-    return draw < 0.4 ? 0 : 300 * this.#random();
+    return draw < 0.6 ? 0 : 300 * this.#random();
   }
 
   #retire(before: Millis): void {

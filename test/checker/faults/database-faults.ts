@@ -168,10 +168,13 @@ export function logEndLost(gate: GateProcess, file: string, faults: FaultLog): F
       await sleep(LOST_FOR * (0.3 + random()));
       await gate.kill('all');
       // A log that has begun again meanwhile has other contents at this size.
-      if (size > 32 && saltOf(log) === salt && sizeOf(log) > size) {
-        truncateSync(log, size);
-        faults.lostParts.push({ from, to: performance.now() });
-      }
+      if (size <= 32 || saltOf(log) !== salt || sizeOf(log) === size) return gate.start();
+      const restore = backUp(file);
+      truncateSync(log, size);
+      const to = performance.now();
+      // If what is left of the log does not fit the database, this may be noticed.
+      if ((await refusalOf(gate)) === undefined) return void faults.lostParts.push({ from, to });
+      restore();
       await gate.start();
     },
   };

@@ -22,6 +22,8 @@ export interface UpstreamTolerance {
   readonly ttlMargin: Millis;
   /** With a longer event loop lag, send times are unreliable. */
   readonly maxLag: Millis;
+  /** The latency of every fifth write is up to this much longer. */
+  readonly slowness?: Millis;
 }
 
 /** For a proxy in the same process. */
@@ -121,7 +123,8 @@ export class IdempotentUpstream {
       return void response.writeHead(pickOf([502, 504], random)).end('{}');
     }
 
-    const latency = 1 + 25 * random();
+    const { slowness } = this.#tolerance;
+    const latency = 1 + 25 * random() + (slowness !== undefined && random() < 0.2 ? slowness * random() : 0);
     const { status, isReplayed } = this.#process(ask, keys, latency);
     ask.wasDeclined ||= status === 402;
     note(`processed as ${status}${isReplayed ? ' again' : ''}`);

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { FaultLog } from '../../checker/fault-record.ts';
+import type { IntentRecord } from '../../checker/intent-record.ts';
+import { judgeIntent } from '../../checker/intent-record.ts';
+import { parseOptions } from '../../checker/options.ts';
+import { ClientKnowledge } from '../../support/oracle/client-knowledge.ts';
+import type { Intent } from '../../support/oracle/intent.ts';
+
+const INTENT: Intent = {
+  ...{ name: 'a-1', tenant: 'a', key: 'key-1', method: 'POST', path: '/charges', body: Buffer.alloc(0) },
+  ...{ tokens: ['token'], account: [], keyed: [], isPatient: true, isHopeless: false, history: [] },
+};
+
+function recordOf(more: Partial<IntentRecord>): IntentRecord {
+  const facts = { times: () => 1, logged: () => undefined, ttl: 3000, isRemembered: true };
+  return {
+    intent: INTENT,
+    knowledge: new ClientKnowledge(INTENT, facts),
+    asks: [{ number: 1, place: 0, from: 10_000, to: 11_000, hasLeft: false }],
+    chargedAt: [10_500],
+    lastWord: ['unknown'],
+    endedAt: 11_000,
+    ...more,
+  };
+}
+
+describe('the judgement of an intent', () => {
+  test('is wrong if it was charged twice, or its last word is a plain refusal although it is done', () => {
+    const faults = new FaultLog();
+    expect(judgeIntent(recordOf({}), faults)).toEqual({ kind: 'right' });
+    expect(judgeIntent(recordOf({ chargedAt: [10_500, 15_000] }), faults)).toEqual({
+      ...{ kind: 'wrong', cause: 'fault', isDouble: true, why: 'charged 2 times' },
+    });
+    expect(judgeIntent(recordOf({ lastWord: ['not done'] }), faults)).toMatchObject({
+      cause: 'fault',
+      isDouble: false,
+    });
+    expect(judgeIntent(recordOf({ lastWord: ['not done', 'unknown'] }), faults)).toEqual({ kind: 'right' });
+    expect(judgeIntent(recordOf({ lastWord: ['not done'], chargedAt: [] }), faults)).toEqual({ kind: 'right' });
+  });
+
+  test('blames a loss of the store only if a request was in progress in the lost part', () => {
+    const faults = new FaultLog();
+    const twice = recordOf({ chargedAt: [10_500, 15_000] });
+    faults.lostParts.push({ from: 13_000, to: 14_000 });
+    expect(judgeIntent(twice, faults)).toMatchObject({ cause: 'fault' });
+    faults.lostParts.push({ from: 10_800, to: 12_000 });
+    expect(judgeIntent(twice, faults)).toMatchObject({ cause: 'lost' });
+  });
+
+  test('blames a stop for one write that arrives directly after it, and for no other', () => {
+    const faults = new FaultLog();
+    faults.stops.push({ from: 11_000, to: 15_000, late: 0 });
+    expect(judgeIntent(recordOf({ chargedAt: [10_500, 14_900] }), faults)).toMatchObject({ cause: 'fault' });
+    expect(judgeIntent(recordOf({ chargedAt: [10_500, 15_100] }), faults)).toMatchObject({ cause: 'late' });
+    expect(judgeIntent(recordOf({ chargedAt: [10_500, 15_200] }), faults)).toMatchObject({ cause: 'fault' });
+  });
+});
+
+test('the options name topologies, and a wrong one is refused', () => {
+  expect(parseOptions(['--topology', 'process-sqlite,replicas-redis', '--seed', '7'])).toMatchObject({
+    ...{ topologies: ['process-sqlite', 'replicas-redis'], seed: 7, intents: 2000, isSmoke: false },
+  });
+  expect(() => parseOptions(['--topology', 'replica'])).toThrow(/expected process-sqlite, /);
+  expect(() => parseOptions(['--intents', '0'])).toThrow('--intents 0: expected a positive number');
+});
