@@ -38,7 +38,7 @@ const ANSWER_WITHIN: Millis = 180_000;
 const RETIRED_AFTER: Millis = 90_000;
 const MAX_ROUNDS = 12;
 /** The upstream remembers a key for this much longer than it says, so that slowness causes no second charge. */
-const TOLERANCE = { ttlMargin: 1000, maxLag: 400, slowness: 500 };
+const TOLERANCE = { ttlMargin: 1000, maxLag: 400, slowness: 500, storesAllDeclines: true };
 const AFTER_FAULT: Millis = 1000;
 
 /** The reason in a response of Tidegate's own. */

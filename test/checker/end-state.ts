@@ -24,32 +24,36 @@ export interface EndState {
 }
 
 /** Resolves when nothing is left, or with what is left after two minutes. @param files open files of a process at the start */
-export async function findLeft({ gates, redis }: Deployment, files: number, closeIdle: () => void): Promise<EndState> {
+export async function findLeft(deployment: Deployment, files: number, closeIdle: () => void): Promise<EndState> {
   const until = performance.now() + IDLE_WITHIN;
-  const kind = redis === undefined ? 'keys in progress' : 'leases renewed';
   for (;;) {
     closeIdle();
-    const violations: string[] = [];
-    let claims = 0;
-    for (const gate of gates) {
-      const inFlight = await sumOf(gate, 'tidegate_requests_in_flight');
-      if (inFlight !== 0) violations.push(`${inFlight} requests are in flight at ${gate.url}`);
-      if (redis === undefined) claims += await keysInProgress(gate);
-    }
-    if (redis !== undefined) claims += await renewedLeases(redis);
-    if (claims !== 0) violations.push(`${kind}: ${claims}`);
-    const open = Math.max(...gates.flatMap(({ pids }) => pids.map(openFiles)));
-    if (open > files + MORE_FILES) violations.push(`${open} files are open in a process, ${files} before the load`);
-    const rss = Math.max(...gates.flatMap(({ pids }) => pids.map(residentMegabytes)));
-    if (rss > MAX_RSS_MB) violations.push(`a process has ${rss} MB`);
-    if (violations.length === 0 || performance.now() > until) {
-      return {
-        summary: `${kind}: ${claims}; open files: ${files} before, ${open} after; memory: ${rss} MB`,
-        violations,
-      };
-    }
+    const state = await measure(deployment, files).catch((error: unknown): EndState => {
+      const why = `a process does not respond: ${String(error)}`;
+      return { summary: why, violations: [why] };
+    });
+    if (state.violations.length === 0 || performance.now() > until) return state;
     await sleep(POLL);
   }
+}
+
+async function measure({ gates, redis }: Deployment, files: number): Promise<EndState> {
+  const violations: string[] = [];
+  let claims = 0;
+  for (const gate of gates) {
+    const inFlight = await sumOf(gate, 'tidegate_requests_in_flight');
+    if (inFlight !== 0) violations.push(`${inFlight} requests are in flight at ${gate.url}`);
+    if (redis === undefined) claims += await keysInProgress(gate);
+  }
+  if (redis !== undefined) claims += await renewedLeases(redis);
+  const kind = redis === undefined ? 'keys in progress' : 'leases renewed';
+  if (claims !== 0) violations.push(`${kind}: ${claims}`);
+  const pids = gates.flatMap((gate) => gate.pids);
+  const open = Math.max(...pids.map(openFiles));
+  if (open > files + MORE_FILES) violations.push(`${open} files are open in a process, ${files} before the load`);
+  const rss = Math.max(...pids.map(residentMegabytes));
+  if (rss > MAX_RSS_MB) violations.push(`a process has ${rss} MB`);
+  return { summary: `${kind}: ${claims}; open files: ${files} before, ${open} after; memory: ${rss} MB`, violations };
 }
 
 async function keysInProgress({ adminUrl }: GateProcess): Promise<number> {

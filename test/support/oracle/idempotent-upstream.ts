@@ -24,6 +24,8 @@ export interface UpstreamTolerance {
   readonly maxLag: Millis;
   /** The latency of every fifth write is up to this much longer. */
   readonly slowness?: Millis;
+  /** Stores declines of PUT and DELETE too: an attempt that was given up may arrive after the one that follows it. */
+  readonly storesAllDeclines?: boolean;
 }
 
 /** For a proxy in the same process. */
@@ -168,7 +170,7 @@ export class IdempotentUpstream {
     const isRepeatable = method === 'PUT' || method === 'DELETE';
     const isAgain = isRepeatable && times > 0;
     // A write with an idempotent method may go to any endpoint, so a decline stored at one does not bind the others.
-    const isStored = storesDeclines && !isRepeatable;
+    const isStored = storesDeclines && (!isRepeatable || this.#tolerance.storesAllDeclines === true);
     const known = key === undefined ? undefined : keys.get(name);
     if (known !== undefined && !this.#isForgotten(known, ttl, now)) {
       if (now < known.doneAt) return { status: 409, isReplayed: false };
