@@ -175,7 +175,14 @@ export default defineConfig({
     {
       // Programs, not tests.
       files: [
-        ...['test/setup/**', 'test/containers/**', 'test/bench/**', 'test/soak/**', 'test/checker/**', 'test/mutation/**'],
+        ...[
+          'test/setup/**',
+          'test/containers/**',
+          'test/bench/**',
+          'test/soak/**',
+          'test/checker/**',
+          'test/mutation/**',
+        ],
         'scripts/**',
       ],
       rules: { 'eslint/no-console': 'off', 'unicorn/no-process-exit': 'off' },

@@ -28,8 +28,8 @@ export interface ClientsParts {
   readonly log: ProxyLog;
   /** Whether what a proxy reports as unknown or in use is checked: not with a store that a slow machine makes unreachable. */
   readonly checksCertainty: boolean;
-  /** How long a killed process may count as sending its responses. */
-  readonly lease: Millis;
+  /** How long a process that was killed, or cut off from its store, may count as sending its responses. */
+  readonly storedWithin: Millis;
 }
 
 /** No request takes longer, whatever the fault and however slow the machine. */
@@ -37,9 +37,16 @@ const ANSWER_WITHIN: Millis = 180_000;
 /** No attempt of an intent arrives this long after its end. */
 const RETIRED_AFTER: Millis = 90_000;
 const MAX_ROUNDS = 12;
+const MAX_REFUSED = 60;
+const REFUSED_WITHIN: Millis = 50;
 /** The upstream remembers a key for this much longer than it says, so that slowness causes no second charge. */
 const TOLERANCE = { ttlMargin: 1000, maxLag: 400, slowness: 500, storesAllDeclines: true };
-const AFTER_FAULT: Millis = 1000;
+
+/** Whether all of these were cut at once. */
+function isRefused(together: readonly OracleRequest[], asks: readonly AskRecord[]): boolean {
+  const isCut = together.every(({ reported, hasLeft }) => reported === 'nothing' && !hasLeft);
+  return isCut && asks.slice(-together.length).every(({ from, to }) => to - from < REFUSED_WITHIN);
+}
 
 /** The reason in a response of Tidegate's own. */
 function reasonIn(body: string): string {
@@ -139,7 +146,7 @@ export class CheckedClients {
     this.#records.set(intent, record);
     const isSteady = this.#random() < 0.6;
     const rounds = intent.key === undefined ? 1 : MAX_ROUNDS;
-    for (let left = rounds; left > 0; left -= 1) {
+    for (let left = rounds, refused = 0; left > 0; left -= 1) {
       knowledge.begin(performance.now());
       const count = intent.key === undefined || this.#random() < 0.8 ? 1 : 2 + Math.floor(2 * this.#random());
       const together = await Promise.all(Array.from({ length: count }, (_, i) => this.#askAfter(i, record, isSteady)));
@@ -148,6 +155,8 @@ export class CheckedClients {
       for (const { reported } of together) this.#counts.set(reported, (this.#counts.get(reported) ?? 0) + 1);
       if (knowledge.hasFinalResponse ? this.#random() < 0.6 : this.#isGivenUp(record)) break;
       await sleep(this.#pauseAfter(record));
+      // No process listens at present: this is no attempt that counts.
+      if (isRefused(together, asks) && (refused += 1) <= MAX_REFUSED) left += 1;
     }
     // A request whose client has left may have been answered just before.
     knowledge.begin(performance.now());
@@ -202,13 +211,17 @@ export class CheckedClients {
     return ask;
   }
 
-  /** A killed process logs nothing: its requests are over once its claims have ended. */
+  /**
+   * A killed process logs nothing: its requests are over once its claims have ended. A response that broke off counts as received
+   * until the process that sent it can store that it did.
+   */
   #loggedOf(ask: OracleRequest, asks: readonly AskRecord[]): ProxyLogEntry | undefined {
     const entry = this.#parts.log.entry(ask.number);
-    if (entry !== undefined || ask.hasLeft) return entry;
+    const isBroken = entry !== undefined && !entry.isComplete && ask.hasBegun;
+    if (!isBroken && (entry !== undefined || ask.hasLeft)) return entry;
     const { to = Number.POSITIVE_INFINITY } = asks.find(({ number }) => number === ask.number) ?? {};
-    const isOver = performance.now() > to + this.#parts.lease + AFTER_FAULT;
-    return isOver ? { status: 0, attempts: 1, isComplete: false } : undefined;
+    const isOver = performance.now() > to + this.#parts.storedWithin;
+    return isOver ? (entry ?? { status: 0, attempts: 1, isComplete: false }) : undefined;
   }
 
   /** At once, soon, or about when the upstream forgets its key. */

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import type { Millis, Random } from '../../src/core/scalars.ts';
+import type { Random } from '../../src/core/scalars.ts';
 import { findFaketime } from '../setup/find-faketime.ts';
 import { atEnd } from '../support/at-end.ts';
 import { pickOf } from '../support/oracle/topology.ts';
@@ -28,8 +28,6 @@ export interface Deployment {
   readonly faults: readonly Fault[];
   /** What cannot be injected on this machine. */
   readonly missing: readonly string[];
-  /** How long claims of a killed process last. */
-  readonly lease: Millis;
   /** Undefined if the processes keep the keys themselves. */
   readonly redis: KeyStoreServer | undefined;
 }
@@ -46,9 +44,8 @@ export interface DeploymentParts {
   readonly onUnexpectedEnd: (why: string) => void;
 }
 
-const LEASE: Millis = 10_000;
 const SHORT_STOP = [500, 4000] as const;
-/** Longer than a lease. */
+/** Longer than a lease, which is 10 s. */
 const LONG_STOP = [11_500, 13_500] as const;
 
 /** Starts Tidegate as this topology has it. */
@@ -115,7 +112,7 @@ async function deployWithDatabase(workers: number, parts: DeploymentParts): Prom
     ...common([prepared]),
   ];
   const missing = hasOwnDisk ? [] : ['disk full: this user may not mount a file system'];
-  return { gates: [gate], faults, missing: [...missing, ...missingClock([prepared])], lease: 0, redis: undefined };
+  return { gates: [gate], faults, missing: [...missing, ...missingClock([prepared])], redis: undefined };
 }
 
 /** Its primary is never killed: that forgets all keys, as docs/idempotency.md says. */
@@ -129,7 +126,7 @@ async function deployWorkersInMemory(parts: DeploymentParts): Promise<Deployment
     stopped('primary stopped', parts.log, { pidOf: () => gate.pid, lasts: SHORT_STOP }),
     ...common([prepared]),
   ];
-  return { gates: [gate], faults, missing: missingClock([prepared]), lease: 0, redis: undefined };
+  return { gates: [gate], faults, missing: missingClock([prepared]), redis: undefined };
 }
 
 const REPLICAS = 3;
@@ -160,7 +157,7 @@ async function deployReplicas(parts: DeploymentParts): Promise<Deployment> {
     drained(gates),
     ...common(prepared),
   ];
-  return { gates, faults, missing: missingClock(prepared), lease: LEASE, redis };
+  return { gates, faults, missing: missingClock(prepared), redis };
 }
 
 async function deployBehindSentinel(parts: DeploymentParts): Promise<Deployment> {
@@ -170,7 +167,7 @@ async function deployBehindSentinel(parts: DeploymentParts): Promise<Deployment>
   const gates = prepared.map(({ gate }) => gate);
   await Promise.all(gates.map((gate) => gate.start()));
   const faults = [failover(sentinel, parts.log), killed('replica killed', gates), ...common(prepared)];
-  return { gates, faults, missing: missingClock(prepared), lease: LEASE, redis: sentinel };
+  return { gates, faults, missing: missingClock(prepared), redis: sentinel };
 }
 
 /** The faults of every topology. */
