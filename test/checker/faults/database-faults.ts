@@ -79,7 +79,7 @@ const DAMAGES: readonly Damage[] = [
     after: 'SIGKILL',
     apply: (file, random) => {
       const bytes = readFileSync(`${file}-wal`);
-      const at = Math.floor(bytes.length * (0.2 + 0.5 * random()));
+      const at = Math.floor(usedBytes(bytes) * (0.2 + 0.5 * random()));
       bytes[at] = (bytes[at] ?? 0) ^ 0xff;
       writeFileSync(`${file}-wal`, bytes);
     },
@@ -100,6 +100,17 @@ const DAMAGES: readonly Damage[] = [
   },
 ];
 
+/** https://www.sqlite.org/fileformat2.html#the_write_ahead_log: a header of 32 bytes, then frames of 24 bytes and a page. */
+const FRAME = 24 + 4096;
+
+/** The length of what the log contains since it last began again. Frames of before follow it. */
+function usedBytes(log: Buffer): number {
+  const salt = log.subarray(16, 24);
+  let end = 32;
+  while (end + FRAME <= log.length && log.subarray(end + 8, end + 16).equals(salt)) end += FRAME;
+  return end;
+}
+
 function rootPageOf(file: string): number {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
@@ -117,8 +128,8 @@ export function databaseDamaged(gate: GateProcess, file: string): Fault {
     inject: async (random) => {
       const damage = pickOf(DAMAGES, random);
       await (damage.after === 'SIGKILL' ? gate.kill('all') : gate.drain());
-      // A log of two frames has no middle.
-      const isApplicable = damage.after === 'SIGTERM' || sizeOf(`${file}-wal`) > 64 * 1024;
+      // A log of a few frames has no middle.
+      const isApplicable = damage.after === 'SIGTERM' || usedBytes(readFileSync(`${file}-wal`)) > 16 * FRAME;
       if (isApplicable) {
         const restore = backUp(file);
         damage.apply(file, random);
