@@ -40,7 +40,7 @@ const MAX_ROUNDS = 12;
 const MAX_REFUSED = 60;
 const REFUSED_WITHIN: Millis = 50;
 /** The upstream remembers a key for this much longer than it says, so that slowness causes no second charge. */
-const TOLERANCE = { ttlMargin: 1000, maxLag: 400, slowness: 500, storesAllDeclines: true };
+const TOLERANCE = { ttlMargin: 1000, maxLag: 1000, perLag: 10, slowness: 500, storesAllDeclines: true };
 
 /** Whether all of these were cut at once. */
 function isRefused(together: readonly OracleRequest[], asks: readonly AskRecord[]): boolean {

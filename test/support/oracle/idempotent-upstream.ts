@@ -24,7 +24,9 @@ export interface UpstreamTolerance {
   readonly maxLag: Millis;
   /** The latency of every fifth write is up to this much longer. */
   readonly slowness?: Millis;
-  /** Stores declines of PUT and DELETE too: an attempt that was given up may arrive after the one that follows it. */
+  /** It remembers a key for so many lags longer: a request may wait for several turns of a slow event loop. */
+  readonly perLag?: number;
+  /** Stores declines of PUT and DELETE too, and for ever: an attempt that was given up may arrive after those that follow it. */
   readonly storesAllDeclines?: boolean;
 }
 
@@ -172,7 +174,8 @@ export class IdempotentUpstream {
     // A write with an idempotent method may go to any endpoint, so a decline stored at one does not bind the others.
     const isStored = storesDeclines && (!isRepeatable || this.#tolerance.storesAllDeclines === true);
     const known = key === undefined ? undefined : keys.get(name);
-    if (known !== undefined && !this.#isForgotten(known, ttl, now)) {
+    const isForEver = isRepeatable && this.#tolerance.storesAllDeclines === true && known?.status === 402;
+    if (known !== undefined && (isForEver || !this.#isForgotten(known, ttl, now))) {
       if (now < known.doneAt) return { status: 409, isReplayed: false };
       if (known.status !== 402 || isStored) return { status: known.status, isReplayed: true };
     }
@@ -188,8 +191,9 @@ export class IdempotentUpstream {
   }
 
   #isForgotten({ since }: Entry, ttl: Millis | undefined, now: Millis): boolean {
-    const { ttlMargin, maxLag } = this.#tolerance;
-    return ttl !== undefined && now > since + ttl + ttlMargin && this.#loop.worstLag() < maxLag;
+    const { ttlMargin, maxLag, perLag = 0 } = this.#tolerance;
+    const lag = this.#loop.worstLag();
+    return ttl !== undefined && lag < maxLag && now > since + ttl + ttlMargin + perLag * lag;
   }
 }
 
