@@ -203,6 +203,8 @@ export class CheckedClients {
     overdue.abort();
     times.to = performance.now();
     times.hasLeft = ask.hasLeft;
+    // A process that was killed may have begun to respond.
+    if (ask.reported === 'nothing' && !ask.hasLeft) ask.hasBegun ||= this.#parts.faults.hasOverlapped(times);
     if (!isAnswered) {
       this.violations.push(
         describeWrong(record, `${ask.number} has no end within ${ANSWER_WITHIN / 1000} s`, this.#parts.faults),

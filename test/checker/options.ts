@@ -21,7 +21,7 @@ export interface CheckerOptions {
   readonly isSmoke: boolean;
 }
 
-const SMOKE = { intents: '200', topologies: 'workers-sqlite,replicas-redis' };
+const SMOKE = { intents: '120', topologies: 'workers-sqlite,replicas-redis' };
 
 export const USAGE = `npm run check:writes -- [options]
 
