@@ -9,6 +9,11 @@ export function mountOwnDisk(folder: string): boolean {
   mkdirSync(folder);
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'tmpfs', folder], { stdio: 'ignore' });
   if (status !== 0) return false;
-  atEnd(() => spawnSync('umount', ['--lazy', folder], { stdio: 'ignore' }));
+  const unmount = (): void => void spawnSync('umount', ['--lazy', folder], { stdio: 'ignore' });
+  process.once('exit', unmount); // the checker may be stopped
+  atEnd(() => {
+    process.off('exit', unmount);
+    unmount();
+  });
   return true;
 }
