@@ -84,10 +84,10 @@ export class NameSession {
     for (const write of writes) keys.leave(write);
   }
 
-  /** The requests of these processes may have done their writes. */
-  abandon(isGone: (owner: string) => boolean): void {
+  /** The requests of these claims have ended, and may have done their writes. */
+  abandon(isGone: (owner: string, id: string) => boolean): void {
     for (const [id, { owner, claim }] of this.#claims) {
-      if (!isGone(owner)) continue;
+      if (!isGone(owner, id)) continue;
       claim.abandon();
       this.#claims.delete(id);
       this.hasChanged = true;

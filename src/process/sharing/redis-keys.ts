@@ -58,7 +58,7 @@ export class RedisKeys {
       send: (operations) => this.#shared.perform(operations),
       schedule: setImmediate,
       after: cancellableTimer,
-      isLeaseValid: (upstream) => this.#shared.isLeaseValid(upstream),
+      isLeaseValid: (name) => this.#shared.isLeaseValid(name),
       bounds: () => [this.#shared.bound],
     });
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();

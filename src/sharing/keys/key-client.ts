@@ -3,6 +3,7 @@ import type { OpenWrite, OpenWriteLog } from '../../core/idempotency/open-writes
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { KeyOperation, KeyReply } from './key-protocol.ts';
+import type { WriteName } from './key-state-backend.ts';
 import { RemoteKeyClaim, REPLY_WITHIN } from './remote-key-claim.ts';
 import { ResponseClient } from './response-client.ts';
 import type { ResponseOperation } from './response-protocol.ts';
@@ -15,7 +16,7 @@ export interface KeyClientParts {
   /** Calls `run` at the end of this turn of the event loop. */
   readonly schedule: (run: () => void) => void;
   /** False if other processes may take the claims of this one for ended; absent if that cannot happen. */
-  readonly isLeaseValid?: (upstream: string) => boolean;
+  readonly isLeaseValid?: (name: WriteName) => boolean;
   /** Of the keeper, if nobody else reports them. */
   readonly bounds?: () => readonly ResourceBound[];
 }
@@ -50,7 +51,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
       request,
       send: (operation) => this.#operate(operation),
       onOver: (number) => this.#claims.delete(number),
-      isLeaseValid: () => this.#parts.isLeaseValid?.(request.identity.upstream) ?? true,
+      isLeaseValid: () => this.#parts.isLeaseValid?.(request.identity) ?? true,
     });
     this.#claims.set(this.#number, claim);
     return claim;

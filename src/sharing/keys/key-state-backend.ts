@@ -15,7 +15,7 @@ export interface StoredName {
   readonly version: string;
   /** Times are on the clock of this process. Undefined if nothing is known. */
   readonly state: NameState | undefined;
-  /** The owners of claims whose lease has ended. */
+  /** The owners of claims whose lease on this name has ended. */
   readonly gone: ReadonlySet<string>;
   /** How often an operator has forgotten a write of this name: claims from before that count for nothing. */
   readonly forgets: number;
@@ -38,7 +38,7 @@ export interface NameChange {
 }
 
 export type SwapResult =
-  /** It is stored, and the lease of this process is renewed. */
+  /** It is stored, and the lease of this process on the name is renewed. */
   | { readonly kind: 'stored' }
   /** Another process has changed it. Nothing was stored. */
   | { readonly kind: 'changed'; readonly found: StoredName }
@@ -47,13 +47,13 @@ export type SwapResult =
 
 /** Calls back after it has returned; `undefined`: no response. */
 export interface KeyStateBackend {
-  /** After this without a sign of life of a process, its requests count as ended, with an unknown outcome. */
+  /** The claims of a process to a name count as ended, with an unknown outcome, if it has not renewed its lease on it for so long. */
   readonly leaseTime: Millis;
   /** @param awaits a request waits for the key: its release is announced */
   read(name: WriteName, awaits: boolean, onRead: (found: StoredName | undefined) => void): void;
   swap(name: WriteName, change: NameChange, onSwapped: (result: SwapResult) => void): void;
   /** Whether any write at this upstream is unresolved. */
   hasUnresolved(upstream: string, onFound: (isUnresolved: boolean | undefined) => void): void;
-  /** Renews the lease of this process at this upstream for `leaseTime`. */
-  renew(upstream: string, onRenewed: (isRenewed: boolean) => void): void;
+  /** Renews the leases of this process on these names for `leaseTime`, where it has claims. */
+  renew(upstream: string, names: readonly string[], onRenewed: (isRenewed: boolean) => void): void;
 }

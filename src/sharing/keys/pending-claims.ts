@@ -52,6 +52,10 @@ export class PendingClaims {
     return this.#pending.size;
   }
 
+  has(number: number): boolean {
+    return this.#pending.has(number);
+  }
+
   add(number: number, request: KeyClaimRequest, deadline: Millis): void {
     const state = { isLast: false, isStopped: false, isDue: false, hasWaited: false, cancelTimer: undefined };
     const pending = { number, request, deadline, ...state };

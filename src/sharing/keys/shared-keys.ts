@@ -3,7 +3,7 @@ import { NameSession } from '../../core/idempotency/name-session.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { KeyOperation, KeyReply } from './key-protocol.ts';
-import type { KeyStateBackend } from './key-state-backend.ts';
+import type { KeyStateBackend, WriteName } from './key-state-backend.ts';
 import { KeyWaits } from './key-waits.ts';
 import { OwnerLeases } from './owner-leases.ts';
 import { SharedName } from './shared-name.ts';
@@ -30,21 +30,16 @@ export class SharedKeys {
 
   constructor(parts: SharedKeysParts) {
     this.#parts = parts;
-    this.#leases = new OwnerLeases({
-      ...parts,
-      onLapsed: (upstream) => {
-        for (const each of this.#names.values()) if (each.name.upstream === upstream) each.onLapsed();
-      },
-    });
+    this.#leases = new OwnerLeases(parts);
   }
 
   get bound(): ResourceBound {
     return this.#waits.bound;
   }
 
-  /** Whether others take the requests of this process for being in progress. */
-  isLeaseValid(upstream: string): boolean {
-    return this.#leases.isValid(upstream);
+  /** Whether others take the requests of this process with this name for being in progress. */
+  isLeaseValid({ upstream, name }: WriteName): boolean {
+    return this.#names.get(mapKey(upstream, name))?.lease.isValid === true;
   }
 
   perform(operations: readonly KeyOperation[]): void {
@@ -98,17 +93,17 @@ export class SharedKeys {
         { upstream, name },
         {
           ...this.#parts,
-          leases: this.#leases,
           waits: this.#waits,
           nextVersion: () => `${this.#parts.owner}.${(this.#versions += 1)}`,
-          onIdle: () => {
-            if (this.#names.delete(key)) this.#leases.remove(upstream);
+          onIdle: (idle) => {
+            this.#names.delete(key);
+            this.#leases.remove(idle);
             if (this.#names.size === 0) this.#onIdle?.();
           },
         },
       );
       this.#names.set(key, shared);
-      this.#leases.add(upstream);
+      this.#leases.add(shared);
     }
     this.#claims.set(number, { name: shared, request });
     shared.claim(number, request, deadline);

@@ -1,13 +1,14 @@
-import type { KnownWrite } from '../../core/idempotency/key-record.ts';
-import type { SharedClaim } from '../../core/idempotency/name-session.ts';
 import { NameSession } from '../../core/idempotency/name-session.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
+import type { KeyReply } from './key-protocol.ts';
 import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend.ts';
 import { NO_VERSION } from './key-state-backend.ts';
-import type { OwnerLeases } from './owner-leases.ts';
+import { NameLease } from './name-lease.ts';
+import { numberOf, OwnClaims, unresolvedBy } from './own-claims.ts';
+import type { LeasedName } from './owner-leases.ts';
 import type { NameTask } from './name-task.ts';
-import { claimOfSend, endOf, isUndelivered, undo } from './name-task.ts';
+import { claimOfSend, isUndelivered, undo } from './name-task.ts';
 import type { PendingClaimsParts } from './pending-claims.ts';
 import { PendingClaims } from './pending-claims.ts';
 
@@ -15,7 +16,6 @@ export interface SharedNameParts extends PendingClaimsParts {
   readonly backend: KeyStateBackend;
   /** This process. */
   readonly owner: string;
-  readonly leases: OwnerLeases;
   readonly nextVersion: () => string;
   /** Nothing of this process is left here. */
   readonly onIdle: (name: SharedName) => void;
@@ -32,15 +32,15 @@ const NOTHING_KNOWN: StoredName = { version: NO_VERSION, state: undefined, gone:
  * One name, whose writes this process shares with others. Tasks run one batch after another on the last known state. Their
  * results are stored and reported if no other process has changed the state meanwhile; otherwise they run again on the new one.
  */
-export class SharedName {
+export class SharedName implements LeasedName {
   readonly name: WriteName;
+  readonly lease: NameLease;
   readonly #parts: SharedNameParts;
   readonly #pending: PendingClaims;
   #known = NOTHING_KNOWN;
   #tasks: NameTask[] = [];
   #isBusy = false;
-  /** Claims of this process, as they were last stored, until they end: others may have removed them, or the store lost them. */
-  #own: ReadonlyMap<string, SharedClaim> = new Map();
+  readonly #own: OwnClaims;
   /** A change that may have been stored, and its tasks. */
   #unconfirmed: { readonly version: string; readonly tasks: ReadonlySet<NameTask> } | undefined;
   #isChangedByOthers = false;
@@ -50,13 +50,26 @@ export class SharedName {
   constructor(name: WriteName, parts: SharedNameParts) {
     this.name = name;
     this.#parts = parts;
+    const { clock, backend, owner } = parts;
+    this.#own = new OwnClaims(owner);
+    this.lease = new NameLease(clock, backend.leaseTime, () => {
+      for (const id of this.#own.stored.keys()) parts.reply({ type: 'lapsed', claim: numberOf(id) });
+    });
+    const reply = (result: KeyReply): void => {
+      if (result.type === 'claimed') this.#own.onGranted(result.claim);
+      parts.reply(result);
+    };
     this.#pending = new PendingClaims(
-      parts,
+      { ...parts, reply },
       (pending) => this.run({ kind: 'claim', pending }),
       (number) => {
-        for (const task of undo(number)) this.run(task);
+        for (const task of this.#undo(number)) this.run(task);
       },
     );
+  }
+
+  get hasClaims(): boolean {
+    return this.#own.size > 0;
   }
 
   claim(number: number, request: KeyClaimRequest, deadline: Millis): void {
@@ -84,11 +97,6 @@ export class SharedName {
     if (!this.#pending.retryWaiting()) this.run({ kind: 'refresh' });
   }
 
-  /** The lease of this process had ended for some time. */
-  onLapsed(): void {
-    for (const id of this.#own.keys()) this.#parts.reply({ type: 'lapsed', claim: numberOf(id) });
-  }
-
   #runNext(): void {
     if (this.#isBusy || this.#isRetryScheduled) return;
     if (this.#tasks.length === 0) {
@@ -102,11 +110,11 @@ export class SharedName {
   }
 
   #attempt(tasks: readonly NameTask[]): void {
-    const { backend, clock, owner, nextVersion, leases } = this.#parts;
-    const { upstream, name } = this.name;
+    const { backend, clock, nextVersion } = this.#parts;
+    const { name } = this.name;
     const { version, state, gone, forgets } = this.#known;
     const session = new NameSession(name, state, clock);
-    session.abandon((each) => each !== owner && gone.has(each));
+    session.abandon((owner, id) => this.#own.isOver(owner, id, gone, (number) => this.#pending.has(number)));
     const isNews = session.hasChanged || tasks.some(isUndelivered);
     const effects = tasks.map((task) => this.#perform(session, task));
     if (!session.hasChanged) {
@@ -127,7 +135,7 @@ export class SharedName {
     backend.swap(this.name, change, (result) => {
       if (result.kind === 'lost') return this.#onLost(tasks, result.isUnsent ? undefined : next);
       if (result.kind === 'changed') return this.#attemptOn(result.found, tasks);
-      leases.onRenewed(upstream, sentAt);
+      this.lease.onRenewed(sentAt);
       const stored = { version: changed === undefined ? NO_VERSION : next, state: changed, gone, forgets };
       this.#finish(session, stored, tasks, effects);
     });
@@ -140,13 +148,12 @@ export class SharedName {
     const isForgotten = found.forgets > this.#known.forgets;
     this.#known = found;
     if (found.version === unconfirmed?.version) {
-      const ended = this.#endedBy(unconfirmed.tasks);
-      this.#own = this.#ownAfter(found, (id) => !ended.has(id));
+      this.#own.onStored(found.state, unconfirmed.tasks, () => false);
       return this.#attempt(tasks.filter((task) => !unconfirmed.tasks.has(task)));
     }
     this.#isChangedByOthers = true;
     // The results of claims from before would bring back what an operator has forgotten.
-    if (isForgotten) this.#own = this.#ownAfter(found, () => false);
+    if (isForgotten) this.#own.onForgotten(found.state);
     this.#attempt(tasks);
   }
 
@@ -155,21 +162,23 @@ export class SharedName {
     const { reply, owner } = this.#parts;
     switch (task.kind) {
       case 'claim':
-        return this.#pending.perform(session, task.pending, this.#idOf(task.pending.number), owner);
+        return this.#pending.perform(session, task.pending, this.#own.idOf(task.pending.number), owner);
       case 'change': {
         const { operation } = task;
-        const id = this.#idOf(operation.claim);
+        const id = this.#own.idOf(operation.claim);
         // Other processes have taken it for ended, or the store has lost it. What it did counts nevertheless.
-        const lost = session.has(id) ? undefined : (this.#own.get(id) ?? claimOfSend(id, owner, task));
+        const lost = session.has(id)
+          ? undefined
+          : (this.#own.get(operation.claim)?.claim ?? claimOfSend(id, owner, task));
         if (lost !== undefined) session.restore(lost);
         session.change(id, (claim) => claim.apply(operation));
         return () => undefined;
       }
       case 'close':
-        session.close(this.#idOf(task.number));
+        session.close(this.#own.idOf(task.number));
         return () => undefined;
       case 'look': {
-        const known = session.lookUpToSend(this.#idOf(task.number), task.last) ?? {
+        const known = session.lookUpToSend(this.#own.idOf(task.number), task.last) ?? {
           record: session.lookUpFor(task.request),
           endpoint: undefined,
         };
@@ -181,18 +190,17 @@ export class SharedName {
   }
 
   #finish(session: NameSession, stored: StoredName, tasks: readonly NameTask[], effects: (() => void)[]): void {
-    const { reply } = this.#parts;
-    const before = this.#own;
+    const { reply, clock } = this.#parts;
+    const before = this.#own.stored;
     const isChangedByOthers = this.#isChangedByOthers;
     this.#known = stored;
     this.#unconfirmed = undefined;
     this.#isChangedByOthers = false;
-    const ended = this.#endedBy(tasks);
-    this.#own = this.#ownAfter(stored, (id) => !session.has(id) && !ended.has(id));
     for (const [id, claim] of isChangedByOthers || tasks.some(isUndelivered) ? before : []) {
-      reply({ type: 'changed', claim: numberOf(id), ...(session.lookUp(id) ?? this.#unresolvedBy(claim)) });
+      reply({ type: 'changed', claim: numberOf(id), ...(session.lookUp(id) ?? unresolvedBy(claim, clock.now())) });
     }
     for (const effect of effects) effect();
+    this.#own.onStored(stored.state, tasks, (id) => session.has(id)); // after the effects, which grant claims
     const mayBeFree = isChangedByOthers || tasks.some(({ kind }) => kind === 'change' || kind === 'close');
     if (mayBeFree) this.#pending.retryWaiting();
     this.#isBusy = false;
@@ -201,15 +209,15 @@ export class SharedName {
 
   /** There was no response. @param version of a change that may have been stored */
   #onLost(tasks: readonly NameTask[], version: string | undefined): void {
-    const { reply, schedule } = this.#parts;
+    const { reply, schedule, clock } = this.#parts;
     if (version !== undefined) this.#unconfirmed = { version, tasks: new Set(tasks) };
     const later: NameTask[] = [];
     for (const task of tasks) {
       if (task.kind === 'claim') {
         this.#pending.refuse(task.pending, 'key_store_lost');
-        if (version !== undefined) later.push(...undo(task.pending.number));
+        if (version !== undefined) later.push(...this.#undo(task.pending.number));
       } else if (task.kind === 'look') {
-        reply({ type: 'known', claim: task.number, ...this.#unresolvedBy(this.#own.get(this.#idOf(task.number))) });
+        reply({ type: 'known', claim: task.number, ...unresolvedBy(this.#own.get(task.number), clock.now()) });
       } else if (task.kind !== 'refresh') later.push(task);
     }
     this.#tasks = [...later, ...this.#tasks];
@@ -222,29 +230,8 @@ export class SharedName {
     });
   }
 
-  /** What a claim of this process has to take for true if nobody knows what others have done. */
-  #unresolvedBy(claim: SharedClaim | undefined): KnownWrite {
-    const firstSentAt = claim?.progress.record?.firstSentAt ?? claim?.progress.firstSentAt ?? this.#parts.clock.now();
-    const endpoint = claim && this.#known.state?.writes[claim.write]?.endpoint;
-    return { record: { firstSentAt, isAnswered: false }, endpoint };
+  #undo(number: number): readonly NameTask[] {
+    this.#own.onGranted(number); // perhaps it was
+    return undo(number);
   }
-
-  /** @param isLost whether a claim goes on although it is not stored */
-  #ownAfter({ state }: StoredName, isLost: (id: string) => boolean): ReadonlyMap<string, SharedClaim> {
-    const lost = [...this.#own].filter(([id]) => isLost(id));
-    const own = (state?.claims ?? []).filter(({ owner }) => owner === this.#parts.owner);
-    return new Map([...lost, ...own.map((claim) => [claim.id, claim] as const)]);
-  }
-
-  #endedBy(tasks: Iterable<NameTask>): ReadonlySet<string> {
-    return new Set([...tasks].map((task) => this.#idOf(endOf(task) ?? -1)));
-  }
-
-  #idOf(number: number): string {
-    return `${this.#parts.owner}/${number}`;
-  }
-}
-
-function numberOf(id: string): number {
-  return Number(id.slice(id.lastIndexOf('/') + 1));
 }

@@ -1,6 +1,6 @@
 /** The keys that replicas share, as an operator finds them in a real Redis: leases, bounds, and all masters of a cluster. */
 import { expect, test } from 'vitest';
-import { connectKeys, idOf, LEASES, OPEN_NAMES, openKeys, stateKeyOf } from '../../support/redis/stored-keys.ts';
+import { connectKeys, idOf, OPEN_NAMES, openKeys, stateKeyOf } from '../../support/redis/stored-keys.ts';
 import { startCluster } from '../../support/redis/redis-cluster.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 
@@ -20,7 +20,7 @@ test('writes of a process whose lease has ended are unresolved and can be forgot
     [idOf(3), 'unresolved'],
   ]);
   expect(await inspection.forget(idOf(1))).toMatchObject({ kind: 'in_progress', write: { responses: 1 } });
-  await client.hdel(LEASES, 'one');
+  for (const n of [0, 1]) expect(await client.hset(stateKeyOf(n), 'leases', 'one 1')).toBe(0);
   expect(await states()).toEqual([
     [idOf(0), 'unresolved'],
     [idOf(1), 'unresolved'],
@@ -61,7 +61,7 @@ test('a response that is being sent leaves nothing unresolved, and an open name 
   expect(stored).toHaveLength(2);
   const past = Number(seconds) * 1000 - 1;
   for (const drop of [
-    () => new Promise((resolve) => backend.renew('up', resolve)),
+    () => new Promise((resolve) => backend.renew('up', [], resolve)),
     () => new Promise((resolve) => backend.hasUnresolved('up', resolve)),
   ]) {
     await client.zadd(OPEN_NAMES, past, 'aa', -past, 'bb');

@@ -7,7 +7,8 @@ interface Row {
   version: string;
   /** As text: what is read and what is stored share nothing. */
   state: string;
-  owners: readonly string[];
+  /** When the lease of each owner ends. */
+  readonly leases: Map<string, Millis>;
   isUnresolved: boolean;
   isAwaited: boolean;
 }
@@ -31,7 +32,6 @@ export class SimulatedKeyStore {
   readonly #random: Random;
   readonly #maxDelay: Millis;
   readonly #rows = new Map<string, Row>();
-  readonly #leases = new Map<string, Millis>();
   readonly #replicas = new Set<SimulatedReplica>();
 
   constructor(world: World, random: Random, maxDelay: Millis) {
@@ -60,13 +60,15 @@ export class SimulatedKeyStore {
             if ((row?.version ?? NO_VERSION) !== change.expected) {
               return { kind: 'changed', found: this.#read(name, false) } as const;
             }
-            this.#leases.set(replica.owner, this.#world.now + LEASE);
             const { state, isUnresolved, next, owners } = change;
+            const ends = (owner: string): Millis =>
+              owner === replica.owner ? this.#world.now + LEASE : (row?.leases.get(owner) ?? 0);
+            const leases = new Map([...owners].map((owner) => [owner, ends(owner)]));
             if (state === undefined) this.#rows.delete(keyOf(name));
             else {
               const text = JSON.stringify(state);
               const isAwaited = false;
-              this.#rows.set(keyOf(name), { version: next, state: text, owners: [...owners], isUnresolved, isAwaited });
+              this.#rows.set(keyOf(name), { version: next, state: text, leases, isUnresolved, isAwaited });
             }
             if (change.isNews || row?.isAwaited === true) this.#announce(name);
             return { kind: 'stored' } as const;
@@ -81,11 +83,14 @@ export class SimulatedKeyStore {
           () => undefined,
           onFound,
         ),
-      renew: (_upstream, onRenewed) =>
+      renew: (upstream, names, onRenewed) =>
         this.#call(
           replica,
           () => {
-            this.#leases.set(replica.owner, this.#world.now + LEASE);
+            for (const name of names) {
+              const leases = this.#rows.get(keyOf({ upstream, name }))?.leases;
+              if (leases?.has(replica.owner) === true) leases.set(replica.owner, this.#world.now + LEASE);
+            }
             return true;
           },
           () => false,
@@ -126,7 +131,7 @@ export class SimulatedKeyStore {
     const row = this.#rows.get(keyOf(name));
     if (row === undefined) return { version: NO_VERSION, state: undefined, gone: new Set(), forgets: 0 };
     if (awaits) row.isAwaited = true;
-    const gone = row.owners.filter((owner) => (this.#leases.get(owner) ?? 0) <= this.#world.now);
+    const gone = [...row.leases].filter(([, ends]) => ends <= this.#world.now).map(([owner]) => owner);
     const state = JSON.parse(row.state) as StoredName['state'];
     return { version: row.version, state, gone: new Set(gone), forgets: 0 };
   }

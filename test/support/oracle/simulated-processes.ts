@@ -167,7 +167,7 @@ export class SimulatedProcesses {
       send: (operations) => isAlive && shared.perform(operations),
       schedule: (run) => world.at(world.now, run),
       after: schedule,
-      isLeaseValid: (upstream) => shared.isLeaseValid(upstream),
+      isLeaseValid: (name) => shared.isLeaseValid(name),
     });
     const kill = (): void => {
       isAlive = false;

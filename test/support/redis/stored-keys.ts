@@ -21,10 +21,8 @@ import { RedisNameReader } from '../../../src/sharing/redis/keys/redis-name-read
 import type { RedisServer } from './redis-server.ts';
 
 const PREFIX = 'p';
-/** Of the leases at the upstream `up`. */
-export const LEASES = `${PREFIX}:{up/keys}:k1:leases`;
-/** The open names at that upstream. */
-export const OPEN_NAMES = `${PREFIX}:{up/keys}:k1:open`;
+/** The open names at the upstream `up`. */
+export const OPEN_NAMES = `${PREFIX}:{up/keys}:k2:open`;
 const DAY = 86_400_000;
 
 /** What a request has done: it holds its key, its response is being sent, has been sent, or nobody knows its outcome. */
@@ -47,7 +45,7 @@ export function idOf(n: number): string {
 
 /** The key of the state of the nth name at the upstream `up`. */
 export function stateKeyOf(n: number): string {
-  return `${PREFIX}:{up/keys}:k1:name:${Buffer.from(nameOf(n), 'latin1').toString('hex')}`;
+  return `${PREFIX}:{up/keys}:k2:name:${Buffer.from(nameOf(n), 'latin1').toString('hex')}`;
 }
 
 export function requestFor(n: number, upstream = 'up'): KeyClaimRequest {

@@ -27,23 +27,31 @@ function requestFor(name: string, more: Partial<KeyClaimRequest> = {}): KeyClaim
   };
 }
 
+interface Row {
+  readonly version: string;
+  readonly state: string;
+  /** When the lease of each owner ends. */
+  readonly leases: Map<string, number>;
+  readonly unresolved: boolean;
+}
+
 /** Replicas and their store, which answers at once, in order. */
 function startReplicas() {
   const timers: { at: number; run: () => void }[] = [];
   const clock = { time: 0, now: () => clock.time };
-  const rows = new Map<string, { version: string; state: string; owners: readonly string[]; unresolved: boolean }>();
+  const rows = new Map<string, Row>();
   const forgets = new Map<string, number>();
-  const leases = new Map<string, number>();
   const calls: string[] = [];
-  /** How the next calls fail. `late`: carried out, without a response. */
-  const faults: ('unsent' | 'late')[] = [];
+  /** How the next calls fail. `late`: carried out, without a response; `held`: the same, but later. */
+  const faults: ('unsent' | 'late' | 'held')[] = [];
+  const held: (() => unknown)[] = [];
   const read = (name: string): StoredName => {
     const row = rows.get(name);
     const times = { forgets: forgets.get(name) ?? 0 };
     // A name that was forgotten keeps a version.
     const version = times.forgets === 0 ? NO_VERSION : `forgotten ${times.forgets}`;
     if (row === undefined) return { version, state: undefined, gone: new Set(), ...times };
-    const gone = row.owners.filter((owner) => (leases.get(owner) ?? 0) <= clock.time);
+    const gone = [...row.leases].filter(([, ends]) => ends <= clock.time).map(([owner]) => owner);
     const state = JSON.parse(row.state) as StoredName['state'];
     return { version: row.version, state, gone: new Set(gone), ...times };
   };
@@ -54,10 +62,12 @@ function startReplicas() {
   const swap = (owner: string, name: string, change: NameChange): SwapResult => {
     const found = read(name);
     if (found.version !== change.expected) return { kind: 'changed', found };
-    leases.set(owner, clock.time + LEASE);
     const { state, next: version, owners, isUnresolved: unresolved } = change;
+    const before = rows.get(name)?.leases;
+    const ends = (each: string): number => (each === owner ? clock.time + LEASE : (before?.get(each) ?? 0));
+    const leases = new Map([...owners].map((each) => [each, ends(each)]));
     if (state === undefined) rows.delete(name);
-    else rows.set(name, { version, state: JSON.stringify(state), owners: [...owners], unresolved });
+    else rows.set(name, { version, state: JSON.stringify(state), leases, unresolved });
     return { kind: 'stored' };
   };
   let pending: (() => void)[] = [];
@@ -71,7 +81,8 @@ function startReplicas() {
       calls.push(`${owner} ${what}`);
       const fault = faults.shift();
       pending.push(() => {
-        const result = fault === 'unsent' ? undefined : carryOut();
+        if (fault === 'held') held.push(carryOut);
+        const result = fault === 'unsent' || fault === 'held' ? undefined : carryOut();
         onResult(fault === undefined ? (result as T) : lost(fault === 'unsent'));
       });
     };
@@ -98,11 +109,17 @@ function startReplicas() {
           () => [...rows.values()].some((row) => row.unresolved),
           onFound,
         ),
-      renew: (_upstream, onRenewed) =>
+      renew: (_upstream, names, onRenewed) =>
         call(
           'renew',
           () => false,
-          () => leases.set(owner, clock.time + LEASE).size > 0,
+          () => {
+            for (const name of names) {
+              const leases = rows.get(name)?.leases;
+              if (leases?.has(owner) === true) leases.set(owner, clock.time + LEASE);
+            }
+            return true;
+          },
           onRenewed,
         ),
     };
@@ -117,7 +134,7 @@ function startReplicas() {
       send: (operations) => shared.perform(operations),
       schedule: (run) => run(),
       after: () => () => undefined,
-      isLeaseValid: (upstream) => shared.isLeaseValid(upstream),
+      isLeaseValid: (name) => shared.isLeaseValid(name),
     });
     return { client, news: (name: string) => shared.onNews('up', name), bound: () => shared.bound };
   };
@@ -143,7 +160,7 @@ function startReplicas() {
     clock.time = end;
     settle();
   };
-  return { clock, start, settle, advance, calls, faults, rows, forget };
+  return { clock, start, settle, advance, calls, faults, held, rows, forget };
 }
 
 function recorder(): KeyClaimListener & { readonly results: unknown[] } {
@@ -293,6 +310,47 @@ describe('a key that replicas share', () => {
     other.client.makeClaim(requestFor('order', { concurrent: 'refuse' })).begin(repeat, 100_000);
     settle();
     expect(repeat.results).toEqual([['refused', 'key_in_use', true]]);
+  });
+
+  test('of a living replica that does not know it is unresolved: for that replica at once, for others after a lease', () => {
+    for (const cause of ['older data', 'a late message'] as const) {
+      const { start, settle, advance, clock, faults, held, rows } = startReplicas();
+      const [one, other] = [start('one'), start('other')];
+      const repeat = (by: typeof one): readonly unknown[] => {
+        const { results, ...listener } = recorder();
+        const claim = by.client.makeClaim(requestFor('order', { concurrent: 'refuse' }));
+        claim.begin(listener, 1e6);
+        settle();
+        claim.recordOutcome('rejected');
+        claim.release({ kind: 'other' });
+        claim.close();
+        settle();
+        return results;
+      };
+      const first = one.client.makeClaim(requestFor('order'));
+      if (cause === 'a late message') faults.push('held');
+      first.begin(recorder(), 100);
+      settle();
+      const inProgress = rows.get('order');
+      first.recordOutcome('rejected');
+      first.release({ kind: 'other' });
+      first.close();
+      one.client.makeClaim(requestFor('another')).begin(recorder(), 1e6); // so it renews leases
+      advance(500);
+      expect(rows.has('order')).toBe(false);
+      const bring = (): void => {
+        const leases = new Map([['one', clock.time + LEASE]]);
+        if (inProgress !== undefined) rows.set('order', { ...inProgress, leases });
+        for (const carryOut of held) carryOut();
+      };
+      bring();
+      expect(repeat(other)).toEqual([['refused', 'key_in_use', true]]);
+      advance(LEASE);
+      expect(repeat(other)).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+      rows.delete('order');
+      bring();
+      expect(repeat(one)).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    }
   });
 
   test('what a request did counts although others have taken it for ended, or the store has lost it', () => {

@@ -4,7 +4,7 @@ import type { Millis } from '../../../core/scalars.ts';
 import type { WriteName } from '../../keys/key-state-backend.ts';
 
 /** Names the format, so that no version reads what another has stored. */
-export const NAME_STATE_LAYOUT = 'k1';
+export const NAME_STATE_LAYOUT = 'k2';
 
 /** @param ahead how far Redis' clock is ahead of the local one */
 export function encodeNameState({ writes, claims }: NameState, ahead: Millis): string {

@@ -3,7 +3,7 @@ import type { KeyStateBackend, NameChange, StoredName, SwapResult, WriteName } f
 import { NO_VERSION } from '../../keys/key-state-backend.ts';
 import { decodeNameState, encodeNameState } from './name-state-codec.ts';
 import type { RedisKeyCommands } from './redis-key-commands.ts';
-import { announcementOf, toHex, upstreamKeys } from './redis-key-names.ts';
+import { announcementOf, scriptKeys, toHex } from './redis-key-names.ts';
 
 export interface RedisKeyBackendParts {
   readonly commands: RedisKeyCommands;
@@ -57,14 +57,15 @@ export class RedisKeyBackend implements KeyStateBackend {
   }
 
   hasUnresolved(upstream: string, onFound: (isUnresolved: boolean | undefined) => void): void {
-    this.#parts.commands.run('tidegateCountUnresolved', this.#keysOf({ upstream, name: '' }), [], (reply) =>
+    const { commands, prefix } = this.#parts;
+    commands.run('tidegateCountUnresolved', scriptKeys(prefix, upstream, []), [], (reply) =>
       onFound(typeof reply === 'string' ? undefined : reply[0] !== '0'),
     );
   }
 
-  renew(upstream: string, onRenewed: (isRenewed: boolean) => void): void {
-    const args = [this.#parts.owner, String(this.leaseTime)];
-    this.#parts.commands.run('tidegateRenewLease', this.#keysOf({ upstream, name: '' }), args, (reply) =>
+  renew(upstream: string, names: readonly string[], onRenewed: (isRenewed: boolean) => void): void {
+    const { commands, prefix, owner } = this.#parts;
+    commands.run('tidegateRenewLeases', scriptKeys(prefix, upstream, names), [owner, String(this.leaseTime)], (reply) =>
       onRenewed(typeof reply !== 'string'),
     );
   }
@@ -75,8 +76,7 @@ export class RedisKeyBackend implements KeyStateBackend {
   }
 
   #keysOf({ upstream, name }: WriteName): readonly string[] {
-    const { names, open, leases } = upstreamKeys(this.#parts.prefix, upstream);
-    return [`${names}${toHex(name)}`, open, leases];
+    return scriptKeys(this.#parts.prefix, upstream, [name]);
   }
 }
 

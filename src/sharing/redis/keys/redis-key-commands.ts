@@ -3,7 +3,7 @@ import type { SharedStoreResult } from '../../../core/events/store-events.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import { BackendClock } from '../../replicas/backend-clock.ts';
 import type { RedisClient } from '../redis-connection.ts';
-import { COUNT_UNRESOLVED, READ_NAME, READ_NAMES, RENEW_LEASE, SWAP_NAME } from './key-scripts.ts';
+import { COUNT_UNRESOLVED, READ_NAME, READ_NAMES, RENEW_LEASES, SWAP_NAME } from './key-scripts.ts';
 
 export interface RedisKeyConnection {
   readonly client: RedisClient;
@@ -26,10 +26,10 @@ export interface RedisKeyCommandsParts extends RedisKeyConnection {
 const SCRIPTS = {
   tidegateReadName: READ_NAME,
   tidegateSwapName: SWAP_NAME,
-  tidegateRenewLease: RENEW_LEASE,
+  tidegateReadNames: READ_NAMES,
+  tidegateRenewLeases: RENEW_LEASES,
   tidegateCountUnresolved: COUNT_UNRESOLVED,
 };
-const READ_SEVERAL = 'tidegateReadNames';
 /** Strings of a reply for each name. */
 export const REPLY_PARTS = 5;
 
@@ -44,42 +44,30 @@ export class RedisKeyCommands {
 
   constructor(parts: RedisKeyCommandsParts) {
     this.#parts = parts;
-    for (const [name, lua] of Object.entries(SCRIPTS)) {
-      parts.client.defineCommand(name, { numberOfKeys: 3, lua });
-    }
-    parts.client.defineCommand(READ_SEVERAL, { lua: READ_NAMES });
+    for (const [name, lua] of Object.entries(SCRIPTS)) parts.client.defineCommand(name, { lua });
   }
 
-  /** Runs a script of one name. Calls back once, after it has returned. */
+  /** Runs a script. Calls back once, after it has returned. */
   run(
     script: keyof typeof SCRIPTS,
     keys: readonly string[],
     args: readonly string[],
     onReply: (reply: readonly string[] | Lost) => void,
   ): void {
-    this.#runScript(script, [...keys, ...args], onReply);
-  }
-
-  /** Reads several names. @param keys the leases, then the states */
-  readNames(keys: readonly string[], maxBytes: number, onReply: (reply: readonly string[] | Lost) => void): void {
-    this.#runScript(READ_SEVERAL, [String(keys.length), ...keys, String(maxBytes)], onReply);
-  }
-
-  /** Sends a command that changes nothing. Calls back once, after it has returned. */
-  ask<T>(send: () => Promise<T>, onReply: (reply: T | Lost) => void): void {
-    this.#await(send, () => undefined, onReply);
-  }
-
-  #runScript(script: string, args: readonly string[], onReply: (reply: readonly string[] | Lost) => void): void {
     const { client, clock } = this.#parts;
     const command: unknown = Reflect.get(client, script);
     if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${script}`);
     const sentAt = clock.now();
     this.#await(
-      async () => toReply(await Reflect.apply(command, client, args)),
+      async () => toReply(await Reflect.apply(command, client, [keys.length, ...keys, ...args])),
       (reply) => this.redisClock.addSample(sentAt, clock.now(), Number(reply[REPLY_PARTS - 1])),
       onReply,
     );
+  }
+
+  /** Sends a command that changes nothing. Calls back once, after it has returned. */
+  ask<T>(send: () => Promise<T>, onReply: (reply: T | Lost) => void): void {
+    this.#await(send, () => undefined, onReply);
   }
 
   /** @param onReceived called for a late reply too */

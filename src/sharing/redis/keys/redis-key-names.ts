@@ -11,17 +11,17 @@ export interface UpstreamKeys {
   readonly names: string;
   /** The names with unresolved writes or claims. */
   readonly open: string;
-  /** The leases of processes. */
-  readonly leases: string;
 }
 
 export function upstreamKeys(prefix: string, upstream: string): UpstreamKeys {
   const base = `${prefix}:{${upstream}/keys}:${NAME_STATE_LAYOUT}`;
-  return {
-    names: `${base}:name:`,
-    open: `${base}:open`,
-    leases: `${base}:leases`,
-  };
+  return { names: `${base}:name:`, open: `${base}:open` };
+}
+
+/** KEYS of each script: see key-scripts.ts. */
+export function scriptKeys(prefix: string, upstream: string, names: readonly string[]): readonly string[] {
+  const keys = upstreamKeys(prefix, upstream);
+  return [...names.map((name) => `${keys.names}${toHex(name)}`), keys.open];
 }
 
 export function isUpstreamName(text: string): boolean {

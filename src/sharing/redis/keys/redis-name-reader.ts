@@ -3,7 +3,7 @@ import type { Clock } from '../../../core/scalars.ts';
 import type { StoredName, WriteName } from '../../keys/key-state-backend.ts';
 import { toStored } from './redis-key-backend.ts';
 import { type Lost, type RedisKeyCommands, REPLY_PARTS } from './redis-key-commands.ts';
-import { toHex, upstreamKeys } from './redis-key-names.ts';
+import { scriptKeys } from './redis-key-names.ts';
 
 export interface RedisNameReaderParts {
   readonly commands: RedisKeyCommands;
@@ -66,9 +66,12 @@ export class RedisNameReader {
 
   #readStep(upstream: string, names: readonly WriteName[]): Promise<readonly string[]> {
     const { commands, prefix } = this.#parts;
-    const keys = upstreamKeys(prefix, upstream);
-    const states = names.map(({ name }) => `${keys.names}${toHex(name)}`);
-    return received((onReply) => commands.readNames([keys.leases, ...states], BYTES_A_STEP, onReply));
+    const keys = scriptKeys(
+      prefix,
+      upstream,
+      names.map(({ name }) => name),
+    );
+    return received((onReply) => commands.run('tidegateReadNames', keys, [String(BYTES_A_STEP)], onReply));
   }
 }
 
