@@ -1,21 +1,24 @@
 /** Keys that are shared with other processes, and, while their store is lost, those that this process knows itself. */
-import type {
-  KeyClaim,
-  KeyClaimEnd,
-  KeyClaimListener,
-  KeyClaimRequest,
-  KeyStore,
-} from '../../core/idempotency/key-store.ts';
 import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { KeyClaim, KeyClaimRequest, KeyStore } from '../../core/idempotency/key-store.ts';
+import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
+import { isUnresolved } from '../../core/idempotency/keyed-write.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
-import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
-import type { Millis } from '../../core/scalars.ts';
+import { FallbackKeyClaim } from './fallback-key-claim.ts';
 
-/** A key store of which a part of the requests may use the registry of this process: those with `onStoreLost: local`. */
+/** Names written while the store was lost. Beyond it, the oldest are taken for shared again. */
+const MAX_LOCAL_NAMES = 100_000;
+
+/**
+ * A key store of which a part of the requests may use the registry of this process: those with `onStoreLost: local`. The registry
+ * knows all writes of these requests, so that it can take the place of the shared store.
+ */
 export class FallbackKeyStore implements KeyStore {
   readonly #shared: KeyStore;
   readonly #local: RegistryKeyStore;
+  /** Names written while the shared store was lost, which therefore does not know these writes. */
+  readonly #localNames = new Set<string>();
 
   constructor(shared: KeyStore, local: RegistryKeyStore) {
     this.#shared = shared;
@@ -29,10 +32,15 @@ export class FallbackKeyStore implements KeyStore {
 
   makeClaim(request: KeyClaimRequest): KeyClaim {
     if (request.onStoreLost === 'refuse') return this.#shared.makeClaim(request);
-    const local = (): KeyClaim => this.#local.makeClaim(request);
-    // The shared store does not know the writes that this process has recorded itself.
-    const isLocal = this.#local.keys.knows(request.identity.name);
-    return new FallbackKeyClaim(isLocal ? local() : this.#shared.makeClaim(request), local);
+    const { name } = request.identity;
+    if (this.#isLocal(name)) return this.#local.makeClaim(request);
+    return new FallbackKeyClaim(this.#shared.makeClaim(request), {
+      makeLocal: () => {
+        this.#addLocalName(name);
+        return this.#local.makeClaim(request);
+      },
+      makeCopy: (record, endpoint) => this.#makeCopy(request, record, endpoint),
+    });
   }
 
   findUnresolved(
@@ -40,73 +48,59 @@ export class FallbackKeyStore implements KeyStore {
     names: readonly string[] | undefined,
     onFound: (isUnresolved: boolean) => void,
   ): void {
-    this.#local.findUnresolved(upstream, names, (isUnresolved) => {
-      if (isUnresolved) onFound(true);
-      else this.#shared.findUnresolved(upstream, names, onFound);
-    });
+    if (this.#hasUnresolvedLocally(upstream, names)) onFound(true);
+    else this.#shared.findUnresolved(upstream, names, onFound);
   }
 
   mayHaveUnresolved(upstream?: string): boolean {
     return this.#shared.mayHaveUnresolved(upstream);
   }
-}
 
-/** A claim in the shared store that continues in this process if the store is lost before the key is granted. */
-class FallbackKeyClaim implements KeyClaim {
-  readonly #makeLocal: () => KeyClaim;
-  #claim: KeyClaim;
-
-  constructor(claim: KeyClaim, makeLocal: () => KeyClaim) {
-    this.#claim = claim;
-    this.#makeLocal = makeLocal;
+  /** Only the names that the shared store does not know: other processes may have resolved the others. */
+  #hasUnresolvedLocally(upstream: string, names: readonly string[] | undefined): boolean {
+    const { keys } = this.#local;
+    if (!keys.hasUnresolvedAt(upstream)) return false;
+    for (const name of names ?? this.#localNames) {
+      if (!this.#isLocal(name)) continue;
+      for (const write of keys.writesOf(name)) if (write.upstream === upstream && isUnresolved(write)) return true;
+    }
+    return false;
   }
 
-  get endpoint(): string | undefined {
-    return this.#claim.endpoint;
+  #isLocal(name: string): boolean {
+    if (!this.#localNames.has(name)) return false;
+    if (this.#local.keys.knows(name)) return true;
+    this.#localNames.delete(name);
+    return false;
   }
 
-  get hasWrite(): boolean {
-    return this.#claim.hasWrite;
+  #addLocalName(name: string): void {
+    this.#localNames.delete(name);
+    this.#localNames.add(name);
+    const [oldest] = this.#localNames;
+    if (this.#localNames.size > MAX_LOCAL_NAMES && oldest !== undefined) this.#localNames.delete(oldest);
   }
 
-  begin(listener: KeyClaimListener, deadline: Millis): void {
-    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) => {
-      if (why !== 'key_store_lost') return listener.onClaimRefused(why, mayBeDone);
-      this.#claim.close();
-      this.#claim = this.#makeLocal();
-      this.#claim.begin(listener, deadline);
-    };
-    this.#claim.begin(
-      { onClaimed: (record, hasWaited) => listener.onClaimed(record, hasWaited), onClaimRefused },
-      deadline,
-    );
+  /** A claim in the registry of this process that has the key beside a granted claim in the shared store. */
+  #makeCopy(request: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): KeyClaim {
+    if (record !== undefined) this.#learn(request.identity, record, endpoint);
+    const isPassing = request.concurrent === 'pass';
+    const copy = this.#local.makeClaim({ ...request, concurrent: isPassing ? 'pass' : 'refuse' });
+    copy.begin(NOBODY, Number.POSITIVE_INFINITY);
+    if (copy.hasWrite) return copy;
+    // A request that continued in this process has the key there.
+    const passing = this.#local.makeClaim({ ...request, concurrent: 'pass' });
+    passing.begin(NOBODY, Number.POSITIVE_INFINITY);
+    return passing;
   }
 
-  stopWaiting(): void {
-    this.#claim.stopWaiting();
-  }
-
-  onSend(endpoint: string): void {
-    this.#claim.onSend(endpoint);
-  }
-
-  recordOutcome(meaning: WriteOutcome): void {
-    this.#claim.recordOutcome(meaning);
-  }
-
-  lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
-    this.#claim.lookUp(onRecord);
-  }
-
-  release(end: KeyClaimEnd): void {
-    this.#claim.release(end);
-  }
-
-  onUndelivered(): void {
-    this.#claim.onUndelivered();
-  }
-
-  close(): void {
-    this.#claim.close();
+  #learn(identity: WriteIdentity, record: KeyRecord, endpoint: string | undefined): void {
+    const { keys } = this.#local;
+    const write = keys.join(identity);
+    write.endpoint ??= endpoint;
+    keys.record(write, record, identity.credential);
+    keys.leave(write);
   }
 }
+
+const NOBODY = { onClaimed: () => undefined, onClaimRefused: () => undefined };

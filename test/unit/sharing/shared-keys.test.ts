@@ -589,6 +589,99 @@ describe('a key that an operator has forgotten', () => {
 });
 
 describe('with `onStoreLost: local`', () => {
+  /** A replica whose keys fall back to its own registry. */
+  function startOne() {
+    const replicas = startReplicas();
+    const { start, settle, clock } = replicas;
+    const one = start('one');
+    const local = new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined);
+    const store = new FallbackKeyStore(one.client, local);
+    const begin = (name: string, more: Partial<KeyClaimRequest> = {}) => {
+      const claim = store.makeClaim(requestFor(name, { onStoreLost: 'local', ...more }));
+      const { results, ...listener } = recorder();
+      claim.begin(listener, 100_000);
+      settle();
+      return { claim, results };
+    };
+    return { ...replicas, one, store, begin };
+  }
+
+  test('this process knows the writes that it shared, once the store is lost', () => {
+    for (const [outcome, end, known] of [
+      ['answered', { kind: 'answered', isFinal: true, isDelivered: true }, { isAnswered: true, isFinal: true }],
+      ['may_have_happened', { kind: 'other' }, { isAnswered: false }],
+    ] as const) {
+      const { begin, faults, settle, clock } = startOne();
+      const { claim } = begin('order');
+      claim.onSend('e1');
+      claim.recordOutcome(outcome);
+      claim.release(end);
+      claim.close();
+      settle();
+      clock.time += 1000;
+      faults.push('unsent', 'unsent');
+      const repeat = begin('order');
+      expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, ...known }]]);
+      expect(repeat.claim.endpoint).toBe('e1');
+    }
+  });
+
+  test('this process knows what other processes had done when it last had the key, once the store is lost', () => {
+    const { begin, faults, settle, start } = startOne();
+    const theirs = start('other').client.makeClaim(requestFor('order'));
+    theirs.begin(recorder(), 100);
+    settle();
+    theirs.recordOutcome('may_have_happened');
+    theirs.release({ kind: 'other' });
+    theirs.close();
+    settle();
+    const { claim, results } = begin('order');
+    expect(results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    claim.onSend('e1');
+    claim.recordOutcome('rejected');
+    claim.release({ kind: 'other' });
+    claim.close();
+    settle();
+    faults.push('unsent', 'unsent');
+    expect(begin('order').results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+  });
+
+  test('a repeat waits for the request of this process that had the key before the store was lost', () => {
+    const { begin, faults } = startOne();
+    const { claim } = begin('order');
+    claim.onSend('e1');
+    faults.push('unsent');
+    expect(begin('order', { concurrent: 'refuse' }).results).toEqual([['refused', 'key_in_use', true]]);
+    faults.push('unsent');
+    const waiting = begin('order');
+    expect(waiting.results).toEqual([]);
+    claim.recordOutcome('rejected');
+    claim.release({ kind: 'other' });
+    expect(waiting.results).toEqual([['claimed', undefined]]);
+  });
+
+  test('what others have resolved does not count as unresolved because this process did not resolve it', () => {
+    const { begin, settle, start, store } = startOne();
+    const { claim } = begin('order');
+    claim.onSend('e1');
+    claim.recordOutcome('may_have_happened');
+    claim.release({ kind: 'other' });
+    claim.close();
+    settle();
+    const theirs = start('other').client.makeClaim(requestFor('order'));
+    theirs.begin(recorder(), 100);
+    settle();
+    theirs.recordOutcome('answered');
+    theirs.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    theirs.close();
+    settle();
+    const found: boolean[] = [];
+    store.findUnresolved('up', ['order'], (isUnresolved) => found.push(isUnresolved));
+    store.findUnresolved('up', undefined, (isUnresolved) => found.push(isUnresolved));
+    settle();
+    expect(found).toEqual([false, false]);
+  });
+
   test('a claim continues in this process while the store is lost, and so do repeats of its write', () => {
     const { start, settle, faults, calls, clock } = startReplicas();
     const one = start('one');
