@@ -43,12 +43,11 @@ export class KeyRegistry {
     for (const write of restored) if (write.state === 'new') journal.onChange(write); // there was no room for it
   }
 
-  /** Adds a write that is known elsewhere, and joins it. To be followed by `leave`. */
-  restore(known: Omit<StoredWrite, 'state'> & Pick<KeyedWrite, 'state'>): KeyedWrite {
-    const write = this.#add(known);
+  /** Adds a write that is known elsewhere, and joins it. To be followed by `leave`. @param write if it is here, but not remembered */
+  restore(known: Omit<StoredWrite, 'state'> & Pick<KeyedWrite, 'state'>, write = this.#add(known)): KeyedWrite {
     write.firstSentAt = known.firstSentAt;
     write.endpoint = known.endpoint;
-    write.requestCount = 1;
+    write.requestCount += 1;
     if (known.state !== 'new') this.#records.restore(write, { ...known, state: known.state });
     return write;
   }

@@ -70,11 +70,7 @@ export class NameSession {
     this.#clock = clock;
     if (known === undefined) return;
     const keys = this.#keys;
-    const writes = known.writes.map((each) => {
-      const write = keys.restore(each);
-      write.wasDelivered = each.wasDelivered;
-      return write;
-    });
+    const writes = known.writes.map((each) => this.#restoreWrite(each));
     for (const { id, owner, write: index, request, progress } of known.claims) {
       const write = writes[index];
       if (write === undefined) continue;
@@ -122,15 +118,20 @@ export class NameSession {
     return true;
   }
 
-  /** Brings a claim back that was taken for abandoned, or that was lost. Others may have the key by now. */
-  restore({ id, owner, request, progress }: SharedClaim): void {
-    const write = this.#keys.join(request.identity);
+  /**
+   * Brings a claim back that was taken for abandoned, or that was lost. Others may have the key by now.
+   * @param known what was known of its write, in case that was lost too
+   */
+  restore({ id, owner, request, progress }: SharedClaim, known?: SharedWrite): void {
+    const keys = this.#keys;
+    const write = this.#joinAgain(request, known);
     const { firstSentAt, isResponding } = progress;
     if (write.state === 'new' && write.sentCount === 0 && firstSentAt !== undefined) write.firstSentAt = firstSentAt;
-    const state = isResponding ? 'over' : 'shared';
+    const isFree = progress.state === 'held' && keys.claims.tryAcquire(write);
+    const state = isResponding ? 'over' : isFree ? 'held' : 'shared';
     const claim = this.#makeClaim(request, { write, progress: { ...progress, state } });
     this.#claims.set(id, { owner, request, claim });
-    this.#keys.leave(write);
+    keys.leave(write);
     this.hasChanged = true;
   }
 
@@ -210,6 +211,23 @@ export class NameSession {
       claims.push({ id, owner, write: writes.indexOf(stored.write), request, progress: stored.progress });
     }
     return writes.length === 0 ? undefined : { writes: writes.map(toShared), claims };
+  }
+
+  #joinAgain({ identity }: KeyClaimRequest, known: SharedWrite | undefined): KeyedWrite {
+    const keys = this.#keys;
+    if (known === undefined || known.state === 'new') return keys.join(identity);
+    const [any] = keys.writesOf(this.#name);
+    if (any === undefined) keys.leave(this.#restoreWrite(known));
+    const write = keys.join(identity);
+    // Without the lost record, another process took it for new.
+    if (write.state === 'new') keys.leave(keys.restore(known, write));
+    return write;
+  }
+
+  #restoreWrite(known: SharedWrite): KeyedWrite {
+    const write = this.#keys.restore(known);
+    write.wasDelivered = known.wasDelivered;
+    return write;
   }
 
   #makeClaim(request: KeyClaimRequest, resumed?: StoredClaim, countsAsSent = true): RegistryKeyClaim {

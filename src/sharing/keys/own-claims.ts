@@ -1,13 +1,13 @@
 import type { KnownWrite } from '../../core/idempotency/key-record.ts';
-import type { NameState, SharedClaim } from '../../core/idempotency/name-session.ts';
+import type { NameState, SharedClaim, SharedWrite } from '../../core/idempotency/name-session.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { NameTask } from './name-task.ts';
 import { endOf } from './name-task.ts';
 
-/** A claim of this process to a name, as it was last stored, and the endpoint of its write. */
+/** A claim of this process to a name, and its write, as they were last stored. */
 export interface OwnClaim {
   readonly claim: SharedClaim;
-  readonly endpoint: string | undefined;
+  readonly write: SharedWrite | undefined;
 }
 
 /** The claims of this process to one name that were granted, until their end is stored. */
@@ -77,7 +77,7 @@ export class OwnClaims {
     const own = (state?.claims ?? []).filter(
       ({ owner, id }) => owner === this.#owner && this.#granted.has(numberOf(id)),
     );
-    return new Map(own.map((claim) => [claim.id, { claim, endpoint: state?.writes[claim.write]?.endpoint }]));
+    return new Map(own.map((claim) => [claim.id, { claim, write: state?.writes[claim.write] }]));
   }
 }
 
@@ -89,5 +89,5 @@ export function numberOf(id: string): number {
 export function unresolvedBy(own: OwnClaim | undefined, now: Millis): KnownWrite {
   const progress = own?.claim.progress;
   const firstSentAt = progress?.record?.firstSentAt ?? progress?.firstSentAt ?? now;
-  return { record: { firstSentAt, isAnswered: false }, endpoint: own?.endpoint };
+  return { record: { firstSentAt, isAnswered: false }, endpoint: own?.write?.endpoint };
 }

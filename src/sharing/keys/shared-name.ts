@@ -1,3 +1,4 @@
+import type { SharedClaim } from '../../core/idempotency/name-session.ts';
 import { NameSession } from '../../core/idempotency/name-session.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -166,11 +167,7 @@ export class SharedName implements LeasedName {
       case 'change': {
         const { operation } = task;
         const id = this.#own.idOf(operation.claim);
-        // Other processes have taken it for ended, or the store has lost it. What it did counts nevertheless.
-        const lost = session.has(id)
-          ? undefined
-          : (this.#own.get(operation.claim)?.claim ?? claimOfSend(id, owner, task));
-        if (lost !== undefined) session.restore(lost);
+        this.#restore(session, operation.claim, claimOfSend(id, owner, task));
         session.change(id, (claim) => claim.apply(operation));
         return () => undefined;
       }
@@ -178,6 +175,7 @@ export class SharedName implements LeasedName {
         session.close(this.#own.idOf(task.number));
         return () => undefined;
       case 'look': {
+        this.#restore(session, task.number);
         const known = session.lookUpToSend(this.#own.idOf(task.number), task.last) ?? {
           record: session.lookUpFor(task.request),
           endpoint: undefined,
@@ -187,6 +185,17 @@ export class SharedName implements LeasedName {
       case 'refresh':
         return () => undefined;
     }
+  }
+
+  /**
+   * If others have taken a claim for ended, or the store has lost it: what it did, and does, counts nevertheless.
+   * @param sent the claim if it sends its write now, and is not known
+   */
+  #restore(session: NameSession, number: number, sent?: SharedClaim): void {
+    if (session.has(this.#own.idOf(number))) return;
+    const own = this.#own.get(number);
+    if (own !== undefined) session.restore(own.claim, own.write);
+    else if (sent !== undefined) session.restore(sent);
   }
 
   #finish(session: NameSession, stored: StoredName, tasks: readonly NameTask[], effects: (() => void)[]): void {

@@ -456,6 +456,40 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(0);
   });
 
+  test('a request in progress keeps what it knew of an unresolved write that the store loses, and stores it again', () => {
+    for (const isTaken of [false, true]) {
+      const { start, settle, rows } = startReplicas();
+      const [one, other] = [start('one'), start('other')];
+      const fail = (by: typeof one, outcome: 'may_have_happened' | 'rejected') => {
+        const claim = by.client.makeClaim(requestFor('order', { concurrent: 'refuse' }));
+        const { results, ...listener } = recorder();
+        claim.begin(listener, 100);
+        settle();
+        const end = (): void => {
+          claim.recordOutcome(outcome);
+          claim.release({ kind: 'other' });
+          claim.close();
+          settle();
+        };
+        return { claim, results, end };
+      };
+      fail(other, 'may_have_happened').end();
+      const second = fail(one, 'rejected');
+      expect(second.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+      rows.clear();
+      const others = isTaken ? fail(other, 'rejected') : undefined;
+      const known: unknown[] = [];
+      second.claim.onSend('e1');
+      second.claim.onSend('e1');
+      second.claim.lookUp((record) => known.push(record));
+      settle();
+      expect(known).toEqual([{ firstSentAt: 0, isAnswered: false }]);
+      others?.end();
+      second.end();
+      expect(fail(other, 'rejected').results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    }
+  });
+
   test('is refused without a response of the store, and given back if the claim was stored', () => {
     for (const fault of ['unsent', 'late'] as const) {
       const { start, settle, advance, faults, rows } = startReplicas();
