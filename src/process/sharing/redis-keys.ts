@@ -45,7 +45,7 @@ export class RedisKeys {
   constructor({ connection, secret, sealSecret, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
     const commands = new RedisKeyCommands({ ...connection, ...parts });
-    const ahead = (): Millis => commands.redisClock.offset;
+    const ahead = (upstream: string): Millis => commands.timeOf(upstream).offset;
     this.#shared = new SharedKeys({
       backend: new RedisKeyBackend({ ...connection, ...parts, commands, ahead }),
       clock,

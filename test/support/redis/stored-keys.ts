@@ -74,7 +74,10 @@ export function openKeys(client: RedisKeyConnection['client'], bounds: Partial<I
     problem: () => 'some cause',
   };
   const clock = performance;
-  const commands = new RedisKeyCommands({ ...connection, timeout: 2000, clock, onRequest: () => undefined });
+  const commands = new RedisKeyCommands({
+    ...{ ...connection, prefix: PREFIX, timeout: 2000, clock },
+    onRequest: () => undefined,
+  });
   let versions = 0;
   const nextVersion = (): string => `version-${(versions += 1)}`;
   const inspection = new RedisKeyInspection({
@@ -82,10 +85,10 @@ export function openKeys(client: RedisKeyConnection['client'], bounds: Partial<I
     digestKey: (key) => (key === 'order' ? '\u000f' : '\u0001').repeat(KEY_DIGEST),
     upstreams: () => ['up'],
   });
-  const reader = new RedisNameReader({ ...connection, commands, prefix: PREFIX, clock });
+  const reader = new RedisNameReader({ ...connection, commands, clock });
   /** Of a process. @param ahead by default, times are on the local clock */
-  const backendOf = (owner: string, ahead = () => commands.redisClock.offset): RedisKeyBackend =>
-    new RedisKeyBackend({ ...connection, commands, prefix: PREFIX, owner, ahead });
+  const backendOf = (owner: string, ahead = (upstream: string) => commands.timeOf(upstream).offset): RedisKeyBackend =>
+    new RedisKeyBackend({ ...connection, commands, owner, ahead });
   const swap = (
     n: number,
     { state, owners, isUnresolved }: Pick<NameSession, 'state' | 'owners' | 'isUnresolved'>,

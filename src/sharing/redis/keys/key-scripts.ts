@@ -1,16 +1,24 @@
 /**
- * What Redis does with the state of a name, each in one step. KEYS: the states of names; the open names. An answer has the version,
- * the state, the owners whose lease has ended, how often it was forgotten, and Redis' time. The field `leases` has each owner of a
- * claim and when its lease ends.
+ * What Redis does with the state of a name, each in one step. KEYS: the states of names; the open names; the time. The last of ARGV
+ * is what the time is at least. An answer has the version, the state, the owners whose lease has ended, how often it was forgotten,
+ * and the time. The field `leases` has each owner of a claim and when its lease ends.
  *
  * The score of an open name is when it is dropped: above 0 if a write of it is unresolved, below 0 if it only has claims, such as
  * of a response that is being sent. If the process of such a claim ends, its write is unresolved, and nothing but this set names it.
  */
 
+/** The time stands still rather than go back if the clock of Redis is set back; see key-store-time.ts. */
 const PRELUDE = `
-local open = KEYS[#KEYS]
+local open, clock = KEYS[#KEYS - 1], KEYS[#KEYS]
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local real = time[1] * 1000 + math.floor(time[2] / 1000)
+local kept_time = redis.call('HMGET', clock, 'ahead', 'last')
+local now = real + (tonumber(kept_time[1] or '0') or 0)
+local least = math.max(tonumber(kept_time[2] or '0') or 0, tonumber(ARGV[#ARGV]))
+if now < least then
+  now = least
+  redis.call('HSET', clock, 'ahead', string.format('%d', now - real), 'last', string.format('%d', now))
+end
 local function leasesOf(text)
   return string.gmatch(text or '', '(%S+) (%S+)')
 end
@@ -56,6 +64,8 @@ else
   kept = math.max(kept, redis.call('PTTL', KEYS[1]))
   redis.call('PEXPIRE', KEYS[1], kept)
 end
+redis.call('HSET', clock, 'last', string.format('%d', now))
+redis.call('PEXPIRE', clock, math.max(kept, redis.call('PTTL', clock)))
 local dropAt = now + kept
 if unresolved ~= '1' then dropAt = owners ~= '' and -dropAt end
 if dropAt then
@@ -70,7 +80,7 @@ return {version, '', '', '0', tostring(now)}
 
 /** ARGV: this process, its lease, which is renewed where it has claims. */
 export const RENEW_LEASES = `${PRELUDE}
-for i = 1, #KEYS - 1 do
+for i = 1, #KEYS - 2 do
   local leases, has = {}, false
   for owner, ends in leasesOf(redis.call('HGET', KEYS[i], 'leases')) do
     if owner == ARGV[1] then
@@ -94,7 +104,7 @@ return {tostring(redis.call('ZCOUNT', open, 0, '+inf')), '', '', '0', tostring(n
 /** Reads several names. ARGV: after so many bytes, the others are left out. Returns five strings for each name. */
 export const READ_NAMES = `${PRELUDE}
 local reply, size = {}, 0
-for i = 1, #KEYS - 1 do
+for i = 1, #KEYS - 2 do
   for _, part in ipairs(found(KEYS[i])) do
     reply[#reply + 1] = part
     size = size + #part

@@ -3,18 +3,17 @@ import type { KeyStateBackend, NameChange, StoredName, SwapResult, WriteName } f
 import { NO_VERSION } from '../../keys/key-state-backend.ts';
 import { decodeNameState, encodeNameState } from './name-state-codec.ts';
 import type { RedisKeyCommands } from './redis-key-commands.ts';
-import { announcementOf, scriptKeys, toHex } from './redis-key-names.ts';
+import { announcementOf, toHex } from './redis-key-names.ts';
 
 export interface RedisKeyBackendParts {
   readonly commands: RedisKeyCommands;
-  readonly prefix: string;
   /** This process. */
   readonly owner: string;
   /** Of announcements. */
   readonly channel: string;
   readonly onProblem: (error: unknown) => void;
-  /** How far Redis' clock is ahead of the times of states, once Redis has responded. */
-  readonly ahead: () => Millis;
+  /** How far the time of an upstream's keys in Redis is ahead of the times of states, once Redis has responded. */
+  readonly ahead: (upstream: string) => Millis;
 }
 
 /** Stores the state of names in Redis. */
@@ -27,7 +26,7 @@ export class RedisKeyBackend implements KeyStateBackend {
   }
 
   read(name: WriteName, awaits: boolean, onRead: (found: StoredName | undefined) => void): void {
-    this.#parts.commands.run('tidegateReadName', this.#keysOf(name), [awaits ? '1' : '0'], (reply) =>
+    this.#parts.commands.run('tidegateReadName', name.upstream, [name.name], [awaits ? '1' : '0'], (reply) =>
       onRead(typeof reply === 'string' ? undefined : this.#toStored(name, reply)),
     );
   }
@@ -35,20 +34,20 @@ export class RedisKeyBackend implements KeyStateBackend {
   swap(name: WriteName, change: NameChange, onSwapped: (result: SwapResult) => void): void {
     const { expected, next, state, owners, isUnresolved, keptFor, isNews, isForgotten = false } = change;
     const { commands, owner, channel } = this.#parts;
-    // Redis' time is not known before its first answer.
-    if (!commands.redisClock.isKnown) {
+    // The time is not known before the first answer.
+    if (!commands.timeOf(name.upstream).isKnown) {
       return this.read(name, false, (found) => {
         if (found === undefined) onSwapped({ kind: 'lost', isUnsent: true });
         else this.swap(name, change, onSwapped);
       });
     }
-    const text = state === undefined ? '' : encodeNameState(state, this.#parts.ahead());
+    const text = state === undefined ? '' : encodeNameState(state, this.#parts.ahead(name.upstream));
     const args = [
       ...[expected, next, text, [...owners].join(' '), isUnresolved ? '1' : '0', String(Math.ceil(keptFor))],
       ...[owner, String(this.leaseTime), channel, announcementOf(name), isNews ? '1' : '0', toHex(name.name)],
       isForgotten ? '1' : '0',
     ];
-    commands.run('tidegateSwapName', this.#keysOf(name), args, (reply) => {
+    commands.run('tidegateSwapName', name.upstream, [name.name], args, (reply) => {
       if (typeof reply === 'string') return onSwapped({ kind: 'lost', isUnsent: reply === 'unsent' });
       if (reply[0] === next) return onSwapped({ kind: 'stored' });
       const found = this.#toStored(name, reply);
@@ -57,26 +56,21 @@ export class RedisKeyBackend implements KeyStateBackend {
   }
 
   hasUnresolved(upstream: string, onFound: (isUnresolved: boolean | undefined) => void): void {
-    const { commands, prefix } = this.#parts;
-    commands.run('tidegateCountUnresolved', scriptKeys(prefix, upstream, []), [], (reply) =>
+    this.#parts.commands.run('tidegateCountUnresolved', upstream, [], [], (reply) =>
       onFound(typeof reply === 'string' ? undefined : reply[0] !== '0'),
     );
   }
 
   renew(upstream: string, names: readonly string[], onRenewed: (isRenewed: boolean) => void): void {
-    const { commands, prefix, owner } = this.#parts;
-    commands.run('tidegateRenewLeases', scriptKeys(prefix, upstream, names), [owner, String(this.leaseTime)], (reply) =>
+    const { commands, owner } = this.#parts;
+    commands.run('tidegateRenewLeases', upstream, names, [owner, String(this.leaseTime)], (reply) =>
       onRenewed(typeof reply !== 'string'),
     );
   }
 
   #toStored(name: WriteName, reply: readonly string[]): StoredName | undefined {
     const { ahead, onProblem } = this.#parts;
-    return toStored(name, reply, ahead(), onProblem);
-  }
-
-  #keysOf({ upstream, name }: WriteName): readonly string[] {
-    return scriptKeys(this.#parts.prefix, upstream, [name]);
+    return toStored(name, reply, ahead(name.upstream), onProblem);
   }
 }
 

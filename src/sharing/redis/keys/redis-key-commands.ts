@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers';
 import type { SharedStoreResult } from '../../../core/events/store-events.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
-import { BackendClock } from '../../replicas/backend-clock.ts';
 import type { RedisClient } from '../redis-connection.ts';
 import { COUNT_UNRESOLVED, READ_NAME, READ_NAMES, RENEW_LEASES, SWAP_NAME } from './key-scripts.ts';
+import { KeyStoreTime } from './key-store-time.ts';
+import { scriptKeys } from './redis-key-names.ts';
 
 export interface RedisKeyConnection {
   readonly client: RedisClient;
@@ -17,6 +18,7 @@ export interface RedisKeyConnection {
 }
 
 export interface RedisKeyCommandsParts extends RedisKeyConnection {
+  readonly prefix: string;
   /** The maximum time for a response. */
   readonly timeout: Millis;
   readonly clock: Clock;
@@ -38,29 +40,41 @@ export type Lost = 'unsent' | 'unknown';
 
 /** The commands about keys of writes, each with a bounded time for its response. */
 export class RedisKeyCommands {
-  /** Learned from each response. */
-  readonly redisClock = new BackendClock();
   readonly #parts: RedisKeyCommandsParts;
+  /** By upstream; learned from each response. */
+  readonly #times = new Map<string, KeyStoreTime>();
 
   constructor(parts: RedisKeyCommandsParts) {
     this.#parts = parts;
     for (const [name, lua] of Object.entries(SCRIPTS)) parts.client.defineCommand(name, { lua });
   }
 
-  /** Runs a script. Calls back once, after it has returned. */
+  timeOf(upstream: string): KeyStoreTime {
+    const known = this.#times.get(upstream);
+    if (known !== undefined) return known;
+    const time = new KeyStoreTime();
+    this.#times.set(upstream, time);
+    return time;
+  }
+
+  /** Runs a script about names of an upstream. Calls back once, after it has returned. */
   run(
     script: keyof typeof SCRIPTS,
-    keys: readonly string[],
+    upstream: string,
+    names: readonly string[],
     args: readonly string[],
     onReply: (reply: readonly string[] | Lost) => void,
   ): void {
-    const { client, clock } = this.#parts;
+    const { client, clock, prefix } = this.#parts;
     const command: unknown = Reflect.get(client, script);
     if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${script}`);
     const sentAt = clock.now();
+    const time = this.timeOf(upstream);
+    const keys = scriptKeys(prefix, upstream, names);
+    const all = [keys.length, ...keys, ...args, String(time.least(sentAt))];
     this.#await(
-      async () => toReply(await Reflect.apply(command, client, [keys.length, ...keys, ...args])),
-      (reply) => this.redisClock.addSample(sentAt, clock.now(), Number(reply[REPLY_PARTS - 1])),
+      async () => toReply(await Reflect.apply(command, client, all)),
+      (reply) => time.addSample(sentAt, clock.now(), Number(reply[REPLY_PARTS - 1])),
       onReply,
     );
   }

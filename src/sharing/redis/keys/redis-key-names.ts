@@ -11,17 +11,19 @@ export interface UpstreamKeys {
   readonly names: string;
   /** The names with unresolved writes or claims. */
   readonly open: string;
+  /** See key-store-time.ts. */
+  readonly time: string;
 }
 
 export function upstreamKeys(prefix: string, upstream: string): UpstreamKeys {
   const base = `${prefix}:{${upstream}/keys}:${NAME_STATE_LAYOUT}`;
-  return { names: `${base}:name:`, open: `${base}:open` };
+  return { names: `${base}:name:`, open: `${base}:open`, time: `${base}:time` };
 }
 
 /** KEYS of each script: see key-scripts.ts. */
 export function scriptKeys(prefix: string, upstream: string, names: readonly string[]): readonly string[] {
   const keys = upstreamKeys(prefix, upstream);
-  return [...names.map((name) => `${keys.names}${toHex(name)}`), keys.open];
+  return [...names.map((name) => `${keys.names}${toHex(name)}`), keys.open, keys.time];
 }
 
 export function isUpstreamName(text: string): boolean {

@@ -3,11 +3,9 @@ import type { Clock } from '../../../core/scalars.ts';
 import type { StoredName, WriteName } from '../../keys/key-state-backend.ts';
 import { toStored } from './redis-key-backend.ts';
 import { type Lost, type RedisKeyCommands, REPLY_PARTS } from './redis-key-commands.ts';
-import { scriptKeys } from './redis-key-names.ts';
 
 export interface RedisNameReaderParts {
   readonly commands: RedisKeyCommands;
-  readonly prefix: string;
   readonly clock: Clock;
   readonly onProblem: (error: unknown) => void;
 }
@@ -65,13 +63,9 @@ export class RedisNameReader {
   }
 
   #readStep(upstream: string, names: readonly WriteName[]): Promise<readonly string[]> {
-    const { commands, prefix } = this.#parts;
-    const keys = scriptKeys(
-      prefix,
-      upstream,
-      names.map(({ name }) => name),
-    );
-    return received((onReply) => commands.run('tidegateReadNames', keys, [String(BYTES_A_STEP)], onReply));
+    const { commands } = this.#parts;
+    const of = names.map(({ name }) => name);
+    return received((onReply) => commands.run('tidegateReadNames', upstream, of, [String(BYTES_A_STEP)], onReply));
   }
 }
 
