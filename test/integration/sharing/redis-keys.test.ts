@@ -105,3 +105,21 @@ test('a claim whose lease is not renewed has ended, also if the clock of Redis w
   await pause(0.6 * replica.backend.leaseTime);
   expect((await other.read())?.gone.has('one')).toBe(true);
 }, 30_000);
+
+test('a state that cannot be read counts as no response', async () => {
+  const redis = await startRedis();
+  const replica = connect(redis, 'one');
+  await replica.client.ping();
+  const change = firstClaim('one');
+  await replica.swap(change);
+  const [key = ''] = await replica.client.keys('test:*:name:*');
+  await replica.client.hset(key, 'state', '{"writes":[{}],"claims":[]}');
+  expect(await replica.read()).toBeUndefined();
+  expect(await replica.swap({ ...change, expected: 'another', next: 'one.2' })).toEqual({
+    kind: 'lost',
+    isUnsent: true,
+  });
+  expect(replica.problems.map(String)).toEqual(
+    Array(2).fill('TypeError: the state of a key in Redis has another form'),
+  );
+});

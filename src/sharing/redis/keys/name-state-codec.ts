@@ -2,6 +2,7 @@
 import type { NameState, SharedClaim, SharedWrite } from '../../../core/idempotency/name-session.ts';
 import type { Millis } from '../../../core/scalars.ts';
 import type { WriteName } from '../../keys/key-state-backend.ts';
+import { isStoredNameState } from './name-state-form.ts';
 
 /** Names the format, so that no version reads what another has stored. */
 export const NAME_STATE_LAYOUT = 'k2';
@@ -20,27 +21,19 @@ export function encodeNameState({ writes, claims }: NameState, ahead: Millis): s
 /** @throws SyntaxError or TypeError if it is not a state of this layout */
 export function decodeNameState(text: string, { upstream, name }: WriteName, ahead: Millis): NameState {
   const parsed: unknown = JSON.parse(text);
-  if (!isNameState(parsed)) throw new TypeError('the state of a key in Redis has another form');
+  if (!isStoredNameState(parsed)) throw new TypeError('the state of a key in Redis has another form');
   const { writes, claims } = parsed;
+  // JSON has no undefined.
   return {
-    writes: writes.map((write) => shiftWrite({ ...withUndefined(write), name, upstream }, -ahead)),
+    writes: writes.map((write) =>
+      shiftWrite({ ...write, endpoint: write.endpoint, body: write.body, name, upstream }, -ahead),
+    ),
     claims: claims.map((claim) => {
       const request = { ...claim.request, ttl: claim.request.ttl, endpoint: claim.request.endpoint };
       const identity = { ...request.identity, body: request.identity.body, name, upstream };
       return shiftClaim({ ...claim, request: { ...request, identity } }, -ahead);
     }),
   };
-}
-
-/** The layout names the form of what is within. */
-function isNameState(value: unknown): value is NameState {
-  if (typeof value !== 'object' || value === null || !('writes' in value && 'claims' in value)) return false;
-  return Array.isArray(value.writes) && Array.isArray(value.claims);
-}
-
-/** JSON has no undefined. */
-function withUndefined(write: SharedWrite): SharedWrite {
-  return { ...write, endpoint: write.endpoint, body: write.body };
 }
 
 function shiftWrite<W extends Pick<SharedWrite, 'firstSentAt'>>(write: W, by: Millis): W {
