@@ -35,7 +35,7 @@ describe('reports of a hundred thousand payment intents are correct, for one pro
 });
 
 describe("the oracle's judge", () => {
-  const TRUTH = { times: 0, isOpen: false, isKnown: false };
+  const TRUTH = { times: 0, isOpen: false, isKnown: false, isInUse: false };
 
   test.each([
     ['done', {}, 'reported as done, but it is not'],
@@ -49,7 +49,8 @@ describe("the oracle's judge", () => {
     ['unknown', {}, 'reported as unknown, but it is certain'],
     ['unknown', { isOpen: true }, undefined],
     ['expired', {}, 'reported as answered, but its client has no response'],
-    ['in use', { times: 1 }, undefined],
+    ['in use', { times: 1, isInUse: true }, undefined],
+    ['in use', { times: 1 }, 'reported as in use, but no request has the key'],
   ] as const)('%s, of %o: %s', (observed, truth, verdict) => {
     expect(contradiction(observed, { ...TRUTH, ...truth })).toBe(verdict);
   });

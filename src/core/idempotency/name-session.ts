@@ -125,8 +125,10 @@ export class NameSession {
   restore({ id, owner, request, progress }: SharedClaim, known?: SharedWrite): void {
     const keys = this.#keys;
     const write = this.#joinAgain(request, known);
-    const { firstSentAt, isResponding } = progress;
+    const { firstSentAt, isResponding, record } = progress;
     if (write.state === 'new' && write.sentCount === 0 && firstSentAt !== undefined) write.firstSentAt = firstSentAt;
+    // The store has lost another request that was in progress.
+    if (write.state === 'new' && record?.isAnswered === false) keys.record(write, record, request.identity.credential);
     const isFree = progress.state === 'held' && keys.claims.tryAcquire(write);
     const state = isResponding ? 'over' : isFree ? 'held' : 'shared';
     const claim = this.#makeClaim(request, { write, progress: { ...progress, state } });

@@ -124,8 +124,10 @@ export class SharedName implements LeasedName {
       const awaits = tasks.some(({ kind }) => kind === 'claim');
       return backend.read(this.name, awaits, (found) => {
         if (found === undefined) this.#onLost(tasks, undefined);
-        else if (found.version === version) this.#finish(session, found, tasks, effects);
-        else this.#attemptOn(found, tasks);
+        // The end of a lease is no change, but makes one.
+        else if (found.version === version && [...found.gone].every((each) => gone.has(each))) {
+          this.#finish(session, found, tasks, effects);
+        } else this.#attemptOn(found, tasks);
       });
     }
     const next = nextVersion();

@@ -91,7 +91,8 @@ upstreams:
         const isOpen = intent.isOpen || answers.length > 1;
         // A rejection from before the other request was sent was true; the other response covers the rest.
         const isKnown = intent.isKnown || answers.includes('unknown');
-        const lie = contradiction(outcome, { times: ledger.times(intent.name), isOpen, isKnown });
+        const isInUse = answers.length > 1;
+        const lie = contradiction(outcome, { times: ledger.times(intent.name), isOpen, isKnown, isInUse });
         if (lie !== undefined) wrong.push(`${intent.method} ${intent.name}: ${lie}: ${intent.history.join(', ')}`);
       }
       // A decline answers the attempts before it: beside an unknown outcome, the order is unknown.

@@ -48,10 +48,15 @@ export interface IntentFacts {
   readonly isOpen: boolean;
   /** The client has received a response to the write. */
   readonly isKnown: boolean;
+  /** A request has the key, or had it until its end is known. */
+  readonly isInUse: boolean;
 }
 
 /** The contradiction between a reported outcome and the facts; undefined if there is none. */
-export function contradiction(reported: ReportedOutcome, { times, isOpen, isKnown }: IntentFacts): string | undefined {
+export function contradiction(
+  reported: ReportedOutcome,
+  { times, isOpen, isKnown, isInUse }: IntentFacts,
+): string | undefined {
   if (times > 1) return `carried out ${times} times`;
   switch (reported) {
     case 'done':
@@ -65,6 +70,7 @@ export function contradiction(reported: ReportedOutcome, { times, isOpen, isKnow
     case 'expired':
       return isKnown ? undefined : 'reported as answered, but its client has no response';
     case 'in use':
+      return isInUse ? undefined : 'reported as in use, but no request has the key';
     case 'nothing':
       return undefined;
   }

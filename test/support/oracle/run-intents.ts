@@ -4,13 +4,21 @@ import { fixedDelay, RETRY_ALL, retryPolicy, routePolicy } from '../core/policy-
 import { World } from '../core/world.ts';
 import type { ReportedOutcome } from './reported-outcome.ts';
 import { contradiction } from './reported-outcome.ts';
-import type { OracleOptions, OracleScene, SimulatedIntent } from './simulated-request.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
+import { LEASE } from './simulated-key-store.ts';
+import type { OracleOptions, OracleScene, OwnKnowledge, SimulatedIntent } from './simulated-request.ts';
 import { SimulatedRequest, TTL } from './simulated-request.ts';
 import { MAX_DELAY, SimulatedProcesses } from './simulated-processes.ts';
 import { UpstreamLedger } from './upstream-ledger.ts';
 
+const NEVER = Number.NEGATIVE_INFINITY;
+
 /** Of processes, in a run. */
 const KILLS = 60;
+
+/** How often the store of replicas loses what it stored last, in every other run, and of how much time at most. */
+const LOSSES = 10;
+const LOST_TIME = 2000;
 
 /** After a lost response of the store, more than is open may be reported as unknown for so long. */
 const LOSS_LASTS = 500;
@@ -40,19 +48,27 @@ export function runIntents(options: OracleOptions): OracleRun {
   const lag = { 'one process': 0, 'three replicas': 6 * MAX_DELAY }[options.topology as string] ?? MAX_DELAY;
   const counts: Partial<Record<ReportedOutcome, number>> = {};
 
-  const judge = (intent: SimulatedIntent, reported: ReportedOutcome, isOwnOpen: boolean): void => {
+  const judge: OracleScene['judge'] = (intent, reported, own) => {
     counts[reported] = (counts[reported] ?? 0) + 1;
     intent.history.push(`${Math.round(world.now)}: ${reported}`);
     const reportedAt = world.now;
+    const name = { upstream: 'up', name: `${intent.method} ${intent.key}` };
+    const lostAt = processes.keyStore?.lostAt(name);
+    const lateAt = processes.keyStore?.lateAt(name);
     const isOpenNow = (): boolean => (intent.isOpen && !intent.isSettled) || intent.underWay > 0;
     const isStoreLost = reportedAt - processes.lastLossAt < LOSS_LASTS;
-    const isOpen = isOwnOpen || isOpenNow() || reportedAt - intent.lastOpenAt < 2 * lag || isStoreLost;
+    // A change that a process had given up may be an attempt, for all that others know.
+    const isOpenByFault = isStoreLost || lateAt !== undefined;
+    const isOpen = own.isOpen || isOpenNow() || reportedAt - intent.lastOpenAt < 2 * lag || isOpenByFault;
     // Another process may have done it since this report was decided.
     const isDoneMeanwhile = reported === 'not done' && ledger.firstSentAt(intent.name) > reportedAt - lag;
     const times = isDoneMeanwhile ? 0 : ledger.times(intent.name);
     const isKnown = intent.answers > 0 || reportedAt - intent.lastCutAt < (isStoreLost ? LOSS_LASTS : 2 * lag);
-    const wrong = contradiction(reported, { times, isOpen, isKnown });
-    if (wrong === undefined) return;
+    // Others take a request for ended when its lease ends.
+    const lastUsedAt = Math.max(intent.lastClaimAt, lostAt ?? NEVER, lateAt ?? NEVER);
+    const isInUse = intent.claims > 0 || isStoreLost || reportedAt - lastUsedAt < LEASE + 2 * lag;
+    const wrong = contradiction(reported, { times, isOpen, isKnown, isInUse });
+    if (wrong === undefined || !isCertainAfter(lostAt, reported, own)) return;
     const text = `${intent.name}, ${intent.method}: ${wrong}: ${intent.history.join('; ')}`;
     world.at(reportedAt + lag, () => {
       const wasOpen = reported === 'unknown' && (isOpenNow() || intent.lastOpenAt > reportedAt);
@@ -66,8 +82,22 @@ export function runIntents(options: OracleOptions): OracleRun {
   if (options.topology !== 'one process') {
     for (let i = 0; i < KILLS; i += 1) world.at(110_000 * random(), () => processes.killOne());
   }
+  const { keyStore } = processes;
+  for (let i = 0; keyStore !== undefined && options.seed % 2 === 0 && i < LOSSES; i += 1) {
+    const at = 110_000 * random();
+    world.at(at, () => world.at(at + LOST_TIME * random(), keyStore.takeSnapshot()));
+  }
   world.runUntil(200_000);
   return { contradictions, reported: counts };
+}
+
+/**
+ * What a report has to be true to after the store has lost what it knew: that a key is in use, and what the request knew when it got
+ * the key before.
+ */
+function isCertainAfter(lostAt: Millis | undefined, reported: ReportedOutcome, { atClaim }: OwnKnowledge): boolean {
+  if (lostAt === undefined || reported === 'in use') return true;
+  return reported === 'not done' && atClaim !== undefined && atClaim.at < lostAt && atClaim.isUnresolved;
 }
 
 /** Schedules an intent's requests: at the same time, soon after, or once the upstream has forgotten the key. */
@@ -82,8 +112,10 @@ function scheduleIntent(scene: OracleScene, number: number): void {
     ...{
       underWay: 0,
       isOpen: false,
-      lastOpenAt: Number.NEGATIVE_INFINITY,
-      lastCutAt: Number.NEGATIVE_INFINITY,
+      lastOpenAt: NEVER,
+      lastCutAt: NEVER,
+      claims: 0,
+      lastClaimAt: NEVER,
       answers: 0,
       isSettled: false,
     },

@@ -21,17 +21,23 @@ export interface SimulatedReplica {
   readonly onLost: () => void;
 }
 
-/** The share of calls without a response; half of them are carried out. */
+/** The share of calls without a response; half of them are carried out, and half of these much later. */
 const LOST = 0.002;
 const TIMEOUT: Millis = 20;
-const LEASE: Millis = 200;
+/** A call that is carried out late, as a packet that was sent again over an old connection. */
+const LATE: Millis = 400;
+export const LEASE: Millis = 200;
 
 /** A store that replicas share, in virtual time: each message takes a random time, and some are lost. */
 export class SimulatedKeyStore {
   readonly #world: World;
   readonly #random: Random;
   readonly #maxDelay: Millis;
-  readonly #rows = new Map<string, Row>();
+  #rows = new Map<string, Row>();
+  /** When the store lost what it knew of a name. */
+  readonly #lostAt = new Map<string, Millis>();
+  /** When a call about a name was last carried out that its replica had given up. */
+  readonly #lateAt = new Map<string, Millis>();
   readonly #replicas = new Set<SimulatedReplica>();
 
   constructor(world: World, random: Random, maxDelay: Millis) {
@@ -52,10 +58,12 @@ export class SimulatedKeyStore {
           () => undefined,
           onRead,
         ),
-      swap: (name, change, onSwapped) =>
+      swap: (name, change, onSwapped) => {
+        const sentAt = this.#world.now;
         this.#call(
           replica,
           () => {
+            if (this.#world.now - sentAt >= TIMEOUT) this.#lateAt.set(keyOf(name), this.#world.now);
             const row = this.#rows.get(keyOf(name));
             if ((row?.version ?? NO_VERSION) !== change.expected) {
               return { kind: 'changed', found: this.#read(name, false) } as const;
@@ -75,7 +83,8 @@ export class SimulatedKeyStore {
           },
           (isUnsent) => ({ kind: 'lost', isUnsent }) as const,
           onSwapped,
-        ),
+        );
+      },
       hasUnresolved: (upstream, onFound) =>
         this.#call(
           replica,
@@ -83,11 +92,13 @@ export class SimulatedKeyStore {
           () => undefined,
           onFound,
         ),
-      renew: (upstream, names, onRenewed) =>
+      renew: (upstream, names, onRenewed) => {
+        const sentAt = this.#world.now;
         this.#call(
           replica,
           () => {
             for (const name of names) {
+              if (this.#world.now - sentAt >= TIMEOUT) this.#lateAt.set(keyOf({ upstream, name }), this.#world.now);
               const leases = this.#rows.get(keyOf({ upstream, name }))?.leases;
               if (leases?.has(replica.owner) === true) leases.set(replica.owner, this.#world.now + LEASE);
             }
@@ -95,8 +106,30 @@ export class SimulatedKeyStore {
           },
           () => false,
           onRenewed,
-        ),
+        );
+      },
     };
+  }
+
+  /** @returns a function that brings these data back, as a restart with an older file, or a failover */
+  takeSnapshot(): () => void {
+    const snapshot = new Map([...this.#rows].map(([key, row]) => [key, { ...row, leases: new Map(row.leases) }]));
+    return () => {
+      for (const key of new Set([...snapshot.keys(), ...this.#rows.keys()])) {
+        if (snapshot.get(key)?.version !== this.#rows.get(key)?.version) this.#lostAt.set(key, this.#world.now);
+      }
+      this.#rows = snapshot;
+    };
+  }
+
+  /** When it lost what it knew of a name; undefined if it has not. */
+  lostAt(name: WriteName): Millis | undefined {
+    return this.#lostAt.get(keyOf(name));
+  }
+
+  /** When a call about a name was last carried out that its replica had given up; undefined if none was. */
+  lateAt(name: WriteName): Millis | undefined {
+    return this.#lateAt.get(keyOf(name));
   }
 
   disconnect(replica: SimulatedReplica): void {
@@ -115,7 +148,8 @@ export class SimulatedKeyStore {
       void world.at(world.now + after, () => replica.isAlive() && onResult(result()));
     if (fault < LOST) {
       const isUnsent = fault < LOST / 4;
-      if (fault > LOST / 2) world.at(world.now + this.#delay(), carryOut);
+      const isLate = fault > 0.75 * LOST;
+      if (fault > LOST / 2) world.at(world.now + (isLate ? LATE * this.#random() : this.#delay()), carryOut);
       return deliver(TIMEOUT, () => {
         replica.onLost();
         return lose(isUnsent);

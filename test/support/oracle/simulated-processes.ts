@@ -40,6 +40,8 @@ export class SimulatedProcesses {
   #workers = 0;
   /** When a response of the store was last lost: what is known then is not complete. */
   lastLossAt: Millis = Number.NEGATIVE_INFINITY;
+  /** Of replicas. */
+  readonly keyStore: SimulatedKeyStore | undefined;
   readonly #start: () => { process: SimulatedProcess; kill: () => void };
 
   constructor(world: World, random: Random, topology: SimulatedTopology) {
@@ -68,6 +70,7 @@ export class SimulatedProcesses {
       }
       case 'three replicas': {
         const keyStore = new SimulatedKeyStore(world, random, MAX_DELAY);
+        this.keyStore = keyStore;
         this.#start = () => this.#startReplica(keyStore);
         this.#all.push(this.#start(), this.#start());
       }

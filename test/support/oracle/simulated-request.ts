@@ -43,12 +43,24 @@ export interface SimulatedIntent {
   isOpen: boolean;
   /** When it was last open, or under way. */
   lastOpenAt: Millis;
+  /** Requests that have the key, or may have it, or wait for it. */
+  claims: number;
+  /** When such a request last ended. */
+  lastClaimAt: Millis;
   /** Responses to the write that the client has received; one that breaks off later counts until then. */
   answers: number;
   /** When such a response last broke off. */
   lastCutAt: Millis;
   /** Its one token has a final response, after which nothing that has ended is open. */
   isSettled: boolean;
+}
+
+/** What a request knows itself. */
+export interface OwnKnowledge {
+  /** The outcome of an attempt of its own is unknown. */
+  readonly isOpen: boolean;
+  /** When it got the key, and whether the write was unresolved; undefined if it did not get the key. */
+  readonly atClaim: { readonly at: Millis; readonly isUnresolved: boolean } | undefined;
 }
 
 export interface OracleScene {
@@ -58,7 +70,7 @@ export interface OracleScene {
   readonly random: Random;
   readonly plan: RoutePolicy;
   readonly options: OracleOptions;
-  readonly judge: (intent: SimulatedIntent, reported: ReportedOutcome, isOwnOpen: boolean) => void;
+  readonly judge: (intent: SimulatedIntent, reported: ReportedOutcome, own: OwnKnowledge) => void;
 }
 
 /** Implements the effects of one exchange, as the proxy does over sockets. */
@@ -73,8 +85,10 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   /** Counts what is awaited; a result of an earlier wait is ignored. */
   #turn = 0;
   #isUnderWay = false;
+  #isClaiming = false;
   #isOwnOpen = false;
   #hasLeft = false;
+  #atClaim: OwnKnowledge['atClaim'];
   /** The response breaks off soon. */
   #isBreaking = false;
 
@@ -135,10 +149,12 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     const onClaimed = (record: KeyRecord | undefined, hasWaited: boolean): void => {
       // Workers and a database count the write as sent from now on.
       if (this.#scene.options.topology !== 'one process') this.#setUnderWay(true);
+      this.#atClaim = { at: this.#scene.world.now, isUnresolved: record?.isAnswered === false };
       this.#driver.onClaimed(record, hasWaited);
     };
     const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) =>
       this.#driver.onClaimRefused(why, mayBeDone);
+    this.#setClaiming(true);
     this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
   }
 
@@ -192,10 +208,12 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     const { outcome } = this.#driver;
     const isDelivered = !this.#hasLeft;
     this.#setUnderWay(false);
+    this.#setClaiming(false);
     if (isDelivered && verdict.kind === 'forward' && this.#scene.random() < 0.03) {
       this.#breakOffAnswer(verdict, outcome);
     } else if (isDelivered) this.#judgeAnswer(verdict, outcome);
     else this.#judgeNoAnswer(verdict, outcome);
+    this.#intent.lastClaimAt = this.#scene.world.now;
     this.#claim.release(claimEnd(verdict, outcome, isDelivered));
     if (verdict.kind === 'forward') this.#driver.onResponseEnd();
     if (!this.#isBreaking) this.#end();
@@ -231,11 +249,12 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
 
   #judgeNoAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
     this.#intent.isOpen ||= this.#isOwnOpen || isAnswered(verdict, outcome);
-    this.#scene.judge(this.#intent, 'nothing', true);
+    this.#scene.judge(this.#intent, 'nothing', { isOpen: true, atClaim: this.#atClaim });
   }
 
   #judgeAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
-    this.#scene.judge(this.#intent, outcomeOfVerdict(verdict, outcome), this.#isOwnOpen);
+    const own = { isOpen: this.#isOwnOpen, atClaim: this.#atClaim };
+    this.#scene.judge(this.#intent, outcomeOfVerdict(verdict, outcome), own);
     if (outcome?.kind === 'response' && outcome.status < 300 && isAnswered(verdict, outcome)) {
       this.#intent.isSettled ||= this.#intent.credential !== undefined;
     }
@@ -264,6 +283,12 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     if (this.#isUnderWay !== isUnderWay) this.#intent.underWay += isUnderWay ? 1 : -1;
     if (!isUnderWay) this.#intent.lastOpenAt = this.#scene.world.now;
     this.#isUnderWay = isUnderWay;
+  }
+
+  #setClaiming(isClaiming: boolean): void {
+    if (this.#isClaiming === isClaiming) return;
+    this.#isClaiming = isClaiming;
+    this.#intent.claims += isClaiming ? 1 : -1;
   }
 
   #later(delay: Millis, run: () => void): void {

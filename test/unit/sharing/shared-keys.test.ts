@@ -353,6 +353,19 @@ describe('a key that replicas share', () => {
     }
   });
 
+  test('is granted at the deadline of a wait if the lease of its replica has ended since the last look', () => {
+    const { start, settle, advance, rows } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    one.client.makeClaim(requestFor('order')).begin(recorder(), 100_000);
+    settle();
+    const waiting = recorder();
+    other.client.makeClaim(requestFor('order')).begin(waiting, 200);
+    settle();
+    rows.get('order')?.leases.set('one', 100);
+    advance(200);
+    expect(waiting.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+  });
+
   test('what a request did counts although others have taken it for ended, or the store has lost it', () => {
     for (const loss of ['lease', 'store'] as const) {
       const { start, settle, advance, rows } = startReplicas();
@@ -457,7 +470,7 @@ describe('a key that replicas share', () => {
   });
 
   test('a request in progress keeps what it knew of an unresolved write that the store loses, and stores it again', () => {
-    for (const isTaken of [false, true]) {
+    for (const [isTaken, hasNews] of [false, true].flatMap((each) => [[each, false] as const, [each, true] as const])) {
       const { start, settle, rows } = startReplicas();
       const [one, other] = [start('one'), start('other')];
       const fail = (by: typeof one, outcome: 'may_have_happened' | 'rejected') => {
@@ -477,6 +490,8 @@ describe('a key that replicas share', () => {
       const second = fail(one, 'rejected');
       expect(second.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
       rows.clear();
+      if (hasNews) one.news('order');
+      settle();
       const others = isTaken ? fail(other, 'rejected') : undefined;
       const known: unknown[] = [];
       second.claim.onSend('e1');

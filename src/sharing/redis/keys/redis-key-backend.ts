@@ -83,7 +83,12 @@ export function toStored(
 ): StoredName | undefined {
   try {
     const state = text === '' ? undefined : decodeNameState(text, name, ahead);
-    return { version: version || NO_VERSION, state, gone: new Set(gone.split(' ')), forgets: Number(forgets) };
+    return {
+      version: version || NO_VERSION,
+      state,
+      gone: new Set(gone === '' ? [] : gone.split(' ')),
+      forgets: Number(forgets),
+    };
   } catch (error) {
     onProblem(error);
     return undefined;
