@@ -85,6 +85,12 @@ export function refuseClaim({ attempts }: ExchangeState, { why, mayBeDone }: Key
   return { kind: 'refuse', why, retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
 }
 
+/** Ends before an attempt: this process was stopped for so long that another one gave the key to its own request. */
+export function refuseTakenKey({ attempts, isRetrying }: ExchangeState): ExchangeVerdict {
+  const retryOutcome = isRetrying ? 'deadline' : undefined;
+  return { kind: 'refuse', why: 'key_in_use', retryAfterMs: DEFAULT_RETRY_AFTER, attempts, retryOutcome };
+}
+
 /** Ends because the upstream no longer remembers the key: sent again, the write would be another one. */
 export function* concludeExpiredKey(state: ExchangeState): ExchangeGenerator {
   yield* refreshKeyRecord(state);

@@ -25,6 +25,7 @@ import {
   forwardIfConclusive,
   refuse,
   refuseClaim,
+  refuseTakenKey,
   retryAfterDrain,
 } from './conclude-exchange.ts';
 import { ExchangeState } from './exchange-state.ts';
@@ -86,6 +87,7 @@ export function* exchange(
       if (known.kind === 'gone') return clientGone(state);
       const { record, at } = expectResult('known', known);
       state.history.setEarlierRecord(record);
+      if (record?.isInUse === true) return refuseTakenKey(state);
       sendAt = at;
     }
     if (sendAt > state.keyValidUntil()) return yield* concludeExpiredKey(state);

@@ -8,6 +8,8 @@ export interface KeyRecord {
   readonly isAnswered: boolean;
   /** That response resolves the write permanently, whatever happens to the present request; absent if it does not. */
   readonly isFinal?: boolean;
+  /** This request was taken for ended, and another one has the key now. */
+  readonly isInUse?: boolean;
 }
 
 /** Whether a response is kept for repeats of a write; `other_request`: for a request with another query or body. */

@@ -157,9 +157,12 @@ export class NameSession {
   /** What a claim knows before its next attempt: see `RegistryKeyClaim.freeEndpoint`. @param last of the attempt before */
   lookUpToSend(id: string, last: WriteOutcome | undefined): KnownWrite | undefined {
     const claim = this.#claims.get(id)?.claim;
-    if (last !== undefined) claim?.recordOutcome(last);
-    this.hasChanged = claim?.freeEndpoint() === true || this.hasChanged;
-    return this.lookUp(id);
+    if (claim === undefined) return undefined;
+    if (last !== undefined) claim.recordOutcome(last);
+    this.hasChanged = claim.freeEndpoint() || this.hasChanged;
+    const { record, endpoint } = claim.known;
+    if (claim.takeBack() || record === undefined) return { record, endpoint };
+    return { record: { ...record, isInUse: true }, endpoint };
   }
 
   /** What a request would know that does not have the key. */

@@ -128,6 +128,16 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     return this.#write !== undefined && this.#attempts.freeEndpoint(this.#write);
   }
 
+  /** A claim that was taken for ended gets the key again. @returns false if another request has it */
+  takeBack(): boolean {
+    const write = this.#write;
+    const hasLostKey = this.#progress.state === 'shared' && this.#options.request.concurrent !== 'pass';
+    if (write === undefined || !hasLostKey) return true;
+    if (!this.#options.keys.claims.tryAcquire(write)) return false;
+    this.#progress.state = 'held';
+    return true;
+  }
+
   release(end: KeyClaimEnd): void {
     const write = this.#write;
     if (write === undefined) return;

@@ -82,13 +82,18 @@ export function runIntents(options: OracleOptions): OracleRun {
   if (options.topology !== 'one process') {
     for (let i = 0; i < KILLS; i += 1) world.at(110_000 * random(), () => processes.killOne());
   }
-  const { keyStore } = processes;
-  for (let i = 0; keyStore !== undefined && options.seed % 2 === 0 && i < LOSSES; i += 1) {
+  if (options.seed % 2 === 0) scheduleLosses(scene);
+  world.runUntil(200_000);
+  return { contradictions, reported: counts };
+}
+
+/** The store of replicas loses what it stored last, at times. */
+function scheduleLosses({ world, random, processes: { keyStore } }: OracleScene): void {
+  if (keyStore === undefined) return;
+  for (let i = 0; i < LOSSES; i += 1) {
     const at = 110_000 * random();
     world.at(at, () => world.at(at + LOST_TIME * random(), keyStore.takeSnapshot()));
   }
-  world.runUntil(200_000);
-  return { contradictions, reported: counts };
 }
 
 /**

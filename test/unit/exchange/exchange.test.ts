@@ -756,6 +756,16 @@ describe('an idempotency key', () => {
     expect(does(play([...start, admitted(0), sent(response(201), 5)], KEYED, claiming))).toBe('body claim admit send');
   });
 
+  test('is refused before an attempt if another request has got the key, because this process was stopped', () => {
+    const taken: StepResult = { kind: 'known', record: { firstSentAt: 0, isAnswered: false, isInUse: true }, at: 9 };
+    const refusal = { kind: 'refuse', why: 'key_in_use', retryAfterMs: 1000 };
+    const first = play([read(0), claimed(0), admitted(0), taken], KEYED, claiming);
+    expect([does(first), first.verdict]).toMatchObject(['body claim admit look', { ...refusal, attempts: 0 }]);
+    const retried = [sent(response(503), 5), reserved(5), waited(7), admitted(8), taken];
+    const second = play([read(0), claimed(0), admitted(0), ...retried], KEYED, claiming);
+    expect(second.verdict).toMatchObject({ ...refusal, attempts: 1, retryOutcome: 'deadline' });
+  });
+
   test('that is still queued at shutdown: its write may be under way', () => {
     const going = (mayBeDone: boolean): StepResult => ({ kind: 'unclaimed', why: 'draining', mayBeDone, at: 9 });
     expect(play([read(0), going(true)], KEYED, claiming).verdict).toMatchObject({

@@ -297,7 +297,7 @@ describe('a key that replicas share', () => {
     const known: unknown[] = [];
     claim.lookUp((record) => known.push(record));
     settle();
-    expect(known).toEqual([{ firstSentAt: 0, isAnswered: false }]);
+    expect(known).toEqual([{ firstSentAt: 0, isAnswered: false, isInUse: true }]);
   });
 
   test('renews its lease while its requests last, so they are not taken for ended', () => {
@@ -364,6 +364,39 @@ describe('a key that replicas share', () => {
     rows.get('order')?.leases.set('one', 100);
     advance(200);
     expect(waiting.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+  });
+
+  test('is in use if another replica got it while this one was stopped, and given back once it is free', () => {
+    const { start, settle, advance } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const claim = one.client.makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    settle();
+    advance(LEASE + 1, true);
+    const theirs = other.client.makeClaim(requestFor('order'));
+    theirs.begin(recorder(), 100_000);
+    settle();
+    const known: unknown[] = [];
+    const lookUp = (): void => {
+      claim.lookUp((record) => known.push(record));
+      settle();
+    };
+    lookUp();
+    theirs.recordOutcome('rejected');
+    theirs.release({ kind: 'other' });
+    theirs.close();
+    settle();
+    claim.onSend('e1');
+    claim.onSend('e1');
+    lookUp();
+    expect(known).toEqual([
+      { firstSentAt: 0, isAnswered: false, isInUse: true },
+      { firstSentAt: 0, isAnswered: false },
+    ]);
+    const late = recorder();
+    other.client.makeClaim(requestFor('order', { concurrent: 'refuse' })).begin(late, 100_000);
+    settle();
+    expect(late.results).toEqual([['refused', 'key_in_use', true]]);
   });
 
   test('what a request did counts although others have taken it for ended, or the store has lost it', () => {
@@ -498,7 +531,7 @@ describe('a key that replicas share', () => {
       second.claim.onSend('e1');
       second.claim.lookUp((record) => known.push(record));
       settle();
-      expect(known).toEqual([{ firstSentAt: 0, isAnswered: false }]);
+      expect(known).toEqual([{ firstSentAt: 0, isAnswered: false, ...(isTaken && { isInUse: true }) }]);
       others?.end();
       second.end();
       expect(fail(other, 'rejected').results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);

@@ -30,7 +30,9 @@ const IDENTITY: Checks<StoredIdentity> = {
   ...{ credential: isNumber, owner: isNumber, credentialHeader: isText, body: optional(isNumber) },
 };
 
-const RECORD: Checks<KeyRecord> = { firstSentAt: isNumber, isAnswered: isFlag, isFinal: optional(isFlag) };
+const RECORD: Checks<KeyRecord> = {
+  ...{ firstSentAt: isNumber, isAnswered: isFlag, isFinal: optional(isFlag), isInUse: optional(isFlag) },
+};
 
 const isOutcome = oneOf({
   answered: true,
