@@ -1,5 +1,4 @@
-import type { SharedClaim } from '../../core/idempotency/name-session.ts';
-import { NameSession } from '../../core/idempotency/name-session.ts';
+import { NameSession, type SharedClaim } from '../../core/idempotency/name-session.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { KeyReply } from './key-protocol.ts';
@@ -8,8 +7,7 @@ import { NO_VERSION } from './key-state-backend.ts';
 import { NameLease } from './name-lease.ts';
 import { numberOf, OwnClaims, unresolvedBy } from './own-claims.ts';
 import type { LeasedName } from './owner-leases.ts';
-import type { NameTask } from './name-task.ts';
-import { claimOfSend, isUndelivered, undo } from './name-task.ts';
+import { claimOfSend, isUndelivered, type NameTask, undo } from './name-task.ts';
 import type { PendingClaimsParts } from './pending-claims.ts';
 import { PendingClaims } from './pending-claims.ts';
 
@@ -42,6 +40,8 @@ export class SharedName implements LeasedName {
   #tasks: NameTask[] = [];
   #isBusy = false;
   readonly #own: OwnClaims;
+  /** Claims that are not closed. While there is one, no other object has this name, so none takes them for unknown ones. */
+  #open = 0;
   /** A change that may have been stored, and its tasks. */
   #unconfirmed: { readonly version: string; readonly tasks: ReadonlySet<NameTask> } | undefined;
   #isChangedByOthers = false;
@@ -75,6 +75,7 @@ export class SharedName implements LeasedName {
 
   claim(number: number, request: KeyClaimRequest, deadline: Millis): void {
     this.#longestTtl = Math.max(this.#longestTtl, request.ttl ?? KEPT_FOR);
+    this.#open += 1;
     this.#pending.add(number, request, deadline);
   }
 
@@ -85,6 +86,7 @@ export class SharedName implements LeasedName {
 
   /** The request has ended; the claim may still wait, if its client did. */
   close(number: number): void {
+    this.#open -= 1;
     if (!this.#pending.stop(number)) this.run({ kind: 'close', number });
   }
 
@@ -101,7 +103,7 @@ export class SharedName implements LeasedName {
   #runNext(): void {
     if (this.#isBusy || this.#isRetryScheduled) return;
     if (this.#tasks.length === 0) {
-      if (this.#own.size === 0 && this.#pending.size === 0) this.#parts.onIdle(this);
+      if (this.#open === 0 && this.#own.size === 0 && this.#pending.size === 0) this.#parts.onIdle(this);
       return;
     }
     this.#isBusy = true;

@@ -398,6 +398,39 @@ describe('a key that replicas share', () => {
     settle();
     expect(late.results).toEqual([['refused', 'key_in_use', true]]);
   });
+  test.each(['whole', 'cut'] as const)(
+    'is in use while a repeat at the same replica has it, also once the response before has ended: %s',
+    (end) => {
+      const { start, settle } = startReplicas();
+      const { client } = start('one');
+      const claim = () => {
+        const [made, listener] = [client.makeClaim(requestFor('order', { concurrent: 'refuse' })), recorder()];
+        made.begin(listener, 100_000);
+        settle();
+        return { made, results: listener.results };
+      };
+      const first = claim().made;
+      first.recordOutcome('rejected');
+      first.release({ kind: 'other' });
+      settle();
+      const repeat = claim();
+      if (end === 'cut') first.onUndelivered();
+      settle();
+      first.close();
+      settle();
+      const third = claim();
+      expect([...repeat.results, ...third.results]).toEqual([
+        ['claimed', undefined],
+        ['refused', 'key_in_use', true],
+      ]);
+      repeat.made.recordOutcome('answered');
+      repeat.made.release({ kind: 'answered', isFinal: true, isDelivered: true });
+      repeat.made.close();
+      third.made.close();
+      settle();
+      expect(claim().results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+    },
+  );
 
   test('what a request did counts although others have taken it for ended, or the store has lost it', () => {
     for (const loss of ['lease', 'store'] as const) {
