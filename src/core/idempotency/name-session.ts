@@ -159,9 +159,10 @@ export class NameSession {
     const claim = this.#claims.get(id)?.claim;
     if (claim === undefined) return undefined;
     if (last !== undefined) claim.recordOutcome(last);
-    this.hasChanged = claim.freeEndpoint() || this.hasChanged;
+    const isTakenBack = claim.takeBack();
+    this.hasChanged = claim.freeEndpoint() || isTakenBack || this.hasChanged;
     const { record, endpoint } = claim.known;
-    if (claim.takeBack() || record === undefined) return { record, endpoint };
+    if (!claim.hasLostKey || record === undefined) return { record, endpoint };
     return { record: { ...record, isInUse: true }, endpoint };
   }
 

@@ -128,12 +128,15 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     return this.#write !== undefined && this.#attempts.freeEndpoint(this.#write);
   }
 
-  /** A claim that was taken for ended gets the key again. @returns false if another request has it */
+  /** Whether it was taken for ended, and has not got the key again. */
+  get hasLostKey(): boolean {
+    return this.#progress.state === 'shared' && this.#options.request.concurrent !== 'pass';
+  }
+
+  /** A claim that has lost its key gets it again, unless another request has it. @returns whether it does */
   takeBack(): boolean {
     const write = this.#write;
-    const hasLostKey = this.#progress.state === 'shared' && this.#options.request.concurrent !== 'pass';
-    if (write === undefined || !hasLostKey) return true;
-    if (!this.#options.keys.claims.tryAcquire(write)) return false;
+    if (write === undefined || !this.hasLostKey || !this.#options.keys.claims.tryAcquire(write)) return false;
     this.#progress.state = 'held';
     return true;
   }

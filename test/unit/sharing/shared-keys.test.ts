@@ -366,38 +366,42 @@ describe('a key that replicas share', () => {
     expect(waiting.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
   });
 
-  test('is in use if another replica got it while this one was stopped, and given back once it is free', () => {
-    const { start, settle, advance } = startReplicas();
-    const [one, other] = [start('one'), start('other')];
-    const claim = one.client.makeClaim(requestFor('order'));
-    claim.begin(recorder(), 100);
-    settle();
-    advance(LEASE + 1, true);
-    const theirs = other.client.makeClaim(requestFor('order'));
-    theirs.begin(recorder(), 100_000);
-    settle();
-    const known: unknown[] = [];
-    const lookUp = (): void => {
-      claim.lookUp((record) => known.push(record));
+  test.each(['with', 'after'])(
+    'is in use if another replica got it while this one was stopped, and given back %s a send',
+    (when) => {
+      const { start, settle, advance } = startReplicas();
+      const [one, other] = [start('one'), start('other')];
+      const claim = one.client.makeClaim(requestFor('order'));
+      claim.begin(recorder(), 100);
       settle();
-    };
-    lookUp();
-    theirs.recordOutcome('rejected');
-    theirs.release({ kind: 'other' });
-    theirs.close();
-    settle();
-    claim.onSend('e1');
-    claim.onSend('e1');
-    lookUp();
-    expect(known).toEqual([
-      { firstSentAt: 0, isAnswered: false, isInUse: true },
-      { firstSentAt: 0, isAnswered: false },
-    ]);
-    const late = recorder();
-    other.client.makeClaim(requestFor('order', { concurrent: 'refuse' })).begin(late, 100_000);
-    settle();
-    expect(late.results).toEqual([['refused', 'key_in_use', true]]);
-  });
+      advance(LEASE + 1, true);
+      const theirs = other.client.makeClaim(requestFor('order'));
+      theirs.begin(recorder(), 100_000);
+      settle();
+      const known: unknown[] = [];
+      const lookUp = (): void => {
+        claim.lookUp((record) => known.push(record));
+        settle();
+      };
+      lookUp();
+      theirs.recordOutcome('rejected');
+      theirs.release({ kind: 'other' });
+      theirs.close();
+      settle();
+      claim.onSend('e1');
+      claim.onSend('e1');
+      if (when === 'after') settle();
+      lookUp();
+      expect(known).toEqual([
+        { firstSentAt: 0, isAnswered: false, isInUse: true },
+        { firstSentAt: 0, isAnswered: false },
+      ]);
+      const late = recorder();
+      other.client.makeClaim(requestFor('order', { concurrent: 'refuse' })).begin(late, 100_000);
+      settle();
+      expect(late.results).toEqual([['refused', 'key_in_use', true]]);
+    },
+  );
   test.each(['whole', 'cut'] as const)(
     'is in use while a repeat at the same replica has it, also once the response before has ended: %s',
     (end) => {
