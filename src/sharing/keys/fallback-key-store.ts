@@ -17,12 +17,14 @@ const MAX_LOCAL_NAMES = 100_000;
 export class FallbackKeyStore implements KeyStore {
   readonly #shared: KeyStore;
   readonly #local: RegistryKeyStore;
+  readonly #maxLocalNames: number;
   /** Names written while the shared store was lost, which therefore does not know these writes. */
   readonly #localNames = new Set<string>();
 
-  constructor(shared: KeyStore, local: RegistryKeyStore) {
+  constructor(shared: KeyStore, local: RegistryKeyStore, maxLocalNames = MAX_LOCAL_NAMES) {
     this.#shared = shared;
     this.#local = local;
+    this.#maxLocalNames = maxLocalNames;
   }
 
   get bounds(): readonly ResourceBound[] {
@@ -78,7 +80,7 @@ export class FallbackKeyStore implements KeyStore {
     this.#localNames.delete(name);
     this.#localNames.add(name);
     const [oldest] = this.#localNames;
-    if (this.#localNames.size > MAX_LOCAL_NAMES && oldest !== undefined) this.#localNames.delete(oldest);
+    if (this.#localNames.size > this.#maxLocalNames && oldest !== undefined) this.#localNames.delete(oldest);
   }
 
   /** A claim in the registry of this process that has the key beside a granted claim in the shared store. */

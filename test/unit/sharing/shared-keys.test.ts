@@ -709,12 +709,12 @@ describe('a key that an operator has forgotten', () => {
 
 describe('with `onStoreLost: local`', () => {
   /** A replica whose keys fall back to its own registry. */
-  function startOne() {
+  function startOne(maxLocalNames?: number) {
     const replicas = startReplicas();
     const { start, settle, clock } = replicas;
     const one = start('one');
     const local = new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined);
-    const store = new FallbackKeyStore(one.client, local);
+    const store = new FallbackKeyStore(one.client, local, maxLocalNames);
     const begin = (name: string, more: Partial<KeyClaimRequest> = {}) => {
       const claim = store.makeClaim(requestFor(name, { onStoreLost: 'local', ...more }));
       const { results, ...listener } = recorder();
@@ -777,6 +777,24 @@ describe('with `onStoreLost: local`', () => {
     claim.recordOutcome('rejected');
     claim.release({ kind: 'other' });
     expect(waiting.results).toEqual([['claimed', undefined]]);
+  });
+
+  test('beyond a number of writes that were sent without the store, the oldest is shared again', () => {
+    const { begin, faults, calls, advance } = startOne(1);
+    for (const name of ['first', 'second']) {
+      faults.push('unsent');
+      const { claim } = begin(name);
+      claim.onSend('e1');
+      claim.recordOutcome('may_have_happened');
+      claim.release({ kind: 'other' });
+      claim.close();
+    }
+    advance(500); // the store responds again
+    calls.length = 0;
+    begin('second');
+    expect(calls).toEqual([]);
+    begin('first');
+    expect(calls).toEqual(['one swap']);
   });
 
   test('what others have resolved does not count as unresolved because this process did not resolve it', () => {
