@@ -62,7 +62,7 @@ test('lists the same keys at each replica, by upstream, state, key and id, witho
   );
   // Another installation in the same Redis, and something that is none of these.
   await redis.client().set('axb:{till/keys}:k2:name:00', 'x');
-  await redis.client().set(`${PREFIX}:{till/keys}:k2:name:00`, 'x');
+  await redis.client().set(`${PREFIX}:{till/keys}:k1:name:00`, 'x');
 
   await settled('answered', 'unresolved', 'unresolved', 'in_progress');
   const endpoint = new URL(upstream.url).host;
