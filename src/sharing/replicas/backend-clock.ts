@@ -2,7 +2,7 @@ import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ReplicaTerms } from './replica-protocol.ts';
 
-/** A clock that is off by more than this has been set. */
+/** A clock that is off by more than this, and than a sample may be wrong, has been set. */
 const CLOCK_JUMP: Millis = 1000;
 /** The offset of the fastest response is the most precise, until the clocks have drifted. */
 const OFFSET_VALID_FOR: Millis = 10_000;
@@ -20,7 +20,8 @@ export class BackendClock {
     const roundTrip = receivedAt - sentAt;
     this.#roundTrip += (roundTrip - this.#roundTrip) / (this.#learnedAt === Number.NEGATIVE_INFINITY ? 1 : SMOOTHING);
     const offset = backendNow - (sentAt + receivedAt) / 2;
-    const isSet = Math.abs(offset - this.#offset) > CLOCK_JUMP;
+    // Half of the round trip is the most that a sample may be wrong: one way took no time.
+    const isSet = Math.abs(offset - this.#offset) > CLOCK_JUMP + roundTrip / 2;
     if (!isSet && roundTrip > this.#shortestRoundTrip && receivedAt - this.#learnedAt < OFFSET_VALID_FOR) return;
     this.#offset = offset;
     this.#shortestRoundTrip = roundTrip;

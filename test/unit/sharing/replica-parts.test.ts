@@ -31,6 +31,16 @@ describe('the clock of a backend', () => {
     expect(clock.offset).toBe(3_605_002);
   });
 
+  test('is not taken for set because of a response that a delay makes imprecise', () => {
+    const clock = new BackendClock();
+    clock.addSample(0, 2, 5001);
+    clock.addSample(100, 3100, 8095); // all of its delay on the way to the backend
+    clock.addSample(100, 3100, 5105); // all of it on the way back
+    expect(clock.offset).toBe(5000);
+    clock.addSample(3200, 3204, 3_608_202);
+    expect(clock.offset).toBe(3_605_000);
+  });
+
   test('the duration of a call is that of the last few', () => {
     const clock = new BackendClock();
     clock.addSample(0, 8, 0);

@@ -15,15 +15,16 @@ export class KeyStoreTime {
   #leastOffset: Millis = Number.NEGATIVE_INFINITY;
   #boundAt: Millis = 0;
 
-  addSample(sentAt: Millis, receivedAt: Millis, time: Millis): void {
-    this.#clock.addSample(sentAt, receivedAt, time);
+  /** @param timeout a response that took longer says too little: it would make the age of a key wrong by up to half of its delay */
+  addSample(sentAt: Millis, receivedAt: Millis, time: Millis, timeout: Millis): void {
+    if (receivedAt - sentAt <= timeout) this.#clock.addSample(sentAt, receivedAt, time);
     const leastOffset = time - receivedAt; // it was read before
     if (leastOffset <= this.#leastOffsetAt(receivedAt)) return;
     this.#leastOffset = leastOffset;
     this.#boundAt = receivedAt;
   }
 
-  /** False before the first response, while times of Redis mean nothing here. */
+  /** False before the first response in time, while times of Redis mean nothing here. */
   get isKnown(): boolean {
     return this.#clock.isKnown;
   }

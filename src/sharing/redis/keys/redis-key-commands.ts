@@ -65,7 +65,7 @@ export class RedisKeyCommands {
     args: readonly string[],
     onReply: (reply: readonly string[] | Lost) => void,
   ): void {
-    const { client, clock, prefix } = this.#parts;
+    const { client, clock, prefix, timeout } = this.#parts;
     const command: unknown = Reflect.get(client, script);
     if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${script}`);
     const sentAt = clock.now();
@@ -74,8 +74,9 @@ export class RedisKeyCommands {
     const all = [keys.length, ...keys, ...args, String(time.least(sentAt))];
     this.#await(
       async () => toReply(await Reflect.apply(command, client, all)),
-      (reply) => time.addSample(sentAt, clock.now(), Number(reply[REPLY_PARTS - 1])),
-      onReply,
+      (reply) => time.addSample(sentAt, clock.now(), Number(reply[REPLY_PARTS - 1]), timeout),
+      // Without the time of Redis, those in a state mean nothing here: a key would seem valid for ever.
+      (reply) => onReply(time.isKnown || reply === 'unsent' ? reply : 'unknown'),
     );
   }
 
