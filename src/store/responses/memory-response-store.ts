@@ -10,14 +10,32 @@ const ENTRY_BYTES = 256;
 interface Entry {
   readonly bytes: Buffer;
   readonly until: Millis;
+  /** The number of its arrival. */
+  readonly number: number;
 }
+
+interface Arrival {
+  readonly id: string;
+  readonly number: number;
+  readonly until: Millis;
+}
+
+/** Arrivals of responses that are gone, besides as many as are kept, before they are dropped. */
+const MAX_GONE = 10_000;
 
 /** Kept responses in the memory of this process. New ones evict the oldest. */
 export class MemoryResponseStore implements ResponseStore {
   readonly #clock: Clock;
   readonly #maxBytes: number;
-  /** Oldest first. */
   readonly #entries = new Map<string, Entry>();
+  /**
+   * Oldest first, those of responses that were removed or replaced included. Apart from the map: after many deletions of its
+   * oldest entry, a `Map` finds its first entry slowly.
+   */
+  #arrivals: Arrival[] = [];
+  /** The index of the oldest that may be kept. */
+  #oldest = 0;
+  #count = 0;
   #bytes = 0;
   #evicted = 0;
 
@@ -38,13 +56,12 @@ export class MemoryResponseStore implements ResponseStore {
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
     const now = this.#clock.now();
     this.remove(id);
-    this.#entries.set(id, { bytes, until: now + lifetime });
+    this.#count += 1;
+    const arrival = { number: this.#count, until: now + lifetime };
+    this.#entries.set(id, { bytes, ...arrival });
+    this.#arrivals.push({ id, ...arrival });
     this.#bytes += ENTRY_BYTES + bytes.length;
-    for (const [oldest, { until }] of this.#entries) {
-      if (until > now && this.#bytes <= this.#maxBytes) break;
-      if (until > now) this.#evicted += 1;
-      this.remove(oldest);
-    }
+    this.#evictOldest(now);
     onKept();
   }
 
@@ -53,5 +70,25 @@ export class MemoryResponseStore implements ResponseStore {
     if (entry === undefined) return;
     this.#entries.delete(id);
     this.#bytes -= ENTRY_BYTES + entry.bytes.length;
+  }
+
+  /** Removes the oldest while there are too many bytes, and those whose time is over. */
+  #evictOldest(now: Millis): void {
+    for (let arrival = this.#arrivals[this.#oldest]; arrival !== undefined; arrival = this.#arrivals[this.#oldest]) {
+      const isOver = arrival.until <= now;
+      if (this.#isKept(arrival)) {
+        if (!isOver && this.#bytes <= this.#maxBytes) break;
+        if (!isOver) this.#evicted += 1;
+        this.remove(arrival.id);
+      }
+      this.#oldest += 1;
+    }
+    if (this.#arrivals.length < 2 * this.#entries.size + MAX_GONE) return;
+    this.#arrivals = this.#arrivals.filter((each) => this.#isKept(each));
+    this.#oldest = 0;
+  }
+
+  #isKept({ id, number }: Arrival): boolean {
+    return this.#entries.get(id)?.number === number;
   }
 }

@@ -103,6 +103,18 @@ describe.each([
   });
 });
 
+test('responses that are replaced again and again take no more memory, nor time', () => {
+  const { store } = inMemory(100_000);
+  keep(store, 'old', 'one');
+  for (let i = 0; i < 50_000; i += 1) keep(store, `id-${i % 7}`, `${i}`);
+  expect(read(store, 'old')).toBe('one');
+  expect(Array.from({ length: 7 }, (_, i) => Number(read(store, `id-${i}`)) % 7)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  expect(store.bounds[0]?.reached).toBe(0);
+  for (let i = 0; i < 2000; i += 1) keep(store, `new-${i}`, 'x');
+  expect(read(store, 'old')).toBeUndefined();
+  expect(store.bounds[0]?.used).toBeLessThanOrEqual(1);
+});
+
 test('the bound counts bytes, and evictions', () => {
   for (const { store } of [inMemory(2000), inDatabase(2000)]) {
     for (let i = 0; i < 10; i += 1) keep(store, `id-${i}`, 'x'.repeat(400));
