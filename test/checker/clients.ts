@@ -137,7 +137,7 @@ export class CheckedClients {
       logged: (ask) => this.#loggedOf(ask, asks),
       ttl: upstreamTopology.ttl,
       isRemembered: true,
-      // What a client that has left could have received is not known.
+      // Nobody knows what a client that has left would have received.
       isDisturbed: () => !checksCertainty || asks.some((ask) => ask.hasLeft || faults.hasOverlapped(ask)),
     });
     const record: IntentRecord = {

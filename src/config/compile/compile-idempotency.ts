@@ -8,7 +8,7 @@ import { mergeSlashes } from '../../http/request/match-path.ts';
 
 type IdempotencyConfig = UpstreamConfig['idempotency'];
 
-/** @param mode in observe mode, no key is generated */
+/** @param mode in observe mode, no key is generated, and no response is kept */
 export function compileIdempotency(config: IdempotencyConfig, mode: EnforcementMode): IdempotencySettings {
   const { header, jsonField, account, replayedHeader, generate, concurrent, onStoreLost, ttl, replayAnswers } = config;
   const parts = compileAccountSources(account);
@@ -21,7 +21,7 @@ export function compileIdempotency(config: IdempotencyConfig, mode: EnforcementM
     generates: generate && mode === 'enforce',
     concurrent,
     onStoreLost,
-    keepResponsesFor: replayAnswers,
+    keepResponsesFor: mode === 'enforce' ? replayAnswers : undefined,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
   };
 }

@@ -2,7 +2,7 @@ import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { Millis } from '../scalars.ts';
 
 /**
- * Where responses to writes are kept for repeats: bytes that only `KeptResponses` can read, under an id of at most 32 characters.
+ * Keeps responses to writes for repeats, each under an id of at most 32 characters, as bytes that only `KeptResponses` can read.
  * A response that is lost, or evicted by newer ones, makes its repeats go to the upstream.
  */
 export interface ResponseStore {

@@ -39,5 +39,10 @@ export function makeKeyClaim(
   });
   const { keepResponsesFor: lifetime } = idempotency;
   if (lifetime === undefined || responses === undefined || key === undefined) return claim;
-  return new ReplayingKeyClaim({ claim, responses, identity: repeatIdentityOf(digests, routed, key, body), lifetime });
+  return new ReplayingKeyClaim({
+    claim,
+    responses,
+    identity: repeatIdentityOf(digests, routed, identity.name, bytes),
+    lifetime,
+  });
 }

@@ -37,7 +37,7 @@ test('writes of a process whose lease has ended are unresolved and can be forgot
     expect(await inspection.forget(idOf(n))).toEqual({ kind: 'unknown' });
   }
   expect(await list()).toMatchObject({ total: 0, matching: 0, isTruncated: false });
-  // What is left is a mark that each was forgotten, which expires.
+  // Each leaves a mark that it was forgotten. The mark expires.
   const left = await client.keys('p:*name*');
   expect(left).toHaveLength(4);
   for (const key of left) {

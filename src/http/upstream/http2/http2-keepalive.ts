@@ -68,7 +68,7 @@ export class Http2Keepalive {
   }
 
   readonly #check = (): void => {
-    // Whoever destroyed the session: Node closes the socket once a write has ended, which may never be.
+    // Node closes the socket of a destroyed session once a write has ended. That may never happen.
     if (this.#session.destroyed) return destroySoon(this.#socket);
     if (this.#isAlive()) return;
     if (this.#pingedFor === undefined) {
