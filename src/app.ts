@@ -80,12 +80,23 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     // With several workers, the primary reads the configuration.
     ...(membership === undefined ? { config: () => reloads.readStatus } : {}),
   });
+  // Created before anything that emits events: while a process starts, Redis may already fail.
+  const processApi = new LocalProcessApi({
+    ...{ gate: () => gate, store: () => store, clock },
+    wallClock: () => Date.now(),
+    counts: metrics.counts,
+    endpoints: () => activeConfig.endpointViews(),
+    onTokensSupplied: (limit, now) => supply(limit, now),
+    explain: (id) => explanations.find(id),
+    haveEqualWeights: () => haveEqualWeights(config),
+    onFailure: membership?.onFailure,
+  });
   const { listen } = fanOutEvents(
     [
       metrics.listen,
       logRequests(logger, () => config.log.successes),
-      logRareEvents(logger, (upstream) => processApi.failureOf(upstream)),
-      (event) => processApi.listen(event),
+      logRareEvents(logger, processApi.failureOf),
+      processApi.listen,
       (event) => stalledReaders.onEvent(event),
     ],
     logListenerErrors(logger),
@@ -128,18 +139,6 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const gate = new Gate(store, listenToGate, first.mode);
   const gateTimer = new WakeTimer(gate, clock);
   const supply = createSupplyHandler(gate, gateTimer);
-  const processApi = new LocalProcessApi({
-    gate,
-    store,
-    clock,
-    wallClock: () => Date.now(),
-    counts: metrics.counts,
-    endpoints: () => activeConfig.endpointViews(),
-    onTokensSupplied: supply,
-    explain: (id) => explanations.find(id),
-    haveEqualWeights: () => haveEqualWeights(config),
-    onFailure: membership?.onFailure,
-  });
   limitSharing?.bind({ store, onTokensSupplied: supply });
   const statePersistence = await openStatePersistence(first, state, logger, {
     clock,

@@ -14,15 +14,19 @@ const MAX_LISTED_CLIENTS = 1000;
 /** The views of the clients of this process: their names, demands and shares, and who was refused recently. */
 export class ClientViews {
   readonly names = new ClientNames();
-  readonly #store: MemoryStore;
+  readonly #storeOf: () => MemoryStore;
   readonly #haveEqualWeights: () => boolean;
   /** By upstream. The names come from the configuration. */
   readonly #refused = new Map<string, RefusedClients>();
 
   /** @param haveEqualWeights whether all clients have the same weight. Otherwise the share of a client is unknown here */
-  constructor(store: MemoryStore, haveEqualWeights: () => boolean) {
-    this.#store = store;
+  constructor(store: () => MemoryStore, haveEqualWeights: () => boolean) {
+    this.#storeOf = store;
     this.#haveEqualWeights = haveEqualWeights;
+  }
+
+  get #store(): MemoryStore {
+    return this.#storeOf();
   }
 
   onDone({ upstream, client, clientName, outcome }: RequestRecord, now: Millis): void {

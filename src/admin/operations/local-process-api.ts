@@ -29,8 +29,9 @@ import type {
 } from './process-api.ts';
 
 export interface LocalProcessApiParts {
-  readonly gate: Gate;
-  readonly store: MemoryStore;
+  /** This and `store` are called once the process serves: events arrive before they exist. */
+  readonly gate: () => Gate;
+  readonly store: () => MemoryStore;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
   readonly wallClock: () => Millis;
@@ -89,7 +90,8 @@ export class LocalProcessApi implements ProcessApi {
   };
 
   view({ maxClients }: ViewQuery): ProcessView {
-    const { store, clock, counts, endpoints } = this.#parts;
+    const { clock, counts, endpoints } = this.#parts;
+    const store = this.#parts.store();
     const now = clock.now();
     const search =
       maxClients === 0
@@ -108,7 +110,7 @@ export class LocalProcessApi implements ProcessApi {
   }
 
   async clients({ at, ...query }: ClientQuery & { readonly at: Millis }): Promise<ClientMatches> {
-    const { store } = this.#parts;
+    const store = this.#parts.store();
     const search = new ClientSearch(store.clients, query, at, this.#clients.names);
     while (search.step(SEARCH_STEP)) await new Promise(setImmediate);
     const clients = search.found.map((rank) => this.#clients.view(rank, this.#parts.clock.now()));
@@ -124,7 +126,8 @@ export class LocalProcessApi implements ProcessApi {
   }
 
   rates(): readonly UpstreamRates[] {
-    const { store, clock, counts } = this.#parts;
+    const { clock, counts } = this.#parts;
+    const store = this.#parts.store();
     const now = clock.now();
     const { upstreams } = counts();
     return [...store.upstreams()].map(({ name }) => {
@@ -151,7 +154,8 @@ export class LocalProcessApi implements ProcessApi {
 
   /** Ignores an unknown upstream: during a reload, processes add and remove upstreams at different times. */
   applyOverride({ upstream, order }: QueryInput<'applyOverride'>): null {
-    const { store, clock, onTokensSupplied } = this.#parts;
+    const { clock, onTokensSupplied } = this.#parts;
+    const store = this.#parts.store();
     if (!store.has(upstream)) return null;
     const now = clock.now();
     for (const limit of store.applyOverride(upstream, order, now)) onTokensSupplied(limit, now);
@@ -159,7 +163,8 @@ export class LocalProcessApi implements ProcessApi {
   }
 
   reset({ client }: QueryInput<'reset'>): readonly string[] {
-    const { store, clock, onTokensSupplied } = this.#parts;
+    const { clock, onTokensSupplied } = this.#parts;
+    const store = this.#parts.store();
     const now = clock.now();
     const known: string[] = [];
     for (const { name } of store.upstreams()) {
@@ -177,8 +182,8 @@ export class LocalProcessApi implements ProcessApi {
   }
 
   #upstreamViews(now: Millis): UpstreamProcessView[] {
-    const { gate, store } = this.#parts;
-    const summaries = summarizeLimits(gate.limits(now), now, (upstream) => store.scopeOf(upstream));
+    const store = this.#parts.store();
+    const summaries = summarizeLimits(this.#parts.gate().limits(now), now, (upstream) => store.scopeOf(upstream));
     return [...store.upstreams()].map(({ name, queueOccupancy, retryBudget, connectionSlots }): UpstreamProcessView => {
       const summary = summaries.get(name);
       const { limits, mostCritical, inFlight } = summary?.get('') ?? EMPTY_SUMMARY;

@@ -20,7 +20,8 @@ import { WorkerKeyInspection } from './worker-key-inspection.ts';
 import type { WorkerSupervisor } from './worker-supervisor.ts';
 
 export interface PrimaryProcessApiParts {
-  readonly limitServer: LimitServer;
+  /** Called once the primary serves: events arrive before it exists. */
+  readonly limitServer: () => LimitServer;
   readonly clock: Clock;
   /** Milliseconds of the epoch. */
   readonly wallClock: () => Millis;
@@ -65,7 +66,7 @@ export class PrimaryProcessApi implements ProcessApi {
   view(): QueryResult<'view'> {
     const { limitServer, clock, scopeOf, nestedLimitScopes } = this.#parts;
     const now = clock.now();
-    const upstreams = [...summarizeLimits(limitServer.limits(now), now, scopeOf)].map(([name, summary]) => {
+    const upstreams = [...summarizeLimits(limitServer().limits(now), now, scopeOf)].map(([name, summary]) => {
       const { limits, mostCritical } = summary.get('') ?? EMPTY_SUMMARY;
       return {
         name,
@@ -115,13 +116,13 @@ export class PrimaryProcessApi implements ProcessApi {
   applyOverride({ upstream, order }: QueryInput<'applyOverride'>): null {
     const { limitServer, clock, scopeOf, rearm } = this.#parts;
     if (scopeOf(upstream) === undefined) return null; // removed by a reload
-    limitServer.applyOverride(upstream, order, clock.now());
+    limitServer().applyOverride(upstream, order, clock.now());
     rearm();
     return null;
   }
 
   reset({ client }: QueryInput<'reset'>): readonly string[] {
-    this.#parts.limitServer.resetClient(client);
+    this.#parts.limitServer().resetClient(client);
     return [];
   }
 }

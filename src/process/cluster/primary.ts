@@ -76,12 +76,16 @@ async function openCluster(
     config: () => reloads.readStatus,
     workers: () => workers,
   });
+  // Created before anything that emits events: while the primary starts, its database may already fail.
+  const processApi = new PrimaryProcessApi({
+    ...{ limitServer: () => limitServer, clock },
+    wallClock: () => Date.now(),
+    scopeOf: (upstream) => settings.scopeOf(upstream),
+    nestedLimitScopes: (upstream) => settings.nestedLimitScopes(upstream),
+    rearm: () => timer.rearm(),
+  });
   const { listen } = fanOutEvents(
-    [
-      metrics.listen,
-      logRareEvents(logger, (upstream) => processApi.failureOf(upstream)),
-      (event) => processApi.listen(event),
-    ],
+    [metrics.listen, logRareEvents(logger, processApi.failureOf), processApi.listen],
     logListenerErrors(logger),
   );
 
@@ -160,14 +164,6 @@ async function openCluster(
     },
   });
   const merged = new MergedMetrics(metrics.registry, () => workers.queries.ask('metrics', () => null));
-  const processApi = new PrimaryProcessApi({
-    limitServer,
-    clock,
-    wallClock: () => Date.now(),
-    scopeOf: (upstream) => settings.scopeOf(upstream),
-    nestedLimitScopes: (upstream) => settings.nestedLimitScopes(upstream),
-    rearm: () => timer.rearm(),
-  });
 
   /** Workers that may still have requests of the former configuration. */
   const unsettledWorkers = new Set<number>();

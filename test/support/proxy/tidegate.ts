@@ -44,12 +44,17 @@ export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'
   });
   const logger = createLogger({ level: 'debug', destination });
   const app = await startApp(config, { logger, version: 'test', substituted, ...parts });
-  onTestFinished(() => app.close());
   const parsed: Record<string, unknown>[] = [];
   const log = (): Record<string, unknown>[] => {
     for (const line of lines.splice(0)) parsed.push(JSON.parse(line) as Record<string, unknown>);
     return [...parsed];
   };
+  onTestFinished(async () => {
+    await app.close();
+    // An error here reaches no client, so that nothing else would fail.
+    const failure = log().find(({ msg }) => msg === 'an event listener failed');
+    if (failure !== undefined) throw new Error(JSON.stringify(failure));
+  });
   return {
     ...app,
     rewrite: (next) => app.apply(load(next)),
