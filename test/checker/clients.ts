@@ -155,8 +155,8 @@ export class CheckedClients {
       for (const { reported } of together) this.#counts.set(reported, (this.#counts.get(reported) ?? 0) + 1);
       if (knowledge.hasFinalResponse ? this.#random() < 0.6 : this.#isGivenUp(record)) break;
       await sleep(this.#pauseAfter(record));
-      // No process listens at present: this is no attempt that counts.
-      if (isRefused(together, asks) && (refused += 1) <= MAX_REFUSED) left += 1;
+      // No process listens at present: this is no attempt that counts. Without a key, only one is safe, and it may have arrived.
+      if (intent.key !== undefined && isRefused(together, asks) && (refused += 1) <= MAX_REFUSED) left += 1;
     }
     // A request whose client has left may have been answered just before.
     knowledge.begin(performance.now());
