@@ -85,6 +85,8 @@ export default defineConfig({
     teardownTimeout: 10_000,
     // A misspelt filter must not pass for a clean run.
     passWithNoTests: false,
+    // The report of a run has no other trace of a failure than the message.
+    chaiConfig: { truncateThreshold: 300 },
     reporters: ['default', './test/setup/slowest-files.ts'],
   },
 });
