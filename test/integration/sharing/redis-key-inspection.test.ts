@@ -1,4 +1,5 @@
 /** The keys that replicas share, as an operator finds them in a real Redis: leases, bounds, and all masters of a cluster. */
+import type { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import type { WriteView } from '../../../src/core/idempotency/key-inspection.ts';
 import { connectKeys, idOf, OPEN_NAMES, openKeys, stateKeyOf } from '../../support/redis/stored-keys.ts';
@@ -129,14 +130,14 @@ test('searches one after the other, and refuses those that wait too long', async
   expect(all).toMatchObject([{ total: 1 }, { total: 1 }, { total: 1 }]);
 });
 
-test('leaves out what another program has put in the place of a name, and says that something is missing', async () => {
+test.each<[string, (client: Redis) => Promise<unknown>]>([
+  ['a hash', (client) => client.hset(stateKeyOf(1), { version: '1', state: '{' })],
+  ['a value of another type', (client) => client.set(stateKeyOf(1), 'x')],
+])('leaves out %s of another program in the place of a name, and says that something is missing', async (_, put) => {
   const client = await connectKeys(await startRedis());
   const { store, list, problems, inspection } = openKeys(client);
   await store(0, 'answered');
-  await client.hset(stateKeyOf(1), {
-    version: '1',
-    state: '{',
-  });
+  await put(client);
   expect(await list()).toMatchObject({ total: undefined, matching: 1, isTruncated: true });
   expect(problems).toHaveLength(1);
   expect(await inspection.find(idOf(0))).toMatchObject({ kind: 'found' });

@@ -122,7 +122,7 @@ function pauseAfter({ ttl }: Topology, { firstAskedAt = 0 }: ClientKnowledge, ra
 }
 
 function loggedOf(gate: Tidegate, ask: OracleRequest): ProxyLogEntry | undefined {
-  const line = gate.requests().find(({ traceId }) => traceId === traceIdOf(ask.number));
+  const line = gate.requests().find(({ trace_id: traceId }) => traceId === traceIdOf(ask.number));
   if (line === undefined) return undefined;
   const { status, attempts, cut, outcome } = line;
   const isWhole = cut !== true && outcome !== 'client_gone' && outcome !== 'unknown';

@@ -6,6 +6,7 @@ import { REPLAY_LIMIT } from './topology.ts';
 
 /** The proxy's log line of a request whose client has left. */
 export interface ProxyLogEntry {
+  /** 0 if the client left before a response. */
   readonly status: number;
   readonly attempts: number;
   readonly isComplete: boolean;
@@ -78,7 +79,7 @@ export class ClientKnowledge {
       this.#wasDeclined ||= ask.wasDeclined;
       if (ask.isOpen || (ask.reported === 'unknown' && this.#mayBeCutUnseen(now))) this.#open.add(ask.token);
     }
-    const knewDone = this.#knowsDone;
+    const hadFinalResponse = this.hasFinalResponse;
     this.#knowsDone ||= reported.has('done');
     this.#knowsDeclined ||= reported.has('declined');
     // A response being forwarded counts as delivered: requests refused meanwhile cannot know that it will break off.
@@ -92,7 +93,7 @@ export class ClientKnowledge {
       this.#intent.history.push(`${ask.number}: ${ask.reported}`);
       if (contradiction !== undefined) this.wrong.push(contradiction);
     }
-    this.#resolve(asks, knewDone);
+    this.#resolve(asks, hadFinalResponse);
     this.#left.push(...left);
     if (isAlone && reported.has('done')) for (const { token } of asks) this.#settled.add(token);
     this.#closeSettled();
@@ -102,13 +103,13 @@ export class ClientKnowledge {
     if (this.#known.isRemembered) for (const token of this.#settled) this.#open.delete(token);
   }
 
-  /** The first response covers all earlier attempts; later ones only their own credential, which may be another account's. */
-  #resolve(asks: readonly OracleRequest[], knewDone: boolean): void {
+  /** The first final response covers all earlier attempts; later ones only their own credential, which may be another account's. */
+  #resolve(asks: readonly OracleRequest[], hadFinalResponse: boolean): void {
     const unresolved = asks.filter(({ reported }) => reported === 'nothing' || reported === 'unknown');
     const isDeclined = asks.every(({ reported }) => reported === 'declined');
     const answered = asks.filter(({ reported }) => reported === 'done' || (isDeclined && reported === 'declined'));
     if (answered.length === 0 || this.#left.length > 0) return;
-    if (!knewDone) this.#open.clear();
+    if (!hadFinalResponse) this.#open.clear();
     for (const { token } of answered) this.#open.delete(token);
     for (const { token } of unresolved) this.#open.add(token);
   }
@@ -179,7 +180,7 @@ export class ClientKnowledge {
     if (logged.attempts > 0) this.#open.add(ask.token);
     // The complete response may have been sent just before the client left, so its delivery is unknown.
     if (logged.isComplete && ask.manner.leaves !== 'answering') {
-      this.#knowsDone ||= logged.status < 300;
+      this.#knowsDone ||= logged.status >= 200 && logged.status < 300;
       this.#knowsDeclined ||= logged.status === 402;
     }
     this.#intent.history.push(`${ask.number} was left, after ${logged.attempts} attempts`);
