@@ -101,11 +101,16 @@ dropOld()
 return {tostring(redis.call('ZCOUNT', open, 0, '+inf')), '', '', '0', tostring(now)}
 `;
 
-/** Reads several names. ARGV: after so many bytes, the others are left out. Returns five strings for each name. */
+/**
+ * Reads several names. ARGV: after so many bytes, the others are left out. Returns five strings for each name. What another program
+ * has put in the place of a name is no state, so it does not end the search.
+ */
 export const READ_NAMES = `${PRELUDE}
 local reply, size = {}, 0
 for i = 1, #KEYS - 2 do
-  for _, part in ipairs(found(KEYS[i])) do
+  local kind = redis.call('TYPE', KEYS[i]).ok
+  local parts = (kind == 'hash' or kind == 'none') and found(KEYS[i]) or {'', kind, '', '0', tostring(now)}
+  for _, part in ipairs(parts) do
     reply[#reply + 1] = part
     size = size + #part
   end
