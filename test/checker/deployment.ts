@@ -153,7 +153,7 @@ async function deployReplicas(parts: DeploymentParts): Promise<Deployment> {
     redisStopped(redis),
     redisUnreachable('Redis unreachable for a replica', relay, SHORT_STOP),
     redisUnreachable('Redis unreachable past a lease', relay, LONG_STOP, true),
-    ...(hasClock ? [redisClockSet(redis)] : []),
+    ...(hasClock ? redisClockSet(redis) : []),
     drained(gates),
     ...common(prepared),
   ];

@@ -33,22 +33,24 @@ export function redisStopped(redis: RedisServer): Fault {
 }
 
 /** In seconds. */
-const AHEAD = [5, 60, 3600];
+const CLOCK_STEPS = [5, 60, 3600];
 
-/**
- * Its clock is set ahead, further each time. Set back, it makes keys seem valid for longer: docs/replicas.md says so.
- */
-export function redisClockSet(redis: RedisServer): Fault {
+/** Its clock is set ahead and back, to any time from a day before to a day after the true one. */
+export function redisClockSet(redis: RedisServer): readonly Fault[] {
   let ahead = 0;
-  return {
-    name: 'clock of Redis set ahead',
+  const set = (name: string, sign: 1 | -1): Fault => ({
+    name,
     inject: async (random) => {
-      ahead += pickOf(AHEAD, random);
+      const step = sign * pickOf(CLOCK_STEPS, random);
+      if (Math.abs(ahead + step) < DAY) ahead += step;
       redis.shiftClock(1000 * ahead);
       await sleep(1000);
     },
-  };
+  });
+  return [set('clock of Redis set ahead', 1), set('clock of Redis set back', -1)];
 }
+
+const DAY = 86_400;
 
 /** @param relay between one replica and Redis */
 export function redisUnreachable(name: string, relay: Relay, lasts: readonly [Millis, Millis], isLong = false): Fault {

@@ -468,6 +468,19 @@ test('treats REFUSED_STREAM as not sent: retries an unkeyed write, and counts th
   expect(await gate.metric('tidegate_retries_total{upstream="api",reason="connect"}')).toBe(1);
 });
 
+test.each([
+  ['this request', (stream: number) => stream],
+  ['any request', () => 0x7f_ff_ff_ff],
+])('treats a write as sent if GOAWAY with REFUSED_STREAM names %s as read', async (_, lastOf) => {
+  const upstream = await startFrames(identity, (socket, stream) => {
+    socket.end(frame(FRAME.goAway, 0, 0, encodeUint32s(lastOf(stream), 7)));
+  });
+  const gate = await start(upstream.url, ', retry: {backOff: {strategy: fixed, baseInterval: 10ms}}');
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'pay' });
+  expect([answer.status, answer.header('tidegate-outcome')]).toEqual([504, 'unknown']);
+  expect(upstream.heads()).toBe(1);
+});
+
 test('sends no more attempts than configured to an upstream that keeps refusing streams', async () => {
   const upstream = await startFrames(identity, (socket, stream) => {
     socket.write(frame(FRAME.reset, 0, stream, encodeUint32s(7)));

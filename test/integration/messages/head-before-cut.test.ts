@@ -57,8 +57,7 @@ async function startBreaking(
     };
     new Http2UpstreamStream(attempt, {
       session,
-      lastStreamId: undefined,
-      error: undefined,
+      ...{ lastStreamId: undefined, errorCode: undefined, error: undefined },
       onResponse: () => undefined,
       onClosed: onStreamClosed,
       onUploadProgress: () => undefined,

@@ -140,7 +140,7 @@ test('a request without a body is not flushed while its head waits in an HTTP/2 
     server.close();
   });
   await once(session, 'connect');
-  const carrier = { session, lastStreamId: undefined, error: undefined };
+  const carrier = { session, lastStreamId: undefined, errorCode: undefined, error: undefined };
   const nothing = (): undefined => undefined;
   const owner: AttemptListener = {
     ...{ onInterimResponse: nothing, onHead: nothing, onFailure: nothing, onProgress: nothing, onBodyEnd: nothing },

@@ -42,6 +42,7 @@ export class Http2Connection implements Http2StreamCarrier {
   lastStreamId: number | undefined = undefined;
   /** The upstream closed it with an error (GOAWAY). */
   wasRejected = false;
+  errorCode: number | undefined = undefined;
   error: Error | undefined = undefined;
   /** Concurrent streams that the upstream takes; 0 until it has announced them. */
   maxStreams = 0;
@@ -205,6 +206,7 @@ export class Http2Connection implements Http2StreamCarrier {
     setTimeout(() => this.isConnecting && session.destroy(), this.#options.connectTimeout).unref();
     session.on('goaway', (code: number, lastStreamID: number) => {
       this.wasRejected ||= code !== constants.NGHTTP2_NO_ERROR;
+      if (code !== constants.NGHTTP2_NO_ERROR) this.errorCode ??= code;
       this.lastStreamId = Math.min(this.lastStreamId ?? lastStreamID, lastStreamID);
       if (this.activeStreams === 0) this.#startIdleTimer();
       this.#listener.onCapacityChange(this);

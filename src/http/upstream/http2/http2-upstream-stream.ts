@@ -12,11 +12,15 @@ import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 import { uploadBody } from './http2-upload.ts';
 import { isOfConnection, streamResetError } from './http2-stream-errors.ts';
 
+const REFUSED = constants.NGHTTP2_REFUSED_STREAM;
+
 /** The connection of a stream. */
 export interface Http2StreamCarrier {
   readonly session: ClientHttp2Session;
   /** From GOAWAY: the last stream that the upstream processed; undefined without GOAWAY. */
   readonly lastStreamId: number | undefined;
+  /** The first error of a GOAWAY. Node gives it to the streams that it ends, as if the upstream had reset them with it. */
+  readonly errorCode: number | undefined;
   /** Why the connection closed, if known. */
   readonly error: Error | undefined;
   /** The head of a final response has arrived. */
@@ -228,12 +232,12 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
   takeError(): Error | undefined {
     if (this.#isReported) return undefined;
     this.#isReported = true;
-    const { lastStreamId, error } = this.#carrier;
+    const { lastStreamId, errorCode, error } = this.#carrier;
     const { id, rstCode = constants.NGHTTP2_NO_ERROR } = this.#stream ?? {};
     if (this.aborted || this.#hasResponse) return this.error ?? streamResetError(rstCode);
     const isLater = lastStreamId !== undefined && (id === undefined || id > lastStreamId);
     if (isLater || (id === undefined && isOfConnection(this.error))) return new RequestNotProcessedError('GOAWAY');
-    if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RequestNotProcessedError('REFUSED_STREAM');
+    if (rstCode === REFUSED && errorCode !== REFUSED) return new RequestNotProcessedError('REFUSED_STREAM');
     return this.error ?? error ?? streamResetError(rstCode);
   }
 
