@@ -254,14 +254,14 @@ export class CheckedClients {
   }
 
   #judge(record: IntentRecord): void {
-    const { faults } = this.#parts;
+    const { faults, log } = this.#parts;
     if (record.asks.some((ask) => faults.isLost(ask))) this.#withinLost += 1;
-    const judgement = judgeIntent(record, faults);
+    const judgement = judgeIntent(record, faults, (request) => log.entry(request)?.loggedAt);
     if (judgement.kind === 'right') return;
     this.wrong[judgement.cause][judgement.isDouble ? 'double' : 'other'] += 1;
     if (judgement.cause !== 'fault') return;
     for (const { number } of record.asks) {
-      const entry = this.#parts.log.entry(number);
+      const entry = log.entry(number);
       record.intent.history.push(
         `${number} in the log: ${entry === undefined ? 'nothing' : JSON.stringify(entry.line)}`,
       );

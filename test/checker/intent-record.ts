@@ -31,9 +31,16 @@ export type Judgement =
       readonly why: string;
     };
 
-/** To be called once no request of the intent can arrive any more. */
-export function judgeIntent(record: IntentRecord, faults: FaultLog): Judgement {
-  const why = findWrong(record);
+/**
+ * To be called once no request of the intent can arrive any more.
+ * @param loggedAt when the log line of a request arrived; undefined if none did
+ */
+export function judgeIntent(
+  record: IntentRecord,
+  faults: FaultLog,
+  loggedAt: (request: number) => Millis | undefined,
+): Judgement {
+  const why = findWrong(record, loggedAt);
   if (why === undefined) return { kind: 'right' };
   const isDouble = record.chargedAt.length > 1;
   if (record.asks.some((ask) => faults.isLost(ask))) return { kind: 'wrong', cause: 'lost', isDouble, why };
@@ -42,10 +49,16 @@ export function judgeIntent(record: IntentRecord, faults: FaultLog): Judgement {
   return { kind: 'wrong', cause: isLate ? 'late' : 'fault', isDouble, why };
 }
 
-function findWrong({ knowledge, chargedAt, lastWord }: IntentRecord): string | undefined {
+function findWrong(
+  { knowledge, asks, chargedAt, lastWord }: IntentRecord,
+  loggedAt: (request: number) => Millis | undefined,
+): string | undefined {
   if (chargedAt.length > 1) return `charged ${chargedAt.length} times`;
   const isDenied = lastWord.length > 0 && lastWord.every((reported) => reported === 'not done');
-  const isDone = chargedAt.length > 0;
+  const deniedAt = Math.max(...asks.slice(-lastWord.length).map(({ to }) => to));
+  // A client may disconnect unnoticed while its body is not read: its request is sent later.
+  const isUnnoticed = asks.some(({ number, hasLeft }) => hasLeft && (loggedAt(number) ?? deniedAt) > deniedAt);
+  const isDone = chargedAt.some((at) => at <= deniedAt || !isUnnoticed);
   if (isDenied && isDone && !knowledge.hasFinalResponse) return 'its last word is a plain refusal, but it is done';
   return knowledge.wrong[0];
 }

@@ -1,9 +1,12 @@
+import type { Millis } from '../../src/core/scalars.ts';
 import type { LogLine } from '../support/proxy/probed-process.ts';
 import type { ProxyLogEntry } from '../support/oracle/client-knowledge.ts';
 
 const TRACE_ID = /^[\da-f]{32}$/;
 
 interface LoggedRequest extends ProxyLogEntry {
+  /** On the clock of `performance.now`. */
+  readonly loggedAt: Millis;
   /** For messages. */
   readonly line: Readonly<Record<string, unknown>>;
 }
@@ -22,6 +25,7 @@ export class ProxyLog {
       status: Number(status),
       attempts: Number(attempts),
       isComplete,
+      loggedAt: performance.now(),
       line: { time, outcome, reason, status, attempts, cut, ms },
     });
   }
