@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FaultLog } from '../../checker/fault-record.ts';
 import type { IntentRecord } from '../../checker/intent-record.ts';
-import { judgeIntent } from '../../checker/intent-record.ts';
+import { judgeIntent as judge } from '../../checker/intent-record.ts';
 import { parseOptions } from '../../checker/options.ts';
 import { ClientKnowledge } from '../../support/oracle/client-knowledge.ts';
 import type { Intent } from '../../support/oracle/intent.ts';
@@ -24,6 +24,9 @@ function recordOf(more: Partial<IntentRecord>): IntentRecord {
   };
 }
 
+const judgeIntent = (record: IntentRecord, faults: FaultLog, loggedAt?: number) =>
+  judge(record, faults, () => loggedAt);
+
 describe('the judgement of an intent', () => {
   test('is wrong if it was charged twice, or its last word is a plain refusal although it is done', () => {
     const faults = new FaultLog();
@@ -37,6 +40,17 @@ describe('the judgement of an intent', () => {
     });
     expect(judgeIntent(recordOf({ lastWord: ['not done', 'unknown'] }), faults)).toEqual({ kind: 'right' });
     expect(judgeIntent(recordOf({ lastWord: ['not done'], chargedAt: [] }), faults)).toEqual({ kind: 'right' });
+  });
+
+  test('allows a write that is sent after a plain refusal, for a client whose disconnection was not noticed until then', () => {
+    const faults = new FaultLog();
+    const left = { number: 1, place: 0, from: 9000, to: 9100, hasLeft: true };
+    const last = { number: 2, place: 0, from: 10_000, to: 11_000, hasLeft: false };
+    const refused = { asks: [left, last], lastWord: ['not done'] as const };
+    expect(judgeIntent(recordOf({ ...refused, chargedAt: [11_500] }), faults, 12_000)).toEqual({ kind: 'right' });
+    expect(judgeIntent(recordOf({ ...refused, chargedAt: [11_500] }), faults, 10_500)).toMatchObject({ kind: 'wrong' });
+    expect(judgeIntent(recordOf({ ...refused, chargedAt: [11_500] }), faults)).toMatchObject({ kind: 'wrong' });
+    expect(judgeIntent(recordOf({ ...refused, chargedAt: [10_900] }), faults, 12_000)).toMatchObject({ kind: 'wrong' });
   });
 
   test('blames a loss of the store only if a request was in progress in the lost part', () => {
