@@ -1,5 +1,4 @@
 import type { RoutedRequest } from '../request/routed-request.ts';
-import { writeCredentialOf } from './idempotency-key.ts';
 import type { RepeatIdentity } from './replaying-key-claim.ts';
 import type { WriteDigests } from './write-digests.ts';
 
@@ -17,11 +16,13 @@ export function repeatIdentityOf(
   body: Uint8Array | undefined,
 ): RepeatIdentity {
   const { headers, target } = routed.request;
-  const { kind, header, value } = writeCredentialOf(routed);
-  const credentials = CREDENTIAL_HEADERS.map((each) => String(headers[each] ?? ''));
+  const { hash, identifiedBy } = routed.client;
+  // A client may repeat its write from another address.
+  const client = identifiedBy === 'ip' ? '' : hash;
+  const credentials = [routed.route.target.credentialHeader, ...CREDENTIAL_HEADERS].map((each) => headers[each]);
   const query = target.includes('?') ? target.slice(target.indexOf('?')) : '';
   return {
-    id: digests.responseId(name, [kind, header, value, ...credentials].join('\0')),
+    id: digests.responseId(name, JSON.stringify([client, ...credentials.map((each) => each ?? null)])),
     fingerprint: body && digests.fingerprint(query, body),
     acceptEncoding: headers['accept-encoding'] ?? '',
   };

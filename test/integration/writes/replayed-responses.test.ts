@@ -127,6 +127,18 @@ describe.each(['memory', 'sqlite'])('with state in %s', (store) => {
     expect(upstream.bodies).toHaveLength(3);
   });
 
+  test('of two clients with one credential, only the one that made the write gets its response', async () => {
+    const upstream = await startUpstream();
+    const { state = '' } = stateIn();
+    const gate = await start(upstream.url, { state: `clients: {key: ["header:x-tenant", ip]}\n${state}` });
+    const of = (...tenant: string[]): Promise<Received> =>
+      post(gate, 'amount=1', { headers: ['Authorization', 'Bearer shared', ...tenant] });
+    for (const [i, tenant] of [['X-Tenant', 'a'], ['X-Tenant', 'b'], []].entries()) {
+      expect((await of(...tenant)).body.toString()).toBe(`{"id":"ch_${i + 1}"}`);
+      expect((await of(...tenant)).header('idempotent-replayed')).toBe('true');
+    }
+  });
+
   test('a request that waited for the key gets the response of the first', async () => {
     const answers: (() => void)[] = [];
     const upstream = await startUpstream((response, nth, request) => {
