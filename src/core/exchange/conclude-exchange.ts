@@ -103,7 +103,7 @@ export function* concludeExpiredKey(state: ExchangeState): ExchangeGenerator {
 
 /** Ends with what is kept of an earlier response to the write; undefined if nothing is kept. */
 export function concludeRepeat(
-  { attempts }: ExchangeState,
+  { attempts, history }: ExchangeState,
   response: KeptResponseMatch = 'none',
 ): ExchangeVerdict | undefined {
   const end = { attempts, retryOutcome: undefined };
@@ -113,6 +113,8 @@ export function concludeRepeat(
     case 'kept':
       return { kind: 'replay', ...end };
     case 'other_request':
+      // Its response is kept, and nobody has it yet.
+      if (history.mayHaveTakenEffect) return { kind: 'unknown', reason: 'key_reused', ...end };
       return { kind: 'refuse', why: 'key_reused', retryAfterMs: undefined, ...end };
   }
 }

@@ -40,7 +40,7 @@ export type ExchangeVerdict = {
 
 /**
  * Why the outcome of a write is unknown: no attempt got a response; or the last attempt was rejected, which says nothing
- * about those before it; or its key has expired.
+ * about those before it; or its key has expired, or was the key of another request.
  */
 export type UnknownOutcomeReason =
   | ErrorReason
@@ -49,7 +49,8 @@ export type UnknownOutcomeReason =
   | 'not_processed'
   | 'rejected'
   | 'key_store_lost'
-  | 'key_expired';
+  | 'key_expired'
+  | 'key_reused';
 
 /** Forward the response in hand. `unknown`: it is an error response to a write that may have taken effect. */
 export interface ForwardVerdict {

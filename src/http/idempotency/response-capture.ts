@@ -2,7 +2,7 @@ import type { Millis } from '../../core/scalars.ts';
 import { MAX_KEPT_BYTES } from './kept-response.ts';
 
 /** The key of a write is held until its response is kept, so a body that takes longer than this is not kept. */
-const MAX_TIME: Millis = 5000;
+export const MAX_CAPTURE_TIME: Millis = 5000;
 
 /** Collects the body of a response while it is forwarded. */
 export class ResponseCapture {
@@ -14,7 +14,7 @@ export class ResponseCapture {
   /** @param onDone called once; undefined if the body is incomplete, too long or too slow */
   constructor(onDone: (body: Buffer | undefined) => void) {
     this.#onDone = onDone;
-    this.#timer = setTimeout(() => this.abort(), MAX_TIME).unref();
+    this.#timer = setTimeout(() => this.abort(), MAX_CAPTURE_TIME).unref();
   }
 
   /** Copies it, because the caller may reuse its memory. */

@@ -209,14 +209,19 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#isClosed = true;
     if (!this.driver.isDone) return this.#onClientGone();
     const isWhole = this.#routed.response.writableFinished || this.#response.tunnelBytes !== undefined;
-    if (!isWhole && this.#verdict?.kind === 'forward') {
-      this.#claim?.onUndelivered();
-      this.#response.abort();
-      this.#call.cancel();
-      this.driver.onResponseEnd();
-    }
+    if (!isWhole) this.#onUndelivered();
     this.#finishIfDone();
   };
+
+  /** The client has disconnected before it had the whole response. */
+  #onUndelivered(): void {
+    if (this.#verdict?.kind !== 'forward' && this.#verdict?.kind !== 'replay') return;
+    this.#claim?.onUndelivered();
+    this.#response.abort();
+    if (this.#verdict.kind === 'replay') return;
+    this.#call.cancel();
+    this.driver.onResponseEnd();
+  }
 
   /** A keyed write whose body has arrived is finished without its client if the route says so. */
   #onClientGone(): void {

@@ -10,7 +10,7 @@ import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/
 import type { KeptResponse } from '../idempotency/kept-response.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { isSafeRequest, type RoutedRequest } from '../request/routed-request.ts';
-import { abortResponse, endResponse } from '../server/end-response.ts';
+import { abortResponse, closeIfUnread, endResponse } from '../server/end-response.ts';
 import { isBodyPending } from '../server/server-request.ts';
 import { openTunnel, type TunnelBytes } from '../server/tunnel.ts';
 import { type MapStatus, writeProblem } from '../server/write-problem.ts';
@@ -97,7 +97,19 @@ export class ClientResponse {
     if (!this.forward({ status, reasonPhrase, headers: framed, httpVersion: '1.1' }, 0, false)) return false;
     this.#ownBytes = body.length;
     this.end(body);
+    this.#abortIfUnread(body.length);
     return true;
+  }
+
+  /** Aborts a response that is not read at the minimum rate. */
+  #abortIfUnread(length: number): void {
+    const { response, route, snapshot } = this.#routed;
+    const { bodyIdleTimeout, minReadRate } = snapshot;
+    const readTime = minReadRate === 0 ? 0 : (1000 * length) / minReadRate;
+    closeIfUnread(response, bodyIdleTimeout + readTime, () => {
+      this.#context.listen({ type: 'reader-cut', upstream: route.target.name, why: 'slow_reader' });
+      this.abort('slow_reader');
+    });
   }
 
   /** Agrees to change to another protocol, and connects client and upstream. @param onClosed called once both sides are closed */

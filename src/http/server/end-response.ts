@@ -32,8 +32,12 @@ export function endResponse(response: HttpServerResponse, request: HttpServerReq
 }
 
 /** Breaks off a response if the client does not read it within this time. */
-export function closeIfUnread(response: HttpServerResponse, unreadTimeout: Millis): void {
-  const timer = setTimeout(() => response.destroy(), unreadTimeout);
+export function closeIfUnread(
+  response: HttpServerResponse,
+  unreadTimeout: Millis,
+  abort: () => void = () => response.destroy(),
+): void {
+  const timer = setTimeout(abort, unreadTimeout);
   response.once('close', () => clearTimeout(timer));
 }
 

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { Millis } from '../../core/scalars.ts';
-import type { ResponseCapture } from '../idempotency/response-capture.ts';
+import { MAX_CAPTURE_TIME, type ResponseCapture } from '../idempotency/response-capture.ts';
 
 /** A response that is not forwarded is read up to this size and time, to keep its connection; beyond, a new one is cheaper. */
 const MAX_BYTES = 256 * 1024;
@@ -17,7 +17,7 @@ export class DiscardedBody {
   constructor(controller: Dispatcher.DispatchController | undefined, capture: ResponseCapture | undefined) {
     this.#controller = controller;
     this.#capture = capture;
-    this.#timer = setTimeout(() => this.#abort(), MAX_TIME).unref();
+    this.#timer = setTimeout(() => this.#abort(), capture === undefined ? MAX_TIME : MAX_CAPTURE_TIME).unref();
   }
 
   onChunk(chunk: Buffer): void {

@@ -820,4 +820,11 @@ describe('a write whose response is kept', () => {
       expect(played.steps.map((step) => step.do).filter((step) => step !== 'look')).toEqual(['body', 'claim']);
     }
   });
+
+  test('is not refused plainly for another body while no client has the response', () => {
+    const response = 'other_request';
+    const open: StepResult = { kind: 'claimed', record: { firstSentAt: -1000, isAnswered: false }, response, at: 5 };
+    const { verdict } = play([read(0), open], keyed, { claims: true });
+    expect(verdict).toEqual({ kind: 'unknown', reason: 'key_reused', attempts: 0, retryOutcome: undefined });
+  });
 });
