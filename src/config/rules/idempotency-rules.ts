@@ -1,4 +1,5 @@
 import { isManagedHeader } from '../../core/http-semantics/managed-headers.ts';
+import { DEFAULT_KEY_LIFETIME } from '../../core/idempotency/key-registry.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
 import type { PartialConfig, PartialUpstream } from '../load/partial-config.ts';
@@ -71,6 +72,10 @@ export function* checkIdempotency(
     if (idempotency.replayAnswers !== undefined && (store ?? 'memory') !== 'memory' && !isWritten(['secret'])) {
       const message = `needs secret, at the top level: with state.store: ${store}, the kept responses are encrypted with it`;
       yield { ...mistakeAt([...idempotencyPath, 'replayAnswers'], message), at: 'key' };
+    }
+    if (idempotency.ttl === undefined && (idempotency.replayAnswers ?? 0) > DEFAULT_KEY_LIFETIME) {
+      const message = 'is longer than a day, after which keys are forgotten if ttl is not known: set ttl too';
+      yield mistakeAt([...idempotencyPath, 'replayAnswers'], message);
     }
     return;
   }

@@ -9,7 +9,7 @@ import type { KeyRecord } from './key-record.ts';
 import type { Millis } from '../scalars.ts';
 
 /** If the lifetime of keys is not known: after this, a request with a key counts as a new write. */
-const DEFAULT_KEY_LIFETIME: Millis = 24 * 60 * 60 * 1000;
+export const DEFAULT_KEY_LIFETIME: Millis = 24 * 60 * 60 * 1000;
 
 /** Writes of one name. Beyond it, a request joins the oldest, so that no client can make the search long. */
 const MAX_PER_NAME = 1000;

@@ -87,6 +87,14 @@ describe('the place of a key', () => {
     );
   });
 
+  test('replayAnswers beyond the time for which keys are remembered', () => {
+    const message = 'is longer than a day, after which keys are forgotten if ttl is not known: set ttl too';
+    expect(found('{replayAnswers: 25h}')).toEqual([`.replayAnswers: ${message}`]);
+    for (const settings of ['{replayAnswers: 24h}', '{replayAnswers: 7d, ttl: 1h}']) {
+      expect([settings, found(settings)]).toEqual([settings, []]);
+    }
+  });
+
   test.each(['PayPal-Request-Id', 'X-Request-Key', 'X-Idempotency-Key', 'Cko-Idempotency-Key'])(
     '%s is accepted',
     (header) => {
