@@ -66,7 +66,9 @@ export async function openOwnState(config: Config, parts: OwnStateParts, resourc
   const { responseStore = new MemoryResponseStore(parts.clock) } = opened;
   const writeKeys = { keys: keyStore, digests, responses: new KeptResponses(responseStore) };
   const inspection =
-    state.store === 'redis' ? undefined : new RegistryKeyInspection(keyStore.keys, (key) => digests.digestKey(key));
+    state.store === 'redis'
+      ? undefined
+      : new RegistryKeyInspection(keyStore.keys, responseStore, (key) => digests.digestKey(key));
   const secret = resolveHashSecret(config, database);
   return { ...opened, keyStore, keySecret, writeKeys, responseStore, inspection, secret };
 }

@@ -5,6 +5,8 @@ import type {
   WriteQuery,
   WriteRemoval,
 } from '../../core/idempotency/key-inspection.ts';
+import type { ResponseStore } from '../../core/idempotency/response-store.ts';
+import { responseWriteOf } from '../../core/idempotency/write-id.ts';
 import type { KeyRegistry } from '../../core/idempotency/key-registry.ts';
 import {
   MAX_AMBIGUOUS,
@@ -21,11 +23,13 @@ const SEARCH_STEP = 10_000;
 /** The keys that this process keeps, for its workers too. */
 export class RegistryKeyInspection implements KeyInspection {
   readonly #keys: KeyRegistry;
+  readonly #responses: Pick<ResponseStore, 'remove'>;
   readonly #digestKey: (key: string) => string;
 
-  /** @param digestKey as at the end of the names of writes */
-  constructor(keys: KeyRegistry, digestKey: (key: string) => string) {
+  /** @param responses that are kept for repeats @param digestKey as at the end of the names of writes */
+  constructor(keys: KeyRegistry, responses: Pick<ResponseStore, 'remove'>, digestKey: (key: string) => string) {
     this.#keys = keys;
+    this.#responses = responses;
     this.#digestKey = digestKey;
   }
 
@@ -46,6 +50,7 @@ export class RegistryKeyInspection implements KeyInspection {
     const write = toWriteView(found.write, this.#keys);
     if (write.state === 'in_progress') return { kind: 'in_progress', write };
     this.#keys.forget(found.write);
+    this.#responses.remove(responseWriteOf(found.write.name));
     return { kind: (await this.#isStored()) ? 'forgotten' : 'not_stored', write };
   }
 

@@ -1,9 +1,12 @@
 import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { Millis } from '../scalars.ts';
 
+/** Between the name of a write and the client, in the id of a response. No name contains it. */
+export const RESPONSE_SEPARATOR = '.';
+
 /**
- * Keeps responses to writes for repeats, each under an id of at most 32 characters, as bytes that only `KeptResponses` can read.
- * A response that is lost, or evicted by newer ones, makes its repeats go to the upstream.
+ * Keeps responses to writes for repeats, as bytes that only `KeptResponses` can read. A response is that to one client: its id is
+ * `write.client`. A response that is lost, or evicted by newer ones, makes its repeats go to the upstream.
  */
 export interface ResponseStore {
   readonly bounds: readonly ResourceBound[];
@@ -11,6 +14,11 @@ export interface ResponseStore {
   read(id: string, onRead: (bytes: Buffer | undefined) => void): void;
   /** @param onKept called once, also if it could not be kept */
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void;
-  /** What is kept under this id is of an earlier write. */
-  remove(id: string): void;
+  /** All that is kept for this name, for any client, is of an earlier write. */
+  remove(write: string): void;
+}
+
+/** The name of the write in the id of a response. */
+export function writeOfResponse(id: string): string {
+  return id.split(RESPONSE_SEPARATOR, 1)[0] ?? id;
 }

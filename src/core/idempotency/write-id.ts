@@ -19,6 +19,11 @@ export function idOfName(name: string): string {
   return toHex(name.slice(0, ID_BYTES));
 }
 
+/** Names the write of kept responses. */
+export function responseWriteOf(name: string): string {
+  return toHex(name.slice(0, NAME_DIGEST));
+}
+
 /** Adds what tells writes of one name apart. @param credential as in `WriteIdentity` */
 export function withCredential(id: string, credential: number): string {
   return `${id}-${credentialDigits(credential)}`;

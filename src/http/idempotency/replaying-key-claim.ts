@@ -132,7 +132,7 @@ export class ReplayingKeyClaim implements KeyClaim {
     const { responses, identity } = this.#options;
     if (record === undefined) {
       // The write is new, or was forgotten: what may be kept is of an earlier one.
-      responses.remove(identity.id);
+      responses.removeEarlier(identity.id);
       return onRecalled('none');
     }
     responses.read(identity.id, (kept) => {

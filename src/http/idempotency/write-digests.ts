@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { KEY_DIGEST, NAME_DIGEST } from '../../core/idempotency/write-id.ts';
+import { RESPONSE_SEPARATOR } from '../../core/idempotency/response-store.ts';
+import { KEY_DIGEST, NAME_DIGEST, responseWriteOf } from '../../core/idempotency/write-id.ts';
 import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
 import { HmacSha256 } from '../request/hmac.ts';
 import type { WriteCredential } from './idempotency-types.ts';
@@ -8,8 +9,8 @@ import type { WriteCredential } from './idempotency-types.ts';
 /** With a checksum of 32 bits, the length modulo this is an exact number (below 2^53), which a database can store. */
 const LENGTHS = 2 ** 21;
 
-/** Bytes of the id of a kept response. */
-const RESPONSE_ID = 18;
+/** Bytes of the digest of a client in the id of a kept response. */
+const CLIENT_DIGEST = 12;
 
 /** As `writeNameOf` returns it. */
 export interface WriteNameParts {
@@ -57,9 +58,10 @@ export class WriteDigests {
     return this.#hmac.digest(`\0${key}`).toString('latin1', 0, KEY_DIGEST);
   }
 
-  /** Of the response to a write, for one client. @param client its credentials */
+  /** The id of the response to a write, for one client. @param client its identity and credentials */
   responseId(name: string, client: string): string {
-    return this.#hmac.digest(`\0response\0${name}\0${client}`).toString('base64url', 0, RESPONSE_ID);
+    const digest = this.#hmac.digest(`\0response\0${name}\0${client}`).toString('base64url', 0, CLIENT_DIGEST);
+    return `${responseWriteOf(name)}${RESPONSE_SEPARATOR}${digest}`;
   }
 
   /** Of what the write is to do: no two requests with the same fingerprint can be made. */

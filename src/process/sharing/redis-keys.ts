@@ -64,11 +64,11 @@ export class RedisKeys {
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
     const keys = new FallbackKeyStore(this.#client, createKeyStore(clock));
     const digests = new WriteDigests(keySecret);
-    const responses = new KeptResponses(sealResponses(new RedisResponseStore({ connection, ...parts }), sealSecret));
-    this.writeKeys = { keys, digests, responses };
+    const responses = new RedisResponseStore({ connection, ...parts });
+    this.writeKeys = { keys, digests, responses: new KeptResponses(sealResponses(responses, sealSecret)) };
     let forgotten = 0;
     this.inspection = new RedisKeyInspection({
-      ...{ ...parts, connection, commands },
+      ...{ ...parts, connection, commands, responses },
       digestKey: (key) => digests.digestKey(key),
       nextVersion: () => `${owner}.operator.${(forgotten += 1)}`,
     });

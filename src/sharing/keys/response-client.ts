@@ -34,8 +34,8 @@ export class ResponseClient implements ResponseStore {
     this.#parts.send({ do: 'keep', query, id, bytes: bytes.toString('base64'), lifetime });
   }
 
-  remove(id: string): void {
-    this.#parts.send({ do: 'remove', id });
+  remove(write: string): void {
+    this.#parts.send({ do: 'remove', write });
   }
 
   onReply({ query, bytes }: ResponseReply): void {

@@ -11,7 +11,7 @@ export type ResponseOperation =
       readonly bytes: string;
       readonly lifetime: Millis;
     }
-  | { readonly do: 'remove'; readonly id: string };
+  | { readonly do: 'remove'; readonly write: string };
 
 /** `bytes`: in base64; undefined if none is kept, and for a `keep`. */
 export interface ResponseReply {

@@ -17,19 +17,18 @@ export class ResponseServer {
   }
 
   onOperation(worker: number, operation: ResponseOperation): void {
-    const { id } = operation;
     switch (operation.do) {
       case 'read': {
-        const { query } = operation;
+        const { query, id } = operation;
         return this.#store.read(id, (bytes) => this.#send(worker, { query, bytes: bytes?.toString('base64') }));
       }
       case 'keep': {
-        const { query, lifetime } = operation;
+        const { query, id, lifetime } = operation;
         const bytes = Buffer.from(operation.bytes, 'base64');
         return this.#store.keep(id, bytes, lifetime, () => this.#send(worker, { query, bytes: undefined }));
       }
       case 'remove':
-        return this.#store.remove(id);
+        return this.#store.remove(operation.write);
     }
   }
 }

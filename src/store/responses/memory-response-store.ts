@@ -1,11 +1,11 @@
-import type { ResponseStore } from '../../core/idempotency/response-store.ts';
+import { type ResponseStore, writeOfResponse } from '../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 
 /** For all kept responses together. */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** What an entry takes besides its bytes, about. */
-const ENTRY_BYTES = 256;
+const ENTRY_BYTES = 512;
 
 interface Entry {
   readonly bytes: Buffer;
@@ -28,6 +28,8 @@ export class MemoryResponseStore implements ResponseStore {
   readonly #clock: Clock;
   readonly #maxBytes: number;
   readonly #entries = new Map<string, Entry>();
+  /** The ids of the entries of each write. */
+  readonly #ids = new Map<string, readonly string[]>();
   /**
    * Oldest first, those of responses that were removed or replaced included. Apart from the map: after many deletions of its
    * oldest entry, a `Map` finds its first entry slowly.
@@ -55,21 +57,31 @@ export class MemoryResponseStore implements ResponseStore {
 
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
     const now = this.#clock.now();
-    this.remove(id);
+    this.#delete(id);
     this.#count += 1;
     const arrival = { number: this.#count, until: now + lifetime };
     this.#entries.set(id, { bytes, ...arrival });
+    const write = writeOfResponse(id);
+    this.#ids.set(write, [...(this.#ids.get(write) ?? []), id]);
     this.#arrivals.push({ id, ...arrival });
     this.#bytes += ENTRY_BYTES + bytes.length;
     this.#evictOldest(now);
     onKept();
   }
 
-  remove(id: string): void {
+  remove(write: string): void {
+    for (const id of this.#ids.get(write) ?? []) this.#delete(id);
+  }
+
+  #delete(id: string): void {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     this.#entries.delete(id);
     this.#bytes -= ENTRY_BYTES + entry.bytes.length;
+    const write = writeOfResponse(id);
+    const others = this.#ids.get(write)?.filter((each) => each !== id) ?? [];
+    if (others.length > 0) this.#ids.set(write, others);
+    else this.#ids.delete(write);
   }
 
   /** Removes the oldest while there are too many bytes, and those whose time is over. */
@@ -79,7 +91,7 @@ export class MemoryResponseStore implements ResponseStore {
       if (this.#isKept(arrival)) {
         if (!isOver && this.#bytes <= this.#maxBytes) break;
         if (!isOver) this.#evicted += 1;
-        this.remove(arrival.id);
+        this.#delete(arrival.id);
       }
       this.#oldest += 1;
     }

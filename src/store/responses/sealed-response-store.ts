@@ -37,7 +37,7 @@ class SealedResponseStore implements ResponseStore {
     this.#store.keep(id, this.#seal.seal(id, bytes), lifetime, onKept);
   }
 
-  remove(id: string): void {
-    this.#store.remove(id);
+  remove(write: string): void {
+    this.#store.remove(write);
   }
 }

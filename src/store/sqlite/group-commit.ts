@@ -8,6 +8,8 @@ export interface PendingChanges {
   apply(): void;
   /** They are stored. */
   onStored(): void;
+  /** They could not be stored, and are tried again later. */
+  onFailed?(): void;
 }
 
 export interface GroupCommitOptions {
@@ -88,6 +90,7 @@ export class GroupCommit {
       onCommit?.(false, clock.now() - since);
       if (!this.#hasFailed) onProblem(error);
       this.#hasFailed = true;
+      for (const changes of pending) changes.onFailed?.();
       return false;
     }
     onCommit?.(true, clock.now() - since);

@@ -1,5 +1,5 @@
-import type { StatementSync } from 'node:sqlite';
-import type { ResponseStore } from '../../core/idempotency/response-store.ts';
+import type { SQLOutputValue, StatementSync } from 'node:sqlite';
+import { type ResponseStore, writeOfResponse } from '../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { GroupCommit, PendingChanges } from './group-commit.ts';
@@ -10,6 +10,14 @@ const MAX_BYTES = 256 * 1024 * 1024;
 interface PendingResponse {
   readonly bytes: Buffer;
   readonly until: Millis;
+}
+
+/** What is not stored yet for one write. */
+interface PendingWrite {
+  /** The stored responses are to be removed. */
+  isRemoved: boolean;
+  /** By id. */
+  readonly kept: Map<string, PendingResponse>;
 }
 
 export interface StoredResponsesOptions {
@@ -23,8 +31,8 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #commit: GroupCommit;
   readonly #wallClock: () => Millis;
   readonly #maxBytes: number;
-  /** Not stored yet; undefined: to be removed. */
-  #changed = new Map<string, PendingResponse | undefined>();
+  /** Not stored yet, by write. */
+  #pending = new Map<string, PendingWrite>();
   #bytes: number;
   /** Of the present transaction. */
   #appliedBytes = 0;
@@ -33,6 +41,8 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #get: StatementSync;
   readonly #put: StatementSync;
   readonly #delete: StatementSync;
+  readonly #hasAny: StatementSync;
+  readonly #deleteAll: StatementSync;
   readonly #oldest: StatementSync;
 
   constructor({ commit, wallClock, maxBytes = MAX_BYTES }: StoredResponsesOptions) {
@@ -43,6 +53,10 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     this.#get = db.prepare('SELECT bytes, until FROM responses WHERE id = ?');
     this.#put = db.prepare('INSERT INTO responses (id, bytes, until) VALUES (?, ?, ?)');
     this.#delete = db.prepare('DELETE FROM responses WHERE id = ? RETURNING length(bytes) AS size');
+    // Ids of a write are between its name with the separator and with the character after it.
+    const ofWrite = "id = ?1 OR (id > ?1 || '.' AND id < ?1 || '/')";
+    this.#hasAny = db.prepare(`SELECT 1 FROM responses WHERE ${ofWrite} LIMIT 1`);
+    this.#deleteAll = db.prepare(`DELETE FROM responses WHERE ${ofWrite} RETURNING length(bytes) AS size`);
     this.#oldest = db.prepare('SELECT id, until FROM responses ORDER BY number LIMIT 1');
     this.#bytes = Number(db.prepare('SELECT coalesce(sum(length(bytes)), 0) AS size FROM responses').get()?.['size']);
     commit.add(this);
@@ -53,39 +67,40 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   }
 
   read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
-    if (this.#changed.has(id)) return onRead(this.#changed.get(id)?.bytes);
-    let bytes: Buffer | undefined;
-    try {
-      const { bytes: stored, until } = this.#get.get(id) ?? {};
-      if (stored instanceof Uint8Array && Number(until) > this.#wallClock()) bytes = Buffer.from(stored);
-    } catch {
-      // A damaged database, for example: the repeat goes to the upstream.
-    }
-    onRead(bytes);
+    const pending = this.#pending.get(writeOfResponse(id));
+    const response = pending?.kept.get(id);
+    if (response !== undefined || pending?.isRemoved === true) return onRead(response?.bytes);
+    const { bytes: stored, until } = this.#tryGet(this.#get, id) ?? {};
+    const isValid = stored instanceof Uint8Array && Number(until) > this.#wallClock();
+    onRead(isValid ? Buffer.from(stored) : undefined);
   }
 
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
-    this.#changed.set(id, { bytes, until: this.#wallClock() + lifetime });
+    this.#pendingOf(writeOfResponse(id)).kept.set(id, { bytes, until: this.#wallClock() + lifetime });
     this.#commit.whenStored(onKept);
   }
 
-  remove(id: string): void {
-    this.#changed.set(id, undefined);
+  remove(write: string): void {
+    this.#pending.get(write)?.kept.clear();
+    if (this.#tryGet(this.#hasAny, write) === undefined) return;
+    this.#pendingOf(write).isRemoved = true;
     this.#commit.request();
   }
 
   get isEmpty(): boolean {
-    return this.#changed.size === 0;
+    return this.#pending.size === 0;
   }
 
   apply(): void {
     this.#appliedBytes = this.#bytes;
     this.#appliedEvictions = 0;
-    for (const [id, response] of this.#changed) {
-      this.#deleteRow(id);
-      if (response === undefined) continue;
-      this.#put.run(id, response.bytes, response.until);
-      this.#appliedBytes += response.bytes.length;
+    for (const [write, { isRemoved, kept }] of this.#pending) {
+      if (isRemoved) this.#subtract(this.#deleteAll.all(write));
+      for (const [id, { bytes, until }] of kept) {
+        this.#deleteRow(id);
+        this.#put.run(id, bytes, until);
+        this.#appliedBytes += bytes.length;
+      }
     }
     this.#evictOldest();
   }
@@ -93,7 +108,30 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   onStored(): void {
     this.#bytes = this.#appliedBytes;
     this.#evicted += this.#appliedEvictions;
-    this.#changed = new Map();
+    this.#pending = new Map();
+  }
+
+  /** Responses are not worth the memory until they can be stored. What was to be removed is that of an earlier write. */
+  onFailed(): void {
+    for (const [write, { isRemoved, kept }] of this.#pending) {
+      kept.clear();
+      if (!isRemoved) this.#pending.delete(write);
+    }
+  }
+
+  #pendingOf(write: string): PendingWrite {
+    const pending = this.#pending.get(write) ?? { isRemoved: false, kept: new Map<string, PendingResponse>() };
+    this.#pending.set(write, pending);
+    return pending;
+  }
+
+  /** Undefined if there is no row, or the database is damaged, for example: then repeats go to the upstream. */
+  #tryGet(statement: StatementSync, parameter: string): Record<string, SQLOutputValue> | undefined {
+    try {
+      return statement.get(parameter);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Removes the oldest while there are too many bytes, and those whose time is over. */
@@ -110,7 +148,10 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   }
 
   #deleteRow(id: string): void {
-    const size = this.#delete.get(id)?.['size'];
-    if (size !== undefined) this.#appliedBytes -= Number(size);
+    this.#subtract(this.#delete.all(id));
+  }
+
+  #subtract(deleted: readonly Readonly<Record<string, SQLOutputValue>>[]): void {
+    for (const { size } of deleted) this.#appliedBytes -= Number(size);
   }
 }

@@ -171,6 +171,19 @@ describe.each(['memory', 'sqlite'])('with state in %s', (store) => {
     expect([repeat.status, repeat.body.toString()]).toEqual([200, '3']);
   });
 
+  test('a forgotten key of one credential is not answered with its earlier response after another has used it', async () => {
+    const upstream = await startUpstream();
+    const { state = '' } = stateIn();
+    const gate = await start(upstream.url, { state: `admin: {listen: "127.0.0.1:0", token: ${TOKEN}}\n${state}` });
+    const of = (token: string): Promise<Received> => post(gate, 'amount=1', { headers: ['Authorization', token] });
+    expect((await of('Bearer old')).body.toString()).toBe('{"id":"ch_1"}');
+    const api = await openAdminApi(gate.adminUrl ?? '');
+    const [{ id } = { id: '' }] = (await api.get('/api/keys')).json()['keys'] as { id: string }[];
+    expect((await api.delete(`/api/keys/${id}`)).status).toBe(200);
+    expect((await of('Bearer new')).body.toString()).toBe('{"id":"ch_2"}');
+    expect((await of('Bearer old')).body.toString()).toBe('{"id":"ch_3"}');
+  });
+
   test('an error, a decline and a long response go to the upstream again', async () => {
     const statuses = [402, 500, 200, 200];
     const upstream = await startUpstream((response, nth) => {

@@ -17,6 +17,7 @@ import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
 import { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
 import { RedisKeyCommands, type RedisKeyConnection } from '../../../src/sharing/redis/keys/redis-key-commands.ts';
 import { type InspectionBounds, RedisKeyInspection } from '../../../src/sharing/redis/keys/redis-key-inspection.ts';
+import { RedisResponseStore } from '../../../src/sharing/redis/keys/redis-response-store.ts';
 import { RedisNameReader } from '../../../src/sharing/redis/keys/redis-name-reader.ts';
 import type { RedisServer } from './redis-server.ts';
 
@@ -80,8 +81,12 @@ export function openKeys(client: RedisKeyConnection['client'], bounds: Partial<I
   });
   let versions = 0;
   const nextVersion = (): string => `version-${(versions += 1)}`;
+  const responses = new RedisResponseStore({
+    ...{ connection, prefix: PREFIX, timeout: 2000, clock },
+    onRequest: () => undefined,
+  });
   const inspection = new RedisKeyInspection({
-    ...{ connection, commands, prefix: PREFIX, owner: 'asked', clock, bounds, nextVersion },
+    ...{ connection, commands, prefix: PREFIX, owner: 'asked', clock, bounds, nextVersion, responses },
     digestKey: (key) => (key === 'order' ? '\u000f' : '\u0001').repeat(KEY_DIGEST),
     upstreams: () => ['up'],
   });
@@ -123,5 +128,5 @@ export function openKeys(client: RedisKeyConnection['client'], bounds: Partial<I
     if ('kind' in listed) throw new Error(listed.why);
     return listed;
   };
-  return { inspection, reader, backendOf, nextVersion, store, swap, list, problems };
+  return { inspection, responses, reader, backendOf, nextVersion, store, swap, list, problems };
 }

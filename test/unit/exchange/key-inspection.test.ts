@@ -21,7 +21,7 @@ function identify(
 
 function setUp() {
   const keys = new KeyRegistry();
-  const inspection = new RegistryKeyInspection(keys, (key) => digests.digestKey(key));
+  const inspection = new RegistryKeyInspection(keys, { remove: () => undefined }, (key) => digests.digestKey(key));
   const send = (identity: WriteIdentity, at: number, endpoint = 'e1'): KeyedWrite => {
     const write = keys.join(identity);
     keys.onSent(write, at, endpoint);

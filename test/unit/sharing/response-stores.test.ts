@@ -26,6 +26,9 @@ function keep(store: ResponseStore, id: string, text: string, lifetime = HOUR): 
   store.keep(id, Buffer.from(text), lifetime, () => undefined);
 }
 
+const RESPONSES =
+  'CREATE TABLE responses (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, bytes BLOB, until REAL) STRICT';
+
 interface Place {
   readonly store: ResponseStore;
   readonly wait: (ms: number) => void;
@@ -39,9 +42,7 @@ function inMemory(maxBytes?: number): Place {
 function inDatabase(maxBytes?: number): Place {
   let now = 0;
   const db = new DatabaseSync(':memory:');
-  db.exec(
-    'CREATE TABLE responses (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, bytes BLOB, until REAL) STRICT',
-  );
+  db.exec(RESPONSES);
   const commit = new GroupCommit({
     db,
     clock: { now: () => now },
@@ -92,10 +93,21 @@ describe.each([
     expect([read(store, 'a'), read(store, 'b')]).toEqual([undefined, 'two']);
   });
 
+  test('of a write are removed for all clients', () => {
+    const { store } = open();
+    for (const id of ['a.one', 'a.two', 'aa.one', 'b.one']) keep(store, id, id);
+    store.remove('a');
+    expect(['a.one', 'a.two', 'aa.one', 'b.one'].map((id) => read(store, id))).toEqual([
+      ...[undefined, undefined, 'aa.one', 'b.one'],
+    ]);
+    keep(store, 'a.two', 'later');
+    expect([read(store, 'a.one'), read(store, 'a.two')]).toEqual([undefined, 'later']);
+  });
+
   test('evict the oldest beyond the bound', () => {
-    const { store } = open(2000);
+    const { store } = open(20_000);
     const ids = Array.from({ length: 20 }, (_each, i) => `id-${i}`);
-    for (const id of ids) keep(store, id, 'x'.repeat(400));
+    for (const id of ids) keep(store, id, 'x'.repeat(4000));
     const kept = ids.filter((id) => read(store, id) !== undefined);
     expect(kept.length).toBeGreaterThanOrEqual(3);
     expect(kept.length).toBeLessThanOrEqual(5);
@@ -116,14 +128,48 @@ test('responses that are replaced again and again take no more memory, nor time'
 });
 
 test('the bound counts bytes, and evictions', () => {
-  for (const { store } of [inMemory(2000), inDatabase(2000)]) {
-    for (let i = 0; i < 10; i += 1) keep(store, `id-${i}`, 'x'.repeat(400));
+  for (const { store } of [inMemory(20_000), inDatabase(20_000)]) {
+    for (let i = 0; i < 10; i += 1) keep(store, `id-${i}`, 'x'.repeat(4000));
     const [bound] = store.bounds;
     expect(bound?.name).toBe('kept_responses');
     expect(bound?.used).toBeGreaterThan(0.6);
     expect(bound?.used).toBeLessThanOrEqual(1);
     expect(bound?.reached).toBeGreaterThanOrEqual(5);
   }
+});
+
+test('responses that a database cannot store are not kept in memory, and what it has of earlier writes is removed later', () => {
+  const db = new DatabaseSync(':memory:');
+  db.exec(RESPONSES);
+  let isFull = false;
+  const waiting: (() => void)[] = [];
+  const commit = new GroupCommit({
+    ...{ db, clock: { now: () => 0 }, onProblem: () => undefined },
+    prepare: () => {
+      if (isFull) throw new Error('full');
+    },
+    schedule: (_, run) => void waiting.push(run),
+  });
+  const flush = (): void => {
+    for (const run of waiting.splice(0)) run();
+  };
+  const store = new StoredResponses({ commit, wallClock: () => 0 });
+  keep(store, 'a.one', 'earlier');
+  flush();
+  isFull = true;
+  store.remove('a');
+  keep(store, 'a.one', 'later');
+  expect(read(store, 'a.one')).toBe('later');
+  flush();
+  for (const id of ['a.one', 'b.one']) {
+    keep(store, id, 'x'.repeat(60_000));
+    flush();
+    expect([id, read(store, id)]).toEqual([id, undefined]);
+  }
+  isFull = false;
+  flush();
+  expect(db.prepare('SELECT count(*) AS count FROM responses').get()).toMatchObject({ count: 0 });
+  expect([read(store, 'a.one'), store.isEmpty]).toEqual([undefined, true]);
 });
 
 test('a worker does not wait for a primary that does not respond', () => {

@@ -8,7 +8,8 @@ import type {
   WriteView,
 } from '../../../core/idempotency/key-inspection.ts';
 import { isSentBefore, RankedWrites } from '../../../core/idempotency/ranked-writes.ts';
-import { parseWriteId, type WriteIdPattern } from '../../../core/idempotency/write-id.ts';
+import type { ResponseStore } from '../../../core/idempotency/response-store.ts';
+import { parseWriteId, responseWriteOf, type WriteIdPattern } from '../../../core/idempotency/write-id.ts';
 import { MAX_AMBIGUOUS, type WriteSearchQuery } from '../../../core/idempotency/write-search.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import type { WriteName } from '../../keys/key-state-backend.ts';
@@ -31,6 +32,8 @@ export interface RedisKeyInspectionParts {
   /** In the configuration. */
   readonly upstreams: () => readonly string[];
   readonly nextVersion: () => string;
+  /** That are kept for repeats. */
+  readonly responses: Pick<ResponseStore, 'remove'>;
   readonly bounds?: Partial<InspectionBounds>;
 }
 
@@ -89,9 +92,12 @@ export class RedisKeyInspection implements KeyInspection {
   async forget(id: string): Promise<WriteRemoval | KeysUnavailable> {
     const found = await this.#locate(id);
     if (found.kind !== 'found') return found;
-    const { nextVersion } = this.#parts;
-    const removal = removeWrite(found.name, id, { backend: this.#backend, reader: this.#reader, nextVersion });
-    return removal.catch((error: unknown) => this.#toUnavailable(error));
+    const { nextVersion, responses } = this.#parts;
+    const parts = { backend: this.#backend, reader: this.#reader, nextVersion };
+    const removal = await removeWrite(found.name, id, parts).catch((error: unknown) => this.#toUnavailable(error));
+    const isForgotten = removal.kind === 'forgotten' || removal.kind === 'unconfirmed';
+    if (isForgotten) responses.remove(responseWriteOf(found.name.name));
+    return removal;
   }
 
   async #collect(

@@ -1,18 +1,18 @@
 import type { SharedStoreResult } from '../../../core/events/store-events.ts';
-import type { ResponseStore } from '../../../core/idempotency/response-store.ts';
+import { type ResponseStore, writeOfResponse } from '../../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import type { RedisKeyConnection } from './redis-key-commands.ts';
 
 /** The layout of what is stored. */
-const LAYOUT = 'r1';
+const LAYOUT = 'r2';
 /** For the kept responses of all replicas together. */
 const MAX_BYTES = 256 * 1024 * 1024;
 
 /**
- * KEYS: the response; all responses by the number of their arrival; counters. ARGV: the bytes, the lifetime, the id, the prefix of
- * the names of responses, the bytes of all that may be kept. Evicts the oldest beyond that. A response that has expired stays counted
- * until it is the oldest.
+ * KEYS: the response; all responses by the number of their arrival; counters; the ids of the write's responses. ARGV: the bytes, the
+ * lifetime, the id, the prefix of the names of responses, the bytes of all that may be kept. Evicts the oldest beyond that. A response
+ * that has expired stays counted until it is the oldest.
  */
 const KEEP = `
 local size = #ARGV[1]
@@ -35,10 +35,17 @@ while true do
   end
   bytes = redis.call('HINCRBY', KEYS[3], 'bytes', -tonumber(length))
 end
-for i = 2, 3 do
+redis.call('SADD', KEYS[4], ARGV[3])
+for i = 2, 4 do
   redis.call('PEXPIRE', KEYS[i], math.max(tonumber(ARGV[2]), redis.call('PTTL', KEYS[i])))
 end
 return {tostring(bytes), tostring(evicted)}
+`;
+
+/** KEYS: the ids of a write's responses. ARGV: the prefix of the names of responses. */
+const REMOVE = `
+for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do redis.call('DEL', ARGV[1] .. id) end
+redis.call('DEL', KEYS[1])
 `;
 
 export interface RedisResponseStoreParts {
@@ -63,7 +70,9 @@ export class RedisResponseStore implements ResponseStore {
     this.#parts = parts;
     this.#maxBytes = parts.maxBytes ?? MAX_BYTES;
     this.#base = `${parts.prefix}:{responses}:${LAYOUT}`;
-    parts.connection.client.defineCommand('tidegateKeepResponse', { numberOfKeys: 3, lua: KEEP });
+    const { client } = parts.connection;
+    client.defineCommand('tidegateKeepResponse', { numberOfKeys: 4, lua: KEEP });
+    client.defineCommand('tidegateRemoveResponses', { numberOfKeys: 1, lua: REMOVE });
   }
 
   get bounds(): readonly ResourceBound[] {
@@ -79,13 +88,10 @@ export class RedisResponseStore implements ResponseStore {
   }
 
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
-    const keys = [this.#nameOf(id), `${this.#base}:order`, `${this.#base}:counters`];
-    const args = [bytes, String(Math.ceil(lifetime)), id, `${this.#base}:of:`, String(this.#maxBytes)];
-    const { client } = this.#parts.connection;
-    const command: unknown = Reflect.get(client, 'tidegateKeepResponse');
-    if (typeof command !== 'function') throw new TypeError('ioredis has not defined the command tidegateKeepResponse');
+    const keys = [this.#nameOf(id), `${this.#base}:order`, `${this.#base}:counters`, this.#idsOf(writeOfResponse(id))];
+    const args = [bytes, String(Math.ceil(lifetime)), id, this.#nameOf(''), String(this.#maxBytes)];
     this.#run(
-      () => Promise.resolve<unknown>(Reflect.apply(command, client, [...keys, ...args])),
+      () => this.#call('tidegateKeepResponse', [...keys, ...args]),
       (reply) => {
         if (Array.isArray(reply)) {
           this.#bytes = Number(reply[0]);
@@ -96,16 +102,27 @@ export class RedisResponseStore implements ResponseStore {
     );
   }
 
-  remove(id: string): void {
-    const { client } = this.#parts.connection;
+  remove(write: string): void {
     this.#run(
-      () => client.del(this.#nameOf(id)),
+      () => this.#call('tidegateRemoveResponses', [this.#idsOf(write), this.#nameOf('')]),
       () => undefined,
     );
   }
 
   #nameOf(id: string): string {
     return `${this.#base}:of:${id}`;
+  }
+
+  #idsOf(write: string): string {
+    return `${this.#base}:ids:${write}`;
+  }
+
+  async #call(name: string, args: readonly (string | Buffer)[]): Promise<unknown> {
+    const { client } = this.#parts.connection;
+    const command: unknown = Reflect.get(client, name);
+    if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${name}`);
+    const reply: unknown = await Reflect.apply(command, client, args);
+    return reply;
   }
 
   /** Calls back once; undefined after an error, or if Redis does not respond in time. */
