@@ -39,6 +39,7 @@ const RETIRED_AFTER: Millis = 90_000;
 const MAX_ROUNDS = 12;
 const MAX_REFUSED = 60;
 const REFUSED_WITHIN: Millis = 50;
+const RELEASED_WITHIN: Millis = 1000;
 /** The upstream remembers a key for this much longer than it says, so that slowness causes no second charge. */
 const TOLERANCE = { ttlMargin: 1000, maxLag: 1000, perLag: 10, slowness: 500, storesAllDeclines: true };
 
@@ -139,6 +140,8 @@ export class CheckedClients {
       isRemembered: true,
       // Nobody knows what a client that has left would have received.
       isDisturbed: () => !checksCertainty || asks.some((ask) => ask.hasLeft || faults.hasOverlapped(ask)),
+      // A worker responds before its primary knows that the key is free.
+      mayBeInUse: () => (asks.at(-1)?.from ?? 0) - (asks.at(-2)?.to ?? 0) < RELEASED_WITHIN,
     });
     const record: IntentRecord = {
       ...{ intent, knowledge, asks, chargedAt: [], lastWord: [], endedAt: undefined },

@@ -24,6 +24,8 @@ export interface UpstreamFacts {
    * reports are no contradiction, nor is an early end of the key.
    */
   readonly isDisturbed?: () => boolean;
+  /** True if the key may still be in use after the response to the request that had it. */
+  readonly mayBeInUse?: () => boolean;
 }
 
 /** Outcomes reported to requests concurrent with another. */
@@ -150,7 +152,9 @@ export class ClientKnowledge {
           ? undefined
           : 'reported as answered, but it has no response';
       case 'in use':
-        return isAlone && !this.#isDisturbed ? 'reported as in use, but nothing uses it' : undefined;
+        return isAlone && !this.#isDisturbed && this.#known.mayBeInUse?.() !== true
+          ? 'reported as in use, but nothing uses it'
+          : undefined;
       case 'nothing':
         return undefined;
     }
