@@ -122,7 +122,7 @@ export class ClientResponse {
     const client = writeSwitchingProtocols(upgrade, forwardResponseHeaders(head.headers, forwarding));
     this.tunnelBytes = { toUpstream: 0, toClient: 0 };
     this.#context.listen({ type: 'upgraded', route: route.name });
-    openTunnel(client, upstream, this.tunnelBytes, onClosed);
+    openTunnel(client, upstream, this.tunnelBytes, route.target.streamIdle, onClosed);
   }
 
   /** Responds with a problem document, unless a response has begun or the client has disconnected. */

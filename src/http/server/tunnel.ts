@@ -12,12 +12,19 @@ const DRAIN_TIMEOUT: Millis = 30_000;
 
 /**
  * Copies bytes both ways between a client and an upstream that have changed to another protocol, as fast as the slower side reads.
- * When one side ends, the other is ended for writing and may continue to send; when one side breaks, the other is closed. There
- * is no time limit.
+ * When one side ends, the other is ended for writing and may continue to send; when one side breaks, the other is closed.
  * @param bytes incremented as bytes are transferred
+ * @param halfOpenIdle once one side has ended, both are closed after this time without a byte from the other. Nothing shows that a
+ * side is gone once it has ended: its socket is not read any more
  * @param onClosed called once both sides are closed
  */
-export function openTunnel(client: Duplex, upstream: Duplex, bytes: TunnelBytes, onClosed: () => void): void {
+export function openTunnel(
+  client: Duplex,
+  upstream: Duplex,
+  bytes: TunnelBytes,
+  halfOpenIdle: Millis,
+  onClosed: () => void,
+): void {
   let open = 2;
   const onClose = (): void => {
     open -= 1;
@@ -35,6 +42,7 @@ export function openTunnel(client: Duplex, upstream: Duplex, bytes: TunnelBytes,
   ] as const) {
     from.allowHalfOpen = true;
     from.pipe(to);
+    from.once('end', () => closeIfIdle(to, from, halfOpenIdle));
     from.on('error', () => undefined); // `close` follows
     from.on('close', () => {
       if (from.readableEnded) endSide(to);
@@ -42,6 +50,15 @@ export function openTunnel(client: Duplex, upstream: Duplex, bytes: TunnelBytes,
       onClose();
     });
   }
+}
+
+/** Closes a tunnel of which one side has ended, if the other sends nothing. */
+function closeIfIdle(sender: Duplex, ended: Duplex, timeout: Millis): void {
+  const timer = setTimeout(() => {
+    for (const side of [sender, ended]) side.destroy();
+  }, timeout).unref();
+  sender.on('data', () => timer.refresh());
+  sender.once('close', () => clearTimeout(timer));
 }
 
 /** The other side has closed: writes what is left, and closes this side. */

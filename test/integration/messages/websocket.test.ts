@@ -284,6 +284,33 @@ test('closes both sides when a half-closed side breaks off', async () => {
   expect(lines).toMatchObject([{ status: 101 }]);
 });
 
+test('closes both sides once a side that is left alone sends nothing', async () => {
+  const upstream = await startRawUpstream((socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+  });
+  const gate = await start(upstream.url, ', streamIdle: 2s');
+  const client = await openUpgrade(gate);
+  await client.until('\r\n\r\n');
+  const connection = upstream.connections[0]?.socket;
+  if (connection === undefined) throw new Error('no connection');
+  connection.allowHalfOpen = true;
+  client.socket.end('last words');
+  await once(connection, 'end');
+  // Longer than streamIdle in all.
+  for (let i = 0; i < 5; i += 1) {
+    await pause(500);
+    connection.write('.');
+  }
+  await eventually(
+    () => client.received(),
+    (text) => text.endsWith('.'.repeat(5)),
+  );
+  await eventually(
+    () => gate.metric(open),
+    (count) => count === 0,
+  );
+});
+
 test('applies backpressure in both directions', async () => {
   let written = 0;
   const chunk = Buffer.alloc(64 * 1024);
