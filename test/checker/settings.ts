@@ -28,6 +28,7 @@ export interface ReloadableSettings {
   readonly concurrent: 'wait' | 'refuse';
   readonly attempts: number;
   readonly onClientGone: 'finish' | 'cancel';
+  readonly keepsResponses: boolean;
   /** Another value each time: a file with the same content is no reload. */
   readonly maxDepth: number;
 }
@@ -36,6 +37,7 @@ export const FIRST_SETTINGS: ReloadableSettings = {
   concurrent: 'wait',
   attempts: 3,
   onClientGone: 'cancel',
+  keepsResponses: true,
   maxDepth: 1000,
 };
 
@@ -47,6 +49,7 @@ export function drawSettings(random: Random): ReloadableSettings {
     concurrent: random() < 0.7 ? 'wait' : 'refuse',
     attempts: 1 + Math.floor(4 * random()),
     onClientGone: random() < 0.5 ? 'finish' : 'cancel',
+    keepsResponses: random() < 0.5,
     maxDepth: 1000 + drawn,
   };
 }
@@ -62,7 +65,7 @@ export interface GateSettings {
 
 export function yamlOf(
   gate: GateSettings,
-  { concurrent, attempts, onClientGone, maxDepth }: ReloadableSettings,
+  { concurrent, attempts, onClientGone, keepsResponses, maxDepth }: ReloadableSettings,
 ): string {
   return `
 listen: 127.0.0.1:${gate.listen}
@@ -79,7 +82,7 @@ upstreams:
     perTryTimeout: 20s
     queue: {maxWait: 1s, maxDepth: ${maxDepth}}
     rateLimit: {minRate: 500/s}
-    idempotency: {concurrent: ${concurrent}, ttl: ${KEY_TTL}ms, account: "header:X-Account"}
+    idempotency: {concurrent: ${concurrent}, ttl: ${KEY_TTL}ms, account: "header:X-Account"${keepsResponses ? ', replayAnswers: 24h' : ''}}
     retry:
       attempts: ${attempts}
       retryOn: [5xx, "429", connect-failure, reset, timeout, lock]
