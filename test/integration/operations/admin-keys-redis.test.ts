@@ -1,43 +1,20 @@
 /** The keys that replicas share over Redis in the admin API: each replica lists, finds and forgets them. */
-import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import type { KeysPage } from '../../../src/admin/api/key-schemas.ts';
 import { runKeys } from '../../../src/cli/keys/keys-command.ts';
-import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
+import { TOKEN } from '../../support/admin/admin-api.ts';
+import { startTill } from '../../support/admin/till.ts';
 import { send } from '../../support/clients/send.ts';
-import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+import { eventually } from '../../support/proxy/tidegate.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
-import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PREFIX = 'a*[b]';
 
-/** Two replicas. Keys that begin with `lost` get no response, and those that begin with `held` get one later. */
+/** Two replicas. */
 async function setUp() {
   const redis = await startRedis();
-  const held: ServerResponse[] = [];
-  const upstream = await startHttpUpstream((_nth, response, { body }) => {
-    if (body.toString().startsWith('held')) held.push(response);
-    else if (body.toString().startsWith('lost')) response.destroy();
-    else response.end('paid');
-  });
-  const start = async () => {
-    const gate = await startTidegate(`
-admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
-state: {store: redis, url: "${redis.url}", prefix: "${PREFIX}"}
-upstreams:
-  till: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: {ttl: 1h, concurrent: refuse}}
-  bank: {url: "${upstream.url}", retry: {attempts: 1}}
-routes: [{path: /, upstream: till}, {path: /bank, upstream: bank}]
-`);
-    const api = await openAdminApi(gate.adminUrl ?? '');
-    const pay = (key: string, path = '/pay', more: readonly string[] = []) =>
-      send(gate.url, path, { method: 'POST', body: key, headers: ['Idempotency-Key', key, ...more] });
-    const list = async (query = '') => (await api.get(`/api/keys${query}`)).json() as unknown as KeysPage;
-    /** As a client that the proxy refuses: the response says whether the write may have happened. */
-    const outcome = async (key: string) => (await pay(key, '/pay', ['Expect', 'x'])).header('tidegate-outcome');
-    return { gate, api, pay, list, outcome };
-  };
-  const [one, other] = [await start(), await start()];
+  const { upstream, held, start } = await startTill();
+  const state = `state: {store: redis, url: "${redis.url}", prefix: "${PREFIX}"}`;
+  const [one, other] = [await start(state), await start(state)];
   /** Ends of requests are stored after their responses. */
   const settled = (...states: readonly string[]) =>
     eventually(

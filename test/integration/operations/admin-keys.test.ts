@@ -1,43 +1,16 @@
 /** The keys of writes in the admin API: listed, found and forgotten. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { KeyRow, KeysPage } from '../../../src/admin/api/key-schemas.ts';
-import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
+import type { KeyRow } from '../../../src/admin/api/key-schemas.ts';
+import { TOKEN } from '../../support/admin/admin-api.ts';
+import { startTill } from '../../support/admin/till.ts';
 import { send } from '../../support/clients/send.ts';
-import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
-import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
-
-/** Keys that begin with `lost` get no response, and those that begin with `held` get one later. */
-async function setUp(state = '') {
-  const held: ServerResponse[] = [];
-  const upstream = await startHttpUpstream((_nth, response, { body }) => {
-    if (body.toString().startsWith('held')) held.push(response);
-    else if (body.toString().startsWith('lost')) response.destroy();
-    else response.end('paid');
-  });
-  const start = async () => {
-    const gate = await startTidegate(`
-admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
-${state}
-upstreams:
-  till: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: {ttl: 1h, concurrent: refuse}}
-  bank: {url: "${upstream.url}", retry: {attempts: 1}}
-routes: [{path: /, upstream: till}, {path: /bank, upstream: bank}]
-`);
-    const api = await openAdminApi(gate.adminUrl ?? '');
-    const pay = (key: string, path = '/pay', more: readonly string[] = []) =>
-      send(gate.url, path, { method: 'POST', body: key, headers: ['Idempotency-Key', key, ...more] });
-    const list = async (query = '') => (await api.get(`/api/keys${query}`)).json() as unknown as KeysPage;
-    return { gate, api, pay, list };
-  };
-  return { upstream, held, start };
-}
+import { eventually } from '../../support/proxy/tidegate.ts';
 
 test('lists keys by upstream, state and key, without keys and credentials', async () => {
-  const { upstream, held, start } = await setUp();
+  const { upstream, held, start } = await startTill();
   const { gate, pay, list } = await start();
   expect(await list()).toEqual({ total: 0, matching: 0, truncated: false, keys: [] });
   expect((await pay('paid-1')).status).toBe(200);
@@ -85,8 +58,8 @@ test('lists keys by upstream, state and key, without keys and credentials', asyn
 });
 
 test('forgets a key, so that its next request is a new write, and reports who did it', async () => {
-  const { upstream, start } = await setUp();
-  const { gate, api, pay, list } = await start();
+  const { upstream, start } = await startTill();
+  const { gate, api, pay, list, outcome } = await start();
   await pay('lost-1');
   const [row] = (await list('?key=lost-1')).keys;
   const path = `/api/keys/${row?.id}`;
@@ -95,9 +68,7 @@ test('forgets a key, so that its next request is a new write, and reports who di
   const foreign = ['Authorization', `Bearer ${TOKEN}`, 'Origin', 'https://elsewhere.example'];
   expect((await send(gate.adminUrl ?? '', path, { method: 'DELETE', headers: foreign })).status).toBe(403);
   expect((await api.get(path)).status).toBe(200);
-  const refused = () =>
-    send(gate.url, '/pay', { method: 'POST', body: '', headers: ['Idempotency-Key', 'lost-1', 'Expect', 'x'] });
-  expect((await refused()).header('tidegate-outcome')).toBe('unknown');
+  expect(await outcome('lost-1')).toBe('unknown');
   const forgotten = await api.delete(path);
   expect(forgotten.status).toBe(200);
   expect(forgotten.json()).toEqual({
@@ -107,7 +78,7 @@ test('forgets a key, so that its next request is a new write, and reports who di
   for (const again of [await api.delete(path), await api.get(path)]) {
     expect([again.status, again.json()['detail']]).toEqual([404, 'No such key.']);
   }
-  expect((await refused()).header('tidegate-outcome')).toBeUndefined();
+  expect(await outcome('lost-1')).toBeUndefined();
   expect((await list()).total).toBe(0);
   expect(upstream.hits.length).toBe(1);
   expect(gate.log().filter(({ msg }) => msg === 'operator action')).toMatchObject([
@@ -120,7 +91,7 @@ test('forgets a key, so that its next request is a new write, and reports who di
 });
 
 test('does not forget a key in use, and says by what', async () => {
-  const { held, start } = await setUp();
+  const { held, start } = await startTill();
   const { gate, api, pay, list } = await start();
   const pending = pay('held-1');
   await eventually(
@@ -144,7 +115,7 @@ test('does not forget a key in use, and says by what', async () => {
 });
 
 test('rejects unclear ids, unknown parameters and other methods', async () => {
-  const { start } = await setUp();
+  const { start } = await startTill();
   const { gate, api, pay, list } = await start();
   const bodies = [
     ['alice', 'one'],
@@ -185,8 +156,9 @@ test('rejects unclear ids, unknown parameters and other methods', async () => {
 test('forgets a key in the database before the response, which a restart shows', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-keys-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const { start } = await setUp(`state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}`);
-  const first = await start();
+  const { start } = await startTill();
+  const state = `state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}`;
+  const first = await start(state);
   for (const key of ['lost-1', 'lost-2', 'paid-1', 'paid-2']) await first.pay(key);
   const rows = 'tidegate_state_writes';
   await eventually(
@@ -208,7 +180,7 @@ test('forgets a key in the database before the response, which a restart shows',
   ]).toEqual([1, 1, 0]);
   expect(await first.gate.metric('tidegate_state_commit_duration_seconds_count')).toBeGreaterThan(4);
   await first.gate.close();
-  const second = await start();
+  const second = await start(state);
   const after = (await second.list('?order=oldest')).keys;
   const kept = before.filter((_, i) => i % 2 === 1);
   const fields = ({ id, state, endpoint, finalFor }: KeyRow) => [id, state, endpoint, finalFor];
