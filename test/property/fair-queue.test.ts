@@ -182,3 +182,52 @@ test('clients of groups are served as one client each, which share its turns', (
     { numRuns: 200 },
   );
 });
+
+test('clients that are not deferred have all turns of the queue, however many others are', () => {
+  const address = fc.record({
+    clients: fc.integer({ min: 1, max: 1500 }),
+    isShared: fc.boolean(),
+    isDeferred: fc.boolean(),
+  });
+  const world = fc.record({
+    addresses: fc.array(address, { minLength: 2, maxLength: 5, size: 'max' }),
+    turns: fc.integer({ min: 20, max: 100 }),
+  });
+  fc.assert(
+    fc.property(world, ({ addresses, turns }) => {
+      const queue = new FairQueue<Request>();
+      const ownerOf = ({ key }: Request): number => Math.floor(key / 10_000);
+      const yields = (request: Request): boolean => addresses[ownerOf(request)]!.isDeferred;
+      for (const [index, { clients, isShared }] of addresses.entries()) {
+        for (let i = 0; i < Math.max(clients, turns); i += 1) {
+          const key = 10_000 * index + (i % clients);
+          queue.push(key, 1, new Request(key), 0, isShared ? String(index) : undefined);
+        }
+      }
+      const others = addresses.filter(({ isDeferred }) => !isDeferred);
+      const turnsOf = addresses.map(() => 0);
+      let misses = 0;
+      for (let turn = 0; turn < turns && others.length > 0; turn += 1) {
+        let next = queue.peek(yields)!;
+        while (yields(next)) {
+          // Each look sets up to 1000 deferred clients aside: 8 are enough for all of them.
+          expect((misses += 1)).toBeLessThanOrEqual(8);
+          next = queue.peek(yields)!;
+        }
+        turnsOf[ownerOf(next)] = turnsOf[ownerOf(next)]! + 1;
+        queue.take(next);
+      }
+      // Shared addresses have equal turns, as long as each has requests.
+      const equal = addresses.flatMap(({ isShared, isDeferred }, index) =>
+        isShared && !isDeferred ? [turnsOf[index]!] : [],
+      );
+      if (equal.length > 1) expect(Math.max(...equal) - Math.min(...equal)).toBeLessThanOrEqual(1);
+      // Afterwards, nothing is deferred, and each request is served once.
+      const left = queue.size;
+      let served = 0;
+      while (queue.shift() !== undefined) served += 1;
+      expect([served, queue.size, queue.activeWeight]).toEqual([left, 0, 0]);
+    }),
+    { numRuns: 30 },
+  );
+});

@@ -1,10 +1,7 @@
-import { BinaryHeap } from '../collections/binary-heap.ts';
-import type { FairQueueEntry, FairQueueItem } from '../collections/fair-queue-flow.ts';
-import { FairQueueFlow, FairQueueGroup, isBefore, isServedBefore } from '../collections/fair-queue-flow.ts';
+import type { FairQueueItem } from '../collections/fair-queue-flow.ts';
+import { FairQueueFlow, FairQueueGroup } from '../collections/fair-queue-flow.ts';
+import { ServiceOrder } from '../collections/service-order.ts';
 import type { Millis } from '../scalars.ts';
-
-/** The maximum number of flows that `peek` scans for one that is not deferred. The first of the heap are served soonest. */
-export const MAX_FLOWS_SCANNED = 1000;
 
 /**
  * Self-clocked weighted fair queueing (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994): the smallest
@@ -13,14 +10,13 @@ export const MAX_FLOWS_SCANNED = 1000;
  * Work-conserving: others get what one client does not use. In two levels: clients in a group have the turns of one client.
  */
 export class FairQueue<W extends FairQueueItem<W>> {
-  readonly #active = new BinaryHeap<FairQueueEntry<W>>(isBefore);
+  readonly #order = new ServiceOrder<W>();
   readonly #flows = new Map<number, FairQueueFlow<W>>();
   /** Created on first use. */
   #groups: Map<string, FairQueueGroup<W>> | undefined = undefined;
   #virtualTime = 0;
   #tagCount = 0;
   #size = 0;
-  #activeWeight = 0;
 
   get size(): number {
     return this.#size;
@@ -28,19 +24,22 @@ export class FairQueue<W extends FairQueueItem<W>> {
 
   /** The total weight of the active flows; a group counts as one. */
   get activeWeight(): number {
-    return this.#activeWeight;
+    return this.#order.totalWeight;
   }
 
-  /** The active flows, in no particular order; those served soonest are near the start. */
+  /** The active flows: see `ServiceOrder.flows`. */
   get flows(): Iterable<FairQueueFlow<W>> {
-    return this.#iterateFlows();
+    return this.#order.flows();
   }
 
-  *#iterateFlows(): Generator<FairQueueFlow<W>, undefined> {
-    for (const entry of this.#active.items) {
-      if (entry instanceof FairQueueGroup) yield* entry.members.items;
-      else yield entry;
-    }
+  /** One of the waiters: the one served next, unless flows were set aside as deferred. */
+  get front(): W | undefined {
+    return this.#order.first?.head;
+  }
+
+  /** Whether the last `peek` examined all flows that may be served next. */
+  get isExaminedWhole(): boolean {
+    return this.#order.isExaminedWhole;
   }
 
   /** The number of waiting requests of a client. */
@@ -60,7 +59,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
    */
   share(key: number, weight: number, group?: string): number {
     const entry = this.#groupOf(key, group) ?? this.#flows.get(key);
-    const others = this.#activeWeight - (entry?.weight ?? 0);
+    const others = this.activeWeight - (entry?.weight ?? 0);
     return weight / (Math.max(0, others) + weight);
   }
 
@@ -99,8 +98,8 @@ export class FairQueue<W extends FairQueueItem<W>> {
     const finishTag = this.#virtualTime + 1 / weight;
     const tagOrder = this.#tagCount++;
     const flow = new FairQueueFlow<W>({ key, group: undefined, finishTag, tagOrder, weight, activeSince });
-    this.#active.push(flow);
-    this.#activeWeight += weight;
+    this.#order.add(flow);
+    this.#order.totalWeight += weight;
     return flow;
   }
 
@@ -111,26 +110,14 @@ export class FairQueue<W extends FairQueueItem<W>> {
     const finishTag = group.virtualTime + 1 / weight;
     const tagOrder = this.#tagCount++;
     const flow = new FairQueueFlow<W>({ key, group, finishTag, tagOrder, weight, activeSince });
-    group.members.push(flow);
+    group.memberCount += 1;
     group.memberWeight += weight;
-    if (known !== undefined) {
-      this.#followFirst(group);
-      return flow;
+    if (known === undefined) {
+      group.tagOrder = tagOrder;
+      this.#groups.set(groupKey, group);
     }
-    group.tagOrder = tagOrder;
-    group.followFirst();
-    this.#groups.set(groupKey, group);
-    this.#active.push(group);
-    this.#activeWeight += weight;
+    this.#order.add(flow);
     return flow;
-  }
-
-  /** The first member of a group may be another one. */
-  #followFirst(group: FairQueueGroup<W>): void {
-    const { weight } = group;
-    if (!group.followFirst()) return;
-    this.#activeWeight += group.weight - weight;
-    this.#active.update(group);
   }
 
   /** Changes the weight of a waiter's flow, from its next turn on. */
@@ -140,34 +127,30 @@ export class FairQueue<W extends FairQueueItem<W>> {
 
   #changeWeight(flow: FairQueueFlow<W>, weight: number): void {
     const { group } = flow;
-    if (group === undefined) this.#activeWeight += weight - flow.weight;
+    if (group === undefined) this.#order.totalWeight += weight - flow.weight;
     else {
       group.memberWeight += weight - flow.weight;
-      if (group.isNext(flow)) this.#activeWeight += weight - group.weight;
-      if (group.isNext(flow)) group.weight = weight;
+      if (group.isNext(flow)) {
+        this.#order.totalWeight += weight - group.weight;
+        group.weight = weight;
+      }
     }
     flow.weight = weight;
   }
 
-  /** Returns the waiter served next. @param isDeferred waiters for which it holds yield to others */
+  /**
+   * Returns the waiter served next. It examines a bounded number of flows: see `ServiceOrder.search`.
+   * @param isDeferred waiters for which it holds yield to others; none if absent
+   */
   peek(isDeferred?: (waiter: W) => boolean): W | undefined {
-    const first = this.#active.peek()?.head;
-    if (isDeferred === undefined || first === undefined || !isDeferred(first)) return first;
-    let next: FairQueueFlow<W> | undefined;
-    let scanned = 0;
-    for (const flow of this.flows) {
-      scanned += 1;
-      if (scanned > MAX_FLOWS_SCANNED) break;
-      if (flow.head === first || (next !== undefined && !isServedBefore(flow, next))) continue;
-      if (flow.head !== undefined && !isDeferred(flow.head)) next = flow;
-    }
-    return next?.head ?? first;
+    return (isDeferred === undefined ? this.#order.resumeAll() : this.#order.search(isDeferred))?.head;
   }
 
   /** Removes a waiter that `peek` returned, and advances virtual time. */
   take(waiter: W): void {
     const { flow } = waiter;
     if (flow === undefined) return;
+    this.#order.resume(flow);
     const { group } = flow;
     this.#virtualTime = Math.max(this.#virtualTime, (group ?? flow).finishTag); // the tag of a deferred flow may lie behind
     if (group !== undefined) group.virtualTime = Math.max(group.virtualTime, flow.finishTag);
@@ -175,14 +158,13 @@ export class FairQueue<W extends FairQueueItem<W>> {
     if (flow.length > 0) {
       flow.finishTag += 1 / flow.weight;
       flow.tagOrder = this.#tagCount++;
-      if (group === undefined) this.#active.update(flow);
-      else group.members.update(flow);
+      this.#order.update(flow);
     }
-    if (group === undefined || group.members.size === 0) return;
+    if (group === undefined || group.memberCount === 0) return;
     const { weight } = group;
     group.beginTurn(this.#tagCount++);
-    this.#activeWeight += group.weight - weight;
-    this.#active.update(group);
+    this.#order.totalWeight += group.weight - weight;
+    this.#order.placeGroup(group);
   }
 
   /** Removes and returns the waiter served next. */
@@ -197,7 +179,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
     if (waiter.flow === undefined) return;
     const { group } = waiter.flow;
     this.#unlink(waiter.flow, waiter);
-    if (group !== undefined && group.members.size > 0) this.#followFirst(group);
+    if (group !== undefined && group.memberCount > 0) this.#order.placeGroup(group);
   }
 
   #unlink(flow: FairQueueFlow<W>, waiter: W): void {
@@ -207,14 +189,16 @@ export class FairQueue<W extends FairQueueItem<W>> {
     if (flow.length > 0) return;
     // An idle flow's tag is never ahead of virtual time, so nothing is lost by forgetting it.
     this.#flows.delete(flow.key);
+    this.#order.remove(flow);
     const { group } = flow;
     if (group !== undefined) {
-      group.members.remove(flow);
+      group.memberCount -= 1;
       group.memberWeight -= flow.weight;
-      if (group.members.size > 0) return;
+      if (group.memberCount > 0) return;
       this.#groups?.delete(group.key);
+      this.#order.removeGroup(group);
     }
-    this.#active.remove(group ?? flow);
-    this.#activeWeight = this.#size === 0 ? 0 : this.#activeWeight - (group ?? flow).weight; // no drift by rounding
+    const { totalWeight } = this.#order;
+    this.#order.totalWeight = this.#size === 0 ? 0 : totalWeight - (group ?? flow).weight; // no drift by rounding
   }
 }

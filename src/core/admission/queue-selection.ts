@@ -4,7 +4,6 @@ import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
-import { MAX_FLOWS_SCANNED } from './fair-queue.ts';
 import type { GateStore } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
 import { attributesFor, hasBlockingLimit, hasReadyTicket, tokenDelay } from './wait-estimate.ts';
@@ -71,7 +70,7 @@ export function findBottleneckLimit(ticket: Ticket, now: Millis): Limit | undefi
 
 /** Whether the tickets in this queue may lack tokens of different limits. */
 function hasMixedNeeds(limit: Limit): boolean {
-  return limit.hasMixedLimits || hasBlockingLimit(limit.queue.peek());
+  return limit.hasMixedLimits || hasBlockingLimit(limit.queue.front);
 }
 
 function lacksToken(ticket: Ticket, limit: Limit, now: Millis): boolean {
@@ -80,17 +79,18 @@ function lacksToken(ticket: Ticket, limit: Limit, now: Millis): boolean {
 
 /** The least delay if the next ticket cannot be served yet and a ready one was not found: it bounds how often we look. */
 const RECHECK_DELAY: Millis = 1;
+/** The most, if not all flows were examined. */
+const PARTIAL_RECHECK_DELAY: Millis = 10;
 
 /** How soon any ticket of this queue may have its tokens. With mixed needs, that is not always the next ticket. */
 export function soonestDelay(limit: Limit, next: Ticket, now: Millis): Millis {
   const { queue } = limit;
   let delay = tokenDelay(next, now);
   if (!hasMixedNeeds(limit) || delay === 0) return delay;
-  let scanned = 0;
-  for (const { head } of queue.flows) {
-    if (head !== undefined) delay = Math.min(delay, Math.max(RECHECK_DELAY, tokenDelay(head, now)));
-    scanned += 1;
-    if (scanned === MAX_FLOWS_SCANNED) break;
-  }
-  return delay;
+  queue.peek((ticket) => {
+    const other = tokenDelay(ticket, now);
+    delay = Math.min(delay, Math.max(RECHECK_DELAY, other));
+    return other > 0;
+  });
+  return queue.isExaminedWhole ? delay : Math.min(delay, PARTIAL_RECHECK_DELAY);
 }

@@ -69,7 +69,7 @@ export function findWaitingLimit(ticket: Ticket, slots: ConnectionSlots | undefi
 /** Whether tickets wait at this limit that no block holds back. */
 function hasEligibleWaiter(limit: Limit, now: Millis): boolean {
   const { queue } = limit;
-  if (queue.size === 0 || !hasBlockingLimit(queue.peek())) return queue.size > 0;
+  if (queue.size === 0 || !hasBlockingLimit(queue.front)) return queue.size > 0;
   const next = queue.peek((ticket) => isHeldByBlock(ticket, now));
   return next !== undefined && !isHeldByBlock(next, now);
 }
@@ -88,9 +88,9 @@ function isTokenClaimed(limits: readonly Limit[], now: Millis): boolean {
   const innermost = limits.at(-1);
   for (const limit of limits) {
     const { nestedWithWaiters, queue } = limit;
-    if (limit !== innermost && hasReadyTicket(limit, queue.peek(), now)) return true;
+    if (limit !== innermost && hasReadyTicket(limit, queue.front, now)) return true;
     if (nestedWithWaiters === undefined || nestedWithWaiters.size === 0) continue;
-    for (const inner of nestedWithWaiters) if (hasReadyTicket(inner, inner.queue.peek(), now)) return true;
+    for (const inner of nestedWithWaiters) if (hasReadyTicket(inner, inner.queue.front, now)) return true;
   }
   return false;
 }

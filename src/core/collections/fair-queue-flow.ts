@@ -3,6 +3,7 @@ import type { HeapItem } from './binary-heap.ts';
 import { BinaryHeap } from './binary-heap.ts';
 import type { LinkedItem } from './linked-queue.ts';
 import { LinkedQueue } from './linked-queue.ts';
+import type { RotationItem } from './rotation.ts';
 
 /** An item of a fair queue. Only the queue writes `flow` and the links. */
 export interface FairQueueItem<W extends LinkedItem<W>> extends LinkedItem<W> {
@@ -17,7 +18,7 @@ interface Tagged extends HeapItem {
 }
 
 /** The requests of one client in one queue, in order of arrival. */
-export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements Tagged {
+export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements Tagged, RotationItem {
   readonly key: number;
   /** Of the address that it shares a turn with; undefined if it has turns of its own. */
   readonly group: FairQueueGroup<W> | undefined;
@@ -26,7 +27,9 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
   weight: number;
   /** Since when the flow has not been empty. */
   readonly activeSince: Millis;
+  /** It is in a heap or, while it is deferred, in a rotation. */
   heapIndex = -1;
+  rotationIndex = -1;
 
   constructor({
     key,
@@ -49,18 +52,21 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
 /** The clients of one address. They have the turns of one client, and share them among themselves by the same discipline. */
 export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
   readonly key: string;
+  /** The members that are not deferred. */
   readonly members = new BinaryHeap<FairQueueFlow<W>>(isBefore);
   /** Among the members. */
   virtualTime = 0;
-  /** The total weight of the members. */
+  /** The number of all members, and their total weight. */
+  memberCount = 0;
   memberWeight = 0;
   /** The virtual time at which its turn begins. */
   startTag: number;
   finishTag = 0;
   tagOrder = 0;
-  /** Of the member whose turn is next. */
+  /** Of the member whose turn is next; while all are deferred, of the one that was next before. */
   weight = 0;
   #next: FairQueueFlow<W> | undefined = undefined;
+  /** −1 while all members are deferred. */
   heapIndex = -1;
 
   constructor(key: string, startTag: number) {
@@ -91,7 +97,7 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
     this.startTag = this.finishTag;
     this.tagOrder = tagOrder;
     this.#next = undefined;
-    this.followFirst();
+    if (!this.followFirst()) this.finishTag = this.startTag + 1 / this.weight;
   }
 }
 

@@ -88,7 +88,7 @@ export class Limit extends ReturnSlots implements HeapItem {
   }
 
   enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
-    const first = this.queue.peek();
+    const first = this.queue.front;
     if (first !== undefined && !areSameLimits(first.limits, ticket.limits)) this.hasMixedLimits = true;
     this.queue.push(slot, weight, ticket, now, ticket.addressGroup);
     ticket.waitingLimit = this;

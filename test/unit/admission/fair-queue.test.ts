@@ -151,6 +151,64 @@ describe('clients of a group', () => {
   });
 });
 
+describe('deferred clients', () => {
+  /** `count` clients with one request each, numbered from `from` on. */
+  function push(queue: FairQueue<Request>, name: string, from: number, count: number, group?: string): Request[] {
+    return Array.from({ length: count }, (_, i) => {
+      const request = new Request(name);
+      queue.push(from + i, 1, request, 0, group);
+      return request;
+    });
+  }
+  const isBlocked = ({ name }: Request): boolean => name === 'blocked';
+
+  test.each([
+    ['of one address', 'address'],
+    ['of as many addresses', undefined],
+  ])('%s do not hide another one, however many they are', (_, group) => {
+    const queue = new FairQueue<Request>();
+    push(queue, 'blocked', 0, 5000, group);
+    push(queue, 'other', 10_000, 3);
+    const served: (string | undefined)[] = [];
+    for (let look = 0; look < 8; look += 1) {
+      const next = queue.peek(isBlocked);
+      served.push(next?.name);
+      if (next?.name === 'other') queue.take(next);
+    }
+    expect(served.filter((name) => name === 'other')).toHaveLength(3);
+    expect(queue.size).toBe(5000);
+  });
+
+  test('are examined in turn, so that none of many is forgotten, and at most 2000 at a time', () => {
+    const queue = new FairQueue<Request>();
+    const requests = push(queue, 'blocked', 0, 5000, 'address');
+    for (let look = 0; look < 5; look += 1) queue.peek(isBlocked);
+    expect(queue.isExaminedWhole).toBe(false);
+    for (const released of [requests[0], requests[2500], requests[4999]]) {
+      let examined = 0;
+      const found = Array.from({ length: 5 }, () =>
+        queue.peek((request) => {
+          examined += 1;
+          return request !== released;
+        }),
+      );
+      expect(found).toContain(released);
+      expect(examined).toBeLessThanOrEqual(5 * 2000);
+    }
+  });
+
+  test('have their turns again once nothing defers them', () => {
+    const queue = new FairQueue<Request>();
+    const requests = push(queue, 'blocked', 0, 3, 'address');
+    push(queue, 'other', 10, 1);
+    expect(queue.peek(isBlocked)?.name).toBe('other');
+    expect([queue.size, queue.activeWeight, [...queue.flows].length]).toEqual([4, 2, 4]);
+    queue.remove(requests[1]!);
+    expect(serve(queue, 4)).toBe('blockedotherblocked-');
+    expect([queue.size, queue.activeWeight, [...queue.flows].length]).toEqual([0, 0, 0]);
+  });
+});
+
 const CODE = { A: 65, C: 67, a: 97 } as const;
 
 describe('shares', () => {

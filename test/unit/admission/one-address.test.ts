@@ -1,7 +1,7 @@
 /** Many keys of one address take no more from other clients than one key would. */
 import { describe, expect, test } from 'vitest';
 import type { Arrival, QueuedTicket } from '../../support/core/call-record.ts';
-import { limitedTo, SHARED } from '../../support/core/policy-builders.ts';
+import { limitedTo, response, SHARED } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
 
 describe('an address with many keys', () => {
@@ -77,6 +77,44 @@ describe('an address with many keys', () => {
     };
     expect(served(20)).toBeGreaterThan(served(1) - 10);
     expect(served(20)).toBeLessThan(served(1) + 10);
+  });
+
+  test('does not delay other clients while it is blocked alone, however many of its keys wait', () => {
+    const served = (keys: number): number => {
+      const world = new World({
+        upstream: { ...limitedTo(100), queue: { maxWait: 20_000, maxDepth: 10_000 } },
+        maxTracked: 10_000,
+        random: () => 0.5,
+      });
+      let count = 0;
+      const ask = (arrival: Arrival, status: number): void => {
+        const queued = world.arrive({ ...arrival, deadline: world.now + 30_000 });
+        const send = (): void => {
+          if (queued.admission === undefined) return void world.at(world.now + 100, send);
+          if (queued.admission.kind === 'refused') return world.gate.onExchangeEnd(queued.ticket);
+          if (status === 200 && world.now >= 6000) count += 1;
+          world.send(queued);
+          world.at(world.now + 10, () => {
+            world.answer(queued, response(status));
+            world.gate.onExchangeEnd(queued.ticket);
+          });
+        };
+        send();
+      };
+      for (let at = 0; at < 10_000; at += 8) {
+        const client = `o${(at / 8) % 12}`;
+        world.at(at, () => ask({ client, addressGroup: client }, 200));
+      }
+      for (let i = 0; i < keys; i += 1) {
+        const at = i < 20 ? 4000 + 20 * i : 5000 + i / 10;
+        world.at(at, () => ask({ client: `k${i}`, addressGroup: 'here' }, 429));
+      }
+      world.runUntil(10_000);
+      expect(world.limit.meter.block?.(world.now)?.isPartial).toBe(true);
+      return count;
+    };
+    expect(served(100)).toBeGreaterThan(350);
+    expect(served(1500)).toBeGreaterThan(350);
   });
 
   test('leaves places in the queue', () => {

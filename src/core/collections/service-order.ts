@@ -1,0 +1,121 @@
+import { BinaryHeap } from './binary-heap.ts';
+import type { FairQueueEntry, FairQueueFlow } from './fair-queue-flow.ts';
+import { FairQueueGroup, isBefore, isServedBefore } from './fair-queue-flow.ts';
+import type { LinkedItem } from './linked-queue.ts';
+import { Rotation } from './rotation.ts';
+
+/** The maximum number of flows that one search sets aside as deferred, and the maximum number of those that it examines again. */
+const MAX_FLOWS_EXAMINED = 1000;
+
+/**
+ * The flows of a fair queue, in the order in which they are served; a group takes the place of its first flow. A flow whose head
+ * is deferred is set aside once a search reaches it, so that such flows hide no other one, however many they are.
+ */
+export class ServiceOrder<W extends LinkedItem<W>> {
+  readonly #entries = new BinaryHeap<FairQueueEntry<W>>(isBefore);
+  /** The flows that are set aside. Created on first use. */
+  #deferred: Rotation<FairQueueFlow<W>> | undefined = undefined;
+  #isExaminedWhole = true;
+  /** The total weight of the flows, including those set aside; a group counts as one. */
+  totalWeight = 0;
+
+  /** Whether the last search examined all flows that may be served next. */
+  get isExaminedWhole(): boolean {
+    return this.#isExaminedWhole;
+  }
+
+  /** The first flow that is not set aside; if all are, one of them. */
+  get first(): FairQueueFlow<W> | undefined {
+    const entry = this.#entries.peek() ?? this.#deferred?.items[0];
+    return entry instanceof FairQueueGroup ? entry.members.peek() : entry;
+  }
+
+  /** In no particular order; those served soonest are near the start, and those set aside at the end. */
+  *flows(): Generator<FairQueueFlow<W>, undefined> {
+    for (const entry of this.#entries.items) {
+      if (entry instanceof FairQueueGroup) yield* entry.members.items;
+      else yield entry;
+    }
+    if (this.#deferred !== undefined) yield* this.#deferred.items;
+  }
+
+  /** Adds a flow. The caller adds the weight of one outside a group to `totalWeight`. */
+  add(flow: FairQueueFlow<W>): void {
+    if (flow.group === undefined) return this.#entries.push(flow);
+    flow.group.members.push(flow);
+    this.placeGroup(flow.group);
+  }
+
+  /** Removes a flow. Call `placeGroup` or `removeGroup` for its group. */
+  remove(flow: FairQueueFlow<W>): void {
+    if (flow.rotationIndex >= 0) this.#deferred?.remove(flow);
+    else if (flow.group === undefined) this.#entries.remove(flow);
+    else flow.group.members.remove(flow);
+  }
+
+  removeGroup(group: FairQueueGroup<W>): void {
+    this.#entries.remove(group);
+  }
+
+  /** To be called when the tag of a flow has changed that is not set aside. */
+  update(flow: FairQueueFlow<W>): void {
+    if (flow.group === undefined) this.#entries.update(flow);
+    else flow.group.members.update(flow);
+  }
+
+  /** Places a group by the first of its flows that is not set aside, which may be another one than before, or none. */
+  placeGroup(group: FairQueueGroup<W>): void {
+    if (group.members.size === 0) return this.#entries.remove(group);
+    const { weight } = group;
+    group.followFirst();
+    this.totalWeight += group.weight - weight;
+    if (group.heapIndex < 0) this.#entries.push(group);
+    else this.#entries.update(group);
+  }
+
+  /** Lets a flow take part again if it is set aside. */
+  resume(flow: FairQueueFlow<W>): void {
+    if (flow.rotationIndex < 0) return;
+    this.#deferred?.remove(flow);
+    this.add(flow);
+  }
+
+  /** Lets all flows take part again, and returns the first. */
+  resumeAll(): FairQueueFlow<W> | undefined {
+    this.#isExaminedWhole = true;
+    for (let flow = this.#deferred?.pop(); flow !== undefined; flow = this.#deferred?.pop()) this.add(flow);
+    return this.first;
+  }
+
+  /**
+   * Returns the first flow whose head is not deferred; if none was found, one whose head is. Of more than 1000 flows that are set
+   * aside, each search examines the next 1000 in turn.
+   */
+  search(isDeferred: (waiter: W) => boolean): FairQueueFlow<W> | undefined {
+    let first = this.#setDeferredAside(isDeferred);
+    let firstDeferred: FairQueueFlow<W> | undefined;
+    this.#deferred?.visitNext(MAX_FLOWS_EXAMINED, (flow) => {
+      if (flow.head === undefined || (first !== undefined && !isServedBefore(flow, first))) return;
+      if (!isDeferred(flow.head)) first = flow;
+      else if (firstDeferred === undefined || isServedBefore(flow, firstDeferred)) firstDeferred = flow;
+    });
+    return first ?? firstDeferred;
+  }
+
+  /** Sets the deferred flows aside that precede the first other one. Returns that one, if it was reached. */
+  #setDeferredAside(isDeferred: (waiter: W) => boolean): FairQueueFlow<W> | undefined {
+    this.#isExaminedWhole = false;
+    for (let count = 0; count < MAX_FLOWS_EXAMINED; count += 1) {
+      const entry = this.#entries.peek();
+      const flow = entry instanceof FairQueueGroup ? entry.members.peek() : entry;
+      if (flow?.head === undefined || !isDeferred(flow.head)) {
+        this.#isExaminedWhole = (this.#deferred?.size ?? 0) <= MAX_FLOWS_EXAMINED;
+        return flow;
+      }
+      this.remove(flow);
+      if (flow.group !== undefined) this.placeGroup(flow.group);
+      (this.#deferred ??= new Rotation()).add(flow);
+    }
+    return undefined;
+  }
+}
