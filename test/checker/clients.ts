@@ -258,6 +258,8 @@ export class CheckedClients {
 
   #judge(record: IntentRecord): void {
     const { faults, log } = this.#parts;
+    // The log lines of the last requests may have arrived after their ends.
+    record.knowledge.begin(performance.now());
     if (record.asks.some((ask) => faults.isLost(ask))) this.#withinLost += 1;
     const judgement = judgeIntent(record, faults, (request) => log.entry(request)?.loggedAt);
     if (judgement.kind === 'right') return;
