@@ -119,7 +119,10 @@ async function openDatabase(
     schedule: (delay, run) => void (delay === 0 ? setImmediate(run) : setTimeout(run, delay).unref()),
     onProblem: (error) => {
       if (error === undefined) return logger.info({ file }, 'idempotency keys are stored again');
-      logger.error({ file, why: describe(error) }, 'idempotency keys cannot be stored: writes with keys are refused');
+      logger.error(
+        { file, why: describe(error) },
+        'idempotency keys cannot be stored: onStoreLost applies to writes with keys',
+      );
     },
   });
   const checkClock = setInterval(() => commit.request(), CLOCK_CHECK_INTERVAL).unref();

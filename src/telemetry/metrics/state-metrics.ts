@@ -39,7 +39,7 @@ export class StateMetrics {
       },
       {
         name: 'tidegate_state_commit_failures_total',
-        help: 'Times that changes could not be stored in the database: until they are, writes with keys are refused.',
+        help: 'Times that changes could not be stored in the database: until they are, idempotency.onStoreLost applies to writes with keys.',
         type: 'counter',
         samples: () => [this.#failures],
       },
