@@ -2,12 +2,12 @@ import { fairShare } from './active-clients.ts';
 import { longestPlaceWait } from './awaited-ends.ts';
 import { connectionSlotsFor, hasFiniteRate, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
 import type { ClientSlot, ClientStore } from './client-allowance.ts';
-import { computeEffectiveWeight } from './effective-weight.ts';
+import { awaitReturn, computeEffectiveWeight } from './effective-weight.ts';
 import { FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { AddressSlots } from '../limits/address-slots.ts';
 import type { Limit } from '../limits/limit.ts';
-import { MAX_LEARNED_RETRY_AFTER } from '../limits/return-slots.ts';
+import { MAX_LEARNED_RETRY_AFTER, returnRateOf } from '../limits/return-slots.ts';
 import type { GateStore } from './gate-store.ts';
 import type { ReturnSlotKind, Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
@@ -98,13 +98,14 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
   const { activeClients, addressGroups, connectionSlots } = store.upstream(ticket.upstream);
   const limit = ticket.limits.at(-1) ?? connectionSlots?.queueLimit;
   if (limit === undefined) return undefined;
+  awaitReturn(store, ticket, now, now); // it counts in the share of this process
   // Demand is not known per nested limit, so it is compared with the rate of the outermost one.
   const outermost = ticket.limits[0] ?? limit;
-  const whole = Math.min(outermost.meter.rate(now), connectionSlots?.turnoverRate ?? Number.POSITIVE_INFINITY);
-  const learnedRate = outermost.meter.rate(now);
+  const learnedRate = returnRateOf(outermost.meter, now, ticket.weight);
+  const whole = Math.min(learnedRate, connectionSlots?.turnoverRate ?? Number.POSITIVE_INFINITY);
   const share = fairShare(ticket, outermost, Number.isFinite(learnedRate) ? learnedRate : whole, activeClients, now);
   let rate = whole;
-  for (const { meter } of ticket.limits) rate = Math.min(rate, meter.rate(now));
+  for (const { meter } of ticket.limits) rate = Math.min(rate, returnRateOf(meter, now, ticket.weight));
   const demand = store.clients.demand(slot, now);
   // Demand that all clients have in common is no flood, however small one client's share by weight.
   const fair = Math.max(share, activeClients.meanDemandOfOthers(demand, now));
@@ -156,6 +157,7 @@ function reserveReturnSlot(
   }
   at = Math.min(at, turn + MAX_LEARNED_RETRY_AFTER);
   if (!isFlooding && addressGroup !== undefined) (limit.addressSlots ??= new AddressSlots()).set(addressGroup, at, now);
+  awaitReturn(store, ticket, at + MAX_LATENESS, now);
   return { delay: at - now, kind };
 }
 

@@ -16,6 +16,20 @@ export function computeEffectiveWeight(store: GateStore, ticket: Ticket, now: Mi
   return clientSlot === undefined ? weight : weight * store.clients.allowance(clientSlot, now);
 }
 
+/**
+ * The client of a refused request counts as demand of its limits until `until`, unless another of its requests waits. Only a
+ * client that is likely to return counts: not one that asks for the first time, or before the time of its last Retry-After.
+ */
+export function awaitReturn(store: GateStore, ticket: Ticket, until: Millis, now: Millis): void {
+  const { clientSlot, fairnessKey, isReturning, limits, upstream } = ticket;
+  if (clientSlot === undefined || store.clients.previousArrival(clientSlot) === Number.NEGATIVE_INFINITY) return;
+  if (!isReturning && store.clients.promisedReturn(clientSlot) > now) return;
+  for (const { awaitedReturns } of limits) {
+    if (awaitedReturns === undefined || store.upstream(upstream).queueOccupancy.clientCount(fairnessKey) > 0) continue;
+    awaitedReturns.add(fairnessKey, computeEffectiveWeight(store, ticket, now), until, now);
+  }
+}
+
 /** Clients of one address that are active or have waiting requests. */
 function countAddressClients(store: GateStore, upstream: string, addressGroup: string, now: Millis): number {
   const { addressGroups, queueOccupancy } = store.upstream(upstream);

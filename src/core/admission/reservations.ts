@@ -11,7 +11,8 @@ import type { Millis } from '../scalars.ts';
 export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   ticket.reservedLimits = ticket.limits;
   for (const limit of ticket.limits) {
-    const { meter } = limit;
+    const { awaitedReturns, meter } = limit;
+    awaitedReturns?.remove(ticket.fairnessKey);
     if (meter.take(now, due, attributesFor(meter, ticket))) ticket.probedLimits = [...ticket.probedLimits, limit];
   }
 }

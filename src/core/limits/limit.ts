@@ -4,6 +4,7 @@ import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import type { ExternalOutcomes } from './external-outcomes.ts';
+import type { AwaitedReturns } from './awaited-returns.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
 import { ClientHolds } from './client-holds.ts';
 import type { LimitRef } from './limit-ref.ts';
@@ -52,6 +53,8 @@ export class Limit extends ReturnSlots implements HeapItem {
   heapIndex = -1;
   /** The share of its weight that a client has in this process, for clients that wait in several processes; in (0, 1]. */
   localShares: ReadonlyMap<string, number> | undefined = undefined;
+  /** Refused clients that are to return. Present only where processes divide the limit by the weights of their clients. */
+  awaitedReturns: AwaitedReturns | undefined = undefined;
   /** When a request last did not have to wait for a place in flight, as far as this process knows. */
   placeFreeAt: Millis = Number.POSITIVE_INFINITY;
   /** In observe mode: when a request was last sent that would have been queued or refused. */
@@ -92,8 +95,10 @@ export class Limit extends ReturnSlots implements HeapItem {
     if (first !== undefined && !areSameLimits(first.limits, ticket.limits)) this.hasMixedLimits = true;
     this.queue.push(slot, weight, ticket, now, ticket.addressGroup);
     ticket.waitingLimit = this;
+    this.awaitedReturns?.remove(ticket.fairnessKey);
     for (const outer of ticket.limits) {
       if (outer === this) continue;
+      outer.awaitedReturns?.remove(ticket.fairnessKey);
       (outer.nestedWithWaiters ??= new Set()).add(this);
       (this.#outerLimits ??= new Set()).add(outer);
     }
@@ -127,6 +132,11 @@ export class Limit extends ReturnSlots implements HeapItem {
     let weight = this.queue.activeWeight;
     for (const inner of this.nestedWithWaiters ?? []) weight += inner.queue.activeWeight;
     return weight;
+  }
+
+  /** The total weight of the clients that wait for it or are to return. */
+  demandWeight(now: Millis): number {
+    return this.queuedWeight + (this.awaitedReturns?.totalWeight(now) ?? 0);
   }
 
   /** Keeps a client away until `until`. @param key see `ClientHolds.add` */

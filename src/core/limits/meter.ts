@@ -100,6 +100,12 @@ export interface MeterView {
   /** Leased tokens in hand. Absent if the meter makes its own tokens, undefined if nothing limits. */
   readonly tokens?: number | undefined;
   rate(now: Millis): PerSecond;
+  /**
+   * The rate at which refused clients of this process should return: its share of the limit by the weight of all clients that
+   * wait or are to return, here and elsewhere. Absent if it is `rate`.
+   * @param weight that of the client: the clients of this process count at least as much
+   */
+  returnRate?(now: Millis, weight: number): PerSecond;
   /** The rate of the whole limit, where `rate` is only this process's share of it. */
   sharedRate?(now: Millis): PerSecond;
   /** The block in force, if there is one. */

@@ -9,6 +9,7 @@ import { ForwardingLearner } from './forwarding-learner.ts';
 import type { Meter } from './meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
 import { NO_OVERRIDE } from './operator-override.ts';
+import { returnRateOf } from './return-slots.ts';
 
 /** The Retry-After of a request that is refused during an operator's block without a known end. */
 const UNKNOWN_END_RETRY_AFTER: Millis = 30_000;
@@ -83,6 +84,10 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
 
   rate(now: Millis): PerSecond {
     return this.pinnedRate ?? this.learnedMeter.rate(now);
+  }
+
+  returnRate(now: Millis, weight: number): PerSecond {
+    return this.pinnedRate ?? returnRateOf(this.learnedMeter, now, weight);
   }
 
   sharedRate(now: Millis): PerSecond {

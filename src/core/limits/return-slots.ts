@@ -20,6 +20,11 @@ interface QuotaSlots {
   readonly until: Millis;
 }
 
+/** See `MeterView.returnRate`. */
+export function returnRateOf(meter: MeterView, now: Millis, weight = 1): PerSecond {
+  return meter.returnRate?.(now, weight) ?? meter.rate(now);
+}
+
 /** The times at which the refused clients of one limit should return. */
 export abstract class ReturnSlots {
   abstract readonly meter: MeterView;
@@ -55,7 +60,7 @@ export abstract class ReturnSlots {
    * limit's rate instead of all at once.
    * @param wait how long the request would have had to wait
    */
-  reserveReturnSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
+  reserveReturnSlot(now: Millis, wait: Millis, rate: PerSecond = returnRateOf(this.meter, now)): Millis {
     const spacing = this.queue.size > rate ? BACKLOG_SPACING : 1;
     const next = Math.max(this.lastReturnSlot, now + wait) + (spacing * 1000) / rate;
     this.lastReturnSlot = Math.min(next, now + wait + MAX_LEARNED_RETRY_AFTER);
@@ -64,7 +69,7 @@ export abstract class ReturnSlots {
 
   /** A request returns in a slot that was not in this sequence: later slots are one turn later, if some are reserved. */
   delayReturnSlots(now: Millis): void {
-    const next = Math.min(this.lastReturnSlot + 1000 / this.meter.rate(now), now + MAX_LEARNED_RETRY_AFTER);
+    const next = Math.min(this.lastReturnSlot + 1000 / returnRateOf(this.meter, now), now + MAX_LEARNED_RETRY_AFTER);
     if (this.lastReturnSlot > now && this.lastReturnSlot < next) this.lastReturnSlot = next;
   }
 }
