@@ -198,19 +198,20 @@ local function encodeTerms(terms)
     (terms.isProbeOut and 1 or 0) + (terms.awaitsPlace and 2 or 0),
     terms.quotaLeft or NOTHING, terms.otherWeight, terms.validFor, terms.inFlight, terms.sendCount, terms.replicas,
     0, NOTHING, NOTHING, NOTHING, terms.isQuotaPerRequester and 1 or 0,
+    terms.otherDemandWeight,
   }
   local owner = terms.quotaOwner
   if owner ~= nil then
     encoded[16] = 1 + (owner.isCommon and 1 or 0) + (owner.isSpent and 2 or 0)
     encoded[17], encoded[18], encoded[19] = owner.credential or NOTHING, owner.client or NOTHING, owner['until']
   end
-  for i = 21, 34 do encoded[i] = 0 end
+  for i = 22, 35 do encoded[i] = 0 end
   local block = terms.block
   if block ~= nil then
-    encoded[21] = 1 + indexOf(BLOCK_CAUSES, block.cause) + (block.isPartial and #BLOCK_CAUSES or 0)
-    encoded[22], encoded[23], encoded[24] = block.since, block.probeAt, block.expectedAt
-    encoded[25], encoded[26] = block.heldClient, block.heldClientUntil
-    for i = 1, 8 do encoded[26 + i] = block.scope[i] end
+    encoded[22] = 1 + indexOf(BLOCK_CAUSES, block.cause) + (block.isPartial and #BLOCK_CAUSES or 0)
+    encoded[23], encoded[24], encoded[25] = block.since, block.probeAt, block.expectedAt
+    encoded[26], encoded[27] = block.heldClient, block.heldClientUntil
+    for i = 1, 8 do encoded[27 + i] = block.scope[i] end
   end
   return encoded
 end

@@ -16,7 +16,14 @@ const CLASSES = { 'InFlightLimiter.detector': 'ConcurrencyLimitDetector' };
 const LAZY = ['SendHistory.counts', 'Changes.sums'];
 const TYPED_ARRAYS = ['Float32Array', 'Uint16Array'];
 /** Classes that have several owners, each with an object of its own. An object that two owners share would become two. */
-const SEVERAL_OWNERS = ['SendHistory', 'Changes', 'MajorityVote', 'RecentFailures', 'RevertibleRateState'];
+const SEVERAL_OWNERS = [
+  'ActiveWeight',
+  'SendHistory',
+  'Changes',
+  'MajorityVote',
+  'RecentFailures',
+  'RevertibleRateState',
+];
 
 export function generateStateCodec(ts, { checker, nameOf, classNamed }, rootClass) {
   const owners = new Map();

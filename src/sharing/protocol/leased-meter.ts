@@ -16,6 +16,16 @@ const PROBE_RECHECK: Millis = 1000;
 /** Below this rate, a token is worth so much waiting time that an unused one is returned at once. */
 const RETURN_AT_ONCE_BELOW: PerSecond = 50;
 
+/** How often the weight of clients that are to return is reported if it does not change. */
+const WEIGHT_REPORTED_EVERY: Millis = 2000;
+
+/** The demand at one limit: see `TokenDemand`. */
+interface LeasedDemand {
+  readonly want: number;
+  readonly received: number;
+  readonly weight: number;
+}
+
 /**
  * The meter of a limit whose authoritative copy is on a server: the primary, or a backend such as Redis. It admits
  * requests with the tokens leased to this process, reads its state from the terms received last, and records usage for
@@ -28,6 +38,9 @@ export class LeasedMeter extends UsageRecorder implements Meter {
   readonly #tokens = new LeasedTokens();
   /** The epoch in which the server was last informed of a request that the block does not concern. */
   #bypassReportedEpoch = Number.NEGATIVE_INFINITY;
+  /** The weight of the clients that wait or are to return, as reported last. */
+  #reportedWeight = 0;
+  #weightReportedAt = Number.NEGATIVE_INFINITY;
 
   /** @param requestReport called whenever there is something to report */
   constructor(terms: LimitTerms, requestReport: (meter: LeasedMeter, urgency: ReportUrgency) => void) {
@@ -39,12 +52,15 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     this.#requestReport(this, urgency);
   }
 
-  /** This process's part of the rate, by the weight of the requests that wait here. */
-  rate(): PerSecond {
-    const { rate, otherWeight } = this.terms;
-    const own = this.limit?.queuedWeight ?? 0;
-    // With an empty queue, the rate is that of a first request, of weight 1.
-    return otherWeight === 0 ? rate : (rate * (own || 1)) / ((own || 1) + otherWeight);
+  /** This process's part of the rate, by the weights of the members where requests wait. */
+  rate(now: Millis): PerSecond {
+    // Without clients, it is the rate of a first request, of weight 1.
+    return partOf(this.terms.rate, this.limit?.demandWeight(now) || 1, this.terms.otherWeight);
+  }
+
+  /** As `rate`, by the weights of all members: clients that are to return keep their share while none of their requests waits. */
+  returnRate(now: Millis, weight: number): PerSecond {
+    return partOf(this.terms.rate, Math.max(weight, this.limit?.demandWeight(now) ?? 0), this.terms.otherDemandWeight);
   }
 
   delay(now: Millis, source?: RequestAttributes): Millis {
@@ -111,10 +127,21 @@ export class LeasedMeter extends UsageRecorder implements Meter {
    * The demand to report; undefined if the server already knows it.
    * @param tokensNeeded requests that could go if they had a token
    */
-  takeDemandChange(tokensNeeded: number): { readonly want: number; readonly received: number } | undefined {
+  takeDemandChange(tokensNeeded: number, now: Millis): LeasedDemand | undefined {
     const { requested, received } = this.#tokens;
     const want = this.updateWanted(tokensNeeded);
-    return want === requested ? undefined : { want, received };
+    if (want === requested && !this.hasWeightChanged(now)) return undefined;
+    const weight = this.limit?.demandWeight(now) ?? 0;
+    this.#reportedWeight = weight;
+    this.#weightReportedAt = now;
+    return { want, received, weight };
+  }
+
+  /** Whether the weight of the clients here is to be reported: it has changed by a tenth, or the last report is too old. */
+  hasWeightChanged(now: Millis): boolean {
+    const weight = this.limit?.demandWeight(now) ?? 0;
+    const isOld = weight > 0 && now - this.#weightReportedAt >= WEIGHT_REPORTED_EVERY;
+    return isOld || Math.abs(weight - this.#reportedWeight) > 0.1 * this.#reportedWeight;
   }
 
   /** Sets and returns the tokens to request beyond those in hand. @param tokensNeeded see `takeDemandChange` */
@@ -178,4 +205,9 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     if (isBlocked) this.usageLog.probeAbandoned();
     this.requestReport(isBlocked || this.terms.rate < RETURN_AT_ONCE_BELOW ? 'now' : 'soon');
   }
+}
+
+/** The rate may be infinite. @param own > 0 */
+function partOf(rate: PerSecond, own: number, others: number): PerSecond {
+  return others === 0 ? rate : (rate * own) / (own + others);
 }

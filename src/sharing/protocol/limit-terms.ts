@@ -32,8 +32,10 @@ export interface LimitTerms {
   readonly quotaOwner: QuotaOwner | undefined;
   /** Each requester has a quota of its own, which holds only that requester. */
   readonly isQuotaPerRequester: boolean;
-  /** The total weight of the requests that wait at the other members. */
+  /** The total weight of the other members where requests wait. */
   readonly otherWeight: number;
+  /** The total weight of the other members: of the clients that wait there or are to return. */
+  readonly otherDemandWeight: number;
   /** How long a token may be used after its time. */
   readonly validFor: Millis;
 }
@@ -57,12 +59,13 @@ export function initialTerms({ initialRate, maxRate }: RateSettings): LimitTerms
     quotaOwner: undefined,
     isQuotaPerRequester: false,
     otherWeight: 0,
+    otherDemandWeight: 0,
     validFor: 0,
   };
 }
 
 /** The terms without what differs from one member to another. */
-export type CommonLimitTerms = Omit<LimitTerms, 'isProbeOut' | 'awaitsPlace' | 'otherWeight'>;
+export type CommonLimitTerms = Omit<LimitTerms, 'isProbeOut' | 'awaitsPlace' | 'otherWeight' | 'otherDemandWeight'>;
 
 export function termsFromMeter(meter: LocalMeter, epoch: number, validFor: Millis, now: Millis): CommonLimitTerms {
   const { phase, ceiling, concurrencyLimit, blockedUntil, quotaLeft } = meter;

@@ -1,3 +1,4 @@
+import { AwaitedReturns } from '../../core/limits/awaited-returns.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 
 const MAX_REPORTED_CLIENTS = 32;
@@ -10,6 +11,15 @@ export function sampleWaitingClients({ queue }: Limit): readonly string[] {
     if (clients.length === MAX_REPORTED_CLIENTS) break;
   }
   return clients;
+}
+
+/**
+ * From now on, the refused clients of a limit that are to return count as demand there. A limit of one client is not divided by
+ * clients.
+ * @param onFirst called when one counts and none did before
+ */
+export function countAwaitedReturns(limit: Limit, onFirst: () => void): void {
+  if (limit.ref.scope !== 'client') limit.awaitedReturns = new AwaitedReturns(onFirst);
 }
 
 /**

@@ -13,7 +13,7 @@ import type { LeaseResponse, LeaseRequest, TermsBroadcast, ReplicaTerms } from '
 
 const DOUBLE = 8;
 const REQUEST_NUMBERS = 11;
-const TERMS_NUMBERS = 20 + 6 + ATTRIBUTE_COUNT;
+const TERMS_NUMBERS = 21 + 6 + ATTRIBUTE_COUNT;
 /** The terms, and the time. */
 const BROADCAST_NUMBERS = TERMS_NUMBERS + 1;
 const RESPONSE_NUMBERS = BROADCAST_NUMBERS + 5;
@@ -117,7 +117,8 @@ function decodeTerms(numbers: DataView, from: number): ReplicaTerms {
     quotaLeft: known(9),
     quotaOwner: at(15) === 0 ? undefined : decodeQuotaOwner(at(15), known(16), known(17), at(18)),
     isQuotaPerRequester: at(19) === 1,
-    block: at(20) === 0 ? undefined : decodeBlock(at, 20),
+    otherDemandWeight: at(20),
+    block: at(21) === 0 ? undefined : decodeBlock(at, 21),
     otherWeight: at(10),
     validFor: at(11),
     inFlight: at(12),

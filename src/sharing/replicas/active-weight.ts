@@ -10,8 +10,8 @@ export interface WeightAccount {
 }
 
 /**
- * The total weight of the requests that wait at all replicas, without reading each account: the sum of the weights reported
- * in a window of time. A replica that no longer calls drops out after the next window.
+ * A total weight of all replicas, such as that of the requests that wait there, without reading each account: the sum of the
+ * weights reported in a window of time. A replica that no longer calls drops out after the next window.
  */
 export class ActiveWeight {
   #window = 0;
@@ -19,7 +19,7 @@ export class ActiveWeight {
   #previous = 0;
   #current = 0;
 
-  /** @param windowLength so long that each waiting replica calls at least once in it */
+  /** @param windowLength so long that each replica with a weight calls at least once in it */
   record(account: WeightAccount, weight: number, now: Millis, windowLength: Millis): void {
     if (now >= this.#endsAt) {
       this.#previous = now < this.#endsAt + windowLength ? this.#current : 0;

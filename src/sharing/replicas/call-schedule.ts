@@ -6,7 +6,7 @@ const MIN_CALL_INTERVAL: Millis = 2;
 const REFILL_LEAD: Millis = 50;
 /** Expected demand is covered this far ahead. */
 export const DEMAND_HORIZON: Millis = 100;
-/** The maximum interval between calls of a replica that has tokens, or requests in flight. */
+/** The maximum interval between calls of a replica that has tokens or requests in flight, or whose clients are to return. */
 const HEARTBEAT: Millis = 1000;
 
 /** When to call the backend about one limit next. */
@@ -63,6 +63,11 @@ export class CallSchedule {
     return true;
   }
 
+  /** As `reportBy`, for what the backend has to know of as long as it lasts. */
+  reportWithinHeartbeat(now: Millis): boolean {
+    return this.reportBy(now + HEARTBEAT);
+  }
+
   /** As `reportBy`, as soon as the minimum interval between calls allows. */
   reportNow(now: Millis): boolean {
     return this.reportBy(Math.max(now, this.#calledAt + MIN_CALL_INTERVAL));
@@ -71,16 +76,17 @@ export class CallSchedule {
   /**
    * Schedules the next call after a response.
    * @param askAgainAt when the backend may have more of the requested tokens
+   * @param hasActivity requests are in flight, or refused clients are to return
    * @param tokens those in hand, the time of the last one, and how fast they are used
    */
   onResponse(
     askAgainAt: Millis,
     tokens: { readonly inHand: number; readonly lastSlot: Millis | undefined; readonly usedPerSecond: number },
-    inFlight: number,
+    hasActivity: boolean,
     now: Millis,
   ): void {
     const earliest = this.#calledAt + MIN_CALL_INTERVAL;
-    if (inFlight > 0 || tokens.inHand > 0) this.#reportBy = Math.min(this.#reportBy, now + HEARTBEAT);
+    if (hasActivity || tokens.inHand > 0) this.reportWithinHeartbeat(now);
     this.#nextRefillAt = Math.max(earliest, Math.min(askAgainAt, refillAt(tokens, now)));
     this.#reportBy = Math.max(earliest, this.#reportBy);
   }

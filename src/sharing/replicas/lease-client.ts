@@ -5,7 +5,7 @@ import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
 import { shiftTimes } from '../protocol/usage-entries.ts';
 import type { ReportUrgency } from '../protocol/usage-recorder.ts';
-import { localSharesOf, sampleWaitingClients } from '../protocol/waiting-clients.ts';
+import { countAwaitedReturns, localSharesOf, sampleWaitingClients } from '../protocol/waiting-clients.ts';
 import { BackendClock, toLocalTime } from './backend-clock.ts';
 import { CallSchedule, DEMAND_HORIZON } from './call-schedule.ts';
 import { DemandEstimator } from './demand-estimator.ts';
@@ -15,7 +15,7 @@ import type { LeaseRequest, LeaseResponse, TermsBroadcast } from './replica-prot
 /** The maximum delay of what is not urgent, so that several reports share one call. */
 const REPORT_WITHIN: Millis = 100;
 const REPORT_DELAY_PER_REPLICA: Millis = 0.2;
-/** Once the weight of the queue has grown by this factor, a request is made earlier than the backend scheduled. */
+/** Once the weight of the clients has grown by this factor, a request is made earlier than the backend scheduled. */
 const WEIGHT_GAIN = 1.5;
 const CLIENTS_REPORT_INTERVAL: Millis = 200;
 /** In fallback, the backend is called again after this delay, doubled after each failure, with jitter. */
@@ -81,6 +81,7 @@ export class LeaseClient implements HeapItem {
   attach(limit: Limit): void {
     this.#limit = limit;
     this.meter.limit = limit;
+    countAwaitedReturns(limit, () => this.#onFirstAwaitedReturn());
     this.#requestReport('now');
   }
 
@@ -103,7 +104,8 @@ export class LeaseClient implements HeapItem {
     }
     const { want, usage, leasedTokens, inFlight, known } = this.meter.takeReport(needed, now);
     const { offset, roundTrip } = this.#clock;
-    this.#reportedWeight = limit.queuedWeight;
+    const weight = limit.demandWeight(now);
+    this.#reportedWeight = weight;
     const clients = want > 0 ? this.#sampleWaitingClients(limit, now) : NO_CLIENTS;
     this.#reportedClients = clients;
     this.#schedule.onCall(now);
@@ -115,7 +117,7 @@ export class LeaseClient implements HeapItem {
       leasedTokens,
       inFlight,
       want,
-      weight: limit.queuedWeight,
+      weight,
       roundTrip,
       known: { ...known, since: known.since + offset },
       random: this.#parts.random(),
@@ -143,7 +145,8 @@ export class LeaseClient implements HeapItem {
     this.#parts.onTokensSupplied(limit, now);
     const { inHand, lastSlot } = meter;
     const tokens = { inHand, lastSlot, usedPerSecond: this.#demand.rate };
-    this.#schedule.onResponse(response.askAgainAt - offset, tokens, meter.inFlight, now);
+    const hasActivity = meter.inFlight > 0 || (limit.awaitedReturns?.totalWeight(now) ?? 0) > 0;
+    this.#schedule.onResponse(response.askAgainAt - offset, tokens, hasActivity, now);
     this.#updateWake();
   }
 
@@ -210,9 +213,15 @@ export class LeaseClient implements HeapItem {
     if (isEarlier) this.#updateWake();
   }
 
+  #onFirstAwaitedReturn(): void {
+    if (this.#limit === undefined || this.meter.isInFallback) return;
+    if (this.#schedule.reportWithinHeartbeat(this.#parts.clock.now())) this.#updateWake();
+  }
+
   /** Whether clients that were not reported may be the next in turn. */
   #hasGainedWeight(): boolean {
-    return (this.#limit?.queuedWeight ?? 0) > WEIGHT_GAIN * this.#reportedWeight;
+    const weight = this.#limit?.demandWeight(this.#parts.clock.now()) ?? 0;
+    return weight > WEIGHT_GAIN * this.#reportedWeight;
   }
 
   /** Grows with the number of replicas: calls then cost more than late reports. */

@@ -17,6 +17,8 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
   window = 0;
   weightInWindow = 0;
   weightBefore = 0;
+  /** The same for the clients that wait or are to return. */
+  readonly demand: WeightAccount = { window: 0, weightInWindow: 0, weightBefore: 0 };
   /** From this call's usage: when requests were sent, when requests ended, and when the answered ones had been sent. */
   readonly sentAt: Millis[] = [];
   readonly endedAt: Millis[] = [];
@@ -55,6 +57,9 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
       this.window,
       this.weightInWindow,
       this.weightBefore,
+      this.demand.window,
+      this.demand.weightInWindow,
+      this.demand.weightBefore,
     ];
   }
 
@@ -67,6 +72,9 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
     account.window = numbers[4] ?? 0;
     account.weightInWindow = numbers[5] ?? 0;
     account.weightBefore = numbers[6] ?? 0;
+    account.demand.window = numbers[7] ?? 0;
+    account.demand.weightInWindow = numbers[8] ?? 0;
+    account.demand.weightBefore = numbers[9] ?? 0;
     return account;
   }
 }

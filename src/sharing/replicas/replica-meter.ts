@@ -69,6 +69,10 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     return this.activeMeter.rate(now) * this.#rejoinShare(now);
   }
 
+  returnRate(now: Millis, weight: number): PerSecond {
+    return this.isInFallback ? this.rate(now) : this.leased.returnRate(now, weight) * this.#rejoinShare(now);
+  }
+
   /** In fallback: the rate of all replicas, if the others do as this one does. */
   sharedRate(now: Millis): PerSecond {
     return this.fallback?.sharedRate(now) ?? this.leased.sharedRate();
@@ -173,8 +177,9 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
   applyBroadcast(terms: ReplicaTerms, now: Millis): boolean {
     if (this.isInFallback || terms.epoch < this.#terms.epoch) return false;
     // A broadcast goes to all replicas: these are the sender's.
-    const { awaitsPlace, inFlight, sendCount, replicas, otherWeight } = this.#terms;
-    this.applyResponse({ ...terms, awaitsPlace, inFlight, sendCount, replicas, otherWeight }, [], now);
+    const { awaitsPlace, inFlight, sendCount, replicas, otherWeight, otherDemandWeight } = this.#terms;
+    const own = { awaitsPlace, inFlight, sendCount, replicas, otherWeight, otherDemandWeight };
+    this.applyResponse({ ...terms, ...own }, [], now);
     return true;
   }
 
@@ -184,7 +189,7 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     this.leased.updateWanted(0);
     if (this.isInFallback) return;
     this.#takenInFallback = 0;
-    const limiter = new FallbackLimiter(this.#terms, this.#share(), this.#settings, this.#random, now);
+    const limiter = new FallbackLimiter(this.#terms, this.#share(now), this.#settings, this.#random, now);
     limiter.meter.adjustInFlight(this.leased.inFlight);
     this.#mode = { kind: 'fallback', limiter };
   }
@@ -203,12 +208,12 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     return 1;
   }
 
-  /** This replica's part of the rate: by the weight that waits here, or an equal part if nothing waits. */
-  #share(): number {
+  /** This replica's part of the rate: by the weight of its clients, or an equal part if there are none. */
+  #share(now: Millis): number {
     const { rate, replicas } = this.#terms;
-    const own = this.leased.limit?.queuedWeight ?? 0;
+    const own = this.leased.limit?.demandWeight(now) ?? 0;
     if (own === 0 || rate === Number.POSITIVE_INFINITY) return 1 / replicas;
-    return this.leased.rate() / rate;
+    return this.leased.returnRate(now, own) / rate;
   }
 
   #knownLimit(now: Millis): LastKnownLimit {

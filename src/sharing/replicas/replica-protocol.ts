@@ -19,7 +19,7 @@ export interface LeaseRequest {
   readonly inFlight: number;
   /** Tokens that it needs beyond `leasedTokens`. */
   readonly want: number;
-  /** The total weight of the clients that wait there. */
+  /** The total weight of the clients that wait there or are to return. */
   readonly weight: number;
   /** The smoothed duration of a call: tokens have to be leased that much earlier. */
   readonly roundTrip: Millis;

@@ -25,6 +25,8 @@ const MAX_REMOVED_PER_CALL = 4;
 const MAX_FINITE_RATE: PerSecond = 1e6;
 /** The window of `ActiveWeight`, in horizons or ask intervals: each waiting replica calls at least once in it. */
 const WINDOW_HORIZONS = 3;
+/** The same for clients that are to return: for them, a replica calls once a second. */
+const DEMAND_WINDOW: Millis = 1500;
 /** The last tokens leased, which can be returned unspent: at a low rate each is worth seconds. */
 const TOKENS_REMEMBERED = 4;
 /** Replicas that send or wait call more often: without a call for this long, only replicas in fallback can have sent. */
@@ -53,12 +55,13 @@ const MAX_RETRY_DELAY: Millis = 250;
  * of a call does not grow with the number of replicas.
  *
  * Turns follow start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996): a token advances the limit's virtual time by
- * 1 ÷ the weight of all waiting requests, and its replica's tag by 1 ÷ the weight of its own. No replica may be further
+ * 1 ÷ the weight of all replicas with waiting requests, and its replica's tag by 1 ÷ its own weight. No replica may be further
  * ahead than its share of one horizon.
  */
 export class ReplicaSharedLimit {
   readonly #authoritative: AuthoritativeLimit<string>;
   readonly #activeWeight = new ActiveWeight();
+  readonly #demandWeight = new ActiveWeight(); // of the clients that wait or are to return
   readonly #inFlightSamples = new InFlightSamples();
   #virtualTime = 0;
   #firstDecreaseAt = Number.NEGATIVE_INFINITY;
@@ -119,6 +122,7 @@ export class ReplicaSharedLimit {
     const askAgainAt = mayGrant ? this.#grantTokens(account, request, slots, { now, pause }) : Number.POSITIVE_INFINITY;
     // A replica that has all it needs does not wait, so that it does not slow the turns of the others.
     if (slots.length >= request.want) this.#activeWeight.record(account, 0, now, window);
+    this.#demandWeight.record(account.demand, request.weight, now, Math.max(DEMAND_WINDOW, window));
     const waitingReplicas: number[] = [];
     for (const client of request.waitingClients) {
       waitingReplicas.push(accounts.recordWaiting(client, request.replicaId, now));
@@ -126,7 +130,8 @@ export class ReplicaSharedLimit {
     accounts.writeAccount(request.replicaId, account.encode(), now);
     const otherWeight = this.#activeWeight.excluding(account);
     const awaitsPlace = slots.length < request.want && meter.awaitsPlace(now);
-    const terms = { ...this.#terms(request.replicaId, otherWeight, replicas, now), awaitsPlace };
+    const otherDemandWeight = this.#demandWeight.excluding(account.demand);
+    const terms = { ...this.#terms(request.replicaId, otherWeight, replicas, now), awaitsPlace, otherDemandWeight };
     return {
       now,
       terms,
@@ -145,6 +150,7 @@ export class ReplicaSharedLimit {
       isProbeOut: this.#authoritative.isProbeOut(replicaId),
       awaitsPlace: false,
       otherWeight,
+      otherDemandWeight: 0,
       inFlight: meter.inFlight,
       sendCount: meter.sendCount,
       replicas,

@@ -10,7 +10,7 @@ import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import { LeasedMeter } from '../protocol/leased-meter.ts';
 import { initialTerms } from '../protocol/limit-terms.ts';
 import { countTokensNeeded } from '../protocol/token-demand.ts';
-import { sampleWaitingClients } from '../protocol/waiting-clients.ts';
+import { countAwaitedReturns, sampleWaitingClients } from '../protocol/waiting-clients.ts';
 import type { TokenDemand, LimitUsageReport, LimitUpdate, UsageReport, LimitUpdates } from './worker-protocol.ts';
 
 /**
@@ -20,6 +20,8 @@ import type { TokenDemand, LimitUsageReport, LimitUpdate, UsageReport, LimitUpda
 const REPORT_WITHIN: Readonly<Record<ReportUrgency, Millis>> = { now: 0, soon: 5, 'with-next-report': 5, later: 50 };
 /** How often waiting clients are reported. */
 const CLIENTS_REPORT_INTERVAL: Millis = 50;
+/** How often the weight of clients that are to return is compared with the reported one. */
+const RETURNS_CHECK_INTERVAL: Millis = 200;
 /** How often unused tokens are looked for. */
 const SURPLUS_CHECK_INTERVAL: Millis = 10;
 
@@ -37,6 +39,9 @@ export class LimitClient implements SharingHooks {
   readonly #changed = new Set<LeasedMeter>();
   /** Meters that have tokens in hand. */
   readonly #withTokens = new Set<LeasedMeter>();
+  /** Meters of limits to which refused clients are to return. */
+  readonly #withReturns = new Set<LeasedMeter>();
+  #returnsCheckedAt: Millis = Number.NEGATIVE_INFINITY;
   readonly #clientsReportedAt = new Map<LeasedMeter, Millis>();
   #unsentHolds: ClientHold[] = [];
   #binding: StoreBinding | undefined;
@@ -54,15 +59,21 @@ export class LimitClient implements SharingHooks {
   }
 
   onLimitCreated(limit: Limit): void {
-    if (!(limit.learnedMeter instanceof LeasedMeter)) return;
-    limit.learnedMeter.limit = limit;
-    this.#meters.set(limitId(limit.ref), limit.learnedMeter);
+    const { learnedMeter: meter } = limit;
+    if (!(meter instanceof LeasedMeter)) return;
+    meter.limit = limit;
+    this.#meters.set(limitId(limit.ref), meter);
+    countAwaitedReturns(limit, () => {
+      this.#withReturns.add(meter);
+      this.#parts.schedule(RETURNS_CHECK_INTERVAL);
+    });
   }
 
   onLimitForgotten(limit: Limit): void {
     this.#meters.delete(limitId(limit.ref));
     if (!(limit.learnedMeter instanceof LeasedMeter)) return;
     this.#clientsReportedAt.delete(limit.learnedMeter);
+    this.#withReturns.delete(limit.learnedMeter);
   }
 
   onClientHeld(hold: ClientHold): void {
@@ -84,6 +95,7 @@ export class LimitClient implements SharingHooks {
       if (meter.limit !== undefined) meter.returnSurplus(countTokensNeeded(meter.limit, this.#binding?.store));
       if (meter.inHand === 0) this.#withTokens.delete(meter);
     }
+    this.#checkReturns(now);
     const limits: LimitUsageReport[] = [];
     for (const meter of this.#changed) {
       const report = this.#report(meter, now);
@@ -126,6 +138,18 @@ export class LimitClient implements SharingHooks {
     onTokensSupplied(meter.limit, now);
   }
 
+  #checkReturns(now: Millis): void {
+    if (this.#withReturns.size === 0) return;
+    if (now - this.#returnsCheckedAt >= RETURNS_CHECK_INTERVAL) {
+      this.#returnsCheckedAt = now;
+      for (const meter of this.#withReturns) {
+        if (meter.hasWeightChanged(now)) this.#changed.add(meter);
+        if (meter.limit?.awaitedReturns?.totalWeight(now) === 0) this.#withReturns.delete(meter);
+      }
+    }
+    this.#parts.schedule(RETURNS_CHECK_INTERVAL);
+  }
+
   #requestReport(meter: LeasedMeter, urgency: ReportUrgency): void {
     this.#changed.add(meter);
     const within = REPORT_WITHIN[urgency];
@@ -137,17 +161,16 @@ export class LimitClient implements SharingHooks {
   #report(meter: LeasedMeter, now: Millis): LimitUsageReport | undefined {
     const { limit } = meter;
     if (limit === undefined) return undefined;
-    const demand = meter.takeDemandChange(countTokensNeeded(limit, this.#binding?.store));
+    const demand = meter.takeDemandChange(countTokensNeeded(limit, this.#binding?.store), now);
     const usage = meter.usageLog.take();
     if (demand === undefined) return usage.length === 0 ? undefined : { ref: limit.ref, usage };
-    return { ref: limit.ref, usage, demand: { ...demand, ...this.#describeQueue(meter, limit, now) } };
+    return { ref: limit.ref, usage, demand: { ...demand, ...this.#sampleClients(meter, limit, now) } };
   }
 
-  #describeQueue(meter: LeasedMeter, limit: Limit, now: Millis): Pick<TokenDemand, 'weight' | 'clients'> {
-    const weight = limit.queuedWeight;
+  #sampleClients(meter: LeasedMeter, limit: Limit, now: Millis): Pick<TokenDemand, 'clients'> {
     const reportedAt = this.#clientsReportedAt.get(meter) ?? Number.NEGATIVE_INFINITY;
-    if (now - reportedAt < CLIENTS_REPORT_INTERVAL) return { weight };
+    if (now - reportedAt < CLIENTS_REPORT_INTERVAL) return {};
     this.#clientsReportedAt.set(meter, now);
-    return { weight, clients: sampleWaitingClients(limit) };
+    return { clients: sampleWaitingClients(limit) };
   }
 }

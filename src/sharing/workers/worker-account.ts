@@ -9,12 +9,15 @@ export type WorkerId = number;
 /** How long reported clients count as waiting. */
 const CLIENTS_VALID_FOR: Millis = 200;
 
+/** How long the reported weight of clients that are to return counts. It is reported again before. */
+const DEMAND_VALID_FOR: Millis = 5000;
+
 /** What one worker has of one limit, and what it has requested. */
 export class WorkerAccount implements UsageReporter<WorkerId> {
   readonly memberId: WorkerId;
   /** Tokens requested and not granted. */
   want = 0;
-  /** The weight of its waiting requests, above 0. */
+  /** The last reported weight of its clients that wait or are to return, above 0. */
   weight = 1;
   /** As in a flow of a `FairQueue`. */
   tag = 0;
@@ -35,6 +38,8 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
   #sentRequests: SentRequests | undefined;
   #clients: readonly string[] = [];
   #clientsAt = Number.NEGATIVE_INFINITY;
+  #demandWeight = 0;
+  #demandAt = Number.NEGATIVE_INFINITY;
 
   constructor(workerId: WorkerId, epoch: number, now: Millis) {
     this.memberId = workerId;
@@ -57,6 +62,18 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
   recordClients(clients: readonly string[], now: Millis): void {
     this.#clients = clients;
     this.#clientsAt = now;
+  }
+
+  recordDemandWeight(weight: number, now: Millis): void {
+    this.#demandWeight = weight;
+    this.#demandAt = now;
+  }
+
+  /** The weight of its clients that wait or are to return. */
+  demandWeight(now: Millis): number {
+    return now - this.#demandAt < DEMAND_VALID_FOR
+      ? Math.max(this.#demandWeight, this.activeWeight)
+      : this.activeWeight;
   }
 
   /** The clients that count as waiting there. */

@@ -38,10 +38,17 @@ export class WorkerAccounts {
     return want;
   }
 
-  /** The weight of all waiting requests. */
+  /** The weight of the workers where requests wait. */
   get activeWeight(): number {
     let weight = 0;
     for (const account of this) weight += account.activeWeight;
+    return weight;
+  }
+
+  /** The weight of all clients that wait or are to return. */
+  demandWeight(now: Millis): number {
+    let weight = 0;
+    for (const account of this) weight += account.demandWeight(now);
     return weight;
   }
 
@@ -65,6 +72,7 @@ export class WorkerAccounts {
     const inTransit = account.totalGranted - received;
     const wasIdle = account.want === 0;
     account.want = Math.max(0, want - inTransit);
+    account.recordDemandWeight(weight, now);
     if (weight > 0) {
       // The service ahead of its turn is kept, in units of the new weight.
       account.tag = this.#virtualTime + (Math.max(0, account.tag - this.#virtualTime) * account.weight) / weight;

@@ -28,7 +28,7 @@ export interface TokenDemand {
   readonly want: number;
   /** Tokens received so far, so that tokens in transit are not granted twice. */
   readonly received: number;
-  /** The total weight of the clients that wait there. */
+  /** The total weight of the clients that wait there or are to return. */
   readonly weight: number;
   /** Some of the clients that wait there; absent if they were reported lately. */
   readonly clients?: readonly string[];

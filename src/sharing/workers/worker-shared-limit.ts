@@ -128,12 +128,14 @@ export class WorkerSharedLimit implements HeapItem {
     if (common.isUnlimited) for (const account of this.#accounts) account.want = 0;
     const sharesByAccount = divideClientWeights(this.#accounts, now);
     const weight = this.#accounts.activeWeight;
+    const demandWeight = this.#accounts.demandWeight(now);
     const isFull = this.#overrideMeter.awaitsPlace(now);
     for (const account of this.#accounts) {
       const isProbeOut = this.#authoritative.isProbeOut(account.memberId);
       const awaitsPlace = isFull && account.want > 0;
       const otherWeight = Math.max(0, weight - account.activeWeight);
-      const terms: LimitTerms = { ...common, isProbeOut, awaitsPlace, otherWeight };
+      const otherDemandWeight = Math.max(0, demandWeight - account.demandWeight(now));
+      const terms: LimitTerms = { ...common, isProbeOut, awaitsPlace, otherWeight, otherDemandWeight };
       const { lastTerms, pendingSlots } = account;
       const weightShares = sharesByAccount.get(account) ?? [];
       const comparable = weightShares.join();

@@ -33,6 +33,7 @@ function terms(fields: Partial<ReplicaTerms> = {}): ReplicaTerms {
     quotaOwner: undefined,
     isQuotaPerRequester: false,
     otherWeight: 0,
+    otherDemandWeight: 0,
     validFor: 100,
     inFlight: 0,
     sendCount: 0,
@@ -131,6 +132,21 @@ test.each(['answered', 'not answered'])(
     expect(process.away).toEqual([]);
   },
 );
+
+test('while a refused client is to return, calls once a second with its weight, until its slot is over', () => {
+  const process = startProcess(1, () => false);
+  const limit = process.store.findOrCreateLimit({ upstream: 'up', nested: '', scope: 'upstream', key: '' });
+  process.until(500);
+  limit.awaitedReturns?.add('client', 2, 3000, 500);
+  const before = process.calls.length;
+  process.until(10_000);
+  const calls = process.calls.slice(before).map(({ call }) => [Math.round(call.now), call.want, call.weight]);
+  expect(calls).toEqual([
+    [1500, 0, 2],
+    [2500, 0, 2],
+    [3500, 0, 0],
+  ]);
+});
 
 test.each([
   [0, [130, 250, 500, 1000, 1000]],

@@ -120,3 +120,32 @@ test('the last usage of an upstream that a reload has removed is reported', () =
   holder.flush(103);
   expect(sent).toMatchObject([{ limits: [{ ref: SHARED }] }]);
 });
+
+describe('while refused clients are to return', () => {
+  function weightsReported(): readonly (number | undefined)[] {
+    return sent.map(({ limits }) => limits[0]?.demand?.weight);
+  }
+
+  test('their weight is reported within 200 ms, again every 2 s, and once more when their slots are over', () => {
+    const { awaitedReturns } = store.findOrCreateLimit(SHARED);
+    awaitedReturns?.add('one', 2, 4100, 0);
+    awaitedReturns?.add('two', 1, 4100, 0);
+    expect(reportTimes).toEqual([200]);
+    for (let at = 200; at <= 5000; at += 200) holder.flush(at);
+    expect(weightsReported()).toEqual([3, 3, 0]);
+    const checks = reportTimes.length;
+    holder.flush(6000);
+    expect(reportTimes).toHaveLength(checks);
+  });
+
+  test('a change of their weight is reported if it is more than a tenth', () => {
+    const { awaitedReturns } = store.findOrCreateLimit(SHARED);
+    awaitedReturns?.add('many', 10, 9000, 0);
+    holder.flush(200);
+    awaitedReturns?.add('many', 11, 9000, 200);
+    holder.flush(400);
+    awaitedReturns?.add('many', 11.5, 9000, 400);
+    holder.flush(600);
+    expect(weightsReported()).toEqual([10, 11.5]);
+  });
+});
