@@ -9,9 +9,13 @@
 -- ARGV  1 the request, 2 the replica, 3 the settings, 4 the channel for broadcasts or '', 5 the limit's name there,
 --       6 … the clients that wait
 --
--- The script writes nothing before the limit has served the request, so that an invalid request changes nothing.
+-- The script writes nothing before the limit has served the request, so that an invalid request changes nothing. Where Redis has
+-- no memory left, its first write must be one that Redis refuses: after a DEL, Redis would not refuse the others.
 
+-- How long a limit is kept that is the only one of its name: the configuration bounds the number of such limits.
 local EXPIRY = 3600000
+-- Beyond this part of maxmemory, there is no new limit of a client, credential or path: the rest is for the keys of writes.
+local MAX_MEMORY_SHARE = 0.9
 -- The most results of one unpack: Lua's stack has room for 8000.
 local MAX_UNPACKED = 2000
 
@@ -112,8 +116,9 @@ function store.recordWaiting(_, client, replicaId)
   local isOdd = window % 2 == 1
   local this, before = KEYS[isOdd and 5 or 4], KEYS[isOdd and 4 or 5]
   local field = 'h' .. #client .. ':' .. client .. replicaId
-  if tonumber(redis.call('HGET', this, 's')) ~= window then
-    redis.call('DEL', this)
+  local stored = redis.call('HGET', this, 's')
+  if tonumber(stored) ~= window then
+    if stored then redis.call('DEL', this) end
     redis.call('HSET', this, 's', window)
     redis.call('PEXPIRE', this, 3 * WAITING_WINDOW)
   end
@@ -162,11 +167,23 @@ settings = {
 local time = redis.call('TIME')
 local limit, storedCount = readLimit()
 local isNew = limit == nil
+local isKeyed = numbers[7] == 1
+if isNew and isKeyed then
+  local memory = redis.pcall('INFO', 'memory')
+  if type(memory) == 'string' then
+    local used, max = string.match(memory, 'used_memory:(%d+)'), string.match(memory, 'maxmemory:(%d+)')
+    if max and tonumber(max) > 0 and tonumber(used) > MAX_MEMORY_SHARE * tonumber(max) then
+      return redis.error_reply('OOM no memory for new limits: the last tenth of maxmemory is for idempotency keys')
+    end
+  end
+end
 if isNew then limit = __TS__New(ReplicaSharedLimit, __TS__New(LocalMeter, settings, random)) end
 accountCount = storedCount or 0
 now = limit:now(1000 * time[1] + time[2] / 1000)
 -- Without a limit, the other keys are of no use.
-if isNew then redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]) end
+if isNew and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]) > 0 then
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+end
 
 local response = limit:serve(request, store, now, isNew)
 
@@ -178,9 +195,10 @@ if deleted ~= nil then
 end
 accountCount = accountCount + redis.call('HSET', KEYS[2], ARGV[2], packDoubles(writtenAccount))
 redis.call('ZADD', KEYS[3], now, ARGV[2])
-redis.call('PEXPIRE', KEYS[2], EXPIRY)
-redis.call('PEXPIRE', KEYS[3], EXPIRY)
-redis.call('SET', KEYS[1], VERSION .. cmsgpack.pack({accountCount, writeReplicaSharedLimit(limit)}), 'PX', EXPIRY)
+local expiry = isKeyed and math.ceil(limit:retention(settings, now)) or EXPIRY
+redis.call('PEXPIRE', KEYS[2], expiry)
+redis.call('PEXPIRE', KEYS[3], expiry)
+redis.call('SET', KEYS[1], VERSION .. cmsgpack.pack({accountCount, writeReplicaSharedLimit(limit)}), 'PX', expiry)
 
 local function indexOf(list, name)
   for i = 1, #list do

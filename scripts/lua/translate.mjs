@@ -19,7 +19,7 @@ const LIMIT_CLASS = 'ReplicaSharedLimit';
 const WINDOW = 'WAITING_WINDOW';
 /** The declarations that host.lua uses, and the methods that it calls. */
 const ROOTS = [LIMIT_CLASS, 'LocalMeter', 'RATE_RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'BLOCK_CAUSES', WINDOW];
-const CALLED = ['now', 'serve'];
+const CALLED = ['now', 'retention', 'serve'];
 
 export function translate({ typescript: ts, toLua }, src, host) {
   const linked = link(ts, { entries: ENTRIES.map((path) => src + path), roots: ROOTS, folder: src });

@@ -43,9 +43,10 @@ export function encodeRequest(request: LeaseRequest): Buffer {
   return packed;
 }
 
-export function encodeSettings(settings: RateSettings): Buffer {
+/** @param isKeyed requests decide how many such limits there are: see `limitRetention` */
+export function encodeSettings(settings: RateSettings, isKeyed: boolean): Buffer {
   const { initialRate, maxRate, minRate, cooldown, maxProbeDelay, isPerClient = false } = settings;
-  const packed = Buffer.allocUnsafe(6 * DOUBLE);
+  const packed = Buffer.allocUnsafe(7 * DOUBLE);
   const view = dataView(packed);
   view.setFloat64(0, initialRate ?? Number.NaN, true);
   view.setFloat64(DOUBLE, maxRate, true);
@@ -53,6 +54,7 @@ export function encodeSettings(settings: RateSettings): Buffer {
   view.setFloat64(3 * DOUBLE, cooldown, true);
   view.setFloat64(4 * DOUBLE, maxProbeDelay ?? Number.NaN, true);
   view.setFloat64(5 * DOUBLE, isPerClient ? 1 : 0, true);
+  view.setFloat64(6 * DOUBLE, isKeyed ? 1 : 0, true);
   return packed;
 }
 

@@ -177,7 +177,7 @@ export class RedisBackend {
       return;
     }
     const { keys, name } = this.#keysOf(caller);
-    const settings = encodeSettings(caller.settings); // encoded each time: a reload changes them
+    const settings = encodeSettings(caller.settings, caller.ref.key !== ''); // encoded each time: a reload changes them
     const args = [
       ...keys,
       encodeRequest(request),

@@ -3,26 +3,39 @@ import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { LocalMeter } from '../../core/limits/local-meter.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { MAX_RETENTION } from './limit-retention.ts';
 import { ReplicaSharedLimit } from './replica-shared-limit.ts';
 import type { AccountStore } from './account-store.ts';
 import type { LeaseResponse, LeaseRequest } from './replica-protocol.ts';
 
+interface StoredLimit {
+  readonly limit: ReplicaSharedLimit;
+  readonly accounts: MemoryAccountStore;
+  /** Until when it is kept, by the backend's clock. */
+  keptUntil: Millis;
+}
+
 /** A backend in memory, for simulations: it runs the code that is translated into the script of Redis. */
 export class MemoryBackend {
-  readonly #limits = new Map<string, { readonly limit: ReplicaSharedLimit; readonly accounts: MemoryAccountStore }>();
+  readonly #limits = new Map<string, StoredLimit>();
   #random = 0;
 
   /** @param time the backend's clock */
   serve(ref: LimitRef, settings: RateSettings, request: LeaseRequest, time: Millis): LeaseResponse {
     this.#random = request.random;
     const name = limitId(ref);
-    const known = this.#limits.get(name);
-    const stored = known ?? {
-      limit: new ReplicaSharedLimit(new LocalMeter(settings, () => this.#random)),
-      accounts: new MemoryAccountStore(),
-    };
-    this.#limits.set(name, stored);
-    return stored.limit.serve(request, stored.accounts, stored.limit.now(time), known === undefined);
+    let stored = this.#limits.get(name);
+    const isNew = stored === undefined || stored.keptUntil <= time;
+    if (stored === undefined || isNew) {
+      const limit = new ReplicaSharedLimit(new LocalMeter(settings, () => this.#random));
+      stored = { limit, accounts: new MemoryAccountStore(), keptUntil: time };
+      this.#limits.set(name, stored);
+    }
+    const { limit, accounts } = stored;
+    const now = limit.now(time);
+    const response = limit.serve(request, accounts, now, isNew);
+    stored.keptUntil = time + (ref.key === '' ? MAX_RETENTION : limit.retention(settings, now));
+    return response;
   }
 
   /** Forgets all limits, as a restart without persistence does. */

@@ -11,6 +11,7 @@ import type { LimitTerms } from '../protocol/limit-terms.ts';
 import { initialTerms } from '../protocol/limit-terms.ts';
 import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import { FallbackLimiter } from './fallback-limiter.ts';
+import { isAsConfigured } from './limit-retention.ts';
 import { ReplicaLearner } from './replica-learner.ts';
 import type { LastKnownLimit, LeaseReport, ReplicaTerms } from './replica-protocol.ts';
 
@@ -217,8 +218,11 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
   }
 
   #knownLimit(now: Millis): LastKnownLimit {
-    const { epoch, rate, ceiling } = this.#terms;
-    return { ...(this.fallback?.summarize(epoch, now) ?? { epoch, rate, ceiling }), since: this.#epochReceivedAt };
+    const { epoch, phase, rate, ceiling } = this.#terms;
+    // A backend that has forgotten the limit makes it anew by the settings, unless something was learned.
+    const isInitial = isAsConfigured(phase, ceiling, this.#settings) && rate === ceiling;
+    const known = { epoch, rate: isInitial ? Number.POSITIVE_INFINITY : rate, ceiling };
+    return { ...(this.fallback?.summarize(epoch, now) ?? known), since: this.#epochReceivedAt };
   }
 
   /** The rate reported after a fallback contains what was learned in it: reported as usage, it would count twice. Stops are kept. */

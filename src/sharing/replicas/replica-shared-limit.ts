@@ -1,10 +1,12 @@
 import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { shiftTimes } from '../protocol/usage-entries.ts';
 import { AuthoritativeLimit } from '../protocol/authoritative-limit.ts';
 import { hasLimitChanged, termsFromMeter } from '../protocol/limit-terms.ts';
 import { ActiveWeight } from './active-weight.ts';
 import { InFlightSamples } from './in-flight-samples.ts';
+import { limitRetention } from './limit-retention.ts';
 import { ReplicaAccount } from './replica-account.ts';
 import type { AccountStore } from './account-store.ts';
 import type { LeaseResponse, LeaseRequest, ReplicaTerms } from './replica-protocol.ts';
@@ -141,6 +143,10 @@ export class ReplicaSharedLimit {
       decreases,
       shouldBroadcast: hasLimitChanged(before, terms),
     };
+  }
+
+  retention(settings: RateSettings, now: Millis): Millis {
+    return limitRetention(this.#authoritative.meter, settings, now);
   }
 
   #terms(replicaId: string | undefined, otherWeight: number, replicas: number, now: Millis): ReplicaTerms {

@@ -12,6 +12,7 @@ import {
 import { loadLuaScript } from '../../../src/sharing/redis/lua-script.ts';
 import { startCluster } from '../../support/redis/redis-cluster.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
+import type { RedisServer } from '../../support/redis/redis-server.ts';
 import type { ScriptRunner, ScriptCall } from '../../support/redis/script-runner.ts';
 import { millis, CHANNEL, openScriptRunner } from '../../support/redis/script-runner.ts';
 
@@ -41,6 +42,8 @@ const CALL: LeaseRequest = {
   random: 0.5,
   waitingClients: [],
 };
+type RedisClient = ReturnType<RedisServer['client']>;
+
 const SENT = 1;
 const REJECTED = 4;
 
@@ -147,7 +150,7 @@ test('sets an expiry on all keys: an hour for limits, seconds for waiting client
     ...keys,
     encodeRequest(CALL),
     'a',
-    encodeSettings(SETTINGS),
+    encodeSettings(SETTINGS, false),
     '',
     '',
     'c',
@@ -161,6 +164,70 @@ test('sets an expiry on all keys: an hour for limits, seconds for waiting client
   }
   expect(await redis.pttl(spans[0] ?? '')).toBeLessThanOrEqual(1200);
   expect(await redis.pttl(spans[0] ?? '')).not.toBe(-1);
+});
+
+/** Calls the script for a limit of a client, credential or path. Returns for how long its keys are kept. */
+async function callKeyed(redis: RedisClient, name: string, call: Partial<LeaseRequest> = {}): Promise<number[]> {
+  const keys = [1, 2, 3, 4, 5].map((part) => `{${name}}${part}`);
+  const settings = encodeSettings({ ...SETTINGS, initialRate: 10, maxRate: 10 }, true);
+  const script = [loadLuaScript().source, 5, ...keys, encodeRequest({ ...CALL, ...call }), 'a', settings, '', '', 'c'];
+  // Within one transaction, no time passes for expiry.
+  const transaction = redis.multi().call('EVAL', ...script);
+  for (const key of keys.slice(0, 3)) transaction.pttl(key);
+  const [answer, ...kept] = (await transaction.exec()) ?? [];
+  if (answer?.[0] instanceof Error) throw answer[0];
+  return kept.map(([, left]) => Number(left));
+}
+
+test('keeps limits of clients for seconds, and for longer with each request and once they were met', async () => {
+  const redis = (await startRedis()).client();
+  const { now } = CALL;
+  const sends = (count: number): number[] => Array.from({ length: count }, (_, i) => [SENT, i, now]).flat();
+  const rejected = [REJECTED, now, 1, Number.NaN, 1, 0, now];
+  for (const [name, usage, most, least] of [
+    ['unused', [], 3000, 1],
+    ['once', sends(1), 4000, 1],
+    ['once', sends(1), 5000, 1],
+    ['used', sends(100), 103_000, 60_000],
+    ['met', [...sends(2), ...rejected], 91_000, 60_000],
+    ['often', sends(5000), 3_600_000, 3_000_000],
+  ] as const) {
+    for (const kept of await callKeyed(redis, name, { usage })) {
+      expect(kept, name).toBeLessThanOrEqual(most);
+      expect(kept, name).toBeGreaterThanOrEqual(least);
+    }
+  }
+});
+
+/** Sets the memory that Redis may use, so that this share of it is in use. */
+async function limitMemory(redis: RedisClient, usedShare: number): Promise<void> {
+  await redis.setrange('other', 32 * 1024 * 1024, 'x');
+  const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+  await redis.config('SET', 'maxmemory', String(Math.round(used / usedShare)));
+}
+
+test('makes no new limits of clients in the last tenth of the memory, which is for keys of writes', async () => {
+  const redis = (await startRedis({ policy: 'noeviction' })).client();
+  const pool = await openScriptRunner(redis);
+  await callKeyed(redis, 'old');
+  await limitMemory(redis, 0.85);
+  await callKeyed(redis, 'first');
+  await limitMemory(redis, 0.95);
+  await expect(callKeyed(redis, 'second')).rejects.toThrow('OOM no memory for new limits');
+  expect(await redis.keys('{second}*')).toEqual([]);
+  // Known limits and those of the configuration continue, and keys can be stored.
+  expect((await callKeyed(redis, 'old')).every((left) => left > 0)).toBe(true);
+  expect(await pool.run(LIMIT, [callAt(0)])).toHaveLength(1);
+  expect(await redis.set('key of a write', 'x')).toBe('OK');
+});
+
+test('writes nothing of a new limit while Redis has no memory left', async () => {
+  const redis = (await startRedis({ policy: 'noeviction' })).client();
+  const pool = await openScriptRunner(redis);
+  await limitMemory(redis, 1.5);
+  const call = callAt(0, { waitingClients: ['c'], want: 1 });
+  await expect(pool.run(LIMIT, [call])).rejects.toThrow('OOM');
+  expect(await redis.exists(...pool.keys(LIMIT))).toBe(0);
 });
 
 test('keeps waiting clients only for the current and the previous interval', async () => {
@@ -201,7 +268,14 @@ test('keeps all keys of a limit on one node of a cluster', async () => {
   const cluster = (await startCluster()).client();
   const { source } = loadLuaScript();
   const keys = ['{x}1', '{x}2', '{x}3', '{x}4', '{x}5'];
-  const args = [encodeRequest({ ...CALL, usage: rejectedAt(0) }), 'a', encodeSettings(SETTINGS), CHANNEL, 'x', 'c'];
+  const args = [
+    encodeRequest({ ...CALL, usage: rejectedAt(0) }),
+    'a',
+    encodeSettings(SETTINGS, false),
+    CHANNEL,
+    'x',
+    'c',
+  ];
   const answer: unknown = await cluster.call('EVAL', source, 5, ...keys, ...args);
   expect(typeof answer).toBe('string');
 });

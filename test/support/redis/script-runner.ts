@@ -42,7 +42,7 @@ export async function openScriptRunner(redis: Redis): Promise<ScriptRunner> {
         const args = [
           encodeRequest(call),
           call.replicaId,
-          encodeSettings(settings),
+          encodeSettings(settings, false),
           CHANNEL,
           limit,
           ...call.waitingClients,
