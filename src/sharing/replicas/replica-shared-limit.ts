@@ -125,24 +125,15 @@ export class ReplicaSharedLimit {
     // A replica that has all it needs does not wait, so that it does not slow the turns of the others.
     if (slots.length >= request.want) this.#activeWeight.record(account, 0, now, window);
     this.#demandWeight.record(account.demand, request.weight, now, Math.max(DEMAND_WINDOW, window));
-    const waitingReplicas: number[] = [];
-    for (const client of request.waitingClients) {
-      waitingReplicas.push(accounts.recordWaiting(client, request.replicaId, now));
-    }
+    const { replicaId, waitingClients } = request;
+    const waitingReplicas = waitingClients.map((client) => accounts.recordWaiting(client, replicaId, now));
     accounts.writeAccount(request.replicaId, account.encode(), now);
     const otherWeight = this.#activeWeight.excluding(account);
     const awaitsPlace = slots.length < request.want && meter.awaitsPlace(now);
     const otherDemandWeight = this.#demandWeight.excluding(account.demand);
     const terms = { ...this.#terms(request.replicaId, otherWeight, replicas, now), awaitsPlace, otherDemandWeight };
-    return {
-      now,
-      terms,
-      slots,
-      askAgainAt,
-      waitingReplicas,
-      decreases,
-      shouldBroadcast: hasLimitChanged(before, terms),
-    };
+    const shouldBroadcast = hasLimitChanged(before, terms);
+    return { now, terms, slots, askAgainAt, waitingReplicas, decreases, shouldBroadcast };
   }
 
   retention(settings: RateSettings, now: Millis): Millis {
@@ -214,9 +205,8 @@ export class ReplicaSharedLimit {
       if (delay === Number.POSITIVE_INFINITY) return now + this.#retryDelay(pause);
       const early = account.tag - ahead - this.#virtualTime;
       const until = (account.tag <= this.#virtualTime ? BEHIND_HORIZONS : early > 0 ? SPARE_HORIZONS : 1) * horizon;
-      if (early > 0 && meter.concurrencyLimit !== undefined && this.#isReserved(now)) {
-        return now + this.#retryDelay(pause);
-      }
+      const isPlaceNeeded = meter.concurrencyLimit !== undefined;
+      if (early > 0 && isPlaceNeeded && this.#isReserved(now)) return now + this.#retryDelay(pause);
       if (delay > until) {
         const turnIn = Math.min(MAX_RETRY_DELAY, (1000 * early * totalWeight) / rate);
         return now + Math.max(pause, turnIn, delay - until);
