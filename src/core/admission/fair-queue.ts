@@ -34,7 +34,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
 
   /** One of the waiters: the one served next, unless flows were set aside as deferred. */
   get front(): W | undefined {
-    return this.#order.first?.head;
+    return this.#order.head;
   }
 
   /** Whether the last `peek` examined all flows that may be served next. */
@@ -143,14 +143,16 @@ export class FairQueue<W extends FairQueueItem<W>> {
    * @param isDeferred waiters for which it holds yield to others; none if absent
    */
   peek(isDeferred?: (waiter: W) => boolean): W | undefined {
-    return (isDeferred === undefined ? this.#order.resumeAll() : this.#order.search(isDeferred))?.head;
+    if (isDeferred !== undefined) return this.#order.search(isDeferred)?.head;
+    this.#order.resumeAll();
+    return this.#order.head;
   }
 
   /** Removes a waiter that `peek` returned, and advances virtual time. */
   take(waiter: W): void {
     const { flow } = waiter;
     if (flow === undefined) return;
-    this.#order.resume(flow);
+    if (flow.rotationIndex >= 0) this.#order.resume(flow);
     const { group } = flow;
     this.#virtualTime = Math.max(this.#virtualTime, (group ?? flow).finishTag); // the tag of a deferred flow may lie behind
     if (group !== undefined) group.virtualTime = Math.max(group.virtualTime, flow.finishTag);
@@ -160,11 +162,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
       flow.tagOrder = this.#tagCount++;
       this.#order.update(flow);
     }
-    if (group === undefined || group.memberCount === 0) return;
-    const { weight } = group;
-    group.beginTurn(this.#tagCount++);
-    this.#order.totalWeight += group.weight - weight;
-    this.#order.placeGroup(group);
+    if (group !== undefined && group.memberCount > 0) this.#order.beginTurn(group, this.#tagCount++);
   }
 
   /** Removes and returns the waiter served next. */

@@ -24,10 +24,9 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     return this.#isExaminedWhole;
   }
 
-  /** The first flow that is not set aside; if all are, one of them. */
-  get first(): FairQueueFlow<W> | undefined {
-    const entry = this.#entries.peek() ?? this.#deferred?.items[0];
-    return entry instanceof FairQueueGroup ? entry.members.peek() : entry;
+  /** The head of the first flow that is not set aside; if all are, that of one of them. */
+  get head(): W | undefined {
+    return (this.#entries.peek() ?? this.#deferred?.items[0])?.head;
   }
 
   /** In no particular order; those served soonest are near the start, and those set aside at the end. */
@@ -73,18 +72,27 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     else this.#entries.update(group);
   }
 
-  /** Lets a flow take part again if it is set aside. */
+  /** The turn of a group is over; its next one begins. */
+  beginTurn(group: FairQueueGroup<W>, tagOrder: number): void {
+    const { weight } = group;
+    group.beginTurn(tagOrder);
+    this.totalWeight += group.weight - weight;
+    if (group.members.size === 0) this.#entries.remove(group);
+    else this.#entries.update(group);
+  }
+
+  /** Lets a flow that is set aside take part again. */
   resume(flow: FairQueueFlow<W>): void {
-    if (flow.rotationIndex < 0) return;
     this.#deferred?.remove(flow);
     this.add(flow);
   }
 
-  /** Lets all flows take part again, and returns the first. */
-  resumeAll(): FairQueueFlow<W> | undefined {
+  /** Lets all flows take part again. */
+  resumeAll(): void {
     this.#isExaminedWhole = true;
-    for (let flow = this.#deferred?.pop(); flow !== undefined; flow = this.#deferred?.pop()) this.add(flow);
-    return this.first;
+    const deferred = this.#deferred;
+    if (deferred === undefined) return;
+    for (let flow = deferred.pop(); flow !== undefined; flow = deferred.pop()) this.add(flow);
   }
 
   /**
