@@ -1,5 +1,6 @@
 /** Over HTTP/2 to the upstream, clients share the connections without other requests fairly. */
-import { afterAll, expect, test } from 'vitest';
+import type { ServerHttp2Stream } from 'node:http2';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
 import { send } from '../../support/clients/send.ts';
 import type { Tidegate } from '../../support/proxy/tidegate.ts';
@@ -12,52 +13,83 @@ afterAll(() => certificates.remove());
 
 /** Connections without other requests that there may be. */
 const UNSHARED = 16;
-/** How long the upstream takes for a request of the busy client. */
-const SLOW = 600;
+/** For a busy machine to open that many connections. */
+const PATIENCE = 30_000;
 
 async function start(more = '') {
+  const held: ServerHttp2Stream[] = [];
+  const answer = (stream: ServerHttp2Stream): void => {
+    if (!stream.destroyed) stream.respond({ ':status': 204 }, { endStream: true });
+  };
   const upstream = await startHttp2(identity, (stream, _nth, head) => {
-    const answer = (): void => {
-      if (!stream.destroyed) stream.respond({ ':status': 204 }, { endStream: true });
-    };
     stream.resume().once('end', () => {
-      if (head[':path'] !== '/held') setTimeout(answer, head[':path'] === '/slow' ? SLOW : 0);
+      if (head[':path'] === '/slow') held.push(stream);
+      else if (head[':path'] !== '/held') answer(stream);
     });
   });
+  let done = 0;
+  /** Answers so many of the busy client's requests. */
+  const finish = (count: number): void => {
+    for (const stream of held.splice(0, count)) {
+      done += 1;
+      answer(stream);
+    }
+  };
   const gate = await startTidegate(`
 clients: {key: [header:X-Client]}
 ${more}
 upstreams: {api: {url: "${upstream.url}", http2: true, connections: 1, tls: {ca: ${certificates.path('ca.crt')}}}}`);
   expect((await post(gate, 'calm', '/', 1)).status).toBe(204);
-  return { upstream, gate };
+  return { upstream, held, finish, finished: () => done, gate };
 }
 
 const post = (gate: Tidegate, client: string, path: string, bytes: number, signal = new AbortController().signal) =>
   send(gate.url, path, { method: 'POST', headers: ['X-Client', client], body: Buffer.alloc(bytes), signal });
+
+const inFlightIs = (gate: Tidegate, requests: number) =>
+  eventually(
+    () => gate.metric('tidegate_requests_in_flight{route="/"}'),
+    (count) => count === requests,
+    PATIENCE,
+  );
+
+const isGiven = (head: unknown): boolean => head !== undefined;
+const isUnshared = (count: number): boolean => count === UNSHARED;
 
 test.each([
   { busy: 'uploads', kept: 0, bytes: 100_000, calm: 100_000, more: '' },
   // The memory for kept bodies is full, so that all others are streamed.
   { busy: 'writes', kept: 65_536, bytes: 10, calm: 1, more: 'limits: {replayMemory: 64KiB}' },
 ])('a client with many slow $busy delays those of others by one of them at most', async (options) => {
-  const { gate, upstream } = await start(options.more);
+  const { gate, upstream, held, finish, finished } = await start(options.more);
   const before = upstream.heads.length;
   const leaving = new AbortController();
   const kept = post(gate, 'first', '/held', options.kept, leaving.signal).catch(() => undefined);
   await eventually(
     () => upstream.heads.length,
     (count) => count > before,
+    PATIENCE,
   );
   const busy = Array.from({ length: 6 * UNSHARED }, () => post(gate, 'busy', '/slow', options.bytes));
-  await eventually(
-    () => upstream.heads.length,
-    (count) => count > before + UNSHARED,
-  );
+  await eventually(() => held.length, isUnshared, PATIENCE);
+  await inFlightIs(gate, 1 + busy.length);
   for (let i = 0; i < 4; i += 1) {
-    const since = performance.now();
-    expect((await post(gate, 'calm', '/', options.calm)).status).toBe(204);
-    expect(performance.now() - since).toBeLessThan(2 * SLOW);
+    const sent = upstream.heads.length;
+    const calm = post(gate, 'calm', '/', options.calm);
+    await inFlightIs(gate, 1 + busy.length - finished() + 1);
+    // Each connection that becomes free goes to the next request. In order of arrival, all of the busy client's would be first.
+    let next: string | undefined;
+    let overtaken = 0;
+    for (; next !== '/'; overtaken += 1) {
+      expect(overtaken).toBeLessThan(UNSHARED);
+      finish(1);
+      next = (await eventually(() => upstream.heads[sent + overtaken], isGiven, PATIENCE))?.[':path'];
+    }
+    expect((await calm).status).toBe(204);
+    await eventually(() => held.length, isUnshared, PATIENCE);
   }
+  const finishing = setInterval(() => finish(UNSHARED), 10);
+  onTestFinished(() => clearInterval(finishing));
   expect(new Set((await Promise.all(busy)).map(({ status }) => status))).toEqual(new Set([204]));
   leaving.abort();
   await kept;

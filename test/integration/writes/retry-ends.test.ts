@@ -61,35 +61,69 @@ upstreams: {api: {url: "${upstream.url}", retry: {attempts: 2, budget: {ratio: 0
 
 test('does not start a retry that would exceed the deadline', async () => {
   const upstream = await startHttpUpstream((_n, response) => response.writeHead(503).end('in hand'));
-  const gate = await startTidegate(
-    `upstreams: {api: {url: "${upstream.url}", timeout: 700ms, retry: {${fixed(500)}}}}`,
-  );
+  // The first wait is 20 ms, the second 40 s.
+  const backOff = 'backOff: {strategy: exponential, baseInterval: 20ms, multiplier: 2000, maxInterval: 60s}';
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", timeout: 30s, retry: {${backOff}}}}`);
   const answer = await send(gate.url, '/');
   expect(answer.status).toBe(503);
   expect(answer.body.toString()).toBe('in hand');
   expect(upstream.hits).toHaveLength(2);
-  expect(answer.took).toBeLessThan(900); // the second wait would have ended after 1 s
+  expect(answer.took).toBeLessThan(15_000); // neither until the deadline nor for the second wait
   expect(await gate.metric(ends('deadline'))).toBe(1);
 });
 
-test('ends an attempt at the deadline, and each attempt at its own timeout', async () => {
+test('ends each attempt at its own timeout', async () => {
   const upstream = await startUpstream();
   const gate = await startTidegate(`
-upstreams: {api: {url: "${upstream.url}", timeout: 500ms, perTryTimeout: 200ms, retry: {${fixed(1)}}}}
+upstreams: {api: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 150ms, retry: {attempts: 3, ${fixed(1)}}}}
 `);
-  const answer = await send(gate.url, '/', { headers: ['X-Practice-Id', 'h', 'X-Practice-Script', 'hang'] });
+  const answer = await send(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] });
   expect(answer.status).toBe(504);
   expect(answer.json()).toMatchObject({ reason: 'timeout' });
   expect(answer.header('tidegate-outcome')).toBeUndefined();
+  expect(answer.header('tidegate-attempts')).toBe('3');
   expect(answer.took).toBeGreaterThanOrEqual(400);
-  expect(answer.took).toBeLessThan(800);
-  expect(upstream.attempts('h')).toBe(3);
+  expect(answer.took).toBeLessThan(30_000);
   expect(await gate.metric('tidegate_retries_total{upstream="api",reason="timeout"}')).toBe(2);
+  expect(await gate.metric(ends('attempts_exhausted'))).toBe(1);
+});
+
+test('ends an attempt at the deadline, before its own timeout', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", timeout: 500ms, perTryTimeout: 60s, retry: {${fixed(1)}}}}
+`);
+  const answer = await send(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] });
+  expect(answer.status).toBe(504);
+  expect(answer.json()).toMatchObject({ reason: 'timeout' });
+  expect(answer.header('tidegate-outcome')).toBeUndefined();
+  expect(answer.header('tidegate-attempts')).toBe('1');
+  expect(answer.took).toBeGreaterThanOrEqual(490);
+  expect(answer.took).toBeLessThan(30_000);
+  expect(await gate.metric('tidegate_retries_total{upstream="api",reason="timeout"}')).toBe(0);
+});
+
+test('bounds all attempts together by the deadline', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`
+upstreams:
+  api:
+    url: "${upstream.url}"
+    timeout: 700ms
+    perTryTimeout: 200ms
+    retry: {attempts: 100, budget: {ratio: 1, burst: 100}, ${fixed(1)}}
+`);
+  const answer = await send(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] });
+  expect([answer.status, answer.json()['reason']]).toEqual([504, 'timeout']);
+  expect(answer.took).toBeGreaterThanOrEqual(600);
+  expect(answer.took).toBeLessThan(10_000); // 100 attempts would take 20 s
 });
 
 test('ends retries when the client disconnects', async () => {
   const upstream = await startHttpUpstream((_n, response) => response.writeHead(503).end());
-  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {${fixed(5000)}}}}`);
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", timeout: 60s, retry: {${fixed(40_000)}}}}`,
+  );
   const retries = 'tidegate_retries_total{upstream="api",reason="status_5xx"}';
   await sendAndLeave(gate.url, '/', {}, async () => (await gate.metric(retries)) === 1);
   await eventually(
