@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
-import { headerOf, send } from '../../support/clients/send.ts';
+import { headerOf, send, sendAndLeave } from '../../support/clients/send.ts';
 import { startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const fast = 'retry: {attempts: 4, backOff: {strategy: fixed, baseInterval: 10ms}}';
@@ -82,12 +82,21 @@ test('charges a keyed write once when its connection breaks after the charge', a
 test('uses the delays of the client’s class', async () => {
   const upstream = await startHttpUpstream((n, response) => response.writeHead(n % 2 === 1 ? 503 : 200).end());
   const gate = await startTidegate(`
-upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, baseInterval: 600ms}}}}
-clients: {classes: {checkout: {match: {header: {x-priority: high}}, backOff: {baseInterval: 1ms}}}}
+upstreams: {api: {url: "${upstream.url}", timeout: 100s, retry: {backOff: {strategy: fixed, baseInterval: 40s}}}}
+clients:
+  classes:
+    checkout: {match: {header: {x-priority: high}}, backOff: {baseInterval: 1ms}}
+    batch: {match: {header: {x-priority: low}}, backOff: {baseInterval: 600ms}}
 `);
-  expect((await send(gate.url, '/', { headers: ['X-Priority', 'high'] })).status).toBe(200);
-  expect((await send(gate.url, '/')).status).toBe(200);
+  const ask = (priority: string) => send(gate.url, '/', { headers: ['X-Priority', priority] });
+  expect((await ask('high')).status).toBe(200);
+  expect((await ask('low')).status).toBe(200);
   const [first, second, third, fourth] = upstream.hits.map(({ at }) => at);
-  expect(second! - first!).toBeLessThan(400);
+  expect(second! - first!).toBeLessThan(20_000); // the upstream's wait is 40 s
   expect(fourth! - third!).toBeGreaterThanOrEqual(600);
+  expect(fourth! - third!).toBeLessThan(20_000);
+  // Without a class, the wait is the upstream's.
+  const slept = 'tidegate_retries_total{upstream="api",reason="status_5xx"}';
+  await sendAndLeave(gate.url, '/', {}, async () => (await gate.metric(slept)) === 3);
+  expect(upstream.hits).toHaveLength(5);
 });
