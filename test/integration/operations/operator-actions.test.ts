@@ -92,8 +92,8 @@ test('ends a block when its time is over, and admits the queued requests', async
 });
 
 test('admits queued requests when a block is lifted', async () => {
-  const { api, ask } = await start({}, ', queue: {maxWait: 5s}');
-  await api.post('/api/upstreams/till/block?for=4s');
+  const { api, ask } = await start({}, ', timeout: 60s, queue: {maxWait: 50s}');
+  await api.post('/api/upstreams/till/block?for=40s');
   const waiting = ask();
   await eventually(
     async () => (await api.get('/api/status')).json()['upstreams'] as { queued: number }[],
@@ -102,7 +102,7 @@ test('admits queued requests when a block is lifted', async () => {
   const since = performance.now();
   await api.post('/api/upstreams/till/unblock');
   expect((await waiting).status).toBe(200);
-  expect(performance.now() - since).toBeLessThan(2500);
+  expect(performance.now() - since).toBeLessThan(20_000);
 });
 
 test('explains a rejection by an operator’s block, and its end', async () => {
