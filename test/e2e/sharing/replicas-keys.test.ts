@@ -164,7 +164,10 @@ describe('keys of writes that replicas share', () => {
       // The second write waits for a rate while it has its key.
       const rate = 'rateLimit: {initialRate: 6/m, maxRate: 6/m}, queue: {maxWait: 2m}, timeout: 3m';
       const ttl = 'idempotency: {ttl: 5s}';
-      const { redis, one } = await startTwo(`{url: "${upstream.url}", ${rate}, ${ttl}, retry: {attempts: 1}}`);
+      const redis = await startRedis();
+      // Both run before the first write, so that the second still waits when its replica is stopped.
+      const elsewhere = await startReplica(redis.url, `{url: "${upstream.url}", ${ttl}}`);
+      const one = await startReplica(redis.url, `{url: "${upstream.url}", ${rate}, ${ttl}, retry: {attempts: 1}}`);
       expect((await pay(one, 'first')).status).toBe(200);
       const waiting = pay(one, 'order');
       const client = redis.client();
@@ -172,7 +175,6 @@ describe('keys of writes that replicas share', () => {
         async () => (await client.keys('*:name:*')).length,
         (count) => count === 2,
       );
-      const elsewhere = await startReplica(redis.url, `{url: "${upstream.url}", ${ttl}}`);
       one.signal('SIGSTOP');
       await pause(LEASE_ENDS);
       // The other replica takes it for ended, and does not send it, because its key has expired.

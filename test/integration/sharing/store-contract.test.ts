@@ -7,6 +7,7 @@ import { failure, limitedTo, response, SHARED } from '../../support/core/policy-
 import type { StoreHarness, HarnessTicket } from '../../support/core/store-harness.ts';
 import { STORES, openStoreHarnesses } from '../../support/core/store-harness.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
+import { AGAIN_IF_STALLED, watchStalls } from '../../support/stalls.ts';
 
 const OWN: Partial<UpstreamSettings> = { ...limitedTo(1000), scope: 'client' };
 
@@ -46,7 +47,8 @@ describe.each(STORES)('limits kept by %s', (kind) => {
     }
   });
 
-  test('pace all replicas together at a known limit', async () => {
+  test('pace all replicas together at a known limit', AGAIN_IF_STALLED, async () => {
+    const stalls = watchStalls();
     // Low enough for a busy machine whose timers are late.
     const rate = 20;
     await openReplicas(limitedTo(rate));
@@ -56,7 +58,7 @@ describe.each(STORES)('limits kept by %s', (kind) => {
     expect(countAdmitted(tickets)).toBe(20);
     const took = Math.max(...tickets.map(({ at }) => at)) - since;
     expect(took).toBeGreaterThan((0.9 * 1000 * 19) / rate);
-    expect(took).toBeLessThan((3 * 1000 * 19) / rate);
+    stalls.unlessStalled(() => expect(took).toBeLessThan((3 * 1000 * 19) / rate));
   });
 
   test('cut the rate of all after a rejection at one, and queue the next requests', async () => {
@@ -90,7 +92,7 @@ describe.each(STORES)('limits kept by %s', (kind) => {
     other.cancel(early);
     one.send(rejected);
     const since = performance.now();
-    one.answer(rejected, response(429, { retryAfterMs: 700 }));
+    one.answer(rejected, response(429, { retryAfterMs: 1200 }));
     await eventually(
       () => replicas.map((replica) => replica.store.findLimit(ofClient('key'))?.isBlocked(performance.now())),
       (blocked) => blocked.every((each) => each === true),
@@ -99,7 +101,7 @@ describe.each(STORES)('limits kept by %s', (kind) => {
     expect(countAdmitted(tickets)).toBe(0);
     await allDecided(tickets);
     expect(countAdmitted(tickets)).toBe(6);
-    expect(Math.min(...tickets.map(({ at }) => at)) - since).toBeGreaterThan(690);
+    expect(Math.min(...tickets.map(({ at }) => at)) - since).toBeGreaterThan(1190);
   });
 
   test('send one probe for all while blocked', async () => {
@@ -358,16 +360,16 @@ describe.each(STORES)('limits kept by %s', (kind) => {
   });
 
   test('give the tokens of cancelled requests to other replicas', async () => {
-    await openReplicas(limitedTo(5));
+    await openReplicas({ ...limitedTo(5), queue: { maxWait: 120_000, maxDepth: 1000 } });
     const [one, other] = replicas;
-    const leaving = arrivals(one, 'leaving', 12);
+    const leaving = arrivals(one, 'leaving', 250);
     const staying = arrivals(other, 'staying', 4);
     const since = performance.now();
     await pause(50);
     for (const ticket of leaving) one.cancel(ticket);
     await allDecided(staying);
     expect(countAdmitted(staying)).toBe(4);
-    // All sixteen would take three seconds.
-    expect(performance.now() - since).toBeLessThan(2700);
+    // All of them would take 50 s.
+    expect(performance.now() - since).toBeLessThan(25_000);
   });
 });

@@ -45,12 +45,14 @@ export class StoreHarness {
   readonly store: MemoryStore;
   readonly gate: Gate;
   readonly timer: WakeTimer;
+  readonly #maxWait: Millis;
 
   constructor(settings: UpstreamSettings, options: Partial<MemoryStoreOptions> = {}) {
     const listen = (): void => undefined;
     this.store = new MemoryStore({ upstreams: [settings], maxTracked: 100, random, listen, ...options });
     this.gate = new Gate(this.store, listen);
     this.timer = new WakeTimer(this.gate, clock);
+    this.#maxWait = settings.queue.maxWait;
     onTestFinished(() => this.timer.stop());
   }
 
@@ -66,7 +68,7 @@ export class StoreHarness {
         at: clock.now(),
         decided,
       };
-    standing.admission = this.gate.requestAdmission(standing.ticket, clock.now() + MAX_WAIT, clock.now());
+    standing.admission = this.gate.requestAdmission(standing.ticket, clock.now() + this.#maxWait, clock.now());
     if (standing.admission !== undefined) resolve(standing.admission);
     this.timer.rearm();
     return standing;
