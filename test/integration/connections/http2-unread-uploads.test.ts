@@ -19,7 +19,7 @@ const UNREAD = 0x55;
 const STREAMED = 100_000;
 /** A request that waits for an unread body takes as long as this. */
 const PATIENT = ', timeout: 20s, perTryTimeout: 20s, retry: {attempts: 1}';
-const SOON = 5000;
+const SOON = 10_000;
 
 function start(url: string, more: string): Promise<Tidegate> {
   return startTidegate(
