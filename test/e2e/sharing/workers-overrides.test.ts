@@ -67,9 +67,9 @@ test(
     const clients = Array.from({ length: 10 }, (_, i) => ({ name: `c${i}`, rate: 20 }));
     const traffic = startTraffic({ target: gate.url, clients });
     const passedIn = async (ms: number): Promise<number> => {
-      const before = upstream.stats().accepted;
+      const [since, before] = [performance.now(), upstream.stats().accepted];
       await pause(ms);
-      return (1000 * (upstream.stats().accepted - before)) / ms;
+      return (1000 * (upstream.stats().accepted - before)) / (performance.now() - since);
     };
     try {
       await eventually(
