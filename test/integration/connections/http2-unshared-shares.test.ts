@@ -38,7 +38,15 @@ async function start(more = '') {
   const gate = await startTidegate(`
 clients: {key: [header:X-Client]}
 ${more}
-upstreams: {api: {url: "${upstream.url}", http2: true, connections: 1, tls: {ca: ${certificates.path('ca.crt')}}}}`);
+upstreams:
+  api:
+    url: "${upstream.url}"
+    http2: true
+    connections: 1
+    tls: {ca: ${certificates.path('ca.crt')}}
+    timeout: 2m
+    perTryTimeout: 2m
+    queue: {maxWait: 2m}`);
   expect((await post(gate, 'calm', '/', 1)).status).toBe(204);
   return { upstream, held, finish, finished: () => done, gate };
 }
@@ -57,40 +65,44 @@ const isGiven = (head: unknown): boolean => head !== undefined;
 const isUnshared = (count: number): boolean => count === UNSHARED;
 
 test.each([
-  { busy: 'uploads', kept: 0, bytes: 100_000, calm: 100_000, more: '' },
+  { busy: 'uploads', kept: 0, bytes: 70_000, calm: 70_000, more: '' },
   // The memory for kept bodies is full, so that all others are streamed.
   { busy: 'writes', kept: 65_536, bytes: 10, calm: 1, more: 'limits: {replayMemory: 64KiB}' },
-])('a client with many slow $busy delays those of others by one of them at most', async (options) => {
-  const { gate, upstream, held, finish, finished } = await start(options.more);
-  const before = upstream.heads.length;
-  const leaving = new AbortController();
-  const kept = post(gate, 'first', '/held', options.kept, leaving.signal).catch(() => undefined);
-  await eventually(
-    () => upstream.heads.length,
-    (count) => count > before,
-    PATIENCE,
-  );
-  const busy = Array.from({ length: 6 * UNSHARED }, () => post(gate, 'busy', '/slow', options.bytes));
-  await eventually(() => held.length, isUnshared, PATIENCE);
-  await inFlightIs(gate, 1 + busy.length);
-  for (let i = 0; i < 4; i += 1) {
-    const sent = upstream.heads.length;
-    const calm = post(gate, 'calm', '/', options.calm);
-    await inFlightIs(gate, 1 + busy.length - finished() + 1);
-    // Each connection that becomes free goes to the next request. In order of arrival, all of the busy client's would be first.
-    let next: string | undefined;
-    let overtaken = 0;
-    for (; next !== '/'; overtaken += 1) {
-      expect(overtaken).toBeLessThan(UNSHARED);
-      finish(1);
-      next = (await eventually(() => upstream.heads[sent + overtaken], isGiven, PATIENCE))?.[':path'];
-    }
-    expect((await calm).status).toBe(204);
+])(
+  'a client with many slow $busy delays those of others by one of them at most',
+  async (options) => {
+    const { gate, upstream, held, finish, finished } = await start(options.more);
+    const before = upstream.heads.length;
+    const leaving = new AbortController();
+    const kept = post(gate, 'first', '/held', options.kept, leaving.signal).catch(() => undefined);
+    await eventually(
+      () => upstream.heads.length,
+      (count) => count > before,
+      PATIENCE,
+    );
+    const busy = Array.from({ length: 3 * UNSHARED }, () => post(gate, 'busy', '/slow', options.bytes));
     await eventually(() => held.length, isUnshared, PATIENCE);
-  }
-  const finishing = setInterval(() => finish(UNSHARED), 10);
-  onTestFinished(() => clearInterval(finishing));
-  expect(new Set((await Promise.all(busy)).map(({ status }) => status))).toEqual(new Set([204]));
-  leaving.abort();
-  await kept;
-});
+    await inFlightIs(gate, 1 + busy.length);
+    for (let i = 0; i < 4; i += 1) {
+      const sent = upstream.heads.length;
+      const calm = post(gate, 'calm', '/', options.calm);
+      await inFlightIs(gate, 1 + busy.length - finished() + 1);
+      // Each connection that becomes free goes to the next request. In order of arrival, all of the busy client's would be first.
+      let next: string | undefined;
+      let overtaken = 0;
+      for (; next !== '/'; overtaken += 1) {
+        expect(overtaken).toBeLessThan(UNSHARED);
+        finish(1);
+        next = (await eventually(() => upstream.heads[sent + overtaken], isGiven, PATIENCE))?.[':path'];
+      }
+      expect((await calm).status).toBe(204);
+      await eventually(() => held.length, isUnshared, PATIENCE);
+    }
+    const finishing = setInterval(() => finish(UNSHARED), 10);
+    onTestFinished(() => clearInterval(finishing));
+    expect(new Set((await Promise.all(busy)).map(({ status }) => status))).toEqual(new Set([204]));
+    leaving.abort();
+    await kept;
+  },
+  120_000,
+);
