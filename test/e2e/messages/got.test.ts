@@ -206,7 +206,7 @@ describe('timeouts', () => {
   });
 
   test('a client timeout during a backoff leads to no further attempt', async () => {
-    const { upstream, tidegate } = await start('retry: {backOff: {strategy: fixed, baseInterval: 300ms}}');
+    const { upstream, tidegate } = await start('retry: {backOff: {strategy: fixed, baseInterval: 600ms}}');
     const request = client(`${tidegate.url}/echo`, { headers: script('503, 200'), timeout: { request: 150 } });
     expect(await failureOf(request)).toBeInstanceOf(TimeoutError);
     const lines = await eventually(
@@ -215,20 +215,20 @@ describe('timeouts', () => {
     );
     expect(lines).toMatchObject([{ outcome: 'client_gone', attempts: 1 }]);
     await new Promise((resolve) => {
-      setTimeout(resolve, 400);
+      setTimeout(resolve, 700);
     });
     expect(upstream.attempts('one')).toBe(1);
   });
 
   test('a proxy timeout answers a GET with 504 after as many attempts as fit', async () => {
     const { upstream, tidegate } = await start(
-      'timeout: 500ms\n    perTryTimeout: 200ms\n    retry: {backOff: {strategy: fixed, baseInterval: 10ms}}',
+      'timeout: 1s\n    perTryTimeout: 100ms\n    retry: {attempts: 20, budget: {burst: 20}, backOff: {strategy: fixed, baseInterval: 10ms}}',
     );
     const error = await failureOf(client(`${tidegate.url}/echo`, { headers: script('hang') }));
     expect(error.response?.statusCode).toBe(504);
     expect(error.response?.headers['tidegate-outcome']).toBeUndefined();
     expect(upstream.attempts('one')).toBeGreaterThanOrEqual(2);
-    expect(upstream.attempts('one')).toBeLessThanOrEqual(3);
+    expect(upstream.attempts('one')).toBeLessThanOrEqual(10);
   });
 });
 

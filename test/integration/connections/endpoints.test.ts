@@ -128,7 +128,7 @@ describe('several endpoints', () => {
   });
 
   test('report an unkeyed write at one that hangs as unknown, and use none as its re-admission trial', async () => {
-    const { gate, endpoints } = await start(2, `perTryTimeout: 300ms\n    ${RETRY}`);
+    const { gate, endpoints } = await start(2, `perTryTimeout: 500ms\n    ${RETRY}`);
     endpoints[0].answer(() => undefined);
     const writes = await ask(gate, 12, 2, 'POST');
     const unknown = writes.filter((answer) => answer.header('tidegate-outcome') === 'unknown');

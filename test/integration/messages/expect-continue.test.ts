@@ -55,12 +55,12 @@ test('sends 100 Continue to a queued request when it is admitted', async () => {
 test('keeps the expected body for a retry, and starts the deadline after it', async () => {
   const upstream = await startHttpUpstream((n, response) => response.writeHead(n === 1 ? 503 : 200).end());
   const gate = await startTidegate(`
-upstreams: {api: {url: "${upstream.url}", timeout: 300ms, retry: {backOff: {strategy: fixed, baseInterval: 1ms}}}}
+upstreams: {api: {url: "${upstream.url}", timeout: 700ms, retry: {backOff: {strategy: fixed, baseInterval: 1ms}}}}
 `);
   const client = await openRaw(gate.url);
   client.write(head(4, 'Idempotency-Key: k'));
   await client.until('100 Continue');
-  await pause(400); // longer than the deadline, which does not run while the client uploads
+  await pause(800); // longer than the deadline, which does not run while the client uploads
   client.write('body');
   await client.until('HTTP/1.1 200 OK');
   expect(upstream.hits.map(({ body }) => body.toString())).toEqual(['body', 'body']);

@@ -99,7 +99,7 @@ routes:
   - {path: /, upstream: api}
   - {path: /once, upstream: api, retry: {attempts: 1}}
   - {path: /five, upstream: api, retry: {attempts: 5, retryOn: ["500"]}}
-  - {path: /quick, upstream: api, perTryTimeout: 100ms, retry: {attempts: 2}}
+  - {path: /quick, upstream: api, perTryTimeout: 300ms, retry: {attempts: 2}}
   - {path: /hurry, upstream: api, timeout: 300ms}
 `);
   const attempts = async (target: string, script: string) => {

@@ -25,7 +25,7 @@ test('uses no connection for requests that time out in the queue, and does not s
   });
   const gate = await startTidegate(`
 upstreams: {api: {url: "${origin.url}", connections: 2, retry: {attempts: 1}}}
-routes: [{path: /slow, upstream: api}, {path: /, upstream: api, perTryTimeout: 100ms, timeout: 200ms}]
+routes: [{path: /slow, upstream: api}, {path: /, upstream: api, perTryTimeout: 600ms, timeout: 600ms}]
 `);
   const slow = [send(gate.url, '/slow'), send(gate.url, '/slow')];
   await eventually(
@@ -54,7 +54,7 @@ upstreams:
   api:
     url: "${relay.url.replace('http:', 'https:')}"
     tls: {insecure: true}
-    perTryTimeout: 1s
+    perTryTimeout: 1500ms
     retry: {attempts: 2, backOff: {strategy: fixed, baseInterval: 0ms}}
 `);
   const body = randomBytes(1024 * 1024);

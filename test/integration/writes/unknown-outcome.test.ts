@@ -1,7 +1,8 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { send } from '../../support/clients/send.ts';
-import { startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const unknown = (code: number) => `tidegate_requests_total{route="/",method="POST",code="${code}",outcome="unknown"}`;
 const fixed = (ms: number) => `backOff: {strategy: fixed, baseInterval: ${ms}ms}`;
@@ -119,7 +120,7 @@ describe('an error that may hide an effect', () => {
 
 test('reports a write that timed out as unknown, and charges at most once', async () => {
   const upstream = await startUpstream();
-  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", timeout: 10s, perTryTimeout: 150ms}}`);
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 350ms}}`);
   const pay = (id: string, script: string, ...headers: string[]) =>
     send(gate.url, '/charges', {
       method: 'POST',
@@ -136,21 +137,31 @@ test('reports a write that timed out as unknown, and charges at most once', asyn
 });
 
 test('does not report a write without a connection as unknown, as nothing was sent', async () => {
-  const upstream = await startUpstream();
+  const held: ServerResponse[] = [];
+  const upstream = await startHttpUpstream((_n, response) => void held.push(response));
   const gate = await startTidegate(`
-upstreams: {api: {url: "${upstream.url}", connections: 1, perTryTimeout: 600ms, queue: {maxWait: 100ms}, retry: {attempts: 1}}}
+upstreams:
+  api:
+    url: "${upstream.url}"
+    connections: 1
+    timeout: 60s
+    perTryTimeout: 60s
+    queue: {maxWait: 100ms}
+    retry: {attempts: 1}
 `);
-  const pay = (id: string) =>
-    send(gate.url, '/charges', {
-      method: 'POST',
-      headers: ['X-Practice-Id', id, 'X-Practice-Script', 'hang'],
-      body: 'amount=1',
-    });
-  const [first, second] = await Promise.all([pay('first'), pay('second')]);
-  expect([first.status, first.header('tidegate-outcome')]).toEqual([504, 'unknown']);
+  const pay = () => send(gate.url, '/charges', { method: 'POST', body: 'amount=1' });
+  const sent = pay();
+  await eventually(
+    () => held.length,
+    (count) => count === 1,
+  );
+  const second = await pay();
   expect([second.status, second.header('tidegate-outcome')]).toEqual([429, undefined]);
   expect(second.json()).toMatchObject({ reason: 'queue_timeout' });
-  expect(upstream.attempts('second')).toBe(0);
+  held[0]?.destroy();
+  const first = await sent;
+  expect([first.status, first.header('tidegate-outcome')]).toEqual([504, 'unknown']);
+  expect(upstream.hits).toHaveLength(1);
 });
 
 test('retries a key that is still in progress, where locks are retried', async () => {
@@ -160,11 +171,11 @@ upstreams:
   api:
     url: "${upstream.url}"
     perTryTimeout: 150ms
-    retry: {attempts: 10, retryOn: [timeout, lock], ${fixed(60)}}
+    retry: {attempts: 10, retryOn: [timeout, lock], ${fixed(120)}}
 `);
   const answer = await send(gate.url, '/charges', {
     method: 'POST',
-    headers: ['Idempotency-Key', 'k', 'X-Practice-Id', 'k', 'X-Practice-Script', '200; delay=400, pass'],
+    headers: ['Idempotency-Key', 'k', 'X-Practice-Id', 'k', 'X-Practice-Script', '200; delay=850, pass'],
     body: 'amount=1',
   });
   expect(answer.status).toBe(200);

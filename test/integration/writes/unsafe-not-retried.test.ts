@@ -19,8 +19,9 @@ describe('a write without an idempotency key reaches the upstream once', () => {
   for (const method of ['POST', 'PATCH']) {
     test.each(cases)(`${method} answered with $script`, async ({ script, status, outcome }) => {
       const upstream = await startUpstream();
+      const perTryTimeout = script === 'hang' ? '500ms' : '30s';
       const gate = await startTidegate(
-        `upstreams: {api: {url: "${upstream.url}", perTryTimeout: 500ms, retry: {${fast}}}}`,
+        `upstreams: {api: {url: "${upstream.url}", perTryTimeout: ${perTryTimeout}, retry: {${fast}}}}`,
       );
       const answer = await send(gate.url, '/charges', {
         method,
