@@ -248,7 +248,7 @@ test.each([
 upstreams:
   pay:
     url: ${upstream.url}
-    perTryTimeout: 150ms
+    perTryTimeout: 400ms
     retry: {attempts: 2, backOff: {strategy: fixed, baseInterval: 5ms}}
 `);
   const { statusCode, headers, body } = await request(`${tidegate.url}/v1/charges`, {

@@ -9,14 +9,14 @@ import { eventually, startTidegate, startUpstream } from '../../support/proxy/ti
 test('does not block the upstream for others when clients stall their uploads', async () => {
   const upstream = await startUpstream();
   const gate = await startTidegate(
-    `limits: {bodyIdle: 900ms}\nupstreams: {api: {url: "${upstream.url}", perTryTimeout: 150ms}}`,
+    `limits: {bodyIdle: 1200ms}\nupstreams: {api: {url: "${upstream.url}", perTryTimeout: 400ms}}`,
   );
   const stalled = await Promise.all(Array.from({ length: 12 }, () => openRaw(gate.url)));
   for (const client of stalled) {
     client.write('POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n');
     client.write(Buffer.alloc(1000));
   }
-  await pause(500);
+  await pause(600);
   expect((await send(gate.url, '/echo', {})).status).toBe(200);
   for (const client of stalled) expect(await client.ended()).toMatch(/^HTTP\/1\.1 408 /);
   expect(gate.view().limits[0]?.state).toBe('open');

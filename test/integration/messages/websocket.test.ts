@@ -400,8 +400,8 @@ test('does not close a quiet connection', async () => {
   const upstream = await startWebSocketUpstream();
   const gate = await start(
     upstream.url,
-    ', timeout: 200ms, perTryTimeout: 100ms, streamIdle: 100ms',
-    'limits: {headers: 100ms, bodyIdle: 100ms}',
+    ', timeout: 400ms, perTryTimeout: 400ms, streamIdle: 400ms',
+    'limits: {headers: 400ms, bodyIdle: 400ms}',
   );
   const socket = openWebSocket(gate);
   await next(socket, 'open');
@@ -412,7 +412,7 @@ test('does not close a quiet connection', async () => {
 
 test('gives WebSockets the drain timeout, and no longer', async () => {
   const upstream = await startWebSocketUpstream();
-  const gate = await start(upstream.url, '', 'drain: {delay: 0, timeout: 500ms}');
+  const gate = await start(upstream.url, '', 'drain: {delay: 0, timeout: 1s}');
   const [ends, stays] = [openWebSocket(gate), openWebSocket(gate)];
   await Promise.all([next(ends, 'open'), next(stays, 'open')]);
   const drained = gate.drain();
