@@ -305,10 +305,11 @@ test('closes both sides once a side that is left alone sends nothing', async () 
     () => client.received(),
     (text) => text.endsWith('.'.repeat(5)),
   );
-  await eventually(
+  const left = await eventually(
     () => gate.metric(open),
     (count) => count === 0,
   );
+  expect(left).toBe(0);
 });
 
 test('applies backpressure in both directions', async () => {
