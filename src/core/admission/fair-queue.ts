@@ -185,7 +185,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
     waiter.flow = undefined;
     this.#size -= 1;
     if (flow.length > 0) return;
-    // An idle flow's tag is never ahead of virtual time, so nothing is lost by forgetting it.
+    // The tag of the last request served is never ahead of virtual time, so a client that returns starts no earlier: nothing is lost.
     this.#flows.delete(flow.key);
     this.#order.remove(flow);
     const { group } = flow;

@@ -4,7 +4,10 @@ export interface RotationItem {
   rotationIndex: number;
 }
 
-/** A set whose members are visited in turn, some of them at a time. To add or to remove one takes constant time. */
+/**
+ * A set whose members are visited about in turn, some of them at a time. Adding and removing take constant time. After a removal, one
+ * member may be visited early or miss a round.
+ */
 export class Rotation<T extends RotationItem> {
   readonly #items: T[] = [];
   #nextIndex = 0;

@@ -1,11 +1,11 @@
-/** The parts of the name of a write, and the id that operators see. A name has one byte in each character. */
+/** The parts of the name of a write, and the id that operators see. Each character of a name is one byte (latin1). */
 
 /** Bytes of the digest of all that names a write. */
 export const NAME_DIGEST = 16;
 /** Bytes of the digest of its key alone, which follow. They find the writes of a key, whatever their accounts and targets. */
 export const KEY_DIGEST = 8;
 
-/** Bytes of a name in an id: among 100 000 writes, two have the same id with a probability of 1 to 10⁹. */
+/** Bytes of a name in an id: among 100 000 writes, the probability that two have the same id is below 1 in 10⁹. */
 const ID_BYTES = 8;
 /** Bytes of the digest of a credential in an id, if several writes have one name. */
 const CREDENTIAL_BYTES = 4;

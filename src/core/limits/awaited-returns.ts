@@ -31,7 +31,7 @@ export class AwaitedReturns {
 
   /**
    * @param key the client, or the address whose clients have the turns of one
-   * @param until from when on its return would be late. An earlier time than that of a slot that it has changes nothing.
+   * @param until after this time, its return is late. An earlier time than the present one has no effect.
    */
   add(key: string, weight: number, until: Millis, now: Millis): void {
     this.#dropPast(now);

@@ -53,11 +53,11 @@ interface EncodedHead extends Omit<KeptResponse, 'body'> {
   readonly version: typeof VERSION;
 }
 
-/** Of the encoding. */
+/** The version of the encoding. */
 const VERSION = 1;
 const LENGTH_BYTES = 4;
 
-/** What has this version was encoded by this code. */
+/** Only this code writes this version, so the other fields are not checked. */
 function isEncodedHead(encoded: unknown): encoded is EncodedHead {
   return typeof encoded === 'object' && encoded !== null && 'version' in encoded && encoded.version === VERSION;
 }

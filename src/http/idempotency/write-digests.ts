@@ -64,7 +64,7 @@ export class WriteDigests {
     return `${responseWriteOf(name)}${RESPONSE_SEPARATOR}${digest}`;
   }
 
-  /** Of what the write is to do: no two requests with the same fingerprint can be made. */
+  /** A collision-resistant digest of query and body: a client cannot construct another request with the same one. */
   fingerprint(query: string, body: Uint8Array): string {
     const hmac = createHmac('sha256', this.#secret).update(`\0request\0${query}\0`).update(body);
     return hmac.digest('base64url');

@@ -7,7 +7,7 @@ import type { Millis, PerSecond } from '../../core/scalars.ts';
 export const MAX_RETENTION: Millis = 3_600_000;
 /** Replicas that use a limit call more often: see `SILENCE_TIMEOUT` in replica-shared-limit.ts. */
 const USED_RETENTION: Millis = 3000;
-/** For each request that was sent: of a limit that is as configured, and of one that was met. */
+/** Added for each request that was sent: while the limit is as configured, and once something was learned about it. */
 const UNLEARNED_RETENTION: Millis = 1000;
 const LEARNED_RETENTION: Millis = 30_000;
 
@@ -25,7 +25,7 @@ export function limitRetention(meter: LocalMeter, settings: RateSettings, now: M
   return Math.min(MAX_RETENTION, retention + (delay === Number.POSITIVE_INFINITY ? 0 : delay));
 }
 
-/** Whether the rate has not been met since the limit was made. */
+/** Whether the limit has not been found since it was made: its rate is the configured one. */
 export function isAsConfigured(
   phase: LimitState,
   ceiling: PerSecond,

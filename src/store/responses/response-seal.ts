@@ -8,7 +8,7 @@ const TAG_BYTES = 16;
 
 /**
  * Encrypts kept responses with a secret (AES-256-GCM, NIST SP 800-38D). Each has a key and a nonce of its own, derived from a
- * random salt (HKDF, RFC 5869), so that no number of responses wears the secret out. The id is authenticated, so that none can
+ * random salt (HKDF, RFC 5869), so that the message limit of a GCM key never applies. The id is authenticated, so that none can
  * take the place of another.
  */
 export class ResponseSeal {

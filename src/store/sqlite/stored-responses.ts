@@ -111,7 +111,7 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     this.#pending = new Map();
   }
 
-  /** Responses are not worth the memory until they can be stored. What was to be removed is that of an earlier write. */
+  /** Drops responses instead of holding them until the database recovers. Removals stay: they are about earlier writes. */
   onFailed(): void {
     for (const [write, { isRemoved, kept }] of this.#pending) {
       kept.clear();

@@ -95,7 +95,7 @@ dropOld()
 return {'', '', '', '0', tostring(now)}
 `;
 
-/** Returns whether any name has an unresolved write. */
+/** Returns the number of names with an unresolved write. */
 export const COUNT_UNRESOLVED = `${PRELUDE}
 dropOld()
 return {tostring(redis.call('ZCOUNT', open, 0, '+inf')), '', '', '0', tostring(now)}
