@@ -10,41 +10,42 @@ const LAYOUT = 'r2';
 const MAX_BYTES = 256 * 1024 * 1024;
 
 /**
- * KEYS: the response; all responses by the number of their arrival; counters; the ids of the write's responses. ARGV: the bytes, the
- * lifetime, the id, the prefix of the names of responses, the bytes of all that may be kept. Evicts the oldest beyond that. A response
- * that has expired stays counted until it is the oldest.
+ * KEYS: the response; all responses by the number of their arrival; counters; the responses of the write, each with its number. ARGV:
+ * the bytes, the lifetime, the id, the prefixes of the names of responses and of writes, the bytes of all that may be kept. Evicts the
+ * oldest beyond that. A response that has expired or was replaced stays counted until it is the oldest.
  */
 const KEEP = `
 local size = #ARGV[1]
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 local number = redis.call('HINCRBY', KEYS[3], 'number', 1)
 redis.call('ZADD', KEYS[2], number, ARGV[3] .. ' ' .. number .. ' ' .. size)
+redis.call('HSET', KEYS[4], ARGV[3], number)
 local bytes = redis.call('HINCRBY', KEYS[3], 'bytes', size)
 local evicted = 0
 while true do
   local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   if not oldest then break end
-  local id, _, length = string.match(oldest, '^(%S+) (%S+) (%S+)$')
-  local name = ARGV[4] .. id
-  local isKept = redis.call('EXISTS', name) == 1
-  if isKept and bytes <= tonumber(ARGV[5]) then break end
+  local id, its, length = string.match(oldest, '^(%S+) (%S+) (%S+)$')
+  local name, write = ARGV[4] .. id, ARGV[5] .. string.match(id, '^[^.]+')
+  local isKept = redis.call('HGET', write, id) == its and redis.call('EXISTS', name) == 1
+  if isKept and bytes <= tonumber(ARGV[6]) then break end
   redis.call('ZREM', KEYS[2], oldest)
-  if isKept and name ~= KEYS[1] then
+  if isKept then
     redis.call('DEL', name)
+    redis.call('HDEL', write, id)
     evicted = evicted + 1
   end
   bytes = redis.call('HINCRBY', KEYS[3], 'bytes', -tonumber(length))
 end
-redis.call('SADD', KEYS[4], ARGV[3])
 for i = 2, 4 do
   redis.call('PEXPIRE', KEYS[i], math.max(tonumber(ARGV[2]), redis.call('PTTL', KEYS[i])))
 end
 return {tostring(bytes), tostring(evicted)}
 `;
 
-/** KEYS: the ids of a write's responses. ARGV: the prefix of the names of responses. */
+/** KEYS: the responses of a write. ARGV: the prefix of the names of responses. */
 const REMOVE = `
-for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do redis.call('DEL', ARGV[1] .. id) end
+for _, id in ipairs(redis.call('HKEYS', KEYS[1])) do redis.call('DEL', ARGV[1] .. id) end
 redis.call('DEL', KEYS[1])
 `;
 
@@ -88,8 +89,13 @@ export class RedisResponseStore implements ResponseStore {
   }
 
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
-    const keys = [this.#nameOf(id), `${this.#base}:order`, `${this.#base}:counters`, this.#idsOf(writeOfResponse(id))];
-    const args = [bytes, String(Math.ceil(lifetime)), id, this.#nameOf(''), String(this.#maxBytes)];
+    const keys = [
+      this.#nameOf(id),
+      `${this.#base}:order`,
+      `${this.#base}:counters`,
+      this.#writeOf(writeOfResponse(id)),
+    ];
+    const args = [bytes, String(Math.ceil(lifetime)), id, this.#nameOf(''), this.#writeOf(''), String(this.#maxBytes)];
     this.#run(
       () => this.#call('tidegateKeepResponse', [...keys, ...args]),
       (reply) => {
@@ -104,7 +110,7 @@ export class RedisResponseStore implements ResponseStore {
 
   remove(write: string): void {
     this.#run(
-      () => this.#call('tidegateRemoveResponses', [this.#idsOf(write), this.#nameOf('')]),
+      () => this.#call('tidegateRemoveResponses', [this.#writeOf(write), this.#nameOf('')]),
       () => undefined,
     );
   }
@@ -113,8 +119,8 @@ export class RedisResponseStore implements ResponseStore {
     return `${this.#base}:of:${id}`;
   }
 
-  #idsOf(write: string): string {
-    return `${this.#base}:ids:${write}`;
+  #writeOf(write: string): string {
+    return `${this.#base}:write:${write}`;
   }
 
   async #call(name: string, args: readonly (string | Buffer)[]): Promise<unknown> {
