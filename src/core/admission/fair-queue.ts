@@ -152,7 +152,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
   take(waiter: W): void {
     const { flow } = waiter;
     if (flow === undefined) return;
-    if (flow.rotationIndex >= 0) this.#order.resume(flow);
+    if (flow.place >= 0) this.#order.resume(flow);
     const { group } = flow;
     this.#virtualTime = Math.max(this.#virtualTime, (group ?? flow).finishTag); // the tag of a deferred flow may lie behind
     if (group !== undefined) group.virtualTime = Math.max(group.virtualTime, flow.finishTag);

@@ -16,6 +16,11 @@ export class ActiveSet<T extends ActiveSetMember> implements Iterable<T> {
     return this.#items.length;
   }
 
+  /** A live view, in no order. */
+  get items(): readonly T[] {
+    return this.#items;
+  }
+
   add(item: T): void {
     item.place = this.#items.length;
     this.#items.push(item);

@@ -3,7 +3,7 @@ import type { HeapItem } from './binary-heap.ts';
 import { BinaryHeap } from './binary-heap.ts';
 import type { LinkedItem } from './linked-queue.ts';
 import { LinkedQueue } from './linked-queue.ts';
-import type { RotationItem } from './rotation.ts';
+import type { ActiveSetMember } from './active-set.ts';
 
 /** An item of a fair queue. Only the queue writes `flow` and the links. */
 export interface FairQueueItem<W extends LinkedItem<W>> extends LinkedItem<W> {
@@ -18,7 +18,7 @@ interface Tagged extends HeapItem {
 }
 
 /** The requests of one client in one queue, in order of arrival. */
-export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements Tagged, RotationItem {
+export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements Tagged, ActiveSetMember {
   readonly key: number;
   /** Of the address that it shares a turn with; undefined if it has turns of its own. */
   readonly group: FairQueueGroup<W> | undefined;
@@ -29,7 +29,7 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
   readonly activeSince: Millis;
   /** It is in a heap or, while it is deferred, in a rotation. */
   heapIndex = -1;
-  rotationIndex = -1;
+  place = -1;
 
   constructor({
     key,

@@ -47,7 +47,7 @@ export class ServiceOrder<W extends LinkedItem<W>> {
 
   /** Removes a flow. Call `placeGroup` or `removeGroup` for its group. */
   remove(flow: FairQueueFlow<W>): void {
-    if (flow.rotationIndex >= 0) this.#deferred?.remove(flow);
+    if (flow.place >= 0) this.#deferred?.remove(flow);
     else if (flow.group === undefined) this.#entries.remove(flow);
     else flow.group.members.remove(flow);
   }

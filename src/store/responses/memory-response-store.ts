@@ -29,7 +29,7 @@ export class MemoryResponseStore implements ResponseStore {
   readonly #maxBytes: number;
   readonly #entries = new Map<string, Entry>();
   /** The ids of the entries of each write. */
-  readonly #ids = new Map<string, readonly string[]>();
+  readonly #ids = new Map<string, Set<string>>();
   /**
    * Oldest first, those of responses that were removed or replaced included. Apart from the map: after many deletions of its
    * oldest entry, a `Map` finds its first entry slowly.
@@ -62,7 +62,9 @@ export class MemoryResponseStore implements ResponseStore {
     const arrival = { number: this.#count, until: now + lifetime };
     this.#entries.set(id, { bytes, ...arrival });
     const write = writeOfResponse(id);
-    this.#ids.set(write, [...(this.#ids.get(write) ?? []), id]);
+    const ids = this.#ids.get(write);
+    if (ids === undefined) this.#ids.set(write, new Set([id]));
+    else ids.add(id);
     this.#arrivals.push({ id, ...arrival });
     this.#bytes += ENTRY_BYTES + bytes.length;
     this.#evictOldest(now);
@@ -79,9 +81,9 @@ export class MemoryResponseStore implements ResponseStore {
     this.#entries.delete(id);
     this.#bytes -= ENTRY_BYTES + entry.bytes.length;
     const write = writeOfResponse(id);
-    const others = this.#ids.get(write)?.filter((each) => each !== id) ?? [];
-    if (others.length > 0) this.#ids.set(write, others);
-    else this.#ids.delete(write);
+    const ids = this.#ids.get(write);
+    ids?.delete(id);
+    if (ids?.size === 0) this.#ids.delete(write);
   }
 
   /** Removes the oldest while there are too many bytes, and those whose time is over. */

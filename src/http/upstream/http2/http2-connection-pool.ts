@@ -1,8 +1,7 @@
 import type { EndpointConnections, PooledSend } from '../pooled-send.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
 import type { Http2Connection, Http2ConnectionListener } from './http2-connection.ts';
-import type { Http2ConnectionPoolOptions } from './http2-options.ts';
-import { unsharedOptions } from './http2-options.ts';
+import { type Http2ConnectionPoolOptions, unsharedOptions } from './http2-options.ts';
 import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
 import { ConnectionOpenings } from './connection-openings.ts';
 import { ConnectionSharing } from './connection-sharing.ts';
@@ -147,9 +146,10 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     if (connection.isRetired || !this.#takesRequests(connection)) this.#updateCapacity();
     const error = send.takeError();
     const wasUnread = error instanceof RequestNotProcessedError && error.code === 'GOAWAY';
-    const isLost = error !== undefined && (connection.wasRejected || connection.hasBroken);
-    if (isLost && this.#isShared) this.#sharing.onConnectionLost(pending.request, connection.wasRejected);
-    pending.mayEndConnections = wasUnread ? connection.wasRejected : connection.hasBroken;
+    const wasRejected = connection.errorCode !== undefined;
+    const isLost = error !== undefined && (wasRejected || connection.hasBroken);
+    if (isLost && this.#isShared) this.#sharing.onConnectionLost(pending.request, wasRejected);
+    pending.mayEndConnections = wasUnread ? wasRejected : connection.hasBroken;
     if (wasUnread && pending.mayRedispatch) {
       pending.wasRedispatched = true;
       pending.onRefusedUnread();

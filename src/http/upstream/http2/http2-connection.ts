@@ -40,8 +40,6 @@ export class Http2Connection implements Http2StreamCarrier {
   address: string | undefined = undefined;
   isConnecting = true;
   lastStreamId: number | undefined = undefined;
-  /** The upstream closed it with an error (GOAWAY). */
-  wasRejected = false;
   errorCode: number | undefined = undefined;
   error: Error | undefined = undefined;
   /** Concurrent streams that the upstream takes; 0 until it has announced them. */
@@ -205,7 +203,6 @@ export class Http2Connection implements Http2StreamCarrier {
     });
     setTimeout(() => this.isConnecting && session.destroy(), this.#options.connectTimeout).unref();
     session.on('goaway', (code: number, lastStreamID: number) => {
-      this.wasRejected ||= code !== constants.NGHTTP2_NO_ERROR;
       if (code !== constants.NGHTTP2_NO_ERROR) this.errorCode ??= code;
       this.lastStreamId = Math.min(this.lastStreamId ?? lastStreamID, lastStreamID);
       if (this.activeStreams === 0) this.#startIdleTimer();
