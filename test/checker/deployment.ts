@@ -2,7 +2,6 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
 import type { Random } from '../../src/core/scalars.ts';
 import { findFaketime } from '../setup/find-faketime.ts';
 import { atEnd } from '../support/at-end.ts';
@@ -28,13 +27,6 @@ export interface Deployment {
   readonly faults: readonly Fault[];
   /** What cannot be injected on this machine. */
   readonly missing: readonly string[];
-  /** Undefined if the processes keep the keys themselves. */
-  readonly redis: KeyStoreServer | undefined;
-}
-
-/** The Redis that keeps the keys. */
-export interface KeyStoreServer {
-  readonly client: () => Redis;
 }
 
 export interface DeploymentParts {
@@ -112,7 +104,7 @@ async function deployWithDatabase(workers: number, parts: DeploymentParts): Prom
     ...common([prepared]),
   ];
   const missing = hasOwnDisk ? [] : ['disk full: this user may not mount a file system'];
-  return { gates: [gate], faults, missing: [...missing, ...missingClock([prepared])], redis: undefined };
+  return { gates: [gate], faults, missing: [...missing, ...missingClock([prepared])] };
 }
 
 /** Its primary is never killed: that forgets all keys, as docs/idempotency.md says. */
@@ -126,7 +118,7 @@ async function deployWorkersInMemory(parts: DeploymentParts): Promise<Deployment
     stopped('primary stopped', parts.log, { pidOf: () => gate.pid, lasts: SHORT_STOP }),
     ...common([prepared]),
   ];
-  return { gates: [gate], faults, missing: missingClock([prepared]), redis: undefined };
+  return { gates: [gate], faults, missing: missingClock([prepared]) };
 }
 
 const REPLICAS = 3;
@@ -157,7 +149,7 @@ async function deployReplicas(parts: DeploymentParts): Promise<Deployment> {
     drained(gates),
     ...common(prepared),
   ];
-  return { gates, faults, missing: missingClock(prepared), redis };
+  return { gates, faults, missing: missingClock(prepared) };
 }
 
 async function deployBehindSentinel(parts: DeploymentParts): Promise<Deployment> {
@@ -167,7 +159,7 @@ async function deployBehindSentinel(parts: DeploymentParts): Promise<Deployment>
   const gates = prepared.map(({ gate }) => gate);
   await Promise.all(gates.map((gate) => gate.start()));
   const faults = [failover(sentinel, parts.log), killed('replica killed', gates), ...common(prepared)];
-  return { gates, faults, missing: missingClock(prepared), redis: sentinel };
+  return { gates, faults, missing: missingClock(prepared) };
 }
 
 /** The faults of every topology. */

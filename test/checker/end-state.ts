@@ -34,14 +34,14 @@ export async function findLeft(deployment: Deployment, files: number, closeIdle:
   }
 }
 
-async function measure({ gates, redis }: Deployment, files: number): Promise<EndState> {
+async function measure({ gates }: Deployment, files: number): Promise<EndState> {
   const violations: string[] = [];
   let claims = 0;
   for (const gate of gates) {
     const inFlight = await sumOf(gate, 'tidegate_requests_in_flight');
     if (inFlight !== 0) violations.push(`${inFlight} requests are in flight at ${gate.url}`);
-    // With Redis, each replica lists the keys of all; a claim of a process that has ended is in progress until its lease has ended.
-    if (redis === undefined || claims === 0) claims += await keysInProgress(gate);
+    // Each replica lists the keys of all. A claim of a process that has ended is in progress until its lease has ended.
+    claims = Math.max(claims, await keysInProgress(gate));
   }
   if (claims !== 0) violations.push(`keys in progress: ${claims}`);
   const pids = gates.flatMap((gate) => gate.pids);
