@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { send } from '../../support/clients/send.ts';
+import { headerOf, send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
@@ -42,6 +42,7 @@ test.each([
       () => held.length,
       (count) => count === 2,
     );
+    const since = Date.now();
     const unkeyed = send(first.url, '/unkeyed', { method: 'POST', body: 'pay' }).catch(() => 'lost');
     await eventually(
       () => held.length,
@@ -59,6 +60,10 @@ test.each([
     });
     const interrupted = second.log().filter(({ msg }) => String(msg).startsWith('a write without an idempotency key'));
     expect(interrupted).toMatchObject([{ route: '/', upstream: 'api', method: 'POST' }]);
+    const { sentAt, requestId } = interrupted[0] ?? {};
+    expect([Date.parse(String(sentAt)) >= since, Date.parse(String(sentAt)) <= Date.now()]).toEqual([true, true]);
+    const unkeyedHit = upstream.hits.find(({ target }) => target === '/unkeyed');
+    expect(headerOf(unkeyedHit?.headers ?? [], 'x-request-id')).toBe(requestId);
     expect(await second.sum('tidegate_writes_interrupted_total{')).toBe(1);
     expect((await pay(second.url, 'charge', '/charge')).status).toBe(200);
     await pause(4000);

@@ -249,7 +249,7 @@ describe('keys of writes that replicas share', () => {
         '1',
         'unknown',
       ]);
-      expect((await send(one.url, '/read')).status).toBe(200);
+      expect((await send(one.url, '/read', { headers: ['Idempotency-Key', 'order'] })).status).toBe(200);
       expect((await send(one.url, '/write', { method: 'POST', body: 'x' })).status).toBe(200);
       const local = await pay(one, 'at hand', [], '/local');
       expect(local.status).toBe(200);

@@ -59,6 +59,15 @@ describe('a limit of a client, credential or path is kept', () => {
 describe('a backend that has forgotten a limit', () => {
   const ref = (key: string): LimitRef => ({ upstream: 'up', nested: '', scope: 'client', key });
 
+  function open() {
+    const meter = new ReplicaMeter(
+      KNOWN,
+      () => 0.5,
+      () => undefined,
+    );
+    return { backend: new MemoryBackend(), meter };
+  }
+
   /** Calls the backend as a replica does, with these events. */
   function callWith(backend: MemoryBackend, meter: ReplicaMeter, key: string, now: Millis) {
     const { want, usage, leasedTokens, inFlight, known } = meter.takeReport(0, now);
@@ -69,28 +78,14 @@ describe('a backend that has forgotten a limit', () => {
   }
 
   test('makes it anew if nothing was learned, as configured and in the same epoch', () => {
-    const [backend, meter] = [
-      new MemoryBackend(),
-      new ReplicaMeter(
-        KNOWN,
-        () => 0.5,
-        () => undefined,
-      ),
-    ];
+    const { backend, meter } = open();
     const before = callWith(backend, meter, 'k', NOW);
     expect(before).toMatchObject({ phase: 'restoring', rate: 10, epoch: 1 });
     expect(callWith(backend, meter, 'k', NOW + 60_000)).toMatchObject({ phase: 'restoring', rate: 10, epoch: 1 });
   });
 
   test('continues with what a replica has learned', () => {
-    const [backend, meter] = [
-      new MemoryBackend(),
-      new ReplicaMeter(
-        KNOWN,
-        () => 0.5,
-        () => undefined,
-      ),
-    ];
+    const { backend, meter } = open();
     callWith(backend, meter, 'k', NOW);
     meter.onSent(NOW + 10);
     meter.onRejected({ sentAt: NOW + 10, inFlightAtSend: 1, activeClients: 1, retryAfterMs: undefined }, NOW + 20);
@@ -102,14 +97,7 @@ describe('a backend that has forgotten a limit', () => {
   });
 
   test('keeps the limit of all requests for an hour', () => {
-    const [backend, meter] = [
-      new MemoryBackend(),
-      new ReplicaMeter(
-        KNOWN,
-        () => 0.5,
-        () => undefined,
-      ),
-    ];
+    const { backend, meter } = open();
     callWith(backend, meter, '', NOW);
     meter.onSent(NOW + 10);
     expect(callWith(backend, meter, '', NOW + 30).sendCount).toBe(1);

@@ -437,6 +437,26 @@ describe('the rows of writes', () => {
     expect(commits.every(Boolean)).toBe(true);
   });
 
+  test('of one turn share a commit', () => {
+    const { startProcess, commits } = startMachine();
+    const first = startProcess();
+    const begun = ['one', 'two', 'three'].map((name) => first.begin(name));
+    first.endTurn();
+    expect(begun.map(({ results }) => results.length)).toEqual([1, 1, 1]);
+    expect(commits).toEqual([true]);
+  });
+
+  test.each([
+    ['full', 2],
+    ['normal', 1],
+  ] as const)('are synced to the disk as %s durability needs', (durability, synchronous) => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const database = new StateDatabase({ file: join(folder, 'state.db'), durability });
+    onTestFinished(() => database.close());
+    expect(database.db.prepare('PRAGMA synchronous').get()).toEqual({ synchronous });
+  });
+
   test('stay as they are while nothing can be stored, which is counted', () => {
     const { database, startProcess, commits } = startMachine();
     const first = startProcess();
