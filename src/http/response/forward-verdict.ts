@@ -70,16 +70,17 @@ function forwardHead(
     return false;
   }
   const mayIdle = isEventStream(head.headers);
-  call.forward(mayIdle, mayIdle ? undefined : captureFor(head, verdict, claim));
+  call.forward(mayIdle, captureFor(head, verdict, claim));
   if (mayIdle) driver.onResponseEnd();
   return true;
 }
 
-/** Collects the body for repeats of the request; undefined if it is not kept. */
+/** Collects the body for repeats of the request; undefined if it is not kept, like that of an event stream. */
 function captureFor(
   head: ResponseHead,
   { unknown, notReady }: ForwardedVerdict,
   claim: KeyClaim | undefined,
 ): ResponseCapture | undefined {
-  return claim instanceof ReplayingKeyClaim && !unknown && notReady !== true ? claim.capture(head) : undefined;
+  if (!(claim instanceof ReplayingKeyClaim) || unknown || notReady === true) return undefined;
+  return isEventStream(head.headers) ? undefined : claim.capture(head);
 }

@@ -8,6 +8,7 @@ const MAX_TIME: Millis = 500;
 
 /** Reads the body of a response that no client receives. */
 export class DiscardedBody {
+  readonly isPaused = false;
   readonly #controller: Dispatcher.DispatchController | undefined;
   readonly #capture: ResponseCapture | undefined;
   readonly #timer: NodeJS.Timeout;
@@ -24,6 +25,16 @@ export class DiscardedBody {
     this.#bytes += chunk.length;
     this.#capture?.add(chunk);
     if (this.#bytes > MAX_BYTES) this.#abort();
+  }
+
+  /** Takes the beginning of the body, which was held back while it was classified. */
+  onPreviewed(held: Buffer): void {
+    if (held.length > 0) this.onChunk(held);
+  }
+
+  /** A response with trailers is not kept. */
+  addTrailers(): void {
+    this.#capture?.abort();
   }
 
   /** @param isComplete nothing is missing */

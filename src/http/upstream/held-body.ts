@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { BodyForwarding } from '../response/body-forwarding.ts';
+import type { DiscardedBody } from './discarded-body.ts';
 
 /**
  * The part of a response's body that arrives before it is decided what becomes of the response: what is known of a key may have
@@ -23,11 +24,10 @@ export class HeldBody {
     this.#chunks.push(Buffer.from(chunk));
   }
 
-  /** @param forwarding undefined if the response is discarded */
-  release(forwarding: BodyForwarding | undefined): void {
-    for (const chunk of this.#chunks) if (chunk.length > 0) forwarding?.onChunk(chunk);
-    if (forwarding?.isPaused !== true) this.#controller.resume();
-    // The caller has to know first that the response is being forwarded.
+  release(receiver: BodyForwarding | DiscardedBody): void {
+    for (const chunk of this.#chunks) if (chunk.length > 0) receiver.onChunk(chunk);
+    if (!receiver.isPaused) this.#controller.resume();
+    // The caller has to know first what becomes of the response.
     if (this.onDecided !== undefined) process.nextTick(this.onDecided);
   }
 }

@@ -35,8 +35,8 @@ export class UpstreamAttempt extends PooledSend {
   #isUnanswered = false;
   #preview: BodyPreview | undefined;
   #held: HeldBody | undefined;
-  #forwarding: BodyForwarding | undefined;
-  #discarded: DiscardedBody | undefined;
+  /** Of the body, once it is decided what becomes of the response. */
+  #receiver: BodyForwarding | DiscardedBody | undefined;
   #upgradedSocket: Duplex | undefined;
 
   /** @param startBy on `clock`: when a connection is available later than this, nothing is sent */
@@ -70,6 +70,10 @@ export class UpstreamAttempt extends PooledSend {
     return this.#isUnanswered && this.connection !== undefined && this.connection.responsesServed > 0;
   }
 
+  get #forwarding(): BodyForwarding | undefined {
+    return this.#receiver instanceof BodyForwarding ? this.#receiver : undefined;
+  }
+
   /** Bytes of its response body that were written to the client. */
   get forwardedBytes(): number {
     return this.#forwarding?.writtenBytes ?? 0;
@@ -85,8 +89,8 @@ export class UpstreamAttempt extends PooledSend {
   /** Forwards the body. The head has been written. @param readRate measures how fast the client reads */
   forward(response: HttpServerResponse, readRate?: ResponseReadRate, capture?: ResponseCapture): void {
     this.#state = 'forwarding';
-    this.#forwarding = new BodyForwarding(response, this.#controller, this.#listener, readRate, capture);
-    this.#held?.release(this.#forwarding);
+    this.#receiver = new BodyForwarding(response, this.#controller, this.#listener, readRate, capture);
+    this.#held?.release(this.#receiver);
   }
 
   /** Holds the body back until the preview has seen enough of it, or `endPreview` is called. */
@@ -106,7 +110,7 @@ export class UpstreamAttempt extends PooledSend {
     if (preview === undefined || this.#state !== 'previewing') return false;
     this.#state = 'open';
     const seen = preview.end(isComplete);
-    this.#forwarding?.onPreviewed(seen);
+    this.#receiver?.onPreviewed(seen);
     this.#holdIfUndecided(seen);
     return true;
   }
@@ -115,8 +119,8 @@ export class UpstreamAttempt extends PooledSend {
   discard(capture?: ResponseCapture): void {
     if (this.#state === 'over') return capture?.abort();
     this.#state = 'discarding';
-    this.#discarded = new DiscardedBody(this.#controller, capture);
-    this.#held?.release(undefined);
+    this.#receiver = new DiscardedBody(this.#controller, capture);
+    this.#held?.release(this.#receiver);
   }
 
   /**
@@ -187,15 +191,13 @@ export class UpstreamAttempt extends PooledSend {
   override onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     switch (this.#state) {
       case 'forwarding':
-        return this.#forwarding?.onChunk(chunk);
+      case 'discarding':
+        return this.#receiver?.onChunk(chunk);
       case 'previewing':
         if (this.#preview?.addChunk(chunk) === true) this.endPreview();
         break;
       case 'held':
         return this.#held?.add(chunk);
-      case 'discarding':
-        this.#discarded?.onChunk(chunk);
-        break;
       case 'open':
       case 'over':
         break;
@@ -206,12 +208,11 @@ export class UpstreamAttempt extends PooledSend {
     this.#isComplete = true;
     this.endPreview(true);
     if (this.#state === 'held') return this.#whenDecided(() => this.onResponseEnd(controller));
-    const forwarding = this.#state === 'forwarding' ? this.#forwarding : undefined;
+    const receiver = this.#state === 'over' ? undefined : this.#receiver;
     const trailers = decodeRawHeaders(controller.rawTrailers);
-    if (trailers.length > 0) forwarding?.addTrailers(toHeaderPairs(forwardInterimHeaders(trailers)));
+    if (trailers.length > 0) receiver?.addTrailers(toHeaderPairs(forwardInterimHeaders(trailers)));
     this.#finish();
-    if (forwarding === undefined) return;
-    this.#listener.onBodyEnd(forwarding.takeLastChunk());
+    if (receiver instanceof BodyForwarding) this.#listener.onBodyEnd(receiver.takeLastChunk());
   }
 
   override onResponseError(_: unknown, error: Error): void {
@@ -243,8 +244,7 @@ export class UpstreamAttempt extends PooledSend {
   #finish(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
-    this.#forwarding?.end(this.#isComplete);
-    this.#discarded?.end(this.#isComplete);
+    this.#receiver?.end(this.#isComplete);
     this.#listener.onConnectionReleased(this);
   }
 }

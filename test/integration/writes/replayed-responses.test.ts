@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
 import type { Received, Sent } from '../../support/clients/send.ts';
-import { begin, send } from '../../support/clients/send.ts';
+import { send, sendAndLeave } from '../../support/clients/send.ts';
 import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
 
 const SECRET = 'a secret of at least thirty-two characters';
@@ -196,36 +196,78 @@ describe.each(['memory', 'sqlite'])('with state in %s', (store) => {
   });
 
   test('a write that was finished without its client has its response kept', async () => {
-    let answer: (() => void) | undefined;
-    const upstream = await startUpstream((response, nth) => {
-      answer = () => CREATED(response, nth, undefined as never);
-    });
-    const gate = await start(upstream.url, { ...stateIn(), more: ', retry: {onClientGone: finish}' });
-    const leaving = new AbortController();
-    const outgoing = begin(gate.url, '/charges', {
-      method: 'POST',
-      headers: ['Idempotency-Key', 'k'],
-      body: 'amount=1',
-      signal: leaving.signal,
-    });
-    outgoing.on('error', () => undefined);
-    outgoing.end('amount=1');
-    await eventually(
-      () => answer,
-      (given) => given !== undefined,
-    );
-    leaving.abort();
-    const repeat = post(gate, 'amount=1');
-    await eventually(
-      () => gate.metric('tidegate_bound_used_ratio{bound="key_waits"}'),
-      (used) => used > 0,
-    );
-    answer?.();
-    expect([(await repeat).status, (await repeat).body.toString()]).toEqual([201, '{"id":"ch_1"}']);
-    expect((await repeat).header('idempotent-replayed')).toBe('true');
-    expect(upstream.bodies).toHaveLength(1);
+    const { bodies, repeat } = await repeatFinished(CREATED, stateIn());
+    expect([repeat.status, repeat.body.toString()]).toEqual([201, '{"id":"ch_1"}']);
+    expect(repeat.header('idempotent-replayed')).toBe('true');
+    expect(bodies).toHaveLength(1);
+  });
+
+  test.each([1, 3])('and all of its body, of %i chunks, if a rule reads codes in it', async (chunks) => {
+    const answer: Answer = (response, nth) => {
+      response.writeHead(200, { 'Content-Type': 'application/json' });
+      const body = JSON.stringify({ id: `ch_${nth}` });
+      const length = Math.ceil(body.length / chunks);
+      let at = 0;
+      const write = (): void => {
+        response.write(body.slice(at, (at += length)), () =>
+          at < body.length ? setTimeout(write, 20) : response.end(),
+        );
+      };
+      write();
+    };
+    const throttle = 'throttle: {codeField: [errors.*.code], answers: [{status: 200, code: THROTTLED, is: throttled}]}';
+    const { bodies, repeat } = await repeatFinished(answer, { ...stateIn(), more: `, ${throttle}` });
+    expect([repeat.status, repeat.body.toString()]).toEqual([200, '{"id":"ch_1"}']);
+    expect(repeat.header('idempotent-replayed')).toBe('true');
+    expect(bodies).toHaveLength(1);
+  });
+
+  test.each<[string, Answer]>([
+    [
+      'trailers',
+      (response) => {
+        response.writeHead(200, { Trailer: 'X-Sum' });
+        response.write('paid');
+        response.addTrailers({ 'X-Sum': '1' });
+        response.end();
+      },
+    ],
+    [
+      'an event stream',
+      (response) => response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: 1\n\n'),
+    ],
+  ])('but not with %s', async (_, answer) => {
+    const { bodies, repeat } = await repeatFinished(answer, stateIn());
+    expect([repeat.status, repeat.header('idempotent-replayed')]).toEqual([200, undefined]);
+    expect(bodies).toHaveLength(2);
   });
 });
+
+/** The repeat of a write that was finished after its client had disconnected. It waits for the key of that write. */
+async function repeatFinished(
+  answer: Answer,
+  { more = '', ...settings }: Settings,
+): Promise<{ readonly bodies: readonly string[]; readonly repeat: Received }> {
+  let respond: (() => void) | undefined;
+  const upstream = await startUpstream((response, nth, request) => {
+    if (nth > 1) return answer(response, nth, request);
+    respond = () => answer(response, nth, request);
+  });
+  const gate = await start(upstream.url, { ...settings, more: `, retry: {onClientGone: finish}${more}` });
+  await sendAndLeave(
+    gate.url,
+    '/charges',
+    { method: 'POST', headers: ['Idempotency-Key', 'k'], body: 'amount=1' },
+    () => respond !== undefined,
+  );
+  const repeat = post(gate, 'amount=1');
+  await eventually(
+    () => gate.metric('tidegate_bound_used_ratio{bound="key_waits"}'),
+    (used) => used > 0,
+  );
+  respond?.();
+  return { bodies: upstream.bodies, repeat: await repeat };
+}
 
 test('a response is kept after the upstream has forgotten its key', async () => {
   const upstream = await startUpstream();
