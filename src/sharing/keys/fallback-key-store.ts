@@ -1,5 +1,5 @@
 /** Keys that are shared with other processes, and, while their store is lost, those that this process knows itself. */
-import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { KeyRecord, KnownWrite } from '../../core/idempotency/key-record.ts';
 import type { KeyClaim, KeyClaimRequest, KeyStore } from '../../core/idempotency/key-store.ts';
 import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
 import { isUnresolved } from '../../core/idempotency/keyed-write.ts';
@@ -7,7 +7,7 @@ import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { FallbackKeyClaim } from './fallback-key-claim.ts';
 
-/** Names written while the store was lost. Beyond it, the oldest are taken for shared again. */
+/** Names written while the store was lost. Beyond it, the oldest count as shared: what the store knows of them applies. */
 const MAX_LOCAL_NAMES = 100_000;
 
 /**
@@ -18,8 +18,11 @@ export class FallbackKeyStore implements KeyStore {
   readonly #shared: KeyStore;
   readonly #local: RegistryKeyStore;
   readonly #maxLocalNames: number;
-  /** Names written while the shared store was lost, which therefore does not know these writes. */
-  readonly #localNames = new Set<string>();
+  /**
+   * Names written while the shared store was lost, which therefore does not know these writes; with the number of requests that
+   * have their keys, or wait for them, in this process alone.
+   */
+  readonly #localNames = new Map<string, number>();
 
   constructor(shared: KeyStore, local: RegistryKeyStore, maxLocalNames = MAX_LOCAL_NAMES) {
     this.#shared = shared;
@@ -35,12 +38,15 @@ export class FallbackKeyStore implements KeyStore {
   makeClaim(request: KeyClaimRequest): KeyClaim {
     if (request.onStoreLost === 'refuse') return this.#shared.makeClaim(request);
     const { name } = request.identity;
-    if (this.#isLocal(name)) return this.#local.makeClaim(request);
-    return new FallbackKeyClaim(this.#shared.makeClaim(request), {
+    const isUsedHere = this.#isLocal(name) && this.#requestsOf(name) > 0;
+    return new FallbackKeyClaim({
+      shared: isUsedHere ? undefined : this.#shared.makeClaim(request),
       makeLocal: () => {
-        this.#addLocalName(name);
+        this.#setLocal(name, this.#requestsOf(name) + 1);
         return this.#local.makeClaim(request);
       },
+      onLocalEnd: () => this.#localNames.has(name) && this.#localNames.set(name, this.#requestsOf(name) - 1),
+      recallLocal: () => (this.#isLocal(name) ? this.#recall(request) : undefined),
       makeCopy: (record, endpoint) => this.#makeCopy(request, record, endpoint),
     });
   }
@@ -62,7 +68,7 @@ export class FallbackKeyStore implements KeyStore {
   #hasUnresolvedLocally(upstream: string, names: readonly string[] | undefined): boolean {
     const { keys } = this.#local;
     if (!keys.hasUnresolvedAt(upstream)) return false;
-    for (const name of names ?? this.#localNames) {
+    for (const name of names ?? this.#localNames.keys()) {
       if (!this.#isLocal(name)) continue;
       for (const write of keys.writesOf(name)) if (write.upstream === upstream && isUnresolved(write)) return true;
     }
@@ -76,11 +82,24 @@ export class FallbackKeyStore implements KeyStore {
     return false;
   }
 
-  #addLocalName(name: string): void {
+  #requestsOf(name: string): number {
+    return this.#localNames.get(name) ?? 0;
+  }
+
+  #setLocal(name: string, requests: number): void {
     this.#localNames.delete(name);
-    this.#localNames.add(name);
-    const [oldest] = this.#localNames;
+    this.#localNames.set(name, requests);
+    const [oldest] = this.#localNames.keys();
     if (this.#localNames.size > this.#maxLocalNames && oldest !== undefined) this.#localNames.delete(oldest);
+  }
+
+  #recall({ identity, ttl }: KeyClaimRequest): KnownWrite | undefined {
+    const { keys, clock } = this.#local;
+    const write = keys.join(identity);
+    const record = keys.recall(write, ttl, clock.now());
+    const { endpoint } = write;
+    keys.leave(write);
+    return record && { record, endpoint };
   }
 
   /** A claim in the registry of this process that has the key beside a granted claim in the shared store. */
@@ -101,6 +120,7 @@ export class FallbackKeyStore implements KeyStore {
     const write = keys.join(identity);
     write.endpoint ??= endpoint;
     keys.record(write, record, identity.credential);
+    if (record.firstSentAt < write.firstSentAt) keys.onSentAgain(write, write.endpoint, record.firstSentAt);
     keys.leave(write);
   }
 }

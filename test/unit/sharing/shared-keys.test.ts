@@ -766,7 +766,7 @@ describe('with `onStoreLost: local`', () => {
   });
 
   test('a repeat waits for the request of this process that had the key before the store was lost', () => {
-    const { begin, faults } = startOne();
+    const { begin, faults, advance } = startOne();
     const { claim } = begin('order');
     claim.onSend('e1');
     faults.push('unsent');
@@ -776,11 +776,83 @@ describe('with `onStoreLost: local`', () => {
     expect(waiting.results).toEqual([]);
     claim.recordOutcome('rejected');
     claim.release({ kind: 'other' });
+    advance(500);
     expect(waiting.results).toEqual([['claimed', undefined]]);
   });
 
-  test('beyond a number of writes that were sent without the store, the oldest is shared again', () => {
-    const { begin, faults, calls, advance } = startOne(1);
+  test('a repeat waits for the request that began without the store, although the store responds again', () => {
+    const { begin, faults, advance, calls } = startOne();
+    faults.push('unsent');
+    const { claim } = begin('order');
+    claim.onSend('e1');
+    advance(500);
+    calls.length = 0;
+    const waiting = begin('order');
+    expect([waiting.results, calls]).toEqual([[], []]);
+    claim.recordOutcome('answered');
+    claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    claim.close();
+    expect(waiting.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+    waiting.claim.release({ kind: 'other' });
+    waiting.claim.close();
+    begin('order');
+    expect(calls).toEqual(['one swap']);
+  });
+
+  test('once the store responds again, the first send counts, and a response that either knows', () => {
+    for (const [outcome, end, isAnswered] of [
+      ['answered', { kind: 'answered', isFinal: true, isDelivered: true }, true],
+      ['may_have_happened', { kind: 'other' }, false],
+    ] as const) {
+      const { begin, faults, settle, start, advance, clock } = startOne();
+      const theirs = start('other').client.makeClaim(requestFor('order'));
+      clock.time = 1000;
+      theirs.begin(recorder(), 2000);
+      settle();
+      theirs.onSend('e1');
+      theirs.recordOutcome('may_have_happened');
+      theirs.release({ kind: 'other' });
+      theirs.close();
+      settle();
+      clock.time = 9000;
+      faults.push('unsent');
+      const { claim, results } = begin('order');
+      expect(results).toEqual([['claimed', undefined]]);
+      claim.onSend('e1');
+      claim.recordOutcome(outcome);
+      claim.release(end);
+      claim.close();
+      advance(500);
+      const repeat = begin('order');
+      expect(repeat.results).toMatchObject([['claimed', { firstSentAt: 1000, isAnswered }]]);
+      const known: unknown[] = [];
+      repeat.claim.lookUp((record) => known.push(record));
+      settle();
+      expect(known).toMatchObject([{ firstSentAt: 1000, isAnswered }]);
+      repeat.claim.release({ kind: 'other' });
+      repeat.claim.close();
+      settle();
+      faults.push('unsent', 'unsent');
+      expect(begin('order').results).toMatchObject([['claimed', { firstSentAt: 1000, isAnswered }]]);
+    }
+  });
+
+  test('what this process did without the store stays known, with its endpoint, when the store responds again', () => {
+    const { begin, faults, advance } = startOne();
+    faults.push('unsent');
+    const { claim } = begin('order');
+    claim.onSend('e1');
+    claim.recordOutcome('may_have_happened');
+    claim.release({ kind: 'unknown' });
+    claim.close();
+    advance(500);
+    const repeat = begin('order', { endpoint: undefined });
+    expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    expect(repeat.claim.endpoint).toBe('e1');
+  });
+
+  test('beyond a number of writes that were sent without the store, what the store knows of the oldest applies', () => {
+    const { begin, faults, advance } = startOne(1);
     for (const name of ['first', 'second']) {
       faults.push('unsent');
       const { claim } = begin(name);
@@ -790,11 +862,8 @@ describe('with `onStoreLost: local`', () => {
       claim.close();
     }
     advance(500); // the store responds again
-    calls.length = 0;
-    begin('second');
-    expect(calls).toEqual([]);
-    begin('first');
-    expect(calls).toEqual(['one swap']);
+    expect(begin('second').results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    expect(begin('first').results).toEqual([['claimed', undefined]]);
   });
 
   test('what others have resolved does not count as unresolved because this process did not resolve it', () => {
@@ -820,7 +889,7 @@ describe('with `onStoreLost: local`', () => {
   });
 
   test('a claim continues in this process while the store is lost, and so do repeats of its write', () => {
-    const { start, settle, faults, calls, clock } = startReplicas();
+    const { start, settle, faults, calls, clock, advance } = startReplicas();
     const one = start('one');
     const sharedClaims: string[] = [];
     const makeClaim = one.client.makeClaim.bind(one.client);
@@ -848,14 +917,14 @@ describe('with `onStoreLost: local`', () => {
     expect(claim.endpoint).toBe('e1');
     claim.release({ kind: 'other' });
     claim.close();
-    calls.length = 0;
+    faults.push('unsent');
     const repeat = begin('order', 'local');
-    expect([repeat.results, repeat.claim.endpoint, calls]).toEqual([
+    advance(250);
+    expect([repeat.results, repeat.claim.endpoint]).toEqual([
       [['claimed', { firstSentAt: 0, isAnswered: false }]],
       'e1',
-      [],
     ]);
-    expect(sharedClaims).toEqual(['strict', 'order']); // none that nobody closes
+    expect(sharedClaims).toEqual(['strict', 'order', 'order']); // none that nobody closes
     const found: boolean[] = [];
     store.findUnresolved('up', ['order'], (isUnresolved) => found.push(isUnresolved));
     store.findUnresolved('up', ['another'], (isUnresolved) => found.push(isUnresolved));
