@@ -1,4 +1,4 @@
-import { type ResponseStore, writeOfResponse } from '../../core/idempotency/response-store.ts';
+import type { ResponseStore } from '../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { decodeKeptResponse, encodeKeptResponse, type KeptResponse, MAX_KEPT_BYTES } from './kept-response.ts';
@@ -25,10 +25,5 @@ export class KeptResponses {
     const bytes = encodeKeptResponse(response);
     if (bytes.length > MAX_KEPT_BYTES) return onKept();
     this.#store.keep(id, bytes, lifetime, onKept);
-  }
-
-  /** Removes the responses of earlier writes with the name of this one, for all clients. */
-  removeEarlier(id: string): void {
-    this.#store.remove(writeOfResponse(id));
   }
 }

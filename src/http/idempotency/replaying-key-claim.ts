@@ -128,17 +128,14 @@ export class ReplayingKeyClaim implements KeyClaim {
     this.#claim.lookUp(onRecord);
   }
 
+  /** A response may be kept for a write whose record is gone, and for one that only another process knows. */
   #recall(record: KeyRecord | undefined, onRecalled: (match: KeptResponseMatch) => void): void {
     const { responses, identity } = this.#options;
-    if (record === undefined) {
-      // The write is new, or was forgotten: what may be kept is of an earlier one.
-      responses.removeEarlier(identity.id);
-      return onRecalled('none');
-    }
     responses.read(identity.id, (kept) => {
       const match = matchRepeat(kept, identity);
       if (match === 'kept') this.#kept = kept;
-      onRecalled(match);
+      // Nothing is known of the write that the other request named: the upstream decides.
+      onRecalled(match === 'other_request' && record === undefined ? 'none' : match);
     });
   }
 

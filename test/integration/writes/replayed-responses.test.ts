@@ -184,6 +184,19 @@ describe.each(['memory', 'sqlite'])('with state in %s', (store) => {
     expect((await of('Bearer old')).body.toString()).toBe('{"id":"ch_3"}');
   });
 
+  test('another write with the key, of another client, leaves the response to the first', async () => {
+    const upstream = await startUpstream((response, nth) => response.writeHead(nth === 2 ? 401 : 201).end(`${nth}`));
+    const gate = await start(upstream.url, stateIn());
+    const of = (token: string, body: string): Promise<Received> =>
+      post(gate, body, { headers: ['Authorization', token] });
+    expect((await of('Bearer a', 'amount=1')).status).toBe(201);
+    expect((await of('Bearer b', 'amount=2')).status).toBe(401);
+    expect((await of('Bearer b', 'amount=2')).body.toString()).toBe('3');
+    const repeats = [await of('Bearer a', 'amount=1'), await of('Bearer b', 'amount=2')];
+    expect(repeats.map(({ body }) => body.toString())).toEqual(['1', '3']);
+    expect(upstream.bodies).toHaveLength(3);
+  });
+
   test('an error, a decline and a long response go to the upstream again', async () => {
     const statuses = [402, 500, 200, 200];
     const upstream = await startUpstream((response, nth) => {
