@@ -7,13 +7,13 @@ import { RegistryKeyClaim } from './registry-key-claim.ts';
 /** The keys of writes of this process alone. */
 export class RegistryKeyStore implements KeyStore {
   readonly keys: KeyRegistry;
-  readonly clock: Clock;
+  readonly #clock: Clock;
   readonly #schedule: (delay: Millis, run: () => void) => () => void;
 
   /** @param schedule calls `run` once after a time, and returns a function that cancels it */
   constructor(keys: KeyRegistry, clock: Clock, schedule: (delay: Millis, run: () => void) => () => void) {
     this.keys = keys;
-    this.clock = clock;
+    this.#clock = clock;
     this.#schedule = schedule;
   }
 
@@ -27,7 +27,7 @@ export class RegistryKeyStore implements KeyStore {
    */
   makeClaim(request: KeyClaimRequest, countsAsSent = this.keys.journal !== undefined): RegistryKeyClaim {
     const { keys } = this;
-    return new RegistryKeyClaim({ keys, clock: this.clock, schedule: this.#schedule, request, countsAsSent });
+    return new RegistryKeyClaim({ keys, clock: this.#clock, schedule: this.#schedule, request, countsAsSent });
   }
 
   findUnresolved(

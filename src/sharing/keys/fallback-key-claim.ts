@@ -1,41 +1,39 @@
-import type { KeyRecord, KnownWrite } from '../../core/idempotency/key-record.ts';
-import type { KeyClaim, KeyClaimEnd, KeyClaimListener } from '../../core/idempotency/key-store.ts';
+import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
+import type { LocalWrites } from './local-writes.ts';
 
 export interface FallbackKeyClaimParts {
+  readonly request: KeyClaimRequest;
   /** Undefined while a request that began without the store has the key in this process. */
   readonly shared: KeyClaim | undefined;
-  /** Makes the claim in this process that takes the place of the shared one. */
-  readonly makeLocal: () => KeyClaim;
-  /** Called once for each claim that was made so: its request does not use the key any more. */
-  readonly onLocalEnd: () => void;
-  /** What this process did without the store; undefined if nothing. */
-  readonly recallLocal: () => KnownWrite | undefined;
-  /**
-   * Begins a claim in this process beside the shared one, which has been granted, so that this process knows the write too.
-   * @param record what is known of the write
-   */
-  readonly makeCopy: (record: KeyRecord | undefined, endpoint: string | undefined) => KeyClaim;
+  readonly local: LocalWrites;
 }
 
-/** A claim in the shared store that continues in this process if the store is lost before the key is granted. */
+/**
+ * A claim in the shared store, with a copy in this process. Without the store, this process decides about it alone, if
+ * `onStoreLost` allows that. What this process did without the store counts as well once it responds again.
+ */
 export class FallbackKeyClaim implements KeyClaim {
   readonly #parts: FallbackKeyClaimParts;
   #claim: KeyClaim;
+  /** In this process, beside the claim in the shared store. */
   #copy: KeyClaim | undefined;
-  #known: KnownWrite | undefined;
-  #isLocal: boolean;
+  #isAlone: boolean;
+  /** The copy knows what the shared store does not. */
+  #isCombined = false;
   #hasEnded = false;
 
   constructor(parts: FallbackKeyClaimParts) {
+    const { request, shared, local } = parts;
     this.#parts = parts;
-    this.#isLocal = parts.shared === undefined;
-    this.#claim = parts.shared ?? parts.makeLocal();
+    this.#isAlone = shared === undefined;
+    this.#claim = shared ?? local.claimAlone(request);
   }
 
   get endpoint(): string | undefined {
-    return this.#claim.endpoint ?? this.#known?.endpoint;
+    return this.#claim.endpoint ?? (this.#isCombined ? this.#copy?.endpoint : undefined);
   }
 
   get hasWrite(): boolean {
@@ -43,21 +41,21 @@ export class FallbackKeyClaim implements KeyClaim {
   }
 
   begin(listener: KeyClaimListener, deadline: Millis): void {
+    const { request, local } = this.#parts;
     const onClaimed: KeyClaimListener['onClaimed'] = (record, hasWaited) => {
-      if (this.#isLocal) return listener.onClaimed(record, hasWaited);
-      if (this.#copy === undefined) this.#known = this.#parts.recallLocal();
-      const combined = combineRecords(record, this.#known?.record);
-      this.#copy ??= this.#parts.makeCopy(combined, this.endpoint);
-      listener.onClaimed(combined, hasWaited);
+      if (this.#isAlone) return listener.onClaimed(record, hasWaited);
+      if (local.has(request.identity.name)) return this.#claimHere(record, hasWaited, listener, deadline);
+      this.#copy ??= local.copy(request, record, this.endpoint);
+      listener.onClaimed(record, hasWaited);
     };
     const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) => {
-      if (why !== 'key_store_lost' || this.#isLocal) {
+      if (this.#isAlone || why !== 'key_store_lost' || request.onStoreLost === 'refuse') {
         this.#end();
         return listener.onClaimRefused(why, mayBeDone);
       }
       this.#claim.close();
-      this.#claim = this.#parts.makeLocal();
-      this.#isLocal = true;
+      this.#claim = local.claimAlone(request);
+      this.#isAlone = true;
       this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
     };
     this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
@@ -65,6 +63,7 @@ export class FallbackKeyClaim implements KeyClaim {
 
   stopWaiting(): void {
     this.#claim.stopWaiting();
+    this.#copy?.stopWaiting();
   }
 
   onSend(endpoint: string): void {
@@ -78,7 +77,13 @@ export class FallbackKeyClaim implements KeyClaim {
   }
 
   lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
-    this.#claim.lookUp((record) => onRecord(combineRecords(record, this.#known?.record)));
+    const copy = this.#isCombined ? this.#copy : undefined;
+    if (copy === undefined) return this.#claim.lookUp(onRecord);
+    const { request, local } = this.#parts;
+    this.#claim.lookUp((record) => {
+      local.learn(request, record, this.#claim.endpoint);
+      copy.lookUp((known) => onRecord(withUse(known, record)));
+    });
   }
 
   release(end: KeyClaimEnd): void {
@@ -97,18 +102,29 @@ export class FallbackKeyClaim implements KeyClaim {
     this.#copy?.close();
   }
 
+  /** The store has granted the key. A request that began without the store may have it in this process, so this one waits for it. */
+  #claimHere(record: KeyRecord | undefined, hasWaited: boolean, listener: KeyClaimListener, deadline: Millis): void {
+    const { request, local } = this.#parts;
+    local.learn(request, record, this.#claim.endpoint);
+    this.#copy ??= local.claim(request);
+    this.#isCombined = true;
+    const onClaimed: KeyClaimListener['onClaimed'] = (known, hasWaitedHere) =>
+      listener.onClaimed(withUse(known, record), hasWaited || hasWaitedHere);
+    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) => {
+      this.#claim.release({ kind: 'other' });
+      listener.onClaimRefused(why, mayBeDone || record?.isAnswered === false);
+    };
+    this.#copy.begin({ onClaimed, onClaimRefused }, deadline);
+  }
+
   #end(): void {
-    if (!this.#isLocal || this.#hasEnded) return;
+    if (!this.#isAlone || this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#parts.onLocalEnd();
+    this.#parts.local.onEnd(this.#parts.request);
   }
 }
 
-/** What two stores know of a write: the first of all sends counts, and a response that either of them knows. */
-function combineRecords(shared: KeyRecord | undefined, local: KeyRecord | undefined): KeyRecord | undefined {
-  if (shared === undefined || local === undefined) return shared ?? local;
-  const { isInUse = false } = shared;
-  const firstSentAt = Math.min(shared.firstSentAt, local.firstSentAt);
-  const response = local.isAnswered && !shared.isAnswered ? local : shared;
-  return { ...response, firstSentAt, ...(isInUse ? { isInUse } : {}) };
+/** @param record of the shared store, which knows whether others have the key */
+function withUse(known: KeyRecord | undefined, record: KeyRecord | undefined): KeyRecord | undefined {
+  return known !== undefined && record?.isInUse === true ? { ...known, isInUse: true } : known;
 }

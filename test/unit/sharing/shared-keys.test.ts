@@ -799,6 +799,47 @@ describe('with `onStoreLost: local`', () => {
     expect(calls).toEqual(['one swap']);
   });
 
+  test('a request with the key of the store waits for the one that began without it just before', () => {
+    for (const concurrent of ['wait', 'refuse', 'pass'] as const) {
+      const { store, faults, settle } = startOne();
+      const [first, second] = [recorder(), recorder()];
+      const claims = [first, second].map((listener) => {
+        const claim = store.makeClaim(requestFor('order', { onStoreLost: 'local', concurrent }));
+        claim.begin(listener, 100_000);
+        return claim;
+      });
+      faults.push('unsent'); // of the first call; the second one is carried out
+      settle();
+      claims[0]?.onSend('e1');
+      const sent = { firstSentAt: 0, isAnswered: false };
+      const before = { wait: [], refuse: [['refused', 'key_in_use', false]], pass: [['claimed', undefined]] };
+      expect([first.results, second.results]).toEqual([[['claimed', undefined]], before[concurrent]]);
+      claims[0]?.recordOutcome('may_have_happened');
+      const known: unknown[] = [];
+      claims[1]?.lookUp((record) => known.push(record));
+      settle();
+      expect(known).toEqual([concurrent === 'refuse' ? undefined : sent]);
+      claims[0]?.release({ kind: 'other' });
+      claims[0]?.close();
+      settle();
+      expect(second.results.at(-1)).toEqual({ ...before, wait: [['claimed', sent]] }[concurrent][0]);
+    }
+  });
+
+  test('this process knows its writes from the time when it refused without the store', () => {
+    const { begin, faults, settle } = startOne();
+    const { claim } = begin('order', { onStoreLost: 'refuse' });
+    claim.onSend('e1');
+    claim.recordOutcome('may_have_happened');
+    claim.release({ kind: 'other' });
+    claim.close();
+    settle();
+    faults.push('unsent', 'unsent');
+    const repeat = begin('order');
+    expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    expect(repeat.claim.endpoint).toBe('e1');
+  });
+
   test('once the store responds again, the first send counts, and a response that either knows', () => {
     for (const [outcome, end, isAnswered] of [
       ['answered', { kind: 'answered', isFinal: true, isDelivered: true }, true],

@@ -1,0 +1,105 @@
+import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import type { KeyClaim, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
+import { isUnresolved } from '../../core/idempotency/keyed-write.ts';
+import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+
+/** Names used while the shared store was lost. Beyond it, only what the store knows of the oldest applies. */
+const MAX_NAMES = 100_000;
+
+const NOBODY = { onClaimed: () => undefined, onClaimRefused: () => undefined };
+
+/** What this process knows itself of the writes that it shares, so that it can go on while their store is lost. */
+export class LocalWrites {
+  readonly #store: RegistryKeyStore;
+  readonly #maxNames: number;
+  /**
+   * Names used while the shared store was lost, which therefore does not know all about them; with the number of requests that have
+   * the key, or wait for it, in this process alone.
+   */
+  readonly #names = new Map<string, number>();
+
+  constructor(store: RegistryKeyStore, maxNames = MAX_NAMES) {
+    this.#store = store;
+    this.#maxNames = maxNames;
+  }
+
+  get bounds(): readonly ResourceBound[] {
+    return this.#store.bounds;
+  }
+
+  /** Whether this process has used the name without the shared store, and still knows it. */
+  has(name: string): boolean {
+    if (!this.#names.has(name)) return false;
+    if (this.#store.keys.knows(name)) return true;
+    this.#names.delete(name);
+    return false;
+  }
+
+  /** Whether a request that began without the shared store has the key, or waits for it. */
+  isInUse(name: string): boolean {
+    return this.has(name) && this.#requestsOf(name) > 0;
+  }
+
+  claim(request: KeyClaimRequest): KeyClaim {
+    return this.#store.makeClaim(request);
+  }
+
+  /** A claim without the shared store. To be followed by `onEnd`. */
+  claimAlone(request: KeyClaimRequest): KeyClaim {
+    const { name } = request.identity;
+    const requests = this.#requestsOf(name) + 1;
+    this.#names.delete(name);
+    this.#names.set(name, requests);
+    const [oldest] = this.#names.keys();
+    if (this.#names.size > this.#maxNames && oldest !== undefined) this.#names.delete(oldest);
+    return this.#store.makeClaim(request);
+  }
+
+  onEnd({ identity: { name } }: KeyClaimRequest): void {
+    const requests = this.#requestsOf(name);
+    if (requests > 0) this.#names.set(name, requests - 1);
+  }
+
+  /** A claim that has the key beside a claim that the shared store has granted. @param record what the shared store knows */
+  copy(request: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): KeyClaim {
+    this.learn(request, record, endpoint);
+    const isPassing = request.concurrent === 'pass';
+    const copy = this.#store.makeClaim({ ...request, concurrent: isPassing ? 'pass' : 'refuse' });
+    copy.begin(NOBODY, Number.POSITIVE_INFINITY);
+    if (copy.hasWrite) return copy;
+    // A request that others have taken for ended has the key here.
+    const passing = this.#store.makeClaim({ ...request, concurrent: 'pass' });
+    passing.begin(NOBODY, Number.POSITIVE_INFINITY);
+    return passing;
+  }
+
+  /** Adds what the shared store knows of the write: the first of all sends counts. */
+  learn({ identity }: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): void {
+    if (record === undefined) return;
+    const { keys } = this.#store;
+    const write = keys.join(identity);
+    write.endpoint ??= endpoint;
+    keys.record(write, record, identity.credential);
+    if (record.firstSentAt < write.firstSentAt) keys.onSentAgain(write, write.endpoint, record.firstSentAt);
+    keys.leave(write);
+  }
+
+  /**
+   * Whether a write that the shared store does not know is unresolved: others may have resolved those that it knows.
+   * @param names undefined for any
+   */
+  hasUnresolved(upstream: string, names: readonly string[] | undefined): boolean {
+    const { keys } = this.#store;
+    if (!keys.hasUnresolvedAt(upstream)) return false;
+    for (const name of names ?? this.#names.keys()) {
+      if (!this.has(name)) continue;
+      for (const write of keys.writesOf(name)) if (write.upstream === upstream && isUnresolved(write)) return true;
+    }
+    return false;
+  }
+
+  #requestsOf(name: string): number {
+    return this.#names.get(name) ?? 0;
+  }
+}
