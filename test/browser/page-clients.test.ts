@@ -9,7 +9,6 @@ import { eventually, startUpstream } from '../support/proxy/tidegate.ts';
 import { startWorkers } from '../support/proxy/workers.ts';
 
 const open = useBrowser();
-const PATIENCE = 20_000;
 const UPSTREAMS = ['payments', 'ledger', 'mail'];
 
 /** Three clients at each of three upstreams: a row each, the first of which restores its allowance. */
@@ -58,14 +57,12 @@ describe('the clients table', () => {
     await eventually(
       () => rowsOf(page),
       (rows) => rows === 9,
-      PATIENCE,
     );
     expect(await countOf(page)).toBe('3 clients, 9 rows, most restricted first');
     await page.getByRole('button', { name: 'Show fewer' }).click();
     await eventually(
       () => rowsOf(page),
       (rows) => rows === 8,
-      PATIENCE,
     );
     expect(wrongs).toEqual([]);
   });
@@ -76,7 +73,6 @@ describe('the clients table', () => {
     await eventually(
       () => rowsOf(page),
       (rows) => rows === 1,
-      PATIENCE,
     );
     expect(await page.locator('#clients [data-state]').textContent()).toBe('restoring');
     expect(await page.locator('#clients [data-allowance]').textContent()).toBe('99 %');
@@ -104,7 +100,6 @@ routes: [{path: /pay, upstream: payments}, {path: /ledger, upstream: ledger}]
     await eventually(
       () => countOf(page),
       (text) => text === '3 clients, 6 rows, most restricted first',
-      PATIENCE,
     );
     expect(await rowsOf(page)).toBe(6);
     expect(await page.locator('#clients [data-states] button').first().textContent()).toBe('all 6');

@@ -29,7 +29,7 @@ upstreams: {payments: {url: "${upstream.url}"}}
   const age = (): Promise<string | undefined> =>
     banner.textContent().then((text) => /Data is (\d+) s old/.exec(text ?? '')?.[1]);
   const before = Number(await age());
-  await eventually(age, (text) => Number(text) >= before + 2, 10_000);
+  await eventually(age, (text) => Number(text) >= before + 2);
   expect(await page.locator('[data-fact=up]').textContent()).toBe(up);
 
   const { host } = new URL(String(first.adminUrl));

@@ -8,7 +8,7 @@ import type { Tidegate } from '../support/proxy/tidegate.ts';
 import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
 
 const open = useBrowser();
-const PATIENCE = 20_000;
+const PATIENCE = 30_000;
 
 async function startBusy(): Promise<{ readonly tidegate: Tidegate; readonly stop: () => Promise<void> }> {
   const upstream = await startUpstream({ limit: { kind: 'token-bucket', rate: 40, burst: 5 } });
@@ -44,12 +44,10 @@ describe('the page', () => {
     await eventually(
       () => headline.textContent(),
       (text) => /(cut to|allowed) \d+(\.\d)?\/s.*sending [1-9]\d*(\.\d)?\/s/i.test(text ?? ''),
-      PATIENCE,
     );
     await eventually(
       async () => (await texts(page, '#requests [data-outcome]')).join(' '),
       (outcomes) => outcomes.includes('refused') && outcomes.includes('forwarded'),
-      PATIENCE,
     );
     await stop();
     const seen = await eventually(
@@ -87,7 +85,6 @@ describe('the page', () => {
         return { expected, shown };
       },
       ({ expected, shown }) => expected.sent === '0/s' && JSON.stringify(expected) === JSON.stringify(shown),
-      PATIENCE,
     );
     expect(seen.shown).toEqual(seen.expected);
     expect(wrongs).toEqual([]);
@@ -99,14 +96,13 @@ describe('the page', () => {
       const response = await fetch(`${tidegate.adminUrl}/api/history`);
       return ((await response.json()) as History).upstreams[0]?.samples ?? [];
     };
-    await eventually(history, (samples) => samples.length >= 4 && samples.some(({ rate }) => rate !== null), PATIENCE);
+    await eventually(history, (samples) => samples.length >= 4 && samples.some(({ rate }) => rate !== null));
     const { page, wrongs } = await open(String(tidegate.adminUrl));
     const when = page.locator('.upstream [data-when]');
     // The page was opened a moment ago, and shows more than that.
     await eventually(
       () => when.textContent(),
       (text) => Number(/^last (\d+) s$/.exec(text ?? '')?.[1]) >= 3,
-      PATIENCE,
     );
     const button = page.getByRole('button', { name: 'Charts: 5 minutes' });
     await button.click();
@@ -134,11 +130,11 @@ describe('the page', () => {
         .locator('[data-series=rate] .swatch')
         .evaluate((swatch) => getComputedStyle(swatch).color.replace(/^rgb\((.*)\)$/, '$1'));
     const dark = await accent();
-    await eventually(inks, (colours) => colours.includes(dark), PATIENCE);
+    await eventually(inks, (colours) => colours.includes(dark));
     await page.emulateMedia({ colorScheme: 'light' });
     const light = await accent();
     expect(light).not.toBe(dark);
-    await eventually(inks, (colours) => colours.includes(light) && !colours.includes(dark), PATIENCE);
+    await eventually(inks, (colours) => colours.includes(light) && !colours.includes(dark));
     expect(wrongs).toEqual([]);
   });
 
@@ -148,7 +144,6 @@ describe('the page', () => {
     await eventually(
       () => texts(page, '#timeline .kind'),
       (kinds) => kinds.includes('cut'),
-      PATIENCE,
     );
     await page.selectOption('#requests [data-outcome]', 'refused');
     const refused = page.locator('#requests tbody tr', { hasText: 'refused' });
@@ -168,9 +163,9 @@ describe('the page', () => {
     const { tidegate } = await startBusy();
     const { page } = await open(String(tidegate.adminUrl));
     const keys = (): Promise<string[]> => texts(page, '#clients [data-open]');
-    const [key = ''] = await eventually(keys, (seen) => seen.length === 2, PATIENCE);
+    const [key = ''] = await eventually(keys, (seen) => seen.length === 2);
     await page.locator('#clients').getByRole('searchbox').fill(key.slice(0, 6));
-    await eventually(keys, (seen) => seen.length === 1 && seen[0] === key, PATIENCE);
+    await eventually(keys, (seen) => seen.length === 1 && seen[0] === key);
     await page.locator('#clients').getByRole('searchbox').fill('no such key');
     await page.getByText('No client matches.').waitFor();
     await page.locator('#clients').getByRole('searchbox').fill('');
@@ -178,7 +173,6 @@ describe('the page', () => {
     const states = await eventually(
       () => texts(page, '#clients tbody [data-state]'),
       (seen) => seen.every((state) => state.startsWith('held')),
-      PATIENCE,
     );
     expect(states.length).toBeLessThanOrEqual(2);
   });

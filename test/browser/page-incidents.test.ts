@@ -11,7 +11,6 @@ import { eventually, startTidegate, startUpstream } from '../support/proxy/tideg
 import { refusingUrl } from '../support/upstreams/http-upstream.ts';
 
 const open = useBrowser();
-const PATIENCE = 20_000;
 
 /** An upstream that responds to every request with this status. */
 async function startResponder(status: number): Promise<string> {
@@ -25,7 +24,7 @@ async function startResponder(status: number): Promise<string> {
 }
 
 function headlineOf(page: Page, holds: (text: string) => boolean): Promise<string> {
-  return eventually(async () => String(await page.locator('.upstream [data-headline]').textContent()), holds, PATIENCE);
+  return eventually(async () => String(await page.locator('.upstream [data-headline]').textContent()), holds);
 }
 
 function severityOf(page: Page, selector: string): Promise<string | null> {
@@ -90,7 +89,6 @@ describe('the page names', () => {
         return String(await page.locator('.upstream [data-state]').textContent());
       },
       (state) => state === 'blocked',
-      PATIENCE,
     );
     expect(await headlineOf(page, (text) => text.startsWith('Responds'))).toMatch(/^Responds with 503; /);
     await page.locator('#timeline li', { hasText: /blocked .*\(responds with 503\)/ }).waitFor();
@@ -135,7 +133,6 @@ upstreams: {payments: {url: "${upstream.url}", rateLimit: {maxRate: 2/s}, queue:
     await eventually(
       () => severityOf(page, '.upstream [data-figure=refused]'),
       (severity) => severity === 'warning',
-      PATIENCE,
     );
   });
 });

@@ -43,7 +43,6 @@ log: {level: warn}
   await eventually(
     () => page.locator('#clients tbody tr').count(),
     (rows) => rows === 50,
-    20_000,
   );
   const { clients } = (await (await fetch(`${tidegate.adminUrl}/api/status`)).json()) as ProcessStatus;
   expect(clients.tracked).toBe(CLIENTS);

@@ -4,7 +4,7 @@ import { eventually, startTidegate, startUpstream } from '../support/proxy/tideg
 import { startRedis } from '../support/redis/redis-server.ts';
 
 const open = useBrowser();
-const PATIENCE = 20_000;
+const PATIENCE = 30_000;
 
 test('names the cause of a store that does not respond, in a banner and the title, and its return calmly', async () => {
   const redis = await startRedis();
@@ -25,7 +25,6 @@ state: {store: redis, url: "redis://127.0.0.1:${redis.port}"}
       return notice.count();
     },
     (count) => count === 1,
-    PATIENCE,
   );
   // Either the open connection has ended, or another one was refused.
   expect(await notice.textContent()).toMatch(

@@ -7,7 +7,6 @@ import { statusOf } from '../support/admin/status-builders.ts';
 import { eventually } from '../support/proxy/tidegate.ts';
 
 const open = useBrowser();
-const PATIENCE = 10_000;
 const CUTS = 150;
 
 function eventOf(id: string, secondsAgo: number, kind: string, text: string): PageEvent {
@@ -39,7 +38,6 @@ test('hides changes of state until they are asked for, also with the keyboard, a
   const kinds = await eventually(
     () => countKinds(page),
     ({ cut }) => cut > 0,
-    PATIENCE,
   );
   expect(kinds).toEqual({ cut: CUTS, state: 0 });
   const box = page.getByRole('checkbox', { name: 'show state changes' });
@@ -48,14 +46,12 @@ test('hides changes of state until they are asked for, also with the keyboard, a
   const all = await eventually(
     () => countKinds(page),
     ({ state }) => state > 0,
-    PATIENCE,
   );
   expect(all).toEqual({ cut: 50, state: 150 });
   await page.reload();
   await eventually(
     () => countKinds(page),
     ({ state }) => state > 0,
-    PATIENCE,
   );
   expect(await box.isChecked()).toBe(true);
   await box.uncheck();

@@ -15,7 +15,7 @@ test('memory use does not grow with the size of a body, in either direction', as
   onTestFinished(upstream.close);
   const args = ['--upstream', upstream.url, '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
   const running = startProcess(args);
-  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'));
   const { url, admin } = lines.find(({ msg }) => msg === 'listening') as { url: string; admin: string };
 
   const ways: readonly [BodyDirection, BodyFraming][] = [
@@ -48,7 +48,7 @@ test('buffers of a streamed body are freed without full garbage collections', as
   const running = startProcess(args, { script: '--trace-gc' });
   let gcLog = '';
   running.child.stdout.on('data', (text: string) => (gcLog += text));
-  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'));
   const { url } = lines.find(({ msg }) => msg === 'listening') as { url: string };
   await streamBody(url, 'up', 'length', 32 * MIB);
   expect(gcLog).toContain('Scavenge');

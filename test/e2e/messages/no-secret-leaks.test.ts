@@ -70,7 +70,6 @@ clients:
   const [listening] = await eventually(
     () => log().filter(({ msg }) => msg === 'listening'),
     ({ length }) => length === 1,
-    15_000,
   );
   const { url, admin, telemetry } = listening as { url: string; admin: string; telemetry: string };
 

@@ -12,7 +12,6 @@ import { eventually } from '../../support/proxy/tidegate.ts';
 const { folder, modules } = copyBundle();
 const DIST = join(folder, 'dist');
 const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
-const PATIENCE = 20_000;
 
 /** A module hook that appends the URL of every loaded file to the file LOADED. */
 const HOOK = `
@@ -113,7 +112,7 @@ describe('a command loads only modules that it needs', () => {
     const file = join(folder, `${name}.yaml`);
     writeFileSync(file, readFileSync(CONFIG, 'utf8') + more);
     const { files, idle } = await compareCommand(['serve', '--config', file], async ({ child, log, ended }) => {
-      await eventually(log, (seen) => seen.some(({ msg }) => msg === 'listening'), PATIENCE);
+      await eventually(log, (seen) => seen.some(({ msg }) => msg === 'listening'));
       child.kill('SIGINT');
       await ended;
     });
@@ -129,7 +128,6 @@ describe('a command loads only modules that it needs', () => {
       await eventually(
         () => seen,
         (text) => /^ +1 s /m.test(text),
-        PATIENCE,
       );
       child.kill('SIGINT');
       await ended;

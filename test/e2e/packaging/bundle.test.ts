@@ -13,7 +13,6 @@ import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const { folder } = copyBundle();
 const dist = join(folder, 'dist');
-const PATIENCE = 20_000;
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
 
 // Runs it outside the bundle's folder, like an installed program.
@@ -26,7 +25,7 @@ function run(...args: string[]): Promise<ProcessResult> {
 }
 
 async function listening({ log }: RunningProcess): Promise<{ readonly url: string; readonly admin: string }> {
-  const lines = await eventually(log, (seen) => seen.some(({ msg }) => msg === 'listening'), PATIENCE);
+  const lines = await eventually(log, (seen) => seen.some(({ msg }) => msg === 'listening'));
   const line = lines.find(({ msg }) => msg === 'listening');
   return { url: String(line?.['url']), admin: String(line?.['admin']) };
 }
@@ -38,7 +37,6 @@ async function printed({ child }: RunningProcess, pattern: RegExp): Promise<stri
   return eventually(
     () => text,
     (seen) => pattern.test(seen),
-    PATIENCE,
   );
 }
 

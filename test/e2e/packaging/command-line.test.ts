@@ -424,7 +424,6 @@ describe('a running process', () => {
     await eventually(
       () => output,
       (text) => /^ +[2-9] s .*(?:backoff|cooldown|restoring)$/m.test(text),
-      15_000,
     );
     running.child.kill('SIGINT');
     expect((await running.ended).code).toBe(0);
@@ -438,7 +437,7 @@ function inUse(what: string, example: string, { verb = 'is', other = 'another ad
 }
 
 async function listening(running: RunningProcess): Promise<{ url: string; admin: string }> {
-  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'));
   const line = lines.find(({ msg }) => msg === 'listening');
   return { url: String(line?.['url']), admin: String(line?.['admin']) };
 }

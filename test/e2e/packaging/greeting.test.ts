@@ -25,7 +25,7 @@ function run(command: string): string {
 
 test('npm start on a terminal shows commands for a retry and for a burst, and they do what it says', async () => {
   const { output } = startOnTerminal();
-  const text = await eventually(output, (seen) => seen.includes('Ctrl-C stops the server.'), 20_000);
+  const text = await eventually(output, (seen) => seen.includes('Ctrl-C stops the server.'));
   const commands = Array.from(text.matchAll(/curl .*$/gm), ([line]) => line);
   expect(commands).toHaveLength(3);
   const [one = '', retry = '', burst = ''] = commands;
@@ -41,7 +41,7 @@ test('npm start on a terminal shows commands for a retry and for a burst, and th
 test('a drain after Ctrl-C on a terminal says how long it may last, and that a second Ctrl-C ends it', async () => {
   const upstream = await startUpstream();
   const { output, press } = startOnTerminal(`--upstream ${upstream.url}`);
-  const text = await eventually(output, (seen) => seen.includes('listening'), 20_000);
+  const text = await eventually(output, (seen) => seen.includes('listening'));
   const url = /url=(http:\S+)/.exec(text)?.[1] ?? '';
   const headers = { 'x-practice-script': 'hang', 'x-practice-id': 'hung' };
   const response = fetch(url, { headers }).catch(() => 'cut');
@@ -51,7 +51,7 @@ test('a drain after Ctrl-C on a terminal says how long it may last, and that a s
   );
   press('\x03');
   const hint = 'Requests in flight have at most 25 s to end (drain.timeout). Ctrl-C ends them at once.';
-  await eventually(output, (seen) => seen.includes(hint), 5000);
+  await eventually(output, (seen) => seen.includes(hint));
   press('\x03');
   expect(await response).toBe('cut');
 });
@@ -66,6 +66,6 @@ test('a Ctrl-C that arrives as soon as the process has a listener for it drains 
   const { output } = startOnTerminal(undefined, {
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(interrupt)}`,
   });
-  await eventually(output, (seen) => seen.includes('listening'), 20_000);
-  expect(await eventually(output, (seen) => seen.includes('stopped'), 5000)).toContain('draining');
+  await eventually(output, (seen) => seen.includes('listening'));
+  expect(await eventually(output, (seen) => seen.includes('stopped'))).toContain('draining');
 });

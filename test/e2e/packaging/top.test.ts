@@ -9,7 +9,6 @@ import { builtProgram } from '../../support/programs/built-program.ts';
 import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const PATIENCE = 20_000;
 const TOKEN = 'open sesame open';
 
 async function start(admin = '127.0.0.1:0'): Promise<Tidegate> {
@@ -59,11 +58,11 @@ describe('tidegate top on a terminal', () => {
   test('shows live status, and restores the terminal on exit', async () => {
     const tidegate = await start();
     const { child, screen, written, ended } = startOnTerminal(['top', '--admin', String(tidegate.adminUrl)]);
-    await eventually(screen, (text) => text.includes('● payments: no limit detected'), PATIENCE);
+    await eventually(screen, (text) => text.includes('● payments: no limit detected'));
     expect(written()).toContain(ENTERED);
-    await eventually(screen, (text) => text.includes('Clients: 1 of 1'), PATIENCE);
+    await eventually(screen, (text) => text.includes('Clients: 1 of 1'));
     await fetch(tidegate.url, { headers: { 'x-api-key': 'another' } });
-    await eventually(screen, (text) => text.includes('Clients: 2 of 2'), PATIENCE);
+    await eventually(screen, (text) => text.includes('Clients: 2 of 2'));
     child.stdin.write('q');
     expect(await ended).toBe(0);
     expect(written().endsWith(LEFT)).toBe(true);
@@ -75,7 +74,7 @@ describe('tidegate top on a terminal', () => {
   ])('exits on %s', async (_, key) => {
     const tidegate = await start();
     const { child, screen, written, ended } = startOnTerminal(['top', '--admin', String(tidegate.adminUrl)]);
-    await eventually(screen, (text) => text.includes('payments'), PATIENCE);
+    await eventually(screen, (text) => text.includes('payments'));
     child.stdin.write(key);
     expect(await ended).toBe(0);
     expect(written().endsWith(LEFT)).toBe(true);
@@ -85,7 +84,7 @@ describe('tidegate top on a terminal', () => {
     const tidegate = await start();
     const args = ['top', '--admin', String(tidegate.adminUrl)];
     const { screen, written } = startOnTerminal(args, { columns: 44, rows: 12, env: { NO_COLOR: '1' } });
-    const shown = await eventually(screen, (text) => text.includes('payments'), PATIENCE);
+    const shown = await eventually(screen, (text) => text.includes('payments'));
     const lines = shown.split(/\r*\n/);
     expect(lines.length).toBeLessThanOrEqual(12);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(44);
@@ -97,11 +96,11 @@ describe('tidegate top on a terminal', () => {
     const first = await start();
     const { host } = new URL(String(first.adminUrl));
     const { screen } = startOnTerminal(['top', '--admin', host]);
-    await eventually(screen, (text) => text.includes('Clients: 1 of 1'), PATIENCE);
+    await eventually(screen, (text) => text.includes('Clients: 1 of 1'));
     await first.close();
-    await eventually(screen, (text) => /■ Connection lost .*retrying in/.test(text), PATIENCE);
+    await eventually(screen, (text) => /■ Connection lost .*retrying in/.test(text));
     await start(host);
-    const back = await eventually(screen, (text) => !text.includes('Connection lost'), PATIENCE);
+    const back = await eventually(screen, (text) => !text.includes('Connection lost'));
     expect(back).toContain('payments');
   });
 });

@@ -46,7 +46,6 @@ describe('compiled code is cached', () => {
     await eventually(
       () => (existsSync(folder) ? filesIn(folder) : []),
       (files) => files.length > 10,
-      20_000,
     );
     expect(running.log().map(({ msg }) => msg)).not.toContain(REFUSED);
     running.child.kill('SIGKILL');
@@ -62,7 +61,6 @@ describe('compiled code is cached', () => {
       const logged = await eventually(
         () => running.log().map(({ msg }) => msg),
         (messages) => messages.includes('listening'),
-        20_000,
       );
       expect(logged).toContain(REFUSED);
       running.child.kill('SIGKILL');
@@ -95,7 +93,7 @@ describe('a cache folder that cannot be created', () => {
     const running = startProcess(['--upstream', upstream.url, ...ANY_PORT], {
       env: { TIDEGATE_CACHE: '/dev/null/cache' },
     });
-    const log = await eventually(running.log, (lines) => lines.some(({ msg }) => msg === REFUSED), 20_000);
+    const log = await eventually(running.log, (lines) => lines.some(({ msg }) => msg === REFUSED));
     const url = log.find(({ msg }) => msg === 'listening')?.['url'];
     expect((await fetch(String(url))).status).toBe(200);
   });

@@ -10,7 +10,6 @@ import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
-const START = 20_000;
 const ID = 'tidegate-request-id';
 
 async function writeConfig(): Promise<string> {
@@ -27,7 +26,6 @@ test('all lines have the instance, with which the ids of requests begin', async 
   const listening = await eventually(
     () => gate.log().find(({ msg }) => msg === 'listening'),
     (line) => line !== undefined,
-    START,
   );
   const { headers } = await fetch(String(listening?.['url']));
   gate.child.kill('SIGTERM');
@@ -71,7 +69,6 @@ async function visit(output: () => string, address: RegExp): Promise<void> {
   const found = await eventually(
     () => address.exec(output()),
     (match) => match !== null,
-    START,
   );
   expect((await send(String(found?.[1]), '/things?key=secret')).status).toBe(200);
 }

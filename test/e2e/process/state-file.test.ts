@@ -91,7 +91,6 @@ test(
     await eventually(
       () => existsSync(file) && readFileSync(file, 'utf8').includes('"rate":'),
       (isThere) => isThere,
-      20_000,
     );
     first.child.kill('SIGKILL');
     await first.ended;

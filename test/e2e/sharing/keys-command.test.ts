@@ -188,7 +188,6 @@ upstreams:
     const all = await eventually(
       () => one.json<KeysPage>('list', '--oldest'),
       ({ keys }) => keys.map(({ state }) => state).join() === 'answered,unresolved,in_progress',
-      30_000,
     );
     expect(all).toMatchObject({ total: 3, matching: 3, truncated: false });
     expect(await two.json<KeysPage>('list', '--oldest')).toEqual(all);

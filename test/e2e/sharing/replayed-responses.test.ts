@@ -55,7 +55,6 @@ upstreams: {api: {url: "${upstream.url}", timeout: 60s, ${IDEMPOTENCY}}}
         const [listening] = await eventually(
           () => log().filter(({ msg }) => msg === 'listening'),
           ({ length }) => length === 1,
-          20_000,
         );
         return { url: String(listening?.['url']), kill: () => child.kill('SIGKILL'), ended };
       };

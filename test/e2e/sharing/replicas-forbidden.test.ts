@@ -30,7 +30,6 @@ test.each([
   await eventually(
     () => countOf(AVAILABLE),
     (counts) => Math.min(...counts) > 0,
-    15_000,
   );
   expect([countOf(UNAVAILABLE), countOf(AVAILABLE)]).toEqual([
     [1, 1],

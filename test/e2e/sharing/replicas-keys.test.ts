@@ -33,7 +33,6 @@ upstreams: {api: ${upstream}, ${more}
   const [listening] = await eventually(
     () => log().filter(({ msg }) => msg === 'listening'),
     ({ length }) => length === 1,
-    20_000,
   );
   return { url: String(listening?.['url']), signal: (signal) => child.kill(signal), ended };
 }
@@ -109,7 +108,6 @@ describe('keys of writes that replicas share', () => {
           return [status, header('tidegate-outcome')];
         },
         ([status, outcome]) => status === 417 && outcome === undefined,
-        10_000,
       );
       expect(upstream.hits.length).toBe(1);
     },
@@ -257,7 +255,6 @@ describe('keys of writes that replicas share', () => {
       await eventually(
         async () => (await pay(one, 'another')).status,
         (answer) => answer === 200,
-        20_000,
       );
     },
     PATIENCE,

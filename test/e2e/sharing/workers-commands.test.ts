@@ -41,7 +41,7 @@ async function startTwo() {
     rewrite: async (yaml: string) => {
       const before = gate.reloads();
       gate.rewrite(yaml);
-      await eventually(gate.reloads, (count) => count > before, 20_000);
+      await eventually(gate.reloads, (count) => count > before);
     },
     row: async (name: string) => (await status()).upstreams.find((each) => each.name === name),
     serving: () => pidsIn(gate.log()),
@@ -82,7 +82,7 @@ test(
     const api = await openAdminApi(gate.adminUrl);
     expect((await api.post('/api/upstreams/till/pin?rate=20/s')).json()).toMatchObject({ pinned: 20 });
     process.kill(gate.pids()[0] ?? 0, 'SIGKILL');
-    await eventually(gate.pids, ({ length }) => length === 3, 30_000);
+    await eventually(gate.pids, ({ length }) => length === 3);
     const clients = Array.from({ length: 8 }, (_, i) => ({ name: `c${i}`, rate: 20 }));
     const traffic = startTraffic({ target: gate.url, clients });
     onTestFinished(() => traffic.stop());
@@ -112,7 +112,7 @@ test(
     expect(await ask()).toBe(429);
     await pause(300);
     for (const pid of gate.pids()) process.kill(pid, 'SIGKILL');
-    await eventually(gate.pids, ({ length }) => length === 4, 30_000);
+    await eventually(gate.pids, ({ length }) => length === 4);
     for (let n = 0; n < 6; n += 1) expect(await ask()).toBe(429);
     expect(upstream.hits).toHaveLength(1);
   },
@@ -132,11 +132,10 @@ test(
     await eventually(
       () => gate.sum('tidegate_worker_restarts_total'),
       (count) => count === 1,
-      30_000,
     );
     expect(gate.pids()).toHaveLength(2); // the command is given before the new worker serves
     expect((await api.post('/api/upstreams/till/block')).status).toBe(200);
-    await eventually(gate.pids, ({ length }) => length === 3, 30_000);
+    await eventually(gate.pids, ({ length }) => length === 3);
     process.kill(other, 'SIGSTOP'); // one of two connections goes to it
     onTestFinished(() => void (isAlive(other) && process.kill(other, 'SIGKILL')));
     const asked = [1, 2].map(() => send(gate.url, '/', { agent: keepAlive(), signal: AbortSignal.timeout(20_000) }));
@@ -158,10 +157,9 @@ test(
     await eventually(
       () => row('b'),
       (seen) => seen === undefined,
-      20_000,
     );
     process.kill(serving()[0] ?? 0, 'SIGKILL');
-    await eventually(serving, ({ length }) => length === 3, 20_000);
+    await eventually(serving, ({ length }) => length === 3);
     expect(ended()).toHaveLength(1);
     expect((await send(gate.url, '/')).status).toBe(200);
     await rewrite(both);
@@ -184,11 +182,10 @@ test(
     // A worker that starts now never had this upstream.
     process.kill(other, 'SIGKILL');
     expect((await slow).body.toString()).toBe('late');
-    await eventually(serving, ({ length }) => length === 3, 20_000);
+    await eventually(serving, ({ length }) => length === 3);
     await eventually(
       () => row('b'),
       (seen) => seen === undefined,
-      20_000,
     );
     await rewrite(both);
     for (let n = 0; n < 6; n += 1) expect((await send(gate.url, '/b/', { agent: keepAlive() })).status).toBe(200);
@@ -237,7 +234,7 @@ test('the counts of a worker survive its exit, and a scrape does not wait for a 
   expect((await scrape).status).toBe(200);
   const took = performance.now() - since;
   stalls.unlessStalled(() => expect(took).toBeLessThan(990)); // a silent worker times out after 1 s
-  await eventually(serving, ({ length }) => length === 3, 20_000);
+  await eventually(serving, ({ length }) => length === 3);
   expect(ended()).toHaveLength(1);
   expect(await count()).toEqual([0, 20]);
   await ask(10);

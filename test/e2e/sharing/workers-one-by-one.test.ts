@@ -91,7 +91,6 @@ test(
     await eventually(
       () => gate.pids().filter(isAlive),
       (alive) => alive.length === 0,
-      20_000,
     );
   },
   PATIENCE,

@@ -78,9 +78,15 @@ test(
       );
       expect((await api.post('/api/upstreams/till/pin?rate=40/s')).json()).toMatchObject({ rate: 40, pinned: 40 });
       await pause(300);
-      const pinned = await passedIn(3000);
-      expect(pinned).toBeGreaterThan(30);
-      expect(pinned).toBeLessThan(43);
+      const pinned: number[] = [];
+      await eventually(
+        async () => {
+          pinned.push(await passedIn(3000));
+          return pinned;
+        },
+        () => (pinned.at(-1) ?? 0) > 30,
+      );
+      expect(Math.max(...pinned)).toBeLessThan(43);
 
       expect((await api.post('/api/upstreams/till/block')).json()).toMatchObject({
         state: 'blocked',
@@ -93,7 +99,6 @@ test(
       await eventually(
         () => gate.pids().length,
         (count) => count === 3,
-        30_000,
       );
       expect(await passedIn(1000)).toBe(0);
       const refused = await Promise.all(Array.from({ length: 10 }, () => send(gate.url, '/')));
@@ -104,14 +109,12 @@ test(
       await eventually(
         () => passedIn(1000),
         (rate) => rate > 25,
-        10_000,
       );
       expect(await passedIn(2000)).toBeLessThan(44); // still pinned
       expect((await api.post('/api/upstreams/till/unpin')).json()).toMatchObject({ pinned: null });
       await eventually(
         () => passedIn(1000),
         (rate) => rate > 100,
-        15_000,
       );
       const { events } = (await api.get('/api/timeline')).json() as { events: { kind: string }[] };
       const kinds = events.map(({ kind }) => kind).filter((kind) => kind !== 'state' && kind !== 'cut');

@@ -47,7 +47,6 @@ test.each([
     await eventually(
       () => gate.sum('tidegate_requests_in_flight'),
       (count) => count === 0,
-      20_000,
     );
   },
   PATIENCE,
@@ -64,7 +63,6 @@ test(
     await eventually(
       () => gate.sum('tidegate_requests_in_flight'),
       (count) => count === 0,
-      20_000,
     );
   },
   PATIENCE,
@@ -81,7 +79,6 @@ test(
     await eventually(
       () => gate.sum('tidegate_requests_in_flight'),
       (count) => count === 0,
-      20_000,
     );
   },
   PATIENCE,

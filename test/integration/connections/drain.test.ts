@@ -204,7 +204,7 @@ test('ends in time with ten thousand keep-alive connections, some of them with r
   });
   // A separate process, because one process may not open both ends of so many connections.
   const running = startProcess(['--upstream', upstream.url, '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0']);
-  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'));
   const url = String(lines.find(({ msg }) => msg === 'listening')?.['url']);
   const { hostname, port } = new URL(url);
   const sockets: Socket[] = [];

@@ -52,7 +52,6 @@ test.each([
   const resets = await eventually(
     () => upstream.frames.filter(({ type }) => type === FRAME.reset),
     ({ length }) => length > 0,
-    30_000,
   );
   expect(resets.at(-1)?.payload.readUInt32BE(0)).toBe(CANCEL);
 });

@@ -162,7 +162,6 @@ describe('uploads', () => {
     await eventually(
       () => upstream.held,
       ({ length }) => length === UPLOADS,
-      SOON,
     );
     expect(upstream.sessions()).toBe(UPLOADS);
     for (const answer of upstream.held) answer();

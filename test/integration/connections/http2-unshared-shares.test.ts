@@ -13,8 +13,6 @@ afterAll(() => certificates.remove());
 
 /** Connections without other requests that there may be. */
 const UNSHARED = 16;
-/** For a busy machine to open that many connections. */
-const PATIENCE = 30_000;
 
 async function start(more = '') {
   const held: ServerHttp2Stream[] = [];
@@ -58,7 +56,6 @@ const inFlightIs = (gate: Tidegate, requests: number) =>
   eventually(
     () => gate.metric('tidegate_requests_in_flight{route="/"}'),
     (count) => count === requests,
-    PATIENCE,
   );
 
 const isGiven = (head: unknown): boolean => head !== undefined;
@@ -78,10 +75,9 @@ test.each([
     await eventually(
       () => upstream.heads.length,
       (count) => count > before,
-      PATIENCE,
     );
     const busy = Array.from({ length: 3 * UNSHARED }, () => post(gate, 'busy', '/slow', options.bytes));
-    await eventually(() => held.length, isUnshared, PATIENCE);
+    await eventually(() => held.length, isUnshared);
     await inFlightIs(gate, 1 + busy.length);
     for (let i = 0; i < 4; i += 1) {
       const sent = upstream.heads.length;
@@ -93,10 +89,10 @@ test.each([
       for (; next !== '/'; overtaken += 1) {
         expect(overtaken).toBeLessThan(UNSHARED);
         finish(1);
-        next = (await eventually(() => upstream.heads[sent + overtaken], isGiven, PATIENCE))?.[':path'];
+        next = (await eventually(() => upstream.heads[sent + overtaken], isGiven))?.[':path'];
       }
       expect((await calm).status).toBe(204);
-      await eventually(() => held.length, isUnshared, PATIENCE);
+      await eventually(() => held.length, isUnshared);
     }
     const finishing = setInterval(() => finish(UNSHARED), 10);
     onTestFinished(() => clearInterval(finishing));

@@ -75,7 +75,6 @@ test('counts a failure to connect against the upstream, with however few connect
       return gate.view().limits[0]?.state;
     },
     (is) => is === 'blocked',
-    20_000,
   );
   expect(state).toBe('blocked');
 });

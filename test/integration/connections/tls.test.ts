@@ -208,7 +208,7 @@ routes: [{path: /open, upstream: open}, {path: /, upstream: sound}]`);
     `listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams: {api: {url: "${upstream.url}", tls: {insecure: true}}}`,
   );
   const running = startProcess(['--config', file]);
-  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'));
   const warning = lines.find(({ level }) => level === 'warn');
   expect(warning?.['msg']).toContain('upstreams.api.tls.insecure: the certificate is not verified');
 });

@@ -216,7 +216,6 @@ test('sends another probe within maxProbeDelay when one hangs', async () => {
   await eventually(
     () => statusOf({ key: 'other', address: '198.51.100.1', path: '/slow' }),
     (status) => status === 200,
-    10_000,
   );
   // Long before the hanging probe times out.
   expect(performance.now() - begunAt).toBeLessThan(10_000);

@@ -60,7 +60,6 @@ describe('observe mode', () => {
     await eventually(
       () => gate.metric('tidegate_queue_wait_seconds_count{upstream="api"}'),
       (count) => count === queued,
-      20_000,
     );
   });
 

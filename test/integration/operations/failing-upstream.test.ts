@@ -4,8 +4,6 @@ import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
 import { refusingUrl, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
-const PATIENCE = 30_000;
-
 interface Timeline {
   readonly events: readonly { readonly kind: string; readonly upstream: string | null; readonly text: string }[];
 }
@@ -38,7 +36,7 @@ test('logs and records that an upstream responds to everything with a 500, and t
   const gate = await startTidegate(`${CLIENTS}upstreams: {pay: {url: "${upstream.url}", retry: {attempts: 1}}}`);
   keepSending(gate.url);
   const lines = () => gate.log().filter(({ msg }) => String(msg).startsWith('upstream '));
-  expect(await eventually(lines, ({ length }) => length === 1, PATIENCE)).toMatchObject([
+  expect(await eventually(lines, ({ length }) => length === 1)).toMatchObject([
     {
       level: 'warn',
       msg: 'upstream failing',
@@ -49,7 +47,7 @@ test('logs and records that an upstream responds to everything with a 500, and t
     },
   ]);
   status = 200;
-  expect(await eventually(lines, ({ length }) => length === 2, PATIENCE)).toMatchObject([
+  expect(await eventually(lines, ({ length }) => length === 2)).toMatchObject([
     {},
     { level: 'info', msg: 'upstream recovered', upstream: 'pay', problem: 'responds with 500' },
   ]);
@@ -64,7 +62,6 @@ test('names the cause of a block in the log', async () => {
   const line = await eventually(
     () => gate.log().find(({ blockedCause }) => blockedCause === 'errors'),
     (found) => found !== undefined,
-    PATIENCE,
   );
   expect(line).toMatchObject({
     level: 'warn',
@@ -95,15 +92,11 @@ upstreams: {pay: {url: "${upstream.url}", retry: {attempts: 1}, queue: {maxWait:
       .filter(({ msg, scope }) => msg === 'limit changed state' && scope === 'upstream')
       .map(({ level, from, to, blocked, unblocked, problem }) => ({ level, from, to, blocked, unblocked, problem }));
   const askUntil = (holds: (found: ReturnType<typeof lines>) => boolean) =>
-    eventually(
-      async () => {
-        await ask(`/reports/${n}`);
-        await ask(`/charges/${n}`);
-        return lines();
-      },
-      holds,
-      PATIENCE,
-    );
+    eventually(async () => {
+      await ask(`/reports/${n}`);
+      await ask(`/charges/${n}`);
+      return lines();
+    }, holds);
   const during = await askUntil((found) => found.some(({ to, blocked }) => to !== 'blocked' && blocked === 'path'));
   expect(during.at(-1)).toMatchObject({ level: 'warn', blocked: 'path', problem: 'responds with 503' });
   expect((await timelineOf(gate.adminUrl)).at(-1)).toBe(
@@ -125,14 +118,12 @@ test('records an unreachable upstream, the cause of its block and the recovery o
   await eventually(
     () => Promise.resolve(upstream.hits.length),
     (hits) => hits > 20,
-    PATIENCE,
   );
   isDown = true;
   const during = await eventually(
     () => timelineOf(workers.adminUrl),
     (events) =>
       events.some((event) => event.startsWith('failing')) && events.some((event) => event.startsWith('blocked')),
-    PATIENCE,
   );
   expect(during.filter((event) => event.startsWith('failing'))).toEqual([
     'failing pay: connection closed before a response (every attempt fails)',
@@ -146,13 +137,11 @@ test('records an unreachable upstream, the cause of its block and the recovery o
     () => timelineOf(workers.adminUrl),
     (events) =>
       events.some((event) => event.startsWith('recovered')) && events.some((event) => event.startsWith('unblocked')),
-    PATIENCE,
   );
   expect(after.filter((event) => event.startsWith('recovered'))).toHaveLength(1);
   const lines = await eventually(
     () => workers.log().filter(({ msg }) => msg === 'upstream failing' || msg === 'upstream recovered'),
     ({ length }) => length >= 2,
-    PATIENCE,
   );
   expect(lines.map(({ msg, worker }) => [msg, worker])).toEqual([
     ['upstream failing', undefined],

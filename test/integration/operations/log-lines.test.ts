@@ -156,7 +156,6 @@ test('logs with its rate when a limit is found, and at debug the changes that fo
       return gate.log().filter(({ msg }) => msg === 'limit changed state');
     },
     (lines) => lines.some(({ to }) => to === 'restoring'),
-    15_000,
   );
   expect(changes[0]).toMatchObject({ level: 'info', upstream: 'api', from: 'open', to: 'backoff' });
   const rate = Number(changes[0]?.['rate']);

@@ -207,7 +207,6 @@ test('resets the allowance of a client that was cut', async () => {
       return ((await api.get('/api/clients')).json()['clients'] as { key: string; allowance: number }[])[0];
     },
     (worst) => worst !== undefined && worst.allowance < 1,
-    15_000,
   );
   const [worst] = (await api.get('/api/clients')).json()['clients'] as { key: string; state: string }[];
   const key = worst?.key ?? '';

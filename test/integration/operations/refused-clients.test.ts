@@ -6,7 +6,6 @@ import { eventually, startTidegate, startUpstream } from '../../support/proxy/ti
 import { startWorkers } from '../../support/proxy/workers.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
-const PATIENCE = 30_000;
 const CLIENTS = 'clients: {key: [header:x-api-key, ip], names: {batch: [batch-*], shop: [shop]}}\n';
 
 async function read<T>(adminUrl: string | undefined, path: string): Promise<T> {
@@ -35,7 +34,6 @@ test('the status names the client that floods, with its demand and its share', a
       return mostRefused(gate.adminUrl);
     },
     (found) => (found?.sharePerSecond ?? null) !== null,
-    PATIENCE,
   );
   expect(most).toMatchObject({ name: 'batch', heldUntil: null });
   expect(most?.shareOfRefusals).toBeGreaterThan(0.5);
@@ -63,7 +61,6 @@ test('the status of several workers names the client that the upstream holds', a
       return mostRefused(workers.adminUrl);
     },
     (found) => (found?.heldUntil ?? null) !== null,
-    PATIENCE,
   );
   expect(most).toMatchObject({ name: 'batch', shareOfRefusals: 1 });
 });

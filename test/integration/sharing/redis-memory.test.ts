@@ -34,7 +34,6 @@ state: {store: redis, url: "${redis.url}"}
   await eventually(
     async () => (await client.keys('tidegate:{*:limit')).length,
     (count) => count === 1,
-    30_000,
   );
   const [kept = ''] = await client.keys('tidegate:{two/upstream}:*:limit');
   expect(await client.pttl(kept)).toBeGreaterThan(3_000_000);

@@ -148,7 +148,6 @@ test('ends with the process that started it, even if that is killed', async () =
   await eventually(
     () => isAlive(Number(pid)) || existsSync(folder),
     (either) => !either,
-    20_000,
   );
 });
 

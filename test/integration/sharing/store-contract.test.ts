@@ -287,7 +287,6 @@ describe.each(STORES)('limits kept by %s', (kind) => {
         const admission = await eventually(
           () => replica.arrive('c', [SHARED], 'Bearer shared').admission,
           (decided) => decided?.kind === 'refused' && decided.why === 'blocked',
-          20_000,
         );
         expect(admission).toMatchObject({ kind: 'refused', why: 'blocked' });
       }
@@ -352,7 +351,6 @@ describe.each(STORES)('limits kept by %s', (kind) => {
         () => other.store.findLimit(endpoint('a'))?.meter.ceiling,
         (ceiling) =>
           ceiling !== undefined && ceiling <= 100 && other.store.findLimit(endpoint('a'))?.meter.phase !== 'restoring',
-        5000,
       );
       expect(other.store.findLimit(SHARED)?.meter.phase).toBe('restoring');
       expect(other.store.findLimit(SHARED)?.meter.ceiling).toBe(500);

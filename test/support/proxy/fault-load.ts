@@ -144,7 +144,6 @@ function waitUntilIdle(gate: ProbedProcess, clients: LoadClients): Promise<Reado
       metrics.get('tidegate_queue_depth{upstream="pay"}') === 0 &&
       metrics.get('tidegate_replay_buffer_bytes') === 0 &&
       sum(metrics, 'tidegate_requests_total') >= clients.sent,
-    10_000,
   );
 }
 
@@ -214,7 +213,6 @@ async function expectGivenBack(gate: ProbedProcess, empty: HeldResources, warm: 
       return { now: { handles: sorted(handles), files }, first };
     },
     ({ now }) => JSON.stringify(now) === JSON.stringify(first),
-    10_000,
   );
   const { bytes } = await gate.heldResources();
   const stories = (await gate.metrics()).get('tidegate_story_bytes') ?? 0;

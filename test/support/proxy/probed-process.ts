@@ -133,7 +133,6 @@ export async function startProbedProcess(yaml: string, onLine: (line: LogLine) =
   await eventually(
     () => gate.heldResources(),
     ({ handles }) => CONNECTIONS.every((kind) => handles[kind] === undefined),
-    15_000,
   );
   return gate;
 }

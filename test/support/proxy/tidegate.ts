@@ -86,11 +86,11 @@ export async function startUpstream(options: Partial<PracticeOptions> = {}): Pro
   return practice;
 }
 
-/** Polls every so many ms until a condition holds. Fails with the last value. */
+/** Polls every so many ms until a condition holds. Fails with the last value, after a time that only a hang reaches. */
 export async function eventually<T>(
   read: () => T | Promise<T>,
   holds: (seen: T) => boolean,
-  within = 5000,
+  within = 30_000,
   every = 10,
 ): Promise<T> {
   const until = performance.now() + within;

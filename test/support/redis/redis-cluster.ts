@@ -35,7 +35,6 @@ export async function startCluster(count = 3): Promise<RedisCluster> {
     await eventually(
       () => client.cluster('INFO'),
       (info) => info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${count}\r\n`),
-      20_000,
     );
     client.disconnect();
   }

@@ -42,7 +42,6 @@ export async function startSentinel(options: RedisOptions = {}): Promise<RedisSe
   await eventually(
     async () => [await asked.call('SENTINEL', 'REPLICAS', NAME)].flat(2).map(String),
     (seen) => seen.includes('slave') && seen.includes('ok') && seen.includes(String(replica.port)),
-    20_000,
   );
   const credentials = password === undefined ? '' : `:${encodeURIComponent(password)}@`;
   return {
