@@ -57,13 +57,14 @@ export interface OwnStateParts {
 
 /** Opens the database of the configuration, if it names one, and restores the keys of writes. @throws StateDatabaseError */
 export async function openOwnState(config: Config, parts: OwnStateParts, resources: ResourceStack): Promise<OwnState> {
-  const { state } = config;
+  const { state, limits } = config;
+  const keptResponses = { maxCount: limits.keptResponses };
   const keyStore = createKeyStore(parts.clock);
   const opened = state.store === 'sqlite' ? await openDatabase(config, state, keyStore, parts, resources) : NO_DATABASE;
   const { database } = opened;
   const keySecret = database?.secret ?? createKeySecret();
   const digests = new WriteDigests(keySecret);
-  const { responseStore = new MemoryResponseStore(parts.clock) } = opened;
+  const { responseStore = new MemoryResponseStore(parts.clock, keptResponses) } = opened;
   const writeKeys = { keys: keyStore, digests, responses: new KeptResponses(responseStore) };
   const inspection =
     state.store === 'redis'
@@ -89,7 +90,7 @@ const NO_DATABASE: OpenedDatabase = {
 
 /** Loads the modules only where they are used: SQLite takes memory. */
 async function openDatabase(
-  { drain, secret }: Pick<Config, 'drain' | 'secret'>,
+  { drain, secret, limits }: Pick<Config, 'drain' | 'secret' | 'limits'>,
   state: Extract<Config['state'], { readonly store: 'sqlite' }>,
   { keys }: RegistryKeyStore,
   { clock, logger, listen, metrics }: OwnStateParts,
@@ -159,7 +160,9 @@ async function openDatabase(
     }
     for (const worker of left) workerProcesses.remove(worker);
   };
-  const storedResponses = database.read(() => new StoredResponses({ commit, wallClock: () => Date.now() }));
+  const storedResponses = database.read(
+    () => new StoredResponses({ commit, wallClock: () => Date.now(), maxCount: limits.keptResponses }),
+  );
   return {
     database,
     openWrites,

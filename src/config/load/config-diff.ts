@@ -35,6 +35,7 @@ const RESTART_PATHS: readonly Path[] = [
   ['limits', 'headers'],
   ['limits', 'connections'],
   ['limits', 'requests'],
+  ['limits', 'keptResponses'],
   ['limits', 'overload'],
   ['drain'],
   ['secret'],

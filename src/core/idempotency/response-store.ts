@@ -4,6 +4,20 @@ import type { Millis } from '../scalars.ts';
 /** Between the name of a write and the client, in the id of a response. No name contains it. */
 export const RESPONSE_SEPARATOR = '.';
 
+/** How many responses are kept by default. */
+export const MAX_RESPONSES = 100_000;
+
+/** What all kept responses together may take. */
+export interface ResponseBounds {
+  readonly maxCount: number;
+  readonly maxBytes: number;
+}
+
+/** The used part of the bound that is nearer. */
+export function usedOfBounds({ maxCount, maxBytes }: ResponseBounds, count: number, bytes: number): number {
+  return Math.max(count / maxCount, bytes / maxBytes);
+}
+
 /**
  * Keeps responses to writes for repeats, as bytes that only `KeptResponses` can read. A response is that to one client: its id is
  * `write.client`. A response that is lost, or evicted by newer ones, makes its repeats go to the upstream.

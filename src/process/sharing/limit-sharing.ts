@@ -20,15 +20,15 @@ export interface LimitSharing {
 
 /** Undefined for a process that shares no limits. Loads the Redis modules only where they are used. */
 export async function shareLimits(
-  { state, secret: sealSecret }: Pick<Config, 'state' | 'secret'>,
+  { state, secret: sealSecret, limits }: Pick<Config, 'state' | 'secret' | 'limits'>,
   {
     membership,
     ...parts
-  }: Omit<RedisSharingParts, 'sealSecret'> & { readonly membership: WorkerMembership | undefined },
+  }: Omit<RedisSharingParts, 'sealSecret' | 'maxResponses'> & { readonly membership: WorkerMembership | undefined },
 ): Promise<LimitSharing | undefined> {
   if (state.store !== 'redis') return membership && shareThroughPrimary(membership, parts.clock);
   const { shareOverRedis } = await import('./redis-sharing.ts');
-  return shareOverRedis(state, { ...parts, sealSecret });
+  return shareOverRedis(state, { ...parts, sealSecret, maxResponses: limits.keptResponses });
 }
 
 /** The primary of several workers leases tokens to them. */

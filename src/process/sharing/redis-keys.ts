@@ -26,6 +26,8 @@ export interface RedisKeysParts {
   readonly secret: string;
   /** With which kept responses are encrypted; undefined: none is kept. */
   readonly sealSecret: string | undefined;
+  /** The maximum of kept responses, of all replicas. */
+  readonly maxResponses: number;
   readonly clock: Clock;
   /** In the configuration. */
   readonly upstreams: () => readonly string[];
@@ -42,7 +44,7 @@ export class RedisKeys {
   readonly #shared: SharedKeys;
   readonly #client: KeyClient;
 
-  constructor({ connection, secret, sealSecret, ...parts }: RedisKeysParts) {
+  constructor({ connection, secret, sealSecret, maxResponses, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
     const commands = new RedisKeyCommands({ ...connection, ...parts });
     const ahead = (upstream: string): Millis => commands.timeOf(upstream).offset;
@@ -64,7 +66,7 @@ export class RedisKeys {
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
     const keys = new FallbackKeyStore(this.#client, createKeyStore(clock));
     const digests = new WriteDigests(keySecret);
-    const responses = new RedisResponseStore({ connection, ...parts });
+    const responses = new RedisResponseStore({ connection, ...parts, maxCount: maxResponses });
     this.writeKeys = { keys, digests, responses: new KeptResponses(sealResponses(responses, sealSecret)) };
     let forgotten = 0;
     this.inspection = new RedisKeyInspection({

@@ -23,6 +23,8 @@ export interface RedisSharingParts {
   readonly secret: string;
   /** The configured secret. */
   readonly sealSecret: string | undefined;
+  /** The maximum of kept responses, of all replicas. */
+  readonly maxResponses: number;
   /** In the configuration in effect. */
   readonly upstreams: () => readonly string[];
 }
@@ -33,7 +35,7 @@ const STARTUP_WAIT: Millis = 1000;
 /** @throws an Error of node:fs that names the path, when a certificate cannot be read */
 export async function shareOverRedis(
   state: RedisStateConfig,
-  { clock, random, listen, secret, sealSecret, upstreams }: RedisSharingParts,
+  { clock, random, listen, secret, sealSecret, maxResponses, upstreams }: RedisSharingParts,
 ): Promise<LimitSharing> {
   const replicaId = `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`;
   const limitClient: ReplicaLimitClient = new ReplicaLimitClient({
@@ -66,7 +68,8 @@ export async function shareOverRedis(
   });
   const keys = new RedisKeys({
     connection: backend.connection,
-    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, sealSecret, clock, upstreams },
+    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, sealSecret, maxResponses },
+    ...{ clock, upstreams },
     onRequest: (result, duration) => listen({ type: 'store-request', store: 'redis', op: 'key', result, duration }),
   });
   const timer = new WakeTimer(limitClient, clock);

@@ -1,4 +1,10 @@
-import { type ResponseStore, writeOfResponse } from '../../core/idempotency/response-store.ts';
+import {
+  MAX_RESPONSES,
+  type ResponseBounds,
+  type ResponseStore,
+  usedOfBounds,
+  writeOfResponse,
+} from '../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 
@@ -26,7 +32,7 @@ const MAX_GONE = 10_000;
 /** Kept responses in the memory of this process. New ones evict the oldest. */
 export class MemoryResponseStore implements ResponseStore {
   readonly #clock: Clock;
-  readonly #maxBytes: number;
+  readonly #max: ResponseBounds;
   readonly #entries = new Map<string, Entry>();
   /** The ids of the entries of each write. */
   readonly #ids = new Map<string, Set<string>>();
@@ -37,17 +43,17 @@ export class MemoryResponseStore implements ResponseStore {
   #arrivals: Arrival[] = [];
   /** The index of the oldest that may be kept. */
   #oldest = 0;
-  #count = 0;
+  #arrived = 0;
   #bytes = 0;
   #evicted = 0;
 
-  constructor(clock: Clock, maxBytes = MAX_BYTES) {
+  constructor(clock: Clock, { maxCount = MAX_RESPONSES, maxBytes = MAX_BYTES }: Partial<ResponseBounds> = {}) {
     this.#clock = clock;
-    this.#maxBytes = maxBytes;
+    this.#max = { maxCount, maxBytes };
   }
 
   get bounds(): readonly ResourceBound[] {
-    return [{ name: 'kept_responses', used: this.#bytes / this.#maxBytes, reached: this.#evicted }];
+    return [{ name: 'kept_responses', used: this.#used, reached: this.#evicted }];
   }
 
   read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
@@ -58,8 +64,8 @@ export class MemoryResponseStore implements ResponseStore {
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
     const now = this.#clock.now();
     this.#delete(id);
-    this.#count += 1;
-    const arrival = { number: this.#count, until: now + lifetime };
+    this.#arrived += 1;
+    const arrival = { number: this.#arrived, until: now + lifetime };
     this.#entries.set(id, { bytes, ...arrival });
     const write = writeOfResponse(id);
     const ids = this.#ids.get(write);
@@ -75,6 +81,10 @@ export class MemoryResponseStore implements ResponseStore {
     for (const id of this.#ids.get(write) ?? []) this.#delete(id);
   }
 
+  get #used(): number {
+    return usedOfBounds(this.#max, this.#entries.size, this.#bytes);
+  }
+
   #delete(id: string): void {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
@@ -86,12 +96,12 @@ export class MemoryResponseStore implements ResponseStore {
     if (ids?.size === 0) this.#ids.delete(write);
   }
 
-  /** Removes the oldest while there are too many bytes, and those whose time is over. */
+  /** Removes the oldest while there are too many, and those whose time is over. */
   #evictOldest(now: Millis): void {
     for (let arrival = this.#arrivals[this.#oldest]; arrival !== undefined; arrival = this.#arrivals[this.#oldest]) {
       const isOver = arrival.until <= now;
       if (this.#isKept(arrival)) {
-        if (!isOver && this.#bytes <= this.#maxBytes) break;
+        if (!isOver && this.#used <= 1) break;
         if (!isOver) this.#evicted += 1;
         this.#delete(arrival.id);
       }

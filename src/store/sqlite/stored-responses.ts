@@ -1,11 +1,19 @@
 import type { SQLOutputValue, StatementSync } from 'node:sqlite';
-import { type ResponseStore, writeOfResponse } from '../../core/idempotency/response-store.ts';
+import {
+  MAX_RESPONSES,
+  type ResponseBounds,
+  type ResponseStore,
+  usedOfBounds,
+  writeOfResponse,
+} from '../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { GroupCommit, PendingChanges } from './group-commit.ts';
 
 /** For all kept responses together: the file grows by no more. */
 const MAX_BYTES = 256 * 1024 * 1024;
+/** What a row and its index entry take besides its bytes, about. */
+const ROW_BYTES = 512;
 
 interface PendingResponse {
   readonly bytes: Buffer;
@@ -20,22 +28,27 @@ interface PendingWrite {
   readonly kept: Map<string, PendingResponse>;
 }
 
-export interface StoredResponsesOptions {
+export interface StoredResponsesOptions extends Partial<ResponseBounds> {
   readonly commit: GroupCommit;
   readonly wallClock: () => Millis;
-  readonly maxBytes?: number;
+}
+
+/** What the rows take. */
+interface RowTotals {
+  readonly count: number;
+  readonly bytes: number;
 }
 
 /** Kept responses in a database. New ones evict the oldest. */
 export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #commit: GroupCommit;
   readonly #wallClock: () => Millis;
-  readonly #maxBytes: number;
+  readonly #max: ResponseBounds;
   /** Not stored yet, by write. */
   #pending = new Map<string, PendingWrite>();
-  #bytes: number;
+  #stored: RowTotals;
   /** Of the present transaction. */
-  #appliedBytes = 0;
+  #applied: RowTotals = { count: 0, bytes: 0 };
   #appliedEvictions = 0;
   #evicted = 0;
   readonly #get: StatementSync;
@@ -45,11 +58,11 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #deleteAll: StatementSync;
   readonly #oldest: StatementSync;
 
-  constructor({ commit, wallClock, maxBytes = MAX_BYTES }: StoredResponsesOptions) {
+  constructor({ commit, wallClock, maxCount = MAX_RESPONSES, maxBytes = MAX_BYTES }: StoredResponsesOptions) {
     const { db } = commit;
     this.#commit = commit;
     this.#wallClock = wallClock;
-    this.#maxBytes = maxBytes;
+    this.#max = { maxCount, maxBytes };
     this.#get = db.prepare('SELECT bytes, until FROM responses WHERE id = ?');
     this.#put = db.prepare('INSERT INTO responses (id, bytes, until) VALUES (?, ?, ?)');
     this.#delete = db.prepare('DELETE FROM responses WHERE id = ? RETURNING length(bytes) AS size');
@@ -58,12 +71,14 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     this.#hasAny = db.prepare(`SELECT 1 FROM responses WHERE ${ofWrite} LIMIT 1`);
     this.#deleteAll = db.prepare(`DELETE FROM responses WHERE ${ofWrite} RETURNING length(bytes) AS size`);
     this.#oldest = db.prepare('SELECT id, until FROM responses ORDER BY number LIMIT 1');
-    this.#bytes = Number(db.prepare('SELECT coalesce(sum(length(bytes)), 0) AS size FROM responses').get()?.['size']);
+    const totals = db.prepare('SELECT count(*) AS count, coalesce(sum(length(bytes)), 0) AS size FROM responses').get();
+    const count = Number(totals?.['count']);
+    this.#stored = { count, bytes: count * ROW_BYTES + Number(totals?.['size']) };
     commit.add(this);
   }
 
   get bounds(): readonly ResourceBound[] {
-    return [{ name: 'kept_responses', used: this.#bytes / this.#maxBytes, reached: this.#evicted }];
+    return [{ name: 'kept_responses', used: this.#usedBy(this.#stored), reached: this.#evicted }];
   }
 
   read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
@@ -92,21 +107,21 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   }
 
   apply(): void {
-    this.#appliedBytes = this.#bytes;
+    this.#applied = this.#stored;
     this.#appliedEvictions = 0;
     for (const [write, { isRemoved, kept }] of this.#pending) {
       if (isRemoved) this.#subtract(this.#deleteAll.all(write));
       for (const [id, { bytes, until }] of kept) {
         this.#deleteRow(id);
         this.#put.run(id, bytes, until);
-        this.#appliedBytes += bytes.length;
+        this.#add(1, ROW_BYTES + bytes.length);
       }
     }
     this.#evictOldest();
   }
 
   onStored(): void {
-    this.#bytes = this.#appliedBytes;
+    this.#stored = this.#applied;
     this.#evicted += this.#appliedEvictions;
     this.#pending = new Map();
   }
@@ -134,14 +149,14 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     }
   }
 
-  /** Removes the oldest while there are too many bytes, and those whose time is over. */
+  /** Removes the oldest while there are too many, and those whose time is over. */
   #evictOldest(): void {
     const now = this.#wallClock();
     for (;;) {
       const row = this.#oldest.get();
       if (row === undefined) return;
       const isOver = Number(row['until']) <= now;
-      if (!isOver && this.#appliedBytes <= this.#maxBytes) return;
+      if (!isOver && this.#usedBy(this.#applied) <= 1) return;
       if (!isOver) this.#appliedEvictions += 1;
       this.#deleteRow(String(row['id']));
     }
@@ -152,6 +167,14 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   }
 
   #subtract(deleted: readonly Readonly<Record<string, SQLOutputValue>>[]): void {
-    for (const { size } of deleted) this.#appliedBytes -= Number(size);
+    for (const { size } of deleted) this.#add(-1, -(ROW_BYTES + Number(size)));
+  }
+
+  #add(count: number, bytes: number): void {
+    this.#applied = { count: this.#applied.count + count, bytes: this.#applied.bytes + bytes };
+  }
+
+  #usedBy({ count, bytes }: RowTotals): number {
+    return usedOfBounds(this.#max, count, bytes);
   }
 }

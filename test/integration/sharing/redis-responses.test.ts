@@ -1,12 +1,13 @@
 /** Kept responses in a real Redis: replaced, evicted and removed. */
 import { expect, test } from 'vitest';
+import type { ResponseBounds } from '../../../src/core/idempotency/response-store.ts';
 import { RedisResponseStore } from '../../../src/sharing/redis/keys/redis-response-store.ts';
 import { connectKeys } from '../../support/redis/stored-keys.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 
 const HOUR = 3_600_000;
 
-async function open(maxBytes: number) {
+async function open(max: Partial<ResponseBounds>) {
   const client = await connectKeys(await startRedis());
   const problems: unknown[] = [];
   const connection = {
@@ -14,7 +15,7 @@ async function open(maxBytes: number) {
     onProblem: (error: unknown) => void problems.push(error),
   };
   const store = new RedisResponseStore({
-    ...{ connection, prefix: 'p', timeout: 60_000, clock: performance, maxBytes },
+    ...{ connection, prefix: 'p', timeout: 60_000, clock: performance, ...max },
     onRequest: () => undefined,
   });
   const keep = (id: string, text: string, lifetime = HOUR) =>
@@ -26,7 +27,7 @@ async function open(maxBytes: number) {
 }
 
 test('evicts the oldest beyond the bound, and not a later response with the id of an old one', async () => {
-  const { store, keep, readAll, problems } = await open(3500);
+  const { store, keep, readAll, problems } = await open({ maxBytes: 3 * 2536 });
   await keep('a.one', 'first');
   await keep('b.one', 'second');
   await keep('a.one', 'third');
@@ -38,8 +39,30 @@ test('evicts the oldest beyond the bound, and not a later response with the id o
   expect(problems).toEqual([]);
 });
 
+test('evicts the oldest beyond the number of responses', async () => {
+  const { store, keep, readAll, problems } = await open({ maxCount: 3 });
+  for (const id of ['a', 'b', 'c']) await keep(id, id);
+  expect(store.bounds).toMatchObject([{ used: 1, reached: 0 }]);
+  for (const id of ['d', 'e']) await keep(id, id);
+  expect(await readAll('a', 'b', 'c', 'd', 'e')).toEqual([undefined, undefined, 'c', 'd', 'e']);
+  expect(store.bounds).toMatchObject([{ used: 1, reached: 2 }]);
+  expect(problems).toEqual([]);
+});
+
+test('counts at least the memory that Redis takes for a response', async () => {
+  const { client, store, keep } = await open({ maxBytes: 2 * 1024 * 1024 });
+  const taken = async () => Number(/used_memory_dataset:(\d+)/.exec(await client.info('memory'))?.[1]);
+  const before = await taken();
+  const write = (n: number) => String(n).padStart(64, 'f');
+  const count = 500;
+  for (let n = 0; n < count; n += 1) await keep(`${write(n)}.${write(n)}`, 'x');
+  const counted = (store.bounds[0]?.used ?? 0) * 2 * 1024 * 1024;
+  expect(counted).toBe(count * 2536);
+  expect(counted).toBeGreaterThan((await taken()) - before);
+});
+
 test('removes the responses of a write for all clients, and nothing else', async () => {
-  const { client, store, keep, readAll, problems } = await open(100_000);
+  const { client, store, keep, readAll, problems } = await open({ maxBytes: 100_000 });
   for (const id of ['a.one', 'a.two', 'aa.one', 'b.one']) await keep(id, id);
   store.remove('a');
   expect(await readAll('a.one', 'a.two', 'aa.one', 'b.one')).toEqual([undefined, undefined, 'aa.one', 'b.one']);

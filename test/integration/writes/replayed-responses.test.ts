@@ -12,6 +12,7 @@ import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
 import type { Received, Sent } from '../../support/clients/send.ts';
 import { send, sendAndLeave } from '../../support/clients/send.ts';
 import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
 
 const SECRET = 'a secret of at least thirty-two characters';
 
@@ -368,3 +369,29 @@ test('a metric shows how much is kept', async () => {
   await post(gate, 'amount=1');
   expect(await gate.metric('tidegate_bound_used_ratio{bound="kept_responses"}')).toBeGreaterThan(0.0001);
 });
+
+test.each(['memory', 'SQLite', 'Redis'])(
+  '`limits.keptResponses` bounds the number of responses in %s, and the oldest goes first',
+  async (store) => {
+    const upstream = await startUpstream();
+    const states = {
+      memory: () => '',
+      SQLite: () => database(makeFolder()),
+      Redis: async () => `secret: ${SECRET}\nstate: {store: redis, url: "${(await startRedis()).url}"}`,
+    };
+    const state = await states[store as keyof typeof states]();
+    const gate = await start(upstream.url, { state: `limits: {keptResponses: 2}\n${state}` });
+    const pay = (key: string) =>
+      send(gate.url, '/charges', { method: 'POST', body: key, headers: ['Idempotency-Key', key] });
+    const keys = ['one', 'two', 'three'];
+    for (const key of keys) await pay(key);
+    await eventually(
+      () => gate.metric('tidegate_bound_reached_total{bound="kept_responses"}'),
+      (count) => count === 1,
+    );
+    expect(await gate.metric('tidegate_bound_used_ratio{bound="kept_responses"}')).toBe(1);
+    const replayed: unknown[] = [];
+    for (const key of keys.toReversed()) replayed.push((await pay(key)).header('idempotent-replayed'));
+    expect(replayed).toEqual(['true', 'true', undefined]);
+  },
+);

@@ -172,6 +172,7 @@ async function openRedisHarness(
     listen: () => undefined,
     secret: 'secret',
     sealSecret: undefined,
+    maxResponses: 1,
     upstreams: () => [],
   });
   onTestFinished(() => shared.close());

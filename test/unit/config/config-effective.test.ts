@@ -31,6 +31,7 @@ limits:
   readRate: 500B/s
   connections: 20000
   requests: 20000
+  keptResponses: 100000
   overload:
     eventLoopDelay: 500ms
     heapUsed: 0.75

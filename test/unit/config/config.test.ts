@@ -52,6 +52,7 @@ describe('defaults', () => {
         readRate: 500,
         connections: 20_000,
         requests: 20_000,
+        keptResponses: 100_000,
         overload: { eventLoopDelay: 500, heapUsed: 0.75 },
       },
       drain: { delay: 5000, timeout: 25_000 },

@@ -1,7 +1,7 @@
 /** The places where responses to writes are kept: what they keep, for how long, and what they evict. */
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import type { ResponseStore } from '../../../src/core/idempotency/response-store.ts';
+import type { ResponseBounds, ResponseStore } from '../../../src/core/idempotency/response-store.ts';
 import {
   decodeKeptResponse,
   encodeKeptResponse,
@@ -34,12 +34,12 @@ interface Place {
   readonly wait: (ms: number) => void;
 }
 
-function inMemory(maxBytes?: number): Place {
+function inMemory(max: Partial<ResponseBounds> = {}): Place {
   let now = 0;
-  return { store: new MemoryResponseStore({ now: () => now }, maxBytes), wait: (ms) => void (now += ms) };
+  return { store: new MemoryResponseStore({ now: () => now }, max), wait: (ms) => void (now += ms) };
 }
 
-function inDatabase(maxBytes?: number): Place {
+function inDatabase(max: Partial<ResponseBounds> = {}): Place {
   let now = 0;
   const db = new DatabaseSync(':memory:');
   db.exec(RESPONSES);
@@ -51,13 +51,12 @@ function inDatabase(maxBytes?: number): Place {
       throw error;
     },
   });
-  const options = maxBytes === undefined ? {} : { maxBytes };
-  return { store: new StoredResponses({ commit, wallClock: () => now, ...options }), wait: (ms) => void (now += ms) };
+  return { store: new StoredResponses({ commit, wallClock: () => now, ...max }), wait: (ms) => void (now += ms) };
 }
 
 /** Of a worker whose primary keeps them in memory. */
-function inPrimary(maxBytes?: number): Place {
-  const { store, wait } = inMemory(maxBytes);
+function inPrimary(max: Partial<ResponseBounds> = {}): Place {
+  const { store, wait } = inMemory(max);
   const server = new ResponseServer(store, (_, reply) => client.onReply(reply));
   const client = new ResponseClient({
     send: (operation) => server.onOperation(1, operation),
@@ -105,7 +104,7 @@ describe.each([
   });
 
   test('evict the oldest beyond the bound', () => {
-    const { store } = open(20_000);
+    const { store } = open({ maxBytes: 20_000 });
     const ids = Array.from({ length: 20 }, (_each, i) => `id-${i}`);
     for (const id of ids) keep(store, id, 'x'.repeat(4000));
     const kept = ids.filter((id) => read(store, id) !== undefined);
@@ -113,10 +112,30 @@ describe.each([
     expect(kept.length).toBeLessThanOrEqual(5);
     expect(kept).toEqual(ids.slice(-kept.length));
   });
+
+  test('evict the oldest beyond the number of responses', () => {
+    const { store } = open({ maxCount: 3 });
+    const find = (ids: readonly string[]) => ids.filter((id) => read(store, id) !== undefined);
+    for (const id of ['a', 'b', 'c', 'a']) keep(store, id, 'x');
+    expect(find(['a', 'b', 'c'])).toEqual(['a', 'b', 'c']);
+    keep(store, 'd', 'x');
+    expect(find(['a', 'b', 'c', 'd'])).toEqual(['a', 'c', 'd']);
+    store.remove('c');
+    keep(store, 'e', 'x');
+    expect(find(['a', 'c', 'd', 'e'])).toEqual(['a', 'd', 'e']);
+  });
+
+  test('count what an entry takes besides its bytes', () => {
+    const { store } = open({ maxBytes: 10_000 });
+    const ids = Array.from({ length: 100 }, (_each, i) => `id-${i}`);
+    for (const id of ids) keep(store, id, 'x');
+    const kept = ids.filter((id) => read(store, id) !== undefined);
+    expect(kept).toEqual(ids.slice(-19));
+  });
 });
 
 test('responses that are replaced again and again take no more memory, nor time', () => {
-  const { store } = inMemory(100_000);
+  const { store } = inMemory({ maxBytes: 100_000 });
   keep(store, 'old', 'one');
   for (let i = 0; i < 50_000; i += 1) keep(store, `id-${i % 7}`, `${i}`);
   expect(read(store, 'old')).toBe('one');
@@ -128,7 +147,7 @@ test('responses that are replaced again and again take no more memory, nor time'
 });
 
 test('the bound counts bytes, and evictions', () => {
-  for (const { store } of [inMemory(20_000), inDatabase(20_000)]) {
+  for (const { store } of [inMemory({ maxBytes: 20_000 }), inDatabase({ maxBytes: 20_000 })]) {
     for (let i = 0; i < 10; i += 1) keep(store, `id-${i}`, 'x'.repeat(4000));
     const [bound] = store.bounds;
     expect(bound?.name).toBe('kept_responses');
@@ -136,6 +155,31 @@ test('the bound counts bytes, and evictions', () => {
     expect(bound?.used).toBeLessThanOrEqual(1);
     expect(bound?.reached).toBeGreaterThanOrEqual(5);
   }
+});
+
+test('the bound is that of the number if it is nearer', () => {
+  for (const { store } of [inMemory({ maxCount: 4 }), inDatabase({ maxCount: 4 })]) {
+    for (let i = 0; i < 3; i += 1) keep(store, `id-${i}`, 'x');
+    expect(store.bounds).toEqual([{ name: 'kept_responses', used: 0.75, reached: 0 }]);
+    for (let i = 3; i < 6; i += 1) keep(store, `id-${i}`, 'x');
+    expect(store.bounds).toEqual([{ name: 'kept_responses', used: 1, reached: 2 }]);
+  }
+});
+
+test('a database counts the responses of earlier processes', () => {
+  const db = new DatabaseSync(':memory:');
+  db.exec(RESPONSES);
+  const open = (max: Partial<ResponseBounds>): ResponseStore => {
+    const options = { db, clock: { now: () => 0 }, onProblem: () => undefined };
+    const commit = new GroupCommit({ ...options, schedule: (_, run) => run() });
+    return new StoredResponses({ commit, wallClock: () => 0, ...max });
+  };
+  const first = open({});
+  for (const id of ['a', 'b', 'c']) keep(first, id, id);
+  expect(open({ maxCount: 4 }).bounds).toMatchObject([{ used: 0.75 }]);
+  const later = open({ maxCount: 2 });
+  keep(later, 'd', 'd');
+  expect(['a', 'b', 'c', 'd'].map((id) => read(later, id))).toEqual([undefined, undefined, 'c', 'd']);
 });
 
 test('responses that a database cannot store are not kept in memory, and what it has of earlier writes is removed later', () => {

@@ -1,5 +1,11 @@
 import type { SharedStoreResult } from '../../../core/events/store-events.ts';
-import { type ResponseStore, writeOfResponse } from '../../../core/idempotency/response-store.ts';
+import {
+  MAX_RESPONSES,
+  type ResponseBounds,
+  type ResponseStore,
+  usedOfBounds,
+  writeOfResponse,
+} from '../../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import type { RedisKeyConnection } from './redis-key-commands.ts';
@@ -8,27 +14,30 @@ import type { RedisKeyConnection } from './redis-key-commands.ts';
 const LAYOUT = 'r2';
 /** For the kept responses of all replicas together. */
 const MAX_BYTES = 256 * 1024 * 1024;
+/** What Redis needs for a response besides its bytes, about: its name, its number and its entry of the write. */
+const ENTRY_BYTES = 1536;
 
 /**
  * KEYS: the response; all responses by the number of their arrival; counters; the responses of the write, each with its number. ARGV:
- * the bytes, the lifetime, the id, the prefixes of the names of responses and of writes, the bytes of all that may be kept. Evicts the
- * oldest beyond that. A response that has expired or was replaced stays counted until it is the oldest.
+ * the bytes, the lifetime, the id, the prefixes of the names of responses and of writes, the bytes and the number of all that may be
+ * kept, the bytes of an entry. Evicts the oldest beyond that. A response that has expired or was replaced stays counted until it is
+ * the oldest.
  */
 const KEEP = `
-local size = #ARGV[1]
+local size = #ARGV[1] + tonumber(ARGV[8])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 local number = redis.call('HINCRBY', KEYS[3], 'number', 1)
 redis.call('ZADD', KEYS[2], number, ARGV[3] .. ' ' .. number .. ' ' .. size)
 redis.call('HSET', KEYS[4], ARGV[3], number)
 local bytes = redis.call('HINCRBY', KEYS[3], 'bytes', size)
 local evicted = 0
-while true do
+for _ = 1, 100 do -- a step is short; the next response removes what is left
   local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   if not oldest then break end
   local id, its, length = string.match(oldest, '^(%S+) (%S+) (%S+)$')
   local name, write = ARGV[4] .. id, ARGV[5] .. string.match(id, '^[^.]+')
   local isKept = redis.call('HGET', write, id) == its and redis.call('EXISTS', name) == 1
-  if isKept and bytes <= tonumber(ARGV[6]) then break end
+  if isKept and bytes <= tonumber(ARGV[6]) and redis.call('ZCARD', KEYS[2]) <= tonumber(ARGV[7]) then break end
   redis.call('ZREM', KEYS[2], oldest)
   if isKept then
     redis.call('DEL', name)
@@ -40,7 +49,7 @@ end
 for i = 2, 4 do
   redis.call('PEXPIRE', KEYS[i], math.max(tonumber(ARGV[2]), redis.call('PTTL', KEYS[i])))
 end
-return {tostring(bytes), tostring(evicted)}
+return {tostring(bytes), tostring(redis.call('ZCARD', KEYS[2])), tostring(evicted)}
 `;
 
 /** KEYS: the responses of a write. ARGV: the prefix of the names of responses. */
@@ -49,27 +58,26 @@ for _, id in ipairs(redis.call('HKEYS', KEYS[1])) do redis.call('DEL', ARGV[1] .
 redis.call('DEL', KEYS[1])
 `;
 
-export interface RedisResponseStoreParts {
+export interface RedisResponseStoreParts extends Partial<ResponseBounds> {
   readonly connection: RedisKeyConnection;
   readonly prefix: string;
   readonly timeout: Millis;
   readonly clock: Clock;
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
-  readonly maxBytes?: number;
 }
 
 /** Kept responses in Redis, for all replicas. New ones evict the oldest. */
 export class RedisResponseStore implements ResponseStore {
   readonly #parts: RedisResponseStoreParts;
-  readonly #maxBytes: number;
+  readonly #max: ResponseBounds;
   /** All of them are in one slot of a cluster, because one script evicts them. */
   readonly #base: string;
-  #bytes = 0;
+  #used = 0;
   #evicted = 0;
 
   constructor(parts: RedisResponseStoreParts) {
     this.#parts = parts;
-    this.#maxBytes = parts.maxBytes ?? MAX_BYTES;
+    this.#max = { maxCount: parts.maxCount ?? MAX_RESPONSES, maxBytes: parts.maxBytes ?? MAX_BYTES };
     this.#base = `${parts.prefix}:{responses}:${LAYOUT}`;
     const { client } = parts.connection;
     client.defineCommand('tidegateKeepResponse', { numberOfKeys: 4, lua: KEEP });
@@ -77,7 +85,7 @@ export class RedisResponseStore implements ResponseStore {
   }
 
   get bounds(): readonly ResourceBound[] {
-    return [{ name: 'kept_responses', used: this.#bytes / this.#maxBytes, reached: this.#evicted }];
+    return [{ name: 'kept_responses', used: this.#used, reached: this.#evicted }];
   }
 
   read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
@@ -95,13 +103,18 @@ export class RedisResponseStore implements ResponseStore {
       `${this.#base}:counters`,
       this.#writeOf(writeOfResponse(id)),
     ];
-    const args = [bytes, String(Math.ceil(lifetime)), id, this.#nameOf(''), this.#writeOf(''), String(this.#maxBytes)];
+    const { maxCount, maxBytes } = this.#max;
+    const args = [
+      ...[bytes, String(Math.ceil(lifetime)), id, this.#nameOf(''), this.#writeOf('')],
+      ...[maxBytes, maxCount, ENTRY_BYTES].map(String),
+    ];
     this.#run(
       () => this.#call('tidegateKeepResponse', [...keys, ...args]),
       (reply) => {
         if (Array.isArray(reply)) {
-          this.#bytes = Number(reply[0]);
-          this.#evicted += Number(reply[1]);
+          const [keptBytes, count, evicted] = reply.map(Number);
+          this.#used = usedOfBounds(this.#max, count ?? 0, keptBytes ?? 0);
+          this.#evicted += evicted ?? 0;
         }
         onKept();
       },
