@@ -75,6 +75,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       ...(operatorServers?.bounds ?? []),
       ...[replayMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
     ],
+    sharedKeys: () => limitSharing?.keys?.counts ?? [],
     storedWrites: () => state.storedWrites?.() ?? {},
     shedShare: () => overloadMonitor.loadShedding.shedShare,
     // With several workers, the primary reads the configuration.

@@ -9,7 +9,15 @@ import { CertificateExpiries } from './certificates/certificate-expiries.ts';
 
 type Measurements = Pick<
   MetricsOptions,
-  'bounds' | 'config' | 'endpoints' | 'explanationBytes' | 'replayBufferBytes' | 'shedShare' | 'view' | 'workers'
+  | 'bounds'
+  | 'config'
+  | 'endpoints'
+  | 'explanationBytes'
+  | 'replayBufferBytes'
+  | 'sharedKeys'
+  | 'shedShare'
+  | 'view'
+  | 'workers'
 > &
   Required<Pick<MetricsOptions, 'storedWrites'>>;
 

@@ -61,6 +61,14 @@ const RedisStateSchema = z.strictObject({
   )
     .prefault('150ms')
     .describe('Maximum time for a response, from 10ms to 240ms; after that this process continues on its own.'),
+  maxKeys: z
+    .int()
+    .min(1)
+    .max(100_000_000)
+    .prefault(1_000_000)
+    .describe(
+      'Maximum idempotency keys of answered writes, by upstream; and a fifth as many of unresolved ones. Beyond it, those that would be dropped first are removed.',
+    ),
   username: Username.describe('Redis user name, unless the url has one; the default user if absent.'),
   password: Password.describe('Password of that user, without URL encoding.'),
   sentinelUsername: Username.describe('User name for the Sentinels.'),

@@ -10,6 +10,13 @@ export const SHARED_STORE_OPERATIONS = ['lease', 'report', 'hold', 'key'] as con
 export type SharedStoreResult = (typeof SHARED_STORE_RESULTS)[number];
 export const SHARED_STORE_RESULTS = ['ok', 'error', 'timeout'] as const;
 
+/** The keys of writes to an upstream that a shared store has: unresolved ones, those in progress included, and answered ones. */
+export interface SharedKeyCounts {
+  readonly upstream: string;
+  readonly unresolved: number;
+  readonly answered: number;
+}
+
 export type StoreEvent =
   /** A request to the store ended, after `duration`. */
   | {

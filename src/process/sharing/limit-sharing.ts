@@ -1,3 +1,4 @@
+import type { SharedKeyCounts } from '../../core/events/store-events.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { WriteKeys } from '../../http/request/exchange-context.ts';
 import type { MemoryStoreOptions } from '../../store/memory-store-options.ts';
@@ -14,7 +15,11 @@ export interface LimitSharing {
   /** Called when the store and its gate exist. */
   bind(binding: StoreBinding): void;
   /** The keys of writes; undefined if they are not shared there. */
-  readonly keys?: { readonly writeKeys: WriteKeys; readonly inspection: KeyInspection };
+  readonly keys?: {
+    readonly writeKeys: WriteKeys;
+    readonly inspection: KeyInspection;
+    readonly counts: readonly SharedKeyCounts[];
+  };
   close(): Promise<void>;
 }
 

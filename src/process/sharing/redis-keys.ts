@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { SharedStoreResult } from '../../core/events/store-events.ts';
+import type { SharedKeyCounts, SharedStoreResult } from '../../core/events/store-events.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import { WriteDigests } from '../../http/idempotency/write-digests.ts';
@@ -28,11 +28,16 @@ export interface RedisKeysParts {
   readonly sealSecret: string | undefined;
   /** The maximum of kept responses, of all replicas. */
   readonly maxResponses: number;
+  /** The maximum of answered keys of an upstream, of all replicas. */
+  readonly maxKeys: number;
   readonly clock: Clock;
   /** In the configuration. */
   readonly upstreams: () => readonly string[];
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
 }
+
+/** Keys expire in Redis without a change that this process makes. */
+const RECOUNT_INTERVAL: Millis = 10_000;
 
 /** How long the end of this process waits for its last changes to be stored. */
 const STORED_WITHIN: Millis = 1000;
@@ -43,13 +48,18 @@ export class RedisKeys {
   readonly inspection: KeyInspection;
   readonly #shared: SharedKeys;
   readonly #client: KeyClient;
+  readonly #commands: RedisKeyCommands;
+  readonly #recount: NodeJS.Timeout;
 
   constructor({ connection, secret, sealSecret, maxResponses, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
     const commands = new RedisKeyCommands({ ...connection, ...parts });
+    this.#commands = commands;
     const ahead = (upstream: string): Millis => commands.timeOf(upstream).offset;
+    const backend = new RedisKeyBackend({ ...connection, ...parts, commands, ahead });
+    this.#recount = setInterval(() => connection.isConnected() && backend.recount(), RECOUNT_INTERVAL).unref();
     this.#shared = new SharedKeys({
-      backend: new RedisKeyBackend({ ...connection, ...parts, commands, ahead }),
+      backend,
       clock,
       owner,
       schedule: cancellableTimer,
@@ -61,7 +71,7 @@ export class RedisKeys {
       schedule: setImmediate,
       after: cancellableTimer,
       isLeaseValid: (name) => this.#shared.isLeaseValid(name),
-      bounds: () => [this.#shared.bound],
+      bounds: () => [this.#shared.bound, ...commands.counts.bounds],
     });
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
     const keys = new FallbackKeyStore(this.#client, createKeyStore(clock));
@@ -81,8 +91,14 @@ export class RedisKeys {
     if (name !== undefined) this.#shared.onNews(name.upstream, name.name);
   }
 
+  /** The keys in Redis, as far as this process knows. */
+  get counts(): readonly SharedKeyCounts[] {
+    return this.#commands.counts.all;
+  }
+
   /** Resolves once the ends of all requests are stored, or after a second. */
   async close(): Promise<void> {
+    clearInterval(this.#recount);
     this.#client.flush();
     await new Promise<void>((resolve) => {
       const cancel = cancellableTimer(STORED_WITHIN, resolve);

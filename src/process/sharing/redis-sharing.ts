@@ -69,7 +69,7 @@ export async function shareOverRedis(
   const keys = new RedisKeys({
     connection: backend.connection,
     ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, sealSecret, maxResponses },
-    ...{ clock, upstreams },
+    ...{ maxKeys: state.maxKeys, clock, upstreams },
     onRequest: (result, duration) => listen({ type: 'store-request', store: 'redis', op: 'key', result, duration }),
   });
   const timer = new WakeTimer(limitClient, clock);

@@ -1,7 +1,7 @@
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { EndpointView, GateView } from '../../core/events/gate-views.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
-import type { SharedStore } from '../../core/events/store-events.ts';
+import type { SharedKeyCounts, SharedStore } from '../../core/events/store-events.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { defineBoundMetrics } from './bound-metrics.ts';
 import { BoundedNameMap } from './bounded-name-map.ts';
@@ -46,6 +46,8 @@ export interface MetricsOptions extends ProcessMetricsOptions {
   readonly bounds?: () => Iterable<ResourceBound>;
   /** The store that replicas share their limits through; undefined if they share none. */
   readonly store?: SharedStore | undefined;
+  /** The keys of writes in that store. */
+  readonly sharedKeys?: () => readonly SharedKeyCounts[];
   /** Rows of the database of this process with the keys of writes, by state; no metrics of it when absent. */
   readonly storedWrites?: (() => Readonly<Record<string, number>>) | undefined;
   /** The result of the last reload and the time of the last success; no such metrics when absent. */
@@ -87,7 +89,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     (name) => new PollMetrics(name),
     () => [],
   );
-  const store = options.store === undefined ? undefined : new StoreMetrics(options.store);
+  const store = options.store === undefined ? undefined : new StoreMetrics(options.store, options.sharedKeys);
 
   const state = options.storedWrites === undefined ? undefined : new StateMetrics(options.storedWrites);
 

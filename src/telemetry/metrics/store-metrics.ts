@@ -1,4 +1,5 @@
 import type {
+  SharedKeyCounts,
   SharedStore,
   StoreEvent,
   SharedStoreOperation,
@@ -23,8 +24,10 @@ export class StoreMetrics {
     Record<SharedStoreOperation, Readonly<Record<SharedStoreResult, StoreRequestSeries>>>
   >;
   readonly #degraded: TimeSeries;
+  readonly #readKeys: () => TimeSeries[];
 
-  constructor(store: SharedStore) {
+  /** @param readKeys the keys of writes in the store */
+  constructor(store: SharedStore, readKeys: () => readonly SharedKeyCounts[] = () => []) {
     const seriesOf = (op: SharedStoreOperation, result: SharedStoreResult): StoreRequestSeries => {
       const labels = { store, op, result };
       return { requests: { labels, value: 0 }, durations: new DurationHistogram(labels, { buckets: STORE_BUCKETS }) };
@@ -41,6 +44,13 @@ export class StoreMetrics {
       key: seriesByResult('key'),
     };
     this.#degraded = { labels: { store }, value: 0 };
+    this.#readKeys = () =>
+      readKeys().flatMap(({ upstream, unresolved, answered }) =>
+        Object.entries({ unresolved, answered }).map(([state, value]) => ({
+          labels: { store, upstream, state },
+          value,
+        })),
+      );
   }
 
   count(event: Exclude<StoreEvent, { type: 'store-deaf' }>): void {
@@ -70,6 +80,13 @@ export class StoreMetrics {
         help: 'Time from a request to the shared store to its response, error or timeout.',
         type: 'histogram',
         samples: () => allSeries.flatMap(({ durations }) => durations.samples(duration)),
+      },
+      {
+        name: 'tidegate_store_keys',
+        help: 'Idempotency keys of an upstream in the shared store, by state, as this process has last seen; a write in progress is unresolved.',
+        type: 'gauge',
+        aggregation: 'max',
+        samples: () => this.#readKeys(),
       },
       {
         name: 'tidegate_store_degraded',

@@ -493,6 +493,8 @@ const STORE = [
   'store_duration_seconds_count{store="redis",op="lease",result="ok"} >= 1',
   'store_duration_seconds_bucket{store="redis",op="lease",result="ok",le="+Inf"} >= 1',
   'store_degraded{store="redis"} == 0',
+  'store_keys{store="redis",upstream="api",state="answered"} == 1',
+  'store_keys{store="redis",upstream="api",state="unresolved"} == 0',
 ];
 const STORE_LOST = [
   'store_degraded{store="redis"} == 1',
@@ -512,6 +514,7 @@ state: {store: redis, url: "${redis.url}"}
   onTestFinished(async () => {
     await traffic.stop(0);
   });
+  await scripted(gate.url)('200', { method: 'POST', headers: ['Idempotency-Key', 'order'] });
   await scripted(gate.url)('429; retry-after=1');
   expect(await prometheus.unmet('store', STORE)).toEqual([]);
   redis.freeze();

@@ -65,7 +65,12 @@ export async function connectKeys({ port }: RedisServer): Promise<Redis> {
   return client;
 }
 
-export function openKeys(client: RedisKeyConnection['client'], bounds: Partial<InspectionBounds> = {}) {
+/** @param more `maxKeys`: see `state.maxKeys` */
+export function openKeys(
+  client: RedisKeyConnection['client'],
+  bounds: Partial<InspectionBounds> = {},
+  more: { readonly maxKeys?: number } = {},
+) {
   const problems: unknown[] = [];
   const connection: RedisKeyConnection = {
     client,
@@ -76,7 +81,7 @@ export function openKeys(client: RedisKeyConnection['client'], bounds: Partial<I
   };
   const clock = performance;
   const commands = new RedisKeyCommands({
-    ...{ ...connection, prefix: PREFIX, timeout: 2000, clock },
+    ...{ ...connection, ...more, prefix: PREFIX, timeout: 2000, clock },
     onRequest: () => undefined,
   });
   let versions = 0;
@@ -128,5 +133,5 @@ export function openKeys(client: RedisKeyConnection['client'], bounds: Partial<I
     if ('kind' in listed) throw new Error(listed.why);
     return listed;
   };
-  return { inspection, responses, reader, backendOf, nextVersion, store, swap, list, problems };
+  return { commands, inspection, responses, reader, backendOf, nextVersion, store, swap, list, problems };
 }

@@ -196,6 +196,7 @@ describe('the state store', () => {
       url: { kind: 'single', tls: false, ...NOBODY, nodes: [{ host: 'a', port: 6379 }], db: 0 },
       prefix: 'tidegate',
       timeout: 150,
+      maxKeys: 1_000_000,
       tls: { minVersion: 'TLSv1.2', insecure: false },
     });
     expect(
@@ -309,6 +310,7 @@ describe('the state store', () => {
       url: 'redis://u:***@a:6379/3',
       prefix: 'tidegate',
       timeout: '150ms',
+      maxKeys: 1_000_000,
       tls,
     });
     expect(

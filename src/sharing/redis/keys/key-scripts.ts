@@ -1,15 +1,16 @@
 /**
- * What Redis does with the state of a name, each in one step. KEYS: the states of names; the open names; the time. The last of ARGV
- * is what the time is at least. An answer has the version, the state, the owners whose lease has ended, how often it was forgotten,
+ * What Redis does with the state of a name, each in one step. KEYS: the states of names; the answered names; the open names; the
+ * time. The last of ARGV is what the time is at least. An answer has the version, the state, the owners whose lease has ended, how often it was forgotten,
  * and the time. The field `leases` has each owner of a claim and when its lease ends.
  *
  * The score of an open name is when it is dropped: above 0 if a write of it is unresolved, below 0 if it only has claims, such as
  * of a response that is being sent. If the process of such a claim ends, its write is unresolved, and nothing but this set names it.
+ * The score of an answered name is when it is dropped.
  */
 
 /** The time stands still rather than go back if the clock of Redis is set back; see key-store-time.ts. */
 const PRELUDE = `
-local open, clock = KEYS[#KEYS - 1], KEYS[#KEYS]
+local answered, open, clock = KEYS[#KEYS - 2], KEYS[#KEYS - 1], KEYS[#KEYS]
 local time = redis.call('TIME')
 local real = time[1] * 1000 + math.floor(time[2] / 1000)
 local kept_time = redis.call('HMGET', clock, 'ahead', 'last')
@@ -32,6 +33,14 @@ local function found(name)
 end
 local function dropOld()
   redis.call('ZREMRANGEBYSCORE', open, string.format('%d', -now), string.format('%d', now))
+  local old = redis.call('ZRANGEBYSCORE', answered, '-inf', string.format('%d', now), 'LIMIT', 0, 100)
+  if #old > 0 then redis.call('ZREM', answered, unpack(old)) end
+end
+-- Of an answered write, a response may still be sent.
+local function counts()
+  local after, before = string.format('(%d', now), string.format('(%d', -now)
+  local responding = redis.call('ZCOUNT', open, '-inf', before)
+  return redis.call('ZCOUNT', open, after, '+inf'), redis.call('ZCOUNT', answered, after, '+inf') + responding
 end
 `;
 
@@ -44,7 +53,9 @@ return found(KEYS[1])
 /**
  * ARGV: the expected version, the next one, the state (empty: none), the owners of its claims, `1` if it is unresolved, how long it
  * is kept, this process, its lease, the channel, the announcement, `1` if it is news, the name, `1` if an operator has forgotten a
- * write of it. After that, a name without state keeps its version, so that no process takes it for one that was never known.
+ * write of it, how many names may be unresolved, and answered. A forgotten name without state keeps its version, so that no process
+ * takes it for one that was never known. Beyond the bounds, the names are removed that would be dropped first, but none in use. The
+ * second string of the answer has the numbers of unresolved and answered names, and of those that were removed.
  */
 export const SWAP_NAME = `${PRELUDE}
 local expected, version, state, owners, unresolved = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -68,19 +79,48 @@ redis.call('HSET', clock, 'last', string.format('%d', now))
 redis.call('PEXPIRE', clock, math.max(kept, redis.call('PTTL', clock)))
 local dropAt = now + kept
 if unresolved ~= '1' then dropAt = owners ~= '' and -dropAt end
-if dropAt then
-  redis.call('ZADD', open, string.format('%d', dropAt), name)
-  redis.call('PEXPIRE', open, math.max(kept, redis.call('PTTL', open)))
-else
-  redis.call('ZREM', open, name)
+local set = dropAt and open or state ~= '' and answered
+for _, each in ipairs({open, answered}) do
+  if each == set then
+    redis.call('ZADD', each, string.format('%d', dropAt or now + kept), name)
+    redis.call('PEXPIRE', each, math.max(kept, redis.call('PTTL', each)))
+  else
+    redis.call('ZREM', each, name)
+  end
 end
+local prefix = string.sub(KEYS[1], 1, #KEYS[1] - #name)
+local function isInUse(key)
+  for _, ends in leasesOf(redis.call('HGET', key, 'leases')) do
+    if tonumber(ends) > now then return true end
+  end
+  return false
+end
+-- A few at a time: a step is short, and the next change removes what is left.
+local function removeExcess(from, max)
+  local excess = redis.call('ZCOUNT', from, string.format('(%d', now), '+inf') - tonumber(max)
+  local removed = 0
+  if excess <= 0 then return removed end
+  for _, each in ipairs(redis.call('ZRANGEBYSCORE', from, string.format('(%d', now), '+inf', 'LIMIT', 0, 10)) do
+    local key = prefix .. each
+    local kind = redis.call('TYPE', key).ok
+    if removed < excess and each ~= name and not (kind == 'hash' and isInUse(key)) then
+      if kind == 'hash' then redis.call('DEL', key) end
+      redis.call('ZREM', from, each)
+      removed = removed + 1
+    end
+  end
+  return removed
+end
+dropOld()
+local unresolved_removed, answered_removed = removeExcess(open, ARGV[14]), removeExcess(answered, ARGV[15])
+local unresolved_count, answered_count = counts()
 if news == '1' or known[2] then redis.call('PUBLISH', channel, announcement) end
-return {version, '', '', '0', tostring(now)}
+return {version, table.concat({unresolved_count, answered_count, unresolved_removed, answered_removed}, ' '), '', '0', tostring(now)}
 `;
 
 /** ARGV: this process, its lease, which is renewed where it has claims. */
 export const RENEW_LEASES = `${PRELUDE}
-for i = 1, #KEYS - 2 do
+for i = 1, #KEYS - 3 do
   local leases, has = {}, false
   for owner, ends in leasesOf(redis.call('HGET', KEYS[i], 'leases')) do
     if owner == ARGV[1] then
@@ -95,10 +135,10 @@ dropOld()
 return {'', '', '', '0', tostring(now)}
 `;
 
-/** Returns the number of names with an unresolved write. */
-export const COUNT_UNRESOLVED = `${PRELUDE}
+/** Returns the numbers of names with an unresolved write, and of answered ones. */
+export const COUNT_NAMES = `${PRELUDE}
 dropOld()
-return {tostring(redis.call('ZCOUNT', open, 0, '+inf')), '', '', '0', tostring(now)}
+return {table.concat({counts()}, ' '), '', '', '0', tostring(now)}
 `;
 
 /**
@@ -107,7 +147,7 @@ return {tostring(redis.call('ZCOUNT', open, 0, '+inf')), '', '', '0', tostring(n
  */
 export const READ_NAMES = `${PRELUDE}
 local reply, size = {}, 0
-for i = 1, #KEYS - 2 do
+for i = 1, #KEYS - 3 do
   local kind = redis.call('TYPE', KEYS[i]).ok
   local parts = (kind == 'hash' or kind == 'none') and found(KEYS[i]) or {'', kind, '', '0', tostring(now)}
   for _, part in ipairs(parts) do

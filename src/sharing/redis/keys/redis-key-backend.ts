@@ -45,20 +45,26 @@ export class RedisKeyBackend implements KeyStateBackend {
     const args = [
       ...[expected, next, text, [...owners].join(' '), isUnresolved ? '1' : '0', String(Math.ceil(keptFor))],
       ...[owner, String(this.leaseTime), channel, announcementOf(name), isNews ? '1' : '0', toHex(name.name)],
-      isForgotten ? '1' : '0',
+      ...[isForgotten ? '1' : '0', String(commands.counts.max.unresolved), String(commands.counts.max.answered)],
     ];
     commands.run('tidegateSwapName', name.upstream, [name.name], args, (reply) => {
       if (typeof reply === 'string') return onSwapped({ kind: 'lost', isUnsent: reply === 'unsent' });
-      if (reply[0] === next) return onSwapped({ kind: 'stored' });
+      if (reply[0] === next) {
+        commands.counts.onReply(name.upstream, reply[1] ?? '');
+        return onSwapped({ kind: 'stored' });
+      }
       const found = this.#toStored(name, reply);
       onSwapped(found === undefined ? { kind: 'lost', isUnsent: true } : { kind: 'changed', found });
     });
   }
 
   hasUnresolved(upstream: string, onFound: (isUnresolved: boolean | undefined) => void): void {
-    this.#parts.commands.run('tidegateCountUnresolved', upstream, [], [], (reply) =>
-      onFound(typeof reply === 'string' ? undefined : reply[0] !== '0'),
-    );
+    this.#count(upstream, (counts) => onFound(counts === undefined ? undefined : !counts.startsWith('0 ')));
+  }
+
+  /** Updates the number of keys of the upstreams of which this process knows it: keys expire without a change. */
+  recount(): void {
+    for (const { upstream } of this.#parts.commands.counts.all) this.#count(upstream, () => undefined);
   }
 
   renew(upstream: string, names: readonly string[], onRenewed: (isRenewed: boolean) => void): void {
@@ -66,6 +72,15 @@ export class RedisKeyBackend implements KeyStateBackend {
     commands.run('tidegateRenewLeases', upstream, names, [owner, String(this.leaseTime)], (reply) =>
       onRenewed(typeof reply !== 'string'),
     );
+  }
+
+  #count(upstream: string, onCounted: (counts: string | undefined) => void): void {
+    const { commands } = this.#parts;
+    commands.run('tidegateCountNames', upstream, [], [], (reply) => {
+      const [counts] = typeof reply === 'string' ? [] : reply;
+      if (counts !== undefined) commands.counts.onReply(upstream, counts);
+      onCounted(counts);
+    });
   }
 
   #toStored(name: WriteName, reply: readonly string[]): StoredName | undefined {

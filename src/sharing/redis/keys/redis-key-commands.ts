@@ -2,7 +2,8 @@ import { setImmediate } from 'node:timers';
 import type { SharedStoreResult } from '../../../core/events/store-events.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import type { RedisClient } from '../redis-connection.ts';
-import { COUNT_UNRESOLVED, READ_NAME, READ_NAMES, RENEW_LEASES, SWAP_NAME } from './key-scripts.ts';
+import { COUNT_NAMES, READ_NAME, READ_NAMES, RENEW_LEASES, SWAP_NAME } from './key-scripts.ts';
+import { RedisKeyCounts } from './redis-key-counts.ts';
 import { KeyStoreTime } from './key-store-time.ts';
 import { scriptKeys } from './redis-key-names.ts';
 
@@ -23,6 +24,8 @@ export interface RedisKeyCommandsParts extends RedisKeyConnection {
   readonly timeout: Millis;
   readonly clock: Clock;
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
+  /** Of each upstream; see `RedisKeyCounts`. */
+  readonly maxKeys?: number;
 }
 
 const SCRIPTS = {
@@ -30,7 +33,7 @@ const SCRIPTS = {
   tidegateSwapName: SWAP_NAME,
   tidegateReadNames: READ_NAMES,
   tidegateRenewLeases: RENEW_LEASES,
-  tidegateCountUnresolved: COUNT_UNRESOLVED,
+  tidegateCountNames: COUNT_NAMES,
 };
 /** Strings of a reply for each name. */
 export const REPLY_PARTS = 5;
@@ -40,12 +43,14 @@ export type Lost = 'unsent' | 'unknown';
 
 /** The commands about keys of writes, each with a bounded time for its response. */
 export class RedisKeyCommands {
+  readonly counts: RedisKeyCounts;
   readonly #parts: RedisKeyCommandsParts;
   /** By upstream; learned from each response. */
   readonly #times = new Map<string, KeyStoreTime>();
 
   constructor(parts: RedisKeyCommandsParts) {
     this.#parts = parts;
+    this.counts = new RedisKeyCounts(parts.maxKeys);
     for (const [name, lua] of Object.entries(SCRIPTS)) parts.client.defineCommand(name, { lua });
   }
 

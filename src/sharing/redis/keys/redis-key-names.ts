@@ -11,19 +11,21 @@ export interface UpstreamKeys {
   readonly names: string;
   /** The names with unresolved writes or claims. */
   readonly open: string;
+  /** The other names of which something is known. */
+  readonly answered: string;
   /** See key-store-time.ts. */
   readonly time: string;
 }
 
 export function upstreamKeys(prefix: string, upstream: string): UpstreamKeys {
   const base = `${prefix}:{${upstream}/keys}:${NAME_STATE_LAYOUT}`;
-  return { names: `${base}:name:`, open: `${base}:open`, time: `${base}:time` };
+  return { names: `${base}:name:`, open: `${base}:open`, answered: `${base}:answered`, time: `${base}:time` };
 }
 
 /** KEYS of each script: see key-scripts.ts. */
 export function scriptKeys(prefix: string, upstream: string, names: readonly string[]): readonly string[] {
   const keys = upstreamKeys(prefix, upstream);
-  return [...names.map((name) => `${keys.names}${toHex(name)}`), keys.open, keys.time];
+  return [...names.map((name) => `${keys.names}${toHex(name)}`), keys.answered, keys.open, keys.time];
 }
 
 export function isUpstreamName(text: string): boolean {
