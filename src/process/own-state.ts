@@ -146,7 +146,10 @@ async function openDatabase(
       `state.file: workers of an earlier process still run with ${file} (pid ${pids}): end them`,
     );
   }
-  const writes = new StoredWrites({ commit, clock, wallClock: () => Date.now(), uptime: () => uptime() * 1000 });
+  const writes = new StoredWrites({
+    ...{ commit, clock, wallClock: () => Date.now(), uptime: () => uptime() * 1000 },
+    onDecidedLocally: (upstream) => listen({ type: 'key', upstream, event: 'decided_locally' }),
+  });
   const stored = database.read(() => writes.load());
   keys.resume(stored, writes);
   const unresolved = stored.filter(([, { state: known }]) => known === 'unresolved').length;

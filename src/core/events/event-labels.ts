@@ -40,4 +40,5 @@ export const IDEMPOTENCY_KEY_EVENTS = [
   'key_expired',
   'key_reused',
   'replayed',
-] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited' | 'replayed')[];
+  'decided_locally',
+] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited' | 'replayed' | 'decided_locally')[];

@@ -18,6 +18,8 @@ export interface KeyJournal {
   onChange(write: KeyedWrite): void;
   /** Calls back once all changes so far are stored. @param run `isStored`: false if they could not be stored */
   whenStored(run: (isStored: boolean) => void): void;
+  /** A request goes on with `onStoreLost: local` although its write could not be stored. Called once for a request. */
+  onDecidedLocally?(upstream: string): void;
 }
 
 /** What the next process has to know of a write. */

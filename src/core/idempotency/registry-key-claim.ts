@@ -21,6 +21,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   #deadline: Millis = 0;
   #cancelTimer: (() => void) | undefined;
   #hasWaited = false;
+  #isDecidedLocally = false;
   /** Defined while the claim is waiting, held or shared. */
   #write: KeyedWrite | undefined;
 
@@ -188,10 +189,12 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   #onStored(write: KeyedWrite, isStored: boolean): void {
     if (this.#write !== write) return; // released meanwhile
-    const { onStoreLost } = this.#options.request;
+    const { onStoreLost, identity } = this.#options.request;
     // Stored too late, it is refused too: the request has no time left.
     const isInTime = this.#options.clock.now() < this.#deadline;
     if (isInTime && (isStored || onStoreLost === 'local')) {
+      if (!isStored && !this.#isDecidedLocally) this.#options.keys.journal?.onDecidedLocally?.(identity.upstream);
+      this.#isDecidedLocally ||= !isStored;
       return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
     }
     const mayBeDone = this.#progress.record?.isAnswered === false;

@@ -33,6 +33,8 @@ export interface RedisKeysParts {
   readonly clock: Clock;
   /** In the configuration. */
   readonly upstreams: () => readonly string[];
+  /** A write with `onStoreLost: local` is decided by what this process knows. */
+  readonly onDecidedLocally: (upstream: string) => void;
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
 }
 
@@ -74,7 +76,7 @@ export class RedisKeys {
       bounds: () => [this.#shared.bound, ...commands.counts.bounds],
     });
     const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
-    const keys = new FallbackKeyStore(this.#client, createKeyStore(clock));
+    const keys = new FallbackKeyStore(this.#client, createKeyStore(clock), parts.onDecidedLocally);
     const digests = new WriteDigests(keySecret);
     const responses = new RedisResponseStore({ connection, ...parts, maxCount: maxResponses });
     this.writeKeys = { keys, digests, responses: new KeptResponses(sealResponses(responses, sealSecret)) };

@@ -70,6 +70,7 @@ export async function shareOverRedis(
     connection: backend.connection,
     ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, sealSecret, maxResponses },
     ...{ maxKeys: state.maxKeys, clock, upstreams },
+    onDecidedLocally: (upstream) => listen({ type: 'key', upstream, event: 'decided_locally' }),
     onRequest: (result, duration) => listen({ type: 'store-request', store: 'redis', op: 'key', result, duration }),
   });
   const timer = new WakeTimer(limitClient, clock);

@@ -13,10 +13,15 @@ export class FallbackKeyStore implements KeyStore {
   readonly #shared: KeyStore;
   readonly #local: LocalWrites;
 
-  /** @param local the registry of this process */
-  constructor(shared: KeyStore, local: RegistryKeyStore, maxLocalNames?: number) {
+  /** @param local the registry of this process @param onDecidedLocally called once for each request that is decided without the store */
+  constructor(
+    shared: KeyStore,
+    local: RegistryKeyStore,
+    onDecidedLocally: (upstream: string) => void = () => undefined,
+    maxLocalNames?: number,
+  ) {
     this.#shared = shared;
-    this.#local = new LocalWrites(local, maxLocalNames);
+    this.#local = new LocalWrites(local, onDecidedLocally, maxLocalNames);
   }
 
   get bounds(): readonly ResourceBound[] {

@@ -12,6 +12,7 @@ const NOBODY = { onClaimed: () => undefined, onClaimRefused: () => undefined };
 /** What this process knows itself of the writes that it shares, so that it can go on while their store is lost. */
 export class LocalWrites {
   readonly #store: RegistryKeyStore;
+  readonly #onDecidedLocally: (upstream: string) => void;
   readonly #maxNames: number;
   /**
    * Names used while the shared store was lost, which therefore does not know all about them; with the number of requests that have
@@ -19,8 +20,10 @@ export class LocalWrites {
    */
   readonly #names = new Map<string, number>();
 
-  constructor(store: RegistryKeyStore, maxNames = MAX_NAMES) {
+  /** @param onDecidedLocally called once for each request that this process decides about alone */
+  constructor(store: RegistryKeyStore, onDecidedLocally: (upstream: string) => void, maxNames = MAX_NAMES) {
     this.#store = store;
+    this.#onDecidedLocally = onDecidedLocally;
     this.#maxNames = maxNames;
   }
 
@@ -47,12 +50,13 @@ export class LocalWrites {
 
   /** A claim without the shared store. To be followed by `onEnd`. */
   claimAlone(request: KeyClaimRequest): KeyClaim {
-    const { name } = request.identity;
+    const { name, upstream } = request.identity;
     const requests = this.#requestsOf(name) + 1;
     this.#names.delete(name);
     this.#names.set(name, requests);
     const [oldest] = this.#names.keys();
     if (this.#names.size > this.#maxNames && oldest !== undefined) this.#names.delete(oldest);
+    this.#onDecidedLocally(upstream);
     return this.#store.makeClaim(request);
   }
 

@@ -21,6 +21,8 @@ interface StoredRow {
 
 export interface StoredWritesOptions extends Clocks {
   readonly commit: GroupCommit;
+  /** See `KeyJournal`. */
+  readonly onDecidedLocally?: (upstream: string) => void;
 }
 
 /** In `meta`: what to add to the stored times for times of the wall clock. So a step of that clock shifts all of them at once. */
@@ -84,6 +86,10 @@ export class StoredWrites implements KeyJournal, PendingChanges {
 
   whenStored(run: (isStored: boolean) => void): void {
     this.#options.commit.whenStored(run);
+  }
+
+  onDecidedLocally(upstream: string): void {
+    this.#options.onDecidedLocally?.(upstream);
   }
 
   /** What the database holds. */

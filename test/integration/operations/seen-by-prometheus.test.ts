@@ -500,13 +500,14 @@ const STORE_LOST = [
   'store_degraded{store="redis"} == 1',
   'store_requests_total{store="redis",op="lease",result="timeout"} >= 1',
   'store_requests_total{store="redis",op="report",result="error"} >= 1',
+  'idempotency_keys_total{upstream="api",event="decided_locally"} == 1',
 ];
 
 test('exports the state of the shared store, and its loss', async () => {
   const redis = await startRedis();
   const upstream = await startUpstream();
   const gate = await startTidegate(`
-upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 50/s}, retry: {attempts: 1}}}
+upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 50/s}, retry: {attempts: 1}, idempotency: {onStoreLost: local}}}
 state: {store: redis, url: "${redis.url}"}
 `);
   prometheus.watch('store', gate.adminUrl);
@@ -520,6 +521,7 @@ state: {store: redis, url: "${redis.url}"}
   redis.freeze();
   await pause(1000);
   await redis.kill();
+  await scripted(gate.url)('200', { method: 'POST', headers: ['Idempotency-Key', 'another'] });
   expect(await prometheus.unmet('store', STORE_LOST)).toEqual([]);
 });
 

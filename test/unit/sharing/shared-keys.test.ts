@@ -714,7 +714,8 @@ describe('with `onStoreLost: local`', () => {
     const { start, settle, clock } = replicas;
     const one = start('one');
     const local = new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined);
-    const store = new FallbackKeyStore(one.client, local, maxLocalNames);
+    const decided: string[] = [];
+    const store = new FallbackKeyStore(one.client, local, (upstream) => decided.push(upstream), maxLocalNames);
     const begin = (name: string, more: Partial<KeyClaimRequest> = {}) => {
       const claim = store.makeClaim(requestFor(name, { onStoreLost: 'local', ...more }));
       const { results, ...listener } = recorder();
@@ -722,8 +723,32 @@ describe('with `onStoreLost: local`', () => {
       settle();
       return { claim, results };
     };
-    return { ...replicas, one, store, begin };
+    return { ...replicas, one, store, begin, decided };
   }
+
+  test('each request that this process decides is counted once, and none that is shared', () => {
+    const { begin, faults, decided, advance } = startOne();
+    const end = ({ claim }: ReturnType<typeof begin>): void => {
+      claim.onSend('e1');
+      claim.recordOutcome('may_have_happened');
+      claim.release({ kind: 'other' });
+      claim.close();
+    };
+    end(begin('shared'));
+    expect(decided).toEqual([]);
+    faults.push('unsent');
+    const lost = begin('order');
+    lost.claim.begin(recorder(), 100_000); // before a retry
+    end(lost);
+    expect(decided).toEqual(['up']);
+    advance(500); // the store responds again
+    end(begin('order'));
+    end(begin('another'));
+    advance(500);
+    faults.push('unsent');
+    expect(begin('strict', { onStoreLost: 'refuse' }).results).toEqual([['refused', 'key_store_lost', true]]);
+    expect(decided).toEqual(['up']);
+  });
 
   test('this process knows the writes that it shared, once the store is lost', () => {
     for (const [outcome, end, known] of [
