@@ -17,7 +17,7 @@ import { clockSet, drained, killed, primaryKilled, reloaded, stopped, workerKill
 import { failover, redisClockSet, redisKilled, redisStopped, redisUnreachable } from './faults/redis-faults.ts';
 import { GateProcess } from './gate-process.ts';
 import type { TopologyName } from './options.ts';
-import { mountOwnDisk } from './own-disk.ts';
+import { mountOwnDisk } from '../support/own-disk.ts';
 import { fixedPort } from './ports.ts';
 import type { GateSettings } from './settings.ts';
 import { drawSettings, FIRST_SETTINGS, yamlOf } from './settings.ts';

@@ -11,19 +11,18 @@ import {
   statSync,
   truncateSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Millis, Random } from '../../../src/core/scalars.ts';
+import { fillDisk } from '../../support/own-disk.ts';
 import { pickOf } from '../../support/oracle/topology.ts';
 import type { Fault } from '../fault-injector.ts';
 import type { FaultLog } from '../fault-record.ts';
 import { StartRefused, type GateProcess } from '../gate-process.ts';
 
 const DISK_FULL_FOR: Millis = 2000;
-const BLOCK = 1024 * 1024;
 
 /** @param folder on a small file system of its own */
 export function diskFull(folder: string): Fault {
@@ -31,37 +30,16 @@ export function diskFull(folder: string): Fault {
   return {
     name: 'disk full',
     inject: async (random) => {
-      fill(filler);
+      fillDisk(filler);
       // Tidegate may free a block meanwhile.
       const until = performance.now() + DISK_FULL_FOR * (0.5 + random());
       while (performance.now() < until) {
         await sleep(100);
-        fill(filler);
+        fillDisk(filler);
       }
       rmSync(filler);
     },
   };
-}
-
-function fill(path: string): void {
-  const file = openSync(path, 'a');
-  try {
-    for (let size = BLOCK; size >= 512; size /= 2) {
-      const bytes = Buffer.alloc(size);
-      while (canWrite(file, bytes));
-    }
-  } finally {
-    closeSync(file);
-  }
-}
-
-function canWrite(file: number, bytes: Buffer): boolean {
-  try {
-    return writeSync(file, bytes) === bytes.length;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOSPC') return false;
-    throw error;
-  }
 }
 
 interface Damage {
