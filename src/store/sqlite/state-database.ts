@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import type { Millis } from '../../core/scalars.ts';
+import { convertStateFile, LEARNED_TABLE } from './convert-state-file.ts';
 import { checkLog } from './check-log.ts';
 import { makePrivate } from './make-private.ts';
 import { describeLoss, StateDatabaseError, toDatabaseError } from './state-database-error.ts';
-import { takeStateFile } from './take-state-file.ts';
 import { encodeMark, presentBoot } from './use-mark.ts';
 
 /** The layout of the tables. */
@@ -15,7 +15,7 @@ const BUSY_TIMEOUT: Millis = 5000;
 
 const TABLES = `
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS learned (id INTEGER PRIMARY KEY CHECK (id = 1), state TEXT NOT NULL) STRICT;
+${LEARNED_TABLE};
 CREATE TABLE IF NOT EXISTS writes (
   id INTEGER PRIMARY KEY, name BLOB NOT NULL, upstream TEXT NOT NULL, credential INTEGER NOT NULL, owner INTEGER NOT NULL,
   credential_header TEXT NOT NULL, body INTEGER, state TEXT NOT NULL, first_sent_at REAL NOT NULL, endpoint TEXT,
@@ -55,7 +55,7 @@ export class StateDatabase {
     let db: DatabaseSync | undefined;
     let isLocked = false;
     try {
-      const earlier = takeStateFile(file);
+      convertStateFile(file);
       const path = makePrivate(file);
       const { frames, hasLostEnd } = checkLog(path);
       this.hasLostEnd = hasLostEnd;
@@ -68,7 +68,6 @@ export class StateDatabase {
       db.exec(TABLES);
       this.#checkLayout();
       this.secret = this.#readSecret();
-      if (earlier !== undefined) this.writeLearned(earlier);
       db.exec('COMMIT');
     } catch (error) {
       if (isLocked) this.close();

@@ -1,0 +1,120 @@
+/** A state file becomes a database, also if the process is killed meanwhile. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { StateDatabase } from '../../../src/store/sqlite/state-database.ts';
+import { send } from '../../support/clients/send.ts';
+import { eventually } from '../../support/proxy/tidegate.ts';
+import { startReloadable } from '../../support/proxy/reloadable.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+const PATIENCE = 90_000;
+const RATE = 'tidegate_ratelimit_rate_requests_per_second{upstream="api",scope="upstream"}';
+const STATE = '{"version": 1, "limits": []}';
+const SOURCE = new URL('../../../src/store/sqlite/state-database.ts', import.meta.url);
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-convert-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function open(file: string): StateDatabase {
+  const database = new StateDatabase({ file, durability: 'full' });
+  onTestFinished(() => database.close());
+  return database;
+}
+
+test(
+  'a rate that one process has learned into a file is that of the next one, with a database of the same name',
+  async () => {
+    const upstream = await startHttpUpstream((n, response) => {
+      if (n > 30) response.writeHead(429);
+      response.end();
+    });
+    const file = join(makeFolder(), 'state.json');
+    const yaml = (store: string) =>
+      `state: {store: ${store}, file: ${file}}\nupstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`;
+    const first = await startReloadable(yaml('memory'));
+    for (let n = 0; n < 31; n += 1) await send(first.url, '/');
+    const learned = await eventually(
+      () => first.metric(RATE),
+      (rate) => rate !== undefined && Number.isFinite(rate),
+    );
+    first.child.kill('SIGTERM');
+    expect((await first.ended).code).toBe(0);
+    const text = readFileSync(file, 'utf8');
+
+    const second = await startReloadable(yaml('sqlite'));
+    expect(second.log()).toContainEqual(expect.objectContaining({ msg: 'restored learned state', limits: 1 }));
+    const known = Number(await second.metric(RATE));
+    expect(known).toBeGreaterThan(0.5 * Number(learned));
+    expect(known).toBeLessThan(2 * Number(learned));
+    expect(readFileSync(`${file}.json`, 'utf8')).toBe(text);
+    second.child.kill('SIGKILL');
+    await second.ended;
+    const third = await startReloadable(yaml('sqlite'));
+    expect(third.log()).toContainEqual(expect.objectContaining({ msg: 'restored learned state', limits: 1 }));
+  },
+  PATIENCE,
+);
+
+test.each([
+  ['before', 'copyFileSync'],
+  ['before', 'renameSync'],
+  ['after', 'renameSync'],
+  ['before', 'fsyncSync'],
+  ['after', 'fsyncSync'],
+])('a process that is killed %s %s loses nothing', (when, step) => {
+  const file = join(makeFolder(), 'state.db');
+  writeFileSync(file, STATE);
+  const killed = spawnSync(process.execPath, [
+    ...['--input-type=module', '--eval'],
+    `import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    const original = fs.${step};
+    fs.${step} = (...parts) => {
+      if (${when === 'after'}) original(...parts);
+      process.kill(process.pid, 'SIGKILL');
+    };
+    syncBuiltinESMExports();
+    const { StateDatabase } = await import(${JSON.stringify(SOURCE.href)});
+    new StateDatabase({ file: ${JSON.stringify(file)}, durability: 'full' });`,
+  ]);
+  expect([killed.signal, killed.stderr.toString()]).toEqual(['SIGKILL', '']);
+  const database = open(file);
+  expect(database.readLearned()).toBe(STATE);
+  expect(readFileSync(`${file}.json`, 'utf8')).toBe(STATE);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  for (const left of ['.new', '.new-journal']) expect([left, existsSync(`${file}${left}`)]).toEqual([left, false]);
+  database.close();
+  expect(open(file).readLearned()).toBe(STATE);
+});
+
+test('what a killed process left of a new database is replaced', () => {
+  const file = join(makeFolder(), 'state.db');
+  writeFileSync(file, STATE);
+  writeFileSync(`${file}.new`, 'half a database');
+  writeFileSync(`${file}.new-journal`, 'its journal');
+  expect(open(file).readLearned()).toBe(STATE);
+});
+
+test('a symbolic link to a state file leads to the database', () => {
+  const folder = makeFolder();
+  const [file, link] = [join(folder, 'state.json'), join(folder, 'link')];
+  writeFileSync(file, STATE);
+  symlinkSync(file, link);
+  expect(open(link).readLearned()).toBe(STATE);
+  expect(readFileSync(`${file}.json`, 'utf8')).toBe(STATE);
+  expect(readFileSync(file).toString('latin1', 0, 15)).toBe('SQLite format 3');
+});
+
+test('a state file beside the log of a database is not converted', () => {
+  const file = join(makeFolder(), 'state.db');
+  writeFileSync(file, STATE);
+  writeFileSync(`${file}-wal`, 'log');
+  expect(() => open(file)).toThrow(`${file} is a state file, but ${file}-wal is there`);
+  expect(readFileSync(file, 'utf8')).toBe(STATE);
+});
