@@ -181,3 +181,54 @@ test(
   },
   PATIENCE,
 );
+
+test.each([1, 2])(
+  'after SIGKILL, the learned rate is in force, and the client is held until its Retry-After: %d worker(s)',
+  async (workers) => {
+    const upstream = await startHttpUpstream((nth, response) => {
+      if (nth > 30) response.writeHead(429, { 'Retry-After': '300' });
+      response.end();
+    });
+    const file = join(makeFolder(), 'state.db');
+    const api = `{url: "${upstream.url}", rateLimit: {scope: client}, retry: {attempts: 1}}`;
+    const other = `{url: "${upstream.url}", retry: {attempts: 1}}`;
+    const start = () =>
+      startWorkers(`
+workers: ${workers}
+state: {store: sqlite, file: ${file}}
+clients: {key: [header:x-api-key, ip]}
+upstreams: {other: ${other}, api: ${api}}
+routes: [{path: /other, upstream: other}, {path: /, upstream: api}]
+`);
+    const ask = ({ url }: { url: string }, path: string, key: string) =>
+      send(url, path, { headers: ['X-Api-Key', key] });
+    const rateOf = ({ sum }: { sum: (series: string) => Promise<number> }) =>
+      sum('tidegate_ratelimit_rate_requests_per_second{upstream="other",scope="upstream"}');
+    const first = await start();
+    for (let n = 0; n < 30; n += 1) expect((await ask(first, '/other', 'busy')).status).toBe(200);
+    expect((await ask(first, '/other', 'busy')).status).toBe(429);
+    expect((await ask(first, '/', 'held')).status).toBe(429);
+    const learned = await eventually(() => rateOf(first), Number.isFinite);
+    // It is stored within ten seconds.
+    await eventually(
+      () => /"rate":[\d.]+.*"client":/.test(readFileSync(`${file}-wal`, 'latin1')),
+      (isStored) => isStored,
+      60_000,
+    );
+    for (const pid of [first.child.pid ?? 0, ...first.pids()]) process.kill(pid, 'SIGKILL');
+    await first.ended;
+
+    const second = await start();
+    expect(second.log()).toContainEqual(expect.objectContaining({ msg: 'restored learned state' }));
+    const known = await rateOf(second);
+    expect(known).toBeGreaterThan(0.5 * learned);
+    expect(known).toBeLessThan(2 * learned);
+    const sent = upstream.hits.length;
+    const held = await ask(second, '/', 'held');
+    expect([held.status, Number(held.header('retry-after')) > 100]).toEqual([429, true]);
+    expect(upstream.hits.length).toBe(sent);
+    await ask(second, '/', 'new');
+    expect(upstream.hits.length).toBe(sent + 1);
+  },
+  PATIENCE,
+);
