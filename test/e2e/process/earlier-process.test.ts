@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { identifyProcess } from '../../../src/process/cluster/process-identity.ts';
-import { send } from '../../support/clients/send.ts';
+import { headerOf, send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { isAlive, startWorkers, type Workers } from '../../support/proxy/workers.ts';
-import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { type Hit, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PATIENCE = 300_000;
 
@@ -45,7 +45,7 @@ async function startMachine(workers: number) {
 }
 
 const killAll = async (gate: Workers): Promise<void> => {
-  for (const pid of [gate.child.pid ?? 0, ...gate.pids()]) process.kill(pid, 'SIGKILL');
+  for (const pid of [gate.child.pid ?? 0, ...gate.pids()].filter(isAlive)) process.kill(pid, 'SIGKILL');
   await gate.ended;
 };
 
@@ -82,6 +82,49 @@ test.each([
     const third = await start();
     expect(await third.sum('tidegate_writes_interrupted_total{')).toBe(0);
     expect([reportsOf(second).length, reportsOf(third).length]).toEqual([1, 0]);
+  },
+  PATIENCE,
+);
+
+test(
+  'the primary reports the writes without a key of a worker that is killed, once, and no others',
+  async () => {
+    const { start, hold, hits } = await startMachine(2);
+    const first = await start();
+    const workerOf = (hit: Hit | undefined): string => {
+      const id = headerOf(hit?.headers ?? [], 'x-request-id') ?? '';
+      return id.split('-')[1] ?? '';
+    };
+    // One at each worker.
+    const held = [await hold(first.url), await hold(first.url)];
+    const [own, others] = hits.map(workerOf);
+    expect(new Set([own, others])).toEqual(new Set(['1', '2']));
+    // Each worker sends its messages in order: the primary has granted a later key, so it knows of the write.
+    const asked = new Set<string>();
+    for (let n = 0; asked.size < 2; n += 1) {
+      const headers = ['idempotency-key', `order-${n}`];
+      expect((await send(first.url, '/pay', { method: 'POST', body: 'x', headers })).status).toBe(200);
+      asked.add(workerOf(hits.at(-1)));
+    }
+    const serving = first.log().filter(({ msg }) => msg === 'worker is serving');
+    const victim = serving.find(({ worker }) => String(worker) === own);
+    process.kill(Number(victim?.['pid']), 'SIGKILL');
+    expect(await held[0]?.result).toBeUndefined();
+    const [report, ...more] = await eventually(
+      () => reportsOf(first),
+      (reports) => reports.length > 0,
+    );
+    expect([report?.['requestId'], more]).toEqual([headerOf(hits[0]?.headers ?? [], 'x-request-id'), []]);
+    expect(await first.sum('tidegate_writes_interrupted_total{')).toBe(1);
+
+    await killAll(first);
+    const second = await start();
+    const later = await eventually(
+      () => reportsOf(second),
+      (reports) => reports.length > 0,
+    );
+    expect(later.map(({ requestId }) => requestId)).toEqual([headerOf(hits[1]?.headers ?? [], 'x-request-id')]);
+    expect(await second.sum('tidegate_writes_interrupted_total{')).toBe(1);
   },
   PATIENCE,
 );
