@@ -124,7 +124,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   resources.push(() => Promise.resolve(overloadMonitor.stop()));
   const sizes = computeCapacities(first, logger);
   const upstreams = (): readonly string[] => Object.keys(config.upstreams);
-  const limitSharing = await shareLimits(first, { membership, clock, random, listen, secret: state.secret, upstreams });
+  const limitSharing = await shareLimits(first, { membership, clock, random, listen, upstreams });
   if (limitSharing !== undefined) resources.push(() => limitSharing.close());
   // The primary reports the events of the limits that it keeps.
   const listenToGate = membership === undefined || first.state.store === 'redis' ? listen : withoutLimitEvents(listen);

@@ -22,8 +22,6 @@ export interface RedisKeysParts {
   readonly timeout: Millis;
   /** The name of this process, never used by another one. */
   readonly owner: string;
-  /** All replicas have it. */
-  readonly secret: string;
   /** With which kept responses are encrypted; undefined: none is kept. */
   readonly sealSecret: string | undefined;
   /** The maximum of kept responses, of all replicas. */
@@ -53,7 +51,7 @@ export class RedisKeys {
   readonly #commands: RedisKeyCommands;
   readonly #recount: NodeJS.Timeout;
 
-  constructor({ connection, secret, sealSecret, maxResponses, ...parts }: RedisKeysParts) {
+  constructor({ connection, sealSecret, maxResponses, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
     const commands = new RedisKeyCommands({ ...connection, ...parts });
     this.#commands = commands;
@@ -75,9 +73,8 @@ export class RedisKeys {
       isLeaseValid: (name) => this.#shared.isLeaseValid(name),
       bounds: () => [this.#shared.bound, ...commands.counts.bounds],
     });
-    const keySecret = createHash('sha256').update(`keys of writes\0${secret}`).digest();
     const keys = new FallbackKeyStore(this.#client, createKeyStore(clock), parts.onDecidedLocally);
-    const digests = new WriteDigests(keySecret);
+    const digests = new WriteDigests(digestSecretOf(parts.prefix));
     const responses = new RedisResponseStore({ connection, ...parts, maxCount: maxResponses });
     this.writeKeys = { keys, digests, responses: new KeptResponses(sealResponses(responses, sealSecret)) };
     let forgotten = 0;
@@ -111,4 +108,12 @@ export class RedisKeys {
     });
     this.#shared.close();
   }
+}
+
+/**
+ * The secret of the digests that name writes. Whoever can read Redis can test a guess, with a secret that is stored beside them too.
+ * So it is what replicas have in common and never change: with another one, a repeat of a write would be a new write.
+ */
+function digestSecretOf(prefix: string): Buffer {
+  return createHash('sha256').update(`keys of writes\0${prefix}`).digest();
 }

@@ -19,8 +19,6 @@ export interface RedisSharingParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly listen: EventSink;
-  /** All replicas have it. */
-  readonly secret: string;
   /** The configured secret. */
   readonly sealSecret: string | undefined;
   /** The maximum of kept responses, of all replicas. */
@@ -35,7 +33,7 @@ const STARTUP_WAIT: Millis = 1000;
 /** @throws an Error of node:fs that names the path, when a certificate cannot be read */
 export async function shareOverRedis(
   state: RedisStateConfig,
-  { clock, random, listen, secret, sealSecret, maxResponses, upstreams }: RedisSharingParts,
+  { clock, random, listen, sealSecret, maxResponses, upstreams }: RedisSharingParts,
 ): Promise<LimitSharing> {
   const replicaId = `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`;
   const limitClient: ReplicaLimitClient = new ReplicaLimitClient({
@@ -68,7 +66,7 @@ export async function shareOverRedis(
   });
   const keys = new RedisKeys({
     connection: backend.connection,
-    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, secret, sealSecret, maxResponses },
+    ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, sealSecret, maxResponses },
     ...{ maxKeys: state.maxKeys, clock, upstreams },
     onDecidedLocally: (upstream) => listen({ type: 'key', upstream, event: 'decided_locally' }),
     onRequest: (result, duration) => listen({ type: 'store-request', store: 'redis', op: 'key', result, duration }),

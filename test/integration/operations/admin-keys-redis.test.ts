@@ -13,7 +13,7 @@ const PREFIX = 'a*[b]';
 async function setUp() {
   const redis = await startRedis();
   const { upstream, held, start } = await startTill();
-  const state = `state: {store: redis, url: "${redis.url}", prefix: "${PREFIX}"}`;
+  const state = `state: {store: redis, url: "${redis.url}", prefix: "${PREFIX}", timeout: 240ms}`;
   const [one, other] = [await start(state), await start(state)];
   /** Ends of requests are stored after their responses. */
   const settled = (...states: readonly string[]) =>
@@ -38,7 +38,7 @@ test('lists the same keys at each replica, by upstream, state, key and id, witho
     (count) => count === 1,
   );
   // Another installation in the same Redis, and something that is none of these.
-  await redis.client().set('axb:{till/keys}:k2:name:00', 'x');
+  await redis.client().set('axb:{till/keys}:k3:name:00', 'x');
   await redis.client().set(`${PREFIX}:{till/keys}:k1:name:00`, 'x');
 
   await settled('answered', 'unresolved', 'unresolved', 'in_progress');
@@ -220,7 +220,7 @@ test.each(['ended', 'frozen'] as const)('says that Redis does not respond, with 
         detail: expect.stringMatching(
           how === 'ended'
             ? /^Redis, which has the keys of all replicas, does not respond: (connect ECONNREFUSED .*|the connection was closed)\.$/
-            : /^Redis, which has the keys of all replicas, does not respond: no response within 150 ms\.$/,
+            : /^Redis, which has the keys of all replicas, does not respond: no response within 240 ms\.$/,
         ) as unknown,
       },
     ]);
@@ -258,18 +258,24 @@ test('finds open keys among more names than one request reads, and says that oth
   expect((await other.api.get(`/api/keys/${answered?.id}`)).json()).toEqual(answered);
 
   const command = { admin: other.gate.adminUrl, token: TOKEN, json: false };
-  const list = await runKeys({ ...command, action: { name: 'list', query: { key: 'paid-1', limit: '1' } } });
+  // On a busy machine, Redis may respond too late to one of many steps.
+  const run = (action: Parameters<typeof runKeys>[0]['action']) =>
+    eventually(
+      () => runKeys({ ...command, action }),
+      (result) => result.kind === 'done' || !result.message.includes('does not respond'),
+    );
+  const list = await run({ name: 'list', query: { key: 'paid-1', limit: '1' } });
   expect(list).toMatchObject({
     kind: 'done',
     text: expect.stringMatching(/\nand \d+ more\nRedis has more keys/) as string,
   });
   const which = { by: 'key', key: 'paid-1', upstream: undefined } as const;
-  expect(await runKeys({ ...command, action: { name: 'forget', which } })).toEqual({
+  expect(await run({ name: 'forget', which })).toEqual({
     ...{ kind: 'failed', exitCode: 1 },
     message: 'Redis has more keys than one request searches, and others may have this key; forget one by its id',
   });
   const none = { by: 'key', key: 'lost-1', upstream: 'bank' } as const;
-  expect(await runKeys({ ...command, action: { name: 'show', which: none } })).toMatchObject({
+  expect(await run({ name: 'show', which: none })).toMatchObject({
     message: 'no request with this key at bank is known',
   });
   expect((await other.api.delete(`/api/keys/${open?.id}`)).status).toBe(200);

@@ -170,7 +170,6 @@ async function openRedisHarness(
     clock,
     random,
     listen: () => undefined,
-    secret: 'secret',
     sealSecret: undefined,
     maxResponses: 1,
     upstreams: () => [],

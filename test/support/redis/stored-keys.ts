@@ -23,7 +23,7 @@ import type { RedisServer } from './redis-server.ts';
 
 const PREFIX = 'p';
 /** The open names at the upstream `up`. */
-export const OPEN_NAMES = `${PREFIX}:{up/keys}:k2:open`;
+export const OPEN_NAMES = `${PREFIX}:{up/keys}:k3:open`;
 const DAY = 86_400_000;
 
 /** What a request has done: it holds its key, its response is being sent, has been sent, or nobody knows its outcome. */
@@ -46,7 +46,7 @@ export function idOf(n: number): string {
 
 /** The key of the state of the nth name at the upstream `up`. */
 export function stateKeyOf(n: number): string {
-  return `${PREFIX}:{up/keys}:k2:name:${Buffer.from(nameOf(n), 'latin1').toString('hex')}`;
+  return `${PREFIX}:{up/keys}:k3:name:${Buffer.from(nameOf(n), 'latin1').toString('hex')}`;
 }
 
 export function requestFor(n: number, upstream = 'up'): KeyClaimRequest {

@@ -5,7 +5,7 @@ import type { WriteName } from '../../keys/key-state-backend.ts';
 import { isStoredNameState } from './name-state-form.ts';
 
 /** Names the format, so that no version reads what another has stored. */
-export const NAME_STATE_LAYOUT = 'k2';
+export const NAME_STATE_LAYOUT = 'k3';
 
 /** @param ahead how far Redis' clock is ahead of the local one */
 export function encodeNameState({ writes, claims }: NameState, ahead: Millis): string {
