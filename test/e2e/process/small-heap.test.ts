@@ -29,6 +29,7 @@ upstreams:
   failing:
     url: "${url}"
     timeout: 3m
+    perTryTimeout: 1m
     queue: {maxWait: 2m}   # more uploads than connections: on a busy machine the last waits longer than a second
     retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 4s}, budget: {ratio: 10, burst: 100000}}
     rateLimit: {scope: client}
