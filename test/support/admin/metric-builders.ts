@@ -35,6 +35,7 @@ export function metricsOf(view: Partial<GateView> = {}, store: 'redis' | 'memory
     build: { version: '1.2.3' },
     mode: 'enforce',
     store: store === 'memory' ? undefined : store,
+    sharedKeys: () => [{ upstream: 'payments', unresolved: 1, answered: 20 }],
   });
 }
 
