@@ -29,14 +29,14 @@ export function generateScript(compiler: Compiler): string {
 
 /**
  * Names the format of the stored data. It stays the same when only behaviour changes, so that a newer version can read what an
- * older one stored. Of accounts and waiting clients it covers all of the code that writes them: that code changes rarely, and
- * to start anew is better than to misread data.
+ * older one stored. Of accounts and groups it covers all of the code that writes them: that code changes rarely, and to start
+ * anew is better than to misread data.
  */
 function hashLayout(stateCodec: string, host: string): string {
-  const [recordWaiting] = /^function store\.recordWaiting\b.*?^end$/ms.exec(host) ?? [];
-  if (recordWaiting === undefined) throw new Error('host.lua has no function store.recordWaiting');
+  const [recordReplica] = /^local function recordReplica\b.*?^function store\.waitsElsewhere\b/ms.exec(host) ?? [];
+  if (recordReplica === undefined) throw new Error('host.lua has no function recordReplica');
   const account = readFileSync(join(ROOT, 'src/sharing/replicas/replica-account.ts'), 'utf8');
-  const written = [stateCodec, account, recordWaiting].join('\0');
+  const written = [stateCodec, account, recordReplica].join('\0');
   return createHash('sha256').update(written).digest('hex').slice(0, 16);
 }
 

@@ -2,12 +2,13 @@
 -- little-endian doubles.
 --
 -- KEYS  1 the limit, 2 the accounts (hash: replica, doubles), 3 the time of each replica's last request (sorted set),
---       4 and 5 the replicas at which clients wait (hashes, one for each of the last two windows of WAITING_WINDOW:
---       's' the number of the window, 'h' .. length of client .. ':' .. client .. replica for each pair,
---       'n' .. client the number of its replicas in this window,
---       'u' .. client the number of those that are not in the window before)
+--       4 and 5 the replicas at which groups wait (hashes, one for each of the last two windows of WAITING_WINDOW:
+--       's' the number of the window, 'h' .. length of group .. ':' .. group .. replica for each pair,
+--       'n' .. group the number of its replicas in this window,
+--       'u' .. group the number of those that are not in the window before),
+--       6 and 7 the same for those to which groups are to return, and RETURNING_WINDOW
 -- ARGV  1 the request, 2 the replica, 3 the settings, 4 the channel for broadcasts or '', 5 the limit's name there,
---       6 … the clients that wait
+--       6 … the groups that wait, and those that are to return
 --
 -- The script writes nothing before the limit has served the request, so that an invalid request changes nothing. Where Redis has
 -- no memory left, its first write must be one that Redis refuses: after a DEL, Redis would not refuse the others.
@@ -110,36 +111,60 @@ end
 
 function store.countAccounts() return accountCount end
 
--- Counts the replicas of both windows: those of the window before, and those of this one that are not among them.
-function store.recordWaiting(_, client, replicaId)
-  local window = math_floor(now / WAITING_WINDOW)
+-- Returns the hashes of this window and of the one before, the number of this one, and whether the other hash is of the one before.
+local function windowsOf(first, length)
+  local window = math_floor(now / length)
   local isOdd = window % 2 == 1
-  local this, before = KEYS[isOdd and 5 or 4], KEYS[isOdd and 4 or 5]
-  local field = 'h' .. #client .. ':' .. client .. replicaId
+  local this, before = KEYS[first + (isOdd and 1 or 0)], KEYS[first + (isOdd and 0 or 1)]
+  return this, before, window, tonumber(redis.call('HGET', before, 's')) == window - 1
+end
+
+local function fieldOf(group, replicaId) return 'h' .. #group .. ':' .. group .. replicaId end
+
+-- Counts the replicas of both windows: those of the window before, and those of this one that are not among them.
+local function countReplicas(this, hasThis, before, hasBefore, group)
+  return (hasThis and tonumber(redis.call('HGET', this, 'u' .. group)) or 0)
+    + (hasBefore and tonumber(redis.call('HGET', before, 'n' .. group)) or 0)
+end
+
+local function recordReplica(first, length, group, replicaId)
+  local this, before, window, hasBefore = windowsOf(first, length)
+  local field = fieldOf(group, replicaId)
   local stored = redis.call('HGET', this, 's')
   if tonumber(stored) ~= window then
     if stored then redis.call('DEL', this) end
     redis.call('HSET', this, 's', window)
-    redis.call('PEXPIRE', this, 3 * WAITING_WINDOW)
+    redis.call('PEXPIRE', this, 3 * length)
   end
-  local hasBefore = tonumber(redis.call('HGET', before, 's')) == window - 1
-  local added = redis.call('HSETNX', this, field, 1)
-  if added == 1 then
-    redis.call('HINCRBY', this, 'n' .. client, 1)
-    if not hasBefore or redis.call('HEXISTS', before, field) == 0 then redis.call('HINCRBY', this, 'u' .. client, 1) end
+  if redis.call('HSETNX', this, field, 1) == 1 then
+    redis.call('HINCRBY', this, 'n' .. group, 1)
+    if not hasBefore or redis.call('HEXISTS', before, field) == 0 then redis.call('HINCRBY', this, 'u' .. group, 1) end
   end
-  return (tonumber(redis.call('HGET', this, 'u' .. client)) or 0)
-    + (hasBefore and tonumber(redis.call('HGET', before, 'n' .. client)) or 0)
+  return countReplicas(this, true, before, hasBefore, group)
 end
 
-local head = {struct.unpack('<ddddddddddd', ARGV[1])}
+function store.recordWaiting(_, group, replicaId) return recordReplica(4, WAITING_WINDOW, group, replicaId) end
+
+function store.recordReturning(_, group, replicaId) return recordReplica(6, RETURNING_WINDOW, group, replicaId) end
+
+function store.waitsElsewhere(_, group, replicaId)
+  local this, before, window, hasBefore = windowsOf(4, WAITING_WINDOW)
+  local hasThis = tonumber(redis.call('HGET', this, 's')) == window
+  local field = fieldOf(group, replicaId)
+  local waitsHere = hasThis and redis.call('HEXISTS', this, field) == 1
+    or hasBefore and redis.call('HEXISTS', before, field) == 1
+  return countReplicas(this, hasThis, before, hasBefore, group) > (waitsHere and 1 or 0)
+end
+
+local head = {struct.unpack('<dddddddddddd', ARGV[1])}
 randomValue = head[11]
-local waitingClients = {}
-for i = 6, #ARGV do waitingClients[i - 5] = ARGV[i] end
+local waitingGroups, returningGroups = {}, {}
+for i = 6, 5 + head[12] do waitingGroups[i - 5] = ARGV[i] end
+for i = 6 + head[12], #ARGV do returningGroups[#returningGroups + 1] = ARGV[i] end
 local request = {
   replicaId = ARGV[2],
   now = head[1],
-  usage = unpackDoubles(ARGV[1], 89),
+  usage = unpackDoubles(ARGV[1], 97),
   leasedTokens = head[2],
   inFlight = head[3],
   want = head[4],
@@ -152,7 +177,8 @@ local request = {
     ceiling = head[10],
   },
   random = randomValue,
-  waitingClients = waitingClients,
+  waitingGroups = waitingGroups,
+  returningGroups = returningGroups,
 }
 local numbers = unpackDoubles(ARGV[3], 1)
 settings = {
@@ -181,9 +207,7 @@ if isNew then limit = __TS__New(ReplicaSharedLimit, __TS__New(LocalMeter, settin
 accountCount = storedCount or 0
 now = limit:now(1000 * time[1] + time[2] / 1000)
 -- Without a limit, the other keys are of no use.
-if isNew and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]) > 0 then
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
-end
+if isNew and redis.call('EXISTS', unpack(KEYS)) > 0 then redis.call('DEL', unpack(KEYS)) end
 
 local response = limit:serve(request, store, now, isNew)
 
@@ -250,9 +274,11 @@ append(response.askAgainAt)
 append(response.shouldBroadcast and 1 or 0)
 append(#response.slots)
 append(#response.waitingReplicas)
+append(#response.returningReplicas)
 append(#response.decreases)
 for _, slot in ipairs(response.slots) do append(slot) end
 for _, count in ipairs(response.waitingReplicas) do append(count) end
+for _, count in ipairs(response.returningReplicas) do append(count) end
 for _, decrease in ipairs(response.decreases) do
   append(indexOf(CUT_CAUSES, decrease.cause))
   append(decrease.from)

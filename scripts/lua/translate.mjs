@@ -15,10 +15,10 @@ const ENTRIES = [
 ];
 /** The class whose instances Redis stores. */
 const LIMIT_CLASS = 'ReplicaSharedLimit';
-/** The name of a constant in the sources, and of a local in the script. */
-const WINDOW = 'WAITING_WINDOW';
+/** The names of constants in the sources, and of locals in the script. */
+const WINDOWS = ['WAITING_WINDOW', 'RETURNING_WINDOW'];
 /** The declarations that host.lua uses, and the methods that it calls. */
-const ROOTS = [LIMIT_CLASS, 'LocalMeter', 'RATE_RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'BLOCK_CAUSES', WINDOW];
+const ROOTS = [LIMIT_CLASS, 'LocalMeter', 'RATE_RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'BLOCK_CAUSES', ...WINDOWS];
 const CALLED = ['now', 'retention', 'serve'];
 
 export function translate({ typescript: ts, toLua }, src, host) {
@@ -46,7 +46,7 @@ export function translate({ typescript: ts, toLua }, src, host) {
   );
   const lua = transpiledFiles.find((file) => file.lua !== undefined).lua;
   return {
-    lua: `local ${WINDOW} = ${linked.constant(WINDOW)}\n${stripModule(lua)}`,
+    lua: `${WINDOWS.map((name) => `local ${name} = ${linked.constant(name)}\n`).join('')}${stripModule(lua)}`,
     stateCodec: generateStateCodec(ts, linked, LIMIT_CLASS),
     sources: linked.sources,
   };

@@ -88,7 +88,8 @@ class Script {
       roundTrip: 1,
       known: { epoch, since: now - 1000, rate, ceiling },
       random: 0.5,
-      waitingClients: [],
+      waitingGroups: [],
+      returningGroups: [],
     };
     return { settings: requests === 0 ? { ...LEARNED, initialRate: 100 } : LEARNED, call, time: this.#time };
   }

@@ -1,9 +1,9 @@
 import { fairShare } from './active-clients.ts';
 import { longestPlaceWait } from './awaited-ends.ts';
-import { connectionSlotsFor, hasFiniteRate, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
-import type { ClientSlot, ClientStore } from './client-allowance.ts';
-import { awaitReturn, computeEffectiveWeight } from './effective-weight.ts';
-import { FLOOD_FACTOR } from './client-allowance.ts';
+import { connectionSlotsFor } from './connection-slots.ts';
+import { hasFiniteRate, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
+import { awaitReturn, computeEffectiveWeight, partOfAddress } from './effective-weight.ts';
+import { type ClientSlot, type ClientStore, FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { AddressSlots } from '../limits/address-slots.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -148,7 +148,7 @@ function reserveReturnSlot(
     kind = 'own';
     // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
     const weight = computeEffectiveWeight(store, ticket, now);
-    const part = (ticket.weight * clients.allowance(slot, now)) / weight;
+    const part = partOfAddress(store, ticket, now);
     at = Math.max(turn, promised) + 1000 / (rate * part * limit.queue.share(slot, weight, addressGroup));
   } else if (!hasSlot || mayShareAgain(limit, ticket, last, turn)) at = limit.reserveReturnSlot(now, wait, rate);
   else {

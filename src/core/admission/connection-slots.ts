@@ -1,6 +1,7 @@
 import type { Limit } from '../limits/limit.ts';
 import { CounterMap } from '../collections/counter-map.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
+import type { Ticket } from './ticket.ts';
 
 /** A weight of 1/8 for each new sample, as TCP smooths round trips (RFC 6298). */
 const GAIN = 1 / 8;
@@ -165,4 +166,12 @@ export class ConnectionSlots {
   release(): void {
     this.#reserved -= 1;
   }
+}
+
+/** The connections to a ticket's upstream; undefined if it needs none or they are not bounded here. */
+export function connectionSlotsFor(
+  { isSentExternally }: Ticket,
+  { connectionSlots }: { readonly connectionSlots?: ConnectionSlots | undefined },
+): ConnectionSlots | undefined {
+  return isSentExternally ? undefined : connectionSlots;
 }

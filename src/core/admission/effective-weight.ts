@@ -1,19 +1,33 @@
 import type { GateStore } from './gate-store.ts';
+import type { Limit } from '../limits/limit.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
 
 /**
- * Returns a ticket's weight in the queue, > 0: its class weight, divided among the processes in which the client waits, and scaled
- * by the client's allowance. The clients of an address have its turns together. Stores in `ticket.weight` the client's part of the
- * class weight, divided among them, before scaling.
+ * Returns a ticket's weight at a limit, > 0: its class weight, divided among the processes in which the client, or another one of
+ * its address, waits for that limit, and scaled by the client's allowance. The clients of an address have its turns together.
+ * Stores the ticket's other weights: `wholeWeight`, and `weight`, which is its client's part of the class weight at the outermost limit.
+ * @param limit by default the one in whose queue it waits
  */
-export function computeEffectiveWeight(store: GateStore, ticket: Ticket, now: Millis): number {
-  const { addressGroup, clientSlot, classWeight } = ticket;
-  const sharers = addressGroup === undefined ? 1 : countAddressClients(store, ticket.upstream, addressGroup, now);
-  const localShare = ticket.limits.at(-1)?.localShares?.get(ticket.client) ?? 1;
-  const weight = localShare * classWeight;
-  ticket.weight = weight / sharers;
-  return clientSlot === undefined ? weight : weight * store.clients.allowance(clientSlot, now);
+export function computeEffectiveWeight(
+  store: GateStore,
+  ticket: Ticket,
+  now: Millis,
+  limit: Limit | undefined = ticket.limits.at(-1),
+): number {
+  const { classWeight, clientSlot, fairnessKey, limits } = ticket;
+  ticket.weight = shareAt(limits[0], fairnessKey) * classWeight * partOfAddress(store, ticket, now);
+  ticket.wholeWeight = clientSlot === undefined ? classWeight : classWeight * store.clients.allowance(clientSlot, now);
+  return shareAt(limit, fairnessKey) * ticket.wholeWeight;
+}
+
+/** Converts a weight at one limit to that at another one: the client, or its address, may wait in other processes there. */
+export function convertWeight(weight: number, ticket: Ticket, from: Limit | undefined, to: Limit): number {
+  return from === to ? weight : (weight * shareAt(to, ticket.fairnessKey)) / shareAt(from, ticket.fairnessKey);
+}
+
+function shareAt(limit: Limit | undefined, client: string): number {
+  return limit?.demand?.waitingShare(client) ?? 1;
 }
 
 /**
@@ -21,17 +35,16 @@ export function computeEffectiveWeight(store: GateStore, ticket: Ticket, now: Mi
  * client that is likely to return counts: not one that asks for the first time, or before the time of its last Retry-After.
  */
 export function awaitReturn(store: GateStore, ticket: Ticket, until: Millis, now: Millis): void {
-  const { clientSlot, fairnessKey, isReturning, limits, upstream } = ticket;
+  const { clientSlot, fairnessKey, isReturning, limits } = ticket;
   if (clientSlot === undefined || store.clients.previousArrival(clientSlot) === Number.NEGATIVE_INFINITY) return;
   if (!isReturning && store.clients.promisedReturn(clientSlot) > now) return;
-  for (const { awaitedReturns } of limits) {
-    if (awaitedReturns === undefined || store.upstream(upstream).queueOccupancy.clientCount(fairnessKey) > 0) continue;
-    awaitedReturns.add(fairnessKey, computeEffectiveWeight(store, ticket, now), until, now);
-  }
+  computeEffectiveWeight(store, ticket, now);
+  for (const { demand } of limits) demand?.awaitReturn(fairnessKey, ticket.wholeWeight, until, now);
 }
 
-/** Clients of one address that are active or have waiting requests. */
-function countAddressClients(store: GateStore, upstream: string, addressGroup: string, now: Millis): number {
+/** The part of the turns of its address that a client has, by the clients that are active or have waiting requests; in (0, 1]. */
+export function partOfAddress(store: GateStore, { addressGroup, upstream }: Ticket, now: Millis): number {
+  if (addressGroup === undefined) return 1;
   const { addressGroups, queueOccupancy } = store.upstream(upstream);
-  return Math.max(addressGroups.activeClients(addressGroup, now), queueOccupancy.clientCount(addressGroup));
+  return 1 / Math.max(addressGroups.activeClients(addressGroup, now), queueOccupancy.clientCount(addressGroup));
 }

@@ -5,7 +5,6 @@ import {
   isUnfitProbe,
   maxWaitFor,
   returnGrace,
-  connectionSlotsFor,
   findWaitingLimit,
   refusalForLongWait,
 } from './wait-estimate.ts';
@@ -21,7 +20,7 @@ import { admitObserved } from './observe-mode.ts';
 import { computeRetryAfter, mayTakeEarly, recordReturn } from './compute-retry-after.ts';
 import { releaseQueued } from '../quota/apply-quota.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
-import type { ConnectionSlots } from './connection-slots.ts';
+import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
 import { ADMITTED, NO_LIMITS, type AdmissionResult, type Ticket } from './ticket.ts';
 import type { Millis } from '../scalars.ts';

@@ -55,10 +55,10 @@ export function findCompetingTicket(
   return first === ticket ? undefined : first;
 }
 
-function finishTag(store: GateStore, ticket: Ticket, { scheduler }: Limit, now: Millis): number {
+function finishTag(store: GateStore, ticket: Ticket, limit: Limit, now: Millis): number {
   return ticket.clientSlot === undefined
     ? 0
-    : scheduler.finishTag(ticket.fairnessKey, computeEffectiveWeight(store, ticket, now));
+    : limit.scheduler.finishTag(ticket.fairnessKey, computeEffectiveWeight(store, ticket, now, limit));
 }
 
 /** Returns the outermost limit that delays the request. Sibling queues take turns by what each client has received of it. */

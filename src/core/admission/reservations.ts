@@ -11,8 +11,8 @@ import type { Millis } from '../scalars.ts';
 export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   ticket.reservedLimits = ticket.limits;
   for (const limit of ticket.limits) {
-    const { awaitedReturns, meter } = limit;
-    awaitedReturns?.remove(ticket.fairnessKey);
+    const { demand, meter } = limit;
+    demand?.returns?.remove(ticket.fairnessKey);
     if (meter.take(now, due, attributesFor(meter, ticket))) ticket.probedLimits = [...ticket.probedLimits, limit];
   }
 }

@@ -4,11 +4,12 @@ import type { RetryOutcome } from '../retry/retry-policy.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import type { PlannedRetry } from '../retry/choose-retry.ts';
 import { computeRejectionRetryAfter } from './compute-retry-after.ts';
+import { connectionSlotsFor } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import { releaseQuotas } from './register-arrival.ts';
 import type { Ticket } from './ticket.ts';
-import { clientHeldUntil, connectionSlotsFor, estimateWait } from './wait-estimate.ts';
+import { clientHeldUntil, estimateWait } from './wait-estimate.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
 /** Decides whether a request may be repeated: by a retry here, or by its client after a Retry-After. */

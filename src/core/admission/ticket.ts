@@ -48,8 +48,10 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   readonly client: string;
   /** The weight of the client's class, > 0. */
   readonly classWeight: number;
-  /** The request's part of that: all of it, or divided among the clients of its address. */
+  /** The request's part of that: all of it, or divided among the clients of its address, and among the processes. */
   weight: number;
+  /** The weight of its client or address in all processes, > 0: that of its class, scaled by the client's allowance. */
+  wholeWeight: number;
   readonly addressGroup: string | undefined;
   readonly isSentExternally: boolean;
   /** Outermost first. The request needs a token of each. */
@@ -111,6 +113,7 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
     this.client = client;
     this.classWeight = weight;
     this.weight = weight;
+    this.wholeWeight = weight;
     this.limitRefs = limitRefs;
     this.onSettled = onSettled;
     this.addressGroup = options.addressGroup;

@@ -3,8 +3,8 @@ import type { Limit } from '../limits/limit.ts';
 import { mayAwaitPlace } from '../limits/may-await-place.ts';
 import type { MeterView } from '../limits/meter.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
+import { convertWeight } from './effective-weight.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
-import type { GateUpstream } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { RefusalReason } from './gate-decision.ts';
@@ -109,14 +109,6 @@ export function clientHeldUntil(clients: ClientStore, ticket: Ticket, slot: Clie
   return until;
 }
 
-/** The connections to its upstream; undefined if it needs none or they are not bounded here. */
-export function connectionSlotsFor(
-  { isSentExternally }: Ticket,
-  { connectionSlots }: Pick<GateUpstream, 'connectionSlots'>,
-): ConnectionSlots | undefined {
-  return isSentExternally ? undefined : connectionSlots;
-}
-
 /**
  * Estimates how long a request arriving now would wait. For each limit: its delay, then one turn for each queued request
  * of the client, at the client's share of the rate. For connections: the turns until one is free. The longest counts.
@@ -192,13 +184,13 @@ function turnsAhead(limit: Limit | undefined, { clientSlot, addressGroup }: Tick
 }
 
 /** As `turnsAhead`, at an outer limit: among the tickets of all queues that lack only its token. */
-function turnsAheadAcross(outer: Limit, ticket: Ticket, weight: number, now: Millis): number {
+function turnsAheadAcross(outer: Limit, ticket: Ticket, innerWeight: number, now: Millis): number {
   const { clientSlot, addressGroup } = ticket;
   const expected = expectedDelayAt(outer, ticket, now);
   if (expected === 0 || clientSlot === undefined || outer.nestedWithWaiters === undefined) return 0;
+  const weight = convertWeight(innerWeight, ticket, ticket.limits.at(-1), outer);
   let [waiting, ownQueued] = [0, 0];
-  /** The weight of the other clients of its address, and of all others. */
-  let [ofAddress, others] = [0, 0];
+  let [ofAddress, others] = [0, 0]; // the weight of the other clients of its address, and of all others
   const seen = new Set<ClientSlot | string>();
   for (const queueLimit of [outer, ...outer.nestedWithWaiters]) {
     if (queueLimit !== outer && expectedDelayAt(queueLimit, ticket, now) > expected) continue;
@@ -208,12 +200,12 @@ function turnsAheadAcross(outer: Limit, ticket: Ticket, weight: number, now: Mil
       others += queueLimit.queue.activeWeight;
       continue;
     }
-    for (const { key, group, weight: flowWeight } of queueLimit.queue.flows) {
+    for (const { key, group, head, weight: flowWeight } of queueLimit.queue.flows) {
       const isOfAddress = group !== undefined && group.key === addressGroup;
       const counted = isOfAddress ? key : (group?.key ?? key);
       if (key === clientSlot || seen.has(counted)) continue;
-      if (isOfAddress) ofAddress += flowWeight;
-      else others += group?.weight ?? flowWeight;
+      if (isOfAddress) ofAddress += convertWeight(flowWeight, ticket, queueLimit, outer);
+      else if (head !== undefined) others += convertWeight(group?.weight ?? flowWeight, head, queueLimit, outer);
       if (seen.size < MAX_CLIENTS_COUNTED) seen.add(counted);
     }
   }

@@ -5,21 +5,14 @@ import type { Limit } from '../limits/limit.ts';
 import { MAX_LATENESS } from '../rate/pacer.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import { computeRetryAfter, mayTakeEarly, usePromise } from './compute-retry-after.ts';
-import type { ConnectionSlots } from './connection-slots.ts';
-import { computeEffectiveWeight } from './effective-weight.ts';
+import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
+import { computeEffectiveWeight, convertWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import { findBottleneckLimit, findCompetingTicket, findNextTicket, soonestDelay } from './queue-selection.ts';
 import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
 import type { Ticket } from './ticket.ts';
 import { ADMITTED } from './ticket.ts';
-import {
-  clientHeldUntil,
-  connectionSlotsFor,
-  estimateWait,
-  isUnfitProbe,
-  refusalIfBlocked,
-  tokenDelay,
-} from './wait-estimate.ts';
+import { clientHeldUntil, estimateWait, isUnfitProbe, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
 
 /**
  * The tickets that wait for a token or a connection, in one queue per limit. Each is settled once: served when it has
@@ -117,12 +110,11 @@ export class WaitQueue {
   #serve(ticket: Ticket, limit: Limit, slots: ConnectionSlots | undefined, due: Millis, now: Millis): void {
     const hasTokens = limit !== ticket.limits.at(-1);
     const weight = computeEffectiveWeight(this.#store, ticket, now);
-    limit.queue.updateWeight(ticket, weight);
-    limit.serve(ticket);
+    limit.serve(ticket, weight);
     if (!hasTokens) {
       const bottleneck = ticket.clientSlot === undefined ? undefined : findBottleneckLimit(ticket, now);
       if (bottleneck?.nestedWithWaiters !== undefined && ticket.clientSlot !== undefined) {
-        bottleneck.scheduler.onServed(ticket.fairnessKey, weight);
+        bottleneck.scheduler.onServed(ticket.fairnessKey, convertWeight(weight, ticket, limit, bottleneck));
       }
       takeTokens(ticket, due, now);
     }

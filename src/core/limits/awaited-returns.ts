@@ -1,13 +1,17 @@
+import type { ActiveSetMember } from '../collections/active-set.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
 import { BinaryHeap } from '../collections/binary-heap.ts';
+import { Rotation } from '../collections/rotation.ts';
 import type { Millis } from '../scalars.ts';
 
 /** The maximum number of clients that count at one limit. Beyond it, a refused client counts only while it waits. */
 const MAX_CLIENTS = 10_000;
 
-interface AwaitedReturn extends HeapItem {
+interface AwaitedReturn extends HeapItem, ActiveSetMember {
   readonly key: string;
+  /** The whole weight, and the part of it that counts here. */
   weight: number;
+  share: number;
   until: Millis;
 }
 
@@ -21,6 +25,8 @@ export class AwaitedReturns {
   /** Created on first use: limits of credentials are many. */
   #byKey: Map<string, AwaitedReturn> | undefined = undefined;
   #byEnd: BinaryHeap<AwaitedReturn> | undefined = undefined;
+  #rotation: Rotation<AwaitedReturn> | undefined = undefined;
+  #shares: ReadonlyMap<string, number> | undefined = undefined;
   #weight = 0;
 
   /** @param onFirst called when a client counts and none did before */
@@ -31,25 +37,27 @@ export class AwaitedReturns {
 
   /**
    * @param key the client, or the address whose clients have the turns of one
+   * @param weight all of it, wherever else the client waits or is to return
    * @param until after this time, its return is late. An earlier time than the present one has no effect.
    */
   add(key: string, weight: number, until: Millis, now: Millis): void {
     this.#dropPast(now);
     this.#byKey ??= new Map();
     this.#byEnd ??= new BinaryHeap((a, b) => a.until < b.until);
+    this.#rotation ??= new Rotation();
     const known = this.#byKey.get(key);
     if (known !== undefined) {
-      this.#weight += weight - known.weight;
-      known.weight = weight;
+      this.#changeWeight(known, weight, known.share);
       known.until = Math.max(known.until, until);
       this.#byEnd.update(known);
       return;
     }
     if (this.#byKey.size >= this.#maxClients) return;
-    const added: AwaitedReturn = { key, weight, until, heapIndex: -1 };
+    const added = { key, weight, share: this.#shares?.get(key) ?? 1, until, heapIndex: -1, place: -1 };
     this.#byKey.set(key, added);
     this.#byEnd.push(added);
-    this.#weight += weight;
+    this.#rotation.add(added);
+    this.#weight += weight * added.share;
     if (this.#byKey.size === 1) this.#onFirst();
   }
 
@@ -65,6 +73,39 @@ export class AwaitedReturns {
     return this.#weight;
   }
 
+  isEmpty(now: Millis): boolean {
+    this.#dropPast(now);
+    return this.#byKey === undefined || this.#byKey.size === 0;
+  }
+
+  /** Some of the clients, `max` at most; of more, others each time. */
+  sample(max: number, now: Millis): readonly string[] {
+    this.#dropPast(now);
+    const keys: string[] = [];
+    this.#rotation?.visitNext(max, ({ key }) => keys.push(key));
+    return keys;
+  }
+
+  /**
+   * Applies the parts of the weights that count here, in [0, 1], instead of earlier ones: less than 1 for clients that are to
+   * return to several processes, 0 for those that wait in another one.
+   */
+  setShares(shares: ReadonlyMap<string, number>): void {
+    const before = this.#shares;
+    if (shares.size === 0 && before === undefined) return;
+    this.#shares = shares.size === 0 ? undefined : shares;
+    for (const key of new Set([...(before ?? shares).keys(), ...shares.keys()])) {
+      const known = this.#byKey?.get(key);
+      if (known !== undefined) this.#changeWeight(known, known.weight, shares.get(key) ?? 1);
+    }
+  }
+
+  #changeWeight(known: AwaitedReturn, weight: number, share: number): void {
+    this.#weight += weight * share - known.weight * known.share;
+    known.weight = weight;
+    known.share = share;
+  }
+
   #dropPast(now: Millis): void {
     for (let first = this.#byEnd?.peek(); first !== undefined && first.until < now; first = this.#byEnd?.peek()) {
       this.#drop(first);
@@ -74,6 +115,7 @@ export class AwaitedReturns {
   #drop(past: AwaitedReturn): void {
     this.#byKey?.delete(past.key);
     this.#byEnd?.remove(past);
-    this.#weight = this.#byEnd?.size === 0 ? 0 : this.#weight - past.weight; // no drift by rounding
+    this.#rotation?.remove(past);
+    this.#weight = this.#byEnd?.size === 0 ? 0 : this.#weight - past.weight * past.share; // no drift by rounding
   }
 }

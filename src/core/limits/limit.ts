@@ -4,7 +4,7 @@ import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import type { ExternalOutcomes } from './external-outcomes.ts';
-import type { AwaitedReturns } from './awaited-returns.ts';
+import type { LimitDemand } from './limit-demand.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
 import { ClientHolds } from './client-holds.ts';
 import type { LimitRef } from './limit-ref.ts';
@@ -51,10 +51,8 @@ export class Limit extends ReturnSlots implements HeapItem {
   /** When its queue may have a ready ticket. Like `heapIndex`, it belongs to the `WaitQueue`. */
   wakeAt: Millis = Number.POSITIVE_INFINITY;
   heapIndex = -1;
-  /** The share of its weight that a client has in this process, for clients that wait in several processes; in (0, 1]. */
-  localShares: ReadonlyMap<string, number> | undefined = undefined;
-  /** Refused clients that are to return. Present only where processes divide the limit by the weights of their clients. */
-  awaitedReturns: AwaitedReturns | undefined = undefined;
+  /** The clients that wait or are to return. Present only where processes divide the limit by the weights of their clients. */
+  demand: LimitDemand | undefined = undefined;
   /** When a request last did not have to wait for a place in flight, as far as this process knows. */
   placeFreeAt: Millis = Number.POSITIVE_INFINITY;
   /** In observe mode: when a request was last sent that would have been queued or refused. */
@@ -95,27 +93,26 @@ export class Limit extends ReturnSlots implements HeapItem {
     if (first !== undefined && !areSameLimits(first.limits, ticket.limits)) this.hasMixedLimits = true;
     this.queue.push(slot, weight, ticket, now, ticket.addressGroup);
     ticket.waitingLimit = this;
-    this.awaitedReturns?.remove(ticket.fairnessKey);
+    this.demand?.onQueued(ticket.fairnessKey, ticket.wholeWeight);
     for (const outer of ticket.limits) {
       if (outer === this) continue;
-      outer.awaitedReturns?.remove(ticket.fairnessKey);
+      outer.demand?.onQueued(ticket.fairnessKey, ticket.wholeWeight);
       (outer.nestedWithWaiters ??= new Set()).add(this);
       (this.#outerLimits ??= new Set()).add(outer);
     }
   }
 
-  /** Removes a ticket that is being served. */
-  serve(ticket: Ticket): void {
+  /** Removes a ticket that is being served. @param weight its present one in this queue */
+  serve(ticket: Ticket, weight: number): void {
+    this.queue.updateWeight(ticket, weight);
     this.queue.take(ticket);
-    ticket.waitingLimit = undefined;
-    this.#unlinkIfEmpty();
+    this.#onDequeued(ticket, ticket.wholeWeight);
   }
 
   /** Removes a ticket that will not be served. */
   dequeue(ticket: Ticket): void {
     this.queue.remove(ticket);
-    ticket.waitingLimit = undefined;
-    this.#unlinkIfEmpty();
+    this.#onDequeued(ticket);
   }
 
   /** Whether a request sent then may have met a limit that was overrun, by observe mode or by a pinned rate. */
@@ -127,16 +124,9 @@ export class Limit extends ReturnSlots implements HeapItem {
     return (this.#scheduler ??= new CrossQueueScheduler());
   }
 
-  /** The total weight of the clients that wait for it, here or at limits nested in it. */
-  get queuedWeight(): number {
-    let weight = this.queue.activeWeight;
-    for (const inner of this.nestedWithWaiters ?? []) weight += inner.queue.activeWeight;
-    return weight;
-  }
-
-  /** The total weight of the clients that wait for it or are to return. */
+  /** The total weight of the clients that wait for it, here or at limits nested in it, or are to return; 0 if it is not shared. */
   demandWeight(now: Millis): number {
-    return this.queuedWeight + (this.awaitedReturns?.totalWeight(now) ?? 0);
+    return this.demand?.totalWeight(now) ?? 0;
   }
 
   /** Keeps a client away until `until`. @param key see `ClientHolds.add` */
@@ -208,7 +198,10 @@ export class Limit extends ReturnSlots implements HeapItem {
     };
   }
 
-  #unlinkIfEmpty(): void {
+  #onDequeued(ticket: Ticket, weight?: number): void {
+    ticket.waitingLimit = undefined;
+    this.demand?.onDequeued(ticket.fairnessKey, weight);
+    for (const outer of ticket.limits) if (outer !== this) outer.demand?.onDequeued(ticket.fairnessKey, weight);
     if (this.queue.size > 0) return;
     this.hasMixedLimits = false;
     if (this.#outerLimits === undefined) return;

@@ -38,7 +38,7 @@ export class LeasedMeter extends UsageRecorder implements Meter {
   readonly #tokens = new LeasedTokens();
   /** The epoch in which the server was last informed of a request that the block does not concern. */
   #bypassReportedEpoch = Number.NEGATIVE_INFINITY;
-  /** The weight of the clients that wait or are to return, as reported last. */
+  /** The weight of the groups that wait or are to return, as reported last. */
   #reportedWeight = 0;
   #weightReportedAt = Number.NEGATIVE_INFINITY;
 
@@ -126,11 +126,12 @@ export class LeasedMeter extends UsageRecorder implements Meter {
   /**
    * The demand to report; undefined if the server already knows it.
    * @param tokensNeeded requests that could go if they had a token
+   * @param isDue it is reported even if the server knows it
    */
-  takeDemandChange(tokensNeeded: number, now: Millis): LeasedDemand | undefined {
+  takeDemandChange(tokensNeeded: number, now: Millis, isDue = false): LeasedDemand | undefined {
     const { requested, received } = this.#tokens;
     const want = this.updateWanted(tokensNeeded);
-    if (want === requested && !this.hasWeightChanged(now)) return undefined;
+    if (want === requested && !isDue && !this.hasWeightChanged(now)) return undefined;
     const weight = this.limit?.demandWeight(now) ?? 0;
     this.#reportedWeight = weight;
     this.#weightReportedAt = now;

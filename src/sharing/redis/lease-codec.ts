@@ -12,11 +12,11 @@ import type { Millis } from '../../core/scalars.ts';
 import type { LeaseResponse, LeaseRequest, TermsBroadcast, ReplicaTerms } from '../replicas/replica-protocol.ts';
 
 const DOUBLE = 8;
-const REQUEST_NUMBERS = 11;
+const REQUEST_NUMBERS = 12;
 const TERMS_NUMBERS = 21 + 6 + ATTRIBUTE_COUNT;
 /** The terms, and the time. */
 const BROADCAST_NUMBERS = TERMS_NUMBERS + 1;
-const RESPONSE_NUMBERS = BROADCAST_NUMBERS + 5;
+const RESPONSE_NUMBERS = BROADCAST_NUMBERS + 6;
 const DECREASE_NUMBERS = 3;
 
 /** A request without its strings, which are separate arguments. */
@@ -35,6 +35,7 @@ export function encodeRequest(request: LeaseRequest): Buffer {
   view.setFloat64(8 * DOUBLE, known.rate, true);
   view.setFloat64(9 * DOUBLE, known.ceiling, true);
   view.setFloat64(10 * DOUBLE, request.random, true);
+  view.setFloat64(11 * DOUBLE, request.waitingGroups.length, true);
   let at = DOUBLE * REQUEST_NUMBERS;
   for (const number of usage) {
     view.setFloat64(at, number, true);
@@ -68,10 +69,11 @@ export function decodeResponse(packed: Buffer): LeaseResponse {
     return read;
   };
   const slots = at(TERMS_NUMBERS + 3);
-  const waitingCount = at(TERMS_NUMBERS + 4);
+  const waiting = at(TERMS_NUMBERS + 4);
+  const returning = at(TERMS_NUMBERS + 5);
   const decreases: LeaseResponse['decreases'][number][] = [];
-  for (let i = 0; i < at(TERMS_NUMBERS + 5); i += 1) {
-    const from = RESPONSE_NUMBERS + slots + waitingCount + DECREASE_NUMBERS * i;
+  for (let i = 0; i < at(TERMS_NUMBERS + 6); i += 1) {
+    const from = RESPONSE_NUMBERS + slots + waiting + returning + DECREASE_NUMBERS * i;
     decreases.push({ cause: wordAt(CUT_CAUSES, at(from)), from: at(from + 1), to: at(from + 2) });
   }
   return {
@@ -79,7 +81,8 @@ export function decodeResponse(packed: Buffer): LeaseResponse {
     terms: decodeTerms(numbers, 0),
     slots: list(RESPONSE_NUMBERS, slots),
     askAgainAt: at(TERMS_NUMBERS + 1),
-    waitingReplicas: list(RESPONSE_NUMBERS + slots, waitingCount),
+    waitingReplicas: list(RESPONSE_NUMBERS + slots, waiting),
+    returningReplicas: list(RESPONSE_NUMBERS + slots + waiting, returning),
     decreases,
     shouldBroadcast: at(TERMS_NUMBERS + 2) === 1,
   };

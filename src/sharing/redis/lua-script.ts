@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
 
+/** The parts of a limit that have keys of their own, in the order of the script. */
+export const LIMIT_KEYS = ['limit', 'accounts', 'heard', 'waiting-0', 'waiting-1', 'returning-0', 'returning-1'];
+
 /** The script that serves a request in Redis. `npm run lua` generates it from the code that serves one in memory. */
 export interface LuaScript {
   readonly source: string;

@@ -8,10 +8,9 @@ import type { RecoverySign } from '../replicas/replica-limit-client.ts';
 import type { LeaseRequest, TermsBroadcast } from '../replicas/replica-protocol.ts';
 import { encodeRequest, encodeSettings, decodeResponse } from './lease-codec.ts';
 import type { RedisKeyConnection } from './keys/redis-key-commands.ts';
-import type { RedisClient, RedisLocation } from './redis-connection.ts';
-import { createRedisClient } from './redis-connection.ts';
+import { createRedisClient, type RedisClient, type RedisLocation } from './redis-connection.ts';
 import { RedisSubscriber } from './redis-subscriber.ts';
-import { loadLuaScript } from './lua-script.ts';
+import { LIMIT_KEYS, loadLuaScript } from './lua-script.ts';
 
 export interface RedisBackendParts {
   readonly location: RedisLocation;
@@ -150,7 +149,7 @@ export class RedisBackend {
   lease(caller: LeaseCaller, request: LeaseRequest): void {
     const { clock, timeout, onRequest } = this.#parts;
     const sentAt = clock.now();
-    const op = request.want > 0 || request.waitingClients.length > 0 ? 'lease' : 'report';
+    const op = request.want > 0 ? 'lease' : 'report';
     let isOver = false;
     const finish = (result: SharedStoreResult, deliver: (now: Millis) => void): void => {
       if (isOver || this.#isClosed) return;
@@ -185,7 +184,8 @@ export class RedisBackend {
       settings,
       this.#subscriber.broadcastChannel,
       name,
-      ...request.waitingClients,
+      ...request.waitingGroups,
+      ...request.returningGroups,
     ];
     // An error thrown after the response was read is a bug here: it must not count as an error of Redis.
     void this.#runScript(args)
@@ -214,7 +214,7 @@ export class RedisBackend {
     // Versions with different layouts use different keys: each would discard the other's limit, and lease all of it again.
     const base = `${this.#parts.prefix}:{${upstream}${nested === '' ? '' : `/limits/${nested}`}/${scope}${key === '' ? '' : `/${key}`}}:${this.#layout}`;
     const limitKeys: LimitKeys = {
-      keys: ['limit', 'accounts', 'heard', 'waiting-0', 'waiting-1'].map((part) => `${base}:${part}`),
+      keys: LIMIT_KEYS.map((part) => `${base}:${part}`),
       name: limitId(caller.ref),
     };
     this.#limitKeys.set(caller, limitKeys);
@@ -239,7 +239,7 @@ export class RedisBackend {
 
 /** ioredis loads the script when it first runs, and again when Redis no longer has it. */
 function defineScript(client: RedisClient, name: string, lua: string): RunScript {
-  client.defineCommand(name, { numberOfKeys: 5, lua });
+  client.defineCommand(name, { numberOfKeys: LIMIT_KEYS.length, lua });
   const command: unknown = Reflect.get(client, `${name}Buffer`);
   if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${name}`);
   return async (args) => {

@@ -11,6 +11,10 @@ export interface AccountStore {
   silentSince(before: Millis, max: number): readonly string[];
   /** The number of stored accounts. */
   countAccounts(): number;
-  /** Records that a client waits at a replica. Returns at how many replicas it waits, this one included. */
-  recordWaiting(client: string, replicaId: string, now: Millis): number;
+  /** Records that a group waits at a replica. Returns at how many replicas it waits, this one included. */
+  recordWaiting(group: string, replicaId: string, now: Millis): number;
+  /** Records that a group is to return to a replica. Returns to how many replicas it is, this one included. */
+  recordReturning(group: string, replicaId: string, now: Millis): number;
+  /** Whether a group waits at another replica than this one. */
+  waitsElsewhere(group: string, replicaId: string, now: Millis): boolean;
 }

@@ -5,7 +5,8 @@ import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
 import { shiftTimes } from '../protocol/usage-entries.ts';
 import type { ReportUrgency } from '../protocol/usage-recorder.ts';
-import { countAwaitedReturns, localSharesOf, sampleWaitingClients } from '../protocol/waiting-clients.ts';
+import type { DemandSample } from '../protocol/demand-groups.ts';
+import { countDemand, DemandSampler, sharesOf } from '../protocol/demand-groups.ts';
 import { BackendClock, toLocalTime } from './backend-clock.ts';
 import { CallSchedule, DEMAND_HORIZON } from './call-schedule.ts';
 import { DemandEstimator } from './demand-estimator.ts';
@@ -17,11 +18,11 @@ const REPORT_WITHIN: Millis = 100;
 const REPORT_DELAY_PER_REPLICA: Millis = 0.2;
 /** Once the weight of the clients has grown by this factor, a request is made earlier than the backend scheduled. */
 const WEIGHT_GAIN = 1.5;
-const CLIENTS_REPORT_INTERVAL: Millis = 200;
+/** How often the groups that wait are reported, and those that are to return. */
+const GROUPS_REPORT_INTERVAL = { waiting: 200, returning: 500 } as const;
 /** In fallback, the backend is called again after this delay, doubled after each failure, with jitter. */
 const FIRST_RECONNECT: Millis = 250;
 const MAX_RECONNECT: Millis = 2000;
-const NO_CLIENTS: readonly string[] = [];
 
 export interface LeaseClientParts {
   readonly replicaId: string;
@@ -57,9 +58,9 @@ export class LeaseClient implements HeapItem {
   readonly #demand = new DemandEstimator();
   readonly #schedule = new CallSchedule();
   #limit: Limit | undefined;
-  /** The clients reported by the call in progress; undefined while there is none. */
-  #reportedClients: readonly string[] | undefined;
-  #clientsReportedAt: Millis = Number.NEGATIVE_INFINITY;
+  readonly #sampler = new DemandSampler(GROUPS_REPORT_INTERVAL);
+  /** The groups reported by the call in progress; undefined while there is none. */
+  #reportedGroups: DemandSample | undefined;
   /** The limit was used since the last failure, whether or not that was reported. */
   #wasUsed = false;
   #reportedWeight = 0;
@@ -81,7 +82,7 @@ export class LeaseClient implements HeapItem {
   attach(limit: Limit): void {
     this.#limit = limit;
     this.meter.limit = limit;
-    countAwaitedReturns(limit, () => this.#onFirstAwaitedReturn());
+    countDemand(limit, () => this.#onFirstAwaitedReturn());
     this.#requestReport('now');
   }
 
@@ -93,7 +94,7 @@ export class LeaseClient implements HeapItem {
   /** Calls the backend, if a report is due or more tokens are needed. */
   wake(now: Millis): void {
     const limit = this.#limit;
-    if (this.#reportedClients !== undefined || limit === undefined) return;
+    if (this.#reportedGroups !== undefined || limit === undefined) return;
     const needed = this.meter.isInFallback
       ? 0
       : this.#parts.countTokensNeeded(limit) + this.#demand.expected(DEMAND_HORIZON, this.meter.ownSends, now);
@@ -106,8 +107,8 @@ export class LeaseClient implements HeapItem {
     const { offset, roundTrip } = this.#clock;
     const weight = limit.demandWeight(now);
     this.#reportedWeight = weight;
-    const clients = want > 0 ? this.#sampleWaitingClients(limit, now) : NO_CLIENTS;
-    this.#reportedClients = clients;
+    const groups = this.#sampler.take(limit, want > 0, now);
+    this.#reportedGroups = groups;
     this.#schedule.onCall(now);
     this.#updateWake();
     this.#parts.call(this, {
@@ -121,22 +122,25 @@ export class LeaseClient implements HeapItem {
       roundTrip,
       known: { ...known, since: known.since + offset },
       random: this.#parts.random(),
-      waitingClients: clients,
+      waitingGroups: groups.waiting ?? [],
+      returningGroups: groups.returning ?? [],
     });
   }
 
   /** Applies the response to the call in progress. */
   onResponse(response: LeaseResponse, now: Millis): void {
     const limit = this.#limit;
-    const clients = this.#reportedClients;
-    if (limit === undefined || clients === undefined) return;
-    this.#reportedClients = undefined;
+    const groups = this.#reportedGroups;
+    if (limit === undefined || groups === undefined) return;
+    this.#reportedGroups = undefined;
     this.#clock.addSample(this.#schedule.calledAt, now, response.now);
     const { offset } = this.#clock;
     const slots = response.slots.map((slot) => slot - offset);
     const { meter } = this;
     meter.applyResponse(toLocalTime(response.terms, offset), slots, now);
-    if (clients.length > 0) limit.localShares = localSharesOf(clients, response.waitingReplicas);
+    const { waiting, returning } = groups;
+    if (waiting !== undefined) limit.demand?.setWaitingShares(sharesOf(waiting, response.waitingReplicas));
+    if (returning !== undefined) limit.demand?.returns?.setShares(sharesOf(returning, response.returningReplicas));
     for (const decrease of response.decreases) this.#parts.onDecrease(this.ref, decrease);
     if (this.#failures > 0) {
       this.#failures = 0;
@@ -145,14 +149,14 @@ export class LeaseClient implements HeapItem {
     this.#parts.onTokensSupplied(limit, now);
     const { inHand, lastSlot } = meter;
     const tokens = { inHand, lastSlot, usedPerSecond: this.#demand.rate };
-    const hasActivity = meter.inFlight > 0 || (limit.awaitedReturns?.totalWeight(now) ?? 0) > 0;
+    const hasActivity = meter.inFlight > 0 || limit.demand?.returns?.isEmpty(now) === false;
     this.#schedule.onResponse(response.askAgainAt - offset, tokens, hasActivity, now);
     this.#updateWake();
   }
 
   /** The call in progress failed: no response in time, or an invalid one. */
   onNoResponse(now: Millis): void {
-    this.#reportedClients = undefined;
+    this.#reportedGroups = undefined;
     this.enterFallback(now);
   }
 
@@ -180,14 +184,14 @@ export class LeaseClient implements HeapItem {
    * have returned, so that all should return soon.
    */
   retryWithin(now: Millis, within: Millis): void {
-    if (!this.meter.isInFallback || this.#reportedClients !== undefined || !this.#schedule.isReportScheduled) return;
+    if (!this.meter.isInFallback || this.#reportedGroups !== undefined || !this.#schedule.isReportScheduled) return;
     this.#schedule.reportBy(now + within * this.#parts.random());
     this.#updateWake();
   }
 
   /** From now on, this client finds out when the backend is back. */
   startReconnectProbe(now: Millis): void {
-    if (this.#reportedClients !== undefined || this.#schedule.isReportScheduled) return;
+    if (this.#reportedGroups !== undefined || this.#schedule.isReportScheduled) return;
     this.#schedule.reportBy(now + FIRST_RECONNECT * this.#parts.random());
     this.#updateWake();
   }
@@ -230,15 +234,9 @@ export class LeaseClient implements HeapItem {
   }
 
   #updateWake(): void {
-    const at = this.#reportedClients === undefined ? this.#schedule.nextCallAt : Number.POSITIVE_INFINITY;
+    const at = this.#reportedGroups === undefined ? this.#schedule.nextCallAt : Number.POSITIVE_INFINITY;
     if (at === this.wakeAt) return;
     this.wakeAt = at;
     this.#parts.schedule(this);
-  }
-
-  #sampleWaitingClients(limit: Limit, now: Millis): readonly string[] {
-    if (now - this.#clientsReportedAt < CLIENTS_REPORT_INTERVAL) return NO_CLIENTS;
-    this.#clientsReportedAt = now;
-    return sampleWaitingClients(limit);
   }
 }

@@ -44,12 +44,46 @@ export class MemoryBackend {
   }
 }
 
-/** A report that a client waits at a replica counts until the end of the next window. */
+/** A report that a group waits at a replica counts until the end of the next window. */
 export const WAITING_WINDOW: Millis = 400;
+/** The same for one that is to return: for such ones, a replica calls once a second. */
+export const RETURNING_WINDOW: Millis = 1500;
+
+/** The replicas that have reported a group in this window of time or in the one before. */
+class RecentMembers {
+  readonly #windowLength: Millis;
+  readonly #byWindow = new Map<number, Map<string, Set<string>>>();
+
+  constructor(windowLength: Millis) {
+    this.#windowLength = windowLength;
+  }
+
+  /** Returns their number. */
+  record(group: string, replicaId: string, now: Millis): number {
+    const window = this.#windowAt(now);
+    for (const old of this.#byWindow.keys()) if (old < window - 1) this.#byWindow.delete(old);
+    const groups = this.#byWindow.get(window) ?? new Map<string, Set<string>>();
+    this.#byWindow.set(window, groups);
+    const replicas = groups.get(group) ?? new Set();
+    groups.set(group, replicas.add(replicaId));
+    return this.members(group, now).size;
+  }
+
+  members(group: string, now: Millis): ReadonlySet<string> {
+    const window = this.#windowAt(now);
+    const [before, current] = [window - 1, window].map((number) => this.#byWindow.get(number)?.get(group) ?? []);
+    return new Set([...(before ?? []), ...(current ?? [])]);
+  }
+
+  #windowAt(now: Millis): number {
+    return Math.floor(now / this.#windowLength);
+  }
+}
 
 export class MemoryAccountStore implements AccountStore {
   readonly #accounts = new Map<string, { readonly numbers: readonly number[]; readonly calledAt: Millis }>();
-  readonly #waitingByWindow = new Map<number, Map<string, Set<string>>>();
+  readonly #waiting = new RecentMembers(WAITING_WINDOW);
+  readonly #returning = new RecentMembers(RETURNING_WINDOW);
 
   readAccount(replicaId: string): readonly number[] | undefined {
     return this.#accounts.get(replicaId)?.numbers;
@@ -77,13 +111,16 @@ export class MemoryAccountStore implements AccountStore {
     return this.#accounts.size;
   }
 
-  recordWaiting(client: string, replicaId: string, now: Millis): number {
-    const window = Math.floor(now / WAITING_WINDOW);
-    for (const old of this.#waitingByWindow.keys()) if (old < window - 1) this.#waitingByWindow.delete(old);
-    const clients = this.#waitingByWindow.get(window) ?? new Map<string, Set<string>>();
-    this.#waitingByWindow.set(window, clients);
-    const replicas = clients.get(client) ?? new Set();
-    clients.set(client, replicas.add(replicaId));
-    return new Set([...replicas, ...(this.#waitingByWindow.get(window - 1)?.get(client) ?? [])]).size;
+  recordWaiting(group: string, replicaId: string, now: Millis): number {
+    return this.#waiting.record(group, replicaId, now);
+  }
+
+  recordReturning(group: string, replicaId: string, now: Millis): number {
+    return this.#returning.record(group, replicaId, now);
+  }
+
+  waitsElsewhere(group: string, replicaId: string, now: Millis): boolean {
+    const members = this.#waiting.members(group, now);
+    return members.size > (members.has(replicaId) ? 1 : 0);
   }
 }

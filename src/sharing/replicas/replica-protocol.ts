@@ -19,7 +19,7 @@ export interface LeaseRequest {
   readonly inFlight: number;
   /** Tokens that it needs beyond `leasedTokens`. */
   readonly want: number;
-  /** The total weight of the clients that wait there or are to return. */
+  /** The total weight of the groups that wait there or are to return. */
   readonly weight: number;
   /** The smoothed duration of a call: tokens have to be leased that much earlier. */
   readonly roundTrip: Millis;
@@ -27,8 +27,9 @@ export interface LeaseRequest {
   readonly known: LastKnownLimit;
   /** A random number in [0, 1): the backend draws none itself. */
   readonly random: number;
-  /** Some of the clients that wait there; empty if they were reported lately. */
-  readonly waitingClients: readonly string[];
+  /** See `DemandSample`: some of the groups that wait there, and of those that are to return; empty if reported lately. */
+  readonly waitingGroups: readonly string[];
+  readonly returningGroups: readonly string[];
 }
 
 export interface LastKnownLimit {
@@ -49,8 +50,10 @@ export interface LeaseResponse {
   readonly slots: readonly Millis[];
   /** When to ask again for tokens that were not granted; Infinity if all were. */
   readonly askAgainAt: Millis;
-  /** At how many replicas each of `waitingClients` waits, the caller included. */
+  /** At how many replicas each of `waitingGroups` waits, the caller included. */
   readonly waitingReplicas: readonly number[];
+  /** To how many replicas each of `returningGroups` is to return, the caller included; 0 if it waits at another one. */
+  readonly returningReplicas: readonly number[];
   /** The decreases of the rate that this request caused. */
   readonly decreases: readonly Pick<AppliedDecrease, 'cause' | 'from' | 'to'>[];
   /** The terms are to be broadcast: replicas need them before their next call. */

@@ -125,15 +125,19 @@ export class ReplicaSharedLimit {
     // A replica that has all it needs does not wait, so that it does not slow the turns of the others.
     if (slots.length >= request.want) this.#activeWeight.record(account, 0, now, window);
     this.#demandWeight.record(account.demand, request.weight, now, Math.max(DEMAND_WINDOW, window));
-    const { replicaId, waitingClients } = request;
-    const waitingReplicas = waitingClients.map((client) => accounts.recordWaiting(client, replicaId, now));
+    const { replicaId, waitingGroups, returningGroups } = request;
+    const waitingReplicas = waitingGroups.map((group) => accounts.recordWaiting(group, replicaId, now));
+    const returningReplicas = returningGroups.map((group) => {
+      const replicas = accounts.recordReturning(group, replicaId, now);
+      return accounts.waitsElsewhere(group, replicaId, now) ? 0 : replicas;
+    });
     accounts.writeAccount(request.replicaId, account.encode(), now);
     const otherWeight = this.#activeWeight.excluding(account);
     const awaitsPlace = slots.length < request.want && meter.awaitsPlace(now);
     const otherDemandWeight = this.#demandWeight.excluding(account.demand);
     const terms = { ...this.#terms(request.replicaId, otherWeight, replicas, now), awaitsPlace, otherDemandWeight };
     const shouldBroadcast = hasLimitChanged(before, terms);
-    return { now, terms, slots, askAgainAt, waitingReplicas, decreases, shouldBroadcast };
+    return { now, terms, slots, askAgainAt, waitingReplicas, returningReplicas, decreases, shouldBroadcast };
   }
 
   retention(settings: RateSettings, now: Millis): Millis {

@@ -10,18 +10,18 @@ import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import { LeasedMeter } from '../protocol/leased-meter.ts';
 import { initialTerms } from '../protocol/limit-terms.ts';
 import { countTokensNeeded } from '../protocol/token-demand.ts';
-import { countAwaitedReturns, sampleWaitingClients } from '../protocol/waiting-clients.ts';
-import type { TokenDemand, LimitUsageReport, LimitUpdate, UsageReport, LimitUpdates } from './worker-protocol.ts';
+import { countDemand, DemandSampler } from '../protocol/demand-groups.ts';
+import type { LimitUsageReport, LimitUpdate, UsageReport, LimitUpdates } from './worker-protocol.ts';
 
 /**
  * The delay of a report, in which others join it. Each report costs the primary processor time that a worker could use to
  * serve, so that reports that nothing waits for are rarer still.
  */
 const REPORT_WITHIN: Readonly<Record<ReportUrgency, Millis>> = { now: 0, soon: 5, 'with-next-report': 5, later: 50 };
-/** How often waiting clients are reported. */
-const CLIENTS_REPORT_INTERVAL: Millis = 50;
-/** How often the weight of clients that are to return is compared with the reported one. */
-const RETURNS_CHECK_INTERVAL: Millis = 200;
+/** How often the groups that wait are reported, and those that are to return. */
+const GROUPS_REPORT_INTERVAL = { waiting: 50, returning: 500 } as const;
+/** How often the weight of the groups is compared with the reported one, and at least how often those that wait are reported. */
+const DEMAND_CHECK_INTERVAL: Millis = 200;
 /** How often unused tokens are looked for. */
 const SURPLUS_CHECK_INTERVAL: Millis = 10;
 
@@ -39,10 +39,10 @@ export class LimitClient implements SharingHooks {
   readonly #changed = new Set<LeasedMeter>();
   /** Meters that have tokens in hand. */
   readonly #withTokens = new Set<LeasedMeter>();
-  /** Meters of limits to which refused clients are to return. */
-  readonly #withReturns = new Set<LeasedMeter>();
-  #returnsCheckedAt: Millis = Number.NEGATIVE_INFINITY;
-  readonly #clientsReportedAt = new Map<LeasedMeter, Millis>();
+  /** Meters of limits that are divided by clients, where groups wait or are to return. */
+  readonly #withDemand = new Set<LeasedMeter>();
+  #demandCheckedAt: Millis = Number.NEGATIVE_INFINITY;
+  readonly #samplers = new Map<LeasedMeter, DemandSampler>();
   #unsentHolds: ClientHold[] = [];
   #binding: StoreBinding | undefined;
   readonly #earlyUpdates: LimitUpdates[] = [];
@@ -63,17 +63,17 @@ export class LimitClient implements SharingHooks {
     if (!(meter instanceof LeasedMeter)) return;
     meter.limit = limit;
     this.#meters.set(limitId(limit.ref), meter);
-    countAwaitedReturns(limit, () => {
-      this.#withReturns.add(meter);
-      this.#parts.schedule(RETURNS_CHECK_INTERVAL);
+    countDemand(limit, () => {
+      this.#withDemand.add(meter);
+      this.#parts.schedule(DEMAND_CHECK_INTERVAL);
     });
   }
 
   onLimitForgotten(limit: Limit): void {
     this.#meters.delete(limitId(limit.ref));
     if (!(limit.learnedMeter instanceof LeasedMeter)) return;
-    this.#clientsReportedAt.delete(limit.learnedMeter);
-    this.#withReturns.delete(limit.learnedMeter);
+    this.#samplers.delete(limit.learnedMeter);
+    this.#withDemand.delete(limit.learnedMeter);
   }
 
   onClientHeld(hold: ClientHold): void {
@@ -95,7 +95,7 @@ export class LimitClient implements SharingHooks {
       if (meter.limit !== undefined) meter.returnSurplus(countTokensNeeded(meter.limit, this.#binding?.store));
       if (meter.inHand === 0) this.#withTokens.delete(meter);
     }
-    this.#checkReturns(now);
+    this.#checkDemand(now);
     const limits: LimitUsageReport[] = [];
     for (const meter of this.#changed) {
       const report = this.#report(meter, now);
@@ -120,7 +120,7 @@ export class LimitClient implements SharingHooks {
   }
 
   #applyUpdate(update: LimitUpdate, { store, onTokensSupplied }: StoreBinding, now: Millis): void {
-    const { ref, terms, localShares } = update;
+    const { ref, terms, shares } = update;
     // The server may know an upstream before this worker does, or longer. It repeats its terms when this worker reports.
     if (!store.has(ref.upstream) || store.upstream(ref.upstream).hasNestedLimit?.(ref.nested) === false) return;
     const meter =
@@ -130,24 +130,34 @@ export class LimitClient implements SharingHooks {
     meter.applyUpdate(update);
     // The limit has just been met: the usage not reported yet shows how much of it this worker uses.
     if (hasUnreported && !meter.isUnlimited) this.#requestReport(meter, 'now');
-    if (localShares !== undefined) {
-      meter.limit.localShares = localShares.length === 0 ? undefined : new Map(localShares);
+    if (shares !== undefined) {
+      meter.limit.demand?.setWaitingShares(new Map(shares.waiting));
+      meter.limit.demand?.returns?.setShares(new Map(shares.returning));
     }
     if (meter.inHand > 0) this.#withTokens.add(meter);
     if (this.#withTokens.size > 0) this.#parts.schedule(SURPLUS_CHECK_INTERVAL);
     onTokensSupplied(meter.limit, now);
   }
 
-  #checkReturns(now: Millis): void {
-    if (this.#withReturns.size === 0) return;
-    if (now - this.#returnsCheckedAt >= RETURNS_CHECK_INTERVAL) {
-      this.#returnsCheckedAt = now;
-      for (const meter of this.#withReturns) {
-        if (meter.hasWeightChanged(now)) this.#changed.add(meter);
-        if (meter.limit?.awaitedReturns?.totalWeight(now) === 0) this.#withReturns.delete(meter);
+  #checkDemand(now: Millis): void {
+    if (this.#withDemand.size === 0) return;
+    if (now - this.#demandCheckedAt >= DEMAND_CHECK_INTERVAL) {
+      this.#demandCheckedAt = now;
+      for (const meter of this.#withDemand) {
+        if (this.#areGroupsDue(meter, now) || meter.hasWeightChanged(now)) this.#changed.add(meter);
+        if (meter.limit?.demand?.isEmpty(now) !== false) this.#withDemand.delete(meter);
       }
     }
-    this.#parts.schedule(RETURNS_CHECK_INTERVAL);
+    this.#parts.schedule(DEMAND_CHECK_INTERVAL);
+  }
+
+  /** Whether groups wait and are to be reported again, although nothing has changed. */
+  #areGroupsDue(meter: LeasedMeter, now: Millis): boolean {
+    return (
+      this.#withDemand.has(meter) &&
+      meter.limit?.demand?.hasWaiting === true &&
+      this.#samplerOf(meter).isOlderThan(DEMAND_CHECK_INTERVAL, now)
+    );
   }
 
   #requestReport(meter: LeasedMeter, urgency: ReportUrgency): void {
@@ -161,16 +171,23 @@ export class LimitClient implements SharingHooks {
   #report(meter: LeasedMeter, now: Millis): LimitUsageReport | undefined {
     const { limit } = meter;
     if (limit === undefined) return undefined;
-    const demand = meter.takeDemandChange(countTokensNeeded(limit, this.#binding?.store), now);
+    const isDue = this.#areGroupsDue(meter, now);
+    const demand = meter.takeDemandChange(countTokensNeeded(limit, this.#binding?.store), now, isDue);
     const usage = meter.usageLog.take();
     if (demand === undefined) return usage.length === 0 ? undefined : { ref: limit.ref, usage };
-    return { ref: limit.ref, usage, demand: { ...demand, ...this.#sampleClients(meter, limit, now) } };
+    const groups = this.#samplerOf(meter).take(limit, true, now);
+    if (limit.demand?.hasWaiting === true && limit.demand.returns !== undefined) {
+      this.#withDemand.add(meter);
+      this.#parts.schedule(DEMAND_CHECK_INTERVAL);
+    }
+    return { ref: limit.ref, usage, demand: { ...demand, groups } };
   }
 
-  #sampleClients(meter: LeasedMeter, limit: Limit, now: Millis): Pick<TokenDemand, 'clients'> {
-    const reportedAt = this.#clientsReportedAt.get(meter) ?? Number.NEGATIVE_INFINITY;
-    if (now - reportedAt < CLIENTS_REPORT_INTERVAL) return {};
-    this.#clientsReportedAt.set(meter, now);
-    return { clients: sampleWaitingClients(limit) };
+  #samplerOf(meter: LeasedMeter): DemandSampler {
+    const known = this.#samplers.get(meter);
+    if (known !== undefined) return known;
+    const sampler = new DemandSampler(GROUPS_REPORT_INTERVAL);
+    this.#samplers.set(meter, sampler);
+    return sampler;
   }
 }

@@ -1,3 +1,4 @@
+import type { DemandSample } from '../protocol/demand-groups.ts';
 import type { LimitTerms } from '../protocol/limit-terms.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { UsageReporter, SentRequest } from '../protocol/authoritative-limit.ts';
@@ -6,10 +7,10 @@ import { SentRequests } from './sent-requests.ts';
 /** A number that no other worker of a server has or had. */
 export type WorkerId = number;
 
-/** How long reported clients count as waiting. */
-const CLIENTS_VALID_FOR: Millis = 200;
+/** How long reported groups count as waiting. They are reported again before. */
+const WAITING_VALID_FOR: Millis = 500;
 
-/** How long the reported weight of clients that are to return counts. It is reported again before. */
+/** How long the reported weight of groups that are to return counts, and how long these count. It is reported again before. */
 const DEMAND_VALID_FOR: Millis = 5000;
 
 /** What one worker has of one limit, and what it has requested. */
@@ -30,14 +31,16 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
   epoch: number;
   lastReportAt: Millis;
   lastTerms: LimitTerms | undefined = undefined;
-  /** The weight shares sent last, as a string to compare. */
-  lastWeightShares = '';
+  /** The shares sent last, as a string to compare. */
+  lastShares = ';';
   /** The times of granted tokens that are not sent yet. */
   pendingSlots: Millis[] = [];
   /** Made at the first send, to save memory: there may be an account for each client. */
   #sentRequests: SentRequests | undefined;
-  #clients: readonly string[] = [];
-  #clientsAt = Number.NEGATIVE_INFINITY;
+  #waiting: readonly string[] = [];
+  #waitingAt = Number.NEGATIVE_INFINITY;
+  #returning: readonly string[] = [];
+  #returningAt = Number.NEGATIVE_INFINITY;
   #demandWeight = 0;
   #demandAt = Number.NEGATIVE_INFINITY;
 
@@ -59,9 +62,15 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
     this.leasedTokens += 1;
   }
 
-  recordClients(clients: readonly string[], now: Millis): void {
-    this.#clients = clients;
-    this.#clientsAt = now;
+  recordGroups({ waiting, returning }: DemandSample, now: Millis): void {
+    if (waiting !== undefined) {
+      this.#waiting = waiting;
+      this.#waitingAt = now;
+    }
+    if (returning !== undefined) {
+      this.#returning = returning;
+      this.#returningAt = now;
+    }
   }
 
   recordDemandWeight(weight: number, now: Millis): void {
@@ -76,9 +85,23 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
       : this.activeWeight;
   }
 
-  /** The clients that count as waiting there. */
-  waitingClients(now: Millis): readonly string[] {
-    return now - this.#clientsAt < CLIENTS_VALID_FOR ? this.#clients : [];
+  /** The groups that count as waiting there. */
+  waitingGroups(now: Millis): readonly string[] {
+    return now - this.#waitingAt < WAITING_VALID_FOR ? this.#waiting : [];
+  }
+
+  /** The groups that count as those to return there. */
+  returningGroups(now: Millis): readonly string[] {
+    return now - this.#returningAt < DEMAND_VALID_FOR ? this.#returning : [];
+  }
+
+  /** When one of these lists ends to count; Infinity if they are empty. */
+  groupsValidUntil(now: Millis): Millis {
+    const waitingUntil =
+      this.waitingGroups(now).length > 0 ? this.#waitingAt + WAITING_VALID_FOR : Number.POSITIVE_INFINITY;
+    const returningUntil =
+      this.returningGroups(now).length > 0 ? this.#returningAt + DEMAND_VALID_FOR : Number.POSITIVE_INFINITY;
+    return Math.min(waitingUntil, returningUntil);
   }
 
   recordSend(serial: number, request: SentRequest): void {

@@ -1,13 +1,17 @@
 import type { Millis } from '../../core/scalars.ts';
 import type { WorkerId } from './worker-account.ts';
 import { WorkerAccount } from './worker-account.ts';
-import type { TokenDemand } from './worker-protocol.ts';
+import { divideGroupWeights, NO_SHARES } from './group-shares.ts';
+import type { GroupShares, TokenDemand } from './worker-protocol.ts';
 
 /** The workers' accounts of one limit, served by weight as `FairQueue` serves clients. */
 export class WorkerAccounts {
   readonly #accounts = new Map<WorkerId, WorkerAccount>();
   /** The tag of the account that was served last. */
   #virtualTime = 0;
+  #shares: ReadonlyMap<WorkerAccount, GroupShares> = new Map();
+  /** Until when they apply, unless a worker reports its groups before. */
+  #sharesValidUntil = Number.NEGATIVE_INFINITY;
 
   [Symbol.iterator](): IterableIterator<WorkerAccount> {
     return this.#accounts.values();
@@ -29,6 +33,7 @@ export class WorkerAccounts {
 
   close(workerId: WorkerId): void {
     this.#accounts.delete(workerId);
+    this.#sharesValidUntil = Number.NEGATIVE_INFINITY;
   }
 
   /** Tokens requested by all workers. */
@@ -52,6 +57,16 @@ export class WorkerAccounts {
     return weight;
   }
 
+  /** See `divideGroupWeights`. Computed only when the groups have changed. */
+  groupShares(account: WorkerAccount, now: Millis): GroupShares {
+    if (now >= this.#sharesValidUntil) {
+      this.#shares = divideGroupWeights(this, now);
+      this.#sharesValidUntil = Number.POSITIVE_INFINITY;
+      for (const each of this) this.#sharesValidUntil = Math.min(this.#sharesValidUntil, each.groupsValidUntil(now));
+    }
+    return this.#shares.get(account) ?? NO_SHARES;
+  }
+
   /** The next account to serve; undefined if none needs a token. */
   nextToServe(): WorkerAccount | undefined {
     let next: WorkerAccount | undefined;
@@ -68,7 +83,7 @@ export class WorkerAccounts {
     account.tag += 1 / account.weight;
   }
 
-  updateDemand({ want, received, weight, clients }: TokenDemand, account: WorkerAccount, now: Millis): void {
+  updateDemand({ want, received, weight, groups }: TokenDemand, account: WorkerAccount, now: Millis): void {
     const inTransit = account.totalGranted - received;
     const wasIdle = account.want === 0;
     account.want = Math.max(0, want - inTransit);
@@ -79,6 +94,8 @@ export class WorkerAccounts {
       account.weight = weight;
     }
     if (wasIdle) account.tag = Math.max(account.tag, this.#virtualTime + 1 / account.weight);
-    if (clients !== undefined) account.recordClients(clients, now);
+    if (groups.waiting === undefined && groups.returning === undefined) return;
+    account.recordGroups(groups, now);
+    this.#sharesValidUntil = Number.NEGATIVE_INFINITY;
   }
 }

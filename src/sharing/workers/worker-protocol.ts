@@ -5,6 +5,7 @@
 import type { ClientHold } from '../../core/limits/client-holds.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import type { Millis } from '../../core/scalars.ts';
+import type { DemandSample } from '../protocol/demand-groups.ts';
 import type { LimitTerms } from '../protocol/limit-terms.ts';
 import type { EncodedUsage } from '../protocol/usage-entries.ts';
 
@@ -28,10 +29,9 @@ export interface TokenDemand {
   readonly want: number;
   /** Tokens received so far, so that tokens in transit are not granted twice. */
   readonly received: number;
-  /** The total weight of the clients that wait there or are to return. */
+  /** The total weight of the groups that wait there or are to return. */
   readonly weight: number;
-  /** Some of the clients that wait there; absent if they were reported lately. */
-  readonly clients?: readonly string[];
+  readonly groups: DemandSample;
 }
 
 /** From the limit server. */
@@ -45,6 +45,14 @@ export interface LimitUpdate {
   readonly terms: LimitTerms;
   /** When each new token may be used, in order. While blocked, there is one at most: the probe. */
   readonly slots: readonly Millis[];
-  /** As `Limit.localShares`, if it has changed. */
-  readonly localShares?: readonly (readonly [client: string, share: number])[];
+  /** The shares of the worker's groups that do not count there with all of their weight; absent if they have not changed. */
+  readonly shares?: GroupShares;
 }
+
+/** By group. */
+export interface GroupShares {
+  readonly waiting: readonly GroupShare[];
+  readonly returning: readonly GroupShare[];
+}
+
+export type GroupShare = readonly [group: string, share: number];

@@ -11,7 +11,6 @@ import type { WorkerAccount, WorkerId } from './worker-account.ts';
 import { WorkerAccounts } from './worker-accounts.ts';
 import { AuthoritativeLimit } from '../protocol/authoritative-limit.ts';
 import type { LeaseTiming } from './lease-timing.ts';
-import { divideClientWeights } from './client-weight-shares.ts';
 import type { CommonLimitTerms, LimitTerms } from '../protocol/limit-terms.ts';
 import { haveTermsChanged, termsFromMeter } from '../protocol/limit-terms.ts';
 import type { LimitUsageReport, LimitUpdate } from './worker-protocol.ts';
@@ -126,7 +125,6 @@ export class WorkerSharedLimit implements HeapItem {
   *pendingUpdates(now: Millis): Generator<readonly [WorkerId, LimitUpdate]> {
     const common = this.#commonTerms(now);
     if (common.isUnlimited) for (const account of this.#accounts) account.want = 0;
-    const sharesByAccount = divideClientWeights(this.#accounts, now);
     const weight = this.#accounts.activeWeight;
     const demandWeight = this.#accounts.demandWeight(now);
     const isFull = this.#overrideMeter.awaitsPlace(now);
@@ -137,9 +135,9 @@ export class WorkerSharedLimit implements HeapItem {
       const otherDemandWeight = Math.max(0, demandWeight - account.demandWeight(now));
       const terms: LimitTerms = { ...common, isProbeOut, awaitsPlace, otherWeight, otherDemandWeight };
       const { lastTerms, pendingSlots } = account;
-      const weightShares = sharesByAccount.get(account) ?? [];
-      const comparable = weightShares.join();
-      const haveSharesChanged = comparable !== account.lastWeightShares;
+      const shares = this.#accounts.groupShares(account, now);
+      const comparable = `${shares.waiting.join()};${shares.returning.join()}`;
+      const haveSharesChanged = comparable !== account.lastShares;
       if (
         pendingSlots.length === 0 &&
         !haveSharesChanged &&
@@ -149,10 +147,10 @@ export class WorkerSharedLimit implements HeapItem {
         continue;
       }
       account.lastTerms = terms;
-      account.lastWeightShares = comparable;
+      account.lastShares = comparable;
       account.pendingSlots = [];
       const update = { ref: this.limit.ref, terms, slots: pendingSlots };
-      yield [account.memberId, haveSharesChanged ? { ...update, localShares: weightShares } : update];
+      yield [account.memberId, haveSharesChanged ? { ...update, shares } : update];
     }
   }
 

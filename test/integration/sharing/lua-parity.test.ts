@@ -62,7 +62,7 @@ const step = fc.record({
   offBy: fc.constantFrom(0, 0, 0, 1, -1, 5),
   /** The skew of its clock. */
   skew: fc.constantFrom(0, 0, 0, 0.3, -20, 1500, -40_000),
-  waitingClients: fc.subarray(CLIENTS),
+  groups: fc.array(fc.tuple(fc.constantFrom(...CLIENTS), fc.boolean()), { maxLength: 5 }),
   known: fc.constantFrom('told', 'told', 'told', 'nothing', 'more'),
   isLost: fc.nat(9),
   random: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
@@ -205,7 +205,7 @@ function play(
   const calls: ScriptCall[] = [];
   const answers: LeaseResponse[] = [];
   let time = EPOCH;
-  for (const { holder: index, passed, seen: all, offBy, skew, known, isLost, ...rest } of steps) {
+  for (const { holder: index, passed, seen: all, offBy, skew, known, isLost, groups, ...rest } of steps) {
     const holder = holders[index];
     if (holder === undefined) throw new Error(`there is no holder ${index}`);
     time += passed;
@@ -219,6 +219,7 @@ function play(
       leasedTokens: Math.max(0, holder.lent + offBy),
       inFlight: Math.max(0, holder.inFlight - offBy),
       known: knownTo(holder, known),
+      ...namedOnce(groups),
     };
     const answer = memory.serve(REF, given, call, millis(time));
     calls.push({ settings: given, call, time });
@@ -226,6 +227,14 @@ function play(
     if (isLost > 0) holder.receive(answer);
   }
   return { calls, answers };
+}
+
+/** Each group once, either as waiting or as one that is to return. */
+function namedOnce(groups: Step['groups']): Pick<LeaseRequest, 'waitingGroups' | 'returningGroups'> {
+  const isWaitingByGroup = [...new Map(groups)];
+  const named = (isWaiting: boolean): string[] =>
+    isWaitingByGroup.filter(([, each]) => each === isWaiting).map(([group]) => group);
+  return { waitingGroups: named(true), returningGroups: named(false) };
 }
 
 /** The response as it is encoded: decreases without their unused fields. */

@@ -40,7 +40,8 @@ const CALL: LeaseRequest = {
     ceiling: Number.POSITIVE_INFINITY,
   },
   random: 0.5,
-  waitingClients: [],
+  waitingGroups: [],
+  returningGroups: [],
 };
 type RedisClient = ReturnType<RedisServer['client']>;
 
@@ -139,38 +140,56 @@ test('accepts more usage than fits on the Lua stack', async () => {
   expect(other?.slots.length).toBe(5000);
 });
 
-test('sets an expiry on all keys: an hour for limits, seconds for waiting clients', async () => {
+test('sets an expiry on all keys: an hour for limits, seconds for groups that wait or are to return', async () => {
   const redis = (await startRedis()).client();
   const sha = String(await redis.script('LOAD', loadLuaScript().source));
-  const keys = ['{x}1', '{x}2', '{x}3', '{x}4', '{x}5'];
+  const keys = [1, 2, 3, 4, 5, 6, 7].map((part) => `{x}${part}`);
   const answer = await redis.callBuffer(
     'EVALSHA',
     sha,
-    5,
+    7,
     ...keys,
-    encodeRequest(CALL),
+    encodeRequest({ ...CALL, waitingGroups: ['w'], returningGroups: ['r'] }),
     'a',
     encodeSettings(SETTINGS, false),
     '',
     '',
-    'c',
+    'w',
+    'r',
   );
-  expect(decodeResponse(Buffer.from(answer as Uint8Array)).waitingReplicas).toEqual([1]);
-  const spans = (await redis.keys('*')).filter((key) => !['{x}1', '{x}2', '{x}3'].includes(key));
-  expect(spans).toHaveLength(1);
+  const { waitingReplicas, returningReplicas } = decodeResponse(Buffer.from(answer as Uint8Array));
+  expect([waitingReplicas, returningReplicas]).toEqual([[1], [1]]);
   for (const key of ['{x}1', '{x}2', '{x}3']) {
     expect(await redis.pttl(key)).toBeGreaterThan(3_000_000);
     expect(await redis.pttl(key)).toBeLessThanOrEqual(3_600_000);
   }
-  expect(await redis.pttl(spans[0] ?? '')).toBeLessThanOrEqual(1200);
-  expect(await redis.pttl(spans[0] ?? '')).not.toBe(-1);
+  // One key each, for the present window.
+  for (const [windows, longest] of [
+    [['{x}4', '{x}5'], 1200],
+    [['{x}6', '{x}7'], 4500],
+  ] as const) {
+    const left = await Promise.all(windows.map(async (key) => redis.pttl(key)));
+    expect(left.filter((span) => span !== -2)).toHaveLength(1);
+    expect(Math.max(...left)).toBeGreaterThan(0);
+    expect(Math.max(...left)).toBeLessThanOrEqual(longest);
+  }
 });
 
 /** Calls the script for a limit of a client, credential or path. Returns for how long its keys are kept. */
 async function callKeyed(redis: RedisClient, name: string, call: Partial<LeaseRequest> = {}): Promise<number[]> {
-  const keys = [1, 2, 3, 4, 5].map((part) => `{${name}}${part}`);
+  const keys = [1, 2, 3, 4, 5, 6, 7].map((part) => `{${name}}${part}`);
   const settings = encodeSettings({ ...SETTINGS, initialRate: 10, maxRate: 10 }, true);
-  const script = [loadLuaScript().source, 5, ...keys, encodeRequest({ ...CALL, ...call }), 'a', settings, '', '', 'c'];
+  const script = [
+    loadLuaScript().source,
+    7,
+    ...keys,
+    encodeRequest({ ...CALL, waitingGroups: ['c'], ...call }),
+    'a',
+    settings,
+    '',
+    '',
+    'c',
+  ];
   // Within one transaction, no time passes for expiry.
   const transaction = redis.multi().call('EVAL', ...script);
   for (const key of keys.slice(0, 3)) transaction.pttl(key);
@@ -225,7 +244,7 @@ test('writes nothing of a new limit while Redis has no memory left', async () =>
   const redis = (await startRedis({ policy: 'noeviction' })).client();
   const pool = await openScriptRunner(redis);
   await limitMemory(redis, 1.5);
-  const call = callAt(0, { waitingClients: ['c'], want: 1 });
+  const call = callAt(0, { waitingGroups: ['c'], want: 1 });
   await expect(pool.run(LIMIT, [call])).rejects.toThrow('OOM');
   expect(await redis.exists(...pool.keys(LIMIT))).toBe(0);
 });
@@ -233,7 +252,7 @@ test('writes nothing of a new limit while Redis has no memory left', async () =>
 test('keeps waiting clients only for the current and the previous interval', async () => {
   const pool = await open();
   const calls = Array.from({ length: 200 }, (_, i) =>
-    callAt(100 * i, { replicaId: `holder-${i % 3}`, waitingClients: [`client-${i}`, 'always'], want: 1 }),
+    callAt(100 * i, { replicaId: `holder-${i % 3}`, waitingGroups: [`client-${i}`, 'always'], want: 1 }),
   );
   const answers = await pool.run(LIMIT, calls);
   expect(answers.at(-1)?.waitingReplicas).toEqual([1, 3]);
@@ -267,15 +286,15 @@ test('ignores messages that are not broadcasts', () => {
 test('keeps all keys of a limit on one node of a cluster', async () => {
   const cluster = (await startCluster()).client();
   const { source } = loadLuaScript();
-  const keys = ['{x}1', '{x}2', '{x}3', '{x}4', '{x}5'];
+  const keys = [1, 2, 3, 4, 5, 6, 7].map((part) => `{x}${part}`);
   const args = [
-    encodeRequest({ ...CALL, usage: rejectedAt(0) }),
+    encodeRequest({ ...CALL, usage: rejectedAt(0), waitingGroups: ['c'] }),
     'a',
     encodeSettings(SETTINGS, false),
     CHANNEL,
     'x',
     'c',
   ];
-  const answer: unknown = await cluster.call('EVAL', source, 5, ...keys, ...args);
+  const answer: unknown = await cluster.call('EVAL', source, 7, ...keys, ...args);
   expect(typeof answer).toBe('string');
 });

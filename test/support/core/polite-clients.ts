@@ -1,12 +1,13 @@
 /**
- * Polite clients of processes that share one limit, in virtual time: each asks again as soon as it is served, or when its
- * Retry-After says.
+ * Clients of processes that share one limit, in virtual time: each asks again as soon as it is served, or when its Retry-After
+ * says. Impatient ones do not wait that long.
  */
 import { Gate } from '../../../src/core/admission/gate.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
-import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionCallback, AdmissionResult } from '../../../src/core/admission/ticket.ts';
 import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
 import { MemoryBackend } from '../../../src/sharing/replicas/memory-backend.ts';
 import { ReplicaLimitClient } from '../../../src/sharing/replicas/replica-limit-client.ts';
@@ -24,6 +25,10 @@ const RESPONSE_TIME: Millis = 20;
 const CLIENT_DELAY: Millis = 5;
 const STEP: Millis = 1;
 const MAX_WAIT: Millis = 60_000;
+/** After a refusal, whatever its Retry-After says. */
+const IMPATIENT_PAUSE: Millis = 300;
+/** Of each nested limit: it never holds a request back. */
+const NESTED_RATE: PerSecond = 1000;
 
 export interface PoliteRun {
   readonly sharing: 'workers' | 'replicas';
@@ -37,6 +42,18 @@ export interface PoliteRun {
   readonly until: Millis;
   readonly seed: number;
   readonly oneShot?: OneShotClients;
+  readonly impatient?: readonly ImpatientRequest[];
+  /** The polite clients' requests have a nested limit, of one endpoint. */
+  readonly isNested?: boolean;
+}
+
+/** A request that is made again and again from the start, one at a time. */
+export interface ImpatientRequest {
+  readonly member: number;
+  readonly client: string;
+  readonly address?: string;
+  /** With a nested limit of this endpoint. */
+  readonly endpoint?: string;
 }
 
 /** Clients of the first member that begin at this time, a millisecond apart, and never return. */
@@ -51,6 +68,7 @@ export interface OneShotClients {
 export interface MemberResult {
   served: number;
   readonly retryAfters: number[];
+  impatientServed: number;
 }
 
 interface Member {
@@ -62,34 +80,36 @@ export function runPoliteClients(run: PoliteRun): readonly MemberResult[] {
   const world = new VirtualTime();
   const members = run.sharing === 'workers' ? openWorkers(run, world) : openReplicas(run, world);
   const random = seededRandom(run.seed);
-  const results = run.clients.map((): MemberResult => ({ served: 0, retryAfters: [] }));
+  const results = run.clients.map((): MemberResult => ({ served: 0, retryAfters: [], impatientServed: 0 }));
   for (const [number, { gate }] of members.entries()) {
-    const result = results[number] ?? { served: 0, retryAfters: [] };
+    const result = results[number];
+    if (result === undefined) continue;
+    const onRefused = (retryAfterMs: Millis): Millis => {
+      const seconds = Number(formatRetryAfter(retryAfterMs, random));
+      if (world.now >= run.from) result.retryAfters.push(seconds);
+      return 1000 * seconds + CLIENT_DELAY;
+    };
+    const onServed = (): void => {
+      if (world.now >= run.from) result.served += 1;
+    };
+    const refs = run.isNested === true ? [SHARED, endpointRef('charges')] : [SHARED];
     for (let i = 0; i < (run.clients[number] ?? 0); i += 1) {
-      const name = `client ${i} of ${number}`;
-      const ask = (): void => {
-        const settle = (admission: AdmissionResult): void => {
-          if (admission.kind === 'refused') {
-            gate.onExchangeEnd(ticket);
-            const seconds = Number(formatRetryAfter(admission.retryAfterMs, random));
-            if (world.now >= run.from) result.retryAfters.push(seconds);
-            return world.at(world.now + 1000 * seconds + CLIENT_DELAY, ask);
-          }
-          gate.onSent(ticket, world.now);
-          world.at(world.now + RESPONSE_TIME, () => {
-            gate.onOutcome(ticket, response(200), world.now);
-            gate.onAttemptEnd(ticket, world.now);
-            gate.onExchangeEnd(ticket);
-            if (world.now >= run.from) result.served += 1;
-            world.at(world.now + CLIENT_DELAY, ask);
-          });
-        };
-        const ticket = new Ticket('up', name, 1, [SHARED], settle);
-        const admission = gate.requestAdmission(ticket, world.now + MAX_WAIT, world.now);
-        if (admission !== undefined) settle(admission);
-      };
-      world.at((run.startAt[number] ?? 0) + 2000 * random(), ask);
+      const start = (run.startAt[number] ?? 0) + 2000 * random();
+      const ticketFor = (onSettled: AdmissionCallback): Ticket =>
+        new Ticket('up', `client ${i} of ${number}`, 1, refs, onSettled);
+      startClient({ ticketFor, onRefused, onServed }, gate, world, start);
     }
+  }
+  for (const { member, client, address, endpoint } of run.impatient ?? []) {
+    const [result, at] = [results[member], members[member]];
+    if (result === undefined || at === undefined) throw new Error(`there is no member ${member}`);
+    const refs = endpoint === undefined ? [SHARED] : [SHARED, endpointRef(endpoint)];
+    const onServed = (): void => {
+      if (world.now >= run.from) result.impatientServed += 1;
+    };
+    const ticketFor = (onSettled: AdmissionCallback): Ticket =>
+      new Ticket('up', client, 1, refs, onSettled, { addressGroup: address });
+    startClient({ ticketFor, onRefused: () => IMPATIENT_PAUSE, onServed }, at.gate, world, 2000 * random());
   }
   const [first] = members;
   if (run.oneShot !== undefined && first !== undefined) startOneShotClients(run.oneShot, first.gate, world);
@@ -100,6 +120,42 @@ export function runPoliteClients(run: PoliteRun): readonly MemberResult[] {
     }
   });
   return results;
+}
+
+interface ClientParts {
+  readonly ticketFor: (onSettled: AdmissionCallback) => Ticket;
+  /** Returns the pause until the next request. */
+  readonly onRefused: (retryAfterMs: Millis) => Millis;
+  readonly onServed: () => void;
+}
+
+function startClient(
+  { ticketFor, onRefused, onServed }: ClientParts,
+  gate: Gate,
+  world: VirtualTime,
+  start: Millis,
+): void {
+  const ask = (): void => {
+    const settle = (admission: AdmissionResult): void => {
+      if (admission.kind === 'refused') {
+        gate.onExchangeEnd(ticket);
+        world.at(world.now + onRefused(admission.retryAfterMs), ask);
+        return;
+      }
+      gate.onSent(ticket, world.now);
+      world.at(world.now + RESPONSE_TIME, () => {
+        gate.onOutcome(ticket, response(200), world.now);
+        gate.onAttemptEnd(ticket, world.now);
+        gate.onExchangeEnd(ticket);
+        onServed();
+        world.at(world.now + CLIENT_DELAY, ask);
+      });
+    };
+    const ticket = ticketFor(settle);
+    const admission = gate.requestAdmission(ticket, world.now + MAX_WAIT, world.now);
+    if (admission !== undefined) settle(admission);
+  };
+  world.at(start, ask);
 }
 
 function startOneShotClients({ count, at, asks = 1 }: OneShotClients, gate: Gate, world: VirtualTime): void {
@@ -144,7 +200,12 @@ class VirtualTime {
 
 function openStore({ rate, seed }: PoliteRun, options: Partial<MemoryStoreOptions>): MemoryStore {
   return new MemoryStore({
-    upstreams: [upstreamSettings({ rate: rateSettings(rate) })],
+    upstreams: [
+      upstreamSettings({
+        rate: rateSettings(rate),
+        nested: [{ name: 'endpoint', scope: 'upstream', isKeyed: true, rate: rateSettings(NESTED_RATE) }],
+      }),
+    ],
     maxTracked: 1000,
     random: seededRandom(seed + 1),
     listen: () => undefined,
@@ -156,12 +217,17 @@ function rateSettings(rate: PerSecond): ReturnType<typeof upstreamSettings>['rat
   return { initialRate: rate, maxRate: rate, minRate: 0.1, cooldown: 1000 };
 }
 
+function endpointRef(key: string): LimitRef {
+  return { upstream: 'up', nested: 'endpoint', scope: 'upstream', key };
+}
+
 function openWorkers(run: PoliteRun, world: VirtualTime): Member[] {
   const limitClients: LimitClient[] = [];
   const server = new LimitServer(
     {
       timing: WORKER_LEASE_TIMING,
-      makeMeter: () => new LocalMeter(rateSettings(run.rate), seededRandom(run.seed + 2)),
+      makeMeter: ({ nested }) =>
+        new LocalMeter(rateSettings(nested === '' ? run.rate : NESTED_RATE), seededRandom(run.seed + 2)),
       listen: () => undefined,
       send: (to, updates) => world.at(world.now + LATENCY, () => limitClients[to]?.onUpdates(updates, world.now)),
       maxLimits: 100,

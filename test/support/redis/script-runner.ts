@@ -31,7 +31,7 @@ export interface ScriptRunner {
 
 export async function openScriptRunner(redis: Redis): Promise<ScriptRunner> {
   const sha = String(await redis.script('LOAD', takeTimeFromKeys(loadLuaScript().source)));
-  const keys = (limit: string): string[] => [1, 2, 3, 4, 5].map((key) => `{${limit}}${key}`);
+  const keys = (limit: string): string[] => [1, 2, 3, 4, 5, 6, 7].map((key) => `{${limit}}${key}`);
   return {
     redis,
     keys,
@@ -45,9 +45,10 @@ export async function openScriptRunner(redis: Redis): Promise<ScriptRunner> {
           encodeSettings(settings, false),
           CHANNEL,
           limit,
-          ...call.waitingClients,
+          ...call.waitingGroups,
+          ...call.returningGroups,
         ];
-        pipeline.callBuffer('EVALSHA', sha, 7, ...keys(limit), ...clock, ...args);
+        pipeline.callBuffer('EVALSHA', sha, 9, ...keys(limit), ...clock, ...args);
       }
       const replies = (await pipeline.exec()) ?? [];
       return replies.map(([error, reply]) => {
@@ -59,10 +60,10 @@ export async function openScriptRunner(redis: Redis): Promise<ScriptRunner> {
   };
 }
 
-/** Makes the script read the time from two more keys, and disables expiry of client windows, which uses the real clock. */
+/** Makes the script read the time from two more keys, and disables expiry of the windows of groups, which uses the real clock. */
 function takeTimeFromKeys(script: string): string {
-  const timed = replaceOnce(script, /redis\.call\('TIME'\)/g, '{KEYS[6], KEYS[7]}');
-  return replaceOnce(timed, /\b3 \* WAITING_WINDOW\b/g, '3600000');
+  const timed = replaceOnce(script, /redis\.call\('TIME'\)/g, '{KEYS[8], KEYS[9]}');
+  return replaceOnce(timed, /\b3 \* length\b/g, '3600000');
 }
 
 function replaceOnce(text: string, pattern: RegExp, by: string): string {

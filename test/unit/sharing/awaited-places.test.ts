@@ -136,7 +136,16 @@ test('a replica is told that it waits for a place', () => {
   const serve = (want: number) => {
     const known = { epoch: 0, since: 0, rate: 50, ceiling: 50 };
     const counts = { leasedTokens: want > 0 ? 0 : 2, inFlight: 0, want, weight: 1, roundTrip: 1 };
-    const call = { replicaId: 'a', now: 0, usage: [], ...counts, known, random: 0.5, waitingClients: [] };
+    const call = {
+      replicaId: 'a',
+      now: 0,
+      usage: [],
+      ...counts,
+      known,
+      random: 0.5,
+      waitingGroups: [],
+      returningGroups: [],
+    };
     const { slots, terms } = limit.serve(call, accounts, limit.now(0), false);
     return [slots.length, terms.awaitsPlace];
   };

@@ -49,6 +49,7 @@ function answer(fields: Partial<LeaseResponse> = {}): LeaseResponse {
     slots: [],
     askAgainAt: Number.POSITIVE_INFINITY,
     waitingReplicas: [],
+    returningReplicas: [],
     decreases: [],
     shouldBroadcast: false,
     ...fields,
@@ -137,7 +138,7 @@ test('while a refused client is to return, calls once a second with its weight, 
   const process = startProcess(1, () => false);
   const limit = process.store.findOrCreateLimit({ upstream: 'up', nested: '', scope: 'upstream', key: '' });
   process.until(500);
-  limit.awaitedReturns?.add('client', 2, 3000, 500);
+  limit.demand?.awaitReturn('client', 2, 3000, 500);
   const before = process.calls.length;
   process.until(10_000);
   const calls = process.calls.slice(before).map(({ call }) => [Math.round(call.now), call.want, call.weight]);

@@ -127,9 +127,9 @@ describe('while refused clients are to return', () => {
   }
 
   test('their weight is reported within 200 ms, again every 2 s, and once more when their slots are over', () => {
-    const { awaitedReturns } = store.findOrCreateLimit(SHARED);
-    awaitedReturns?.add('one', 2, 4100, 0);
-    awaitedReturns?.add('two', 1, 4100, 0);
+    const { demand } = store.findOrCreateLimit(SHARED);
+    demand?.awaitReturn('one', 2, 4100, 0);
+    demand?.awaitReturn('two', 1, 4100, 0);
     expect(reportTimes).toEqual([200]);
     for (let at = 200; at <= 5000; at += 200) holder.flush(at);
     expect(weightsReported()).toEqual([3, 3, 0]);
@@ -139,12 +139,12 @@ describe('while refused clients are to return', () => {
   });
 
   test('a change of their weight is reported if it is more than a tenth', () => {
-    const { awaitedReturns } = store.findOrCreateLimit(SHARED);
-    awaitedReturns?.add('many', 10, 9000, 0);
+    const { demand } = store.findOrCreateLimit(SHARED);
+    demand?.awaitReturn('many', 10, 9000, 0);
     holder.flush(200);
-    awaitedReturns?.add('many', 11, 9000, 200);
+    demand?.awaitReturn('many', 11, 9000, 200);
     holder.flush(400);
-    awaitedReturns?.add('many', 11.5, 9000, 400);
+    demand?.awaitReturn('many', 11.5, 9000, 400);
     holder.flush(600);
     expect(weightsReported()).toEqual([10, 11.5]);
   });

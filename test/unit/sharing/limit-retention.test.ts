@@ -72,7 +72,12 @@ describe('a backend that has forgotten a limit', () => {
   function callWith(backend: MemoryBackend, meter: ReplicaMeter, key: string, now: Millis) {
     const { want, usage, leasedTokens, inFlight, known } = meter.takeReport(0, now);
     const request = { replicaId: 'a', now, usage, leasedTokens, inFlight, want, weight: 1, roundTrip: 0, known };
-    const response = backend.serve(ref(key), KNOWN, { ...request, random: 0.5, waitingClients: [] }, now);
+    const response = backend.serve(
+      ref(key),
+      KNOWN,
+      { ...request, random: 0.5, waitingGroups: [], returningGroups: [] },
+      now,
+    );
     meter.applyResponse(response.terms, response.slots, now);
     return response.terms;
   }

@@ -29,7 +29,16 @@ function startReplica(pool: MemoryBackend): (from: number, until: number, isReje
       }
       const known = { epoch, since: 0, rate: 100, ceiling: 100 };
       const counts = { leasedTokens: 0, inFlight: 0, want: 30, weight: 1, roundTrip: 1 };
-      const call = { replicaId: 'a', now, usage: log.take(), ...counts, known, random: 0.5, waitingClients: [] };
+      const call = {
+        replicaId: 'a',
+        now,
+        usage: log.take(),
+        ...counts,
+        known,
+        random: 0.5,
+        waitingGroups: [],
+        returningGroups: [],
+      };
       const answer = pool.serve(REF, SETTINGS, call, now);
       slots = answer.slots;
       epoch = answer.terms.epoch;
@@ -56,7 +65,16 @@ test('a replica silent for three seconds no longer has anything in flight, and i
     for (let serial = 1; serial <= sends; serial += 1) log.sent(serial, now);
     const known = { epoch: 0, since: 0, rate: 100, ceiling: 100 };
     const counts = { leasedTokens: 0, inFlight: sends, want: 0, weight: 0, roundTrip: 1 };
-    const call = { replicaId, now, usage: log.take(), ...counts, known, random: 0.5, waitingClients: [] };
+    const call = {
+      replicaId,
+      now,
+      usage: log.take(),
+      ...counts,
+      known,
+      random: 0.5,
+      waitingGroups: [],
+      returningGroups: [],
+    };
     return pool.serve(REF, SETTINGS, call, now);
   };
   send('a', 5, 0);
