@@ -108,9 +108,9 @@ export class LimitDemand {
       if (groups.size >= DIVIDED_PART * max) break;
       if (this.#waiting?.has(group) === true) groups.add(group);
     }
-    this.#rotation?.visitNext(max, ({ group }) => {
-      if (groups.size < max) groups.add(group);
-    });
+    for (let left = Math.min(this.#rotation?.size ?? 0, 2 * max); left > 0 && groups.size < max; left -= 1) {
+      this.#rotation?.visitNext(1, ({ group }) => groups.add(group));
+    }
     return [...groups];
   }
 
