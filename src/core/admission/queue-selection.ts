@@ -41,6 +41,7 @@ export function findCompetingTicket(
   if (ticket.limits.length === 1 && limit.nestedWithWaiters === undefined) return undefined;
   const bottleneck = findBottleneckLimit(ticket, now);
   if (bottleneck?.nestedWithWaiters === undefined) return undefined;
+  bottleneck.scheduler.beginRound();
   let first = ticket;
   let smallestTag = finishTag(store, ticket, bottleneck, now);
   for (const queueLimit of [bottleneck, ...bottleneck.nestedWithWaiters]) {

@@ -88,6 +88,18 @@ describe('a request under two limits takes a token of each', () => {
     const times = [...admittedAt(a), ...admittedAt(b)].toSorted((x, y) => Number(x) - Number(y));
     expect(times).toEqual([0, 100, 200, 300, 400, 500, 600, 700, 800, 900]);
   });
+
+  test('shares it by weight, however small a client’s weight is', () => {
+    const world = nested(100, 1000);
+    const light = Array.from({ length: 20 }, () => world.arrive({ client: 'light', refs: BOTH }));
+    const heavy = Array.from({ length: 80 }, () =>
+      world.arrive({ client: 'heavy', weight: 4, refs: [SHARED, SIBLING] }),
+    );
+    world.runUntil(495);
+    const served = (requests: readonly QueuedTicket[]): number =>
+      requests.filter(({ admission }) => admission?.kind === 'admitted').length;
+    expect([served(light), served(heavy)]).toEqual([10, 40]);
+  });
 });
 
 describe('a 429', () => {
