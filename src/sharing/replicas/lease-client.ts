@@ -19,7 +19,7 @@ const REPORT_DELAY_PER_REPLICA: Millis = 0.2;
 /** Once the weight of the clients has grown by this factor, a request is made earlier than the backend scheduled. */
 const WEIGHT_GAIN = 1.5;
 /** How often the groups that wait are reported, and those that are to return. */
-const GROUPS_REPORT_INTERVAL = { waiting: 200, returning: 500 } as const;
+const GROUPS_REPORT_INTERVAL = { waiting: 200, returning: 1000 } as const;
 /** In fallback, the backend is called again after this delay, doubled after each failure, with jitter. */
 const FIRST_RECONNECT: Millis = 250;
 const MAX_RECONNECT: Millis = 2000;

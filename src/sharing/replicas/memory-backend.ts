@@ -52,7 +52,9 @@ export const RETURNING_WINDOW: Millis = 1500;
 /** The replicas that have reported a group in this window of time or in the one before. */
 class RecentMembers {
   readonly #windowLength: Millis;
-  readonly #byWindow = new Map<number, Map<string, Set<string>>>();
+  #window = Number.NEGATIVE_INFINITY;
+  #current = new Map<string, Set<string>>();
+  #before: ReadonlyMap<string, ReadonlySet<string>> = new Map();
 
   constructor(windowLength: Millis) {
     this.#windowLength = windowLength;
@@ -60,23 +62,31 @@ class RecentMembers {
 
   /** Returns their number. */
   record(group: string, replicaId: string, now: Millis): number {
-    const window = this.#windowAt(now);
-    for (const old of this.#byWindow.keys()) if (old < window - 1) this.#byWindow.delete(old);
-    const groups = this.#byWindow.get(window) ?? new Map<string, Set<string>>();
-    this.#byWindow.set(window, groups);
-    const replicas = groups.get(group) ?? new Set();
-    groups.set(group, replicas.add(replicaId));
-    return this.members(group, now).size;
+    this.#roll(now);
+    const replicas = this.#current.get(group) ?? new Set();
+    this.#current.set(group, replicas.add(replicaId));
+    return this.count(group, now);
   }
 
-  members(group: string, now: Millis): ReadonlySet<string> {
-    const window = this.#windowAt(now);
-    const [before, current] = [window - 1, window].map((number) => this.#byWindow.get(number)?.get(group) ?? []);
-    return new Set([...(before ?? []), ...(current ?? [])]);
+  count(group: string, now: Millis): number {
+    this.#roll(now);
+    const [current, before] = [this.#current.get(group), this.#before.get(group)];
+    let count = before?.size ?? 0;
+    for (const replica of current ?? []) if (before?.has(replica) !== true) count += 1;
+    return count;
   }
 
-  #windowAt(now: Millis): number {
-    return Math.floor(now / this.#windowLength);
+  has(group: string, replicaId: string, now: Millis): boolean {
+    this.#roll(now);
+    return this.#current.get(group)?.has(replicaId) === true || this.#before.get(group)?.has(replicaId) === true;
+  }
+
+  #roll(now: Millis): void {
+    const window = Math.floor(now / this.#windowLength);
+    if (window === this.#window) return;
+    this.#before = window === this.#window + 1 ? this.#current : new Map<string, Set<string>>();
+    this.#current = new Map();
+    this.#window = window;
   }
 }
 
@@ -120,7 +130,6 @@ export class MemoryAccountStore implements AccountStore {
   }
 
   waitsElsewhere(group: string, replicaId: string, now: Millis): boolean {
-    const members = this.#waiting.members(group, now);
-    return members.size > (members.has(replicaId) ? 1 : 0);
+    return this.#waiting.count(group, now) > (this.#waiting.has(group, replicaId, now) ? 1 : 0);
   }
 }

@@ -49,7 +49,7 @@ const IN_FLIGHT_AHEAD = 4;
 const RESERVED_FOR: Millis = 7;
 /** How soon a replica asks again while all places in flight are taken. */
 const RETRY_AFTER_FULL: Millis = 10;
-const MAX_RETRY_DELAY: Millis = 250;
+const MAX_RETRY_DELAY: Millis = 250; // so that its weight and its groups count in each window
 
 /**
  * The authoritative copy of one limit in a backend. Replicas call it to report usage and to lease tokens in their turn;
@@ -213,7 +213,7 @@ export class ReplicaSharedLimit {
       if (early > 0 && isPlaceNeeded && this.#isReserved(now)) return now + this.#retryDelay(pause);
       if (delay > until) {
         const turnIn = Math.min(MAX_RETRY_DELAY, (1000 * early * totalWeight) / rate);
-        return now + Math.max(pause, turnIn, delay - until);
+        return now + Math.max(pause, turnIn, Math.min(delay - until, MAX_RETRY_DELAY));
       }
       if (early > 0) this.#virtualTime += early;
       const slot = now + delay;

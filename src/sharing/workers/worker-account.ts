@@ -7,8 +7,13 @@ import { SentRequests } from './sent-requests.ts';
 /** A number that no other worker of a server has or had. */
 export type WorkerId = number;
 
-/** How long reported groups count as waiting. They are reported again before. */
-const WAITING_VALID_FOR: Millis = 500;
+/**
+ * A reported group counts as waiting until the end of the next window: one that is reported at each of its requests need not wait
+ * at the time of each report.
+ */
+const WAITING_WINDOW: Millis = 250;
+/** The maximum number of groups in one window. */
+const MAX_WAITING = 64;
 
 /** How long the reported weight of groups that are to return counts, and how long these count. It is reported again before. */
 const DEMAND_VALID_FOR: Millis = 5000;
@@ -37,8 +42,9 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
   pendingSlots: Millis[] = [];
   /** Made at the first send, to save memory: there may be an account for each client. */
   #sentRequests: SentRequests | undefined;
-  #waiting: readonly string[] = [];
-  #waitingAt = Number.NEGATIVE_INFINITY;
+  #waiting = new Set<string>();
+  #waitingBefore: ReadonlySet<string> = new Set();
+  #waitingWindow = Number.NEGATIVE_INFINITY;
   #returning: readonly string[] = [];
   #returningAt = Number.NEGATIVE_INFINITY;
   #demandWeight = 0;
@@ -63,10 +69,8 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
   }
 
   recordGroups({ waiting, returning }: DemandSample, now: Millis): void {
-    if (waiting !== undefined) {
-      this.#waiting = waiting;
-      this.#waitingAt = now;
-    }
+    this.#rollWaiting(now);
+    for (const group of waiting ?? []) if (this.#waiting.size < MAX_WAITING) this.#waiting.add(group);
     if (returning !== undefined) {
       this.#returning = returning;
       this.#returningAt = now;
@@ -86,8 +90,9 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
   }
 
   /** The groups that count as waiting there. */
-  waitingGroups(now: Millis): readonly string[] {
-    return now - this.#waitingAt < WAITING_VALID_FOR ? this.#waiting : [];
+  waitingGroups(now: Millis): ReadonlySet<string> {
+    this.#rollWaiting(now);
+    return this.#waitingBefore.size === 0 ? this.#waiting : new Set([...this.#waitingBefore, ...this.#waiting]);
   }
 
   /** The groups that count as those to return there. */
@@ -95,13 +100,20 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
     return now - this.#returningAt < DEMAND_VALID_FOR ? this.#returning : [];
   }
 
-  /** When one of these lists ends to count; Infinity if they are empty. */
+  /** When one of these groups may no longer count; Infinity if there are none. */
   groupsValidUntil(now: Millis): Millis {
-    const waitingUntil =
-      this.waitingGroups(now).length > 0 ? this.#waitingAt + WAITING_VALID_FOR : Number.POSITIVE_INFINITY;
-    const returningUntil =
-      this.returningGroups(now).length > 0 ? this.#returningAt + DEMAND_VALID_FOR : Number.POSITIVE_INFINITY;
-    return Math.min(waitingUntil, returningUntil);
+    const hasWaiting = this.waitingGroups(now).size > 0;
+    const waitingUntil = hasWaiting ? (this.#waitingWindow + 1) * WAITING_WINDOW : Number.POSITIVE_INFINITY;
+    const hasReturning = this.returningGroups(now).length > 0;
+    return Math.min(waitingUntil, hasReturning ? this.#returningAt + DEMAND_VALID_FOR : Number.POSITIVE_INFINITY);
+  }
+
+  #rollWaiting(now: Millis): void {
+    const window = Math.floor(now / WAITING_WINDOW);
+    if (window === this.#waitingWindow) return;
+    this.#waitingBefore = window === this.#waitingWindow + 1 ? this.#waiting : new Set();
+    this.#waiting = new Set();
+    this.#waitingWindow = window;
   }
 
   recordSend(serial: number, request: SentRequest): void {

@@ -43,6 +43,10 @@ export interface PoliteRun {
   readonly seed: number;
   readonly oneShot?: OneShotClients;
   readonly impatient?: readonly ImpatientRequest[];
+  /** The number of further polite clients at each member, all of them with keys of one address. */
+  readonly keysOfAddress?: readonly number[];
+  /** The number of further polite clients, each of which asks any member each time. */
+  readonly roaming?: number;
   /** The polite clients' requests have a nested limit, of one endpoint. */
   readonly isNested?: boolean;
 }
@@ -69,6 +73,8 @@ export interface MemberResult {
   served: number;
   readonly retryAfters: number[];
   impatientServed: number;
+  roamingServed: number;
+  keysServed: number;
 }
 
 interface Member {
@@ -80,7 +86,9 @@ export function runPoliteClients(run: PoliteRun): readonly MemberResult[] {
   const world = new VirtualTime();
   const members = run.sharing === 'workers' ? openWorkers(run, world) : openReplicas(run, world);
   const random = seededRandom(run.seed);
-  const results = run.clients.map((): MemberResult => ({ served: 0, retryAfters: [], impatientServed: 0 }));
+  const results = run.clients.map(
+    (): MemberResult => ({ served: 0, retryAfters: [], impatientServed: 0, roamingServed: 0, keysServed: 0 }),
+  );
   for (const [number, { gate }] of members.entries()) {
     const result = results[number];
     if (result === undefined) continue;
@@ -97,7 +105,15 @@ export function runPoliteClients(run: PoliteRun): readonly MemberResult[] {
       const start = (run.startAt[number] ?? 0) + 2000 * random();
       const ticketFor = (onSettled: AdmissionCallback): Ticket =>
         new Ticket('up', `client ${i} of ${number}`, 1, refs, onSettled);
-      startClient({ ticketFor, onRefused, onServed }, gate, world, start);
+      startClient({ ticketFor, onRefused, onServed, gateFor: () => gate }, world, start);
+    }
+    for (let i = 0; i < (run.keysOfAddress?.[number] ?? 0); i += 1) {
+      const ticketFor = (onSettled: AdmissionCallback): Ticket =>
+        new Ticket('up', `key ${i} of ${number}`, 1, [SHARED], onSettled, { addressGroup: 'address of keys' });
+      const onKeyServed = (): void => {
+        if (world.now >= run.from) result.keysServed += 1;
+      };
+      startClient({ ticketFor, onRefused, onServed: onKeyServed, gateFor: () => gate }, world, 2000 * random());
     }
   }
   for (const { member, client, address, endpoint } of run.impatient ?? []) {
@@ -109,7 +125,26 @@ export function runPoliteClients(run: PoliteRun): readonly MemberResult[] {
     };
     const ticketFor = (onSettled: AdmissionCallback): Ticket =>
       new Ticket('up', client, 1, refs, onSettled, { addressGroup: address });
-    startClient({ ticketFor, onRefused: () => IMPATIENT_PAUSE, onServed }, at.gate, world, 2000 * random());
+    const parts = { ticketFor, onRefused: () => IMPATIENT_PAUSE, onServed, gateFor: () => at.gate };
+    startClient(parts, world, 2000 * random());
+  }
+  for (let i = 0; i < (run.roaming ?? 0); i += 1) {
+    let number = 0;
+    const gateFor = (): Gate => {
+      number = Math.floor(random() * members.length);
+      const member = members[number];
+      if (member === undefined) throw new Error(`there is no member ${number}`);
+      return member.gate;
+    };
+    const onServed = (): void => {
+      const result = results[number];
+      if (result !== undefined && world.now >= run.from) result.roamingServed += 1;
+    };
+    const onRefused = (retryAfterMs: Millis): Millis =>
+      1000 * Number(formatRetryAfter(retryAfterMs, random)) + CLIENT_DELAY;
+    const ticketFor = (onSettled: AdmissionCallback): Ticket =>
+      new Ticket('up', `roaming client ${i}`, 1, [SHARED], onSettled);
+    startClient({ ticketFor, onRefused, onServed, gateFor }, world, 2000 * random());
   }
   const [first] = members;
   if (run.oneShot !== undefined && first !== undefined) startOneShotClients(run.oneShot, first.gate, world);
@@ -124,18 +159,20 @@ export function runPoliteClients(run: PoliteRun): readonly MemberResult[] {
 
 interface ClientParts {
   readonly ticketFor: (onSettled: AdmissionCallback) => Ticket;
+  /** The member that the next request asks. */
+  readonly gateFor: () => Gate;
   /** Returns the pause until the next request. */
   readonly onRefused: (retryAfterMs: Millis) => Millis;
   readonly onServed: () => void;
 }
 
 function startClient(
-  { ticketFor, onRefused, onServed }: ClientParts,
-  gate: Gate,
+  { ticketFor, gateFor, onRefused, onServed }: ClientParts,
   world: VirtualTime,
   start: Millis,
 ): void {
   const ask = (): void => {
+    const gate = gateFor();
     const settle = (admission: AdmissionResult): void => {
       if (admission.kind === 'refused') {
         gate.onExchangeEnd(ticket);

@@ -7,12 +7,20 @@ const RATE = 20;
 const MEASURED = { from: 10_000, until: 70_000 };
 const SECONDS = (MEASURED.until - MEASURED.from) / 1000;
 
-function run(sharing: PoliteRun['sharing'], given: Pick<PoliteRun, 'clients' | 'impatient' | 'isNested'>) {
+function run(
+  sharing: PoliteRun['sharing'],
+  given: Pick<PoliteRun, 'clients' | 'impatient' | 'isNested' | 'keysOfAddress' | 'roaming'>,
+) {
   const startAt = given.clients.map(() => 0);
   const results = runPoliteClients({ sharing, rate: RATE, startAt, ...MEASURED, seed: 1, ...given });
-  const perSecond = (of: 'served' | 'impatientServed'): number =>
+  const perSecond = (of: 'served' | 'impatientServed' | 'keysServed' | 'roamingServed'): number =>
     results.reduce((sum, result) => sum + result[of], 0) / SECONDS;
-  return { polite: perSecond('served'), impatient: perSecond('impatientServed') };
+  return {
+    polite: perSecond('served'),
+    impatient: perSecond('impatientServed'),
+    keys: perSecond('keysServed'),
+    roaming: perSecond('roamingServed'),
+  };
 }
 
 describe.each(['workers', 'replicas'] as const)('%s', (sharing) => {
@@ -38,7 +46,27 @@ describe.each(['workers', 'replicas'] as const)('%s', (sharing) => {
     expect(polite + its).toBeGreaterThan(0.97 * RATE);
   });
 
-  test('keys of one address that wait at one member have a share of their own address’s size there', () => {
+  test.each([
+    { keysOfAddress: [2, 2], clients: [10, 10] },
+    { keysOfAddress: [10, 1], clients: [10, 10] },
+    { keysOfAddress: [1, 1], clients: [2, 2] },
+    { keysOfAddress: [4], clients: [20] },
+  ])('polite keys of one address have one share: $keysOfAddress keys at members of $clients clients', (given) => {
+    const { polite, keys } = run(sharing, given);
+    const fair = RATE / (1 + given.clients.reduce((sum, count) => sum + count, 0));
+    expect(keys).toBeGreaterThan(0.9 * fair);
+    expect(keys).toBeLessThan(1.25 * fair);
+    expect(polite + keys).toBeGreaterThan(0.99 * RATE);
+  });
+
+  test('polite clients that ask any member each time have about as much as those that stay', () => {
+    const { polite, roaming } = run(sharing, { clients: [10, 10], roaming: 10 });
+    expect(roaming).toBeGreaterThan(0.85 * (RATE / 3));
+    expect(roaming).toBeLessThan(1.1 * (RATE / 3));
+    expect(polite + roaming).toBeGreaterThan(0.99 * RATE);
+  });
+
+  test('impatient keys of one address at one member have no more than one share', () => {
     const impatient = Array.from(
       { length: 4 },
       (_, i): ImpatientRequest => ({ member: 1, client: `key ${i}`, address: 'address' }),
