@@ -4,7 +4,7 @@ import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { LimitClient } from '../../../src/sharing/workers/limit-client.ts';
 import { LeasedMeter } from '../../../src/sharing/protocol/leased-meter.ts';
 import { initialTerms } from '../../../src/sharing/protocol/limit-terms.ts';
-import type { UsageReport } from '../../../src/sharing/workers/worker-protocol.ts';
+import type { GroupShares, UsageReport } from '../../../src/sharing/workers/worker-protocol.ts';
 import { SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
 
 const SETTINGS = upstreamSettings();
@@ -148,4 +148,48 @@ describe('while refused clients are to return', () => {
     holder.flush(600);
     expect(weightsReported()).toEqual([10, 11.5]);
   });
+});
+
+test('while groups wait, they are named in a report at least every 250 ms, although nothing changes, until none waits', () => {
+  const demand = meter.limit?.demand;
+  receive({ epoch: 1, phase: 'cooldown', isUnlimited: false });
+  holder.flush(0);
+  demand?.onQueued('one', 1);
+  demand?.onQueued('two', 2);
+  meter.delay(100);
+  const reportsAt = (from: number, until: number): unknown[] => {
+    const reports: unknown[] = [];
+    for (let at = from; at < until; at += 50) {
+      sent = [];
+      holder.flush(at);
+      for (const { limits } of sent) reports.push([at, limits[0]?.demand?.weight, limits[0]?.demand?.groups.waiting]);
+    }
+    return reports;
+  };
+  const both = ['one', 'two'];
+  expect(reportsAt(100, 800)).toEqual([
+    [100, 3, both],
+    [350, 3, both],
+    [550, 3, both],
+    [750, 3, both],
+  ]);
+  demand?.onDequeued('one');
+  demand?.onDequeued('two');
+  expect(reportsAt(800, 2000)).toEqual([[950, 0, []]]);
+});
+
+test('the shares of groups apply to the limit, and their weight is reported', () => {
+  const { limit } = meter;
+  receive({ epoch: 1, phase: 'cooldown', isUnlimited: false });
+  limit?.demand?.onQueued('one', 4);
+  limit?.demand?.awaitReturn('two', 2, 9000, 0);
+  const terms = { ...initialTerms(SETTINGS.rate), epoch: 1, isUnlimited: false };
+  const update = (shares: GroupShares): void =>
+    holder.onUpdates({ limits: [{ ref: SHARED, terms, slots: [], shares }], holds: [] }, 100);
+  update({ waiting: [['one', 0.25]], returning: [['two', 0.5]] });
+  expect(limit?.demandWeight(100)).toBe(2);
+  holder.flush(200);
+  expect(sent.at(-1)?.limits[0]?.demand?.weight).toBe(2);
+  update({ waiting: [], returning: [] });
+  expect(limit?.demandWeight(100)).toBe(6);
 });
