@@ -19,7 +19,7 @@ const LIMIT_CLASS = 'ReplicaSharedLimit';
 const WINDOWS = ['WAITING_WINDOW', 'RETURNING_WINDOW'];
 /** The declarations that host.lua uses, and the methods that it calls. */
 const ROOTS = [LIMIT_CLASS, 'LocalMeter', 'RATE_RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'BLOCK_CAUSES', ...WINDOWS];
-const CALLED = ['now', 'retention', 'serve'];
+const CALLED = ['now', 'retention', 'serve', 'takeClaimed'];
 
 export function translate({ typescript: ts, toLua }, src, host) {
   const linked = link(ts, { entries: ENTRIES.map((path) => src + path), roots: ROOTS, folder: src });

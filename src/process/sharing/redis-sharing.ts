@@ -41,6 +41,7 @@ export async function shareOverRedis(
     clock,
     random,
     call: (borrower, call) => backend.lease(borrower, call),
+    claim: (borrower) => backend.claim(borrower),
     publishHold: (hold) => backend.publishHold(hold),
     onDecrease: (ref, { cause, from, to }) =>
       listen({ type: 'cut', upstream: ref.upstream, ...nestedLimitField(ref), scope: ref.scope, cause, from, to }),

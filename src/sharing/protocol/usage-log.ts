@@ -51,6 +51,12 @@ export class UsageLog {
   #length = 0;
   /** The number of accepted requests still to be logged with their attributes. */
   #sourcesLeft = 0;
+  #isRoutine = true;
+
+  /** Whether there are only tokens, sends, ends and successes, from which nothing new can be learned about the limit alone. */
+  get isRoutine(): boolean {
+    return this.#isRoutine;
+  }
 
   get isEmpty(): boolean {
     return this.#length === 0;
@@ -59,6 +65,7 @@ export class UsageLog {
   /** Returns all entries, and clears the log. */
   take(): EncodedUsage {
     if (this.#length === 0) return EMPTY;
+    this.#isRoutine = true;
     const taken = this.#numbers.slice(0, this.#length);
     this.#length = 0;
     if (this.#numbers.length > SHRINK_ABOVE) this.#numbers = EMPTY;
@@ -194,10 +201,15 @@ export class UsageLog {
     numbers[at + 8] = h;
     numbers[at + 9] = i;
     this.#length = at + (ENTRY_LENGTHS[kind] ?? 1);
+    this.#isRoutine &&= isRoutine(kind);
   }
 
   #writeSource(source: RequestAttributes | undefined): void {
     const from = this.#length - ATTRIBUTE_COUNT;
     for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) this.#numbers[from + i] = source?.[i] ?? UNKNOWN;
   }
+}
+
+function isRoutine(kind: number): boolean {
+  return kind === SENT || kind === ENDED || kind === ACCEPTED || kind === TOKEN_RETURNED || kind === TOKEN_UNUSED;
 }

@@ -1,16 +1,12 @@
 import type { ClientHold } from '../../core/limits/client-holds.ts';
-import { limitId } from '../../core/limits/limit-ref.ts';
-import { setImmediate } from 'node:timers';
 import type { SharedStoreOperation, SharedStoreResult } from '../../core/events/store-events.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
-import type { LeaseClient } from '../replicas/lease-client.ts';
 import type { RecoverySign } from '../replicas/replica-limit-client.ts';
 import type { LeaseRequest, TermsBroadcast } from '../replicas/replica-protocol.ts';
-import { encodeRequest, encodeSettings, decodeResponse } from './lease-codec.ts';
 import type { RedisKeyConnection } from './keys/redis-key-commands.ts';
 import { createRedisClient, type RedisClient, type RedisLocation } from './redis-connection.ts';
 import { RedisSubscriber } from './redis-subscriber.ts';
-import { LIMIT_KEYS, loadLuaScript } from './lua-script.ts';
+import { LimitCalls, type LeaseCaller } from './limit-calls.ts';
 
 export interface RedisBackendParts {
   readonly location: RedisLocation;
@@ -42,26 +38,13 @@ const IOREDIS_CLOSED = /^(?:Stream isn't writeable|Reached the max retries per r
 /** The position in a script that Redis appends to the cause of an error. */
 const SCRIPT_POSITION = /\.? script: [0-9a-f]{40}, on @user_script:\d+\.$/;
 
-/** The keys of one limit, and its name in broadcasts. */
-interface LimitKeys {
-  readonly keys: readonly string[];
-  readonly name: string;
-}
-
-/** The client of one limit, which receives the response. */
-export type LeaseCaller = Pick<LeaseClient, 'ref' | 'settings' | 'onResponse' | 'onNoResponse'>;
-
-type RunScript = (args: readonly (string | Buffer)[]) => Promise<Buffer>;
-
 /** The backend in Redis: runs the script that keeps a limit, and exchanges broadcasts with the other processes. */
 export class RedisBackend {
   readonly #parts: RedisBackendParts;
   readonly #client: RedisClient;
   readonly #subscriberClient: RedisClient;
   readonly #subscriber: RedisSubscriber;
-  readonly #runScript: RunScript;
-  readonly #limitKeys = new WeakMap<LeaseCaller, LimitKeys>();
-  readonly #layout: string;
+  readonly #calls: LimitCalls;
   #lastResponseAt: Millis;
   #problem = 'not connected yet';
   #isClosed = false;
@@ -75,13 +58,19 @@ export class RedisBackend {
     this.#lastResponseAt = clock.now();
     this.#client = createRedisClient(location, random);
     this.#subscriberClient = createRedisClient(location, random);
-    const { source, layout } = loadLuaScript();
-    this.#layout = layout;
-    this.#runScript = defineScript(this.#client, 'tidegateLimit', source);
+    this.#calls = new LimitCalls({
+      ...{ client: this.#client, prefix: parts.prefix, timeout: parts.timeout, clock, onRequest: parts.onRequest },
+      broadcastChannel: () => this.#subscriber.broadcastChannel,
+      isConnected: () => this.#isConnected,
+      isClosed: () => this.#isClosed,
+      onResponse: (isLate) => this.#onResponse(isLate),
+      onTimeout: (timeout) => this.#onTimeout(timeout),
+      onProblem: (error) => this.#noteProblem(error),
+    });
     this.#subscriber = new RedisSubscriber(this.#client, this.#subscriberClient, {
       ...parts,
       db: location.db,
-      layout,
+      layout: this.#calls.layout,
       isConnected: () => this.#isConnected,
       onRecoveryAnnounced: () => parts.onRecoverySign('announced'),
       onProblem: (error) => this.#noteProblem(error),
@@ -147,54 +136,12 @@ export class RedisBackend {
 
   /** Calls `onResponse` or `onNoResponse` of the caller, always after this has returned. */
   lease(caller: LeaseCaller, request: LeaseRequest): void {
-    const { clock, timeout, onRequest } = this.#parts;
-    const sentAt = clock.now();
-    const op = request.want > 0 ? 'lease' : 'report';
-    let isOver = false;
-    const finish = (result: SharedStoreResult, deliver: (now: Millis) => void): void => {
-      if (isOver || this.#isClosed) return;
-      isOver = true;
-      clearTimeout(timer);
-      const now = clock.now();
-      onRequest(op, result, now - sentAt);
-      deliver(now);
-    };
-    // After a stall of this process, the response may have arrived unread: setImmediate lets it be read first.
-    const timer = setTimeout(() => {
-      setImmediate(() => {
-        if (isOver) return;
-        this.#onTimeout(timeout);
-        finish('timeout', (now) => caller.onNoResponse(now));
-      });
-    }, timeout).unref();
-    const fail = (error: unknown): void => {
-      this.#noteProblem(error);
-      finish('error', (now) => caller.onNoResponse(now));
-    };
-    if (!this.#isConnected) {
-      setImmediate(() => finish('error', (now) => caller.onNoResponse(now)));
-      return;
-    }
-    const { keys, name } = this.#keysOf(caller);
-    const settings = encodeSettings(caller.settings, caller.ref.key !== ''); // encoded each time: a reload changes them
-    const args = [
-      ...keys,
-      encodeRequest(request),
-      request.replicaId,
-      settings,
-      this.#subscriber.broadcastChannel,
-      name,
-      ...request.waitingGroups,
-      ...request.returningGroups,
-    ];
-    // An error thrown after the response was read is a bug here: it must not count as an error of Redis.
-    void this.#runScript(args)
-      .then(decodeResponse)
-      .then((response) => {
-        this.#lastResponseAt = clock.now();
-        if (isOver && !this.#isClosed) this.#parts.onRecoverySign('late');
-        finish('ok', (now) => caller.onResponse(response, now));
-      }, fail);
+    this.#calls.lease(caller, request);
+  }
+
+  /** Calls `onClaimed` or `onNoResponse` of the caller, always after this has returned. */
+  claim(caller: LeaseCaller): void {
+    this.#calls.claim(caller);
   }
 
   /** Informs the other processes, which may still be in fallback, that Redis answers again. */
@@ -207,24 +154,15 @@ export class RedisBackend {
     if (this.#isConnected) this.#subscriber.publishHold(hold);
   }
 
-  #keysOf(caller: LeaseCaller): LimitKeys {
-    const known = this.#limitKeys.get(caller);
-    if (known !== undefined) return known;
-    const { upstream, nested, scope, key } = caller.ref;
-    // Versions with different layouts use different keys: each would discard the other's limit, and lease all of it again.
-    const base = `${this.#parts.prefix}:{${upstream}${nested === '' ? '' : `/limits/${nested}`}/${scope}${key === '' ? '' : `/${key}`}}:${this.#layout}`;
-    const limitKeys: LimitKeys = {
-      keys: LIMIT_KEYS.map((part) => `${base}:${part}`),
-      name: limitId(caller.ref),
-    };
-    this.#limitKeys.set(caller, limitKeys);
-    return limitKeys;
-  }
-
   #noteProblem(error: unknown): void {
     const { message } = error instanceof Error ? error : new Error(String(error));
     // A closed connection is known already, with its cause.
     if (!IOREDIS_CLOSED.test(message)) this.#problem = message.replace(SCRIPT_POSITION, '');
+  }
+
+  #onResponse(isLate: boolean): void {
+    this.#lastResponseAt = this.#parts.clock.now();
+    if (isLate && !this.#isClosed) this.#parts.onRecoverySign('late');
   }
 
   /** Reconnects if the connection may be half open. */
@@ -235,16 +173,4 @@ export class RedisBackend {
     this.#lastResponseAt = now;
     for (const client of [this.#client, this.#subscriberClient]) if (client.status === 'ready') client.disconnect(true);
   }
-}
-
-/** ioredis loads the script when it first runs, and again when Redis no longer has it. */
-function defineScript(client: RedisClient, name: string, lua: string): RunScript {
-  client.defineCommand(name, { numberOfKeys: LIMIT_KEYS.length, lua });
-  const command: unknown = Reflect.get(client, `${name}Buffer`);
-  if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${name}`);
-  return async (args) => {
-    const reply: unknown = await Reflect.apply(command, client, args);
-    if (!Buffer.isBuffer(reply)) throw new TypeError('a script returned something other than a string');
-    return reply;
-  };
 }

@@ -9,6 +9,13 @@ export const DEMAND_HORIZON: Millis = 100;
 /** The maximum interval between calls of a replica that has tokens or requests in flight, or whose clients are to return. */
 const HEARTBEAT: Millis = 1000;
 
+/** The maximum delay of what is not urgent, so that several reports share one call. */
+const REPORT_WITHIN: Millis = 100;
+const REPORT_DELAY_PER_REPLICA: Millis = 0.2;
+/** In fallback, the backend is called again after this delay, doubled after each failure, with jitter. */
+export const FIRST_RECONNECT: Millis = 250;
+const MAX_RECONNECT: Millis = 2000;
+
 /** When to call the backend about one limit next. */
 export class CallSchedule {
   /** Usage has been recorded since the last call. */
@@ -50,9 +57,16 @@ export class CallSchedule {
     this.#nextRefillAt = inHand > 0 ? now + REFILL_LEAD : Number.POSITIVE_INFINITY;
   }
 
-  /** Replaces the deadline after a failure. @param at Infinity if nothing is to be retried */
-  retryAt(at: Millis): void {
-    this.#reportBy = at;
+  /** Replaces the deadline after this many failures in a row. @param random in [0, 1) */
+  retryAfter(failures: number, random: number, now: Millis): void {
+    const delay = Math.min(MAX_RECONNECT, FIRST_RECONNECT * 2 ** (failures - 1));
+    this.#reportBy = now + delay * (0.5 + 0.5 * random);
+    this.#nextRefillAt = Number.POSITIVE_INFINITY;
+  }
+
+  /** As `retryAfter`, if nothing is to be retried. */
+  retryNever(): void {
+    this.#reportBy = Number.POSITIVE_INFINITY;
     this.#nextRefillAt = Number.POSITIVE_INFINITY;
   }
 
@@ -66,6 +80,11 @@ export class CallSchedule {
   /** As `reportBy`, for what the backend has to know of as long as it lasts. */
   reportWithinHeartbeat(now: Millis): boolean {
     return this.reportBy(now + HEARTBEAT);
+  }
+
+  /** As `reportBy`, later with many replicas: calls then cost more than late reports. */
+  reportSoon(now: Millis, replicas: number): boolean {
+    return this.reportBy(now + Math.max(REPORT_WITHIN, replicas * REPORT_DELAY_PER_REPLICA));
   }
 
   /** As `reportBy`, as soon as the minimum interval between calls allows. */

@@ -2,46 +2,26 @@ import type { HeapItem } from '../../core/collections/binary-heap.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
-import type { Clock, Millis, Random } from '../../core/scalars.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { shiftTimes } from '../protocol/usage-entries.ts';
 import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import type { DemandSample } from '../protocol/demand-groups.ts';
 import { countDemand, DemandSampler, sharesOf } from '../protocol/demand-groups.ts';
 import { BackendClock, toLocalTime } from './backend-clock.ts';
-import { CallSchedule, DEMAND_HORIZON } from './call-schedule.ts';
+import { CallSchedule, DEMAND_HORIZON, FIRST_RECONNECT } from './call-schedule.ts';
 import { DemandEstimator } from './demand-estimator.ts';
 import { ReplicaMeter } from './replica-meter.ts';
-import type { LeaseRequest, LeaseResponse, TermsBroadcast } from './replica-protocol.ts';
+import type { LeaseClientParts } from './lease-client-parts.ts';
+import type { LeaseResponse, TermsBroadcast } from './replica-protocol.ts';
 
-/** The maximum delay of what is not urgent, so that several reports share one call. */
-const REPORT_WITHIN: Millis = 100;
-const REPORT_DELAY_PER_REPLICA: Millis = 0.2;
 /** Once the weight of the clients has grown by this factor, a request is made earlier than the backend scheduled. */
 const WEIGHT_GAIN = 1.5;
 /** How often the groups that wait are reported, and those that are to return. */
 const GROUPS_REPORT_INTERVAL = { waiting: 200, returning: 1000 } as const;
-/** In fallback, the backend is called again after this delay, doubled after each failure, with jitter. */
-const FIRST_RECONNECT: Millis = 250;
-const MAX_RECONNECT: Millis = 2000;
+const NO_GROUPS: DemandSample = {};
 
-export interface LeaseClientParts {
-  readonly replicaId: string;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Arranges that `wake` is called at `wakeAt`; called whenever `wakeAt` changes. */
-  readonly schedule: (client: LeaseClient) => void;
-  /** Calls the backend, which answers with `onResponse` or `onNoResponse`. */
-  readonly call: (client: LeaseClient, request: LeaseRequest) => void;
-  /** The number of queued requests that could go if they had a token. */
-  readonly countTokensNeeded: (limit: Limit) => number;
-  /** Tokens have arrived, or the terms have changed: the queue is to be served. */
-  readonly onTokensSupplied: (limit: Limit, now: Millis) => void;
-  /** The usage that this replica reported decreased the rate. */
-  readonly onDecrease: (ref: LimitRef, decrease: LeaseResponse['decreases'][number]) => void;
-  readonly onFallback: (client: LeaseClient, isInFallback: boolean) => void;
-  /** Whether this client keeps calling, used or not, to find out when the backend is back. */
-  readonly isReconnectProbe: (client: LeaseClient) => boolean;
-}
+/** `new`: the backend was not called. `claimed`: it has leased the first token, of a limit that was not used elsewhere. */
+type LeaseStage = 'new' | 'claimed' | 'shared';
 
 /**
  * Leases the tokens of one limit from a backend: decides when to call and how many tokens to request, with one call in
@@ -66,24 +46,22 @@ export class LeaseClient implements HeapItem {
   #reportedWeight = 0;
   /** Failed calls in a row. */
   #failures = 0;
+  #stage: LeaseStage;
 
   constructor(ref: LimitRef, settings: RateSettings, parts: LeaseClientParts) {
     this.ref = ref;
     this.settings = settings;
     this.#parts = parts;
+    this.#stage = parts.claim !== undefined && ref.key !== '' ? 'new' : 'shared';
     this.meter = new ReplicaMeter(settings, parts.random, (urgency) => this.#requestReport(urgency));
   }
 
-  get limit(): Limit | undefined {
-    return this.#limit;
-  }
-
-  /** Sets the limit of this client's meter, once it exists, and asks the backend for its terms. */
+  /** Sets the limit of this client's meter, once it exists. Asks the backend for its terms, unless a claim may do instead. */
   attach(limit: Limit): void {
     this.#limit = limit;
     this.meter.limit = limit;
     countDemand(limit, () => this.#onFirstAwaitedReturn());
-    this.#requestReport('now');
+    if (this.#stage === 'shared') this.#requestReport('now');
   }
 
   /** The limit is forgotten: no more calls are made, and late responses are ignored. */
@@ -103,6 +81,7 @@ export class LeaseClient implements HeapItem {
       this.#updateWake();
       return;
     }
+    if (this.#stage === 'new' && this.#callOnlyToClaim(limit, needed, now)) return;
     const { want, usage, leasedTokens, inFlight, known } = this.meter.takeReport(needed, now);
     const { offset, roundTrip } = this.#clock;
     const weight = limit.demandWeight(now);
@@ -127,12 +106,25 @@ export class LeaseClient implements HeapItem {
     });
   }
 
+  /** The backend's answer to a claim. @param isGranted nothing was stored of the limit: its first token is leased */
+  onClaimed(isGranted: boolean, now: Millis): void {
+    const limit = this.#limit;
+    if (limit === undefined || this.#reportedGroups === undefined) return;
+    this.#reportedGroups = undefined;
+    this.#stage = isGranted ? 'claimed' : 'shared';
+    if (isGranted) this.meter.addClaimedToken(now);
+    this.#parts.onTokensSupplied(limit, now);
+    if (!isGranted || this.meter.needsMoreThan(this.#parts.countTokensNeeded(limit))) this.#schedule.reportBy(now);
+    this.#updateWake();
+  }
+
   /** Applies the response to the call in progress. */
   onResponse(response: LeaseResponse, now: Millis): void {
     const limit = this.#limit;
     const groups = this.#reportedGroups;
     if (limit === undefined || groups === undefined) return;
     this.#reportedGroups = undefined;
+    this.#stage = 'shared';
     this.#clock.addSample(this.#schedule.calledAt, now, response.now);
     const { offset } = this.#clock;
     const slots = response.slots.map((slot) => slot - offset);
@@ -149,7 +141,7 @@ export class LeaseClient implements HeapItem {
     this.#parts.onTokensSupplied(limit, now);
     const { inHand, lastSlot } = meter;
     const tokens = { inHand, lastSlot, usedPerSecond: this.#demand.rate };
-    const hasActivity = meter.inFlight > 0 || limit.demand?.returns?.isEmpty(now) === false;
+    const hasActivity = meter.inFlight > 0 || isReturnAwaited(limit, now);
     this.#schedule.onResponse(response.askAgainAt - offset, tokens, hasActivity, now);
     this.#updateWake();
   }
@@ -170,10 +162,9 @@ export class LeaseClient implements HeapItem {
     const isWorthProbing =
       this.#wasUsed || limit.ref.scope === 'upstream' || limit.queue.size > 0 || this.#parts.isReconnectProbe(this);
     this.#wasUsed = false;
-    const delay = Math.min(MAX_RECONNECT, FIRST_RECONNECT * 2 ** (this.#failures - 1));
     // A limit that was not used since is retried by its next use.
-    const isRetried = !wasInFallback || isWorthProbing;
-    this.#schedule.retryAt(isRetried ? now + delay * (0.5 + 0.5 * this.#parts.random()) : Number.POSITIVE_INFINITY);
+    if (!wasInFallback || isWorthProbing) this.#schedule.retryAfter(this.#failures, this.#parts.random(), now);
+    else this.#schedule.retryNever();
     this.#updateWake();
     this.#parts.onFallback(this, true);
     this.#parts.onTokensSupplied(limit, now);
@@ -198,6 +189,7 @@ export class LeaseClient implements HeapItem {
 
   /** Applies terms that another replica's report has changed. */
   onBroadcast({ terms, now: sentAt }: TermsBroadcast, now: Millis): void {
+    if (this.#stage === 'claimed') return this.#requestReport('now');
     // Before the first response, the backend's times mean nothing here: a hold could last for decades.
     if (this.#limit === undefined || !this.#clock.isKnown) return;
     if (!this.meter.applyBroadcast(toLocalTime(terms, this.#clock.offsetFromBroadcast(sentAt, now)), now)) return;
@@ -206,6 +198,8 @@ export class LeaseClient implements HeapItem {
 
   #requestReport(urgency: ReportUrgency): void {
     this.#wasUsed = true;
+    // A success alone is of no use to other replicas. It is reported once this replica needs a second token.
+    if (urgency === 'soon' && this.#stage === 'claimed' && this.meter.usage.isRoutine) return;
     // The backend scheduled the next request for the queue as it was then.
     if (urgency === 'with-next-report' && !this.#hasGainedWeight()) return;
     if (urgency === 'soon' && this.#schedule.hasUnreported) return;
@@ -213,8 +207,21 @@ export class LeaseClient implements HeapItem {
     if (this.meter.isInFallback && this.#schedule.isReportScheduled) return;
     const now = this.#parts.clock.now();
     const isEarlier =
-      urgency === 'soon' ? this.#schedule.reportBy(now + this.#reportWithin) : this.#schedule.reportNow(now);
+      urgency === 'soon' ? this.#schedule.reportSoon(now, this.meter.replicas) : this.#schedule.reportNow(now);
     if (isEarlier) this.#updateWake();
+  }
+
+  /** Whether the backend need not serve the limit now: no request needs a token, or a claim of the first one is made. */
+  #callOnlyToClaim(limit: Limit, needed: number, now: Millis): boolean {
+    if (this.meter.isInFallback || !this.meter.usage.isEmpty || isReturnAwaited(limit, now)) return false;
+    this.#schedule.onCall(now);
+    if (this.meter.needsMoreThan(needed)) {
+      this.#reportedWeight = limit.demandWeight(now);
+      this.#reportedGroups = NO_GROUPS;
+      this.#parts.claim?.(this);
+    }
+    this.#updateWake();
+    return true;
   }
 
   #onFirstAwaitedReturn(): void {
@@ -228,15 +235,14 @@ export class LeaseClient implements HeapItem {
     return weight > WEIGHT_GAIN * this.#reportedWeight;
   }
 
-  /** Grows with the number of replicas: calls then cost more than late reports. */
-  get #reportWithin(): Millis {
-    return Math.max(REPORT_WITHIN, this.meter.replicas * REPORT_DELAY_PER_REPLICA);
-  }
-
   #updateWake(): void {
     const at = this.#reportedGroups === undefined ? this.#schedule.nextCallAt : Number.POSITIVE_INFINITY;
     if (at === this.wakeAt) return;
     this.wakeAt = at;
     this.#parts.schedule(this);
   }
+}
+
+function isReturnAwaited({ demand }: Limit, now: Millis): boolean {
+  return demand?.returns?.isEmpty(now) === false;
 }

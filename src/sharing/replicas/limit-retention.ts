@@ -25,6 +25,15 @@ export function limitRetention(meter: LocalMeter, settings: RateSettings, now: M
   return Math.min(MAX_RETENTION, retention + (delay === Number.POSITIVE_INFINITY ? 0 : delay));
 }
 
+/**
+ * How long a backend keeps the claim of the first token of a limit of a client, credential or path. The next token, of any
+ * replica, is due within this time.
+ */
+export function claimRetention({ initialRate, maxRate }: Pick<RateSettings, 'initialRate' | 'maxRate'>): Millis {
+  const rate = Math.min(initialRate ?? Number.POSITIVE_INFINITY, maxRate);
+  return Math.min(MAX_RETENTION, Math.ceil(USED_RETENTION + 1000 / rate));
+}
+
 /** Whether the limit has not been found since it was made: its rate is the configured one. */
 export function isAsConfigured(
   phase: LimitState,

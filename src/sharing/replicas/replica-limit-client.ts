@@ -30,6 +30,8 @@ export interface ReplicaLimitClientParts {
   readonly random: Random;
   /** Calls the backend, which answers with `onResponse` or `onNoResponse` of the client. */
   readonly call: (client: LeaseClient, request: LeaseRequest) => void;
+  /** See `LeaseClientParts`; absent if the backend has no claims. */
+  readonly claim?: (client: LeaseClient) => void;
   /** Publishes a hold to the other processes. */
   readonly publishHold: (hold: ClientHold) => void;
   /** Usage reported here has decreased the rate of a limit; no other process reports that decrease. */
@@ -57,12 +59,13 @@ export class ReplicaLimitClient implements SharingHooks {
 
   /** Makes the meter of a limit, for the store. */
   makeMeter(ref: LimitRef, settings: RateSettings): ReplicaMeter {
-    const { replicaId, clock, random, call, onDecrease } = this.#parts;
+    const { replicaId, clock, random, call, claim, onDecrease } = this.#parts;
     const client = new LeaseClient(ref, settings, {
       replicaId,
       clock,
       random,
       call,
+      claim,
       onDecrease,
       schedule: (each) => this.#schedule(each),
       countTokensNeeded: (limit) => countTokensNeeded(limit, this.#binding?.store),

@@ -9,11 +9,13 @@ import type { RateSettings } from '../../core/rate/rate-state.ts';
 import { LeasedMeter } from '../protocol/leased-meter.ts';
 import type { LimitTerms } from '../protocol/limit-terms.ts';
 import { initialTerms } from '../protocol/limit-terms.ts';
+import type { UsageLog } from '../protocol/usage-log.ts';
 import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import { FallbackLimiter } from './fallback-limiter.ts';
 import { isAsConfigured } from './limit-retention.ts';
 import { ReplicaLearner } from './replica-learner.ts';
 import type { LastKnownLimit, LeaseReport, ReplicaTerms } from './replica-protocol.ts';
+import { VALID_FOR } from './replica-shared-limit.ts';
 
 /** After the backend has come back, other replicas may still be in fallback for this long: until they are connected again. */
 const REJOIN_WAIT: Millis = 1500;
@@ -162,6 +164,16 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
       inFlight: this.leased.inFlight,
       known: this.#knownLimit(now),
     };
+  }
+
+  /** Adds the first token, which may be used now. */
+  addClaimedToken(now: Millis): void {
+    this.leased.applyUpdate({ terms: { ...this.#terms, validFor: VALID_FOR }, slots: [now] });
+  }
+
+  /** What is to be reported. */
+  get usage(): Pick<UsageLog, 'isEmpty' | 'isRoutine'> {
+    return this.leased.usageLog;
   }
 
   /** Applies a response of the backend, in local time. A broadcast of a later epoch may have come before it. */

@@ -13,7 +13,7 @@ import type { LeaseResponse, LeaseRequest, ReplicaTerms } from './replica-protoc
 
 /** How far ahead tokens are leased, and how long each may be used after its time. */
 const HORIZON: Millis = 100;
-const VALID_FOR: Millis = 100;
+export const VALID_FOR: Millis = 100;
 /** A replica that is behind its turn is served this far ahead, in horizons: others may have taken tokens in advance. */
 const BEHIND_HORIZONS = 2;
 /** A replica that cannot have more yet asks again after half a horizon; many replicas, 1000 times a second in all. */
@@ -86,6 +86,12 @@ export class ReplicaSharedLimit {
     return now;
   }
 
+  /** A replica took the first token at this time, returned by `now`. It reports the request itself, so no place is kept. */
+  takeClaimed(now: Millis): void {
+    this.#authoritative.take('', now, now);
+    this.#authoritative.meter.release();
+  }
+
   /**
    * Applies the report of a replica, and leases tokens to it.
    * @param now as returned by `now`
@@ -114,7 +120,6 @@ export class ReplicaSharedLimit {
     this.#inFlightSamples.record(account, decreases, now);
     this.#inFlightSamples.learn(this.#authoritative, now - REPORT_MARGIN * reportDelay, now);
     this.#authoritative.advance(now, isWanted, reportDelay);
-
     const pause = Math.max(HORIZON / 2, ASK_INTERVAL_PER_REPLICA * replicas);
     const weight = request.weight > 0 ? request.weight : 1;
     const window = WINDOW_HORIZONS * Math.max(HORIZON, pause);
@@ -209,8 +214,8 @@ export class ReplicaSharedLimit {
       if (delay === Number.POSITIVE_INFINITY) return now + this.#retryDelay(pause);
       const early = account.tag - ahead - this.#virtualTime;
       const until = (account.tag <= this.#virtualTime ? BEHIND_HORIZONS : early > 0 ? SPARE_HORIZONS : 1) * horizon;
-      const isPlaceNeeded = meter.concurrencyLimit !== undefined;
-      if (early > 0 && isPlaceNeeded && this.#isReserved(now)) return now + this.#retryDelay(pause);
+      const isReserved = early > 0 && meter.concurrencyLimit !== undefined && this.#isReserved(now);
+      if (isReserved) return now + this.#retryDelay(pause);
       if (delay > until) {
         const turnIn = Math.min(MAX_RETRY_DELAY, (1000 * early * totalWeight) / rate);
         return now + Math.max(pause, turnIn, Math.min(delay - until, MAX_RETRY_DELAY));

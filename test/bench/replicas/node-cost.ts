@@ -8,7 +8,7 @@ import type { LeaseClient } from '../../../src/sharing/replicas/lease-client.ts'
 import { MemoryBackend } from '../../../src/sharing/replicas/memory-backend.ts';
 import { ReplicaLimitClient } from '../../../src/sharing/replicas/replica-limit-client.ts';
 import type { LeaseResponse, LeaseRequest } from '../../../src/sharing/replicas/replica-protocol.ts';
-import type { LeaseCaller } from '../../../src/sharing/redis/redis-backend.ts';
+import type { LeaseCaller } from '../../../src/sharing/redis/limit-calls.ts';
 import { RedisBackend } from '../../../src/sharing/redis/redis-backend.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { REFS, settingsFor, UPSTREAM } from '../policy/client-population.ts';
@@ -156,6 +156,7 @@ const asker: { -readonly [Part in keyof LeaseCaller]: LeaseCaller[Part] } = {
   ref: { upstream: UPSTREAM, nested: '', scope: 'upstream', key: '' },
   settings: settingsFor(LIMIT).rate,
   onResponse: () => undefined,
+  onClaimed: () => undefined,
   onNoResponse: () => undefined,
 };
 

@@ -1,0 +1,163 @@
+/** The first token of a limit of a client or path: it costs Redis little, and no replica can have it twice. */
+import { expect, test } from 'vitest';
+import { CLAIM_LIMIT } from '../../../src/sharing/redis/limit-claim.ts';
+import { headerOf, send } from '../../support/clients/send.ts';
+import { pause } from '../../support/pause.ts';
+import type { Tidegate } from '../../support/proxy/tidegate.ts';
+import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
+import type { HttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+type RedisClient = ReturnType<Awaited<ReturnType<typeof startRedis>>['client']>;
+
+/** How often Redis has run a command since the last reset, in scripts or not. */
+async function countCalls(redis: RedisClient, command: string): Promise<number> {
+  const stats = await redis.info('commandstats');
+  return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+}
+
+/** Starts a replica in front of one upstream, with a limit for each client. */
+function startReplica(
+  upstream: HttpUpstream,
+  redis: { readonly url: string },
+  rate: string,
+  maxWait = '20s',
+): Promise<Tidegate> {
+  return startTidegate(`
+upstreams: {one: {url: "${upstream.url}", retry: {attempts: 1}, queue: {maxWait: ${maxWait}}, rateLimit: {scope: client, ${rate}}}}
+routes: [{path: /, upstream: one}]
+clients: {key: ["header:x-api-key", ip]}
+state: {store: redis, url: "${redis.url}"}
+`);
+}
+
+const of = (client: string): { readonly headers: string[] } => ({ headers: ['X-Api-Key', client] });
+
+// Only limit.lua, which takes Redis a hundred times as long as a claim, writes a hash.
+test('runs no limit.lua for clients and paths that are used once', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end('served'));
+  const redis = await startRedis();
+  const client = redis.client();
+  const gate = await startTidegate(`
+upstreams:
+  clients: {url: "${upstream.url}", rateLimit: {scope: client, initialRate: 100/s}}
+  paths:
+    url: "${upstream.url}"
+    limits: [{name: endpoint, match: {path: ["/paths/{resource}"]}, initialRate: 100/s}]
+routes: [{path: /paths, upstream: paths}, {path: /, upstream: clients}]
+clients: {key: ["header:x-api-key", ip]}
+state: {store: redis, url: "${redis.url}"}
+`);
+  // Takes what the own limit of an upstream costs, and loads the scripts.
+  for (const path of ['/', '/paths/known', '/paths/known']) expect((await send(gate.url, path)).status).toBe(200);
+  await pause(500);
+  await client.config('RESETSTAT');
+  const names = Array.from({ length: 50 }, (_, i) => `invented-${i}`);
+  for (const name of names) expect((await send(gate.url, '/', of(name))).status).toBe(200);
+  await pause(500);
+  expect(await countCalls(client, 'hset')).toBe(0);
+  expect(await countCalls(client, 'evalsha')).toBe(names.length);
+  await client.config('RESETSTAT');
+  for (const name of names) expect((await send(gate.url, `/paths/${name}`)).status).toBe(200);
+  await pause(500);
+  // The rest is for the upstream's own limit.
+  const scripts = await countCalls(client, 'evalsha');
+  expect(scripts - (await countCalls(client, 'hset'))).toBe(names.length);
+});
+
+test('leases the second token of a client no sooner at another replica than at the first', async () => {
+  const arrivedAt: number[] = [];
+  const upstream = await startHttpUpstream((_n, response) => {
+    arrivedAt.push(performance.now());
+    response.end('served');
+  });
+  const redis = await startRedis();
+  const rate = 'initialRate: 1/s, maxRate: 1/s';
+  const replicas = [await startReplica(upstream, redis, rate), await startReplica(upstream, redis, rate)];
+  for (const { url } of [...replicas, ...replicas]) expect((await send(url, '/', of('spread'))).status).toBe(200);
+  const gaps = arrivedAt.slice(1).map((at, i) => at - (arrivedAt[i] ?? 0));
+  expect(gaps).toHaveLength(3);
+  // A token arrives a little after its time, and the next one is due by that time.
+  for (const gap of gaps) expect(gap).toBeGreaterThan(900);
+});
+
+test('gives the claimed first token to one of two replicas whose requests arrive together', async () => {
+  const arrivedAt: number[] = [];
+  const upstream = await startHttpUpstream((_n, response) => {
+    arrivedAt.push(performance.now());
+    response.end('served');
+  });
+  const redis = await startRedis();
+  const rate = 'initialRate: 1/s, maxRate: 1/s';
+  const replicas = [await startReplica(upstream, redis, rate), await startReplica(upstream, redis, rate)];
+  const answers = await Promise.all(replicas.map(({ url }) => send(url, '/', of('both'))));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  expect((arrivedAt[1] ?? 0) - (arrivedAt[0] ?? 0)).toBeGreaterThan(900);
+});
+
+test('applies what one replica has learned of a client to its first request at another, and to one that claimed before', async () => {
+  let isRejecting = false;
+  const upstream = await startHttpUpstream((_n, response) => {
+    if (isRejecting) response.writeHead(429, { 'retry-after': '600' });
+    response.end();
+  });
+  const redis = await startRedis();
+  const rate = 'initialRate: 50/s';
+  const [early, met, fresh] = [
+    await startReplica(upstream, redis, rate, '2s'),
+    await startReplica(upstream, redis, rate, '2s'),
+    await startReplica(upstream, redis, rate, '2s'),
+  ];
+  expect((await send(early.url, '/', of('known'))).status).toBe(200);
+  isRejecting = true;
+  expect((await send(met.url, '/', of('known'))).status).toBe(429);
+  await eventually(
+    async () => (await send(met.url, '/', of('known'))).headers,
+    (headers) => Number(headerOf(headers, 'retry-after')) > 200,
+  );
+  const { length } = upstream.hits;
+  for (const { url } of [fresh, early]) {
+    const { status, headers } = await send(url, '/', of('known'));
+    expect([status, Number(headerOf(headers, 'retry-after')) > 200]).toEqual([429, true]);
+  }
+  expect(upstream.hits).toHaveLength(length);
+});
+
+test('reports a rejection or a quota of the first request', async () => {
+  const quota = { 'ratelimit-limit': '10', 'ratelimit-remaining': '5', 'ratelimit-reset': '60' };
+  const upstream = await startHttpUpstream((_n, response, { target }) => {
+    if (target === '/rejected') response.writeHead(429, { 'retry-after': '1' });
+    if (target === '/quota') response.writeHead(200, quota);
+    response.end();
+  });
+  const redis = await startRedis();
+  const client = redis.client();
+  const { url } = await startReplica(upstream, redis, 'initialRate: 50/s');
+  for (const name of ['rejected', 'quota']) {
+    await client.config('RESETSTAT');
+    await send(url, `/${name}`, of(name));
+    const calls = await eventually(
+      () => countCalls(client, 'hset'),
+      (count) => count > 0,
+    );
+    expect(calls, name).toBeGreaterThan(0);
+  }
+});
+
+test('claims nothing in the last tenth of the memory, and no limit that is stored', async () => {
+  const redis = (await startRedis({ policy: 'noeviction' })).client();
+  const claim = async (key: string): Promise<unknown> => redis.eval(CLAIM_LIMIT, 1, key, '3000');
+  expect(await claim('a')).toBe(1);
+  expect(await redis.get('a')).toBe('claim:3000');
+  expect(await redis.pttl('a')).toBeGreaterThan(0);
+  expect(await claim('a')).toBe(0);
+  await redis.set('stored', 'x');
+  expect(await claim('stored')).toBe(0);
+  const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+  await redis.config('SET', 'maxmemory', String(Math.round(used / 0.8)));
+  expect(await claim('b')).toBe(1);
+  await redis.config('SET', 'maxmemory', String(Math.round(used / 0.95)));
+  expect(await claim('c')).toBe(0);
+  expect(await redis.exists('c')).toBe(0);
+});
