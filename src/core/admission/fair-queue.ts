@@ -32,6 +32,11 @@ export class FairQueue<W extends FairQueueItem<W>> {
     return this.#order.flows();
   }
 
+  /** The active flows, in the order in which they became active. They may change while it is iterated. */
+  get flowsByArrival(): Iterable<FairQueueFlow<W>> {
+    return this.#flows.values();
+  }
+
   /** One of the waiters: the one served next, unless flows were set aside as deferred. */
   get front(): W | undefined {
     return this.#order.head;

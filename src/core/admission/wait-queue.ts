@@ -9,10 +9,14 @@ import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts'
 import { computeEffectiveWeight, convertWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import { findBottleneckLimit, findCompetingTicket, findNextTicket, soonestDelay } from './queue-selection.ts';
+import { continueRelease } from '../quota/apply-quota.ts';
 import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
 import type { Ticket } from './ticket.ts';
 import { ADMITTED } from './ticket.ts';
 import { clientHeldUntil, estimateWait, isUnfitProbe, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
+
+/** The interval between the parts of a check of waiting tickets, so that other events are not delayed. */
+const REVIEW_INTERVAL: Millis = 1;
 
 /**
  * The tickets that wait for a token or a connection, in one queue per limit. Each is settled once: served when it has
@@ -76,6 +80,7 @@ export class WaitQueue {
   /** Serves a limit's queue as far as tokens and connections allow. */
   serveReady(limit: Limit, now: Millis): void {
     this.#advanceLimit(limit, now);
+    if (limit.quotaReview !== undefined && continueRelease(this.#store, limit, now)) this.#serveInner(limit, now);
     const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - MAX_LATENESS) : now;
     for (
       let ticket = findNextTicket(this.#store, limit, now);
@@ -129,6 +134,10 @@ export class WaitQueue {
   /** Serves a limit and the limits nested in it, after a change that no wake time accounts for. */
   serveReadyWithin(limit: Limit, now: Millis): void {
     this.serveReady(limit, now);
+    this.#serveInner(limit, now);
+  }
+
+  #serveInner(limit: Limit, now: Millis): void {
     for (const inner of limit.nestedWithWaiters ?? []) this.serveReady(inner, now);
   }
 
@@ -153,6 +162,7 @@ export class WaitQueue {
     // Without a wake time: an empty queue, and one that waits for leased tokens, a connection or the end of a request.
     const hasNoWake = ticket === undefined || this.#awaitsConnection(limit);
     limit.wakeAt = hasNoWake ? Number.POSITIVE_INFINITY : now + soonestDelay(limit, ticket, now);
+    if (limit.quotaReview !== undefined) limit.wakeAt = Math.min(limit.wakeAt, now + REVIEW_INTERVAL);
     if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
   }
 

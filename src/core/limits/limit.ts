@@ -12,6 +12,7 @@ import { isClassLimitRef, nestedLimitField } from './limit-ref.ts';
 import type { Meter, MeterView } from './meter.ts';
 import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import { classifyBlockedPart } from '../rate/breaker/request-attributes.ts';
+import type { QuotaReview } from '../quota/quota-review.ts';
 import { ReturnSlots } from './return-slots.ts';
 import { OverrideMeter } from './override-meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
@@ -61,6 +62,8 @@ export class Limit extends ReturnSlots implements HeapItem {
   externalOutcomes: ExternalOutcomes | undefined = undefined;
   /** Whether an operator has pinned its rate at the process that leases its tokens. */
   isPinnedElsewhere = false;
+  /** The check of waiting tickets against a quota that has come into force, until it is complete. */
+  quotaReview: QuotaReview | undefined = undefined;
   /** Whether a quota was in force at the last update of a leased limit. */
   wasQuotaInForce = false;
   /** The state in the last `limit-state` event. */

@@ -5,14 +5,15 @@
 import type { Limit } from '../limits/limit.ts';
 import { spentUntil } from './quota-pacing.ts';
 import type { QuotaOwner, Requester } from './requester.ts';
+import { QuotaReview } from './quota-review.ts';
 import { ANY_REQUESTER, areKnownDifferent, requesterKey } from './requester.ts';
 import type { GateStore } from '../admission/gate-store.ts';
 import type { Ticket } from '../admission/ticket.ts';
 import type { Millis } from '../scalars.ts';
 import type { Quota } from '../hints/hints.ts';
 
-/** The maximum number of waiting tickets that are checked, the first one of each client. */
-const MAX_FLOWS_SCANNED = 1000;
+/** The maximum number of waiting tickets that are checked at once. */
+const MAX_TICKETS_CHECKED = 1000;
 
 /** Applies a reported quota. Returns whether a quota turned out not to cover all tickets that wait at the limit. */
 export function applyQuota(
@@ -46,7 +47,7 @@ export function applyQuota(
  */
 export function releaseForTicket(store: GateStore, limit: Limit, ticket: Ticket, now: Millis): boolean {
   const { meter } = limit;
-  if (limit.isClassLimit || limit.ref.scope === 'credential' || !meter.isQuotaInForce(now)) return false;
+  if (coversAll(limit) || !meter.isQuotaInForce(now)) return false;
   const requester = requesterAt(limit, ticket);
   const isPartial = coversSomeOnly(store, limit, now);
   if (!isPartial && meter.quotaAppliesTo(requester)) return false;
@@ -73,17 +74,35 @@ function holdQuotaOwner(store: GateStore, limit: Limit, owner: QuotaOwner, ticke
   if (isSpent && until > now) store.holdClientAt(limit, requesterKey({ credential, client }), until, now);
 }
 
-/** As `releaseForTicket`, for the tickets that wait already. */
+/**
+ * As `releaseForTicket`, for the tickets that wait already: those of one address may be many, and none may hide others. If it
+ * checks only a part of them, `limit.quotaReview` is set: `continueRelease` checks the next part.
+ */
 export function releaseQueued(store: GateStore, limit: Limit, now: Millis): boolean {
-  let checked = 0;
-  for (const queueLimit of limit.nestedWithWaiters === undefined ? [limit] : [limit, ...limit.nestedWithWaiters]) {
-    for (const { head } of queueLimit.queue.flows) {
-      if (head !== undefined && releaseForTicket(store, limit, head, now)) return true;
-      checked += 1;
-      if (checked === MAX_FLOWS_SCANNED) return false;
-    }
+  if (coversAll(limit)) return false;
+  if (limit.quotaReview === undefined) limit.quotaReview = new QuotaReview(limit);
+  else limit.quotaReview.repeat();
+  return continueRelease(store, limit, now);
+}
+
+/** Checks the next of the tickets that `releaseQueued` left. Returns whether it released the quota. */
+export function continueRelease(store: GateStore, limit: Limit, now: Millis): boolean {
+  const { quotaReview, meter } = limit;
+  if (quotaReview === undefined) return false;
+  let isReleased = false;
+  for (let left = MAX_TICKETS_CHECKED; left > 0; left -= 1) {
+    const ticket = meter.isQuotaInForce(now) ? quotaReview.next() : undefined;
+    isReleased = ticket !== undefined && releaseForTicket(store, limit, ticket, now);
+    if (ticket !== undefined && !isReleased) continue;
+    limit.quotaReview = undefined;
+    break;
   }
-  return false;
+  return isReleased;
+}
+
+/** Whether a quota covers all requests of the limit: they have one credential, or the upstream does not know the limit. */
+function coversAll({ isClassLimit, ref }: Limit): boolean {
+  return isClassLimit || ref.scope === 'credential';
 }
 
 /** The requester, reduced to what may matter at this limit: a limit of a credential or client is counted by that. */
