@@ -82,6 +82,7 @@ export class LeaseClient implements HeapItem {
       return;
     }
     if (this.#stage === 'new' && this.#callOnlyToClaim(limit, needed, now)) return;
+    this.#stage = 'shared';
     const { want, usage, leasedTokens, inFlight, known } = this.meter.takeReport(needed, now);
     const { offset, roundTrip } = this.#clock;
     const weight = limit.demandWeight(now);
@@ -124,7 +125,6 @@ export class LeaseClient implements HeapItem {
     const groups = this.#reportedGroups;
     if (limit === undefined || groups === undefined) return;
     this.#reportedGroups = undefined;
-    this.#stage = 'shared';
     this.#clock.addSample(this.#schedule.calledAt, now, response.now);
     const { offset } = this.#clock;
     const slots = response.slots.map((slot) => slot - offset);
@@ -139,9 +139,8 @@ export class LeaseClient implements HeapItem {
       this.#parts.onFallback(this, false);
     }
     this.#parts.onTokensSupplied(limit, now);
-    const { inHand, lastSlot } = meter;
-    const tokens = { inHand, lastSlot, usedPerSecond: this.#demand.rate };
-    const hasActivity = meter.inFlight > 0 || isReturnAwaited(limit, now);
+    const tokens = { inHand: meter.inHand, lastSlot: meter.lastSlot, usedPerSecond: this.#demand.rate };
+    const hasActivity = meter.inFlight > 0 || limit.demand?.returns?.isEmpty(now) === false;
     this.#schedule.onResponse(response.askAgainAt - offset, tokens, hasActivity, now);
     this.#updateWake();
   }
@@ -156,28 +155,33 @@ export class LeaseClient implements HeapItem {
   enterFallback(now: Millis): void {
     const limit = this.#limit;
     if (limit === undefined) return;
-    const wasInFallback = this.#failures > 0;
     this.#failures += 1;
     this.meter.enterFallback(now);
-    const isWorthProbing =
-      this.#wasUsed || limit.ref.scope === 'upstream' || limit.queue.size > 0 || this.#parts.isReconnectProbe(this);
+    this.#parts.onFallback(this, true);
+    const isUsed = this.#wasUsed || limit.ref.scope === 'upstream' || limit.queue.size > 0;
     this.#wasUsed = false;
-    // A limit that was not used since is retried by its next use.
-    if (!wasInFallback || isWorthProbing) this.#schedule.retryAfter(this.#failures, this.#parts.random(), now);
+    // A limit that was not used since is retried by its next use, and one that was never shared by its second.
+    const isRetried =
+      (this.#stage === 'shared' && (isUsed || this.#failures === 1)) || this.#parts.isReconnectProbe(this);
+    if (isRetried) this.#schedule.retryAfter(this.#failures, this.#parts.random(), now);
     else this.#schedule.retryNever();
     this.#updateWake();
-    this.#parts.onFallback(this, true);
     this.#parts.onTokensSupplied(limit, now);
   }
 
-  /**
-   * Calls the backend, which may be back, after a random part of `within`. Replicas still in fallback send beside those that
-   * have returned, so that all should return soon.
-   */
+  /** Calls the backend, which may be back, after a random part of `within`: others may have returned. */
   retryWithin(now: Millis, within: Millis): void {
     if (!this.meter.isInFallback || this.#reportedGroups !== undefined || !this.#schedule.isReportScheduled) return;
     this.#schedule.reportBy(now + within * this.#parts.random());
     this.#updateWake();
+  }
+
+  /** Another limit found that the backend is back. A limit that was never shared asks for its next token. */
+  leaveFallback(now: Millis): void {
+    if (this.#stage === 'shared' || this.#limit === undefined) return;
+    this.#failures = 0;
+    this.meter.leaveFallback();
+    this.#parts.onTokensSupplied(this.#limit, now);
   }
 
   /** From now on, this client finds out when the backend is back. */
@@ -198,8 +202,8 @@ export class LeaseClient implements HeapItem {
 
   #requestReport(urgency: ReportUrgency): void {
     this.#wasUsed = true;
-    // A success alone is of no use to other replicas. It is reported once this replica needs a second token.
-    if (urgency === 'soon' && this.#stage === 'claimed' && this.meter.usage.isRoutine) return;
+    // One success is of no use to other replicas. It is reported once this replica needs a second token.
+    if (urgency === 'soon' && this.#stage !== 'shared' && this.meter.hasOneSuccess) return;
     // The backend scheduled the next request for the queue as it was then.
     if (urgency === 'with-next-report' && !this.#hasGainedWeight()) return;
     if (urgency === 'soon' && this.#schedule.hasUnreported) return;
@@ -213,7 +217,8 @@ export class LeaseClient implements HeapItem {
 
   /** Whether the backend need not serve the limit now: no request needs a token, or a claim of the first one is made. */
   #callOnlyToClaim(limit: Limit, needed: number, now: Millis): boolean {
-    if (this.meter.isInFallback || !this.meter.usage.isEmpty || isReturnAwaited(limit, now)) return false;
+    const isToReturn = limit.demand?.returns?.isEmpty(now) === false;
+    if (this.meter.isInFallback || this.meter.hasUsage || isToReturn) return false;
     this.#schedule.onCall(now);
     if (this.meter.needsMoreThan(needed)) {
       this.#reportedWeight = limit.demandWeight(now);
@@ -241,8 +246,4 @@ export class LeaseClient implements HeapItem {
     this.wakeAt = at;
     this.#parts.schedule(this);
   }
-}
-
-function isReturnAwaited({ demand }: Limit, now: Millis): boolean {
-  return demand?.returns?.isEmpty(now) === false;
 }

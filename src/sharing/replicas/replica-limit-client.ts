@@ -157,7 +157,11 @@ export class ReplicaLimitClient implements SharingHooks {
     else {
       this.#inFallback.delete(client);
       // Unused limits, which make no call, must not keep this process degraded.
-      for (const each of this.#inFallback) if (each.wakeAt === Number.POSITIVE_INFINITY) this.#inFallback.delete(each);
+      for (const each of this.#inFallback) {
+        if (each.wakeAt !== Number.POSITIVE_INFINITY) continue;
+        this.#inFallback.delete(each);
+        each.leaveFallback(this.#parts.clock.now());
+      }
     }
     const isDegraded = this.#inFallback.size > 0;
     if (isDegraded !== wasDegraded) this.#parts.onDegraded(isDegraded);

@@ -9,7 +9,6 @@ import type { RateSettings } from '../../core/rate/rate-state.ts';
 import { LeasedMeter } from '../protocol/leased-meter.ts';
 import type { LimitTerms } from '../protocol/limit-terms.ts';
 import { initialTerms } from '../protocol/limit-terms.ts';
-import type { UsageLog } from '../protocol/usage-log.ts';
 import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import { FallbackLimiter } from './fallback-limiter.ts';
 import { isAsConfigured } from './limit-retention.ts';
@@ -127,17 +126,15 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     return this.isInFallback ? undefined : this.leased.tokens;
   }
 
-  /** Tokens in hand. */
   get inHand(): number {
     return this.leased.inHand;
   }
 
-  /** The time of the last token in hand; undefined if there is none. */
   get lastSlot(): Millis | undefined {
     return this.leased.lastSlot;
   }
 
-  /** Replicas that share the limit, as the backend counted them. */
+  /** As the backend counted them. */
   get replicas(): number {
     return this.#terms.replicas;
   }
@@ -166,20 +163,27 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     };
   }
 
-  /** Adds the first token, which may be used now. */
   addClaimedToken(now: Millis): void {
     this.leased.applyUpdate({ terms: { ...this.#terms, validFor: VALID_FOR }, slots: [now] });
   }
 
-  /** What is to be reported. */
-  get usage(): Pick<UsageLog, 'isEmpty' | 'isRoutine'> {
-    return this.leased.usageLog;
+  get hasUsage(): boolean {
+    return !this.leased.usageLog.isEmpty;
+  }
+
+  leaveFallback(): void {
+    this.#mode = LEASED;
+  }
+
+  /** Whether there is nothing to report but one request, which has not failed. */
+  get hasOneSuccess(): boolean {
+    return this.#ownSends < 2 && this.leased.usageLog.isRoutine;
   }
 
   /** Applies a response of the backend, in local time. A broadcast of a later epoch may have come before it. */
   applyResponse(terms: ReplicaTerms, slots: readonly Millis[], now: Millis): void {
-    const { fallback } = this;
-    if (fallback !== undefined) this.#mode = { kind: 'rejoining', share: fallback.share, until: now + REJOIN_WAIT };
+    const share = this.fallback?.share;
+    if (share !== undefined) this.#mode = { kind: 'rejoining', share, until: now + REJOIN_WAIT };
     this.leased.applyUpdate({ terms, slots });
     if (terms.epoch < this.#terms.epoch) return;
     if (terms.epoch > this.#terms.epoch) this.#epochReceivedAt = now;

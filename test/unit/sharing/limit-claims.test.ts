@@ -22,14 +22,14 @@ const SERVED = response(200);
 function startReplica() {
   let now = 0;
   const backend = new MemoryBackend();
-  const calls: LeaseRequest[] = [];
+  const calls: (LeaseRequest & { readonly name: string })[] = [];
   const claims: LeaseClient[] = [];
   const member = new ReplicaLimitClient({
     replicaId: 'a',
     clock: { now: () => now },
     random: () => 0.5,
     call: (client, call) => {
-      calls.push(call);
+      calls.push({ ...call, name: client.ref.key });
       waiting.push(() => client.onResponse(backend.serve(client.ref, client.settings, call, now), now));
     },
     claim: (client) => void claims.push(client),
@@ -56,8 +56,8 @@ function startReplica() {
     sent,
     member,
     /** A request arrives. It is sent once it is admitted. */
-    ask: (maxWait = 60_000): void => {
-      const ticket: Ticket = new Ticket('up', 'one', 1, [LIMIT], (admission, at) => {
+    ask: (maxWait = 60_000, client = 'one'): void => {
+      const ticket: Ticket = new Ticket('up', client, 1, [{ ...LIMIT, key: client }], (admission, at) => {
         if (admission.kind === 'admitted') replica.send(ticket, at);
       });
       if (gate.requestAdmission(ticket, now + maxWait, now)?.kind === 'admitted') replica.send(ticket, now);
@@ -149,7 +149,7 @@ test('calls the backend once another replica has changed the limit', () => {
   expect(replica.calls).toHaveLength(1);
 });
 
-test('limits alone if a claim has no response', () => {
+test('limits alone if a claim has no response, and finds out with one call when the backend is back', () => {
   const replica = startReplica();
   replica.ask();
   replica.pass(5);
@@ -157,6 +157,37 @@ test('limits alone if a claim has no response', () => {
   expect([replica.calls.length, replica.sent.length]).toEqual([0, 1]);
   replica.pass(1000);
   expect(replica.calls).toHaveLength(1);
+});
+
+test('makes no calls for limits that were first used while the backend was away, until their next requests', () => {
+  const replica = startReplica();
+  for (const client of ['one', 'two', 'three']) {
+    replica.ask(60_000, client);
+    replica.pass(5);
+    if (client === 'one') replica.onNoResponse();
+  }
+  expect(replica.claims).toHaveLength(1);
+  expect(replica.sent).toHaveLength(3);
+  replica.pass(1000);
+  const called = (): string[] => replica.calls.map(({ name }) => name);
+  expect(called()).toEqual(['one']);
+  // The backend is back: their next tokens are from there.
+  replica.ask(60_000, 'two');
+  expect(replica.sent).toHaveLength(3);
+  replica.pass(1010);
+  expect(called()).toEqual(['one', 'two']);
+  expect(replica.sent).toHaveLength(4);
+});
+
+test('calls the backend for a limit that is used twice while it is away', () => {
+  const replica = startReplica();
+  for (const client of ['one', 'two', 'two']) {
+    replica.ask(60_000, client);
+    replica.pass(5);
+    if (client === 'one') replica.onNoResponse();
+  }
+  replica.pass(1000);
+  expect(replica.calls.map(({ name }) => name)).toEqual(expect.arrayContaining(['one', 'two']));
 });
 
 test('makes neither a claim nor a call for a request that is refused', () => {
