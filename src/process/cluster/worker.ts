@@ -159,6 +159,11 @@ class PrimaryMessages {
     });
     // Node 24 ends a worker at once when its primary has exited, unless this is set (lib/internal/cluster/child.js).
     Object.assign(cluster.worker ?? {}, { exitedAfterDisconnect: true });
+    // Node confirms each connection that the primary hands over. If the primary has just been killed, that fails with EPIPE, and without
+    // a listener the worker would end with its requests. A `disconnect` follows.
+    cluster.worker?.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE' && error.code !== 'ERR_IPC_CHANNEL_CLOSED') throw error;
+    });
     // Without the primary there are no more tokens and no new connections.
     process.once('disconnect', () => {
       started.resolve(undefined);

@@ -1,7 +1,8 @@
 /** What a start does about an earlier process on the same database that was killed. */
 import type { ServerResponse } from 'node:http';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -171,6 +172,38 @@ test(
     // A primary that ends in order leaves no workers.
     const third = await start();
     expect(third.log().filter(({ msg }) => String(msg).startsWith('waits'))).toEqual([]);
+  },
+  PATIENCE,
+);
+
+test(
+  'workers finish their requests although a connection that the primary had handed over cannot be confirmed to it any more',
+  async () => {
+    const { start, hold, held } = await startMachine(2);
+    const gate = await start();
+    onTestFinished(() => {
+      for (const pid of gate.pids()) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+    });
+    const writes = [await hold(gate.url), await hold(gate.url)]; // one at each worker
+    for (const pid of gate.pids()) process.kill(pid, 'SIGSTOP');
+    const { hostname, port } = new URL(gate.url);
+    for (let n = 0; n < 4; n += 1) {
+      const socket = connect({ host: hostname, port: Number(port) });
+      socket.on('error', () => undefined);
+      onTestFinished(() => void socket.destroy());
+      await once(socket, 'connect');
+    }
+    // The primary has accepted them once it answers another client.
+    await fetch(`${gate.adminUrl}/livez`);
+    const exited = once(gate.child, 'exit'); // not its streams, which the workers have too
+    gate.child.kill('SIGKILL');
+    await exited;
+    for (const pid of gate.pids()) process.kill(pid, 'SIGCONT');
+    await pause(500); // for what they find in their channels
+    for (const response of held) response.end('paid');
+    const received = await Promise.all(writes.map(({ result }) => result));
+    expect(received.map((each) => each?.status)).toEqual([200, 200]);
+    expect(gate.log().filter(({ level }) => level === 'fatal')).toEqual([]);
   },
   PATIENCE,
 );
