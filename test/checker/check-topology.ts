@@ -28,12 +28,16 @@ export async function checkTopology(name: TopologyName, options: CheckerOptions)
   const log = new ProxyLog();
   const ended: string[] = [];
   const isShared = name.startsWith('replicas');
+  const isLocal = name === 'replicas-local';
   let urlOf = (_place: number): string => '';
+  let startsOf = (_place: number): number => 0;
   const clients = new CheckedClients({
     upstreamTopology: UPSTREAM,
     ...options,
     places: isShared ? 3 : 1,
     urlOf: (place) => urlOf(place),
+    startsOf: (place) => startsOf(place),
+    isLocal,
     faults,
     log,
     checksCertainty: !isShared,
@@ -49,6 +53,7 @@ export async function checkTopology(name: TopologyName, options: CheckerOptions)
     });
     const { gates } = deployment;
     urlOf = (place) => gates[place]?.url ?? '';
+    startsOf = (place) => gates[place]?.starts ?? 0;
     const files = Math.max(...gates.flatMap(({ pids }) => pids.map(openFiles)));
     const kinds = deployment.faults.filter(({ isLong = false }) => !(options.isSmoke && isLong));
     const [pause, least] = options.isSmoke ? [SMOKE_PAUSE, SMOKE_FAULTS] : [PAUSE, kinds.length];
@@ -67,7 +72,7 @@ export async function checkTopology(name: TopologyName, options: CheckerOptions)
     clients.finish();
     return {
       lines: [
-        ...summary(clients, faults),
+        ...summary(clients, faults, isLocal),
         ...deployment.missing.map((each) => `not injected: ${each}`),
         `at the end: ${left.summary}; ${((performance.now() - started) / 1000).toFixed(0)} s`,
       ],
@@ -78,9 +83,9 @@ export async function checkTopology(name: TopologyName, options: CheckerOptions)
   }
 }
 
-function summary(clients: CheckedClients, faults: FaultLog): string[] {
+function summary(clients: CheckedClients, faults: FaultLog, isLocal: boolean): string[] {
   const { intents, requests, charges, withinLost } = clients.totals;
-  const { fault, lost, late } = clients.wrong;
+  const { fault, lost, local, late } = clients.wrong;
   const list = (counts: ReadonlyMap<string, number>): string =>
     [...counts].map(([name, count]) => `${name} ${count}`).join(', ');
   return [
@@ -93,6 +98,7 @@ function summary(clients: CheckedClients, faults: FaultLog): string[] {
           `lost by the store, in ${faults.lostParts.length} parts: ${withinLost} intents were in progress; of these ${lost.double} double charges, ${lost.other} contradictions`,
         ]
       : []),
+    ...(isLocal ? [`decided locally: ${local.double} double charges, ${local.other} contradictions`] : []),
     ...(faults.stops.length > 0
       ? [`sent directly after ${faults.stops.length} stops: ${late.double} double charges`]
       : []),

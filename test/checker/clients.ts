@@ -24,6 +24,10 @@ export interface ClientsParts {
   readonly places: number;
   /** The URL of a place. */
   readonly urlOf: (place: number) => string;
+  /** How often the process of a place has been started. */
+  readonly startsOf: (place: number) => number;
+  /** `onStoreLost: local`: a process that the store does not answer decides by what it knows itself. */
+  readonly isLocal: boolean;
   readonly faults: FaultLog;
   readonly log: ProxyLog;
   /** Whether what a proxy reports as unknown or in use is checked: not with a store that a slow machine makes unreachable. */
@@ -66,7 +70,12 @@ export class CheckedClients {
   #drawn = 0;
   #intents = 0;
   #charges = 0;
-  readonly wrong = { fault: { double: 0, other: 0 }, lost: { double: 0, other: 0 }, late: { double: 0, other: 0 } };
+  readonly wrong = {
+    fault: { double: 0, other: 0 },
+    lost: { double: 0, other: 0 },
+    local: { double: 0, other: 0 },
+    late: { double: 0, other: 0 },
+  };
   /** Intents with a request in the parts that a store has lost. */
   #withinLost = 0;
 
@@ -192,6 +201,7 @@ export class CheckedClients {
     const times = {
       number: ask.number,
       place: reached,
+      starts: { from: this.#parts.startsOf(reached), to: this.#parts.startsOf(reached) },
       from: performance.now(),
       to: Number.POSITIVE_INFINITY,
       hasLeft: false,
@@ -205,6 +215,7 @@ export class CheckedClients {
     ]);
     overdue.abort();
     times.to = performance.now();
+    times.starts.to = this.#parts.startsOf(reached);
     times.hasLeft = ask.hasLeft;
     // A process that was killed may have begun to respond.
     if (ask.reported === 'nothing' && !ask.hasLeft) ask.hasBegun ||= this.#parts.faults.hasOverlapped(times);
@@ -260,8 +271,8 @@ export class CheckedClients {
     const { faults, log } = this.#parts;
     // The log lines of the last requests may have arrived after their ends.
     record.knowledge.begin(performance.now());
-    if (record.asks.some((ask) => faults.isLost(ask))) this.#withinLost += 1;
-    const judgement = judgeIntent(record, faults, (request) => log.entry(request)?.loggedAt);
+    if (faults.countLosses(record.asks) > 0) this.#withinLost += 1;
+    const judgement = judgeIntent(record, faults, (request) => log.entry(request)?.loggedAt, this.#parts.isLocal);
     if (judgement.kind === 'right') return;
     this.wrong[judgement.cause][judgement.isDouble ? 'double' : 'other'] += 1;
     if (judgement.cause !== 'fault') return;

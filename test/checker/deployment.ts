@@ -53,6 +53,8 @@ export function deploy(name: TopologyName, parts: DeploymentParts): Promise<Depl
       return deployReplicas(parts);
     case 'replicas-sentinel':
       return deployBehindSentinel(parts);
+    case 'replicas-local':
+      return deployLocalReplicas(parts);
   }
 }
 
@@ -63,10 +65,15 @@ interface Prepared {
   readonly setClock: ((seconds: number) => void) | undefined;
 }
 
-async function prepare(parts: DeploymentParts, workers: number, state: string): Promise<Prepared> {
+async function prepare(
+  parts: DeploymentParts,
+  workers: number,
+  state: string,
+  onStoreLost: GateSettings['onStoreLost'] = 'refuse',
+): Promise<Prepared> {
   const folder = makeFolder();
   const settings: GateSettings = {
-    ...{ listen: await fixedPort(), admin: await fixedPort(), workers, state },
+    ...{ listen: await fixedPort(), admin: await fixedPort(), workers, state, onStoreLost },
     upstream: parts.upstream,
   };
   const clock = fakeClock(join(folder, 'clock'));
@@ -146,6 +153,29 @@ async function deployReplicas(parts: DeploymentParts): Promise<Deployment> {
     redisUnreachable('Redis unreachable for a replica', relay, SHORT_STOP),
     redisUnreachable('Redis unreachable past a lease', relay, LONG_STOP, true),
     ...(hasClock ? redisClockSet(redis) : []),
+    drained(gates),
+    ...common(prepared),
+  ];
+  return { gates, faults, missing: missingClock(prepared) };
+}
+
+/** Processes that Redis does not answer decide alone. None is stopped: what it sends late would count as another charge. */
+async function deployLocalReplicas(parts: DeploymentParts): Promise<Deployment> {
+  const redis = await startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } });
+  const relay = await startRelay(redis.url.replace('redis:', 'http:'));
+  atEnd(() => relay.close());
+  const urls = [relay.url.replace('http:', 'redis:'), ...Array.from({ length: REPLICAS - 1 }, () => redis.url)];
+  const prepared = await Promise.all(
+    urls.map((url) => prepare(parts, 1, `state: {store: redis, url: "${url}", timeout: 240ms}`, 'local')),
+  );
+  const gates = prepared.map(({ gate }) => gate);
+  await Promise.all(gates.map((gate) => gate.start()));
+  const faults = [
+    killed('replica killed', gates),
+    redisKilled(redis),
+    redisStopped(redis),
+    redisUnreachable('Redis unreachable for a replica', relay, SHORT_STOP),
+    redisUnreachable('Redis unreachable past a lease', relay, LONG_STOP, true),
     drained(gates),
     ...common(prepared),
   ];

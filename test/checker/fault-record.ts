@@ -42,9 +42,11 @@ export class FaultLog {
     return this.records.some((each) => each.from <= to && each.to + SLACK >= from);
   }
 
-  /** Whether what the store learned in this time may be lost. */
-  isLost({ from, to }: Interval): boolean {
-    return this.lostParts.some((each) => each.from - SLACK <= to && each.to + SLACK >= from);
+  /** The number of lost parts in which any of these was in progress: what the store learned of it may be lost so often. */
+  countLosses(asks: readonly Interval[]): number {
+    const overlaps = (part: Interval): boolean =>
+      asks.some(({ from, to }) => part.from - SLACK <= to && part.to + SLACK >= from);
+    return this.lostParts.filter(overlaps).length;
   }
 
   /** Whether an attempt that arrived at this time may have been sent just before a process was stopped. Counts it. */

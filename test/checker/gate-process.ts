@@ -43,6 +43,8 @@ export class GateProcess {
   readonly #workers = new Map<number, string>();
   #serving = 0;
   #reloads = 0;
+  /** How often it has been started. */
+  starts = 0;
   #stderr = '';
 
   constructor(parts: GateParts) {
@@ -121,6 +123,7 @@ export class GateProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child = child;
+    this.starts += 1;
     running.add(this);
     this.#isEndExpected = false;
     this.#hasListened = false;

@@ -18,35 +18,59 @@ export interface IntentRecord {
 export interface AskRecord extends Interval {
   readonly number: number;
   readonly place: number;
+  /** How often the process of that place had been started, when it was sent and when it ended. */
+  readonly starts: { readonly from: number; to: number };
   hasLeft: boolean;
 }
 
-/** `lost`: the store lost what it had acknowledged. `late`: sent just before its process was stopped. */
+/**
+ * `lost`: the store lost what it had acknowledged. `local`: a process decided by what it knew itself. `late`: sent just before its
+ * process was stopped.
+ */
 export type Judgement =
   | { readonly kind: 'right' }
   | {
       readonly kind: 'wrong';
-      readonly cause: 'fault' | 'lost' | 'late';
+      readonly cause: 'fault' | 'lost' | 'local' | 'late';
       readonly isDouble: boolean;
       readonly why: string;
     };
 
 /**
+ * Each loss makes the write new once. With `onStoreLost: local`, each process may take it for new, and remembers that it sent it.
+ *
  * To be called once no request of the intent can arrive any more.
  * @param loggedAt when the log line of a request arrived; undefined if none did
+ * @param isLocal with `onStoreLost: local`
  */
 export function judgeIntent(
   record: IntentRecord,
   faults: FaultLog,
   loggedAt: (request: number) => Millis | undefined,
+  isLocal = false,
 ): Judgement {
   const why = findWrong(record, loggedAt);
   if (why === undefined) return { kind: 'right' };
-  const isDouble = record.chargedAt.length > 1;
-  if (record.asks.some((ask) => faults.isLost(ask))) return { kind: 'wrong', cause: 'lost', isDouble, why };
   const [, ...again] = record.chargedAt;
-  const isLate = isDouble && again.every((at) => faults.takeLate(at));
-  return { kind: 'wrong', cause: isLate ? 'late' : 'fault', isDouble, why };
+  const isDouble = again.length > 0;
+  const losses = faults.countLosses(record.asks);
+  const most = losses + (isLocal ? countProcesses(record.asks) : 1);
+  const excess = record.chargedAt.length - most;
+  if (excess > 0 && again.filter((at) => faults.takeLate(at)).length < excess) {
+    const bound = most > 1 ? `, of which ${most} can be explained` : '';
+    return { kind: 'wrong', cause: 'fault', isDouble, why: `${why}${bound}` };
+  }
+  const cause = losses > 0 ? 'lost' : isLocal ? 'local' : isDouble ? 'late' : 'fault';
+  return { kind: 'wrong', cause, isDouble, why };
+}
+
+/** The processes that may have had these requests. */
+function countProcesses(asks: readonly AskRecord[]): number {
+  const processes = new Set<string>();
+  for (const { place, starts } of asks) {
+    for (let start = starts.from; start <= starts.to; start += 1) processes.add(`${place}/${start}`);
+  }
+  return processes.size;
 }
 
 function findWrong(

@@ -6,6 +6,7 @@ export const TOPOLOGY_NAMES = [
   'workers-memory',
   'replicas-redis',
   'replicas-sentinel',
+  'replicas-local',
 ] as const;
 
 export type TopologyName = (typeof TOPOLOGY_NAMES)[number];
@@ -21,7 +22,7 @@ export interface CheckerOptions {
   readonly isSmoke: boolean;
 }
 
-const SMOKE = { intents: '120', topologies: 'workers-sqlite,replicas-redis' };
+const SMOKE = { intents: '120', topologies: 'workers-sqlite,replicas-redis,replicas-sentinel' };
 
 export const USAGE = `npm run check:writes -- [options]
 
@@ -30,7 +31,7 @@ export const USAGE = `npm run check:writes -- [options]
                     several with commas (default all)
   --seed N          seed of clients, upstream and faults (default 1)
   --clients N       writes in progress at a time (default 100)
-  --smoke           ${SMOKE.intents} writes at ${SMOKE.topologies}, and four short faults each
+  --smoke           ${SMOKE.intents} writes at ${SMOKE.topologies} at once, and at least four short faults each
 `;
 
 /** @throws Error that says what is wrong with the arguments */

@@ -60,6 +60,7 @@ export interface GateSettings {
   readonly workers: number;
   /** The `state` section. */
   readonly state: string;
+  readonly onStoreLost: 'refuse' | 'local';
   readonly upstream: string;
 }
 
@@ -82,7 +83,7 @@ upstreams:
     perTryTimeout: 20s
     queue: {maxWait: 1s, maxDepth: ${maxDepth}}
     rateLimit: {minRate: 500/s}
-    idempotency: {concurrent: ${concurrent}, ttl: ${KEY_TTL}ms, account: "header:X-Account"${keepsResponses ? ', replayAnswers: 24h' : ''}}
+    idempotency: {concurrent: ${concurrent}, ttl: ${KEY_TTL}ms, account: "header:X-Account", onStoreLost: ${gate.onStoreLost}${keepsResponses ? ', replayAnswers: 24h' : ''}}
     retry:
       attempts: ${attempts}
       retryOn: [5xx, "429", connect-failure, reset, timeout, lock]

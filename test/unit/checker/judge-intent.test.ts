@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { FaultLog } from '../../checker/fault-record.ts';
-import type { IntentRecord } from '../../checker/intent-record.ts';
+import type { AskRecord, IntentRecord } from '../../checker/intent-record.ts';
 import { judgeIntent as judge } from '../../checker/intent-record.ts';
 import { parseOptions } from '../../checker/options.ts';
 import { ClientKnowledge } from '../../support/oracle/client-knowledge.ts';
@@ -16,12 +16,16 @@ function recordOf(more: Partial<IntentRecord>): IntentRecord {
   return {
     intent: INTENT,
     knowledge: new ClientKnowledge(INTENT, facts),
-    asks: [{ number: 1, place: 0, from: 10_000, to: 11_000, hasLeft: false }],
+    asks: [askOf({})],
     chargedAt: [10_500],
     lastWord: ['unknown'],
     endedAt: 11_000,
     ...more,
   };
+}
+
+function askOf(more: Partial<AskRecord>): AskRecord {
+  return { number: 1, place: 0, starts: { from: 1, to: 1 }, from: 10_000, to: 11_000, hasLeft: false, ...more };
 }
 
 const judgeIntent = (record: IntentRecord, faults: FaultLog, loggedAt?: number) =>
@@ -44,8 +48,8 @@ describe('the judgement of an intent', () => {
 
   test('allows a write that is sent after a plain refusal, for a client whose disconnection was not noticed until then', () => {
     const faults = new FaultLog();
-    const left = { number: 1, place: 0, from: 9000, to: 9100, hasLeft: true };
-    const last = { number: 2, place: 0, from: 10_000, to: 11_000, hasLeft: false };
+    const left = askOf({ from: 9000, to: 9100, hasLeft: true });
+    const last = askOf({ number: 2 });
     const refused = { asks: [left, last], lastWord: ['not done'] as const };
     expect(judgeIntent(recordOf({ ...refused, chargedAt: [11_500] }), faults, 12_000)).toEqual({ kind: 'right' });
     expect(judgeIntent(recordOf({ ...refused, chargedAt: [11_500] }), faults, 10_500)).toMatchObject({ kind: 'wrong' });
@@ -60,6 +64,36 @@ describe('the judgement of an intent', () => {
     expect(judgeIntent(twice, faults)).toMatchObject({ cause: 'fault' });
     faults.lostParts.push({ from: 10_800, to: 12_000 });
     expect(judgeIntent(twice, faults)).toMatchObject({ cause: 'lost' });
+  });
+
+  test('blames each loss of the store for one charge, and no more', () => {
+    const faults = new FaultLog();
+    faults.lostParts.push({ from: 10_800, to: 12_000 });
+    const charged = (...chargedAt: number[]) =>
+      recordOf({ chargedAt, asks: [askOf({}), askOf({ from: 20_000, to: 21_000 })] });
+    expect(judgeIntent(charged(10_500, 15_000), faults)).toMatchObject({ cause: 'lost' });
+    expect(judgeIntent(charged(10_500, 15_000, 20_500), faults)).toEqual({
+      ...{ kind: 'wrong', cause: 'fault', isDouble: true },
+      why: 'charged 3 times, of which 2 can be explained',
+    });
+    faults.lostParts.push({ from: 20_200, to: 20_400 });
+    expect(judgeIntent(charged(10_500, 15_000, 20_500), faults)).toMatchObject({ cause: 'lost' });
+  });
+
+  test('blames `onStoreLost: local` for one charge by each process that had a request, and no more', () => {
+    const faults = new FaultLog();
+    const judgeLocal = (record: IntentRecord) => judge(record, faults, () => undefined, true);
+    const twice = { chargedAt: [10_500, 15_000] };
+    expect(judgeLocal(recordOf({}))).toEqual({ kind: 'right' });
+    expect(judgeLocal(recordOf(twice))).toMatchObject({ cause: 'fault' });
+    expect(judgeLocal(recordOf({ ...twice, asks: [askOf({}), askOf({})] }))).toMatchObject({ cause: 'fault' });
+    expect(judgeLocal(recordOf({ ...twice, asks: [askOf({}), askOf({ place: 1 })] }))).toMatchObject({
+      cause: 'local',
+    });
+    expect(judgeLocal(recordOf({ ...twice, asks: [askOf({ starts: { from: 1, to: 2 } })] }))).toMatchObject({
+      cause: 'local',
+    });
+    expect(judgeLocal(recordOf({ lastWord: ['not done'] }))).toMatchObject({ cause: 'local', isDouble: false });
   });
 
   test('blames a stop for one write that arrives directly after it, and for no other', () => {
