@@ -1,0 +1,162 @@
+/** A Redis that loses what it had acknowledged: it is killed, and comes back with an older copy of its data. */
+import type { ServerResponse } from 'node:http';
+import { expect, test } from 'vitest';
+import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
+import { send } from '../../support/clients/send.ts';
+import { pause } from '../../support/pause.ts';
+import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
+import { connectKeys, openKeys, stateKeyOf } from '../../support/redis/stored-keys.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+const PATIENCE = 120_000;
+/** How long the upstream promises to remember a key, and how long it does. */
+const TTL = 2000;
+const REMEMBERED = 2 * TTL;
+
+async function startStore() {
+  const redis = await startRedis();
+  const client = redis.client();
+  return {
+    url: redis.url,
+    /** Of the write with this id. */
+    versionOf: async (write: string) => {
+      const [key = ''] = await client.keys(`tidegate:{api/keys}:k2:name:${write}*`);
+      return client.hget(key, 'version');
+    },
+    /** From now on, all that is stored will be lost. */
+    copy: () => client.save(),
+    /** Its clients have reconnected. */
+    loseAll: async (gates: readonly Tidegate[]) => {
+      await redis.restart();
+      for (const [n, gate] of gates.entries()) {
+        await eventually(
+          async () => (await pay(gate, `after the loss ${n}`)).status,
+          (status) => status === 200,
+          60_000,
+        );
+      }
+    },
+  };
+}
+
+function startReplica(redis: string, upstream: string): Promise<Tidegate> {
+  return startTidegate(`
+state: {store: redis, url: "${redis}"}
+upstreams: {api: {url: "${upstream}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: {ttl: ${TTL}ms}}}
+`);
+}
+
+function pay({ url }: Tidegate, key: string) {
+  return send(url, '/pay', { method: 'POST', body: key, headers: ['Idempotency-Key', key] });
+}
+
+function matching(found: unknown): number {
+  return (found as { readonly matching: number }).matching;
+}
+
+const answered = (gate: Tidegate, count: number) =>
+  eventually(
+    () => gate.metric('tidegate_store_keys{store="redis",upstream="api",state="answered"}'),
+    (known) => known === count,
+  );
+
+test(
+  'a write whose record is lost is executed once more at most, whatever repeats follow, and no other write is',
+  async () => {
+    const executedAt = new Map<string, number[]>();
+    const upstream = await startHttpUpstream((_nth, response, { body }) => {
+      const key = body.toString();
+      const times = executedAt.get(key) ?? [];
+      const last = times.at(-1) ?? Number.NEGATIVE_INFINITY;
+      if (performance.now() > last + REMEMBERED) executedAt.set(key, [...times, performance.now()]);
+      response.end('paid');
+    });
+    const store = await startStore();
+    const gates = [await startReplica(store.url, upstream.url), await startReplica(store.url, upstream.url)] as const;
+    expect((await pay(gates[0], 'kept')).status).toBe(200);
+    await answered(gates[0], 1);
+    await store.copy();
+    expect((await pay(gates[0], 'lost')).status).toBe(200);
+    await answered(gates[0], 2);
+    await store.loseAll(gates);
+
+    await pause(REMEMBERED + 100);
+    const statuses = async (key: string) => [(await pay(gates[1], key)).status, (await pay(gates[0], key)).status];
+    expect(await statuses('kept')).toEqual([409, 409]);
+    expect((await pay(gates[1], 'lost')).status).toBe(200);
+    await pay(gates[0], 'lost'); // sent while the key is valid
+    await pause(REMEMBERED + 100);
+    expect(await statuses('lost')).toEqual([409, 409]);
+    expect([executedAt.get('kept')?.length, executedAt.get('lost')?.length]).toEqual([1, 2]);
+  },
+  PATIENCE,
+);
+
+test(
+  'the result of a request whose claim was lost does not replace what another replica has stored since',
+  async () => {
+    const held: ServerResponse[] = [];
+    const upstream = await startHttpUpstream((_nth, response, { body }) => {
+      if (body.toString() === 'order' && held.length === 0) held.push(response);
+      else response.end('paid');
+    });
+    const store = await startStore();
+    const gates = [await startReplica(store.url, upstream.url), await startReplica(store.url, upstream.url)] as const;
+    await store.copy();
+    const first = pay(gates[0], 'order');
+    await eventually(
+      () => held.length,
+      (count) => count === 1,
+    );
+    await store.loseAll(gates);
+    const sent = () => upstream.hits.filter(({ body }) => body.toString() === 'order').length;
+    const repeat = await pay(gates[1], 'order');
+    expect([repeat.status, sent()]).toEqual([200, 2]);
+    const write = String(gates[1].requests().at(-1)?.['write']);
+    const keysIn = async (state: string): Promise<unknown> =>
+      (await fetch(`${gates[1].adminUrl}/api/keys?state=${state}&id=${write}`)).json();
+    await eventually(
+      () => keysIn('answered'),
+      (found) => matching(found) === 1,
+    );
+    const version = await store.versionOf(write);
+    held[0]?.destroy(); // its outcome is unknown
+    expect((await first).header('tidegate-outcome')).toBe('unknown');
+    // Its first attempt to store that names the lost version. The next one adds it to what the other replica has stored.
+    await eventually(
+      () => store.versionOf(write),
+      (next) => next !== version,
+    );
+    expect([matching(await keysIn('answered')), matching(await keysIn('open'))]).toEqual([1, 0]);
+  },
+  PATIENCE,
+);
+
+test('an owner of an older version cannot change what others have stored after the loss', async () => {
+  const redis = await startRedis();
+  const client = await connectKeys(redis);
+  const { store, swap, nextVersion } = openKeys(client);
+  const before = await store(0, 'claimed', { owner: 'old' });
+  await client.save();
+  const lost = nextVersion();
+  const released = { state: before.session.state, owners: before.session.owners, isUnresolved: true };
+  expect(await swap(0, released, { expected: before.version, next: lost }, { owner: 'old' })).toEqual({
+    kind: 'stored',
+  });
+  await redis.restart();
+  await client.ping();
+  // It has the older version again, so a change of the lost one is refused.
+  const again = await swap(0, released, { expected: lost, next: nextVersion() }, { owner: 'old' });
+  expect(again).toMatchObject({ kind: 'changed', found: { version: before.version } });
+  const others = nextVersion();
+  expect(await swap(0, released, { expected: before.version, next: others }, { owner: 'new' })).toEqual({
+    kind: 'stored',
+  });
+  const late = await swap(0, released, { expected: before.version, next: nextVersion() }, { owner: 'old' });
+  expect(late).toMatchObject({ kind: 'changed', found: { version: others } });
+  expect(await client.hget(stateKeyOf(0), 'version')).toBe(others);
+  // Nothing is known of a write that was first sent after the copy.
+  const gone = await swap(1, released, { expected: lost, next: nextVersion() }, { owner: 'old' });
+  expect(gone).toMatchObject({ kind: 'changed', found: { version: NO_VERSION } });
+});
