@@ -91,7 +91,7 @@ test('a process exports the numbers, and a removed key is a new write', async ()
   const redis = await startRedis();
   const upstream = await startHttpUpstream((nth, response) => void response.end(`paid ${nth}`));
   const gate = await startTidegate(`
-state: {store: redis, url: "${redis.url}", maxKeys: 5}
+state: {store: redis, url: "${redis.url}", timeout: 240ms, maxKeys: 5}
 upstreams: {api: {url: "${upstream.url}", idempotency: {ttl: 1s}}}
 `);
   const pay = (key: string) => send(gate.url, '/pay', { method: 'POST', body: key, headers: ['Idempotency-Key', key] });

@@ -42,7 +42,7 @@ async function startStore() {
 
 function startReplica(redis: string, upstream: string): Promise<Tidegate> {
   return startTidegate(`
-state: {store: redis, url: "${redis}"}
+state: {store: redis, url: "${redis}", timeout: 240ms}
 upstreams: {api: {url: "${upstream}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: {ttl: ${TTL}ms}}}
 `);
 }

@@ -377,7 +377,7 @@ test.each(['memory', 'SQLite', 'Redis'])(
     const states = {
       memory: () => '',
       SQLite: () => database(makeFolder()),
-      Redis: async () => `secret: ${SECRET}\nstate: {store: redis, url: "${(await startRedis()).url}"}`,
+      Redis: async () => `secret: ${SECRET}\nstate: {store: redis, url: "${(await startRedis()).url}", timeout: 240ms}`,
     };
     const state = await states[store as keyof typeof states]();
     const gate = await start(upstream.url, { state: `limits: {keptResponses: 2}\n${state}` });
