@@ -1,4 +1,5 @@
 import type { Millis } from '../../core/scalars.ts';
+import type { LeaseRequest, LeaseResponse } from './replica-protocol.ts';
 
 /** Stores the replicas' accounts of one limit. The cost of each call is independent of the number of replicas. */
 export interface AccountStore {
@@ -17,4 +18,18 @@ export interface AccountStore {
   recordReturning(group: string, replicaId: string, now: Millis): number;
   /** Whether a group waits at another replica than this one. */
   waitsElsewhere(group: string, replicaId: string, now: Millis): boolean;
+}
+
+/** Records the groups of a replica. @returns at how many replicas each waits or, if it waits at no other one, is to return */
+export function recordGroups(
+  { replicaId, waitingGroups, returningGroups }: LeaseRequest,
+  accounts: AccountStore,
+  now: Millis,
+): Pick<LeaseResponse, 'waitingReplicas' | 'returningReplicas'> {
+  const waitingReplicas = waitingGroups.map((group) => accounts.recordWaiting(group, replicaId, now));
+  const returningReplicas = returningGroups.map((group) => {
+    const replicas = accounts.recordReturning(group, replicaId, now);
+    return accounts.waitsElsewhere(group, replicaId, now) ? 0 : replicas;
+  });
+  return { waitingReplicas, returningReplicas };
 }

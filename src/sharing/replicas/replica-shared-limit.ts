@@ -8,7 +8,7 @@ import { ActiveWeight } from './active-weight.ts';
 import { InFlightSamples } from './in-flight-samples.ts';
 import { limitRetention } from './limit-retention.ts';
 import { ReplicaAccount } from './replica-account.ts';
-import type { AccountStore } from './account-store.ts';
+import { type AccountStore, recordGroups } from './account-store.ts';
 import type { LeaseResponse, LeaseRequest, ReplicaTerms } from './replica-protocol.ts';
 
 /** How far ahead tokens are leased, and how long each may be used after its time. */
@@ -130,12 +130,7 @@ export class ReplicaSharedLimit {
     // A replica that has all it needs does not wait, so that it does not slow the turns of the others.
     if (slots.length >= request.want) this.#activeWeight.record(account, 0, now, window);
     this.#demandWeight.record(account.demand, request.weight, now, Math.max(DEMAND_WINDOW, window));
-    const { replicaId, waitingGroups, returningGroups } = request;
-    const waitingReplicas = waitingGroups.map((group) => accounts.recordWaiting(group, replicaId, now));
-    const returningReplicas = returningGroups.map((group) => {
-      const replicas = accounts.recordReturning(group, replicaId, now);
-      return accounts.waitsElsewhere(group, replicaId, now) ? 0 : replicas;
-    });
+    const { waitingReplicas, returningReplicas } = recordGroups(request, accounts, now);
     accounts.writeAccount(request.replicaId, account.encode(), now);
     const otherWeight = this.#activeWeight.excluding(account);
     const awaitsPlace = slots.length < request.want && meter.awaitsPlace(now);
