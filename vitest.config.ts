@@ -31,7 +31,7 @@ export default defineConfig({
           setupFiles: ['test/setup/no-sockets.ts', 'test/setup/globals-restored.ts'],
           // Nothing of a file outlives it: to share processes halves the time.
           isolate: false,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
@@ -43,7 +43,7 @@ export default defineConfig({
           // Node loads the modules itself. In those that Vite transforms, each use of an import reads a property, and simulations
           // take half as long again. Other files start faster with Vite, which keeps what it has transformed.
           experimental: { viteModuleRunner: false, nodeLoader: false },
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
@@ -56,7 +56,7 @@ export default defineConfig({
           setupFiles: ['test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
           // To load the modules once saves a third of the processor time. A file that leaves something open fails.
           isolate: false,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
@@ -66,13 +66,13 @@ export default defineConfig({
           name: 'together',
           include: OTHERS,
           exclude: [...EXCLUDED, ...ALONE],
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
-        test: { name: 'alone', include: ALONE, exclude: EXCLUDED, maxWorkers: 4, sequence: { groupOrder: 1 } },
+        test: { name: 'alone', include: ALONE, exclude: EXCLUDED, maxWorkers: 3, sequence: { groupOrder: 1 } },
       },
     ],
     // Each other file in a process of its own: sockets, timers and signal handlers of one never reach another.
