@@ -86,11 +86,10 @@ local function readLimit()
   return readReplicaSharedLimit(list[2]), list[1]
 end
 
--- How long ago a replica claimed the first token of a limit that is not stored, in ms: see limit-claim.ts. Nil without a claim.
-local function claimAge()
+-- When a replica claimed the first token of a limit that is not stored: see limit-claim.ts. Nil without a claim.
+local function claimedAt()
   local stored = redis.pcall('GET', KEYS[1])
-  local kept = type(stored) == 'string' and string.match(stored, '^claim:(%d+)$')
-  return kept and tonumber(kept) - redis.call('PTTL', KEYS[1]) or nil
+  return type(stored) == 'string' and tonumber(string.match(stored, '^claim:([%d.]+)$')) or nil
 end
 
 local now
@@ -212,10 +211,9 @@ if isNew and isKeyed then
 end
 if isNew then limit = __TS__New(ReplicaSharedLimit, __TS__New(LocalMeter, settings, random)) end
 accountCount = storedCount or 0
-local clock = 1000 * time[1] + time[2] / 1000
-local age = isNew and claimAge()
-if age then limit:takeClaimed(limit:now(clock - age)) end
-now = limit:now(clock)
+local claimed = isNew and claimedAt()
+if claimed then limit:takeClaimed(limit:now(claimed)) end
+now = limit:now(1000 * time[1] + time[2] / 1000)
 -- Without a limit, the other keys are of no use.
 if isNew and redis.call('EXISTS', unpack(KEYS)) > 0 then redis.call('DEL', unpack(KEYS)) end
 

@@ -101,10 +101,13 @@ export class LimitCalls {
     this.#call(caller, {
       op: 'lease',
       since,
-      run: async () => (await this.#runClaim([limit, `${claimRetention(caller.settings)}`])) === 1,
-      deliver: (isGranted, now) => {
-        if (!isGranted) this.#refusedClaims.set(caller, since);
-        caller.onClaimed(isGranted, now);
+      run: async () => {
+        const at = await this.#runClaim([limit, `${claimRetention(caller.settings)}`]);
+        return at === null ? undefined : Number(bytesOf(at));
+      },
+      deliver: (claimedAt, now) => {
+        if (claimedAt === undefined) this.#refusedClaims.set(caller, since);
+        caller.onClaimed(claimedAt, now);
       },
     });
   }

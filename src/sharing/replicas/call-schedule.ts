@@ -16,6 +16,11 @@ const REPORT_DELAY_PER_REPLICA: Millis = 0.2;
 export const FIRST_RECONNECT: Millis = 250;
 const MAX_RECONNECT: Millis = 2000;
 
+/** The delay of the next call after this many failures in a row. @param random in [0, 1) */
+export function reconnectDelay(failures: number, random: number): Millis {
+  return Math.min(MAX_RECONNECT, FIRST_RECONNECT * 2 ** (failures - 1)) * (0.5 + 0.5 * random);
+}
+
 /** When to call the backend about one limit next. */
 export class CallSchedule {
   /** Usage has been recorded since the last call. */
@@ -57,16 +62,9 @@ export class CallSchedule {
     this.#nextRefillAt = inHand > 0 ? now + REFILL_LEAD : Number.POSITIVE_INFINITY;
   }
 
-  /** Replaces the deadline after this many failures in a row. @param random in [0, 1) */
-  retryAfter(failures: number, random: number, now: Millis): void {
-    const delay = Math.min(MAX_RECONNECT, FIRST_RECONNECT * 2 ** (failures - 1));
-    this.#reportBy = now + delay * (0.5 + 0.5 * random);
-    this.#nextRefillAt = Number.POSITIVE_INFINITY;
-  }
-
-  /** As `retryAfter`, if nothing is to be retried. */
-  retryNever(): void {
-    this.#reportBy = Number.POSITIVE_INFINITY;
+  /** Replaces the deadline after a failure. @param at Infinity if nothing is to be retried */
+  retryAt(at: Millis): void {
+    this.#reportBy = at;
     this.#nextRefillAt = Number.POSITIVE_INFINITY;
   }
 

@@ -8,7 +8,7 @@ import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import type { DemandSample } from '../protocol/demand-groups.ts';
 import { countDemand, DemandSampler, sharesOf } from '../protocol/demand-groups.ts';
 import { BackendClock, toLocalTime } from './backend-clock.ts';
-import { CallSchedule, DEMAND_HORIZON, FIRST_RECONNECT } from './call-schedule.ts';
+import { CallSchedule, DEMAND_HORIZON, FIRST_RECONNECT, reconnectDelay } from './call-schedule.ts';
 import { DemandEstimator } from './demand-estimator.ts';
 import { ReplicaMeter } from './replica-meter.ts';
 import type { LeaseClientParts } from './lease-client-parts.ts';
@@ -19,9 +19,7 @@ const WEIGHT_GAIN = 1.5;
 /** How often the groups that wait are reported, and those that are to return. */
 const GROUPS_REPORT_INTERVAL = { waiting: 200, returning: 1000 } as const;
 const NO_GROUPS: DemandSample = {};
-
-/** `new`: the backend was not called. `claimed`: it has leased the first token, of a limit that was not used elsewhere. */
-type LeaseStage = 'new' | 'claimed' | 'shared';
+const NEVER: Millis = Number.POSITIVE_INFINITY;
 
 /**
  * Leases the tokens of one limit from a backend: decides when to call and how many tokens to request, with one call in
@@ -31,7 +29,7 @@ export class LeaseClient implements HeapItem {
   readonly ref: LimitRef;
   readonly settings: RateSettings;
   readonly meter: ReplicaMeter;
-  wakeAt: Millis = Number.POSITIVE_INFINITY;
+  wakeAt: Millis = NEVER;
   heapIndex = -1;
   readonly #parts: LeaseClientParts;
   readonly #clock = new BackendClock();
@@ -44,9 +42,9 @@ export class LeaseClient implements HeapItem {
   /** The limit was used since the last failure, whether or not that was reported. */
   #wasUsed = false;
   #reportedWeight = 0;
-  /** Failed calls in a row. */
   #failures = 0;
-  #stage: LeaseStage;
+  /** `new`: the backend was not called. `claimed`: it has leased the first token, of a limit that was not used elsewhere. */
+  #stage: 'new' | 'claimed' | 'shared';
 
   constructor(ref: LimitRef, settings: RateSettings, parts: LeaseClientParts) {
     this.ref = ref;
@@ -107,15 +105,19 @@ export class LeaseClient implements HeapItem {
     });
   }
 
-  /** The backend's answer to a claim. @param isGranted nothing was stored of the limit: its first token is leased */
-  onClaimed(isGranted: boolean, now: Millis): void {
+  /** @param claimedAt the backend's time; undefined if it knew the limit: then its first token is not leased */
+  onClaimed(claimedAt: Millis | undefined, now: Millis): void {
     const limit = this.#limit;
     if (limit === undefined || this.#reportedGroups === undefined) return;
     this.#reportedGroups = undefined;
-    this.#stage = isGranted ? 'claimed' : 'shared';
-    if (isGranted) this.meter.addClaimedToken(now);
-    this.#parts.onTokensSupplied(limit, now);
-    if (!isGranted || this.meter.needsMoreThan(this.#parts.countTokensNeeded(limit))) this.#schedule.reportBy(now);
+    this.#stage = claimedAt === undefined ? 'shared' : 'claimed';
+    if (claimedAt !== undefined) {
+      this.#clock.addSample(this.#schedule.calledAt, now, claimedAt);
+      this.meter.addClaimedToken(claimedAt - this.#clock.offset);
+      this.#parts.onTokensSupplied(limit, now);
+    }
+    const hasEnough = claimedAt !== undefined && !this.meter.needsMoreThan(this.#parts.countTokensNeeded(limit));
+    if (!hasEnough) this.#schedule.reportBy(now);
     this.#updateWake();
   }
 
@@ -158,13 +160,11 @@ export class LeaseClient implements HeapItem {
     this.#failures += 1;
     this.meter.enterFallback(now);
     this.#parts.onFallback(this, true);
-    const isUsed = this.#wasUsed || limit.ref.scope === 'upstream' || limit.queue.size > 0;
+    const isUsed = this.#wasUsed || limit.ref.scope === 'upstream' || limit.queue.size > 0 || this.#failures === 1;
     this.#wasUsed = false;
     // A limit that was not used since is retried by its next use, and one that was never shared by its second.
-    const isRetried =
-      (this.#stage === 'shared' && (isUsed || this.#failures === 1)) || this.#parts.isReconnectProbe(this);
-    if (isRetried) this.#schedule.retryAfter(this.#failures, this.#parts.random(), now);
-    else this.#schedule.retryNever();
+    const isRetried = (this.#stage === 'shared' && isUsed) || this.#parts.isReconnectProbe(this);
+    this.#schedule.retryAt(isRetried ? now + reconnectDelay(this.#failures, this.#parts.random()) : NEVER);
     this.#updateWake();
     this.#parts.onTokensSupplied(limit, now);
   }
@@ -241,7 +241,7 @@ export class LeaseClient implements HeapItem {
   }
 
   #updateWake(): void {
-    const at = this.#reportedGroups === undefined ? this.#schedule.nextCallAt : Number.POSITIVE_INFINITY;
+    const at = this.#reportedGroups === undefined ? this.#schedule.nextCallAt : NEVER;
     if (at === this.wakeAt) return;
     this.wakeAt = at;
     this.#parts.schedule(this);

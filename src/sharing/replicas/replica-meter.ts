@@ -163,8 +163,8 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     };
   }
 
-  addClaimedToken(now: Millis): void {
-    this.leased.applyUpdate({ terms: { ...this.#terms, validFor: VALID_FOR }, slots: [now] });
+  addClaimedToken(slot: Millis): void {
+    this.leased.applyUpdate({ terms: { ...this.#terms, validFor: VALID_FOR }, slots: [slot] });
   }
 
   get hasUsage(): boolean {

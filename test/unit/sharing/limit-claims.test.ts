@@ -80,7 +80,7 @@ function startReplica() {
         if ((gate.nextWake() ?? Number.POSITIVE_INFINITY) <= now) gate.wake(now);
       }
     },
-    onClaimed: (isGranted: boolean): void => claims.at(-1)?.onClaimed(isGranted, now),
+    onClaimed: (isGranted: boolean): void => claims.at(-1)?.onClaimed(isGranted ? now : undefined, now),
     onNoResponse: (): void => claims.at(-1)?.onNoResponse(now),
   };
   return replica;
