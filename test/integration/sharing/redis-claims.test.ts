@@ -1,5 +1,8 @@
 /** The first token of a limit of a client or path: it costs Redis little, and no replica can have it twice. */
 import { expect, test } from 'vitest';
+import { decodeResponse, encodeRequest, encodeSettings } from '../../../src/sharing/redis/lease-codec.ts';
+import { loadLuaScript } from '../../../src/sharing/redis/lua-script.ts';
+import { SENT, TOKEN_UNUSED } from '../../../src/sharing/protocol/usage-entries.ts';
 import { CLAIM_LIMIT } from '../../../src/sharing/redis/limit-claim.ts';
 import { headerOf, send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
@@ -161,4 +164,43 @@ test('claims nothing in the last tenth of the memory, and no limit that is store
   await redis.config('SET', 'maxmemory', String(Math.round(used / 0.95)));
   expect(await claim('c')).toBeNull();
   expect(await redis.exists('c')).toBe(0);
+});
+
+test.each([
+  ['leases a claimed token again that was not used', true],
+  ['leases no second token while the claimed one is used', false],
+])('%s', async (_title, isUnused) => {
+  const redis = (await startRedis()).client();
+  const keys = [1, 2, 3, 4, 5].map((part) => `{one}${part}`);
+  const at = Number(await redis.eval(CLAIM_LIMIT, 1, keys[0] ?? '', '200000'));
+  const nothing = Number.POSITIVE_INFINITY;
+  const call = encodeRequest({
+    replicaId: 'a',
+    now: at,
+    usage: Float64Array.from(isUnused ? [TOKEN_UNUSED, at] : [SENT, 1, at]),
+    leasedTokens: 0,
+    inFlight: isUnused ? 0 : 1,
+    want: 1,
+    weight: 1,
+    roundTrip: 0,
+    known: { epoch: 0, since: -nothing, rate: nothing, ceiling: nothing },
+    random: 0.5,
+    waitingClients: [],
+  });
+  const settings = encodeSettings({ initialRate: 0.01, maxRate: 0.01, minRate: 0.001, cooldown: 1000 }, true);
+  const reply: unknown = await redis.callBuffer(
+    'EVAL',
+    loadLuaScript().source,
+    5,
+    ...keys,
+    call,
+    'a',
+    settings,
+    '',
+    '',
+  );
+  if (!Buffer.isBuffer(reply)) throw new TypeError('no response');
+  const { slots, askAgainAt, now } = decodeResponse(reply);
+  expect(slots).toHaveLength(isUnused ? 1 : 0);
+  if (!isUnused) expect(askAgainAt).toBeGreaterThan(now);
 });
