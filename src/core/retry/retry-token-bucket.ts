@@ -1,3 +1,5 @@
+import type { Millis } from '../scalars.ts';
+
 export interface BudgetSettings {
   /** Retries earned by each success, ≥ 0. */
   readonly ratio: number;
@@ -5,14 +7,28 @@ export interface BudgetSettings {
   readonly burst: number;
 }
 
+/** Without any other client for so long, a client may use the whole budget. */
+const ALONE_AFTER: Millis = 10_000;
+const ONLY_CLIENT = '';
+
 /**
  * Limits retries to a share of successes: when an upstream fails as a whole, retrying everything would only multiply the
  * load. A token is spent when a retry is reserved, so retries that are still waiting are counted. (The token scheme of Finagle's
  * and linkerd's retry budgets, without their time window: `burst` bounds what an idle hour can save up.)
+ *
+ * Clients share it as queues share a buffer: a client beside others may have spent as much as is left, and no more, until
+ * successes earn it back. So some is left for others, whatever one of them does (dynamic thresholds: Choudhury, Hahne, IEEE/ACM
+ * Transactions on Networking 6, 1998, with α = 1).
  */
 export class RetryTokenBucket {
   #settings: BudgetSettings;
   #balance: number;
+  /** Who spent the tokens that are not earned back, the oldest first. */
+  #spenders: string[] = [];
+  readonly #spentBy = new Map<string, number>();
+  /** Who used it last, and since when nobody else did. */
+  #user: string | undefined;
+  #userSince: Millis = Number.NEGATIVE_INFINITY;
 
   constructor(settings: BudgetSettings) {
     this.#settings = settings;
@@ -22,22 +38,32 @@ export class RetryTokenBucket {
   /** Changes the settings. The balance stays, up to the new burst. */
   adjust(settings: BudgetSettings): void {
     this.#settings = settings;
-    this.#balance = Math.min(this.#balance, settings.burst);
+    this.#setBalance(this.#balance);
   }
 
-  earn(): void {
-    this.#balance = Math.min(this.#settings.burst, this.#balance + this.#settings.ratio);
+  /** @param client or the address of clients that count as one; absent if there is only one */
+  earn(client = ONLY_CLIENT, now: Millis = 0): void {
+    this.#recordUser(client, now);
+    this.#setBalance(this.#balance + this.#settings.ratio);
   }
 
-  spend(): boolean {
-    if (this.#balance < 1) return false;
+  /** @param client as in `earn` */
+  spend(client = ONLY_CLIENT, now: Millis = 0): boolean {
+    this.#recordUser(client, now);
+    const spent = this.#spentBy.get(client) ?? 0;
+    const isAlone = now - this.#userSince >= ALONE_AFTER;
+    if (this.#balance < 1 || (spent >= Math.floor(this.#balance) && !isAlone)) return false;
     this.#balance -= 1;
+    this.#spenders.push(client);
+    this.#spentBy.set(client, spent + 1);
     return true;
   }
 
   /** For a retry that was reserved and never sent. */
-  refund(): void {
-    this.#balance = Math.min(this.#settings.burst, this.#balance + 1);
+  refund(client = ONLY_CLIENT): void {
+    const index = this.#spenders.lastIndexOf(client);
+    if (index !== -1) this.#forgetSpender(index);
+    this.#setBalance(this.#balance + 1);
   }
 
   /** Retries are configured, and the balance does not pay for one. */
@@ -48,5 +74,25 @@ export class RetryTokenBucket {
   /** The balance as a share of the burst, in [0, 1]. */
   get left(): number {
     return this.#settings.burst === 0 ? 0 : this.#balance / this.#settings.burst;
+  }
+
+  #setBalance(balance: number): void {
+    const { burst } = this.#settings;
+    this.#balance = Math.min(burst, balance);
+    while (this.#spenders.length > Math.ceil(burst - this.#balance)) this.#forgetSpender(0);
+  }
+
+  #forgetSpender(index: number): void {
+    const [client = ''] = this.#spenders.splice(index, 1);
+    const spent = (this.#spentBy.get(client) ?? 0) - 1;
+    if (spent > 0) this.#spentBy.set(client, spent);
+    else this.#spentBy.delete(client);
+  }
+
+  #recordUser(client: string, now: Millis): void {
+    if (client === this.#user) return;
+    // The first one is alone from the start.
+    this.#userSince = this.#user === undefined ? Number.NEGATIVE_INFINITY : now;
+    this.#user = client;
   }
 }

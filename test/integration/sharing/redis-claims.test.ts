@@ -185,7 +185,8 @@ test.each([
     roundTrip: 0,
     known: { epoch: 0, since: -nothing, rate: nothing, ceiling: nothing },
     random: 0.5,
-    waitingClients: [],
+    waitingGroups: [],
+    returningGroups: [],
   });
   const settings = encodeSettings({ initialRate: 0.01, maxRate: 0.01, minRate: 0.001, cooldown: 1000 }, true);
   const reply: unknown = await redis.callBuffer(

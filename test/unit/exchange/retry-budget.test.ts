@@ -72,4 +72,42 @@ describe('the retry budget', () => {
     expect(budget.isSpent).toBe(false);
     expect(new RetryTokenBucket({ ratio: 0.5, burst: 0 }).isSpent).toBe(false);
   });
+
+  test('leaves a part to others, whatever one client does', () => {
+    const budget = new RetryTokenBucket({ ratio: 0.25, burst: 10 });
+    const spend = (client: string, now: number, most = 100): number => {
+      let spent = 0;
+      while (spent < most && budget.spend(client, now)) spent += 1;
+      return spent;
+    };
+    budget.earn('calm', 0);
+    expect(spend('busy', 0)).toBe(5);
+    expect(spend('calm', 0, 2)).toBe(2);
+    expect(spend('busy', 0)).toBe(0);
+    // Eight successes earn back two tokens of `busy`: three are spent, and five are left.
+    for (let success = 1; success <= 8; success += 1) budget.earn('busy', 0);
+    expect(spend('busy', 0)).toBe(1);
+    expect(spend('calm', 0)).toBe(1);
+    expect(spend('third', 0)).toBe(2);
+  });
+
+  test('is for one client alone while there is no other', () => {
+    const budget = new RetryTokenBucket({ ratio: 1, burst: 10 });
+    for (let i = 1; i <= 10; i += 1) expect(budget.spend('only', 0)).toBe(true);
+    for (let i = 1; i <= 10; i += 1) budget.earn('only', 0);
+    budget.earn('other', 0);
+    for (let i = 1; i <= 5; i += 1) expect(budget.spend('only', 1)).toBe(true);
+    expect(budget.spend('only', 10_000)).toBe(false);
+    expect(budget.spend('only', 10_001)).toBe(true);
+  });
+
+  test('a refund is that of its client', () => {
+    const budget = new RetryTokenBucket({ ratio: 0, burst: 4 });
+    budget.earn('other', 0);
+    for (let i = 1; i <= 2; i += 1) expect(budget.spend('busy', 0)).toBe(true);
+    expect(budget.spend('busy', 0)).toBe(false);
+    budget.refund('busy');
+    expect(budget.spend('busy', 0)).toBe(true);
+    expect(budget.left).toBe(0.5);
+  });
 });
