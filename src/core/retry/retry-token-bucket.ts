@@ -24,7 +24,7 @@ export class RetryTokenBucket {
   #settings: BudgetSettings;
   #balance: number;
   /** Who spent the tokens that are not earned back, the oldest first. */
-  #spenders: string[] = [];
+  readonly #spenders: string[] = [];
   readonly #spentBy = new Map<string, number>();
   /** Who used it last, and since when nobody else did. */
   #user: string | undefined;

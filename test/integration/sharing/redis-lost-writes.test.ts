@@ -21,7 +21,7 @@ async function startStore() {
     url: redis.url,
     /** Of the write with this id. */
     versionOf: async (write: string) => {
-      const [key = ''] = await client.keys(`tidegate:{api/keys}:k2:name:${write}*`);
+      const [key = ''] = await client.keys(`tidegate:{api/keys}:k3:name:${write}*`);
       return client.hget(key, 'version');
     },
     /** From now on, all that is stored will be lost. */
