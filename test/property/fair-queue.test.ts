@@ -17,12 +17,17 @@ class Request implements FairQueueItem<Request> {
 /** The same discipline by plain lists: the reference model. */
 class NaiveQueue {
   readonly flows: { key: number; tag: number; weight: number; since: number; waiting: Request[] }[] = [];
+  /** The starts of those that have left unserved. */
+  readonly places = new Map<number, number>();
   virtual = 0;
 
   push(key: number, weight: number, request: Request, now: number): void {
     const flow = this.flows.find((each) => each.key === key);
     if (flow === undefined) {
-      this.flows.push({ key, tag: this.virtual + 1 / weight, weight, since: now, waiting: [request] });
+      const start = Math.min(this.virtual, this.places.get(key) ?? this.virtual);
+      this.places.delete(key);
+      const tag = Math.max(this.virtual, start + 1 / weight);
+      this.flows.push({ key, tag, weight, since: now, waiting: [request] });
     } else {
       flow.weight = weight;
       flow.waiting.push(request);
@@ -38,11 +43,17 @@ class NaiveQueue {
   serve(chosen: Request): void {
     const flow = this.flowOf(chosen);
     this.virtual = flow.tag;
-    this.remove(chosen);
+    this.drop(chosen);
     flow.tag += 1 / flow.weight;
   }
 
   remove(request: Request): void {
+    const { key, tag, weight, waiting } = this.flowOf(request);
+    if (waiting.length === 1) this.places.set(key, tag - 1 / weight);
+    this.drop(request);
+  }
+
+  drop(request: Request): void {
     const flow = this.flowOf(request);
     flow.waiting.splice(flow.waiting.indexOf(request), 1);
     if (flow.waiting.length === 0) this.flows.splice(this.flows.indexOf(flow), 1);

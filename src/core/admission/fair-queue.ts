@@ -3,10 +3,15 @@ import { FairQueueFlow, FairQueueGroup } from '../collections/fair-queue-flow.ts
 import { ServiceOrder } from '../collections/service-order.ts';
 import type { Millis } from '../scalars.ts';
 
+/** The places in turn of this many clients that have left unserved are kept; beyond that, the oldest are lost. */
+const MAX_LEFT_UNSERVED = 1000;
+
 /**
  * Self-clocked weighted fair queueing (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994): the smallest
  * finish tag is served next, and virtual time is the tag of the flow served last. A client that becomes active starts at
- * virtual time, which its own last tag never exceeds, so it gains nothing by idling, or by leaving and returning.
+ * virtual time, which its own last tag never exceeds, so it gains nothing by idling, or by leaving and returning. One that has
+ * left before its turn came, because it could wait no longer, has kept its place when it returns: its turn is due sooner, by one
+ * turn at most. Otherwise a client whose turns are rarer than that would have none.
  * Work-conserving: others get what one client does not use. In two levels: clients in a group have the turns of one client.
  */
 export class FairQueue<W extends FairQueueItem<W>> {
@@ -14,6 +19,8 @@ export class FairQueue<W extends FairQueueItem<W>> {
   readonly #flows = new Map<number, FairQueueFlow<W>>();
   /** Created on first use. */
   #groups: Map<string, FairQueueGroup<W>> | undefined = undefined;
+  /** When the turns of clients, and of groups, began that left unserved. Created on first use. */
+  #startOfUnserved: Map<number | string, number> | undefined = undefined;
   #virtualTime = 0;
   #tagCount = 0;
   #size = 0;
@@ -100,7 +107,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
   }
 
   #addFlow(key: number, weight: number, activeSince: Millis): FairQueueFlow<W> {
-    const finishTag = this.#virtualTime + 1 / weight;
+    const finishTag = Math.max(this.#virtualTime, this.#startTagOf(key, weight) + 1 / weight); // no less by rounding
     const tagOrder = this.#tagCount++;
     const flow = new FairQueueFlow<W>({ key, group: undefined, finishTag, tagOrder, weight, activeSince });
     this.#order.add(flow);
@@ -111,7 +118,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
   #addMember(key: number, weight: number, activeSince: Millis, groupKey: string): FairQueueFlow<W> {
     this.#groups ??= new Map();
     const known = this.#groups.get(groupKey);
-    const group = known ?? new FairQueueGroup<W>(groupKey, this.#virtualTime);
+    const group = known ?? new FairQueueGroup<W>(groupKey, this.#startTagOf(groupKey, weight));
     const finishTag = group.virtualTime + 1 / weight;
     const tagOrder = this.#tagCount++;
     const flow = new FairQueueFlow<W>({ key, group, finishTag, tagOrder, weight, activeSince });
@@ -179,10 +186,30 @@ export class FairQueue<W extends FairQueueItem<W>> {
 
   /** Removes a waiter that will not be served. It costs its client no virtual time. */
   remove(waiter: W): void {
-    if (waiter.flow === undefined) return;
-    const { group } = waiter.flow;
-    this.#unlink(waiter.flow, waiter);
-    if (group !== undefined && group.memberCount > 0) this.#order.placeGroup(group);
+    const { flow } = waiter;
+    if (flow === undefined) return;
+    const { group } = flow;
+    this.#unlink(flow, waiter);
+    if (group === undefined) {
+      if (flow.length === 0) this.#keepPlace(flow.key, flow.finishTag - 1 / flow.weight);
+    } else if (group.memberCount === 0) this.#keepPlace(group.key, group.startTag);
+    else this.#order.placeGroup(group);
+  }
+
+  #keepPlace(key: number | string, startTag: number): void {
+    const places = (this.#startOfUnserved ??= new Map());
+    places.delete(key);
+    places.set(key, startTag);
+    const [oldest] = places.keys();
+    if (places.size > MAX_LEFT_UNSERVED && oldest !== undefined) places.delete(oldest);
+  }
+
+  /** Where the turn of a client or group begins that becomes active. */
+  #startTagOf(key: number | string, weight: number): number {
+    const kept = this.#startOfUnserved?.get(key);
+    if (kept === undefined) return this.#virtualTime;
+    this.#startOfUnserved?.delete(key);
+    return Math.min(this.#virtualTime, Math.max(kept, this.#virtualTime - 1 / weight));
   }
 
   #unlink(flow: FairQueueFlow<W>, waiter: W): void {

@@ -40,6 +40,40 @@ function rounds(turns: string, length: number): string[] {
   );
 }
 
+describe('clients that leave before their turn', () => {
+  /** Six clients of weight 10 that always wait, and one of weight 1 that leaves after each ten turns of others, and returns. */
+  function servedOf(turns: number, group?: string): number {
+    const queue = new FairQueue<Request>();
+    for (let key = 1; key <= 6; key += 1)
+      for (let i = 0; i <= turns; i += 1) queue.push(key, 10, new Request('heavy'), 0);
+    let [served, waitedFor] = [0, 0];
+    let light = new Request('light');
+    queue.push(0, 1, light, 0, group);
+    for (let turn = 0; turn < turns; turn += 1) {
+      if (queue.shift() === light) served += 1;
+      else if ((waitedFor += 1) < 10) continue;
+      else queue.remove(light);
+      light = new Request('light');
+      waitedFor = 0;
+      queue.push(0, 1, light, 0, group);
+    }
+    return served;
+  }
+
+  test.each([undefined, 'address'])('have their share of turns when they return (group %s)', (group) => {
+    expect(servedOf(610, group)).toBe(10);
+  });
+
+  test('have one turn at most for all the time in which they were away', () => {
+    const { queue, push, requests } = queueOf('aaaaaaaaab');
+    queue.remove(requests.at(-1) as Request);
+    expect(serve(queue, 5)).toBe('aaaaa');
+    for (let i = 0; i < 4; i += 1) push('b');
+    expect(rounds(serve(queue, 8), 2)[0]).toBe('ab');
+    expect(queue.size).toBe(0);
+  });
+});
+
 describe('turns', () => {
   test('equal clients alternate, in whatever order they came and with however many requests', () => {
     expect(rounds(serve(queueOf('aaaabb').queue, 6), 2)).toEqual(['ab', 'ab', 'aa']);
