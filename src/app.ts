@@ -11,7 +11,7 @@ import { drainProxy, waitForDrainDelay } from './process/drain.ts';
 import { Gate } from './core/admission/gate.ts';
 import type { Clock } from './core/scalars.ts';
 import { StalledClients } from './http/response/stalled-clients.ts';
-import { ReplayMemory } from './http/request/request-body.ts';
+import { ReplayMemory } from './http/overload/replay-memory.ts';
 import { RequestCapacity } from './http/overload/request-capacity.ts';
 import { ClientHasher } from './http/request/client-hash.ts';
 import { WakeTimer } from './http/wake-timer.ts';

@@ -10,18 +10,19 @@ export class CounterMap {
   #counts = new Map<string, number>();
   #zeroCount = 0;
 
-  increment(key: string): void {
+  /** @param by above 0 */
+  increment(key: string, by = 1): void {
     const count = this.#counts.get(key);
     if (count === 0) this.#zeroCount -= 1;
-    this.#counts.set(key, (count ?? 0) + 1);
+    this.#counts.set(key, (count ?? 0) + by);
   }
 
-  /** Does nothing at 0. */
-  decrement(key: string): void {
+  /** Down to 0. */
+  decrement(key: string, by = 1): void {
     const count = this.count(key);
     if (count === 0) return;
-    this.#counts.set(key, count - 1);
-    if (count > 1) return;
+    this.#counts.set(key, Math.max(0, count - by));
+    if (count > by) return;
     this.#zeroCount += 1;
     if (this.#zeroCount > ZEROS_KEPT && 2 * this.#zeroCount > this.#counts.size) this.#sweep();
   }

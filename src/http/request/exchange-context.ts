@@ -5,7 +5,7 @@ import type { ExchangeGate } from '../../core/admission/bypass-gate.ts';
 import type { PollRegistry } from '../../core/polling/poll-registry.ts';
 import type { Clock, Random } from '../../core/scalars.ts';
 import type { ExchangeObserver } from '../../core/exchange/exchange-observer.ts';
-import type { ReplayMemory } from './request-body.ts';
+import type { ReplayMemory } from '../overload/replay-memory.ts';
 import type { WakeTimer } from '../wake-timer.ts';
 import type { HashFunction } from './client-hash.ts';
 import type { KeyStore } from '../../core/idempotency/key-store.ts';

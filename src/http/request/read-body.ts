@@ -35,13 +35,15 @@ export function readRequestBody(
       listener.onRejected(overloadProblem('replay_memory', random));
     } else listener.onRead(retention === 'whole', retention === 'whole' ? keyInBody(routed, body) : undefined);
   };
+  const owner = addressGroupOf(client);
   const body = new RequestBody(request, {
     limit: route.replayLimit,
     memory: replayMemory,
+    owner,
     idleTimeout: snapshot.bodyIdleTimeout,
     minRate: snapshot.minBodyRate,
     clock,
-    stall: { upstream: route.target.name, addressGroup: addressGroupOf(client), ticket, registry, clock },
+    stall: { upstream: route.target.name, addressGroup: owner, ticket, registry, clock },
     onRead,
     onTimeout: (reason) => listener.onRejected(UPLOAD_TIMEOUT_PROBLEMS[reason]),
   });

@@ -1,45 +1,13 @@
 import type { Readable } from 'node:stream';
 import type { Millis } from '../../core/scalars.ts';
-import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { afterPoll } from '../undici/write-batching.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import type { UploadTimeoutOptions } from './upload-timeout.ts';
 import { UploadTimeout } from './upload-timeout.ts';
+import type { ReplayMemory } from '../overload/replay-memory.ts';
 import { StreamingBody } from './streaming-body.ts';
 import type { ClientStallOptions } from '../response/client-stall.ts';
 import { ClientStall } from '../response/client-stall.ts';
-
-/** The memory of request bodies that are kept for a retry, for all requests together. */
-export class ReplayMemory {
-  readonly #limit: number;
-  #used = 0;
-  #rejections = 0;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  get used(): number {
-    return this.#used;
-  }
-
-  get bound(): ResourceBound {
-    return { name: 'replay_memory', used: this.#used / Math.max(1, this.#limit), reached: this.#rejections };
-  }
-
-  reserve(bytes: number): boolean {
-    if (this.#used + bytes > this.#limit) {
-      this.#rejections += 1;
-      return false;
-    }
-    this.#used += bytes;
-    return true;
-  }
-
-  release(bytes: number): void {
-    this.#used -= bytes;
-  }
-}
 
 const EMPTY = Buffer.alloc(0);
 const MIN_BUFFER_SIZE = 1024;
@@ -53,6 +21,8 @@ export interface RequestBodyOptions extends UploadTimeoutOptions {
   /** The longest body that is kept; a longer one is streamed and cannot be sent again. */
   readonly limit: number;
   readonly memory: ReplayMemory;
+  /** The address, or the client that is identified by address, whose share of the memory it takes. */
+  readonly owner: string;
   /** Whose connection the body occupies while it is streamed. */
   readonly stall?: ClientStallOptions;
   /** The body has been read, or will be streamed. Called once. */
@@ -191,17 +161,17 @@ export class RequestBody {
 
   /** Adds a chunk to the kept body, if allowed. However small the chunks, no more memory is used than is accounted for. */
   #append(chunk: Buffer): BodyRetention {
-    const { limit, memory } = this.#options;
+    const { limit, memory, owner } = this.#options;
     const length = this.#length + chunk.length;
     if (length > limit) return 'too_long';
     if (this.#buffer === undefined) {
-      if (!memory.reserve(chunk.length)) return 'no_memory';
+      if (!memory.reserve(chunk.length, owner)) return 'no_memory';
       this.#reserved = chunk.length;
       this.#buffer = copyChunk(chunk);
     } else {
       if (length > this.#buffer.length) {
         const size = Math.min(limit, Math.max(length, 2 * this.#buffer.length, MIN_BUFFER_SIZE));
-        if (!memory.reserve(size - this.#reserved)) return 'no_memory';
+        if (!memory.reserve(size - this.#reserved, owner)) return 'no_memory';
         this.#reserved = size;
         const grown = Buffer.allocUnsafeSlow(size);
         this.#buffer.copy(grown, 0, 0, this.#length);
@@ -219,7 +189,7 @@ export class RequestBody {
   }
 
   readonly #releaseMemory = (): void => {
-    this.#options.memory.release(this.#reserved);
+    this.#options.memory.release(this.#reserved, this.#options.owner);
     this.#reserved = 0;
   };
 
