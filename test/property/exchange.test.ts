@@ -81,7 +81,7 @@ function answerTo(step: ExchangeStep, world: Random, at: number): StepResult {
       if (goes) return { kind: 'gone', at };
       if (world() < 0.1) {
         const why = world() < 0.5 ? 'key_in_use' : 'draining';
-        return { kind: 'unclaimed', why, mayBeDone: world() < 0.5, at };
+        return { kind: 'unclaimed', why, mayHaveTakenEffect: world() < 0.5, at };
       }
       return {
         kind: 'claimed',
@@ -261,7 +261,8 @@ test('never reports a write that may have taken effect as refused, failed or thr
       answer.kind === 'claimed' || answer.kind === 'known' ? [answer.record] : [],
     );
     const turnedAway = answers.find((answer) => answer.kind === 'unclaimed');
-    const isOpen = records.at(-1)?.isAnswered === false || (turnedAway?.why === 'draining' && turnedAway.mayBeDone);
+    const isOpen =
+      records.at(-1)?.isAnswered === false || (turnedAway?.why === 'draining' && turnedAway.mayHaveTakenEffect);
     const before = isOpen || outcomes.slice(0, -1).some((outcome) => mayHaveActed(facts, outcome));
     const last = outcomes.at(-1);
     if (verdict.kind === 'gone') return;

@@ -50,8 +50,8 @@ export class FairQueue<W extends FairQueueItem<W>> {
   }
 
   /** Whether the last `peek` examined all flows that may be served next. */
-  get isExaminedWhole(): boolean {
-    return this.#order.isExaminedWhole;
+  get wasSearchComplete(): boolean {
+    return this.#order.wasSearchComplete;
   }
 
   /** The number of waiting requests of a client. */

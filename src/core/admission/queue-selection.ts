@@ -93,5 +93,5 @@ export function soonestDelay(limit: Limit, next: Ticket, now: Millis): Millis {
     delay = Math.min(delay, Math.max(RECHECK_DELAY, other));
     return other > 0;
   });
-  return queue.isExaminedWhole ? delay : Math.min(delay, PARTIAL_RECHECK_DELAY);
+  return queue.wasSearchComplete ? delay : Math.min(delay, PARTIAL_RECHECK_DELAY);
 }

@@ -15,13 +15,13 @@ export class ServiceOrder<W extends LinkedItem<W>> {
   readonly #entries = new BinaryHeap<FairQueueEntry<W>>(isBefore);
   /** The flows that are set aside. Created on first use. */
   #deferred: Rotation<FairQueueFlow<W>> | undefined = undefined;
-  #isExaminedWhole = true;
+  #wasSearchComplete = true;
   /** The total weight of the flows, including those set aside; a group counts as one. */
   totalWeight = 0;
 
   /** Whether the last search examined all flows that may be served next. */
-  get isExaminedWhole(): boolean {
-    return this.#isExaminedWhole;
+  get wasSearchComplete(): boolean {
+    return this.#wasSearchComplete;
   }
 
   /** The head of the first flow that is not set aside; if all are, that of one of them. */
@@ -89,7 +89,7 @@ export class ServiceOrder<W extends LinkedItem<W>> {
 
   /** Lets all flows take part again. */
   resumeAll(): void {
-    this.#isExaminedWhole = true;
+    this.#wasSearchComplete = true;
     const deferred = this.#deferred;
     if (deferred === undefined) return;
     for (let flow = deferred.pop(); flow !== undefined; flow = deferred.pop()) this.add(flow);
@@ -112,12 +112,12 @@ export class ServiceOrder<W extends LinkedItem<W>> {
 
   /** Sets the deferred flows aside that precede the first other one. Returns that one, if it was reached. */
   #setDeferredAside(isDeferred: (waiter: W) => boolean): FairQueueFlow<W> | undefined {
-    this.#isExaminedWhole = false;
+    this.#wasSearchComplete = false;
     for (let count = 0; count < MAX_FLOWS_EXAMINED; count += 1) {
       const entry = this.#entries.peek();
       const flow = entry instanceof FairQueueGroup ? entry.members.peek() : entry;
       if (flow?.head === undefined || !isDeferred(flow.head)) {
-        this.#isExaminedWhole = (this.#deferred?.size ?? 0) <= MAX_FLOWS_EXAMINED;
+        this.#wasSearchComplete = (this.#deferred?.size ?? 0) <= MAX_FLOWS_EXAMINED;
         return flow;
       }
       this.remove(flow);

@@ -34,8 +34,8 @@ export function forwardIfConclusive(
   if (outcome.kind === 'error') return undefined;
   if (!isWrite) return { kind: 'forward', unknown: false, attempts, retryOutcome };
   const meaning = classifyWrite(outcome, policy.retry.notProcessed);
-  if (meaning !== 'may_have_happened' && meaning !== 'answered') return undefined;
-  return { kind: 'forward', unknown: meaning === 'may_have_happened', attempts, retryOutcome };
+  if (meaning !== 'may_have_taken_effect' && meaning !== 'answered') return undefined;
+  return { kind: 'forward', unknown: meaning === 'may_have_taken_effect', attempts, retryOutcome };
 }
 
 /** Ends with the last outcome: forwards its response, or reports a failure or an unknown outcome. */
@@ -46,13 +46,13 @@ export function* conclude(
 ): ExchangeGenerator {
   const { request, policy, attempts } = state;
   if (outcome.kind === 'error') {
-    const isUnknown = mayHaveTakenEffect(request, outcome) || (yield* mayBeDoneByNow(state));
+    const isUnknown = mayHaveTakenEffect(request, outcome) || (yield* mayHaveTakenEffectByNow(state));
     return { kind: isUnknown ? 'unknown' : 'fail', reason: outcome.reason, attempts, retryOutcome };
   }
   const verdict = forwardIfConclusive(state, outcome, retryOutcome);
   if (verdict !== undefined) return verdict;
   // A rejection describes only its own attempt, whichever hop sent it; a 409, the attempt that is still in progress.
-  if (!(yield* mayBeDoneByNow(state))) return { kind: 'forward', unknown: false, attempts, retryOutcome };
+  if (!(yield* mayHaveTakenEffectByNow(state))) return { kind: 'forward', unknown: false, attempts, retryOutcome };
   const meaning = classifyWrite(outcome, policy.retry.notProcessed);
   const rejection = meaning === 'not_processed' ? meaning : 'rejected';
   const reason = isThrottled(outcome.status, outcome.hints) ? 'throttled' : rejection;
@@ -63,7 +63,7 @@ export function* conclude(
 export function* refuse(state: ExchangeState, why: RefusalReason, retryAfterMs: Millis): ExchangeGenerator {
   const { attempts } = state;
   const retryOutcome = state.isRetrying ? 'deadline' : undefined;
-  if (yield* mayBeDoneByNow(state)) return { kind: 'unknown', reason: why, attempts, retryOutcome };
+  if (yield* mayHaveTakenEffectByNow(state)) return { kind: 'unknown', reason: why, attempts, retryOutcome };
   return { kind: 'refuse', why, retryAfterMs, attempts, retryOutcome };
 }
 
@@ -79,9 +79,12 @@ export function retryAfterDrain(outcome: AttemptOutcome, elapsed: Millis): Milli
 }
 
 /** Ends before the first attempt: the key was not granted. */
-export function refuseClaim({ attempts }: ExchangeState, { why, mayBeDone }: KeyClaimRefused): ExchangeVerdict {
+export function refuseClaim(
+  { attempts }: ExchangeState,
+  { why, mayHaveTakenEffect }: KeyClaimRefused,
+): ExchangeVerdict {
   const end = { attempts, retryOutcome: undefined };
-  if (why !== 'key_in_use' && mayBeDone) return { kind: 'unknown', reason: why, ...end };
+  if (why !== 'key_in_use' && mayHaveTakenEffect) return { kind: 'unknown', reason: why, ...end };
   return { kind: 'refuse', why, retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
 }
 
@@ -132,7 +135,7 @@ function* refreshKeyRecord({ hasClaimedKey, history }: ExchangeState): Generator
 }
 
 /** Whether the write may have taken effect, by this exchange or by another with its key. */
-function* mayBeDoneByNow(state: ExchangeState): Generator<ExchangeStep, boolean, StepResult> {
+function* mayHaveTakenEffectByNow(state: ExchangeState): Generator<ExchangeStep, boolean, StepResult> {
   if (!state.history.isOwnUnresolved) yield* refreshKeyRecord(state);
   return state.history.mayHaveTakenEffect;
 }

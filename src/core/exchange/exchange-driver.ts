@@ -75,11 +75,11 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'claimed', record, response, at: now });
   }
 
-  onClaimRefused(why: KeyClaimRefused['why'], mayBeDone: boolean): void {
+  onClaimRefused(why: KeyClaimRefused['why'], mayHaveTakenEffect: boolean): void {
     if (this.#phase.name !== 'claiming') return;
     const now = this.#clock.now();
     this.queued += this.#reporter.onClaim(this.#phaseSince, why, now);
-    this.#resume({ kind: 'unclaimed', why, mayBeDone, at: now });
+    this.#resume({ kind: 'unclaimed', why, mayHaveTakenEffect, at: now });
   }
 
   onKeyKnown(record: KeyRecord | undefined): void {

@@ -94,7 +94,7 @@ export interface KeyClaimRefused {
   readonly kind: 'unclaimed';
   readonly why: ClaimRefusalReason;
   /** The write may have taken effect through the request that holds the key. */
-  readonly mayBeDone: boolean;
+  readonly mayHaveTakenEffect: boolean;
   readonly at: Millis;
 }
 export interface KeyLookupResult {

@@ -8,7 +8,7 @@ export interface KeyRecord {
   readonly isAnswered: boolean;
   /** That response resolves the write permanently, whatever happens to the present request; absent if it does not. */
   readonly isFinal?: boolean;
-  /** This request was taken for ended, and another one has the key now. */
+  /** This request was presumed ended, and another one has the key now. */
   readonly isInUse?: boolean;
 }
 

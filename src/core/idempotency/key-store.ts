@@ -14,8 +14,8 @@ export interface KeyClaimListener {
    * @param response `none` if absent
    */
   onClaimed(record: KeyRecord | undefined, hasWaited: boolean, response?: KeptResponseMatch): void;
-  /** @param mayBeDone another request may have done the write */
-  onClaimRefused(why: ClaimRefusalReason, mayBeDone: boolean): void;
+  /** @param mayHaveTakenEffect another request may have done the write */
+  onClaimRefused(why: ClaimRefusalReason, mayHaveTakenEffect: boolean): void;
 }
 
 /** A request for an idempotency key. Data only, because another process may keep the keys. */

@@ -39,7 +39,7 @@ export interface NameState {
 
 export type ClaimResult =
   | (KnownWrite & { readonly kind: 'claimed' })
-  | { readonly kind: 'refused'; readonly why: ClaimRefusalReason; readonly mayBeDone: boolean }
+  | { readonly kind: 'refused'; readonly why: ClaimRefusalReason; readonly mayHaveTakenEffect: boolean }
   /** Another request has the key. */
   | { readonly kind: 'waits' };
 
@@ -97,8 +97,8 @@ export class NameSession {
     const onClaimed = (): void => {
       result = { kind: 'claimed', ...claim.known };
     };
-    const onClaimRefused = (why: ClaimRefusalReason, mayBeDone: boolean): void => {
-      result = { kind: 'refused', why, mayBeDone };
+    const onClaimRefused = (why: ClaimRefusalReason, mayHaveTakenEffect: boolean): void => {
+      result = { kind: 'refused', why, mayHaveTakenEffect };
     };
     claim.begin({ onClaimed, onClaimRefused }, Number.POSITIVE_INFINITY);
     if (claim.stored === undefined) claim.release({ kind: 'other' });
@@ -119,7 +119,7 @@ export class NameSession {
   }
 
   /**
-   * Brings a claim back that was taken for abandoned, or that was lost. Others may have the key by now.
+   * Brings a claim back that was presumed abandoned, or that was lost. Others may have the key by now.
    * @param known what was known of its write, in case that was lost too
    */
   restore({ id, owner, request, progress }: SharedClaim, known?: SharedWrite): void {

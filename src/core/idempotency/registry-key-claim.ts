@@ -129,7 +129,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     return this.#write !== undefined && this.#attempts.freeEndpoint(this.#write);
   }
 
-  /** Whether it was taken for ended, and has not got the key again. */
+  /** Whether it was presumed ended, and has not got the key again. */
   get hasLostKey(): boolean {
     return this.#progress.state === 'shared' && this.#options.request.concurrent !== 'pass';
   }
@@ -197,16 +197,16 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
       this.#isDecidedLocally ||= !isStored;
       return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
     }
-    const mayBeDone = this.#progress.record?.isAnswered === false;
+    const mayHaveTakenEffect = this.#progress.record?.isAnswered === false;
     this.release({ kind: 'other' });
-    this.#listener?.onClaimRefused('key_store_lost', mayBeDone);
+    this.#listener?.onClaimRefused('key_store_lost', mayHaveTakenEffect);
   }
 
   #refuse(write: KeyedWrite, why: ClaimRefusalReason): void {
     if (this.#progress.state === 'waiting') this.#cancelWait(write);
-    const mayBeDone = isUnresolved(write);
+    const mayHaveTakenEffect = isUnresolved(write);
     this.#leave(write);
-    this.#listener?.onClaimRefused(why, mayBeDone);
+    this.#listener?.onClaimRefused(why, mayHaveTakenEffect);
   }
 
   #cancelWait(write: KeyedWrite): void {

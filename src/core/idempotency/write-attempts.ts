@@ -59,7 +59,7 @@ export class WriteAttempts {
     const progress = this.#progress;
     if (meaning !== 'nothing_sent') progress.hasReached = true;
     if (meaning === 'answered') progress.mayHaveTakenEffect = false;
-    else progress.mayHaveTakenEffect ||= meaning === 'may_have_happened';
+    else progress.mayHaveTakenEffect ||= meaning === 'may_have_taken_effect';
     progress.last = meaning;
   }
 

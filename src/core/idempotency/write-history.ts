@@ -60,7 +60,7 @@ export class WriteHistory {
     if (meaning === 'answered') {
       this.#isOwnAnswered = true;
       this.#isOwnUnresolved = false;
-    } else this.#isOwnUnresolved ||= meaning === 'may_have_happened';
+    } else this.#isOwnUnresolved ||= meaning === 'may_have_taken_effect';
   }
 
   /** Time since the key was first sent; undefined if it was not. */

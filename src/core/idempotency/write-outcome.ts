@@ -12,12 +12,12 @@ import { isThrottled } from '../exchange/attempt-outcome.ts';
  * | 2xx, 402, a response marked as replayed | `answered`: the upstream responded to the write, in this or an earlier attempt |
  * | 429 and other throttled responses, the statuses of `retry.notProcessed` | `not_processed`: this attempt did nothing |
  * | 3xx, any other 4xx | `rejected`: this attempt did nothing; it may come from a router or a firewall in front |
- * | any other 5xx, a response marked `Tidegate-Outcome: unknown`, a broken connection, a timeout | `may_have_happened` |
+ * | any other 5xx, a response marked `Tidegate-Outcome: unknown`, a broken connection, a timeout | `may_have_taken_effect` |
  * | no connection, a refused stream | `nothing_sent` |
  *
  * Only `answered` says anything about earlier attempts.
  */
-export type WriteOutcome = 'answered' | 'not_processed' | 'rejected' | 'may_have_happened' | 'nothing_sent';
+export type WriteOutcome = 'answered' | 'not_processed' | 'rejected' | 'may_have_taken_effect' | 'nothing_sent';
 
 /** Not implemented, unavailable, not this version of HTTP (RFC 9110 §15.6); overloaded (529), used by some providers. */
 export const NOT_PROCESSED: ReadonlySet<number> = new Set([501, 503, 505, 529]);
@@ -26,15 +26,15 @@ export function classifyWrite(
   outcome: AttemptOutcome,
   notProcessed: ReadonlySet<number> = NOT_PROCESSED,
 ): WriteOutcome {
-  if (outcome.kind === 'error') return outcome.sent ? 'may_have_happened' : 'nothing_sent';
+  if (outcome.kind === 'error') return outcome.sent ? 'may_have_taken_effect' : 'nothing_sent';
   const { status, hints, isReplayed, isUnknown } = outcome;
   if (isReplayed === true) return 'answered';
-  if (isUnknown === true) return 'may_have_happened';
+  if (isUnknown === true) return 'may_have_taken_effect';
   if (isThrottled(status, hints)) return 'not_processed';
   if (hints.lock) return 'rejected';
   if (status < 300 || status === 402) return 'answered';
   if (notProcessed.has(status)) return 'not_processed';
-  return status >= 500 ? 'may_have_happened' : 'rejected';
+  return status >= 500 ? 'may_have_taken_effect' : 'rejected';
 }
 
 /**
@@ -53,5 +53,5 @@ export function mayHaveTakenEffect(
   outcome: AttemptOutcome,
   { notProcessed }: Pick<RetryPolicy, 'notProcessed'> = {},
 ): boolean {
-  return !isSafe(request) && classifyWrite(outcome, notProcessed) === 'may_have_happened';
+  return !isSafe(request) && classifyWrite(outcome, notProcessed) === 'may_have_taken_effect';
 }

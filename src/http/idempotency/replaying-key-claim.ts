@@ -72,8 +72,8 @@ export class ReplayingKeyClaim implements KeyClaim {
       if (isFirst) this.#recall(record, (match) => listener.onClaimed(record, hasWaited, match));
       else listener.onClaimed(record, hasWaited);
     };
-    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) =>
-      listener.onClaimRefused(why, mayBeDone);
+    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayHaveTakenEffect) =>
+      listener.onClaimRefused(why, mayHaveTakenEffect);
     this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
   }
 

@@ -50,13 +50,13 @@ function findUnresolved(
  * @param body undefined if nothing has read it
  * @param claim undefined if none was made
  */
-export function findDoneByOthers(
+export function findUnresolvedByOthers(
   context: Keys,
   routed: RequestOnRoute,
   key: IdempotencyKey | undefined,
   body: RequestBody | undefined,
   claim: KeyClaim | undefined,
-  onFound: (mayBeDone: boolean) => void,
+  onFound: (mayHaveTakenEffect: boolean) => void,
 ): void {
   if (claim?.hasWrite === true) return claim.lookUp((record) => onFound(record?.isAnswered === false));
   if (isSafeRequest(routed)) return onFound(false);

@@ -16,7 +16,7 @@ import type { SendStep } from '../../core/exchange/steps.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { keyClaimEnd } from '../idempotency/key-claim-end.ts';
 import { makeKeyClaim } from '../idempotency/make-key-claim.ts';
-import { findDoneByOthers } from '../idempotency/unresolved-key-check.ts';
+import { findUnresolvedByOthers } from '../idempotency/unresolved-key-check.ts';
 import { type ClientPolling, clientPollingFor } from '../response/client-polling.ts';
 import { ClientResponse } from '../response/client-response.ts';
 import { type ForwardedVerdict, forwardResponse, replayKept } from '../response/forward-verdict.ts';
@@ -202,7 +202,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     const respond = (isUnknown: boolean): void =>
       this.#response.respondWith(isUnknown ? asUnknownOutcome(problem) : problem, this.#call.attemptCount);
     if (unknown) respond(true);
-    else findDoneByOthers(this.#context, this.#routed, this.#key, this.#body, this.#claim, respond);
+    else findUnresolvedByOthers(this.#context, this.#routed, this.#key, this.#body, this.#claim, respond);
   }
 
   readonly #onClose = (): void => {

@@ -48,10 +48,10 @@ export class FallbackKeyClaim implements KeyClaim {
       this.#copy ??= local.copy(request, record, this.endpoint);
       listener.onClaimed(record, hasWaited);
     };
-    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) => {
+    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayHaveTakenEffect) => {
       if (this.#isAlone || why !== 'key_store_lost' || request.onStoreLost === 'refuse') {
         this.#end();
-        return listener.onClaimRefused(why, mayBeDone);
+        return listener.onClaimRefused(why, mayHaveTakenEffect);
       }
       this.#claim.close();
       this.#claim = local.claimAlone(request);
@@ -110,9 +110,9 @@ export class FallbackKeyClaim implements KeyClaim {
     this.#isCombined = true;
     const onClaimed: KeyClaimListener['onClaimed'] = (known, hasWaitedHere) =>
       listener.onClaimed(withUse(known, record), hasWaited || hasWaitedHere);
-    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) => {
+    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayHaveTakenEffect) => {
       this.#claim.release({ kind: 'other' });
-      listener.onClaimRefused(why, mayBeDone || record?.isAnswered === false);
+      listener.onClaimRefused(why, mayHaveTakenEffect || record?.isAnswered === false);
     };
     this.#copy.begin({ onClaimed, onClaimRefused }, deadline);
   }

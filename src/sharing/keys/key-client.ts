@@ -15,7 +15,7 @@ export interface KeyClientParts {
   readonly after: (delay: Millis, run: () => void) => () => void;
   /** Calls `run` at the end of this turn of the event loop. */
   readonly schedule: (run: () => void) => void;
-  /** False if other processes may take the claims of this one for ended; absent if that cannot happen. */
+  /** False if other processes may presume the claims of this one ended; absent if that cannot happen. */
   readonly isLeaseValid?: (name: WriteName) => boolean;
   /** Of the keeper, if nobody else reports them. */
   readonly bounds?: () => readonly ResourceBound[];
@@ -97,7 +97,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
       case 'claimed':
         return claim?.onClaimed(reply, reply.hasWaited);
       case 'refused':
-        return claim?.onRefused(reply.why, reply.mayBeDone);
+        return claim?.onRefused(reply.why, reply.mayHaveTakenEffect);
       case 'known':
         return claim?.onKnown(reply, true);
       case 'changed':

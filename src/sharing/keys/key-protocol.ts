@@ -39,13 +39,13 @@ export type KeyReply =
       readonly type: 'refused';
       readonly claim: number;
       readonly why: ClaimRefusalReason;
-      readonly mayBeDone: boolean;
+      readonly mayHaveTakenEffect: boolean;
     }
   /** The result of a `look`. */
   | (KnownWrite & { readonly type: 'known'; readonly claim: number })
   /** Another request has changed what is known of a write. */
   | (KnownWrite & { readonly type: 'changed'; readonly claim: number })
-  /** Other processes may have taken the claim for ended, and sent the write. */
+  /** Other processes may have presumed the claim ended, and sent the write. */
   | { readonly type: 'lapsed'; readonly claim: number }
   | { readonly type: 'found'; readonly query: number; readonly isUnresolved: boolean }
   | { readonly type: 'response'; readonly reply: ResponseReply };

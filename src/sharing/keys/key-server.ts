@@ -91,8 +91,8 @@ export class KeyServer {
     const listener = {
       onClaimed: (_record: KeyRecord | undefined, hasWaited: boolean) =>
         this.#send(worker, { type: 'claimed', claim: number, hasWaited, ...claim.known }),
-      onClaimRefused: (why: ClaimRefusalReason, mayBeDone: boolean) =>
-        this.#send(worker, { type: 'refused', claim: number, why, mayBeDone }),
+      onClaimRefused: (why: ClaimRefusalReason, mayHaveTakenEffect: boolean) =>
+        this.#send(worker, { type: 'refused', claim: number, why, mayHaveTakenEffect }),
     };
     claim.begin(listener, deadline);
   }

@@ -72,7 +72,7 @@ export class LocalWrites {
     const copy = this.#store.makeClaim({ ...request, concurrent: isPassing ? 'pass' : 'refuse' });
     copy.begin(NOBODY, Number.POSITIVE_INFINITY);
     if (copy.hasWrite) return copy;
-    // A request that others have taken for ended has the key here.
+    // A request that others have presumed ended has the key here.
     const passing = this.#store.makeClaim({ ...request, concurrent: 'pass' });
     passing.begin(NOBODY, Number.POSITIVE_INFINITY);
     return passing;

@@ -4,7 +4,7 @@ import type { Clock, Millis } from '../../core/scalars.ts';
 const DRIFT = 0.05;
 
 /**
- * The lease of this process on one name: while it lasts, no other process takes its claims to that name for ended. It lasts from
+ * The lease of this process on one name: while it lasts, no other process presumes its claims to that name ended. It lasts from
  * when its renewal was sent, because the store received that later. Each name has its own: the store may contain a claim that
  * this process does not know, after it has lost data or received a message late, and nobody renews the lease of that claim.
  */
@@ -14,7 +14,7 @@ export class NameLease {
   readonly #onLapsed: () => void;
   #validUntil: Millis = Number.NEGATIVE_INFINITY;
 
-  /** @param onLapsed the lease had ended for some time: other processes may have taken claims of this one for ended */
+  /** @param onLapsed the lease had ended for some time: other processes may have presumed claims of this one ended */
   constructor(clock: Clock, leaseTime: Millis, onLapsed: () => void) {
     this.#clock = clock;
     this.#leaseTime = leaseTime;

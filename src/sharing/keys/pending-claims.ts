@@ -83,27 +83,27 @@ export class PendingClaims {
     const { number, request, isLast, isStopped, hasWaited } = pending;
     const result = session.claim(id, owner, isLast ? { ...request, concurrent: refusing(request) } : request);
     if (result.kind === 'waits') return () => this.#wait(pending);
-    if (result.kind === 'refused') return () => this.refuse(pending, result.why, result.mayBeDone);
+    if (result.kind === 'refused') return () => this.refuse(pending, result.why, result.mayHaveTakenEffect);
     const { record, endpoint } = result;
-    const mayBeDone = record?.isAnswered === false;
+    const mayHaveTakenEffect = record?.isAnswered === false;
     if (!isStopped) {
       return () => {
         if (!pending.isStopped) {
           return this.#settle(pending, { type: 'claimed', claim: number, record, endpoint, hasWaited });
         }
-        this.refuse(pending, 'draining', mayBeDone);
+        this.refuse(pending, 'draining', mayHaveTakenEffect);
         this.#giveBack(number);
       };
     }
     session.change(id, (claim) => claim.release({ kind: 'other' }));
     session.close(id);
-    return () => this.refuse(pending, 'draining', mayBeDone);
+    return () => this.refuse(pending, 'draining', mayHaveTakenEffect);
   }
 
-  /** @param mayBeDone another request may have done the write; by default, because nobody knows */
-  refuse(pending: PendingClaim, why: ClaimRefusalReason, mayBeDone = pending.request.isNew !== true): void {
+  /** @param mayHaveTakenEffect another request may have done the write; by default, because nobody knows */
+  refuse(pending: PendingClaim, why: ClaimRefusalReason, mayHaveTakenEffect = pending.request.isNew !== true): void {
     const reason = pending.isStopped ? 'draining' : why;
-    this.#settle(pending, { type: 'refused', claim: pending.number, why: reason, mayBeDone });
+    this.#settle(pending, { type: 'refused', claim: pending.number, why: reason, mayHaveTakenEffect });
   }
 
   #makeDue(pending: PendingClaim): void {

@@ -14,7 +14,7 @@ export interface RemoteKeyClaimOptions {
   readonly onOver: (claim: number) => void;
   /** Calls `run` once after this time. @returns a function that cancels it */
   readonly after: (delay: Millis, run: () => void) => () => void;
-  /** False if other processes may take this claim for ended. */
+  /** False if other processes may presume this claim ended. */
   readonly isLeaseValid: () => boolean;
 }
 
@@ -33,7 +33,7 @@ export class RemoteKeyClaim implements KeyClaim {
   #listener: KeyClaimListener | undefined;
   #state: 'new' | 'waiting' | 'held' | 'over' = 'new';
   #isStopped = false;
-  /** Other processes may have taken the claim for ended, and sent the write. */
+  /** Other processes may have presumed the claim ended, and sent the write. */
   #hasLapsed = false;
   #known: KnownWrite = { record: undefined, endpoint: undefined };
   #claimedAt: Millis = 0;
@@ -128,11 +128,11 @@ export class RemoteKeyClaim implements KeyClaim {
     this.#listener?.onClaimRefused('draining', known.record?.isAnswered === false);
   }
 
-  onRefused(why: ClaimRefusalReason, mayBeDone: boolean): void {
+  onRefused(why: ClaimRefusalReason, mayHaveTakenEffect: boolean): void {
     if (this.#state !== 'waiting') return;
     this.#cancelTimer?.();
     this.#state = 'over';
-    this.#listener?.onClaimRefused(why, mayBeDone);
+    this.#listener?.onClaimRefused(why, mayHaveTakenEffect);
   }
 
   /** @param isReply to a look-up; otherwise another request has changed the record */
@@ -156,7 +156,7 @@ export class RemoteKeyClaim implements KeyClaim {
     this.onRefused('draining', true);
   }
 
-  /** What has to be taken for true if the keeper does not say what others have done. */
+  /** What has to be assumed if the keeper does not say what others have done. */
   get #unresolved(): KeyRecord {
     const firstSentAt = this.#known.record?.firstSentAt ?? this.#options.clock.now();
     return { firstSentAt, isAnswered: false };

@@ -40,7 +40,7 @@ export class SharedName implements LeasedName {
   #tasks: NameTask[] = [];
   #isBusy = false;
   readonly #own: OwnClaims;
-  /** Claims that are not closed. While there is one, no other object has this name, so none takes them for unknown ones. */
+  /** Claims that are not closed. While there is one, no other object has this name, so none presumes them unknown. */
   #open = 0;
   /** A change that may have been stored, and its tasks. */
   #unconfirmed: { readonly version: string; readonly tasks: ReadonlySet<NameTask> } | undefined;
@@ -192,7 +192,7 @@ export class SharedName implements LeasedName {
   }
 
   /**
-   * If others have taken a claim for ended, or the store has lost it: what it did, and does, counts nevertheless.
+   * If others have presumed a claim ended, or the store has lost it: what it did, and does, counts nevertheless.
    * @param sent the claim if it sends its write now, and is not known
    */
   #restore(session: NameSession, number: number, sent?: SharedClaim): void {

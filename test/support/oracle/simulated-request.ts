@@ -152,8 +152,8 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
       this.#atClaim = { at: this.#scene.world.now, isUnresolved: record?.isAnswered === false };
       this.#driver.onClaimed(record, hasWaited);
     };
-    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayBeDone) =>
-      this.#driver.onClaimRefused(why, mayBeDone);
+    const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayHaveTakenEffect) =>
+      this.#driver.onClaimRefused(why, mayHaveTakenEffect);
     this.#setClaiming(true);
     this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
   }
@@ -274,7 +274,7 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   #recordOutcome(outcome: AttemptOutcome): void {
     const what = outcome.kind === 'response' ? outcome.status : `${outcome.reason}${outcome.sent ? '' : ', unsent'}`;
     this.#intent.history.push(`${Math.round(this.#scene.world.now)}: ${what}`);
-    if (classifyWrite(outcome) === 'may_have_happened') this.#isOwnOpen = true;
+    if (classifyWrite(outcome) === 'may_have_taken_effect') this.#isOwnOpen = true;
     this.#claim.recordOutcome(classifyWrite(outcome));
     this.#driver.onOutcome(outcome);
   }

@@ -605,7 +605,7 @@ describe('an idempotency key', () => {
   const claimed = (at: Millis, firstSentAt?: Millis, isAnswered = false): StepResult => {
     return { kind: 'claimed', at, record: firstSentAt === undefined ? undefined : { firstSentAt, isAnswered } };
   };
-  const inUse: StepResult = { kind: 'unclaimed', why: 'key_in_use', mayBeDone: true, at: 9 };
+  const inUse: StepResult = { kind: 'unclaimed', why: 'key_in_use', mayHaveTakenEffect: true, at: 9 };
 
   test('is claimed before any limit is charged; with Expect, before the body', () => {
     expect(does(play([read(0), claimed(40), admitted(40)], KEYED, claiming))).toBe('body claim admit send');
@@ -767,7 +767,12 @@ describe('an idempotency key', () => {
   });
 
   test('that is still queued at shutdown: its write may be under way', () => {
-    const going = (mayBeDone: boolean): StepResult => ({ kind: 'unclaimed', why: 'draining', mayBeDone, at: 9 });
+    const going = (mayHaveTakenEffect: boolean): StepResult => ({
+      kind: 'unclaimed',
+      why: 'draining',
+      mayHaveTakenEffect,
+      at: 9,
+    });
     expect(play([read(0), going(true)], KEYED, claiming).verdict).toMatchObject({
       kind: 'unknown',
       reason: 'draining',

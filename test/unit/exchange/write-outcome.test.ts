@@ -28,12 +28,12 @@ describe('the meaning of an outcome for its write', () => {
     ['a 429 about a locked object', response(429, { lock: true }), 'rejected'],
     ['a 200 about a locked object', response(200, { lock: true }), 'rejected'],
     ['a 503 about a locked object', response(503, { lock: true }), 'rejected'],
-    ['500', response(500), 'may_have_happened'],
-    ['502', response(502), 'may_have_happened'],
-    ['504', response(504), 'may_have_happened'],
-    ['a 503 that another proxy marks as unknown', unknown(503), 'may_have_happened'],
-    ['a 409 that another proxy marks as unknown', unknown(409), 'may_have_happened'],
-    ['a broken connection', failure('reset', true), 'may_have_happened'],
+    ['500', response(500), 'may_have_taken_effect'],
+    ['502', response(502), 'may_have_taken_effect'],
+    ['504', response(504), 'may_have_taken_effect'],
+    ['a 503 that another proxy marks as unknown', unknown(503), 'may_have_taken_effect'],
+    ['a 409 that another proxy marks as unknown', unknown(409), 'may_have_taken_effect'],
+    ['a broken connection', failure('reset', true), 'may_have_taken_effect'],
     ['a refused connection', failure('connect', false), 'nothing_sent'],
   ])('at %s', (_, outcome, meaning) => {
     expect(classifyWrite(outcome)).toBe(meaning);
@@ -43,7 +43,7 @@ describe('the meaning of an outcome for its write', () => {
     const statuses = new Set([500]);
     expect([500, 503].map((status) => classifyWrite(response(status), statuses))).toEqual([
       'not_processed',
-      'may_have_happened',
+      'may_have_taken_effect',
     ]);
   });
 });

@@ -33,7 +33,7 @@ function startProcess(stored: readonly StoredWrite[] = []) {
     const results: unknown[] = [];
     const listener: KeyClaimListener = {
       onClaimed: (record) => results.push(['claimed', record]),
-      onClaimRefused: (why, mayBeDone) => results.push(['refused', why, mayBeDone]),
+      onClaimRefused: (why, mayHaveTakenEffect) => results.push(['refused', why, mayHaveTakenEffect]),
     };
     const identity = {
       upstream: 'up',
@@ -85,7 +85,7 @@ describe('a retry that may go to another endpoint', () => {
     commit();
     expect([records, claim.endpoint, kept()]).toMatchObject([[undefined], undefined, [{ endpoint: '' }]]);
     claim.onSend('b');
-    claim.recordOutcome('may_have_happened');
+    claim.recordOutcome('may_have_taken_effect');
     claim.release({ kind: 'other' });
     commit();
     expect(kept()).toMatchObject([{ state: 'unresolved', endpoint: 'b' }]);
@@ -111,7 +111,7 @@ describe('a retry that may go to another endpoint', () => {
     single.onSend('a');
     single.recordOutcome('not_processed');
     expect(lookUp(single)).toEqual([undefined]);
-    single.recordOutcome('may_have_happened');
+    single.recordOutcome('may_have_taken_effect');
     expect([lookUp(single), single.endpoint]).toEqual([[undefined], 'a']);
   });
 });

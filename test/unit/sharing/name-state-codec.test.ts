@@ -20,7 +20,7 @@ function storedText(): string {
   session.claim('one/1', 'one', requestBy(1));
   session.change('one/1', (claim) => claim.release({ kind: 'answered', isFinal: true, isDelivered: true }));
   session.claim('one/2', 'one', { ...requestBy(1), concurrent: 'pass' });
-  session.change('one/2', (claim) => claim.recordOutcome('may_have_happened'));
+  session.change('one/2', (claim) => claim.recordOutcome('may_have_taken_effect'));
   session.claim('two/1', 'two', requestBy(2));
   if (session.state === undefined) throw new Error('nothing is stored');
   return encodeNameState(session.state, 500);

@@ -72,7 +72,7 @@ function recorder(): KeyClaimListener & { readonly results: unknown[] } {
   return {
     results,
     onClaimed: (record) => results.push(['claimed', record]),
-    onClaimRefused: (why, mayBeDone) => results.push(['refused', why, mayBeDone]),
+    onClaimRefused: (why, mayHaveTakenEffect) => results.push(['refused', why, mayHaveTakenEffect]),
   };
 }
 
@@ -99,7 +99,7 @@ describe('a key that the primary keeps', () => {
     expect(first.endpoint).toBeUndefined();
     first.onSend('e2');
     expect(first.endpoint).toBe('e2');
-    first.recordOutcome('may_have_happened');
+    first.recordOutcome('may_have_taken_effect');
     first.release({ kind: 'other' });
     const second = startWorker().makeClaim(requestFor('order'));
     second.begin(recorder(), 100);

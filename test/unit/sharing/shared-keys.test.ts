@@ -168,7 +168,7 @@ function recorder(): KeyClaimListener & { readonly results: unknown[] } {
   return {
     results,
     onClaimed: (record) => results.push(['claimed', record]),
-    onClaimRefused: (why, mayBeDone) => results.push(['refused', why, mayBeDone]),
+    onClaimRefused: (why, mayHaveTakenEffect) => results.push(['refused', why, mayHaveTakenEffect]),
   };
 }
 
@@ -300,7 +300,7 @@ describe('a key that replicas share', () => {
     expect(known).toEqual([{ firstSentAt: 0, isAnswered: false, isInUse: true }]);
   });
 
-  test('renews its lease while its requests last, so they are not taken for ended', () => {
+  test('renews its lease while its requests last, so they are not presumed ended', () => {
     const { start, settle, advance } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     one.client.makeClaim(requestFor('order')).begin(recorder(), 100);
@@ -507,7 +507,7 @@ describe('a key that replicas share', () => {
     one.news('order');
     settle();
     faults.push('late');
-    second.recordOutcome('may_have_happened');
+    second.recordOutcome('may_have_taken_effect');
     second.release({ kind: 'other' });
     second.close();
     settle();
@@ -543,7 +543,7 @@ describe('a key that replicas share', () => {
     for (const [isTaken, hasNews] of [false, true].flatMap((each) => [[each, false] as const, [each, true] as const])) {
       const { start, settle, rows } = startReplicas();
       const [one, other] = [start('one'), start('other')];
-      const fail = (by: typeof one, outcome: 'may_have_happened' | 'rejected') => {
+      const fail = (by: typeof one, outcome: 'may_have_taken_effect' | 'rejected') => {
         const claim = by.client.makeClaim(requestFor('order', { concurrent: 'refuse' }));
         const { results, ...listener } = recorder();
         claim.begin(listener, 100);
@@ -556,7 +556,7 @@ describe('a key that replicas share', () => {
         };
         return { claim, results, end };
       };
-      fail(other, 'may_have_happened').end();
+      fail(other, 'may_have_taken_effect').end();
       const second = fail(one, 'rejected');
       expect(second.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
       rows.clear();
@@ -730,7 +730,7 @@ describe('with `onStoreLost: local`', () => {
     const { begin, faults, decided, advance } = startOne();
     const end = ({ claim }: ReturnType<typeof begin>): void => {
       claim.onSend('e1');
-      claim.recordOutcome('may_have_happened');
+      claim.recordOutcome('may_have_taken_effect');
       claim.release({ kind: 'other' });
       claim.close();
     };
@@ -753,7 +753,7 @@ describe('with `onStoreLost: local`', () => {
   test('this process knows the writes that it shared, once the store is lost', () => {
     for (const [outcome, end, known] of [
       ['answered', { kind: 'answered', isFinal: true, isDelivered: true }, { isAnswered: true, isFinal: true }],
-      ['may_have_happened', { kind: 'other' }, { isAnswered: false }],
+      ['may_have_taken_effect', { kind: 'other' }, { isAnswered: false }],
     ] as const) {
       const { begin, faults, settle, clock } = startOne();
       const { claim } = begin('order');
@@ -775,7 +775,7 @@ describe('with `onStoreLost: local`', () => {
     const theirs = start('other').client.makeClaim(requestFor('order'));
     theirs.begin(recorder(), 100);
     settle();
-    theirs.recordOutcome('may_have_happened');
+    theirs.recordOutcome('may_have_taken_effect');
     theirs.release({ kind: 'other' });
     theirs.close();
     settle();
@@ -839,7 +839,7 @@ describe('with `onStoreLost: local`', () => {
       const sent = { firstSentAt: 0, isAnswered: false };
       const before = { wait: [], refuse: [['refused', 'key_in_use', false]], pass: [['claimed', undefined]] };
       expect([first.results, second.results]).toEqual([[['claimed', undefined]], before[concurrent]]);
-      claims[0]?.recordOutcome('may_have_happened');
+      claims[0]?.recordOutcome('may_have_taken_effect');
       const known: unknown[] = [];
       claims[1]?.lookUp((record) => known.push(record));
       settle();
@@ -855,7 +855,7 @@ describe('with `onStoreLost: local`', () => {
     const { begin, faults, settle } = startOne();
     const { claim } = begin('order', { onStoreLost: 'refuse' });
     claim.onSend('e1');
-    claim.recordOutcome('may_have_happened');
+    claim.recordOutcome('may_have_taken_effect');
     claim.release({ kind: 'other' });
     claim.close();
     settle();
@@ -868,7 +868,7 @@ describe('with `onStoreLost: local`', () => {
   test('once the store responds again, the first send counts, and a response that either knows', () => {
     for (const [outcome, end, isAnswered] of [
       ['answered', { kind: 'answered', isFinal: true, isDelivered: true }, true],
-      ['may_have_happened', { kind: 'other' }, false],
+      ['may_have_taken_effect', { kind: 'other' }, false],
     ] as const) {
       const { begin, faults, settle, start, advance, clock } = startOne();
       const theirs = start('other').client.makeClaim(requestFor('order'));
@@ -876,7 +876,7 @@ describe('with `onStoreLost: local`', () => {
       theirs.begin(recorder(), 2000);
       settle();
       theirs.onSend('e1');
-      theirs.recordOutcome('may_have_happened');
+      theirs.recordOutcome('may_have_taken_effect');
       theirs.release({ kind: 'other' });
       theirs.close();
       settle();
@@ -908,7 +908,7 @@ describe('with `onStoreLost: local`', () => {
     faults.push('unsent');
     const { claim } = begin('order');
     claim.onSend('e1');
-    claim.recordOutcome('may_have_happened');
+    claim.recordOutcome('may_have_taken_effect');
     claim.release({ kind: 'unknown' });
     claim.close();
     advance(500);
@@ -923,7 +923,7 @@ describe('with `onStoreLost: local`', () => {
       faults.push('unsent');
       const { claim } = begin(name);
       claim.onSend('e1');
-      claim.recordOutcome('may_have_happened');
+      claim.recordOutcome('may_have_taken_effect');
       claim.release({ kind: 'other' });
       claim.close();
     }
@@ -936,7 +936,7 @@ describe('with `onStoreLost: local`', () => {
     const { begin, settle, start, store } = startOne();
     const { claim } = begin('order');
     claim.onSend('e1');
-    claim.recordOutcome('may_have_happened');
+    claim.recordOutcome('may_have_taken_effect');
     claim.release({ kind: 'other' });
     claim.close();
     settle();
@@ -979,7 +979,7 @@ describe('with `onStoreLost: local`', () => {
     const { claim, results } = begin('order', 'local');
     expect([results, claim.hasWrite, claim.endpoint]).toEqual([[['claimed', undefined]], true, undefined]);
     claim.onSend('e1');
-    claim.recordOutcome('may_have_happened');
+    claim.recordOutcome('may_have_taken_effect');
     expect(claim.endpoint).toBe('e1');
     claim.release({ kind: 'other' });
     claim.close();

@@ -65,7 +65,7 @@ function startMachine() {
       const results: unknown[] = [];
       const listener: KeyClaimListener = {
         onClaimed: (record) => results.push(['claimed', record]),
-        onClaimRefused: (why, mayBeDone) => results.push(['refused', why, mayBeDone]),
+        onClaimRefused: (why, mayHaveTakenEffect) => results.push(['refused', why, mayHaveTakenEffect]),
       };
       const identity = { upstream: 'up', name, credential, owner: 1, credentialHeader: 'authorization', body: 7 };
       const place = { fairnessKey: 'a', client: 'a' };
@@ -192,7 +192,7 @@ describe('a write in a database', () => {
     const lost = first.begin('order', 7).claim;
     first.endTurn();
     lost.onSend('e1');
-    lost.recordOutcome('may_have_happened');
+    lost.recordOutcome('may_have_taken_effect');
     lost.release({ kind: 'other' });
     first.endTurn();
     const second = startProcess();

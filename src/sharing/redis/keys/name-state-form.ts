@@ -38,7 +38,7 @@ const isOutcome = oneOf({
   answered: true,
   not_processed: true,
   rejected: true,
-  may_have_happened: true,
+  may_have_taken_effect: true,
   nothing_sent: true,
 } satisfies Record<WriteOutcome, true>);
 

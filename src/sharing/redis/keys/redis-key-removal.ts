@@ -29,7 +29,7 @@ export async function removeWrite(
 ): Promise<WriteRemoval | KeysUnavailable> {
   let known = await reader.readOne(name);
   const { forgets } = known;
-  let mayBeDone = false;
+  let mayHaveTakenEffect = false;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const session = reader.open(name, known);
     const removal = session.forget(id);
@@ -41,10 +41,10 @@ export async function removeWrite(
       if (result.isUnsent) throw new RedisLost();
       const now = await reader.readOne(name).catch(() => undefined);
       if (now === undefined) return { kind: 'unconfirmed', write: removal.write };
-      mayBeDone = true;
+      mayHaveTakenEffect = true;
       known = now;
     } else known = result.found;
-    if (mayBeDone && known.forgets > forgets) return removal;
+    if (mayHaveTakenEffect && known.forgets > forgets) return removal;
   }
   return CHANGED_BY_OTHERS;
 }
