@@ -17,7 +17,7 @@ class Request implements FairQueueItem<Request> {
 /** The same discipline by plain lists: the reference model. */
 class NaiveQueue {
   readonly flows: { key: number; tag: number; weight: number; since: number; waiting: Request[] }[] = [];
-  /** The starts of those that have left unserved. */
+  /** The starts of those of a low weight that have left unserved. */
   readonly places = new Map<number, number>();
   virtual = 0;
 
@@ -49,8 +49,10 @@ class NaiveQueue {
 
   remove(request: Request): void {
     const { key, tag, weight, waiting } = this.flowOf(request);
-    if (waiting.length === 1) this.places.set(key, tag - 1 / weight);
+    const isLast = waiting.length === 1;
     this.drop(request);
+    const total = this.flows.reduce((sum, flow) => sum + flow.weight, 0);
+    if (isLast && weight * this.flows.length < 0.9 * total) this.places.set(key, tag - 1 / weight);
   }
 
   drop(request: Request): void {

@@ -5,13 +5,15 @@ import type { Millis } from '../scalars.ts';
 
 /** The places in turn of this many clients that have left unserved are kept; beyond that, the oldest are lost. */
 const MAX_LEFT_UNSERVED = 1000;
+/** A weight below this part of the mean is a low one: its turn is rarer than that of others. */
+const LOW_WEIGHT = 0.9;
 
 /**
  * Self-clocked weighted fair queueing (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994): the smallest
  * finish tag is served next, and virtual time is the tag of the flow served last. A client that becomes active starts at
- * virtual time, which its own last tag never exceeds, so it gains nothing by idling, or by leaving and returning. One that has
- * left before its turn came, because it could wait no longer, has kept its place when it returns: its turn is due sooner, by one
- * turn at most. Otherwise a client whose turns are rarer than that would have none.
+ * virtual time, which its own last tag never exceeds, so it gains nothing by idling, or by leaving and returning. One of a low
+ * weight that has left before its turn came, because it could wait no longer, has kept its place when it returns: its turn is due
+ * sooner, by one turn at most. Otherwise a client whose turns are rarer than that would have none.
  * Work-conserving: others get what one client does not use. In two levels: clients in a group have the turns of one client.
  */
 export class FairQueue<W extends FairQueueItem<W>> {
@@ -23,6 +25,8 @@ export class FairQueue<W extends FairQueueItem<W>> {
   #startOfUnserved: Map<number | string, number> | undefined = undefined;
   #virtualTime = 0;
   #tagCount = 0;
+  /** Of groups, and of flows outside groups. */
+  #entryCount = 0;
   #size = 0;
 
   get size(): number {
@@ -112,6 +116,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
     const flow = new FairQueueFlow<W>({ key, group: undefined, finishTag, tagOrder, weight, activeSince });
     this.#order.add(flow);
     this.#order.totalWeight += weight;
+    this.#entryCount += 1;
     return flow;
   }
 
@@ -127,6 +132,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
     if (known === undefined) {
       group.tagOrder = tagOrder;
       this.#groups.set(groupKey, group);
+      this.#entryCount += 1;
     }
     this.#order.add(flow);
     return flow;
@@ -191,12 +197,13 @@ export class FairQueue<W extends FairQueueItem<W>> {
     const { group } = flow;
     this.#unlink(flow, waiter);
     if (group === undefined) {
-      if (flow.length === 0) this.#keepPlace(flow.key, flow.finishTag - 1 / flow.weight);
-    } else if (group.memberCount === 0) this.#keepPlace(group.key, group.startTag);
+      if (flow.length === 0) this.#keepPlace(flow.key, flow.weight, flow.finishTag - 1 / flow.weight);
+    } else if (group.memberCount === 0) this.#keepPlace(group.key, group.weight, group.startTag);
     else this.#order.placeGroup(group);
   }
 
-  #keepPlace(key: number | string, startTag: number): void {
+  #keepPlace(key: number | string, weight: number, startTag: number): void {
+    if (weight * this.#entryCount >= LOW_WEIGHT * this.#order.totalWeight) return;
     const places = (this.#startOfUnserved ??= new Map());
     places.delete(key);
     places.set(key, startTag);
@@ -228,6 +235,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
       this.#groups?.delete(group.key);
       this.#order.removeGroup(group);
     }
+    this.#entryCount -= 1;
     const { totalWeight } = this.#order;
     this.#order.totalWeight = this.#size === 0 ? 0 : totalWeight - (group ?? flow).weight; // no drift by rounding
   }

@@ -128,7 +128,9 @@ clients: {key: ["header:x-api-key"]}
     const answers = await Promise.all(keys.map((key) => send(gate.url, '/', { headers: ['X-Api-Key', key] })));
     for (const answer of answers) {
       expect([429, 503]).toContain(answer.status);
-      expect(Number(answer.header('retry-after'))).toBeGreaterThanOrEqual(answer.status === 429 ? 3 : 1);
+      // A request that arrives later is refused by a worker, for what is left of that time.
+      const isForwarded = answer.status === 429 && answer.body.length === 0;
+      expect(Number(answer.header('retry-after'))).toBeGreaterThanOrEqual(isForwarded ? 3 : 1);
     }
     const counter = 'tidegate_retry_after_total{';
     expect(

@@ -53,7 +53,8 @@ export function runIntents(options: OracleOptions): OracleRun {
     intent.history.push(`${Math.round(world.now)}: ${reported}`);
     const reportedAt = world.now;
     const name = { upstream: 'up', name: `${intent.method} ${intent.key}` };
-    const lostAt = processes.keyStore?.lostAt(name);
+    const losses = processes.keyStore?.lossesOf(name) ?? [];
+    const lostAt = losses.at(-1);
     const lateAt = processes.keyStore?.lateAt(name);
     const isOpenNow = (): boolean => (intent.isOpen && !intent.isSettled) || intent.underWay > 0;
     const isStoreLost = reportedAt - processes.lastLossAt < LOSS_LASTS;
@@ -62,13 +63,16 @@ export function runIntents(options: OracleOptions): OracleRun {
     const isOpen = own.isOpen || isOpenNow() || reportedAt - intent.lastOpenAt < 2 * lag || isOpenByFault;
     // Another process may have done it since this report was decided.
     const isDoneMeanwhile = reported === 'not done' && ledger.firstSentAt(intent.name) > reportedAt - lag;
-    const times = isDoneMeanwhile ? 0 : ledger.times(intent.name);
+    // Each loss may cost one more execution.
+    const times = isDoneMeanwhile
+      ? 0
+      : Math.max(Math.min(1, ledger.times(intent.name)), ledger.times(intent.name) - losses.length);
     const isKnown = intent.answers > 0 || reportedAt - intent.lastCutAt < (isStoreLost ? LOSS_LASTS : 2 * lag);
     // Others take a request for ended when its lease ends.
     const lastUsedAt = Math.max(intent.lastClaimAt, lostAt ?? NEVER, lateAt ?? NEVER);
     const isInUse = intent.claims > 0 || isStoreLost || reportedAt - lastUsedAt < LEASE + 2 * lag;
     const wrong = contradiction(reported, { times, isOpen, isKnown, isInUse });
-    if (wrong === undefined || !isCertainAfter(lostAt, reported, own)) return;
+    if (wrong === undefined || (times <= 1 && !isCertainAfter(lostAt, reported, own))) return;
     const text = `${intent.name}, ${intent.method}: ${wrong}: ${intent.history.join('; ')}`;
     world.at(reportedAt + lag, () => {
       const wasOpen = reported === 'unknown' && (isOpenNow() || intent.lastOpenAt > reportedAt);

@@ -34,8 +34,8 @@ export class SimulatedKeyStore {
   readonly #random: Random;
   readonly #maxDelay: Millis;
   #rows = new Map<string, Row>();
-  /** When the store lost what it knew of a name. */
-  readonly #lostAt = new Map<string, Millis>();
+  /** When the store lost what it knew of a name, each time. */
+  readonly #losses = new Map<string, Millis[]>();
   /** When a call about a name was last carried out that its replica had given up. */
   readonly #lateAt = new Map<string, Millis>();
   readonly #replicas = new Set<SimulatedReplica>();
@@ -116,15 +116,16 @@ export class SimulatedKeyStore {
     const snapshot = new Map([...this.#rows].map(([key, row]) => [key, { ...row, leases: new Map(row.leases) }]));
     return () => {
       for (const key of new Set([...snapshot.keys(), ...this.#rows.keys()])) {
-        if (snapshot.get(key)?.version !== this.#rows.get(key)?.version) this.#lostAt.set(key, this.#world.now);
+        if (snapshot.get(key)?.version === this.#rows.get(key)?.version) continue;
+        this.#losses.set(key, [...(this.#losses.get(key) ?? []), this.#world.now]);
       }
       this.#rows = snapshot;
     };
   }
 
-  /** When it lost what it knew of a name; undefined if it has not. */
-  lostAt(name: WriteName): Millis | undefined {
-    return this.#lostAt.get(keyOf(name));
+  /** When it lost what it knew of a name, each time. */
+  lossesOf(name: WriteName): readonly Millis[] {
+    return this.#losses.get(keyOf(name)) ?? [];
   }
 
   /** When a call about a name was last carried out that its replica had given up; undefined if none was. */

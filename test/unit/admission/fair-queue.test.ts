@@ -63,13 +63,22 @@ describe('clients that leave before their turn', () => {
     expect(servedOf(610, group)).toBe(10);
   });
 
-  test('have one turn at most for all the time in which they were away', () => {
-    const { queue, push, requests } = queueOf('aaaaaaaaab');
+  test('have no place of their own if they have the weight of others', () => {
+    const { queue, push, requests } = queueOf('aaaaac');
     queue.remove(requests.at(-1) as Request);
-    expect(serve(queue, 5)).toBe('aaaaa');
+    expect(serve(queue, 3)).toBe('aaa');
+    push('b');
+    push('c');
+    expect(serve(queue, 4).replaceAll('a', '')).toBe('bc');
+  });
+
+  test('have one turn at most for all the time in which they were away', () => {
+    const { queue, push, requests } = queueOf(`${'a'.repeat(40)}b`, { a: 4 });
+    queue.remove(requests.at(-1) as Request);
+    expect(serve(queue, 20)).toBe('a'.repeat(20));
     for (let i = 0; i < 4; i += 1) push('b');
-    expect(rounds(serve(queue, 8), 2)[0]).toBe('ab');
-    expect(queue.size).toBe(0);
+    // One turn is due at once; the next one comes after four of the other client.
+    expect(serve(queue, 12)).toMatch(/^a?ba{3,5}ba{3,5}ba*$/);
   });
 });
 
