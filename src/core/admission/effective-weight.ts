@@ -15,19 +15,23 @@ export function computeEffectiveWeight(
   now: Millis,
   limit: Limit | undefined = ticket.limits.at(-1),
 ): number {
-  const { classWeight, clientSlot, fairnessKey, limits } = ticket;
-  ticket.weight = shareAt(limits[0], fairnessKey) * classWeight * partOfAddress(store, ticket, now);
+  const { classWeight, clientSlot, limits } = ticket;
+  ticket.weight = shareAt(limits[0], ticket) * classWeight * partOfAddress(store, ticket, now);
   ticket.wholeWeight = clientSlot === undefined ? classWeight : classWeight * store.clients.allowance(clientSlot, now);
-  return shareAt(limit, fairnessKey) * ticket.wholeWeight;
+  return shareAt(limit, ticket) * ticket.wholeWeight;
 }
 
 /** Converts a weight at one limit to that at another one: the client, or its address, may wait in other processes there. */
 export function convertWeight(weight: number, ticket: Ticket, from: Limit | undefined, to: Limit): number {
-  return from === to ? weight : (weight * shareAt(to, ticket.fairnessKey)) / shareAt(from, ticket.fairnessKey);
+  return from === to ? weight : (weight * shareAt(to, ticket)) / shareAt(from, ticket);
 }
 
-function shareAt(limit: Limit | undefined, client: string): number {
-  return limit?.demand?.waitingShare(client) ?? 1;
+/** The part of the weight of its address that counts here, and within that, of its client. */
+function shareAt(limit: Limit | undefined, { fairnessKey, client }: Ticket): number {
+  const demand = limit?.demand;
+  if (demand === undefined) return 1;
+  const share = demand.waitingShare(fairnessKey);
+  return client === fairnessKey ? share : share * demand.waitingShare(client);
 }
 
 /**

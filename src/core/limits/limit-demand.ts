@@ -9,6 +9,12 @@ export type WeightShares = ReadonlyMap<string, number>;
 /** Of a sample, the maximum part that is for groups of which it is known that they wait in several processes. */
 const DIVIDED_PART = 0.75;
 
+/** A client of a group with more than one. */
+interface WaitingClient extends ActiveSetMember {
+  readonly client: string;
+  requests: number;
+}
+
 interface WaitingGroup extends ActiveSetMember {
   readonly group: string;
   /** Requests that wait, here or at limits nested in this one. */
@@ -28,6 +34,9 @@ export class LimitDemand {
   /** Created on first use: limits of clients are many. */
   #waiting: Map<string, WaitingGroup> | undefined = undefined;
   #rotation: Rotation<WaitingGroup> | undefined = undefined;
+  /** Clients that share the turns of their group. Their weights count within it. */
+  #clients: Map<string, WaitingClient> | undefined = undefined;
+  #clientRotation: Rotation<WaitingClient> | undefined = undefined;
   #waitingWeight = 0;
   #waitingShares: WeightShares | undefined = undefined;
 
@@ -35,8 +44,13 @@ export class LimitDemand {
     this.returns = returns;
   }
 
-  /** A request is queued. @param weight of its group, > 0: all of it, wherever else the group waits */
-  onQueued(group: string, weight: number): void {
+  /**
+   * A request is queued.
+   * @param weight of its group, > 0: all of it, wherever else the group waits
+   * @param client in the group
+   */
+  onQueued(group: string, weight: number, client = group): void {
+    if (client !== group) this.#addClient(client);
     this.returns?.remove(group);
     this.#waiting ??= new Map();
     this.#rotation ??= new Rotation();
@@ -52,7 +66,8 @@ export class LimitDemand {
   }
 
   /** A request no longer waits. @param weight as for `onQueued`; absent if it has not changed */
-  onDequeued(group: string, weight?: number): void {
+  onDequeued(group: string, weight?: number, client = group): void {
+    if (client !== group) this.#removeClient(client);
     const known = this.#waiting?.get(group);
     if (known === undefined) return;
     known.requests -= 1;
@@ -68,12 +83,12 @@ export class LimitDemand {
     if (this.#waiting?.has(group) !== true) this.returns?.add(group, weight, until, now);
   }
 
-  /** The part of the weight of a group that counts here while it waits, in (0, 1]. */
-  waitingShare(group: string): number {
-    return this.#waitingShares?.get(group) ?? 1;
+  /** The part of the weight of a group that counts here while it waits; or of a client, within its group; in (0, 1]. */
+  waitingShare(key: string): number {
+    return this.#waitingShares?.get(key) ?? 1;
   }
 
-  /** Applies the shares of groups that wait in several processes, instead of earlier ones. */
+  /** Applies the shares of groups and clients that wait in several processes, instead of earlier ones. */
   setWaitingShares(shares: WeightShares): void {
     const before = this.#waitingShares;
     if (shares.size === 0 && before === undefined) return;
@@ -99,19 +114,53 @@ export class LimitDemand {
   }
 
   /**
-   * Some of the groups that wait, `max` at most: first those of which it is known that they wait elsewhere too, then others in
-   * turn. So a group that waits in several processes is found, and then stays, however many others wait.
+   * Some of the groups that wait, and of the clients within groups, `max` of each at most: first those of which it is known that
+   * they wait elsewhere too, then others in turn. So one that waits in several processes is found, and then stays, however many
+   * others wait.
    */
   sampleWaiting(max: number): readonly string[] {
-    const groups = new Set<string>();
-    for (const group of this.#waitingShares?.keys() ?? []) {
-      if (groups.size >= DIVIDED_PART * max) break;
-      if (this.#waiting?.has(group) === true) groups.add(group);
+    const groups = this.#sample(max, this.#waiting, this.#rotation, ({ group }) => group);
+    return [...groups, ...this.#sample(max, this.#clients, this.#clientRotation, ({ client }) => client)];
+  }
+
+  #sample<T extends ActiveSetMember>(
+    max: number,
+    waiting: ReadonlyMap<string, T> | undefined,
+    rotation: Rotation<T> | undefined,
+    keyOf: (member: T) => string,
+  ): ReadonlySet<string> {
+    const sample = new Set<string>();
+    if (waiting === undefined || rotation === undefined) return sample;
+    for (const key of this.#waitingShares?.keys() ?? []) {
+      if (sample.size >= DIVIDED_PART * max) break;
+      if (waiting.has(key)) sample.add(key);
     }
-    for (let left = Math.min(this.#rotation?.size ?? 0, 2 * max); left > 0 && groups.size < max; left -= 1) {
-      this.#rotation?.visitNext(1, ({ group }) => groups.add(group));
+    for (let left = Math.min(rotation.size, 2 * max); left > 0 && sample.size < max; left -= 1) {
+      rotation.visitNext(1, (member) => sample.add(keyOf(member)));
     }
-    return [...groups];
+    return sample;
+  }
+
+  #addClient(client: string): void {
+    this.#clients ??= new Map();
+    this.#clientRotation ??= new Rotation();
+    const known = this.#clients.get(client);
+    if (known !== undefined) {
+      known.requests += 1;
+      return;
+    }
+    const added = { client, requests: 1, place: -1 };
+    this.#clients.set(client, added);
+    this.#clientRotation.add(added);
+  }
+
+  #removeClient(client: string): void {
+    const known = this.#clients?.get(client);
+    if (known === undefined) return;
+    known.requests -= 1;
+    if (known.requests > 0) return;
+    this.#clients?.delete(client);
+    this.#clientRotation?.remove(known);
   }
 
   #changeWeight(known: WaitingGroup, weight: number, share: number): void {

@@ -96,10 +96,10 @@ export class Limit extends ReturnSlots implements HeapItem {
     if (first !== undefined && !areSameLimits(first.limits, ticket.limits)) this.hasMixedLimits = true;
     this.queue.push(slot, weight, ticket, now, ticket.addressGroup);
     ticket.waitingLimit = this;
-    this.demand?.onQueued(ticket.fairnessKey, ticket.wholeWeight);
+    this.demand?.onQueued(ticket.fairnessKey, ticket.wholeWeight, ticket.client);
     for (const outer of ticket.limits) {
       if (outer === this) continue;
-      outer.demand?.onQueued(ticket.fairnessKey, ticket.wholeWeight);
+      outer.demand?.onQueued(ticket.fairnessKey, ticket.wholeWeight, ticket.client);
       (outer.nestedWithWaiters ??= new Set()).add(this);
       (this.#outerLimits ??= new Set()).add(outer);
     }
@@ -203,8 +203,9 @@ export class Limit extends ReturnSlots implements HeapItem {
 
   #onDequeued(ticket: Ticket, weight?: number): void {
     ticket.waitingLimit = undefined;
-    this.demand?.onDequeued(ticket.fairnessKey, weight);
-    for (const outer of ticket.limits) if (outer !== this) outer.demand?.onDequeued(ticket.fairnessKey, weight);
+    const { fairnessKey, client } = ticket;
+    this.demand?.onDequeued(fairnessKey, weight, client);
+    for (const outer of ticket.limits) if (outer !== this) outer.demand?.onDequeued(fairnessKey, weight, client);
     if (this.queue.size > 0) return;
     this.hasMixedLimits = false;
     if (this.#outerLimits === undefined) return;

@@ -3,6 +3,9 @@ import type { LocalMeter } from '../../core/limits/local-meter.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 
+/** How long a token may be used after its time. */
+export const VALID_FOR: Millis = 100;
+
 /** The longest time that a backend keeps a limit after the last call for it. */
 export const MAX_RETENTION: Millis = 3_600_000;
 /** Replicas that use a limit call more often: see `SILENCE_TIMEOUT` in replica-shared-limit.ts. */

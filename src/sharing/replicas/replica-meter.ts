@@ -11,10 +11,9 @@ import type { LimitTerms } from '../protocol/limit-terms.ts';
 import { initialTerms } from '../protocol/limit-terms.ts';
 import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import { FallbackLimiter } from './fallback-limiter.ts';
-import { isAsConfigured } from './limit-retention.ts';
+import { isAsConfigured, VALID_FOR } from './limit-retention.ts';
 import { ReplicaLearner } from './replica-learner.ts';
 import type { LastKnownLimit, LeaseReport, ReplicaTerms } from './replica-protocol.ts';
-import { VALID_FOR } from './replica-shared-limit.ts';
 
 /** After the backend has come back, other replicas may still be in fallback for this long: until they are connected again. */
 const REJOIN_WAIT: Millis = 1500;

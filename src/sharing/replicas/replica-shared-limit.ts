@@ -6,14 +6,13 @@ import { AuthoritativeLimit } from '../protocol/authoritative-limit.ts';
 import { hasLimitChanged, termsFromMeter } from '../protocol/limit-terms.ts';
 import { ActiveWeight } from './active-weight.ts';
 import { InFlightSamples } from './in-flight-samples.ts';
-import { limitRetention } from './limit-retention.ts';
+import { limitRetention, VALID_FOR } from './limit-retention.ts';
 import { ReplicaAccount } from './replica-account.ts';
 import { type AccountStore, recordGroups } from './account-store.ts';
 import type { LeaseResponse, LeaseRequest, ReplicaTerms } from './replica-protocol.ts';
 
-/** How far ahead tokens are leased, and how long each may be used after its time. */
+/** How far ahead tokens are leased. */
 const HORIZON: Millis = 100;
-export const VALID_FOR: Millis = 100;
 /** A replica that is behind its turn is served this far ahead, in horizons: others may have taken tokens in advance. */
 const BEHIND_HORIZONS = 2;
 /** A replica that cannot have more yet asks again after half a horizon; many replicas, 1000 times a second in all. */

@@ -182,3 +182,19 @@ describe('nested limits of a shared one', () => {
     expect(ask('divided', INNER).ticket.estimatedWait).toBeCloseTo(5000, 0);
   });
 });
+
+test('clients that share the turns of their address are named too, and count only within it', () => {
+  const demand = new LimitDemand();
+  for (const client of ['x', 'y', 'x']) demand.onQueued('address', 2, client);
+  demand.onQueued('alone', 1, 'alone');
+  expect(demand.totalWeight(0)).toBe(3);
+  expect([...demand.sampleWaiting(32)].toSorted()).toEqual(['address', 'alone', 'x', 'y']);
+  demand.setWaitingShares(new Map([['x', 0.5]]));
+  expect([demand.totalWeight(0), demand.waitingShare('x'), demand.waitingShare('y')]).toEqual([3, 0.5, 1]);
+  // However many clients an address has, groups have their places in a report.
+  for (let i = 0; i < 100; i += 1) demand.onQueued('address', 2, `key ${i}`);
+  expect(demand.sampleWaiting(8)).toEqual(expect.arrayContaining(['address', 'alone', 'x']));
+  demand.onDequeued('address', 2, 'x');
+  demand.onDequeued('address', 2, 'x');
+  expect(demand.sampleWaiting(200)).not.toContain('x');
+});
