@@ -1,7 +1,7 @@
 import { CounterMap } from '../collections/counter-map.ts';
 
 /** One address holds at most this many times the free capacity. */
-const THRESHOLD_FACTOR = 8;
+export const THRESHOLD_FACTOR = 8;
 
 /** A request that takes a place in the queue. */
 export interface QueueOccupant {

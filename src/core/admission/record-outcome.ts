@@ -7,7 +7,7 @@ import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
 import { applyQuota } from '../quota/apply-quota.ts';
 import type { FailedSend } from '../rate/failed-send.ts';
-import { budgetUser, type Ticket } from './ticket.ts';
+import type { Ticket } from './ticket.ts';
 import type { Hints } from '../hints/hints.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
@@ -59,7 +59,7 @@ function recordAnswer(context: OutcomeContext, { status, hints }: UpstreamRespon
   for (const limit of ticket.limits) {
     recordAccepted(limit, ticket, limit === innermost ? ticket.inFlightAtSend : 0, now);
   }
-  if (status < 500) upstream.retryBudget.earn(budgetUser(ticket), now);
+  if (status < 500) upstream.retryBudget.earn(ticket.fairnessKey, now);
 }
 
 /**

@@ -8,7 +8,7 @@ import { connectionSlotsFor } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import { releaseQuotas } from './register-arrival.ts';
-import { budgetUser, type Ticket } from './ticket.ts';
+import type { Ticket } from './ticket.ts';
 import { clientHeldUntil, estimateWait } from './wait-estimate.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
@@ -42,13 +42,13 @@ export class RetryAdmission {
       estimateWait(ticket, upstream.connectionSlots, computeEffectiveWeight(this.#store, ticket, now), now) -
       retry.delay;
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
-    if (retry.usesBudget && !upstream.retryBudget.spend(budgetUser(ticket), now)) return 'budget_exhausted';
+    if (retry.usesBudget && !upstream.retryBudget.spend(ticket.fairnessKey, now)) return 'budget_exhausted';
     return undefined;
   }
 
   /** A reserved retry will not be sent. */
   cancel(ticket: Ticket, retry: PlannedRetry): void {
-    if (retry.usesBudget) this.#store.upstream(ticket.upstream).retryBudget.refund(budgetUser(ticket));
+    if (retry.usesBudget) this.#store.upstream(ticket.upstream).retryBudget.refund(ticket.fairnessKey);
   }
 
   /**

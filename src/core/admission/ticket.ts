@@ -160,8 +160,3 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
     return 0;
   }
 }
-
-/** Who uses the retry budget: all clients of an address that are nested within it count as one. */
-export function budgetUser({ addressGroup, client }: Pick<Ticket, 'addressGroup' | 'client'>): string {
-  return addressGroup ?? client;
-}

@@ -28,6 +28,7 @@ export function makeKeyClaim(
   const bytes = body?.whole ?? (request.hasBody ? undefined : NO_BODY);
   const identity = digests.identify(name, writeNameOf(routed, key?.value ?? ''), writeCredentialOf(routed), bytes);
   if (key !== undefined) record.writeId = idOfName(identity.name);
+  const isNew = key?.from === 'minted';
   const claim = keys.makeClaim({
     identity,
     place: { fairnessKey: addressGroupOf(client), client: client.hash },
@@ -35,7 +36,7 @@ export function makeKeyClaim(
     onStoreLost: idempotency.onStoreLost,
     ttl: keyTtlOf(request, route),
     endpoint: endpoints.all.length === 1 ? endpoints.all[0]?.label : undefined,
-    ...(key?.from === 'minted' ? { isNew: true } : {}),
+    isNew,
   });
   const { keepResponsesFor: lifetime } = idempotency;
   if (lifetime === undefined || responses === undefined || key === undefined) return claim;
@@ -43,6 +44,7 @@ export function makeKeyClaim(
     claim,
     responses,
     identity: repeatIdentityOf(digests, routed, identity.name, bytes),
+    isNew,
     lifetime,
   });
 }

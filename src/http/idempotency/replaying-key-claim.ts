@@ -20,6 +20,8 @@ export interface ReplayingKeyClaimOptions {
   readonly claim: KeyClaim;
   readonly responses: KeptResponses;
   readonly identity: RepeatIdentity;
+  /** The key was made for this request, so there is no earlier response. */
+  readonly isNew: boolean;
   /** How long a response is kept. */
   readonly lifetime: Millis;
 }
@@ -130,7 +132,8 @@ export class ReplayingKeyClaim implements KeyClaim {
 
   /** A response may be kept for a write whose record is gone, and for one that only another process knows. */
   #recall(record: KeyRecord | undefined, onRecalled: (match: KeptResponseMatch) => void): void {
-    const { responses, identity } = this.#options;
+    const { responses, identity, isNew } = this.#options;
+    if (isNew) return onRecalled('none');
     responses.read(identity.id, (kept) => {
       const match = matchRepeat(kept, identity);
       if (match === 'kept') this.#kept = kept;

@@ -1,10 +1,8 @@
+import { THRESHOLD_FACTOR } from '../../core/admission/queue-occupancy.ts';
 import { CounterMap } from '../../core/collections/counter-map.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 
-/** One address has at most this many times the free memory, so 8/9 of all: see `QueueOccupancy`. */
-const THRESHOLD_FACTOR = 8;
-
-/** The memory of request bodies that are kept for a retry, for all requests together. */
+/** The memory of request bodies that are kept for a retry, for all requests together. One address has 8/9 of it at most. */
 export class ReplayMemory {
   readonly #limit: number;
   readonly #usedBy = new CounterMap();

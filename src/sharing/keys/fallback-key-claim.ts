@@ -23,13 +23,14 @@ export class FallbackKeyClaim implements KeyClaim {
   #isAlone: boolean;
   /** The copy knows what the shared store does not. */
   #isCombined = false;
-  #hasEnded = false;
+  /** Counted as a request without the store. */
+  #isCounted = false;
 
   constructor(parts: FallbackKeyClaimParts) {
     const { request, shared, local } = parts;
     this.#parts = parts;
     this.#isAlone = shared === undefined;
-    this.#claim = shared ?? local.claimAlone(request);
+    this.#claim = shared ?? local.claim(request);
   }
 
   get endpoint(): string | undefined {
@@ -54,10 +55,12 @@ export class FallbackKeyClaim implements KeyClaim {
         return listener.onClaimRefused(why, mayHaveTakenEffect);
       }
       this.#claim.close();
-      this.#claim = local.claimAlone(request);
+      this.#claim = local.claim(request);
       this.#isAlone = true;
+      this.#beginAlone();
       this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
     };
+    if (this.#isAlone) this.#beginAlone();
     this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
   }
 
@@ -100,6 +103,7 @@ export class FallbackKeyClaim implements KeyClaim {
   close(): void {
     this.#claim.close();
     this.#copy?.close();
+    this.#end();
   }
 
   /** The store has granted the key. A request that began without the store may have it in this process, so this one waits for it. */
@@ -117,9 +121,15 @@ export class FallbackKeyClaim implements KeyClaim {
     this.#copy.begin({ onClaimed, onClaimRefused }, deadline);
   }
 
+  #beginAlone(): void {
+    if (this.#isCounted) return; // a claim may begin again
+    this.#isCounted = true;
+    this.#parts.local.onBegin(this.#parts.request);
+  }
+
   #end(): void {
-    if (!this.#isAlone || this.#hasEnded) return;
-    this.#hasEnded = true;
+    if (!this.#isCounted) return;
+    this.#isCounted = false;
     this.#parts.local.onEnd(this.#parts.request);
   }
 }

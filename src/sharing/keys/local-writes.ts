@@ -48,16 +48,14 @@ export class LocalWrites {
     return this.#store.makeClaim(request);
   }
 
-  /** A claim without the shared store. To be followed by `onEnd`. */
-  claimAlone(request: KeyClaimRequest): KeyClaim {
-    const { name, upstream } = request.identity;
+  /** A claim without the shared store begins. To be followed by `onEnd`. */
+  onBegin({ identity: { name, upstream } }: KeyClaimRequest): void {
     const requests = this.#requestsOf(name) + 1;
     this.#names.delete(name);
     this.#names.set(name, requests);
     const [oldest] = this.#names.keys();
     if (this.#names.size > this.#maxNames && oldest !== undefined) this.#names.delete(oldest);
     this.#onDecidedLocally(upstream);
-    return this.#store.makeClaim(request);
   }
 
   onEnd({ identity: { name } }: KeyClaimRequest): void {

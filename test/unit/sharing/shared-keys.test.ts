@@ -806,9 +806,10 @@ describe('with `onStoreLost: local`', () => {
   });
 
   test('a repeat waits for the request that began without the store, although the store responds again', () => {
-    const { begin, faults, advance, calls } = startOne();
+    const { begin, faults, advance, calls, store, decided } = startOne();
     faults.push('unsent');
     const { claim } = begin('order');
+    store.makeClaim(requestFor('order', { onStoreLost: 'local' })).close(); // its client left before it began
     claim.onSend('e1');
     advance(500);
     calls.length = 0;
@@ -822,6 +823,7 @@ describe('with `onStoreLost: local`', () => {
     waiting.claim.close();
     begin('order');
     expect(calls).toEqual(['one swap']);
+    expect(decided).toEqual(['up', 'up']);
   });
 
   test('a request with the key of the store waits for the one that began without it just before', () => {
