@@ -50,6 +50,10 @@ export class UpstreamNestedLimits {
     this.reconfigure(settings);
   }
 
+  get isEmpty(): boolean {
+    return this.#nested.size === 0;
+  }
+
   has(name: string): boolean {
     return this.#nested.has(name);
   }

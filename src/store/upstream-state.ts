@@ -94,6 +94,10 @@ export class UpstreamState implements GateUpstream {
     );
   }
 
+  get hasNestedLimits(): boolean {
+    return !this.nested.isEmpty;
+  }
+
   hasNestedLimit(nested: string): boolean {
     return nested === '' || this.nested.has(nested);
   }

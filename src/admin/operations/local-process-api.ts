@@ -172,7 +172,11 @@ export class LocalProcessApi implements ProcessApi {
       if (slot === undefined) continue;
       store.clients.resetClient(slot, now);
       known.push(name);
-      for (const { ref, clientHolds } of store.limits()) if (ref.upstream === name) clientHolds?.clearClient(client);
+      for (const { ref, clientHolds, returnPromises } of store.limits()) {
+        if (ref.upstream !== name) continue;
+        clientHolds?.clearClient(client);
+        returnPromises?.delete(client);
+      }
       const limit = store.clientLimit(name, client);
       if (limit === undefined || limit.ref.scope !== 'client') continue;
       limit.meter.probeNow?.(now);

@@ -3,25 +3,24 @@ import { longestPlaceWait } from './awaited-ends.ts';
 import { connectionSlotsFor } from './connection-slots.ts';
 import { hasFiniteRate, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
 import { awaitReturn, computeEffectiveWeight, partOfAddress } from './effective-weight.ts';
-import { type ClientSlot, type ClientStore, FLOOD_FACTOR } from './client-allowance.ts';
+import { type ClientSlot, FLOOD_FACTOR } from './client-allowance.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { AddressSlots } from '../limits/address-slots.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LEARNED_RETRY_AFTER, returnRateOf } from '../limits/return-slots.ts';
+import {
+  MAX_LATENESS,
+  MIN_RETRY_AFTER,
+  promisedReturn,
+  recordPromisedReturn,
+  RETRY_AFTER_ROUNDING,
+  TRANSIT_ALLOWANCE,
+} from '../limits/client-return.ts';
 import type { GateStore } from './gate-store.ts';
 import type { ReturnSlotKind, Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { RefusalReason } from './gate-decision.ts';
 
-/** Retry-After is in whole seconds, rounded up or down: a client may return this much too early or too late. */
-const RETRY_AFTER_ROUNDING: Millis = 1000;
-/** In addition, the time for the response, the client's timer and the new request. */
-const TRANSIT_ALLOWANCE: Millis = 1000;
-/** How much later than named a client may return. */
-const MAX_LATENESS: Millis = RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
-const MIN_RETRY_AFTER: Millis = 1000;
-const NEVER = Number.NEGATIVE_INFINITY;
-const TIMER_TOLERANCE: Millis = 20;
 /** So early may a check take a token: clients whose slots are up to this far apart may return at once. */
 const MAX_EARLINESS: Millis = 2 * RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
 
@@ -49,7 +48,7 @@ export function computeRetryAfter(
 ): Millis {
   ticket.returnSlot = undefined;
   // The upstream asked for it. Round up here, so that later rounding cannot make it earlier.
-  if (why === 'held') return recordPromisedReturn(store, slot, roundUpToSeconds(wait), now);
+  if (why === 'held') return recordPromisedReturn(store, ticket, slot, roundUpToSeconds(wait), now);
   const demand = assessDemand(store, ticket, slot, now);
   if (demand === undefined) return roundUpToSeconds(wait);
   // Scarce connections are no reason to cut a client's allowance.
@@ -61,7 +60,7 @@ export function computeRetryAfter(
   const stalled = Math.max(connectionSlots?.stalledFor(now) ?? 0, longestPlaceWait(ticket, now));
   const { delay, kind } = reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now);
   ticket.returnSlot = kind === 'shared' && stalled > wait ? 'stalled' : kind;
-  return recordPromisedReturn(store, slot, delay, now);
+  return recordPromisedReturn(store, ticket, slot, delay, now);
 }
 
 /**
@@ -77,7 +76,7 @@ export function computeRejectionRetryAfter(
 ): Millis {
   const demand = assessDemand(store, ticket, slot, now);
   const own = demand === undefined ? wait : reserveReturnSlot(store, demand, { ticket, slot, wait }, now).delay;
-  return recordPromisedReturn(store, slot, Math.max(own, roundUpToSeconds(atLeast)), now);
+  return recordPromisedReturn(store, ticket, slot, Math.max(own, roundUpToSeconds(atLeast)), now);
 }
 
 /** A client's demand, compared with its share of the limit that it would wait for. */
@@ -134,13 +133,12 @@ function reserveReturnSlot(
   { ticket, slot, wait }: Omit<RefusedRequest, 'why'>,
   now: Millis,
 ): ReturnSlot {
-  const { clients } = store;
   const { limit, rate, isFlooding } = demand;
   const { addressGroup } = ticket;
   const turn = now + wait;
   limit.followQuota(turn, now);
-  const promised = clients.promisedReturn(slot);
-  const last = addressGroup === undefined ? promised : lastSlotOfAddress(limit, addressGroup);
+  const promised = promisedReturn(store, ticket, slot).last;
+  const last = addressGroup === undefined ? promised : limit.lastSlotOfAddress(addressGroup);
   const hasSlot = last > now && !(ticket.keepsToPromise && last <= promised);
   let at: Millis;
   let kind: ReturnSlotKind = 'shared';
@@ -159,10 +157,6 @@ function reserveReturnSlot(
   if (!isFlooding && addressGroup !== undefined) (limit.addressSlots ??= new AddressSlots()).set(addressGroup, at, now);
   awaitReturn(store, ticket, at + MAX_LATENESS, now);
   return { delay: at - now, kind };
-}
-
-function lastSlotOfAddress({ addressSlots }: Limit, address: string): Millis {
-  return addressSlots?.last(address) ?? NEVER;
 }
 
 /**
@@ -185,59 +179,8 @@ function ownSpacing({ limit, share, left }: DemandAssessment, { addressGroup }: 
   return Math.max(1000 / share, round);
 }
 
-/** Several requests of a client may have been refused: it keeps the first time and the last. */
-function recordPromisedReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, now: Millis): Millis {
-  const known = [clients.firstPromisedReturn(slot), clients.promisedReturn(slot)];
-  const first = known.find((promised) => now - promised <= MAX_LATENESS);
-  clients.setPromisedReturn(slot, now + wait, first);
-  return wait;
-}
-
 function roundUpToSeconds(wait: Millis): Millis {
   return 1000 * Math.ceil(wait / 1000);
-}
-
-/** Whether a client returns when one of its Retry-After named. For any but the last, it must not have asked a moment ago. */
-export function isOnTime(clients: ClientStore, slot: ClientSlot, now: Millis): boolean {
-  return findDueReturn(clients, slot, now) !== undefined;
-}
-
-/** The time at which the client was asked to return, if that is now. */
-function findDueReturn(clients: ClientStore, slot: ClientSlot, now: Millis): Millis | undefined {
-  const first = clients.firstPromisedReturn(slot);
-  const last = clients.promisedReturn(slot);
-  if (isDue(last, now)) return last;
-  return isDue(first, now) && hasPaused(clients, slot, now) ? first : undefined;
-}
-
-function isDue(promised: Millis, now: Millis): boolean {
-  const lateBy = now - promised;
-  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= MAX_LATENESS;
-}
-
-/** No Retry-After is shorter: a client that asked a moment ago does not keep to it. */
-function hasPaused(clients: ClientStore, slot: ClientSlot, now: Millis): boolean {
-  return now - clients.previousArrival(slot) >= MIN_RETRY_AFTER - TIMER_TOLERANCE;
-}
-
-/** Records whether the client of a request returns when its Retry-After named. */
-export function recordReturn(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
-  ticket.isReturning = isOnTime(clients, slot, now);
-  ticket.keepsToPromise = ticket.isReturning && hasPaused(clients, slot, now);
-}
-
-/** The request is the one for which its client was asked to return: a promise is valid for one. */
-export function usePromise(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
-  const { addressGroup } = ticket;
-  const limit = ticket.limits.at(-1);
-  const last = clients.promisedReturn(slot);
-  const promised = findDueReturn(clients, slot, now) ?? last;
-  if (addressGroup !== undefined && limit !== undefined && promised > NEVER) {
-    // Its slot was not in the sequence of the limit, so later ones there are that much later.
-    if (lastSlotOfAddress(limit, addressGroup) > promised) limit.delayReturnSlots(now);
-    else limit.addressSlots?.release(addressGroup);
-  }
-  clients.setPromisedReturn(slot, promised < last ? last : NEVER);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { promisedReturn } from '../limits/client-return.ts';
 import type { GateStore } from './gate-store.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { Ticket } from './ticket.ts';
@@ -41,7 +42,7 @@ function shareAt(limit: Limit | undefined, { fairnessKey, client }: Ticket): num
 export function awaitReturn(store: GateStore, ticket: Ticket, until: Millis, now: Millis): void {
   const { clientSlot, fairnessKey, isReturning, limits } = ticket;
   if (clientSlot === undefined || store.clients.previousArrival(clientSlot) === Number.NEGATIVE_INFINITY) return;
-  if (!isReturning && store.clients.promisedReturn(clientSlot) > now) return;
+  if (!isReturning && promisedReturn(store, ticket, clientSlot).last > now) return;
   computeEffectiveWeight(store, ticket, now);
   for (const { demand } of limits) demand?.awaitReturn(fairnessKey, ticket.wholeWeight, until, now);
 }

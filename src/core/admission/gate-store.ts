@@ -21,6 +21,8 @@ export interface GateUpstream {
   readonly unmeteredSuccesses: UnmeteredSuccesses;
   /** Absent if connections are not bounded here. */
   readonly connectionSlots?: ConnectionSlots | undefined;
+  /** Absent if it has only its own limit. May change with the configuration. */
+  readonly hasNestedLimits?: boolean;
   /** Whether it has a nested limit of this name. Absent if it has only its own limit. */
   hasNestedLimit?(nested: string): boolean;
   /** Queued requests, at all of its limits and for connections. */

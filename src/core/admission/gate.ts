@@ -17,7 +17,8 @@ import { recordOutcome, recordQuota } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
 import { admitObserved } from './observe-mode.ts';
-import { computeRetryAfter, mayTakeEarly, recordReturn } from './compute-retry-after.ts';
+import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
+import { recordReturn } from '../limits/client-return.ts';
 import { releaseQueued } from '../quota/apply-quota.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
@@ -185,8 +186,8 @@ export class Gate {
   #decide(ticket: Ticket, deadline: Millis, now: Millis): AdmissionResult | undefined {
     const { clients } = this.#store;
     const upstream = this.#store.upstream(ticket.upstream);
-    const slot = registerArrival(this.#store, ticket, upstream, now);
     ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
+    const slot = registerArrival(this.#store, ticket, upstream, now);
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);
 
     const heldFor = clientHeldUntil(clients, ticket, slot, now) - now;
@@ -208,7 +209,7 @@ export class Gate {
     if (limit === undefined || isUnfit) {
       return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
     }
-    recordReturn(clients, ticket, slot, now);
+    recordReturn(this.#store, ticket, slot, now);
     const maxWait =
       maxWaitFor(ticket, limit, upstream.queue, now) + (ticket.isReturning ? returnGrace(ticket, now) : 0);
     ticket.maxWait = Math.min(maxWait, deadline - now);

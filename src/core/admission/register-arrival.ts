@@ -1,23 +1,24 @@
 import type { Millis } from '../scalars.ts';
 import { releaseForTicket } from '../quota/apply-quota.ts';
 import type { ClientSlot } from './client-allowance.ts';
-import { isOnTime } from './compute-retry-after.ts';
+import { recordReturn } from '../limits/client-return.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore, GateUpstream } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
-/** Counts the client as active and the request as demand. Returns the client's slot. */
+/** Counts the client as active and the request as demand. Its limits are known. Returns the client's slot. */
 export function registerArrival(store: GateStore, ticket: Ticket, upstream: GateUpstream, now: Millis): ClientSlot {
   if (ticket.clientSlot !== undefined) return ticket.clientSlot; // a retry is no new demand
   const { clients } = store;
   const slot = clients.enter(ticket.client, now, ticket.upstream);
   const before = clients.previousArrival(slot);
-  const isReturn = isOnTime(clients, slot, now);
-  if (ticket.addressGroup !== undefined) upstream.addressGroups.onArrival(ticket.addressGroup, now, before, isReturn);
+  recordReturn(store, ticket, slot, now);
+  const { addressGroup, isReturning } = ticket;
+  if (addressGroup !== undefined) upstream.addressGroups.onArrival(addressGroup, now, before, isReturning);
   ticket.clientSlot = slot;
   computeEffectiveWeight(store, ticket, now);
-  upstream.activeClients.onArrival(now, before, ticket.weight, isReturn);
+  upstream.activeClients.onArrival(now, before, ticket.weight, isReturning);
   return slot;
 }
 

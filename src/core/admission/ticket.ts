@@ -33,6 +33,8 @@ export const NO_LIMITS: readonly Limit[] = [];
 export const ADMITTED: AdmissionResult = { kind: 'admitted' };
 
 export interface TicketOptions {
+  /** When the head of the request had been read; by default when the ticket asks for admission. */
+  readonly arrivedAt?: Millis | undefined;
   /** The hashed address, if the client's key is nested within it; undefined for a client that is identified by address. */
   readonly addressGroup?: string | undefined;
   /** The requester sends the request itself: it uses none of our connections, and its response is not seen here. */
@@ -53,6 +55,7 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The weight of its client or address in all processes, > 0: that of its class, scaled by the client's allowance. */
   wholeWeight: number;
   readonly addressGroup: string | undefined;
+  readonly arrivedAt: Millis | undefined;
   readonly isSentExternally: boolean;
   /** Outermost first. The request needs a token of each. */
   readonly limitRefs: readonly LimitRef[];
@@ -117,6 +120,7 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
     this.limitRefs = limitRefs;
     this.onSettled = onSettled;
     this.addressGroup = options.addressGroup;
+    this.arrivedAt = options.arrivedAt;
     this.isSentExternally = options.isSentExternally === true;
   }
 

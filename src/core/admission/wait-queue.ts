@@ -4,7 +4,8 @@ import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LATENESS } from '../rate/pacer.ts';
 import type { ClientSlot } from './client-allowance.ts';
-import { computeRetryAfter, mayTakeEarly, usePromise } from './compute-retry-after.ts';
+import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
+import { usePromise } from '../limits/client-return.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
 import { computeEffectiveWeight, convertWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
@@ -53,7 +54,7 @@ export class WaitQueue {
   /** Queues a ticket from now until `ticket.expiresAt` at the latest. */
   enqueue(ticket: Ticket, limit: Limit, slot: ClientSlot, now: Millis): void {
     ticket.queuedAt = now;
-    if (ticket.isReturning) usePromise(this.#store.clients, ticket, slot, now);
+    if (ticket.isReturning) usePromise(this.#store, ticket, slot, now);
     this.#expiries.push(ticket);
     if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // only a connection is lacking
     limit.enqueue(ticket, slot, computeEffectiveWeight(this.#store, ticket, now), now);
@@ -74,7 +75,7 @@ export class WaitQueue {
     if (ticket.clientSlot === undefined) return;
     this.#store.clients.onAdmitted(ticket.clientSlot, now);
     // Requests that were admitted at once leave their client's promise: it only lets them wait longer.
-    if (ticket.isSentExternally) usePromise(this.#store.clients, ticket, ticket.clientSlot, now);
+    if (ticket.isSentExternally) usePromise(this.#store, ticket, ticket.clientSlot, now);
   }
 
   /** Serves a limit's queue as far as tokens and connections allow. */

@@ -1,6 +1,7 @@
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { AddressSlots } from './address-slots.ts';
 import type { MeterView } from './meter.ts';
+import { NO_PROMISE, type ReturnPromise, type ReturnPromises } from './return-promises.ts';
 
 /** The longest Retry-After that follows from a learned rate. One that the upstream asks for may be longer. */
 export const MAX_LEARNED_RETRY_AFTER: Millis = 30_000;
@@ -32,7 +33,18 @@ export abstract class ReturnSlots {
   /** The slots of refused clients. Those beyond the first of an address are created on first use. */
   lastReturnSlot: Millis = Number.NEGATIVE_INFINITY;
   addressSlots: AddressSlots | undefined = undefined;
+  /** Created on first use, and only if its upstream has several limits. */
+  returnPromises: ReturnPromises | undefined = undefined;
   #quotaSlots: QuotaSlots | undefined = undefined;
+
+  promisedReturn(client: string): ReturnPromise {
+    return this.returnPromises?.get(client) ?? NO_PROMISE;
+  }
+
+  /** −Infinity if the address has none. */
+  lastSlotOfAddress(address: string): Millis {
+    return this.addressSlots?.last(address) ?? Number.NEGATIVE_INFINITY;
+  }
 
   /**
    * Gives back the slots of a quota that has ended before its time, because it turned out not to cover all requests: nobody is

@@ -26,7 +26,10 @@ export function makeDriver<E extends Handler<E>>(
   return new ExchangeDriver<E>({
     generator: runExchange(facts, policyFor(routed), random, startedAt, answerTimes.of(routed.route.name).get),
     gate,
-    ticket: makeTicket(routed, hash, (admission, now) => handler.driver.onAdmission(admission, now)),
+    ticket: makeTicket(routed, hash, (admission, now) => handler.driver.onAdmission(admission, now), {
+      addressGroup: routed.client.addressGroup,
+      arrivedAt: startedAt,
+    }),
     effects: handler,
     clock,
     listen,

@@ -12,7 +12,7 @@ export function makeTicket(
   routed: RoutedRequest,
   hash: HashFunction,
   settle: AdmissionCallback,
-  options: TicketOptions = routed.client,
+  options: TicketOptions,
 ): Ticket {
   return new RequestTicket(routed, hash, matchLimits(routed, hash), settle, options);
 }

@@ -45,7 +45,9 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
     this.#request = request;
     this.#arrivedAt = simulator.now();
     const settle: AdmissionCallback = (admission, now) => this.#driver.onAdmission(admission, now);
-    const ticket = new Ticket(UPSTREAM_NAME, client, weight, simulator.limitsOf(client, group), settle);
+    const ticket = new Ticket(UPSTREAM_NAME, client, weight, simulator.limitsOf(client, group), settle, {
+      arrivedAt: this.#arrivedAt,
+    });
     this.#driver = new ExchangeDriver({
       generator: simulator.script(facts, simulator.scenario.policy.plan, simulator.random, this.#arrivedAt),
       gate,

@@ -72,8 +72,13 @@ export function startCall(world: CallWorld, call: Call): CallRecord {
       call.onVerdict?.(record);
     },
   };
-  const ticket = new Ticket('up', call.client ?? 'client', call.weight ?? 1, call.refs ?? [SHARED], (admission, now) =>
-    driver.onAdmission(admission, now),
+  const ticket = new Ticket(
+    'up',
+    call.client ?? 'client',
+    call.weight ?? 1,
+    call.refs ?? [SHARED],
+    (admission, now) => driver.onAdmission(admission, now),
+    { arrivedAt: world.now },
   );
   const driver = new ExchangeDriver({
     generator: runExchange(

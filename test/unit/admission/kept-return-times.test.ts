@@ -1,7 +1,8 @@
 /** A client that sends one request at a time, and returns when its Retry-After names, is not refused a second time. */
 import { describe, expect, test } from 'vitest';
+import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
-import { limitedTo } from '../../support/core/policy-builders.ts';
+import { limitedTo, SHARED } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
 
 const MINUTES = 60_000;
@@ -12,26 +13,43 @@ interface Crowd {
   /** How much later than named a client returns: less than the rest of the second. */
   readonly late: number;
   readonly seed: number;
+  /** Each client has a request at each of these endpoints at once. Each endpoint has a limit of this rate. */
+  readonly endpoints?: readonly string[];
+  /** How long a client takes to send a body. */
+  readonly upload?: number;
 }
 
 /** Returns how many requests were refused once, and how many again. */
-function play({ rate, clients, late, seed }: Crowd): { readonly once: number; readonly again: number } {
+function play({ rate, clients, late, seed, endpoints, upload }: Crowd): {
+  readonly once: number;
+  readonly again: number;
+} {
   const fixed = { initialRate: undefined, maxRate: rate, minRate: 0.1, cooldown: 1000 };
-  const world = new World({ seed, upstream: { rate: fixed } });
+  const nested = endpoints?.map((name) => ({ name, scope: 'upstream' as const, isKeyed: false, rate: fixed }));
+  const world = new World({
+    seed,
+    upstream: nested === undefined ? { rate: fixed } : { rate: { ...fixed, maxRate: 1000 }, nested },
+  });
   let [once, again] = [0, 0];
-  const ask = (client: string, tries: number): void => {
+  const ask = (client: string, endpoint: string | undefined, tries: number): void => {
+    const endpointRefs: readonly LimitRef[] =
+      endpoint === undefined ? [] : [{ upstream: 'up', nested: endpoint, scope: 'upstream', key: '' }];
     world.call({
       client,
+      refs: [SHARED, ...endpointRefs],
+      ...(upload === undefined ? {} : { upload }),
       onVerdict: ({ verdict }) => {
-        if (verdict?.kind !== 'refuse') return void world.at(world.now + 20, () => ask(client, 1));
+        if (verdict?.kind !== 'refuse') return void world.at(world.now + 20, () => ask(client, endpoint, 1));
         if (tries === 1) once += 1;
         else again += 1;
         const seconds = Number(formatRetryAfter(verdict.retryAfterMs ?? 0, world.random));
-        world.at(world.now + 1000 * seconds + late, () => ask(client, tries + 1));
+        world.at(world.now + 1000 * seconds + late, () => ask(client, endpoint, tries + 1));
       },
     });
   };
-  for (let i = 0; i < clients; i += 1) world.at(37 * i, () => ask(`client ${i}`, 1));
+  for (const endpoint of endpoints ?? [undefined]) {
+    for (let i = 0; i < clients; i += 1) world.at(37 * i, () => ask(`client ${i}`, endpoint, 1));
+  }
   world.runUntil(10 * MINUTES);
   return { once, again };
 }
@@ -45,6 +63,30 @@ test.each([
   for (let seed = 1; seed <= 5; seed += 1) {
     const { once, again } = play({ ...crowd, seed });
     expect(once).toBeGreaterThan(500);
+    expect(again).toBe(0);
+  }
+});
+
+test.each([
+  { rate: 2, clients: 5 },
+  { rate: 2, clients: 20 },
+  { rate: 10, clients: 60 },
+])('at two endpoints of $rate requests per second each, $clients clients that use both', (crowd) => {
+  for (let seed = 1; seed <= 5; seed += 1) {
+    const { once, again } = play({ ...crowd, late: 5, seed, endpoints: ['payments', 'refunds'] });
+    expect(once).toBeGreaterThan(200);
+    expect(again).toBe(0);
+  }
+});
+
+test.each([
+  { rate: 2, clients: 16, upload: 3000 },
+  { rate: 2, clients: 24, upload: 6000 },
+  { rate: 5, clients: 60, upload: 10_000 },
+])('at $rate requests per second, $clients clients that take $upload ms to send a body', (crowd) => {
+  for (let seed = 1; seed <= 5; seed += 1) {
+    const { once, again } = play({ ...crowd, late: 5, seed });
+    expect(once).toBeGreaterThan(200);
     expect(again).toBe(0);
   }
 });
