@@ -40,9 +40,11 @@ test.each(['replicas-8-pool', 'replicas-100-pool'])('%s: all replicas together u
 });
 
 test('shares a limit of one a second: a token that one replica does not use goes to another', () => {
-  const { report } = runLibraryScenario('one-per-second', 1, { replicas: 4, pool: NEAR });
-  expect(report.goodput).toBeGreaterThan(0.88);
-  expect(report.waste).toBeLessThan(0.05);
+  const runs = [1, 2, 3, 4, 5, 6, 7, 8].map(
+    (seed) => runLibraryScenario('one-per-second', seed, { replicas: 4, pool: NEAR }).report,
+  );
+  expect(runs.reduce((sum, { goodput }) => sum + goodput, 0) / runs.length).toBeGreaterThan(0.88);
+  expect(runs.reduce((sum, { waste }) => sum + waste, 0) / runs.length).toBeLessThan(0.05);
 });
 
 test('applies weights across replicas', () => {

@@ -154,6 +154,9 @@ function reserveReturnSlot(
     at = Math.max(turn, last) + ownSpacing(demand, ticket, turn);
   }
   at = Math.min(at, turn + MAX_LEARNED_RETRY_AFTER);
+  // The turns of a low weight are rarer than the slots of others: that is no reason for theirs to be later.
+  const turns = limit.queue.keepRefusedPlace(slot, ticket.wholeWeight, addressGroup);
+  if (turns > 0) at = Math.max(at, now + (1000 * turns) / rate);
   if (!isFlooding && addressGroup !== undefined) (limit.addressSlots ??= new AddressSlots()).set(addressGroup, at, now);
   awaitReturn(store, ticket, at + MAX_LATENESS, now);
   return { delay: at - now, kind };

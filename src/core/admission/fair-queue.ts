@@ -1,10 +1,9 @@
 import type { FairQueueItem } from '../collections/fair-queue-flow.ts';
 import { FairQueueFlow, FairQueueGroup } from '../collections/fair-queue-flow.ts';
+import { KeptPlaces } from '../collections/kept-places.ts';
 import { ServiceOrder } from '../collections/service-order.ts';
 import type { Millis } from '../scalars.ts';
 
-/** The places in turn of this many clients that have left unserved are kept; beyond that, the oldest are lost. */
-const MAX_LEFT_UNSERVED = 1000;
 /** A weight below this part of the mean is a low one: its turn is rarer than that of others. */
 const LOW_WEIGHT = 0.9;
 
@@ -21,8 +20,8 @@ export class FairQueue<W extends FairQueueItem<W>> {
   readonly #flows = new Map<number, FairQueueFlow<W>>();
   /** Created on first use. */
   #groups: Map<string, FairQueueGroup<W>> | undefined = undefined;
-  /** When the turns of clients, and of groups, began that left unserved. Created on first use. */
-  #startOfUnserved: Map<number | string, number> | undefined = undefined;
+  /** Created on first use. */
+  #keptPlaces: KeptPlaces | undefined = undefined;
   #virtualTime = 0;
   #tagCount = 0;
   /** Of groups, and of flows outside groups. */
@@ -202,20 +201,29 @@ export class FairQueue<W extends FairQueueItem<W>> {
     else this.#order.placeGroup(group);
   }
 
+  /**
+   * Keeps the place of a client that is refused: its turn begins now, unless it has begun. Returns how many turns of others come
+   * first if those that wait now go on asking; 0 for a client that waits, and unless its weight is low.
+   * @param group see `push`
+   */
+  keepRefusedPlace(key: number, weight: number, group?: string): number {
+    const place = group ?? key;
+    if (this.#flows.has(key) || this.#groupOf(key, group) !== undefined) return 0;
+    if (this.#keptPlaces?.get(place) === undefined) this.#keepPlace(place, weight, this.#virtualTime);
+    const startTag = this.#keptPlaces?.get(place) ?? Number.NEGATIVE_INFINITY;
+    return Math.max(0, startTag + 1 / weight - this.#virtualTime) * this.activeWeight;
+  }
+
   #keepPlace(key: number | string, weight: number, startTag: number): void {
     if (weight * this.#entryCount >= LOW_WEIGHT * this.#order.totalWeight) return;
-    const places = (this.#startOfUnserved ??= new Map());
-    places.delete(key);
-    places.set(key, startTag);
-    const [oldest] = places.keys();
-    if (places.size > MAX_LEFT_UNSERVED && oldest !== undefined) places.delete(oldest);
+    this.#keptPlaces ??= new KeptPlaces();
+    this.#keptPlaces.set(key, startTag);
   }
 
   /** Where the turn of a client or group begins that becomes active. */
   #startTagOf(key: number | string, weight: number): number {
-    const kept = this.#startOfUnserved?.get(key);
+    const kept = this.#keptPlaces?.take(key);
     if (kept === undefined) return this.#virtualTime;
-    this.#startOfUnserved?.delete(key);
     return Math.min(this.#virtualTime, Math.max(kept, this.#virtualTime - 1 / weight));
   }
 

@@ -17,41 +17,53 @@ interface Crowd {
   readonly endpoints?: readonly string[];
   /** How long a client takes to send a body. */
   readonly upload?: number;
+  /** Clients of another class, which are not counted. */
+  readonly others?: { readonly clients: number; readonly weight: number };
 }
 
-/** Returns how many requests were refused once, and how many again. */
-function play({ rate, clients, late, seed, endpoints, upload }: Crowd): {
+/** How many requests were refused once, how many again, and how many were served. */
+interface Played {
   readonly once: number;
   readonly again: number;
-} {
+  readonly served: number;
+}
+
+function play({ rate, clients, late, seed, endpoints, upload, others }: Crowd): Played {
   const fixed = { initialRate: undefined, maxRate: rate, minRate: 0.1, cooldown: 1000 };
   const nested = endpoints?.map((name) => ({ name, scope: 'upstream' as const, isKeyed: false, rate: fixed }));
   const world = new World({
     seed,
     upstream: nested === undefined ? { rate: fixed } : { rate: { ...fixed, maxRate: 1000 }, nested },
   });
-  let [once, again] = [0, 0];
-  const ask = (client: string, endpoint: string | undefined, tries: number): void => {
+  let [once, again, served] = [0, 0, 0];
+  const ask = (client: string, endpoint: string | undefined, tries: number, weight = 1): void => {
+    const counts = weight === 1 ? 1 : 0;
     const endpointRefs: readonly LimitRef[] =
       endpoint === undefined ? [] : [{ upstream: 'up', nested: endpoint, scope: 'upstream', key: '' }];
     world.call({
       client,
+      weight,
       refs: [SHARED, ...endpointRefs],
       ...(upload === undefined ? {} : { upload }),
       onVerdict: ({ verdict }) => {
-        if (verdict?.kind !== 'refuse') return void world.at(world.now + 20, () => ask(client, endpoint, 1));
-        if (tries === 1) once += 1;
-        else again += 1;
+        if (verdict?.kind !== 'refuse') {
+          served += counts;
+          return void world.at(world.now + 20, () => ask(client, endpoint, 1, weight));
+        }
+        if (tries === 1) once += counts;
+        else again += counts;
         const seconds = Number(formatRetryAfter(verdict.retryAfterMs ?? 0, world.random));
-        world.at(world.now + 1000 * seconds + late, () => ask(client, endpoint, tries + 1));
+        world.at(world.now + 1000 * seconds + late, () => ask(client, endpoint, tries + 1, weight));
       },
     });
   };
   for (const endpoint of endpoints ?? [undefined]) {
     for (let i = 0; i < clients; i += 1) world.at(37 * i, () => ask(`client ${i}`, endpoint, 1));
   }
+  const { clients: number = 0, weight = 1 } = others ?? {};
+  for (let i = 0; i < number; i += 1) world.at(29 * i, () => ask(`other ${i}`, undefined, 1, weight));
   world.runUntil(10 * MINUTES);
-  return { once, again };
+  return { once, again, served };
 }
 
 test.each([
@@ -88,6 +100,22 @@ test.each([
     const { once, again } = play({ ...crowd, late: 5, seed });
     expect(once).toBeGreaterThan(200);
     expect(again).toBe(0);
+  }
+});
+
+test.each([
+  { rate: 4, high: 6, low: 3, weight: 10, mostAgain: 0.02 },
+  { rate: 2, high: 6, low: 3, weight: 4, mostAgain: 0.02 },
+  { rate: 20, high: 30, low: 5, weight: 20, mostAgain: 0 },
+  // While both clients of the high weight stay away, nothing shows how soon they return.
+  { rate: 4, high: 2, low: 12, weight: 10, mostAgain: 0.15 },
+])('at $rate/s, $low clients of weight 1 beside $high of weight $weight', ({ rate, high, low, weight, mostAgain }) => {
+  const fair = (rate * 600 * low) / (low + high * weight);
+  for (let seed = 1; seed <= 5; seed += 1) {
+    const { once, again, served } = play({ rate, clients: low, late: 5, seed, others: { clients: high, weight } });
+    expect(once).toBeGreaterThan(100);
+    expect(again).toBeLessThanOrEqual(mostAgain * once);
+    expect(served).toBeGreaterThan(0.95 * fair);
   }
 });
 
