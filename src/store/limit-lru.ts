@@ -1,3 +1,4 @@
+import { RecencyMap } from '../core/collections/recency-map.ts';
 import type { ResourceBound, ResourceBoundName } from '../core/overload/resource-bound.ts';
 import type { Limit } from '../core/limits/limit.ts';
 import { isLimitInUse } from './limit-in-use.ts';
@@ -8,7 +9,7 @@ const EVICTION_SCAN = 32;
 /** A bounded set of limits that are made on demand: the least recently used make room for others. */
 export class LimitLru {
   /** Least recently used first. */
-  readonly #limits = new Map<string, Limit>();
+  readonly #limits = new RecencyMap<string, Limit>();
   readonly #onEvict: (limit: Limit) => void;
   #evictions = 0;
   /** The maximum size; limits in use may exceed it. */
@@ -37,11 +38,7 @@ export class LimitLru {
   }
 
   use(name: string): Limit | undefined {
-    const limit = this.#limits.get(name);
-    if (limit === undefined) return undefined;
-    this.#limits.delete(name);
-    this.#limits.set(name, limit);
-    return limit;
+    return this.#limits.use(name);
   }
 
   add(name: string, limit: Limit): void {
@@ -73,8 +70,7 @@ export class LimitLru {
       scanned += 1;
       if (limit === newest) continue;
       if (isLimitInUse(limit)) {
-        this.#limits.delete(name);
-        this.#limits.set(name, limit);
+        this.#limits.use(name);
       } else if (limit.hasLearned) oldest ??= name;
       else this.#evict(name);
     }

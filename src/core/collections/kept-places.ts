@@ -1,19 +1,19 @@
+import { RecencyMap } from './recency-map.ts';
+
 /** The places of this many clients are kept; beyond that, the oldest are lost. */
 const MAX_PLACES = 1000;
 
 /** The virtual times at which turns began, of clients and groups that have left a queue unserved. */
 export class KeptPlaces {
-  readonly #startTags = new Map<number | string, number>();
+  readonly #startTags = new RecencyMap<number | string, number>();
 
   get(key: number | string): number | undefined {
     return this.#startTags.get(key);
   }
 
   set(key: number | string, startTag: number): void {
-    this.#startTags.delete(key);
     this.#startTags.set(key, startTag);
-    const [oldest] = this.#startTags.keys();
-    if (this.#startTags.size > MAX_PLACES && oldest !== undefined) this.#startTags.delete(oldest);
+    if (this.#startTags.size > MAX_PLACES) this.#startTags.deleteOldest();
   }
 
   /** Returns a place, which is kept no longer. */

@@ -1,3 +1,4 @@
+import { RecencyMap } from '../collections/recency-map.ts';
 import type { Millis } from '../scalars.ts';
 
 /** The maximum number of addresses that have return slots at one limit. Beyond it, the one without a refusal for longest is forgotten. */
@@ -8,7 +9,7 @@ const MAX_ADDRESSES = 1000;
  * limit. The slots of the others follow at the rate that the address can have.
  */
 export class AddressSlots {
-  readonly #lastByAddress = new Map<string, Millis>();
+  readonly #lastByAddress = new RecencyMap<string, Millis>();
 
   /** −Infinity if there is none. */
   last(address: string): Millis {
@@ -25,7 +26,6 @@ export class AddressSlots {
   }
 
   set(address: string, last: Millis, now: Millis): void {
-    this.#lastByAddress.delete(address);
     this.#lastByAddress.set(address, last);
     for (const [oldest, slot] of this.#lastByAddress) {
       if (slot > now && this.#lastByAddress.size <= MAX_ADDRESSES) break;

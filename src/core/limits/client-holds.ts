@@ -1,3 +1,4 @@
+import { RecencyMap } from '../collections/recency-map.ts';
 import type { Millis } from '../scalars.ts';
 import type { Requester } from '../quota/requester.ts';
 import { clientPrefixOfKey, isRequesterKey, requesterKey, requesterKeyPrefix } from '../quota/requester.ts';
@@ -28,7 +29,7 @@ interface HeldRequester {
  * do not hold them.
  */
 export class ClientHolds {
-  readonly #heldUntilByKey = new Map<string, Millis>();
+  readonly #heldUntilByKey = new RecencyMap<string, Millis>();
   /** After this no hold is by credential, so that the lookup of one can be skipped. */
   #credentialHoldsUntil = Number.NEGATIVE_INFINITY;
 
@@ -59,13 +60,11 @@ export class ClientHolds {
   clearClient(client: string): void {
     this.#heldUntilByKey.delete(client);
     const prefix = requesterKeyPrefix(client);
-    for (const key of this.#heldUntilByKey.keys()) if (key.startsWith(prefix)) this.#heldUntilByKey.delete(key);
+    for (const [key] of this.#heldUntilByKey) if (key.startsWith(prefix)) this.#heldUntilByKey.delete(key);
   }
 
   #set(key: string, until: Millis): void {
-    const before = this.#keyHeldUntil(key);
-    this.#heldUntilByKey.delete(key);
-    this.#heldUntilByKey.set(key, Math.max(before, until));
+    this.#heldUntilByKey.set(key, Math.max(this.#keyHeldUntil(key), until));
   }
 
   #credentialCount(client: string, now: Millis): number {

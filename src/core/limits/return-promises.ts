@@ -1,3 +1,4 @@
+import { RecencyMap } from '../collections/recency-map.ts';
 import type { Millis } from '../scalars.ts';
 
 /** When a client was asked to return: the first such time that it has not used, and the last. Both −Infinity if there is none. */
@@ -22,7 +23,7 @@ const MAX_CLIENTS = 10_000;
  * them returns to each of them at another time.
  */
 export class ReturnPromises {
-  readonly #byClient = new Map<string, ReturnPromise>();
+  readonly #byClient = new RecencyMap<string, ReturnPromise>();
 
   get size(): number {
     return this.#byClient.size;
@@ -34,7 +35,6 @@ export class ReturnPromises {
 
   /** @param usableFor how long after its time a promise is valid */
   set(client: string, promise: ReturnPromise, usableFor: Millis, now: Millis): void {
-    this.#byClient.delete(client);
     this.#byClient.set(client, promise);
     for (const [oldest, { last }] of this.#byClient) {
       if (now - last <= usableFor && this.#byClient.size <= MAX_CLIENTS) break;

@@ -1,5 +1,6 @@
 import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { BackOff } from '../backoff/back-off.ts';
+import { RecencyMap } from '../collections/recency-map.ts';
 import type { Millis, Random } from '../scalars.ts';
 
 /** Pairs of a client and a resource that are remembered. Each takes about 260 B (test/unit/exchange/poll-schedules.test.ts). */
@@ -34,7 +35,7 @@ export interface NotReadyResponse {
 export class PollRegistry {
   readonly #maxHistories: number;
   /** The least recently polled first. */
-  readonly #histories = new Map<string, PollHistory>();
+  readonly #histories = new RecencyMap<string, PollHistory>();
   readonly #waiters = new Map<string, { waiting: number; max: number }>();
   #forgotten = 0;
   #rejected = 0;
@@ -73,7 +74,6 @@ export class PollRegistry {
     const count = before.count + polls;
     const step = backOff.next(count - 1, before.memory, random);
     const retryAfterMs = step?.delay ?? before.retryAfterMs;
-    this.#histories.delete(key);
     if (history === undefined && this.#histories.size >= this.#maxHistories) this.#forgetOldest();
     this.#histories.set(key, { count, answer, at: now, retryAfterMs, memory: step?.memory ?? before.memory });
     return retryAfterMs;
@@ -97,9 +97,6 @@ export class PollRegistry {
   }
 
   #forgetOldest(): void {
-    const [oldest] = this.#histories.keys();
-    if (oldest === undefined) return;
-    this.#histories.delete(oldest);
-    this.#forgotten += 1;
+    if (this.#histories.deleteOldest() !== undefined) this.#forgotten += 1;
   }
 }

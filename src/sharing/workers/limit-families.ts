@@ -1,3 +1,4 @@
+import { RecencyMap } from '../../core/collections/recency-map.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { limitId } from '../../core/limits/limit-ref.ts';
 import type { WorkerSharedLimit } from './worker-shared-limit.ts';
@@ -15,7 +16,7 @@ const CLIENT_FAMILY = '';
  */
 export class LimitFamilies {
   /** Each family has its least recently used limit first. */
-  readonly #families = new Map<string, Map<string, WorkerSharedLimit>>();
+  readonly #families = new Map<string, RecencyMap<string, WorkerSharedLimit>>();
   readonly #maxClientLimits: number;
   #evictions = 0;
 
@@ -32,16 +33,14 @@ export class LimitFamilies {
   /** Marks a limit as the most recently used, if it belongs to a family. */
   touch(shared: WorkerSharedLimit): void {
     const { ref } = shared.limit;
-    const name = limitId(ref);
-    const family = this.#families.get(familyOf(ref));
-    if (family?.delete(name) === true) family.set(name, shared);
+    this.#families.get(familyOf(ref))?.use(limitId(ref));
   }
 
   /** Adds a limit. Returns the one that is to be dropped to make room. */
   add(newest: WorkerSharedLimit): WorkerSharedLimit | undefined {
     const { ref } = newest.limit;
     const name = familyOf(ref);
-    const family = this.#families.get(name) ?? new Map<string, WorkerSharedLimit>();
+    const family = this.#families.get(name) ?? new RecencyMap<string, WorkerSharedLimit>();
     this.#families.set(name, family);
     family.set(limitId(ref), newest);
     if (family.size <= this.#maxSize(name)) return undefined;
