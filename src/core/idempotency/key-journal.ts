@@ -16,6 +16,8 @@ import type { Millis } from '../scalars.ts';
 export interface KeyJournal {
   /** The write has changed; it is stored soon. */
   onChange(write: KeyedWrite): void;
+  /** These stored writes are forgotten, because there is no room for them. They are removed in steps. */
+  onSurplus(writes: readonly KeyedWrite[]): void;
   /** Calls back once all changes so far are stored. @param run `isStored`: false if they could not be stored */
   whenStored(run: (isStored: boolean) => void): void;
   /** A request goes on with `onStoreLost: local` although its write could not be stored. Called once for a request. */

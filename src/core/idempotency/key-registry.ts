@@ -40,7 +40,8 @@ export class KeyRegistry {
       restored.push(write);
     }
     this.#journal = journal;
-    for (const write of restored) if (write.state === 'new') journal.onChange(write); // there was no room for it
+    const surplus = restored.filter(({ state }) => state === 'new');
+    if (surplus.length > 0) journal.onSurplus(surplus);
   }
 
   /** Adds a write that is known elsewhere, and joins it. To be followed by `leave`. @param write if it is here, but not remembered */

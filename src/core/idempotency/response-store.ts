@@ -7,6 +7,12 @@ export const RESPONSE_SEPARATOR = '.';
 /** How many responses are kept by default. */
 export const MAX_RESPONSES = 100_000;
 
+/** Responses to one write, each to another client. A further client's is not kept. So all of a write can be removed in one step. */
+export const MAX_PER_WRITE = 1000;
+
+/** Responses that a step removes at most because their time is over. Later steps remove the others, which are not found meanwhile. */
+export const MAX_EXPIRED = 200;
+
 /** What all kept responses together may take. */
 export interface ResponseBounds {
   readonly maxCount: number;

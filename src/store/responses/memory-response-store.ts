@@ -1,4 +1,6 @@
 import {
+  MAX_EXPIRED,
+  MAX_PER_WRITE,
   MAX_RESPONSES,
   type ResponseBounds,
   type ResponseStore,
@@ -64,16 +66,9 @@ export class MemoryResponseStore implements ResponseStore {
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
     const now = this.#clock.now();
     this.#delete(id);
-    this.#arrived += 1;
-    const arrival = { number: this.#arrived, until: now + lifetime };
-    this.#entries.set(id, { bytes, ...arrival });
-    const write = writeOfResponse(id);
-    const ids = this.#ids.get(write);
-    if (ids === undefined) this.#ids.set(write, new Set([id]));
-    else ids.add(id);
-    this.#arrivals.push({ id, ...arrival });
-    this.#bytes += ENTRY_BYTES + bytes.length;
-    this.#evictOldest(now);
+    const ids = this.#ids.get(writeOfResponse(id));
+    if ((ids?.size ?? 0) < MAX_PER_WRITE) this.#add(id, bytes, now + lifetime);
+    this.#removeOldest(now);
     onKept();
   }
 
@@ -83,6 +78,18 @@ export class MemoryResponseStore implements ResponseStore {
 
   get #used(): number {
     return usedOfBounds(this.#max, this.#entries.size, this.#bytes);
+  }
+
+  #add(id: string, bytes: Buffer, until: Millis): void {
+    this.#arrived += 1;
+    const arrival = { number: this.#arrived, until };
+    this.#entries.set(id, { bytes, ...arrival });
+    const write = writeOfResponse(id);
+    const ids = this.#ids.get(write);
+    if (ids === undefined) this.#ids.set(write, new Set([id]));
+    else ids.add(id);
+    this.#arrivals.push({ id, ...arrival });
+    this.#bytes += ENTRY_BYTES + bytes.length;
   }
 
   #delete(id: string): void {
@@ -96,13 +103,15 @@ export class MemoryResponseStore implements ResponseStore {
     if (ids?.size === 0) this.#ids.delete(write);
   }
 
-  /** Removes the oldest while there are too many, and those whose time is over. */
-  #evictOldest(now: Millis): void {
+  /** Removes the oldest while there are too many, and some of those whose time is over. */
+  #removeOldest(now: Millis): void {
+    let expired = 0;
     for (let arrival = this.#arrivals[this.#oldest]; arrival !== undefined; arrival = this.#arrivals[this.#oldest]) {
       const isOver = arrival.until <= now;
       if (this.#isKept(arrival)) {
-        if (!isOver && this.#used <= 1) break;
-        if (!isOver) this.#evicted += 1;
+        if (this.#used <= 1 && (!isOver || expired === MAX_EXPIRED)) break;
+        if (isOver) expired += 1;
+        else this.#evicted += 1;
         this.#delete(arrival.id);
       }
       this.#oldest += 1;

@@ -1,5 +1,7 @@
 import type { SQLOutputValue, StatementSync } from 'node:sqlite';
 import {
+  MAX_EXPIRED,
+  MAX_PER_WRITE,
   MAX_RESPONSES,
   type ResponseBounds,
   type ResponseStore,
@@ -14,6 +16,9 @@ import type { GroupCommit, PendingChanges } from './group-commit.ts';
 const MAX_BYTES = 256 * 1024 * 1024;
 /** What a row and its index entry take besides its bytes, about. */
 const ROW_BYTES = 512;
+
+/** Rows that a transaction removes at most for each response that it stores, because there are too many: this takes no more bytes. */
+const MAX_EVICTED = 200;
 
 interface PendingResponse {
   readonly bytes: Buffer;
@@ -56,6 +61,7 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #delete: StatementSync;
   readonly #hasAny: StatementSync;
   readonly #deleteAll: StatementSync;
+  readonly #countOfWrite: StatementSync;
   readonly #oldest: StatementSync;
 
   constructor({ commit, wallClock, maxCount = MAX_RESPONSES, maxBytes = MAX_BYTES }: StoredResponsesOptions) {
@@ -70,6 +76,9 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     const ofWrite = "id = ?1 OR (id > ?1 || '.' AND id < ?1 || '/')";
     this.#hasAny = db.prepare(`SELECT 1 FROM responses WHERE ${ofWrite} LIMIT 1`);
     this.#deleteAll = db.prepare(`DELETE FROM responses WHERE ${ofWrite} RETURNING length(bytes) AS size`);
+    this.#countOfWrite = db.prepare(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM responses WHERE ${ofWrite} LIMIT ${MAX_PER_WRITE})`,
+    );
     this.#oldest = db.prepare('SELECT id, until FROM responses ORDER BY number LIMIT 1');
     const totals = db.prepare('SELECT count(*) AS count, coalesce(sum(length(bytes)), 0) AS size FROM responses').get();
     const count = Number(totals?.['count']);
@@ -109,15 +118,18 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   apply(): void {
     this.#applied = this.#stored;
     this.#appliedEvictions = 0;
+    let added = 0;
     for (const [write, { isRemoved, kept }] of this.#pending) {
       if (isRemoved) this.#subtract(this.#deleteAll.all(write));
       for (const [id, { bytes, until }] of kept) {
         this.#deleteRow(id);
+        if (Number(this.#countOfWrite.get(write)?.['count']) >= MAX_PER_WRITE) continue;
         this.#put.run(id, bytes, until);
         this.#add(1, ROW_BYTES + bytes.length);
+        added += 1;
       }
     }
-    this.#evictOldest();
+    this.#removeOldest(MAX_EVICTED * Math.max(1, added));
   }
 
   onStored(): void {
@@ -149,14 +161,14 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     }
   }
 
-  /** Removes the oldest while there are too many, and those whose time is over. */
-  #evictOldest(): void {
+  /** Removes the oldest while there are too many, and some of those whose time is over. Later transactions remove what is left. */
+  #removeOldest(max: number): void {
     const now = this.#wallClock();
-    for (;;) {
+    for (let removed = 0; removed < max; removed += 1) {
       const row = this.#oldest.get();
       if (row === undefined) return;
       const isOver = Number(row['until']) <= now;
-      if (!isOver && this.#usedBy(this.#applied) <= 1) return;
+      if (this.#usedBy(this.#applied) <= 1 && (!isOver || removed >= MAX_EXPIRED)) return;
       if (!isOver) this.#appliedEvictions += 1;
       this.#deleteRow(String(row['id']));
     }

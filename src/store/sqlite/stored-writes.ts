@@ -25,6 +25,9 @@ export interface StoredWritesOptions extends Clocks {
   readonly onDecidedLocally?: (upstream: string) => void;
 }
 
+/** Surplus rows that a transaction deletes at most. The next transactions delete the others. */
+const MAX_SURPLUS = 1000;
+
 /** In `meta`: what to add to the stored times for times of the wall clock. So a step of that clock shifts all of them at once. */
 const SHIFT = 'clock_shift';
 
@@ -32,6 +35,8 @@ const SHIFT = 'clock_shift';
 export class StoredWrites implements KeyJournal, PendingChanges {
   readonly #options: StoredWritesOptions;
   readonly #changed = new Set<KeyedWrite>();
+  /** Stored writes that are to be deleted, and for which nothing waits. */
+  #surplus: readonly KeyedWrite[] = [];
   /** What the present transaction stores. */
   #applied = new Map<KeyedWrite, StoredRow>();
   #lastId = 0;
@@ -84,6 +89,11 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     this.#options.commit.request();
   }
 
+  onSurplus(writes: readonly KeyedWrite[]): void {
+    this.#surplus = [...this.#surplus, ...writes];
+    this.#options.commit.request();
+  }
+
   whenStored(run: (isStored: boolean) => void): void {
     this.#options.commit.whenStored(run);
   }
@@ -103,7 +113,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   get isEmpty(): boolean {
-    return this.size === 0 && this.#shift === this.#storedShift;
+    return this.size === 0 && this.#surplus.length === 0 && this.#shift === this.#storedShift;
   }
 
   apply(): void {
@@ -111,6 +121,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     this.#appliedShift = this.#shift;
     if (this.#appliedShift !== this.#storedShift) this.#putShift.run(SHIFT, this.#appliedShift);
     for (const write of this.#changed) this.#storeWrite(write);
+    for (const write of this.#surplus.slice(0, MAX_SURPLUS)) this.#storeWrite(write);
   }
 
   onStored(): void {
@@ -122,6 +133,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     }
     this.#applied.clear();
     this.#changed.clear();
+    this.#surplus = this.#surplus.slice(MAX_SURPLUS);
     this.#storedShift = this.#appliedShift;
   }
 

@@ -1,11 +1,19 @@
 /** How many keys of writes Redis has: the numbers, and what is removed beyond their bounds. */
 import { expect, test } from 'vitest';
+import { MAX_EXPIRED } from '../../../src/sharing/redis/keys/key-scripts.ts';
 import type { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
 import { send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
-import { connectKeys, openKeys, type Progress, stateKeyOf } from '../../support/redis/stored-keys.ts';
+import {
+  ANSWERED_NAMES,
+  connectKeys,
+  OPEN_NAMES,
+  openKeys,
+  type Progress,
+  stateKeyOf,
+} from '../../support/redis/stored-keys.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const DAY = 86_400_000;
@@ -35,6 +43,29 @@ test('counts unresolved and answered keys by upstream, until they expire', async
     { upstream: 'up', unresolved: 0, answered: 0 },
     { upstream: 'other', unresolved: 0, answered: 0 },
   ]);
+});
+
+test('removes at most 200 expired keys of a kind in a step, and never counts one of them', async () => {
+  const redis = await startRedis();
+  const client = await connectKeys(redis);
+  const { commands, store, backendOf } = openKeys(client);
+  await store(0, 'unknown');
+  await store(1, 'answered');
+  const count = 2.5 * MAX_EXPIRED;
+  for (let n = 2; n < count; n += 1) {
+    await client.zadd(OPEN_NAMES, n % 2 === 0 ? 2 : -2, `expired-${n}`);
+    await client.zadd(ANSWERED_NAMES, n, `expired-${n}`);
+  }
+  const left: number[] = [];
+  const one = backendOf('one');
+  for (let step = 0; step < 4; step += 1) {
+    const isUnresolved = await new Promise((resolve) => one.hasUnresolved('up', resolve));
+    expect(isUnresolved).toBe(true);
+    expect(commands.counts.all).toEqual([{ upstream: 'up', unresolved: 1, answered: 1 }]);
+    left.push(await client.zcard(OPEN_NAMES), await client.zcard(ANSWERED_NAMES));
+  }
+  const rest = [count - 1 - MAX_EXPIRED, count - 1 - 2 * MAX_EXPIRED];
+  expect(left).toEqual([...rest.flatMap((each) => [each, each]), 1, 1, 1, 1]);
 });
 
 test('a key that is forgotten, or used again, is counted once or not at all', async () => {

@@ -1,6 +1,6 @@
 /** Kept responses in a real Redis: replaced, evicted and removed. */
 import { expect, test } from 'vitest';
-import type { ResponseBounds } from '../../../src/core/idempotency/response-store.ts';
+import { MAX_PER_WRITE, type ResponseBounds } from '../../../src/core/idempotency/response-store.ts';
 import { RedisResponseStore } from '../../../src/sharing/redis/keys/redis-response-store.ts';
 import { connectKeys } from '../../support/redis/stored-keys.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
@@ -69,5 +69,23 @@ test('removes the responses of a write for all clients, and nothing else', async
   await keep('a.two', 'later');
   expect(await readAll('a.one', 'a.two')).toEqual([undefined, 'later']);
   for (const key of await client.keys('*')) expect([key, await client.pttl(key)]).not.toEqual([key, -1]);
+  expect(problems).toEqual([]);
+});
+
+test('keeps the responses to one write for so many clients only, and for others once these have expired', async () => {
+  const { client, keep, readAll, problems } = await open({ maxBytes: 100_000_000 });
+  const ids = Array.from({ length: MAX_PER_WRITE }, (_, n) => `a.${n}`);
+  await Promise.all(ids.map((id) => keep(id, 'first')));
+  for (const id of ['a.more', 'b.one', 'a.7']) await keep(id, 'later');
+  expect(await readAll('a.0', 'a.7', 'a.more', 'b.one')).toEqual(['first', 'later', undefined, 'later']);
+  const [write = ''] = await client.keys('*:write:a');
+  expect(await client.hlen(write)).toBe(MAX_PER_WRITE);
+  const names = await client.keys('*:of:a.*');
+  await client.del(names); // as if their time were over
+  await keep('a.more', 'last');
+  await keep('a.more', 'last');
+  expect(await readAll('a.0', 'a.more')).toEqual([undefined, 'last']);
+  // Each step removes a hundred; of a.7, the first one was replaced.
+  expect(await client.hlen(write)).toBe(MAX_PER_WRITE - 99 + 1 - 100);
   expect(problems).toEqual([]);
 });

@@ -47,6 +47,10 @@ export class SimulatedDisk {
         changed.add(write);
         schedule();
       },
+      onSurplus: (writes) => {
+        for (const write of writes) changed.add(write);
+        schedule();
+      },
       whenStored: (run) => {
         waiting.push(run);
         schedule();

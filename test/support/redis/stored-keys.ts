@@ -24,6 +24,7 @@ import type { RedisServer } from './redis-server.ts';
 const PREFIX = 'p';
 /** The open names at the upstream `up`. */
 export const OPEN_NAMES = `${PREFIX}:{up/keys}:k3:open`;
+export const ANSWERED_NAMES = `${PREFIX}:{up/keys}:k3:answered`;
 const DAY = 86_400_000;
 
 /** What a request has done: it holds its key, its response is being sent, has been sent, or nobody knows its outcome. */

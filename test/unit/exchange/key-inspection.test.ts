@@ -199,6 +199,7 @@ describe('a write that is forgotten', () => {
     const changed: (readonly [string, string])[] = [];
     keys.resume([], {
       onChange: ({ name, state }) => changed.push([name, state]),
+      onSurplus: () => undefined,
       whenStored: (run) => waiting.push(run),
     });
     for (const [isStored, kind] of [

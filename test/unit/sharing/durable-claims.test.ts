@@ -15,6 +15,9 @@ function startProcess(stored: readonly StoredWrite[] = []) {
   let waiting: ((isStored: boolean) => void)[] = [];
   const journal: KeyJournal = {
     onChange: (write) => void changed.add(write),
+    onSurplus: (writes) => {
+      for (const write of writes) changed.add(write);
+    },
     whenStored: (run) => void waiting.push(run),
   };
   const commit = (isStored = true): void => {

@@ -1,7 +1,12 @@
 /** The places where responses to writes are kept: what they keep, for how long, and what they evict. */
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import type { ResponseBounds, ResponseStore } from '../../../src/core/idempotency/response-store.ts';
+import {
+  MAX_EXPIRED,
+  MAX_PER_WRITE,
+  type ResponseBounds,
+  type ResponseStore,
+} from '../../../src/core/idempotency/response-store.ts';
 import {
   decodeKeptResponse,
   encodeKeptResponse,
@@ -125,6 +130,22 @@ describe.each([
     expect(find(['a', 'c', 'd', 'e'])).toEqual(['a', 'd', 'e']);
   });
 
+  test('of one write are kept for so many clients only, and the others in the place of expired ones', () => {
+    const { store, wait } = open();
+    for (let n = 0; n < MAX_PER_WRITE; n += 1) keep(store, `a.${n}`, 'first');
+    for (const id of ['a.more', 'b.one', 'a.7']) keep(store, id, 'later');
+    expect(['a.0', 'a.7', 'a.more', 'b.one'].map((id) => read(store, id))).toEqual([
+      ...['first', 'later', undefined, 'later'],
+    ]);
+    wait(HOUR);
+    for (let step = 0; step < 2; step += 1) keep(store, 'a.more', 'last');
+    expect(['a.0', 'a.7', 'a.more', 'b.one'].map((id) => read(store, id))).toEqual([
+      ...[undefined, undefined, 'last', undefined],
+    ]);
+    store.remove('a');
+    expect(read(store, 'a.more')).toBeUndefined();
+  });
+
   test('count what an entry takes besides its bytes', () => {
     const { store } = open({ maxBytes: 10_000 });
     const ids = Array.from({ length: 100 }, (_each, i) => `id-${i}`);
@@ -132,6 +153,45 @@ describe.each([
     const kept = ids.filter((id) => read(store, id) !== undefined);
     expect(kept).toEqual(ids.slice(-19));
   });
+});
+
+test.each([
+  ['memory', inMemory],
+  ['a database', inDatabase],
+] as const)('expired responses in %s are not found, and a step removes so many of them at most', (_, open) => {
+  const maxCount = 10 * MAX_EXPIRED;
+  const { store, wait } = open({ maxCount });
+  const count = () => Math.round((store.bounds[0]?.used ?? 0) * maxCount);
+  const ids = Array.from({ length: 3.5 * MAX_EXPIRED }, (_each, i) => `id-${i}`);
+  for (const id of ids) keep(store, id, 'x');
+  wait(HOUR);
+  const counts: number[] = [];
+  for (let step = 1; step <= 5; step += 1) {
+    keep(store, `new-${step}`, 'x');
+    counts.push(count());
+    expect(ids.filter((id) => read(store, id) !== undefined)).toEqual([]);
+  }
+  expect(counts).toEqual([2.5, 1.5, 0.5, 0, 0].map((left, i) => left * MAX_EXPIRED + i + 1));
+  expect(store.bounds[0]?.reached).toBe(0);
+});
+
+test('a database that may keep fewer responses than before removes at most 200 for each new one', () => {
+  const db = new DatabaseSync(':memory:');
+  db.exec(RESPONSES);
+  const open = (max: Partial<ResponseBounds>): ResponseStore => {
+    const options = { db, clock: { now: () => 0 }, onProblem: () => undefined };
+    const commit = new GroupCommit({ ...options, schedule: (_, run) => run() });
+    return new StoredResponses({ commit, wallClock: () => 0, ...max });
+  };
+  const first = open({});
+  for (let n = 0; n < 450; n += 1) keep(first, `id-${n}`, 'x');
+  const later = open({ maxCount: 10 });
+  const counts: unknown[] = [];
+  for (let n = 0; n < 4; n += 1) {
+    keep(later, `new-${n}`, 'x');
+    counts.push(db.prepare('SELECT count(*) AS count FROM responses').get()?.['count']);
+  }
+  expect(counts).toEqual([251, 52, 10, 10]);
 });
 
 test('responses that are replaced again and again take no more memory, nor time', () => {

@@ -218,6 +218,24 @@ describe('a write in a database', () => {
     expect(database.db.prepare('SELECT count(*) AS rows FROM writes').get()).toMatchObject({ rows: 2 });
   });
 
+  test('is removed with at most 1000 others in a step if there is no room for them', () => {
+    const { startProcess, database } = startMachine();
+    const count = () => database.db.prepare('SELECT count(*) AS rows FROM writes').get()?.['rows'];
+    const first = startProcess();
+    for (let n = 0; n < 2501; n += 1) first.begin(`name-${n}`);
+    first.endTurn();
+    const second = startProcess(1);
+    expect([...second.keys.names()].map(({ name }) => name)).toEqual(['name-2500']);
+    const counts: unknown[] = [];
+    for (let step = 0; step < 4; step += 1) {
+      second.flush();
+      counts.push(count());
+    }
+    expect(counts).toEqual([1501, 501, 1, 1]);
+    expect(second.counts()).toEqual({ unresolved: 1, answered: 0 });
+    expect(startProcess().stored).toMatchObject([[2501, { name: 'name-2500' }]]);
+  });
+
   test('is read with a digest of its body beyond 2^53, as a body that is not known', () => {
     const { startProcess, database } = startMachine();
     const first = startProcess();

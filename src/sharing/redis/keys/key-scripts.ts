@@ -8,6 +8,9 @@
  * The score of an answered name is when it is dropped.
  */
 
+/** Expired members that a step removes from a set at most. */
+export const MAX_EXPIRED = 200;
+
 /** The time stands still rather than go back if the clock of Redis is set back; see key-store-time.ts. */
 const PRELUDE = `
 local answered, open, clock = KEYS[#KEYS - 2], KEYS[#KEYS - 1], KEYS[#KEYS]
@@ -31,10 +34,14 @@ local function found(name)
   end
   return {known[1] or '', known[2] or '', table.concat(gone, ' '), known[4] or '0', tostring(now)}
 end
+-- A few at a time: a step is short. Those that are left count for nothing, and later steps remove them.
+local function dropExpired(set, from)
+  local expired = redis.call('ZRANGEBYSCORE', set, from, string.format('%d', now), 'LIMIT', 0, ${MAX_EXPIRED})
+  if #expired > 0 then redis.call('ZREM', set, unpack(expired)) end
+end
 local function dropOld()
-  redis.call('ZREMRANGEBYSCORE', open, string.format('%d', -now), string.format('%d', now))
-  local old = redis.call('ZRANGEBYSCORE', answered, '-inf', string.format('%d', now), 'LIMIT', 0, 100)
-  if #old > 0 then redis.call('ZREM', answered, unpack(old)) end
+  dropExpired(open, string.format('%d', -now))
+  dropExpired(answered, '-inf')
 end
 -- Of an answered write, a response may still be sent.
 local function counts()

@@ -1,5 +1,6 @@
 import type { SharedStoreResult } from '../../../core/events/store-events.ts';
 import {
+  MAX_PER_WRITE,
   MAX_RESPONSES,
   type ResponseBounds,
   type ResponseStore,
@@ -20,28 +21,32 @@ const ENTRY_BYTES = 1536;
 /**
  * KEYS: the response; all responses by the number of their arrival; counters; the responses of the write, each with its number. ARGV:
  * the bytes, the lifetime, the id, the prefixes of the names of responses and of writes, the bytes and the number of all that may be
- * kept, the bytes of an entry. Evicts the oldest beyond that. A response that has expired or was replaced stays counted until it is
- * the oldest.
+ * kept, the bytes of an entry, the number of responses of the write. Evicts the oldest beyond that. A response that has expired or was
+ * replaced stays counted until it is the oldest.
  */
 const KEEP = `
-local size = #ARGV[1] + tonumber(ARGV[8])
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-local number = redis.call('HINCRBY', KEYS[3], 'number', 1)
-redis.call('ZADD', KEYS[2], number, ARGV[3] .. ' ' .. number .. ' ' .. size)
-redis.call('HSET', KEYS[4], ARGV[3], number)
-local bytes = redis.call('HINCRBY', KEYS[3], 'bytes', size)
+local bytes = tonumber(redis.call('HGET', KEYS[3], 'bytes') or '0')
+if redis.call('HLEN', KEYS[4]) < tonumber(ARGV[9]) or redis.call('HEXISTS', KEYS[4], ARGV[3]) == 1 then
+  local size = #ARGV[1] + tonumber(ARGV[8])
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  local number = redis.call('HINCRBY', KEYS[3], 'number', 1)
+  redis.call('ZADD', KEYS[2], number, ARGV[3] .. ' ' .. number .. ' ' .. size)
+  redis.call('HSET', KEYS[4], ARGV[3], number)
+  bytes = redis.call('HINCRBY', KEYS[3], 'bytes', size)
+end
 local evicted = 0
 for _ = 1, 100 do -- a step is short; the next response removes what is left
   local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   if not oldest then break end
   local id, its, length = string.match(oldest, '^(%S+) (%S+) (%S+)$')
   local name, write = ARGV[4] .. id, ARGV[5] .. string.match(id, '^[^.]+')
-  local isKept = redis.call('HGET', write, id) == its and redis.call('EXISTS', name) == 1
+  local isLatest = redis.call('HGET', write, id) == its
+  local isKept = isLatest and redis.call('EXISTS', name) == 1
   if isKept and bytes <= tonumber(ARGV[6]) and redis.call('ZCARD', KEYS[2]) <= tonumber(ARGV[7]) then break end
   redis.call('ZREM', KEYS[2], oldest)
+  if isLatest then redis.call('HDEL', write, id) end
   if isKept then
     redis.call('DEL', name)
-    redis.call('HDEL', write, id)
     evicted = evicted + 1
   end
   bytes = redis.call('HINCRBY', KEYS[3], 'bytes', -tonumber(length))
@@ -52,7 +57,7 @@ end
 return {tostring(bytes), tostring(redis.call('ZCARD', KEYS[2])), tostring(evicted)}
 `;
 
-/** KEYS: the responses of a write. ARGV: the prefix of the names of responses. */
+/** KEYS: the responses of a write, which are at most `MAX_PER_WRITE`. ARGV: the prefix of the names of responses. */
 const REMOVE = `
 for _, id in ipairs(redis.call('HKEYS', KEYS[1])) do redis.call('DEL', ARGV[1] .. id) end
 redis.call('DEL', KEYS[1])
@@ -106,7 +111,7 @@ export class RedisResponseStore implements ResponseStore {
     const { maxCount, maxBytes } = this.#max;
     const args = [
       ...[bytes, String(Math.ceil(lifetime)), id, this.#nameOf(''), this.#writeOf('')],
-      ...[maxBytes, maxCount, ENTRY_BYTES].map(String),
+      ...[maxBytes, maxCount, ENTRY_BYTES, MAX_PER_WRITE].map(String),
     ];
     this.#run(
       () => this.#call('tidegateKeepResponse', [...keys, ...args]),
