@@ -55,6 +55,7 @@ const FILE_ERROR_TEXTS: Readonly<Record<string, string>> = {
   EPERM: 'permission denied',
   EISDIR: 'it is a directory',
   EFTYPE: 'it is not a regular file',
+  EDATABASE: 'it is a database of idempotency keys',
 };
 
 /** The cause of a file error, as the end of a message. */

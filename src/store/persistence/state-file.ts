@@ -133,7 +133,7 @@ function fileMedium(file: string): StateMedium {
       if (size > MAX_FILE_BYTES) throw Object.assign(new Error('too large'), { code: 'EFBIG' });
       return readFileSync(file, 'utf8');
     },
-    write: (text) => writeFileAtomically(file, text),
+    write: (text) => writeFileAtomically(file, text, refuseDatabase),
   };
 }
 
@@ -152,11 +152,30 @@ function databaseMedium(database: StateDatabase): StateMedium {
   };
 }
 
+const DATABASE_FORMAT = 'SQLite format 3';
+
+/** A process with `state.store: sqlite` may have converted the file meanwhile, and keeps idempotency keys in it. */
+async function refuseDatabase(file: string): Promise<void> {
+  const present = await open(file, 'r').catch(() => undefined);
+  if (present === undefined) return; // nothing is lost
+  try {
+    const { buffer } = await present.read(Buffer.alloc(DATABASE_FORMAT.length), 0, DATABASE_FORMAT.length, 0);
+    if (buffer.toString('latin1') === DATABASE_FORMAT) throw Object.assign(new Error(file), { code: 'EDATABASE' });
+  } finally {
+    await present.close();
+  }
+}
+
 /**
  * Writes a file so that a reader finds either the old or the new text, complete, even after a crash of the machine.
- * @throws an error of node:fs
+ * @param check runs directly before the old file is replaced; an error leaves it as it is
+ * @throws an error of node:fs, or of `check`
  */
-export async function writeFileAtomically(file: string, text: string): Promise<void> {
+export async function writeFileAtomically(
+  file: string,
+  text: string,
+  check: (file: string) => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
   const temporary = `${file}.tmp`;
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
   const handle = await open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
@@ -167,6 +186,7 @@ export async function writeFileAtomically(file: string, text: string): Promise<v
   } finally {
     await handle.close();
   }
+  await check(file);
   await rename(temporary, file);
   const folder = await open(dirname(file), 'r');
   try {

@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import type { Millis } from '../../core/scalars.ts';
 import { makePrivate } from './make-private.ts';
 import { describeLoss, StateDatabaseError } from './state-database-error.ts';
 
@@ -22,11 +23,36 @@ export const LEARNED_TABLE =
 /**
  * Puts a database in the place of the state file of an earlier version, which is kept as `….json`; does nothing for any other file.
  * The database has the learned state before it takes that place in one step. If the process ends before, the next one begins anew.
+ * @param timeout how long it waits for another process that converts the same file
  * @throws StateDatabaseError, or an error of SQLite or node:fs
  */
-export function convertStateFile(file: string): void {
-  if (firstByteOf(file) !== '{') return;
+export function convertStateFile(file: string, timeout: Millis): void {
+  if (!isStateFile(file)) return;
   const path = realpathSync(file);
+  // Otherwise this process could replace the database that another one has made meanwhile, and stores keys in.
+  try {
+    withLock(`${path}.lock`, timeout, () => {
+      if (isStateFile(path)) convert(path);
+    });
+  } catch (error) {
+    if (isStateFile(path)) throw error; // otherwise another process has converted it, and removed the lock
+  }
+}
+
+/** The end of the process releases the lock. Once the file is converted, nobody needs the lock, so it is removed. */
+function withLock(file: string, timeout: Millis, run: () => void): void {
+  makePrivate(file);
+  const lock = new DatabaseSync(file, { timeout });
+  try {
+    lock.exec('BEGIN EXCLUSIVE');
+    run();
+    rmSync(file, { force: true });
+  } finally {
+    lock.close();
+  }
+}
+
+function convert(path: string): void {
   if (existsSync(`${path}-wal`)) {
     throw new StateDatabaseError(describeLoss(path, `${path} is a state file, but ${path}-wal is there`));
   }
@@ -44,6 +70,10 @@ export function convertStateFile(file: string): void {
   copyFileSync(path, `${path}.json`);
   renameSync(next, path);
   syncFolder(dirname(path)); // otherwise, a log of the database could outlive its name
+}
+
+function isStateFile(file: string): boolean {
+  return firstByteOf(file) === '{';
 }
 
 function firstByteOf(file: string): string | undefined {

@@ -55,7 +55,7 @@ export class StateDatabase {
     let db: DatabaseSync | undefined;
     let isLocked = false;
     try {
-      convertStateFile(file);
+      convertStateFile(file, BUSY_TIMEOUT);
       const path = makePrivate(file);
       const { frames, hasLostEnd } = checkLog(path);
       this.hasLostEnd = hasLostEnd;

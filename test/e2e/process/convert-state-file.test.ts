@@ -1,11 +1,22 @@
 /** A state file becomes a database, also if the process is killed meanwhile. */
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { StateDatabase } from '../../../src/store/sqlite/state-database.ts';
 import { send } from '../../support/clients/send.ts';
+import { pause } from '../../support/pause.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startReloadable } from '../../support/proxy/reloadable.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -118,3 +129,98 @@ test('a state file beside the log of a database is not converted', () => {
   expect(() => open(file)).toThrow(`${file} is a state file, but ${file}-wal is there`);
   expect(readFileSync(file, 'utf8')).toBe(STATE);
 });
+
+/**
+ * Opens the file in a process of its own, stores a number as an idempotency key would be, and keeps it open until it is killed.
+ * @param stopsBefore the function of node:fs in which the process waits until the file `go` is there
+ */
+function openElsewhere(
+  file: string,
+  number: number,
+  stopsBefore?: string,
+): { child: ChildProcess; output: () => string } {
+  const stop =
+    stopsBefore === undefined
+      ? ''
+      : `const original = fs.${stopsBefore};
+    fs.${stopsBefore} = (...parts) => {
+      fs.writeFileSync(${JSON.stringify(file)} + '.stopped', '');
+      while (!fs.existsSync(${JSON.stringify(file)} + '.go')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+      return original(...parts);
+    };
+    syncBuiltinESMExports();`;
+  const child = spawn(process.execPath, [
+    ...['--input-type=module', '--eval'],
+    `import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    ${stop}
+    const { StateDatabase } = await import(${JSON.stringify(SOURCE.href)});
+    const database = new StateDatabase({ file: ${JSON.stringify(file)}, durability: 'full' });
+    database.db.exec("INSERT INTO open_writes VALUES ('${number}', 'r', 'u', 'POST', 1)");
+    fs.writeSync(1, 'stored');
+    setInterval(() => undefined, 1000);`,
+  ]);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => void (output += String(chunk)));
+  }
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return { child, output: () => output };
+}
+
+test.each(['rmSync', 'copyFileSync', 'renameSync'])(
+  'of two processes that convert a file at once, the one with the database loses no key, if the first waits in %s',
+  async (step) => {
+    const file = join(makeFolder(), 'state.db');
+    writeFileSync(file, STATE);
+    const first = openElsewhere(file, 1, step);
+    await eventually(
+      () => existsSync(`${file}.stopped`),
+      (isStopped) => isStopped,
+    );
+    const second = openElsewhere(file, 2);
+    // Without a lock, the second one would have the database by then, and the first one replace it.
+    for (let waited = 0; waited < 20 && second.output() === ''; waited += 1) await pause(100);
+    writeFileSync(`${file}.go`, '');
+    const [one, other] = [first.output, second.output];
+    await eventually(
+      () => one() !== '' && other() !== '',
+      (haveEnded) => haveEnded,
+    );
+    expect([one(), other()].toSorted()).toEqual([expect.stringContaining(`another process uses ${file}`), 'stored']);
+    for (const { child } of [first, second]) {
+      if (child.exitCode !== null) continue;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    const database = open(file);
+    expect(database.readLearned()).toBe(STATE);
+    expect(readFileSync(`${file}.json`, 'utf8')).toBe(STATE);
+    const kept = one() === 'stored' ? '1' : '2';
+    expect(database.db.prepare('SELECT request_id FROM open_writes').all()).toMatchObject([{ request_id: kept }]);
+    expect(existsSync(`${file}.lock`)).toBe(false);
+  },
+  PATIENCE,
+);
+
+test(
+  'a process that stores its state in a file leaves a database alone that has taken its place',
+  async () => {
+    const upstream = await startHttpUpstream((_, response) => void response.end());
+    const folder = makeFolder();
+    const [file, database] = [join(folder, 'state.json'), join(folder, 'state.db')];
+    const gate = await startReloadable(
+      `state: {store: memory, file: ${file}}\nupstreams: {api: {url: "${upstream.url}"}}`,
+    );
+    writeFileSync(database, STATE);
+    open(database).close();
+    renameSync(database, file);
+    gate.child.kill('SIGTERM');
+    expect((await gate.ended).code).toBe(0);
+    expect(gate.log()).toContainEqual(
+      expect.objectContaining({ msg: 'cannot write the state file', why: 'it is a database of idempotency keys' }),
+    );
+    expect(open(file).readLearned()).toBe(STATE);
+  },
+  PATIENCE,
+);
