@@ -1,5 +1,6 @@
 /** The configuration: its types, its JSON Schema and its error messages come from this one schema. */
 import { z } from 'zod';
+import { MAX_RESPONSES } from '../../core/idempotency/response-store.ts';
 import type { Address } from '../values/listen-address.ts';
 import { ListenAddress } from '../values/listen-address.ts';
 import { ExternalAuthorizationSchema } from './external-authorization-schema.ts';
@@ -110,7 +111,7 @@ export const ConfigSchema = z.strictObject({
         .int()
         .min(1)
         .max(10_000_000)
-        .prefault(100_000)
+        .prefault(MAX_RESPONSES)
         .describe('Maximum responses kept for repeats of writes (idempotency.replayAnswers); the oldest are evicted.'),
       overload: z
         .strictObject({

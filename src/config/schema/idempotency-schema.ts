@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { REPLAYED_HEADER } from '../../core/idempotency/response-store.ts';
 import { Ttl } from '../values/ttl.ts';
 import { AccountSource, DEFAULT_ACCOUNT_SOURCES } from '../values/account-source.ts';
 import { HeaderName, Method } from './name-schemas.ts';
@@ -35,7 +36,7 @@ const IdempotencyInputSchema = z.strictObject({
     ),
   replayedHeader: z
     .union([z.literal(false), HeaderName], 'expected the name of a header, or false')
-    .prefault('Idempotent-Replayed')
+    .prefault(REPLAYED_HEADER)
     .describe('The response header that is true where the upstream replays a stored response; false for none.'),
   sharesKeys: z
     .boolean()

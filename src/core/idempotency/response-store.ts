@@ -4,8 +4,14 @@ import type { Millis } from '../scalars.ts';
 /** Between the name of a write and the client, in the id of a response. No name contains it. */
 export const RESPONSE_SEPARATOR = '.';
 
+/** By default, the header that marks a stored response, of the upstream or of Tidegate. */
+export const REPLAYED_HEADER = 'Idempotent-Replayed';
+
 /** How many responses are kept by default. */
 export const MAX_RESPONSES = 100_000;
+
+/** The bytes of all responses that SQLite or Redis keeps. */
+export const MAX_STORED_BYTES = 256 * 1024 * 1024;
 
 /** Responses to one write, each to another client. A further client's is not kept. So all of a write can be removed in one step. */
 export const MAX_PER_WRITE = 1000;

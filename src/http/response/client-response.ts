@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { ReaderAbortReason, RequestOutcome } from '../../core/events/event-labels.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
+import { REPLAYED_HEADER } from '../../core/idempotency/response-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { addCorsHeaders, corsHeaders } from '../headers/cors-headers.ts';
 import { forwardInterimHeaders, forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
@@ -91,7 +92,7 @@ export class ClientResponse {
   replay({ status, reasonPhrase, headers, body }: KeptResponse): boolean {
     const { response, route } = this.#routed;
     if (response.destroyed) return false;
-    const marker = route.target.idempotency.replayedHeader ?? 'Idempotent-Replayed';
+    const marker = route.target.idempotency.replayedHeader ?? REPLAYED_HEADER;
     const marked = [...withoutHeader([...headers], marker.toLowerCase()), marker, 'true'];
     const framed = [...marked, 'Content-Length', String(body.length)];
     if (!this.forward({ status, reasonPhrase, headers: framed, httpVersion: '1.1' }, 0, false)) return false;

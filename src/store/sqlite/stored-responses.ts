@@ -3,6 +3,7 @@ import {
   MAX_EXPIRED,
   MAX_PER_WRITE,
   MAX_RESPONSES,
+  MAX_STORED_BYTES,
   type ResponseBounds,
   type ResponseStore,
   usedOfBounds,
@@ -12,8 +13,6 @@ import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { GroupCommit, PendingChanges } from './group-commit.ts';
 
-/** For all kept responses together: the file grows by no more. */
-const MAX_BYTES = 256 * 1024 * 1024;
 /** What a row and its index entry take besides its bytes, about. */
 const ROW_BYTES = 512;
 
@@ -64,7 +63,7 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #countOfWrite: StatementSync;
   readonly #oldest: StatementSync;
 
-  constructor({ commit, wallClock, maxCount = MAX_RESPONSES, maxBytes = MAX_BYTES }: StoredResponsesOptions) {
+  constructor({ commit, wallClock, maxCount = MAX_RESPONSES, maxBytes = MAX_STORED_BYTES }: StoredResponsesOptions) {
     const { db } = commit;
     this.#commit = commit;
     this.#wallClock = wallClock;

@@ -2,6 +2,7 @@ import type { SharedStoreResult } from '../../../core/events/store-events.ts';
 import {
   MAX_PER_WRITE,
   MAX_RESPONSES,
+  MAX_STORED_BYTES,
   type ResponseBounds,
   type ResponseStore,
   usedOfBounds,
@@ -13,8 +14,6 @@ import type { RedisKeyConnection } from './redis-key-commands.ts';
 
 /** The layout of what is stored. */
 const LAYOUT = 'r2';
-/** For the kept responses of all replicas together. */
-const MAX_BYTES = 256 * 1024 * 1024;
 /** What Redis needs for a response besides its bytes, about: its name, its number and its entry of the write. */
 const ENTRY_BYTES = 1536;
 
@@ -82,7 +81,7 @@ export class RedisResponseStore implements ResponseStore {
 
   constructor(parts: RedisResponseStoreParts) {
     this.#parts = parts;
-    this.#max = { maxCount: parts.maxCount ?? MAX_RESPONSES, maxBytes: parts.maxBytes ?? MAX_BYTES };
+    this.#max = { maxCount: parts.maxCount ?? MAX_RESPONSES, maxBytes: parts.maxBytes ?? MAX_STORED_BYTES };
     this.#base = `${parts.prefix}:{responses}:${LAYOUT}`;
     const { client } = parts.connection;
     client.defineCommand('tidegateKeepResponse', { numberOfKeys: 4, lua: KEEP });
