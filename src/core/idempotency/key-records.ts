@@ -12,8 +12,10 @@ import type { KeyedWrite } from './keyed-write.ts';
 import type { KeyRecord } from './key-record.ts';
 
 /** Unresolved and answered records together take 30 MB at most. */
-const MAX_UNRESOLVED = 20_000;
 export const MAX_ANSWERED = 100_000;
+/** So many unresolved records are kept for each answered one. */
+export const UNRESOLVED_SHARE = 1 / 5;
+const MAX_UNRESOLVED = UNRESOLVED_SHARE * MAX_ANSWERED;
 
 /** For one write. */
 const MAX_UNRESOLVED_CREDENTIALS = 8;

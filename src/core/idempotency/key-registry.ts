@@ -40,8 +40,7 @@ export class KeyRegistry {
       restored.push(write);
     }
     this.#journal = journal;
-    const surplus = restored.filter(({ state }) => state === 'new');
-    if (surplus.length > 0) journal.onSurplus(surplus);
+    journal.onSurplus(restored.filter(({ state }) => state === 'new')); // there was no room for them
   }
 
   /** Adds a write that is known elsewhere, and joins it. To be followed by `leave`. @param write if it is here, but not remembered */
@@ -90,6 +89,11 @@ export class KeyRegistry {
   /** Whether a write of this name is unresolved, a request in progress included. Does not join it. */
   isUnresolved(name: string): boolean {
     return this.#find(name, isUnresolved) !== undefined;
+  }
+
+  /** Whose share of the unresolved writes this name takes; undefined if none of its writes is unresolved. */
+  unresolvedOwner(name: string): number | undefined {
+    return this.#find(name, isUnresolved)?.owner;
   }
 
   /** Whether any write at this upstream is unresolved: for requests whose key is not known. */

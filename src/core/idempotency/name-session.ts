@@ -175,9 +175,9 @@ export class NameSession {
     return record;
   }
 
-  /** Whether any write of the name is unresolved, a request in progress included. */
-  get isUnresolved(): boolean {
-    return this.#keys.isUnresolved(this.#name);
+  /** See `KeyRegistry.unresolvedOwner`. */
+  get unresolvedOwner(): number | undefined {
+    return this.#keys.unresolvedOwner(this.#name);
   }
 
   /** The writes that match, for an operator. */

@@ -28,7 +28,8 @@ export interface NameChange {
   readonly next: string;
   readonly state: NameState | undefined;
   readonly owners: ReadonlySet<string>;
-  readonly isUnresolved: boolean;
+  /** Whose share of the unresolved writes the name takes; undefined if none of its writes is unresolved. */
+  readonly unresolvedOwner: number | undefined;
   /** How long it is stored at least, from now on. */
   readonly keptFor: Millis;
   /** Other processes that hold the key have to know of the change. */

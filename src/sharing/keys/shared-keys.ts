@@ -132,7 +132,7 @@ export class SharedKeys {
       if (found === undefined) return onFound(true);
       const session = new NameSession(name, found.state, clock);
       session.abandon((each) => each !== owner && found.gone.has(each));
-      onFound(session.isUnresolved);
+      onFound(session.unresolvedOwner !== undefined);
     });
   }
 }

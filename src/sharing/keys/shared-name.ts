@@ -1,4 +1,5 @@
 import { NameSession, type SharedClaim } from '../../core/idempotency/name-session.ts';
+import { DEFAULT_KEY_LIFETIME } from '../../core/idempotency/key-registry.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { KeyReply } from './key-protocol.ts';
@@ -22,7 +23,7 @@ export interface SharedNameParts extends PendingClaimsParts {
 
 /** After no response. */
 const RETRY_AFTER: Millis = 250;
-/** How long keys are remembered if the upstream's time is not known, and what is known of a write after its key has expired. */
+/** How long what is known of a write is remembered after its key has expired. */
 const KEPT_FOR: Millis = 24 * 60 * 60 * 1000;
 
 const NOTHING_KNOWN: StoredName = { version: NO_VERSION, state: undefined, gone: new Set(), forgets: 0 };
@@ -74,7 +75,7 @@ export class SharedName implements LeasedName {
   }
 
   claim(number: number, request: KeyClaimRequest, deadline: Millis): void {
-    this.#longestTtl = Math.max(this.#longestTtl, request.ttl ?? KEPT_FOR);
+    this.#longestTtl = Math.max(this.#longestTtl, request.ttl ?? DEFAULT_KEY_LIFETIME);
     this.#open += 1;
     this.#pending.add(number, request, deadline);
   }
@@ -134,10 +135,9 @@ export class SharedName implements LeasedName {
     }
     const next = nextVersion();
     const sentAt = clock.now();
-    const { state: changed, owners, isUnresolved } = session;
-    const keptFor = this.#longestTtl + KEPT_FOR;
-    const change = { expected: version, next, state: changed, owners, isUnresolved, keptFor, isNews };
-    backend.swap(this.name, change, (result) => {
+    const { state: changed, owners, unresolvedOwner } = session;
+    const change = { expected: version, next, state: changed, owners, unresolvedOwner, isNews };
+    backend.swap(this.name, { ...change, keptFor: this.#longestTtl + KEPT_FOR }, (result) => {
       if (result.kind === 'lost') return this.#onLost(tasks, result.isUnsent ? undefined : next);
       if (result.kind === 'changed') return this.#attemptOn(result.found, tasks);
       this.lease.onRenewed(sentAt);

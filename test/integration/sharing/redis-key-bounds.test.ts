@@ -1,5 +1,6 @@
 /** How many keys of writes Redis has: the numbers, and what is removed beyond their bounds. */
 import { expect, test } from 'vitest';
+import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
 import { MAX_EXPIRED } from '../../../src/sharing/redis/keys/key-scripts.ts';
 import type { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
 import { send } from '../../support/clients/send.ts';
@@ -9,9 +10,12 @@ import { startRedis } from '../../support/redis/redis-server.ts';
 import {
   ANSWERED_NAMES,
   connectKeys,
+  idOf,
+  nameOf,
   OPEN_NAMES,
   openKeys,
   type Progress,
+  requestFor,
   stateKeyOf,
 } from '../../support/redis/stored-keys.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -73,9 +77,9 @@ test('a key that is forgotten, or used again, is counted once or not at all', as
   const { session, version } = await store(0, 'answered');
   expect(commands.counts.all).toMatchObject([{ unresolved: 0, answered: 1 }]);
   const next = nextVersion();
-  await swap(0, { state: session.state, owners: session.owners, isUnresolved: true }, { expected: version, next });
+  await swap(0, { state: session.state, owners: session.owners, unresolvedOwner: 1 }, { expected: version, next });
   expect(commands.counts.all).toMatchObject([{ unresolved: 1, answered: 0 }]);
-  const nothing = { state: undefined, owners: new Set<string>(), isUnresolved: false };
+  const nothing = { state: undefined, owners: new Set<string>(), unresolvedOwner: undefined };
   await swap(0, nothing, { expected: next, next: nextVersion() });
   expect(commands.counts.all).toMatchObject([{ unresolved: 0, answered: 0 }]);
 });
@@ -105,6 +109,72 @@ test('beyond the bound, the oldest unresolved keys are removed, but none that a 
   expect(left).toEqual([1, 1, 0, 0, 1]);
   expect(commands.counts.all).toEqual([{ upstream: 'up', unresolved: 3, answered: 0 }]);
   expect(commands.counts.bounds[0]).toMatchObject({ name: 'unsettled_keys', reached: 2 });
+});
+
+test('clients share the bound of unresolved keys, as in one process', async () => {
+  const client = await connectKeys(await startRedis());
+  const { commands, store } = openKeys(client, {}, { maxKeys: 50 });
+  const keys = new KeyRegistry(10);
+  const identity = requestFor(0).identity;
+  // Client 2 has the oldest keys. Client 1 floods; clients 3 to 5 come later.
+  const order = [2, 2, 2, ...Array.from({ length: 17 }, () => 1), 3, 1, 2, 3, 4, 4, 4, 1, 5, 4, 4, 4, 4, 1, 1, 1];
+  for (const [n, owner] of order.entries()) {
+    await store(n, 'unknown', { client: owner });
+    const write = keys.join({ ...identity, name: nameOf(n), owner });
+    keys.record(write, { firstSentAt: n, isAnswered: false });
+    keys.leave(write);
+    const all = [...order.keys()];
+    const left = await Promise.all(all.map((each) => client.exists(stateKeyOf(each))));
+    expect([n, all.filter((each) => left[each] === 1)]).toEqual([n, all.filter((each) => keys.knows(nameOf(each)))]);
+  }
+  expect(keys.knows(nameOf(0))).toBe(false);
+  expect(commands.counts.all).toEqual([{ upstream: 'up', unresolved: 10, answered: 0 }]);
+});
+
+test('a flood of unresolved keys of one client removes none of another', async () => {
+  const client = await connectKeys(await startRedis());
+  const { store } = openKeys(client, {}, { maxKeys: 50 });
+  for (const n of [0, 1, 2]) await store(n, 'unknown', { client: 2 });
+  for (let n = 3; n < 15; n += 1) await store(n, 'claimed');
+  for (let n = 15; n < 40; n += 1) await store(n, 'unknown');
+  const left = await Promise.all(Array.from({ length: 40 }, (_, n) => client.exists(stateKeyOf(n))));
+  expect(left.flatMap((isLeft, n) => (isLeft === 1 ? n : []))).toEqual([
+    ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 39],
+  ]);
+});
+
+test('of a client whose keys are answered, forgotten or expired, nothing is left', async () => {
+  const redis = await startRedis({ clock: true });
+  const client = await connectKeys(redis);
+  const { store, swap, nextVersion, backendOf, inspection } = openKeys(client);
+  const shares = async () => (await client.keys('*:client*')).map((key) => key.replace(/^.*:k3:/, '')).toSorted();
+  const answered = await store(0, 'claimed');
+  await store(1, 'unknown', { client: 2 });
+  await store(2, 'unknown', { client: 3 });
+  expect(await shares()).toEqual(['client:1', 'client:2', 'client:3', 'clients']);
+  answered.session.change('one', (claim) => claim.release({ kind: 'answered', isFinal: true, isDelivered: true }));
+  answered.session.close('one');
+  await swap(0, answered.session, { expected: answered.version, next: nextVersion() });
+  expect(await shares()).toEqual(['client:2', 'client:3', 'clients']);
+  expect(await inspection.forget(idOf(1))).toMatchObject({ kind: 'forgotten' });
+  expect(await shares()).toEqual(['client:3', 'clients']);
+  for (const key of await client.keys('*')) expect([key, await client.pttl(key)]).not.toEqual([key, -1]);
+  redis.shiftClock(DAY + 2 * 3_600_000);
+  await recount(backendOf('one'));
+  expect(await shares()).toEqual([]);
+});
+
+test('names that an earlier version has removed without their client do not count as its share for long', async () => {
+  const client = await connectKeys(await startRedis());
+  const { commands, store } = openKeys(client, {}, { maxKeys: 25 });
+  for (const n of [0, 1]) await store(n, 'unknown', { client: 2 });
+  for (const n of [2, 3, 4]) await store(n, 'unknown');
+  for (const n of [2, 3, 4]) {
+    await client.zrem(OPEN_NAMES, Buffer.from(nameOf(n), 'latin1').toString('hex'));
+  }
+  for (const n of [5, 6, 7, 8]) await store(n, 'unknown');
+  expect(await client.zcard(OPEN_NAMES.replace(/open$/, 'client:1'))).toBe(3);
+  expect(commands.counts.all).toEqual([{ upstream: 'up', unresolved: 5, answered: 0 }]);
 });
 
 test('the place of a key that another program has overwritten is left alone, and not counted for ever', async () => {

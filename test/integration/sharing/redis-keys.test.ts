@@ -34,7 +34,7 @@ function connect(redis: RedisServer, owner: string) {
     problem: () => 'some cause',
   };
   const more = { prefix: 'test', timeout: 5000, clock, onRequest: () => undefined };
-  const commands = new RedisKeyCommands({ ...connection, ...more });
+  const commands = new RedisKeyCommands({ ...connection, ...more, maxKeys: 1000 });
   const backend = new RedisKeyBackend({
     ...{ ...connection, commands, owner },
     ahead: (upstream) => commands.timeOf(upstream).offset,
@@ -50,8 +50,8 @@ function connect(redis: RedisServer, owner: string) {
 function firstClaim(owner: string): NameChange {
   const session = new NameSession('order', undefined, clock);
   session.claim(`${owner}/1`, owner, REQUEST);
-  const { state, owners, isUnresolved } = session;
-  return { expected: NO_VERSION, next: `${owner}.1`, state, owners, isUnresolved, keptFor: 120_000, isNews: false };
+  const { state, owners, unresolvedOwner } = session;
+  return { expected: NO_VERSION, next: `${owner}.1`, state, owners, unresolvedOwner, keptFor: 120_000, isNews: false };
 }
 
 async function startStored(owner: string) {

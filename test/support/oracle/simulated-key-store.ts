@@ -68,7 +68,8 @@ export class SimulatedKeyStore {
             if ((row?.version ?? NO_VERSION) !== change.expected) {
               return { kind: 'changed', found: this.#read(name, false) } as const;
             }
-            const { state, isUnresolved, next, owners } = change;
+            const { state, unresolvedOwner, next, owners } = change;
+            const isUnresolved = unresolvedOwner !== undefined;
             const ends = (owner: string): Millis =>
               owner === replica.owner ? this.#world.now + LEASE : (row?.leases.get(owner) ?? 0);
             const leases = new Map([...owners].map((owner) => [owner, ends(owner)]));

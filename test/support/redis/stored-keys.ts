@@ -50,9 +50,10 @@ export function stateKeyOf(n: number): string {
   return `${PREFIX}:{up/keys}:k3:name:${Buffer.from(nameOf(n), 'latin1').toString('hex')}`;
 }
 
-export function requestFor(n: number, upstream = 'up'): KeyClaimRequest {
+/** @param client whose share of the unresolved names the write takes */
+export function requestFor(n: number, upstream = 'up', client = 1): KeyClaimRequest {
   return {
-    identity: { upstream, name: nameOf(n), credential: 1, owner: 1, credentialHeader: 'authorization', body: 1 },
+    identity: { upstream, name: nameOf(n), credential: 1, owner: client, credentialHeader: 'authorization', body: 1 },
     place: { fairnessKey: 'a', client: 'a' },
     ...{ concurrent: 'refuse', ttl: 60_000, endpoint: 'e1', onStoreLost: 'refuse' },
   };
@@ -82,7 +83,7 @@ export function openKeys(
   };
   const clock = performance;
   const commands = new RedisKeyCommands({
-    ...{ ...connection, ...more, prefix: PREFIX, timeout: 2000, clock },
+    ...{ ...connection, maxKeys: 1_000_000, ...more, prefix: PREFIX, timeout: 2000, clock },
     onRequest: () => undefined,
   });
   let versions = 0;
@@ -102,22 +103,26 @@ export function openKeys(
     new RedisKeyBackend({ ...connection, commands, owner, ahead });
   const swap = (
     n: number,
-    { state, owners, isUnresolved }: Pick<NameSession, 'state' | 'owners' | 'isUnresolved'>,
+    { state, owners, unresolvedOwner }: Pick<NameSession, 'state' | 'owners' | 'unresolvedOwner'>,
     change: Pick<NameChange, 'expected' | 'next'>,
     { owner = 'one', upstream = 'up' } = {},
   ): Promise<SwapResult> => {
-    const more = { state, owners, isUnresolved, keptFor: DAY, isNews: false };
+    const more = { state, owners, unresolvedOwner, keptFor: DAY, isNews: false };
     return new Promise((resolve) => {
       backendOf(owner).swap({ upstream, name: nameOf(n) }, { ...change, ...more }, resolve);
     });
   };
   /** Stores the nth write as its process leaves it, at a name of which nothing is known. */
-  const store = async (n: number, progress: Progress, where: { owner?: string; upstream?: string } = {}) => {
-    const { owner = 'one', upstream = 'up' } = where;
+  const store = async (
+    n: number,
+    progress: Progress,
+    where: { owner?: string; upstream?: string; client?: number } = {},
+  ) => {
+    const { owner = 'one', upstream = 'up', client: sharer = 1 } = where;
     // Redis' time is not known before its first answer.
     await new Promise((resolve) => backendOf(owner).read({ upstream, name: nameOf(n) }, false, resolve));
     const session = new NameSession(nameOf(n), undefined, clock);
-    session.claim(owner, owner, requestFor(n, upstream));
+    session.claim(owner, owner, requestFor(n, upstream, sharer));
     const change = (run: (claim: RegistryKeyClaim) => void): void => void session.change(owner, run);
     if (progress === 'unknown') change((claim) => claim.release({ kind: 'unknown' }));
     if (progress === 'responding' || progress === 'answered') {

@@ -62,7 +62,8 @@ function startReplicas() {
   const swap = (owner: string, name: string, change: NameChange): SwapResult => {
     const found = read(name);
     if (found.version !== change.expected) return { kind: 'changed', found };
-    const { state, next: version, owners, isUnresolved: unresolved } = change;
+    const { state, next: version, owners, unresolvedOwner } = change;
+    const unresolved = unresolvedOwner !== undefined;
     const before = rows.get(name)?.leases;
     const ends = (each: string): number => (each === owner ? clock.time + LEASE : (before?.get(each) ?? 0));
     const leases = new Map([...owners].map((each) => [each, ends(each)]));

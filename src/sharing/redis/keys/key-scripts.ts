@@ -6,7 +6,15 @@
  * The score of an open name is when it is dropped: above 0 if a write of it is unresolved, below 0 if it only has claims, such as
  * of a response that is being sent. If the process of such a claim ends, its write is unresolved, and nothing but this set names it.
  * The score of an answered name is when it is dropped.
+ *
+ * Clients share the bound of unresolved names, as in `KeyRecords`. The client of such a name is in its field `client`. Each client has a
+ * set of its names with the scores of the open ones, and `clients` has when the last of them is dropped. An earlier version that runs
+ * beside this one removes names only from the open ones; what it leaves expires.
  */
+
+/** Names of a kind that a step removes at most because there are too many, and that it examines for this. */
+const MAX_REMOVED = 10;
+const MAX_EXAMINED = 50;
 
 /** Expired members that a step removes from a set at most. */
 export const MAX_EXPIRED = 200;
@@ -39,6 +47,9 @@ local function dropExpired(set, from)
   local expired = redis.call('ZRANGEBYSCORE', set, from, string.format('%d', now), 'LIMIT', 0, ${MAX_EXPIRED})
   if #expired > 0 then redis.call('ZREM', set, unpack(expired)) end
 end
+local base = string.sub(open, 1, -#'open' - 1)
+local clients = base .. 'clients'
+local function namesOf(client) return base .. 'client:' .. client end
 local function dropOld()
   dropExpired(open, string.format('%d', -now))
   dropExpired(answered, '-inf')
@@ -58,16 +69,17 @@ return found(KEYS[1])
 `;
 
 /**
- * ARGV: the expected version, the next one, the state (empty: none), the owners of its claims, `1` if it is unresolved, how long it
- * is kept, this process, its lease, the channel, the announcement, `1` if it is news, the name, `1` if an operator has forgotten a
+ * ARGV: the expected version, the next one, the state (empty: none), the owners of its claims, the client if it is unresolved, how long
+ * it is kept, this process, its lease, the channel, the announcement, `1` if it is news, the name, `1` if an operator has forgotten a
  * write of it, how many names may be unresolved, and answered. A forgotten name without state keeps its version, so that no process
- * takes it for one that was never known. Beyond the bounds, the names are removed that would be dropped first, but none in use. The
- * second string of the answer has the numbers of unresolved and answered names, and of those that were removed.
+ * takes it for one that was never known. Beyond the bounds, the names are removed that would be dropped first, but none in use: of the
+ * client, if it has more unresolved names than its share, otherwise of all. The second string of the answer has the numbers of unresolved and answered names, and of those that were removed.
  */
 export const SWAP_NAME = `${PRELUDE}
-local expected, version, state, owners, unresolved = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local expected, version, state, owners, client = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local kept, this, lease, channel, announcement, news, name = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11], ARGV[12]
-local known = redis.call('HMGET', KEYS[1], 'version', 'awaited', 'leases')
+local known = redis.call('HMGET', KEYS[1], 'version', 'awaited', 'leases', 'client')
+local former = known[4] or ''
 if (known[1] or '') ~= expected then return found(KEYS[1]) end
 if ARGV[13] == '1' then redis.call('HINCRBY', KEYS[1], 'forgets', 1) end
 if state == '' and redis.call('HEXISTS', KEYS[1], 'forgets') == 0 then
@@ -77,23 +89,40 @@ else
   for owner, at in leasesOf(known[3]) do ends[owner] = at end
   ends[this] = string.format('%d', now + lease)
   for owner in string.gmatch(owners, '%S+') do leases[#leases + 1] = owner .. ' ' .. (ends[owner] or '0') end
-  redis.call('HSET', KEYS[1], 'version', version, 'state', state, 'leases', table.concat(leases, ' '))
+  redis.call('HSET', KEYS[1], 'version', version, 'state', state, 'leases', table.concat(leases, ' '), 'client', client)
   redis.call('HDEL', KEYS[1], 'awaited')
   kept = math.max(kept, redis.call('PTTL', KEYS[1]))
   redis.call('PEXPIRE', KEYS[1], kept)
 end
 redis.call('HSET', clock, 'last', string.format('%d', now))
-redis.call('PEXPIRE', clock, math.max(kept, redis.call('PTTL', clock)))
+-- By an hour more, so that most changes extend nothing.
+local function extend(key)
+  if redis.call('PTTL', key) < kept then redis.call('PEXPIRE', key, kept + 3600000) end
+end
+extend(clock)
 local dropAt = now + kept
-if unresolved ~= '1' then dropAt = owners ~= '' and -dropAt end
+if client == '' then dropAt = owners ~= '' and -dropAt end
 local set = dropAt and open or state ~= '' and answered
 for _, each in ipairs({open, answered}) do
   if each == set then
     redis.call('ZADD', each, string.format('%d', dropAt or now + kept), name)
-    redis.call('PEXPIRE', each, math.max(kept, redis.call('PTTL', each)))
+    extend(each)
   else
     redis.call('ZREM', each, name)
   end
+end
+local function leave(one, each)
+  redis.call('ZREM', namesOf(one), each)
+  if redis.call('EXISTS', namesOf(one)) == 0 then redis.call('ZREM', clients, one) end
+end
+if former ~= '' and former ~= client then leave(former, name) end
+if client ~= '' then
+  local own, score = namesOf(client), string.format('%d', dropAt)
+  dropExpired(own, '-inf')
+  redis.call('ZADD', own, score, name)
+  redis.call('ZADD', clients, 'GT', score, client)
+  extend(own)
+  extend(clients)
 end
 local prefix = string.sub(KEYS[1], 1, #KEYS[1] - #name)
 local function isInUse(key)
@@ -102,17 +131,30 @@ local function isInUse(key)
   end
   return false
 end
--- A few at a time: a step is short, and the next change removes what is left.
-local function removeExcess(from, max)
-  local excess = redis.call('ZCOUNT', from, string.format('(%d', now), '+inf') - tonumber(max)
+local function countOf(set)
+  return redis.call('ZCOUNT', set, string.format('(%d', now), '+inf')
+end
+-- A few at a time: a step is short, and the next change removes what is left. Names in use may be the first, so more are examined.
+local function removeExcess(set, max)
+  max = tonumber(max)
+  local excess = math.min(countOf(set) - max, ${MAX_REMOVED})
   local removed = 0
   if excess <= 0 then return removed end
-  for _, each in ipairs(redis.call('ZRANGEBYSCORE', from, string.format('(%d', now), '+inf', 'LIMIT', 0, 10)) do
+  local own = set == open and client ~= '' and namesOf(client)
+  local from = own and countOf(own) - 1 > max / math.max(1, countOf(clients)) and own or set
+  for _, each in ipairs(redis.call('ZRANGEBYSCORE', from, string.format('(%d', now), '+inf', 'LIMIT', 0, ${MAX_EXAMINED})) do
+    if removed == excess then break end
     local key = prefix .. each
     local kind = redis.call('TYPE', key).ok
-    if removed < excess and each ~= name and not (kind == 'hash' and isInUse(key)) then
+    local isListed = from == set or redis.call('ZSCORE', set, each)
+    if not isListed then
+      leave(client, each)
+    elseif each ~= name and not (kind == 'hash' and isInUse(key)) then
+      if from == own then leave(client, each) end
+      local its = kind == 'hash' and redis.call('HGET', key, 'client')
+      if its and its ~= '' then leave(its, each) end
       if kind == 'hash' then redis.call('DEL', key) end
-      redis.call('ZREM', from, each)
+      redis.call('ZREM', set, each)
       removed = removed + 1
     end
   end
@@ -145,6 +187,7 @@ return {'', '', '', '0', tostring(now)}
 /** Returns the numbers of names with an unresolved write, and of answered ones. */
 export const COUNT_NAMES = `${PRELUDE}
 dropOld()
+dropExpired(clients, '-inf')
 return {table.concat({counts()}, ' '), '', '', '0', tostring(now)}
 `;
 

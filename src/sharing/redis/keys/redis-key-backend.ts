@@ -32,7 +32,7 @@ export class RedisKeyBackend implements KeyStateBackend {
   }
 
   swap(name: WriteName, change: NameChange, onSwapped: (result: SwapResult) => void): void {
-    const { expected, next, state, owners, isUnresolved, keptFor, isNews, isForgotten = false } = change;
+    const { expected, next, state, owners, unresolvedOwner, keptFor, isNews, isForgotten = false } = change;
     const { commands, owner, channel } = this.#parts;
     // The time is not known before the first answer.
     if (!commands.timeOf(name.upstream).isKnown) {
@@ -43,7 +43,7 @@ export class RedisKeyBackend implements KeyStateBackend {
     }
     const text = state === undefined ? '' : encodeNameState(state, this.#parts.ahead(name.upstream));
     const args = [
-      ...[expected, next, text, [...owners].join(' '), isUnresolved ? '1' : '0', String(Math.ceil(keptFor))],
+      ...[expected, next, text, [...owners].join(' '), String(unresolvedOwner ?? ''), String(Math.ceil(keptFor))],
       ...[owner, String(this.leaseTime), channel, announcementOf(name), isNews ? '1' : '0', toHex(name.name)],
       ...[isForgotten ? '1' : '0', String(commands.counts.max.unresolved), String(commands.counts.max.answered)],
     ];

@@ -25,7 +25,7 @@ export interface RedisKeyCommandsParts extends RedisKeyConnection {
   readonly clock: Clock;
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
   /** Of each upstream; see `RedisKeyCounts`. */
-  readonly maxKeys?: number;
+  readonly maxKeys: number;
 }
 
 const SCRIPTS = {

@@ -1,12 +1,8 @@
+import { UNRESOLVED_SHARE } from '../../../core/idempotency/key-records.ts';
 import type { SharedKeyCounts } from '../../../core/events/store-events.ts';
 import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
 
 type KeyState = 'unresolved' | 'answered';
-
-/** Answered keys of an upstream in Redis. */
-export const MAX_KEYS = 1_000_000;
-/** Fewer keys are unresolved than answered, as in `KeyRecords`. */
-const UNRESOLVED_SHARE = 5;
 
 /** The numbers of keys in Redis, as far as its responses said, and their bounds. Beyond these, the scripts remove keys. */
 export class RedisKeyCounts {
@@ -16,8 +12,9 @@ export class RedisKeyCounts {
   #unresolvedRemoved = 0;
   #answeredRemoved = 0;
 
-  constructor(maxKeys = MAX_KEYS) {
-    this.max = { answered: maxKeys, unresolved: Math.max(1, Math.floor(maxKeys / UNRESOLVED_SHARE)) };
+  /** @param maxKeys answered keys of an upstream */
+  constructor(maxKeys: number) {
+    this.max = { answered: maxKeys, unresolved: Math.max(1, Math.floor(UNRESOLVED_SHARE * maxKeys)) };
   }
 
   /** Of the upstreams of which something is known. */

@@ -53,12 +53,12 @@ function swap(
   name: WriteName,
   expected: string,
   next: string,
-  { state, owners, isUnresolved }: NameSession,
+  { state, owners, unresolvedOwner }: NameSession,
   backend: RedisKeyRemovalParts['backend'],
 ): Promise<SwapResult> {
   // Replicas that know the name read it again.
   const more = { keptFor: REMEMBERED_FOR, isNews: true, isForgotten: true };
   return new Promise((resolve) => {
-    backend.swap(name, { expected, next, state, owners, isUnresolved, ...more }, resolve);
+    backend.swap(name, { expected, next, state, owners, unresolvedOwner, ...more }, resolve);
   });
 }
