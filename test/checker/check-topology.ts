@@ -5,6 +5,7 @@ import { deploy } from './deployment.ts';
 import { findLeft, openFiles } from './end-state.ts';
 import { FaultInjector } from './fault-injector.ts';
 import { FaultLog } from './fault-record.ts';
+import { LocalDecisions } from './local-decisions.ts';
 import type { CheckerOptions, TopologyName } from './options.ts';
 import { ProxyLog } from './proxy-log.ts';
 import { UPSTREAM } from './settings.ts';
@@ -54,6 +55,7 @@ export async function checkTopology(name: TopologyName, options: CheckerOptions)
     const { gates } = deployment;
     urlOf = (place) => gates[place]?.url ?? '';
     startsOf = (place) => gates[place]?.starts ?? 0;
+    const decisions = isLocal ? new LocalDecisions(gates, faults) : undefined;
     const files = Math.max(...gates.flatMap(({ pids }) => pids.map(openFiles)));
     const kinds = deployment.faults.filter(({ isLong = false }) => !(options.isSmoke && isLong));
     const [pause, least] = options.isSmoke ? [SMOKE_PAUSE, SMOKE_FAULTS] : [PAUSE, kinds.length];
@@ -69,6 +71,7 @@ export async function checkTopology(name: TopologyName, options: CheckerOptions)
     await injector.stop();
     clearInterval(progress);
     const left = await findLeft(deployment, files, () => clients.closeUpstreamConnections());
+    await decisions?.stop();
     clients.finish();
     return {
       lines: [

@@ -60,9 +60,18 @@ async function keysInProgress({ adminUrl }: GateProcess): Promise<number> {
   return keysPage.parse(page).matching;
 }
 
-async function sumOf({ adminUrl }: GateProcess, series: string): Promise<number> {
-  const exposition = await (await fetch(`${adminUrl}/metrics`)).text();
-  const lines = exposition.split('\n').filter((line) => line.startsWith(`${series}{`) || line.startsWith(`${series} `));
+function sumOf(gate: GateProcess, series: string): Promise<number> {
+  return seriesOf(gate, (line) => line.startsWith(`${series}{`) || line.startsWith(`${series} `));
+}
+
+/** The sum of the series that match. @throws if the process does not respond */
+export async function seriesOf(
+  { adminUrl }: GateProcess,
+  matches: (line: string) => boolean,
+  timeout: Millis = IDLE_WITHIN,
+): Promise<number> {
+  const exposition = await (await fetch(`${adminUrl}/metrics`, { signal: AbortSignal.timeout(timeout) })).text();
+  const lines = exposition.split('\n').filter(matches);
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
 

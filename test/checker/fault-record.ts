@@ -18,6 +18,11 @@ export interface StopRecord extends Interval {
   late: number;
 }
 
+/** A process decided without the store from one time to another, or may have. */
+export interface LocalPart extends Interval {
+  readonly place: number;
+}
+
 /** For requests in transit and the recovery of a process. */
 const SLACK: Millis = 1000;
 /** An attempt that was decided before the stop is written to its connection directly after it. */
@@ -31,6 +36,8 @@ export class FaultLog {
   readonly stops: StopRecord[] = [];
   /** What was stored in these times is lost. */
   readonly lostParts: Interval[] = [];
+  /** With `onStoreLost: local`. */
+  readonly localParts: LocalPart[] = [];
 
   begin(name: string, detail = ''): FaultRecord {
     const record = { name, detail, from: performance.now(), to: Number.POSITIVE_INFINITY };
@@ -47,6 +54,11 @@ export class FaultLog {
     const overlaps = (part: Interval): boolean =>
       asks.some(({ from, to }) => part.from - SLACK <= to && part.to + SLACK >= from);
     return this.lostParts.filter(overlaps).length;
+  }
+
+  /** Whether the process of this place may have decided about the request without the store. */
+  mayBeLocal({ place, from, to }: LocalPart): boolean {
+    return this.localParts.some((part) => part.place === place && part.from - SLACK <= to && part.to + SLACK >= from);
   }
 
   /** Whether an attempt that arrived at this time may have been sent just before a process was stopped. Counts it. */

@@ -1,5 +1,5 @@
 import type { Millis } from '../../src/core/scalars.ts';
-import type { ClientKnowledge } from '../support/oracle/client-knowledge.ts';
+import { type ClientKnowledge, isExplainedByOthers } from '../support/oracle/client-knowledge.ts';
 import type { Intent } from '../support/oracle/intent.ts';
 import type { OracleRequest } from '../support/oracle/oracle-request.ts';
 import type { FaultLog, Interval } from './fault-record.ts';
@@ -37,7 +37,10 @@ export type Judgement =
     };
 
 /**
- * Each loss makes the write new once. With `onStoreLost: local`, each process may take it for new, and remembers that it sent it.
+ * Each loss makes the write new once. With `onStoreLost: local`, a process that decides without the store may take it for new, and so may
+ * the others, which do not know what it did. Each remembers that it sent the write, so it is charged once for each process at most.
+ * Without a decision of this kind, and for an intent with one process, all holds that holds with the store. A process without the store
+ * knows what it did itself, so it invents no response, and no other write's.
  *
  * To be called once no request of the intent can arrive any more.
  * @param loggedAt when the log line of a request arrived; undefined if none did
@@ -54,23 +57,42 @@ export function judgeIntent(
   const [, ...again] = record.chargedAt;
   const isDouble = again.length > 0;
   const losses = faults.countLosses(record.asks);
-  const most = losses + (isLocal ? countProcesses(record.asks) : 1);
+  const locals = isLocal ? countUnknowing(record.asks, faults, loggedAt) : 0;
+  const most = 1 + losses + locals;
   const excess = record.chargedAt.length - most;
   if (excess > 0 && again.filter((at) => faults.takeLate(at)).length < excess) {
     const bound = most > 1 ? `, of which ${most} can be explained` : '';
     return { kind: 'wrong', cause: 'fault', isDouble, why: `${why}${bound}` };
   }
-  const cause = losses > 0 ? 'lost' : isLocal ? 'local' : isDouble ? 'late' : 'fault';
+  const unexplained = isLocal ? record.knowledge.wrong.find((each) => !isExplainedByOthers(each)) : undefined;
+  if (unexplained !== undefined && losses === 0) return { kind: 'wrong', cause: 'fault', isDouble, why: unexplained };
+  const cause = losses > 0 ? 'lost' : locals > 0 ? 'local' : isDouble ? 'late' : 'fault';
   return { kind: 'wrong', cause, isDouble, why };
 }
 
+/**
+ * How many processes may have sent the write without knowing what another one did: those that decided without the store, but one less
+ * if there was no other process.
+ */
+function countUnknowing(
+  asks: readonly AskRecord[],
+  faults: FaultLog,
+  loggedAt: (request: number) => Millis | undefined,
+): number {
+  // A request whose client has left may go on.
+  const endOf = ({ number, to, hasLeft }: AskRecord): Millis =>
+    hasLeft ? (loggedAt(number) ?? Number.POSITIVE_INFINITY) : to;
+  const local = processesOf(asks.filter((ask) => faults.mayBeLocal({ ...ask, to: endOf(ask) })));
+  return Math.min(local.size, processesOf(asks).size - 1);
+}
+
 /** The processes that may have had these requests. */
-function countProcesses(asks: readonly AskRecord[]): number {
+function processesOf(asks: readonly AskRecord[]): ReadonlySet<string> {
   const processes = new Set<string>();
   for (const { place, starts } of asks) {
     for (let start = starts.from; start <= starts.to; start += 1) processes.add(`${place}/${start}`);
   }
-  return processes.size;
+  return processes;
 }
 
 function findWrong(

@@ -35,6 +35,19 @@ interface ConcurrentRequests {
   readonly isBreaking: boolean;
 }
 
+const DECLINED_BUT_DONE = 'reported as declined, but it is done';
+const NOT_DONE_BUT_DONE = 'reported as not done, but it is';
+const ANSWERED_UNKNOWN = 'reported as answered, but its client does not know that it is done';
+const CARRIED_OUT = 'carried out ';
+
+/**
+ * Whether a process may report this because it does not know what another process did with the write. That it was carried out several
+ * times is to be judged by the number of times.
+ */
+export function isExplainedByOthers(wrong: string): boolean {
+  return [DECLINED_BUT_DONE, NOT_DONE_BUT_DONE, ANSWERED_UNKNOWN].includes(wrong) || wrong.startsWith(CARRIED_OUT);
+}
+
 export class ClientKnowledge {
   readonly #intent: Intent;
   readonly #known: UpstreamFacts;
@@ -133,21 +146,21 @@ export class ClientKnowledge {
     { isAlone, othersAreUnresolved, isBreaking }: ConcurrentRequests,
   ): string | undefined {
     const times = this.#known.times();
-    if (times > 1) return `carried out ${times} times`;
+    if (times > 1) return `${CARRIED_OUT}${times} times`;
     const isDone = (timesBefore > 0 && !isBreaking) || (times > 0 && !othersAreUnresolved);
     switch (reported) {
       case 'done':
         return times === 1 ? undefined : 'reported as done, but it is not';
       case 'declined':
-        return isDone && (timesBefore > 0 || !this.#knowsDone) ? 'reported as declined, but it is done' : undefined;
+        return isDone && (timesBefore > 0 || !this.#knowsDone) ? DECLINED_BUT_DONE : undefined;
       case 'not done':
-        return isDone && !this.#knowsDone ? 'reported as not done, but it is' : undefined;
+        return isDone && !this.#knowsDone ? NOT_DONE_BUT_DONE : undefined;
       case 'unknown':
         return this.#isOpenFor(token) || !isAlone || this.#isDisturbed
           ? undefined
           : 'reported as unknown, but it is certain';
       case 'expired':
-        if (isDone && !this.#knowsDone) return 'reported as answered, but its client does not know that it is done';
+        if (isDone && !this.#knowsDone) return ANSWERED_UNKNOWN;
         return this.#knowsDone || this.#knowsDeclined || this.#wasDeclined || isBreaking
           ? undefined
           : 'reported as answered, but it has no response';

@@ -80,20 +80,67 @@ describe('the judgement of an intent', () => {
     expect(judgeIntent(charged(10_500, 15_000, 20_500), faults)).toMatchObject({ cause: 'lost' });
   });
 
-  test('blames `onStoreLost: local` for one charge by each process that had a request, and no more', () => {
-    const faults = new FaultLog();
-    const judgeLocal = (record: IntentRecord) => judge(record, faults, () => undefined, true);
+  describe('with `onStoreLost: local`', () => {
+    const whileLost = (...places: number[]): FaultLog => {
+      const faults = new FaultLog();
+      for (const place of places) faults.localParts.push({ place, from: 10_100, to: 10_400 });
+      return faults;
+    };
+    const judgeLocal = (record: IntentRecord, faults: FaultLog, loggedAt?: number) =>
+      judge(record, faults, () => loggedAt, true);
     const twice = { chargedAt: [10_500, 15_000] };
-    expect(judgeLocal(recordOf({}))).toEqual({ kind: 'right' });
-    expect(judgeLocal(recordOf(twice))).toMatchObject({ cause: 'fault' });
-    expect(judgeLocal(recordOf({ ...twice, asks: [askOf({}), askOf({})] }))).toMatchObject({ cause: 'fault' });
-    expect(judgeLocal(recordOf({ ...twice, asks: [askOf({}), askOf({ place: 1 })] }))).toMatchObject({
-      cause: 'local',
+    const [here, there, elsewhere] = [askOf({}), askOf({ number: 2, place: 1 }), askOf({ number: 3, place: 2 })];
+
+    test('blames each process that decided without the store for one charge, if another process had a request', () => {
+      expect(judgeLocal(recordOf({}), whileLost(0))).toEqual({ kind: 'right' });
+      for (const asks of [[here], [here, askOf({ number: 2 })]]) {
+        expect(judgeLocal(recordOf({ ...twice, asks }), whileLost(0))).toMatchObject({ cause: 'fault' });
+      }
+      expect(judgeLocal(recordOf({ ...twice, asks: [here, there] }), whileLost(0))).toMatchObject({ cause: 'local' });
+      const restarted = recordOf({ ...twice, asks: [askOf({ starts: { from: 1, to: 2 } })] });
+      expect(judgeLocal(restarted, whileLost(0))).toMatchObject({ cause: 'local' });
+      const thrice = recordOf({ chargedAt: [10_500, 15_000, 19_000], asks: [here, there, elsewhere] });
+      expect(judgeLocal(thrice, whileLost(0))).toMatchObject({ cause: 'fault' });
+      expect(judgeLocal(thrice, whileLost(0, 1))).toMatchObject({ cause: 'local' });
+      const four = recordOf({ chargedAt: [10_500, 15_000, 19_000, 23_000], asks: [here, there, elsewhere] });
+      expect(judgeLocal(four, whileLost(0, 1, 2))).toMatchObject({ cause: 'fault' });
     });
-    expect(judgeLocal(recordOf({ ...twice, asks: [askOf({ starts: { from: 1, to: 2 } })] }))).toMatchObject({
-      cause: 'local',
+
+    test('excuses nothing while the store responded to all requests', () => {
+      const record = recordOf({ ...twice, asks: [here, there] });
+      expect(judgeLocal(record, whileLost())).toMatchObject({ cause: 'fault' });
+      expect(judgeLocal(record, whileLost(2))).toMatchObject({ cause: 'fault' });
+      const later = recordOf({ ...twice, asks: [askOf({ from: 12_000, to: 13_000 }), there] });
+      expect(judgeLocal(later, whileLost(0))).toMatchObject({ cause: 'fault' });
     });
-    expect(judgeLocal(recordOf({ lastWord: ['not done'] }))).toMatchObject({ cause: 'local', isDouble: false });
+
+    test('excuses a request whose client left before, unless it was over then', () => {
+      const left = askOf({ from: 8000, to: 8100, hasLeft: true });
+      const record = recordOf({ ...twice, asks: [left, there] });
+      expect(judgeLocal(record, whileLost(0), 10_500)).toMatchObject({ cause: 'local' });
+      expect(judgeLocal(record, whileLost(0), 8200)).toMatchObject({ cause: 'fault' });
+    });
+
+    test('excuses a report only if another process may have done what this one does not know', () => {
+      const refused = { lastWord: ['not done'] as const };
+      expect(judgeLocal(recordOf(refused), whileLost(0))).toMatchObject({ cause: 'fault', isDouble: false });
+      const both = { asks: [here, there] };
+      expect(judgeLocal(recordOf({ ...refused, ...both }), whileLost(0))).toMatchObject({ cause: 'local' });
+      const reported = (...wrong: string[]): IntentRecord => {
+        const record = recordOf(both);
+        record.knowledge.wrong.push(...wrong);
+        return record;
+      };
+      const NOT_DONE = 'reported as not done, but it is';
+      expect(judgeLocal(reported(NOT_DONE), whileLost(0))).toMatchObject({ cause: 'local' });
+      for (const invented of [
+        'reported as done, but it is not',
+        'answered with a-2',
+        'reported as answered, but it has no response',
+      ]) {
+        expect(judgeLocal(reported(NOT_DONE, invented), whileLost(0))).toMatchObject({ cause: 'fault', why: invented });
+      }
+    });
   });
 
   test('blames a stop for one write that arrives directly after it, and for no other', () => {
