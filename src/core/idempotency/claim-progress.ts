@@ -9,7 +9,7 @@ export interface ClaimProgress {
   /** What was known before this exchange. */
   record: KeyRecord | undefined;
   firstSentAt: Millis | undefined;
-  /** Of the write, at the end of the claim. */
+  /** The endpoint of the write at the end of the claim. */
   endpoint: string | undefined;
   /** The response to the write was forwarded, and has not been cut so far. */
   isDelivered: boolean;

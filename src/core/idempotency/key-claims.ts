@@ -8,10 +8,10 @@ export interface KeyClaimant extends QueueOccupant {
   onClaimed(): void;
 }
 
-/** For all keys together. Beyond it, a request is refused: the key is in use. */
+/** The waiting requests of all keys together. A further request is refused: the key is in use. */
 export const MAX_WAITING = 1000;
 
-/** For one key, so that a client that repeats without end does not take all places. */
+/** The waiting requests of one key, so that a client that repeats without end does not take all places. */
 export const MAX_PER_KEY = 16;
 
 /** Shared, because most keys are claimed once. */

@@ -72,7 +72,7 @@ export type WriteRemoval =
 
 /** The keys for an operator, wherever they are kept. */
 export interface KeyInspection {
-  /** Of times, in milliseconds since 1970; absent: they are on the clock of this process. */
+  /** The origin of times, in milliseconds since 1970; absent: they are on the clock of this process. */
   readonly timeOrigin?: Millis;
   list(query: WriteQuery): Promise<WriteMatches | KeysUnavailable>;
   /** @param id or at least eight first digits of it */

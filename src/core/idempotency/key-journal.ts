@@ -54,7 +54,7 @@ export function toStored(write: KeyedWrite): StoredWrite | undefined {
   return { ...known, endpoint: endpoint ?? UNKNOWN_ENDPOINT, state: 'unresolved', ...none };
 }
 
-/** As if no attempt under way were answered, and no response that is being sent arrived. */
+/** Returns the credentials as if no attempt under way were answered, and no response that is being sent arrived. */
 function withoutOpen({
   finalFor: received,
   unresolvedFor: unanswered,

@@ -17,7 +17,7 @@ export const MAX_ANSWERED = 100_000;
 export const UNRESOLVED_SHARE = 1 / 5;
 const MAX_UNRESOLVED = UNRESOLVED_SHARE * MAX_ANSWERED;
 
-/** For one write. */
+/** Beyond so many credentials, an answered write is unresolved for all. */
 const MAX_UNRESOLVED_CREDENTIALS = 8;
 
 /**
@@ -26,7 +26,7 @@ const MAX_UNRESOLVED_CREDENTIALS = 8;
  * forgets records only to make room; `KeyRegistry.recall` forgets old ones if their lifetime is not known.
  */
 export class KeyRecords {
-  /** In order of arrival. */
+  /** The unresolved writes in order of arrival. */
   readonly #unresolved = new Set<KeyedWrite>();
   /** The same, by the credential of the first request. */
   readonly #unresolvedBy = new Map<number, Set<KeyedWrite>>();

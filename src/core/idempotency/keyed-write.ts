@@ -5,24 +5,24 @@ import type { Millis } from '../scalars.ts';
 /** Identifies a write. Contains only digests: no keys or credentials are kept. */
 export interface WriteIdentity {
   readonly upstream: string;
-  /** Of the account, as far as the request names it, of the request's target, and of the key; then of the key alone (write-id.ts). */
+  /** Two digests: of the account (as far as the request names it), the target and the key; and of the key alone (write-id.ts). */
   readonly name: string;
-  /** Of the client's credential, above 0; without one, of the client's identity, below 0. */
+  /** A digest of the client's credential, above 0; without one, of the client's identity, below 0. */
   readonly credential: number;
   /** Whose share of the unresolved writes it takes. */
   readonly owner: number;
   /** The header in which the credential is expected; a reload may change it. */
   readonly credentialHeader: string;
-  /** Of the body; undefined if it is not known whole. */
+  /** A digest of the body; undefined if it is not known whole. */
   readonly body: number | undefined;
 }
 
-/** Where a write was sent if nobody knows: no endpoint has this label, so a repeat is sent to none. */
+/** The endpoint of a write if nobody knows it. No endpoint has this label, so a repeat is sent to none. */
 export const UNKNOWN_ENDPOINT = '';
 
 /** A write with an idempotency key, in progress or remembered. Small, because 100 000 of them are kept. */
 export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
-  /** As in its identity, until a request with another credential joins; then undefined. */
+  /** The body of its identity until a request with another credential joins; then undefined. */
   body: number | undefined;
   /** Another of the same name. */
   next: KeyedWrite | undefined;
@@ -46,7 +46,7 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   ringIndex: number;
   /** Requests in progress. */
   requestCount: number;
-  /** Of these, the requests that were sent and have not ended. */
+  /** The requests in progress that were sent. */
   sentCount: number;
   /** The credentials of these. */
   sentFor: CredentialList;
@@ -54,9 +54,9 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   respondingFor: CredentialList;
   /** A client has received a whole response to the write. */
   wasDelivered: boolean;
-  /** Of the journal; 0 if the write is not stored. */
+  /** Its id in the journal; 0 if the write is not stored. */
   journalId: number;
-  /** As which it is stored; undefined if it is not. */
+  /** The state that is stored; undefined if none is. */
   journaledAs: Exclude<KeyedWrite['state'], 'new'> | undefined;
 }
 

@@ -10,12 +10,12 @@ export class RankedWrites<Write> {
     this.#isBefore = isBefore;
   }
 
-  /** Of all that were added. */
+  /** How many writes were added. */
   get count(): number {
     return this.#count;
   }
 
-  /** At most `limit`. */
+  /** The first writes, at most `limit`. */
   get first(): readonly Write[] {
     return this.#ranked;
   }

@@ -17,7 +17,7 @@ export class WriteHistory {
   #isOwnAnswered = false;
   /** An endpoint reported that the write of this key is in progress. */
   #isInProgress = false;
-  /** Of other exchanges. */
+  /** The record that other exchanges have left. */
   #earlier: KeyRecord | undefined;
 
   constructor(policy: RetryPolicy) {

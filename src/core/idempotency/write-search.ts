@@ -7,7 +7,7 @@ import { isSentBefore, RankedWrites } from './ranked-writes.ts';
 import type { Millis } from '../scalars.ts';
 import { hasKeyDigest, idOfName, parseWriteId, withCredential, type WriteIdPattern } from './write-id.ts';
 
-/** As in `WriteQuery`, with the digest of a key instead of the key. */
+/** A `WriteQuery` with the digest of a key instead of the key. */
 export interface WriteSearchQuery extends Omit<WriteQuery, 'key'> {
   readonly keyDigest?: string | undefined;
 }

@@ -8,7 +8,7 @@ export interface KeptResponse {
   /** Names and values in turn. */
   readonly headers: readonly string[];
   readonly body: Buffer;
-  /** Of the query and body of the request. */
+  /** A digest of the query and body of the request. */
   readonly fingerprint: string;
   /** The `Accept-Encoding` of the request, which decides how the body may be encoded. */
   readonly acceptEncoding: string;

@@ -9,9 +9,9 @@ import { ResponseCapture } from './response-capture.ts';
 
 /** What identifies a repeat of a request. */
 export interface RepeatIdentity {
-  /** Of the write, and of the credentials of its client: only the same client gets the response. */
+  /** The id of the response: of the write, and of the credentials of its client, so only the same client gets it. */
   readonly id: string;
-  /** Of the query and body; undefined if the body is not known whole: then no response is kept. */
+  /** A digest of the query and body; undefined if the body is not known whole: then no response is kept. */
   readonly fingerprint: string | undefined;
   readonly acceptEncoding: string;
 }
@@ -44,7 +44,7 @@ export class ReplayingKeyClaim implements KeyClaim {
   #hasBegun = false;
   #head: ResponseHead | undefined;
   #capture: ResponseCapture | undefined;
-  /** Of the response; undefined if it is incomplete or cannot be kept. */
+  /** The body of the response; undefined if it is incomplete or cannot be kept. */
   #body: Buffer | undefined;
   /** The end of the claim, while the response is being kept. */
   #delayed: DelayedEnd | undefined;

@@ -12,9 +12,9 @@ const LENGTHS = 2 ** 21;
 /** Bytes of the digest of a client in the id of a kept response. */
 const CLIENT_DIGEST = 12;
 
-/** As `writeNameOf` returns it. */
+/** The texts that `writeNameOf` returns. */
 export interface WriteNameParts {
-  /** Of all that names the write, the key included. */
+  /** All that names the write, the key included. */
   readonly name: string;
   readonly key: string;
 }
@@ -52,7 +52,7 @@ export class WriteDigests {
     return this.#hmac.digest(name).toString('latin1', 0, NAME_DIGEST) + this.digestKey(key);
   }
 
-  /** Of a key alone: the end of the digests of all names with this key. */
+  /** Returns the digest of a key alone, at which all names with this key end. */
   digestKey(key: string): string {
     // No name begins like this: the first part of a name is that of an upstream.
     return this.#hmac.digest(`\0${key}`).toString('latin1', 0, KEY_DIGEST);

@@ -17,7 +17,7 @@ export interface KeyClientParts {
   readonly schedule: (run: () => void) => void;
   /** False if other processes may presume the claims of this one ended; absent if that cannot happen. */
   readonly isLeaseValid?: (name: WriteName) => boolean;
-  /** Of the keeper, if nobody else reports them. */
+  /** The bounds of the keeper, if nobody else reports them. */
   readonly bounds?: () => readonly ResourceBound[];
 }
 

@@ -34,7 +34,7 @@ export interface LimitCallsParts {
 
 /** The keys of one limit, and its name in broadcasts. */
 interface LimitKeys {
-  /** Of the limit itself: the first of `keys`. */
+  /** The key of the limit itself: the first of `keys`. */
   readonly limit: string;
   readonly keys: readonly string[];
   readonly name: string;

@@ -10,7 +10,7 @@ import {
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 
-/** For all kept responses together. */
+/** The bytes of all kept responses together. */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** What an entry takes besides its bytes, about. */
 const ENTRY_BYTES = 512;

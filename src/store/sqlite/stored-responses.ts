@@ -28,7 +28,7 @@ interface PendingResponse {
 interface PendingWrite {
   /** The stored responses are to be removed. */
   isRemoved: boolean;
-  /** By id. */
+  /** The responses to be stored, by id. */
   readonly kept: Map<string, PendingResponse>;
 }
 
@@ -48,10 +48,10 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #commit: GroupCommit;
   readonly #wallClock: () => Millis;
   readonly #max: ResponseBounds;
-  /** Not stored yet, by write. */
+  /** The changes that are not stored yet, by write. */
   #pending = new Map<string, PendingWrite>();
   #stored: RowTotals;
-  /** Of the present transaction. */
+  /** The totals within the present transaction. */
   #applied: RowTotals = { count: 0, bytes: 0 };
   #appliedEvictions = 0;
   #evicted = 0;

@@ -12,7 +12,7 @@ import { type Clocks, WallClockSteps } from './wall-clock-steps.ts';
 /** Rows of the table of writes, by state. */
 export type StoredWriteCounts = Readonly<Record<StoredWrite['state'], number>>;
 
-/** As which a write is stored, and its id. */
+/** The id of a stored write, and its state. */
 interface StoredRow {
   readonly id: number;
   /** Undefined if it is deleted. */

@@ -3,7 +3,7 @@ import type { Clock, Millis } from '../../core/scalars.ts';
 export interface Clocks {
   readonly clock: Clock;
   readonly wallClock: () => Millis;
-  /** Of the system: it also counts while the system is suspended, when the clock of a process stands still. */
+  /** The uptime of the system: it also counts while the system is suspended, when the clock of a process stands still. */
   readonly uptime: () => Millis;
 }
 

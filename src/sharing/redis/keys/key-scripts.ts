@@ -54,7 +54,7 @@ local function dropOld()
   dropExpired(open, string.format('%d', -now))
   dropExpired(answered, '-inf')
 end
--- Of an answered write, a response may still be sent.
+-- A response to an answered write may still be on its way.
 local function counts()
   local after, before = string.format('(%d', now), string.format('(%d', -now)
   local responding = redis.call('ZCOUNT', open, '-inf', before)

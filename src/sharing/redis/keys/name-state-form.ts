@@ -5,7 +5,7 @@ import type { KeyClaimRequest } from '../../../core/idempotency/key-store.ts';
 import type { NameState, SharedClaim, SharedWrite } from '../../../core/idempotency/name-session.ts';
 import type { WriteOutcome } from '../../../core/idempotency/write-outcome.ts';
 
-/** As it is stored: the key in Redis names the write. */
+/** The stored form: the key in Redis names the write. */
 export interface StoredNameState {
   readonly writes: readonly Omit<SharedWrite, 'name' | 'upstream'>[];
   readonly claims: readonly StoredSharedClaim[];

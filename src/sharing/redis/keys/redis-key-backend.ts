@@ -9,7 +9,7 @@ export interface RedisKeyBackendParts {
   readonly commands: RedisKeyCommands;
   /** This process. */
   readonly owner: string;
-  /** Of announcements. */
+  /** The channel of announcements. */
   readonly channel: string;
   readonly onProblem: (error: unknown) => void;
   /** How far the time of an upstream's keys in Redis is ahead of the times of states, once Redis has responded. */

@@ -11,7 +11,7 @@ export interface RedisKeyConnection {
   readonly client: RedisClient;
   /** Whether the connection is ready, and uses the right database. */
   readonly isConnected: () => boolean;
-  /** Of announcements. */
+  /** The channel of announcements. */
   readonly channel: string;
   readonly onProblem: (error: unknown) => void;
   /** Why Redis does not respond, without secrets. */
@@ -24,7 +24,7 @@ export interface RedisKeyCommandsParts extends RedisKeyConnection {
   readonly timeout: Millis;
   readonly clock: Clock;
   readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
-  /** Of each upstream; see `RedisKeyCounts`. */
+  /** The maximum of answered keys of an upstream; see `RedisKeyCounts`. */
   readonly maxKeys: number;
 }
 
@@ -45,7 +45,7 @@ export type Lost = 'unsent' | 'unknown';
 export class RedisKeyCommands {
   readonly counts: RedisKeyCounts;
   readonly #parts: RedisKeyCommandsParts;
-  /** By upstream; learned from each response. */
+  /** The time of each upstream; each response corrects it. */
   readonly #times = new Map<string, KeyStoreTime>();
 
   constructor(parts: RedisKeyCommandsParts) {

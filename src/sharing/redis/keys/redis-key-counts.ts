@@ -6,7 +6,7 @@ type KeyState = 'unresolved' | 'answered';
 
 /** The numbers of keys in Redis, as far as its responses said, and their bounds. Beyond these, the scripts remove keys. */
 export class RedisKeyCounts {
-  /** For each upstream. */
+  /** The bounds of each upstream. */
   readonly max: Readonly<Record<KeyState, number>>;
   readonly #byUpstream = new Map<string, SharedKeyCounts>();
   #unresolvedRemoved = 0;
@@ -17,7 +17,7 @@ export class RedisKeyCounts {
     this.max = { answered: maxKeys, unresolved: Math.max(1, Math.floor(UNRESOLVED_SHARE * maxKeys)) };
   }
 
-  /** Of the upstreams of which something is known. */
+  /** The counts of each upstream that Redis has responded about. */
   get all(): readonly SharedKeyCounts[] {
     return [...this.#byUpstream.values()];
   }

@@ -27,9 +27,9 @@ export interface RedisKeyInspectionParts {
   /** This process. */
   readonly owner: string;
   readonly clock: Clock;
-  /** Of a key, as at the end of the names of writes. */
+  /** Returns the digest of a key, as it stands at the end of the names of writes. */
   readonly digestKey: (key: string) => string;
-  /** In the configuration. */
+  /** The upstreams of the configuration. */
   readonly upstreams: () => readonly string[];
   readonly nextVersion: () => string;
   /** That are kept for repeats. */

@@ -5,7 +5,7 @@ import type { KeyStateBackend, SwapResult, WriteName } from '../../keys/key-stat
 import { RedisLost, type RedisNameReader } from './redis-name-reader.ts';
 
 export interface RedisKeyRemovalParts {
-  /** With times of Redis' clock. */
+  /** Its times are those of Redis' clock. */
   readonly backend: Pick<KeyStateBackend, 'swap'>;
   readonly reader: RedisNameReader;
   /** Never used before. */

@@ -50,7 +50,7 @@ export class RedisNameSearch {
     return this.#isTruncated;
   }
 
-  /** Of all that are kept. @throws RedisLost */
+  /** Yields the matching names of all that are kept. @throws RedisLost */
   async *all({ upstream, digits }: NamesQuery): AsyncGenerator<readonly WriteName[]> {
     const { client, prefix } = this.#parts;
     if (upstream !== undefined && !isUpstreamName(upstream)) return;
@@ -63,7 +63,7 @@ export class RedisNameSearch {
     }
   }
 
-  /** Of those with unresolved writes or claims at these upstreams. @throws RedisLost */
+  /** Yields the matching names with unresolved writes or claims at these upstreams. @throws RedisLost */
   async *open(upstreams: readonly string[], digits: string): AsyncGenerator<readonly WriteName[]> {
     const { client, prefix } = this.#parts;
     for (const upstream of upstreams.filter(isUpstreamName)) {
