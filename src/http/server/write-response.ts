@@ -51,13 +51,21 @@ export function writeResponseHead(
   if (response instanceof Http2StreamResponse && !response.accepts(headers)) return false;
   const standardReason = STATUS_CODES[status] ?? '';
   const reason = reasonPhrase !== standardReason && isWritableReason(reasonPhrase) ? reasonPhrase : standardReason;
+  // RFC 9110 §8.6: a 204 has no Content-Length, whatever the upstream sent.
+  const fields = status === 204 ? withoutHeader(headers, 'content-length') : headers;
   try {
-    // RFC 9110 §8.6: a 204 has no Content-Length, whatever the upstream sent.
-    response.writeHead(status, reason, status === 204 ? withoutHeader(headers, 'content-length') : headers);
+    response.writeHead(status, reason, fields);
     return true;
   } catch (error) {
     if (!isTrailerError(error)) return false;
-    return writeResponseHead(response, status, reasonPhrase, withoutHeader(headers, 'trailer'));
+  }
+  // If a hook of the plugin has set a header, Node has already added all others to the response.
+  if (isHttp1(response)) response.removeHeader('trailer');
+  try {
+    response.writeHead(status, reason, withoutHeader(fields, 'trailer'));
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -13,7 +13,7 @@ import { makeCertificates } from '../../support/certificates.ts';
 import { listen, sha256, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { startApplication } from '../../support/proxy/fastify-application.ts';
 import { startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
-import { openRaw } from '../../support/clients/raw-socket.ts';
+import { openRaw, startRawUpstream } from '../../support/clients/raw-socket.ts';
 import { begin, send, sendAndLeave } from '../../support/clients/send.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 
@@ -105,6 +105,32 @@ describe('a proxy in an application', () => {
     expect([taken.status, taken.header('x-own'), taken.body.toString()]).toEqual([200, 'yes', '{}']);
     expect(origin.received).toHaveLength(1);
   });
+
+  test.each(['GET', 'HEAD', 'POST'])(
+    'answers a %s whose response announces trailers that Node refuses',
+    async (method) => {
+      const head =
+        'HTTP/1.1 201 Created\r\nContent-Length: 2\r\nTrailer: Server-Timing\r\nX-Own: theirs\r\nSet-Cookie: a=1\r\n\r\n';
+      const origin = await startRawUpstream((socket) => {
+        socket.write(method === 'HEAD' ? head : `${head}ok`);
+      });
+      const { url } = await startApplication(
+        { config: to(origin.url) },
+        {
+          extend: (app) => {
+            app.addHook('onRequest', (_, reply, done) => {
+              void reply.headers({ 'X-Hook': 'ours' });
+              done();
+            });
+          },
+        },
+      );
+      const answer = await send(url, '/pay/', { method });
+      expect([answer.status, answer.body.toString()]).toEqual([201, method === 'HEAD' ? '' : 'ok']);
+      const names = ['x-hook', 'x-own', 'set-cookie', 'trailer'];
+      expect(names.map((name) => answer.header(name))).toEqual(['ours', 'theirs', 'a=1', undefined]);
+    },
+  );
 
   test('retries only what is safe to retry, byte for byte', async () => {
     const upstream = await startHttpUpstream((n, response) => {
