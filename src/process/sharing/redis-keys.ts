@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { SharedKeyCounts, SharedStoreResult } from '../../core/events/store-events.ts';
+import type { SharedKeyCounts } from '../../core/events/store-events.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import { WriteDigests } from '../../http/idempotency/write-digests.ts';
@@ -33,7 +33,6 @@ export interface RedisKeysParts {
   readonly upstreams: () => readonly string[];
   /** A write with `onStoreLost: local` is decided by what this process knows. */
   readonly onDecidedLocally: (upstream: string) => void;
-  readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
 }
 
 /** Keys expire in Redis without a change that this process makes. */

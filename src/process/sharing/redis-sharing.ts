@@ -9,6 +9,7 @@ import { readClientTls } from '../../http/tls/client-tls.ts';
 import type { LimitSharing } from './limit-sharing.ts';
 import { ReplicaLimitClient } from '../../sharing/replicas/replica-limit-client.ts';
 import type { RedisLocation } from '../../sharing/redis/redis-connection.ts';
+import { StoreDegradation } from '../../sharing/redis/store-degradation.ts';
 import { RedisBackend } from '../../sharing/redis/redis-backend.ts';
 import { RedisKeys } from './redis-keys.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
@@ -46,11 +47,12 @@ export async function shareOverRedis(
     onDecrease: (ref, { cause, from, to }) =>
       listen({ type: 'cut', upstream: ref.upstream, ...nestedLimitField(ref), scope: ref.scope, cause, from, to }),
     rearm: () => rearm(),
-    onDegraded: (isDegraded) => {
-      const cause = isDegraded ? backend.problem : undefined;
-      if (!isDegraded) backend.announceRecovery();
-      listen({ type: 'store-degraded', store: 'redis', isDegraded, cause });
-    },
+    onDegraded: (isDegraded) => degradation.setLimitsAlone(isDegraded),
+  });
+  const degradation = new StoreDegradation((isDegraded) => {
+    const cause = isDegraded ? backend.problem : undefined;
+    if (!isDegraded) backend.announceRecovery();
+    listen({ type: 'store-degraded', store: 'redis', isDegraded, cause });
   });
   const backend: RedisBackend = new RedisBackend({
     location: redisLocation(state),
@@ -58,19 +60,24 @@ export async function shareOverRedis(
     timeout: state.timeout,
     clock,
     random,
-    onRequest: (op, result, duration) => listen({ type: 'store-request', store: 'redis', op, result, duration }),
+    onRequest: (op, result, duration) => {
+      if (op === 'key') degradation.onKeyRequest(result, clock.now());
+      listen({ type: 'store-request', store: 'redis', op, result, duration });
+    },
     onBroadcast: (broadcast) => limitClient.onBroadcast(broadcast, clock.now()),
     onHold: (hold) => limitClient.applyHold(hold, clock.now()),
     onKeyNews: (message) => keys.onNews(message),
     onPubSubLost: (cause) => listen({ type: 'store-deaf', store: 'redis', isDeaf: cause !== undefined, cause }),
-    onRecoverySign: (sign) => limitClient.onRecoverySign(sign, clock.now()),
+    onRecoverySign: (sign) => {
+      if (sign === 'connected') degradation.onConnected();
+      limitClient.onRecoverySign(sign, clock.now());
+    },
   });
   const keys = new RedisKeys({
     connection: backend.connection,
     ...{ prefix: state.prefix, timeout: state.timeout, owner: replicaId, sealSecret, maxResponses },
     ...{ maxKeys: state.maxKeys, clock, upstreams },
     onDecidedLocally: (upstream) => listen({ type: 'key', upstream, event: 'decided_locally' }),
-    onRequest: (result, duration) => listen({ type: 'store-request', store: 'redis', op: 'key', result, duration }),
   });
   const timer = new WakeTimer(limitClient, clock);
   let immediate: NodeJS.Immediate | undefined;

@@ -1,6 +1,4 @@
-import { setImmediate } from 'node:timers';
 import { limitId } from '../../core/limits/limit-ref.ts';
-import type { SharedStoreOperation, SharedStoreResult } from '../../core/events/store-events.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { LeaseClient } from '../replicas/lease-client.ts';
 import { claimRetention } from '../replicas/limit-retention.ts';
@@ -9,6 +7,7 @@ import { decodeResponse, encodeRequest, encodeSettings } from './lease-codec.ts'
 import { CLAIM_LIMIT } from './limit-claim.ts';
 import { LIMIT_KEYS, loadLuaScript } from './lua-script.ts';
 import type { RedisClient } from './redis-connection.ts';
+import type { RedisRequest, RedisRequests } from './redis-requests.ts';
 
 /** The client of one limit, which receives the response. */
 export type LeaseCaller = Pick<LeaseClient, 'ref' | 'settings' | 'onResponse' | 'onClaimed' | 'onNoResponse'>;
@@ -17,19 +16,12 @@ export interface LimitCallsParts {
   readonly client: RedisClient;
   /** The prefix of all keys. */
   readonly prefix: string;
-  /** The maximum time for a response. */
-  readonly timeout: Millis;
+  readonly requests: RedisRequests;
   readonly clock: Clock;
   /** The channel on which the script publishes changes of limits. */
   readonly broadcastChannel: () => string;
-  readonly isConnected: () => boolean;
   /** Once it is closed, no response is passed on. */
   readonly isClosed: () => boolean;
-  readonly onRequest: (op: SharedStoreOperation, result: SharedStoreResult, took: Millis) => void;
-  /** A response has arrived. @param isLate after its timeout */
-  readonly onResponse: (isLate: boolean) => void;
-  readonly onTimeout: (timeout: Millis) => void;
-  readonly onProblem: (error: unknown) => void;
 }
 
 /** The keys of one limit, and its name in broadcasts. */
@@ -43,12 +35,8 @@ interface LimitKeys {
 type RunScript = (args: readonly (string | Buffer)[]) => Promise<unknown>;
 
 /** A command to send, and what to do with its response. */
-interface LimitCall<Response> {
-  readonly op: 'lease' | 'report';
-  /** When the time for the response began. */
-  readonly since: Millis;
-  readonly run: () => Promise<Response>;
-  readonly deliver: (response: Response, now: Millis) => void;
+interface LimitCall<T> extends Required<Pick<RedisRequest<T>, 'op' | 'since' | 'run'>> {
+  readonly deliver: (response: T, now: Millis) => void;
 }
 
 /** Runs the scripts that keep limits in Redis. */
@@ -112,41 +100,16 @@ export class LimitCalls {
     });
   }
 
-  #call<Response>(caller: LeaseCaller, { op, since, run, deliver }: LimitCall<Response>): void {
-    const { clock, timeout, isConnected, isClosed, onRequest, onResponse, onTimeout, onProblem } = this.#parts;
-    const sentAt = clock.now();
-    let isOver = false;
-    const finish = (result: SharedStoreResult, pass: (now: Millis) => void): void => {
-      if (isOver || isClosed()) return;
-      isOver = true;
-      clearTimeout(timer);
-      const now = clock.now();
-      onRequest(op, result, now - sentAt);
-      pass(now);
-    };
-    const fail = (result: 'timeout' | 'error'): void => finish(result, (now) => caller.onNoResponse(now));
-    const onError = (error: unknown): void => {
-      onProblem(error);
-      fail('error');
-    };
-    // After a stall of this process, the response may have arrived unread: setImmediate lets it be read first.
-    const onTimer = (): void => {
-      setImmediate(() => {
-        if (isOver) return;
-        onTimeout(timeout);
-        fail('timeout');
-      });
-    };
-    const timer = setTimeout(onTimer, Math.max(0, since + timeout - sentAt)).unref();
-    if (!isConnected()) {
-      setImmediate(() => fail('error'));
-      return;
-    }
-    // An error thrown after the response was read is a bug here: it must not count as an error of Redis.
-    void run().then((response) => {
-      onResponse(isOver);
-      finish('ok', (now) => deliver(response, now));
-    }, onError);
+  #call<T>(caller: LeaseCaller, { deliver, ...call }: LimitCall<T>): void {
+    this.#parts.requests.send({
+      ...call,
+      isProbe: true, // each limit probes by itself
+      onDone: (result, now) => {
+        if (this.#parts.isClosed()) return;
+        if (result.kind === 'response') deliver(result.response, now);
+        else caller.onNoResponse(now);
+      },
+    });
   }
 
   #keysOf(caller: LeaseCaller): LimitKeys {

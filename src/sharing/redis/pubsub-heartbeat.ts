@@ -1,11 +1,13 @@
 import type { Millis, Random } from '../../core/scalars.ts';
 import type { RedisClient } from './redis-connection.ts';
+import type { RedisRequests } from './redis-requests.ts';
 
 const INTERVAL: Millis = 1000;
 /** More than one: after a stall of this process, a heartbeat may have arrived unread. */
 const MAX_MISSED = 2;
 
 export interface PubSubHeartbeatParts {
+  readonly requests: RedisRequests;
   readonly prefix: string;
   readonly random: Random;
   /** An access rule of Redis forbids publishing, with its message; undefined: it works again. */
@@ -18,13 +20,19 @@ export interface PubSubHeartbeatParts {
  */
 export class PubSubHeartbeat {
   readonly channel: string;
+  readonly #requests: RedisRequests;
   readonly #client: RedisClient;
   readonly #subscriber: RedisClient;
   readonly #onPubSubLost: PubSubHeartbeatParts['onPubSubLost'];
   #missed = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(client: RedisClient, subscriber: RedisClient, { prefix, random, onPubSubLost }: PubSubHeartbeatParts) {
+  constructor(
+    client: RedisClient,
+    subscriber: RedisClient,
+    { requests, prefix, random, onPubSubLost }: PubSubHeartbeatParts,
+  ) {
+    this.#requests = requests;
     this.#client = client;
     this.#subscriber = subscriber;
     this.#onPubSubLost = onPubSubLost;
@@ -32,7 +40,7 @@ export class PubSubHeartbeat {
   }
 
   open(): void {
-    this.#timer = setInterval(() => void this.#check(), INTERVAL).unref();
+    this.#timer = setInterval(() => this.#check(), INTERVAL).unref();
   }
 
   close(): void {
@@ -45,24 +53,29 @@ export class PubSubHeartbeat {
     this.#onPubSubLost(undefined);
   }
 
-  async #check(): Promise<void> {
+  #check(): void {
     if (this.#client.status !== 'ready' || this.#subscriber.status !== 'ready') {
       this.#missed = 0;
     } else if (this.#missed >= MAX_MISSED) {
       this.#missed = 0;
       this.#subscriber.disconnect(true);
-    } else if (await this.#publish()) this.#missed += 1;
+    } else this.#publish();
   }
 
-  /** Returns whether Redis accepted it. Of errors, only a forbidden publish is reported: the others also fail the next call. */
-  async #publish(): Promise<boolean> {
-    try {
-      await this.#client.publish(this.channel, '');
-      return true;
-    } catch (error) {
-      if (isPermissionError(error)) this.#onPubSubLost(error.message);
-      return false;
-    }
+  /** Without a response, the connection for commands may be half open: `RedisRequests` reconnects. */
+  #publish(): void {
+    this.#requests.send({
+      isProbe: true,
+      run: async () => this.#client.publish(this.channel, '').catch((error: unknown) => this.#onError(error)),
+      onDone: ({ kind }) => {
+        if (kind === 'response') this.#missed += 1;
+      },
+    });
+  }
+
+  #onError(error: unknown): never {
+    if (isPermissionError(error)) this.#onPubSubLost(error.message);
+    throw error;
   }
 }
 

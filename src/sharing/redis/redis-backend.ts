@@ -6,6 +6,7 @@ import type { LeaseRequest, TermsBroadcast } from '../replicas/replica-protocol.
 import type { RedisKeyConnection } from './keys/redis-key-commands.ts';
 import { createRedisClient, type RedisClient, type RedisLocation } from './redis-connection.ts';
 import { RedisSubscriber } from './redis-subscriber.ts';
+import { RedisRequests } from './redis-requests.ts';
 import { LimitCalls, type LeaseCaller } from './limit-calls.ts';
 
 export interface RedisBackendParts {
@@ -29,9 +30,6 @@ export interface RedisBackendParts {
   readonly onRecoverySign: (sign: RecoverySign) => void;
 }
 
-/** After requests without any response for this long, the connection may be half open: it is closed and made again. */
-const RECONNECT_AFTER_SILENCE: Millis = 2000;
-
 /** The messages of ioredis 6 for a closed connection, which give advice on options of ioredis. */
 const IOREDIS_CLOSED = /^(?:Stream isn't writeable|Reached the max retries per request|Connection is closed)/;
 
@@ -44,8 +42,8 @@ export class RedisBackend {
   readonly #client: RedisClient;
   readonly #subscriberClient: RedisClient;
   readonly #subscriber: RedisSubscriber;
+  readonly #requests: RedisRequests;
   readonly #calls: LimitCalls;
-  #lastResponseAt: Millis;
   #problem = 'not connected yet';
   #isClosed = false;
   /** The command connection is ready, and uses our database. */
@@ -55,24 +53,27 @@ export class RedisBackend {
   constructor(parts: RedisBackendParts) {
     const { location, random, clock } = parts;
     this.#parts = parts;
-    this.#lastResponseAt = clock.now();
     this.#client = createRedisClient(location, random);
     this.#subscriberClient = createRedisClient(location, random);
-    this.#calls = new LimitCalls({
-      ...{ client: this.#client, prefix: parts.prefix, timeout: parts.timeout, clock, onRequest: parts.onRequest },
-      broadcastChannel: () => this.#subscriber.broadcastChannel,
-      isConnected: () => this.#isConnected,
-      isClosed: () => this.#isClosed,
-      onResponse: (isLate) => this.#onResponse(isLate),
-      onTimeout: (timeout) => this.#onTimeout(timeout),
+    this.#requests = new RedisRequests({
+      ...{ clock, timeout: parts.timeout, onRequest: parts.onRequest },
+      isConnected: () => this.#isConnected && !this.#isClosed,
+      onLateResponse: () => this.#onRecoverySign('late'),
+      onSilent: () => this.#reconnect(),
       onProblem: (error) => this.#noteProblem(error),
+    });
+    this.#calls = new LimitCalls({
+      ...{ client: this.#client, requests: this.#requests, prefix: parts.prefix, clock },
+      broadcastChannel: () => this.#subscriber.broadcastChannel,
+      isClosed: () => this.#isClosed,
     });
     this.#subscriber = new RedisSubscriber(this.#client, this.#subscriberClient, {
       ...parts,
+      requests: this.#requests,
       db: location.db,
       layout: this.#calls.layout,
       isConnected: () => this.#isConnected,
-      onRecoveryAnnounced: () => parts.onRecoverySign('announced'),
+      onRecoveryAnnounced: () => this.#onRecoverySign('announced'),
       onProblem: (error) => this.#noteProblem(error),
     });
     for (const client of [this.#client, this.#subscriberClient]) {
@@ -86,7 +87,7 @@ export class RedisBackend {
 
   get connection(): RedisKeyConnection {
     return {
-      client: this.#client,
+      ...{ client: this.#client, requests: this.#requests },
       ...{ isConnected: () => this.#isConnected && !this.#isClosed, problem: () => this.#problem },
       ...{ channel: this.#subscriber.keyChannel, onProblem: (error) => this.#noteProblem(error) },
     };
@@ -130,7 +131,7 @@ export class RedisBackend {
     this.#problem = 'the connection was closed';
     this.#isConnected = true;
     this.#onConnected();
-    this.#parts.onRecoverySign('connected');
+    this.#onRecoverySign('connected');
     await this.#subscriber.loadHolds();
   }
 
@@ -160,17 +161,14 @@ export class RedisBackend {
     if (!IOREDIS_CLOSED.test(message)) this.#problem = message.replace(SCRIPT_POSITION, '');
   }
 
-  #onResponse(isLate: boolean): void {
-    this.#lastResponseAt = this.#parts.clock.now();
-    if (isLate && !this.#isClosed) this.#parts.onRecoverySign('late');
+  #onRecoverySign(sign: RecoverySign): void {
+    if (this.#isClosed) return;
+    this.#requests.onRecoverySign();
+    this.#parts.onRecoverySign(sign);
   }
 
-  /** Reconnects if the connection may be half open. */
-  #onTimeout(timeout: Millis): void {
-    const now = this.#parts.clock.now();
-    this.#problem = `no response within ${timeout} ms`;
-    if (this.#isClosed || now - this.#lastResponseAt < RECONNECT_AFTER_SILENCE) return;
-    this.#lastResponseAt = now;
+  #reconnect(): void {
+    if (this.#isClosed) return;
     for (const client of [this.#client, this.#subscriberClient]) if (client.status === 'ready') client.disconnect(true);
   }
 }

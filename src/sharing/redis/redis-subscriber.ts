@@ -5,8 +5,10 @@ import { ClientHoldChannel } from './client-hold-channel.ts';
 import { decodeBroadcast } from './lease-codec.ts';
 import { isPermissionError, PubSubHeartbeat } from './pubsub-heartbeat.ts';
 import type { RedisClient } from './redis-connection.ts';
+import type { RedisRequests } from './redis-requests.ts';
 
 export interface RedisSubscriberParts {
+  readonly requests: RedisRequests;
   /** The prefix of all keys and channels. */
   readonly prefix: string;
   readonly db: number;

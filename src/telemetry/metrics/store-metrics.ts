@@ -90,7 +90,7 @@ export class StoreMetrics {
       },
       {
         name: 'tidegate_store_degraded',
-        help: '1 while the shared store does not respond and this process keeps limits on its own; else 0.',
+        help: '1 while the shared store does not respond to requests about limits or keys; else 0.',
         type: 'gauge',
         aggregation: 'max',
         samples: () => [this.#degraded],

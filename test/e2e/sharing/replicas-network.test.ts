@@ -14,9 +14,10 @@ import {
   SCRAPE_INTERVAL,
   startReplica,
   startReplicas,
+  stateAt,
 } from '../../support/proxy/replicas.ts';
 import type { Tidegate } from '../../support/proxy/tidegate.ts';
-import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 /** Milliseconds; longer than the timeout of a dead connection. */
 const PATIENCE = 30_000;
@@ -137,6 +138,39 @@ test('replaces silently dead connections, and later a dead subscriber connection
   );
   await expectSubscribers(redis, 3);
 });
+
+test(
+  'replaces silently dead connections that only writes with keys use, and reports the loss',
+  AGAIN_IF_STALLED,
+  async () => {
+    const redis = await startRedis();
+    const relay = await startNetwork(redis.url);
+    const upstream = await startUpstream();
+    const gate = await startTidegate(
+      `${stateAt(urlOf(relay))}upstreams: {api: {url: "${upstream.url}", idempotency: {ttl: 1h}}}\n`,
+    );
+    let sent = 0;
+    const write = async (): Promise<number> => {
+      sent += 1;
+      const { status } = await fetch(gate.url, { method: 'POST', headers: { 'idempotency-key': `key ${sent}` } });
+      return status;
+    };
+    await eventually(write, (status) => status === 200);
+    await expectSubscribers(redis);
+    stop(relay.links);
+    await eventually(write, (status) => status === 503);
+    await eventually(
+      () => gate.metric('tidegate_store_degraded{store="redis"}'),
+      (value) => value === 1,
+    );
+    await eventually(write, (status) => status === 200, PATIENCE);
+    await eventually(
+      () => gate.metric('tidegate_store_degraded{store="redis"}'),
+      (value) => value === 0,
+      PATIENCE,
+    );
+  },
+);
 
 test('closes a connection that never gets its first response', AGAIN_IF_STALLED, async () => {
   const redis = await startRedis();

@@ -6,10 +6,11 @@ import { NameSession } from '../../../src/core/idempotency/name-session.ts';
 import type { NameChange, StoredName, SwapResult } from '../../../src/sharing/keys/key-state-backend.ts';
 import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
 import { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
-import { RedisKeyCommands, type RedisKeyConnection } from '../../../src/sharing/redis/keys/redis-key-commands.ts';
+import { RedisKeyCommands } from '../../../src/sharing/redis/keys/redis-key-commands.ts';
 import { pause } from '../../support/pause.ts';
 import type { RedisServer } from '../../support/redis/redis-server.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
+import { testConnection } from '../../support/redis/test-connection.ts';
 
 /** Time that has passed without a pause, in milliseconds. */
 let passed = 0;
@@ -25,15 +26,8 @@ const REQUEST: KeyClaimRequest = {
 
 function connect(redis: RedisServer, owner: string) {
   const client = redis.client();
-  const problems: unknown[] = [];
-  const connection: RedisKeyConnection = {
-    client,
-    isConnected: () => client.status === 'ready',
-    channel: 'keys',
-    onProblem: (error) => problems.push(error),
-    problem: () => 'some cause',
-  };
-  const more = { prefix: 'test', timeout: 5000, clock, onRequest: () => undefined };
+  const { connection, problems } = testConnection(client, { channel: 'keys', timeout: 5000, clock });
+  const more = { prefix: 'test', timeout: 5000, clock };
   const commands = new RedisKeyCommands({ ...connection, ...more, maxKeys: 1000 });
   const backend = new RedisKeyBackend({
     ...{ ...connection, commands, owner },

@@ -4,20 +4,14 @@ import { MAX_PER_WRITE, type ResponseBounds } from '../../../src/core/idempotenc
 import { RedisResponseStore } from '../../../src/sharing/redis/keys/redis-response-store.ts';
 import { connectKeys } from '../../support/redis/stored-keys.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
+import { testConnection } from '../../support/redis/test-connection.ts';
 
 const HOUR = 3_600_000;
 
 async function open(max: Partial<ResponseBounds>) {
   const client = await connectKeys(await startRedis());
-  const problems: unknown[] = [];
-  const connection = {
-    ...{ client, isConnected: () => true, channel: 'p:keys', problem: () => '' },
-    onProblem: (error: unknown) => void problems.push(error),
-  };
-  const store = new RedisResponseStore({
-    ...{ connection, prefix: 'p', timeout: 60_000, clock: performance, ...max },
-    onRequest: () => undefined,
-  });
+  const { connection, problems } = testConnection(client, { channel: 'p:keys', timeout: 60_000 });
+  const store = new RedisResponseStore({ connection, prefix: 'p', ...max });
   const keep = (id: string, text: string, lifetime = HOUR) =>
     new Promise<void>((resolve) => store.keep(id, Buffer.from(text.padEnd(1000)), lifetime, resolve));
   const read = (id: string) =>

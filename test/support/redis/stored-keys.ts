@@ -20,6 +20,7 @@ import { type InspectionBounds, RedisKeyInspection } from '../../../src/sharing/
 import { RedisResponseStore } from '../../../src/sharing/redis/keys/redis-response-store.ts';
 import { RedisNameReader } from '../../../src/sharing/redis/keys/redis-name-reader.ts';
 import type { RedisServer } from './redis-server.ts';
+import { testConnection } from './test-connection.ts';
 
 const PREFIX = 'p';
 /** The open names at the upstream `up`. */
@@ -73,25 +74,14 @@ export function openKeys(
   bounds: Partial<InspectionBounds> = {},
   more: { readonly maxKeys?: number } = {},
 ) {
-  const problems: unknown[] = [];
-  const connection: RedisKeyConnection = {
-    client,
-    isConnected: () => client.status === 'ready',
-    channel: `${PREFIX}:keys`,
-    onProblem: (error) => problems.push(error),
-    problem: () => 'some cause',
-  };
+  const { connection, problems } = testConnection(client, { channel: `${PREFIX}:keys`, timeout: 2000 });
   const clock = performance;
   const commands = new RedisKeyCommands({
     ...{ ...connection, maxKeys: 1_000_000, ...more, prefix: PREFIX, timeout: 2000, clock },
-    onRequest: () => undefined,
   });
   let versions = 0;
   const nextVersion = (): string => `version-${(versions += 1)}`;
-  const responses = new RedisResponseStore({
-    ...{ connection, prefix: PREFIX, timeout: 2000, clock },
-    onRequest: () => undefined,
-  });
+  const responses = new RedisResponseStore({ connection, prefix: PREFIX });
   const inspection = new RedisKeyInspection({
     ...{ connection, commands, prefix: PREFIX, owner: 'asked', clock, bounds, nextVersion, responses },
     digestKey: (key) => (key === 'order' ? '\u000f' : '\u0001').repeat(KEY_DIGEST),

@@ -1,7 +1,6 @@
-import { setImmediate } from 'node:timers';
-import type { SharedStoreResult } from '../../../core/events/store-events.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import type { RedisClient } from '../redis-connection.ts';
+import type { RedisRequest, RedisRequests } from '../redis-requests.ts';
 import { COUNT_NAMES, READ_NAME, READ_NAMES, RENEW_LEASES, SWAP_NAME } from './key-scripts.ts';
 import { RedisKeyCounts } from './redis-key-counts.ts';
 import { KeyStoreTime } from './key-store-time.ts';
@@ -9,6 +8,7 @@ import { scriptKeys } from './redis-key-names.ts';
 
 export interface RedisKeyConnection {
   readonly client: RedisClient;
+  readonly requests: RedisRequests;
   /** Whether the connection is ready, and uses the right database. */
   readonly isConnected: () => boolean;
   /** The channel of announcements. */
@@ -23,7 +23,6 @@ export interface RedisKeyCommandsParts extends RedisKeyConnection {
   /** The maximum time for a response. */
   readonly timeout: Millis;
   readonly clock: Clock;
-  readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
   /** The maximum of answered keys of an upstream; see `RedisKeyCounts`. */
   readonly maxKeys: number;
 }
@@ -35,6 +34,7 @@ const SCRIPTS = {
   tidegateRenewLeases: RENEW_LEASES,
   tidegateCountNames: COUNT_NAMES,
 };
+const RENEW: keyof typeof SCRIPTS = 'tidegateRenewLeases';
 /** Strings of a reply for each name. */
 export const REPLY_PARTS = 5;
 
@@ -77,52 +77,29 @@ export class RedisKeyCommands {
     const time = this.timeOf(upstream);
     const keys = scriptKeys(prefix, upstream, names);
     const all = [keys.length, ...keys, ...args, String(time.least(sentAt))];
-    this.#await(
-      async () => toReply(await Reflect.apply(command, client, all)),
-      (reply) => time.addSample(sentAt, clock.now(), Number(reply[REPLY_PARTS - 1]), timeout),
+    this.#send(
+      {
+        run: async () => toReply(await Reflect.apply(command, client, all)),
+        onReceived: (reply) => time.addSample(sentAt, clock.now(), Number(reply[REPLY_PARTS - 1]), timeout),
+        isProbe: script === RENEW, // one at a time
+      },
       // Without the time of Redis, those in a state mean nothing here: a key would seem valid for ever.
       (reply) => onReply(time.isKnown || reply === 'unsent' ? reply : 'unknown'),
     );
   }
 
   /** Sends a command that changes nothing. Calls back once, after it has returned. */
-  ask<T>(send: () => Promise<T>, onReply: (reply: T | Lost) => void): void {
-    this.#await(send, () => undefined, onReply);
+  ask<T>(run: () => Promise<T>, onReply: (reply: T | Lost) => void): void {
+    this.#send({ run }, onReply);
   }
 
-  /** @param onReceived called for a late reply too */
-  #await<T>(send: () => Promise<T>, onReceived: (reply: T) => void, onReply: (reply: T | Lost) => void): void {
-    const { clock, timeout, onRequest, onProblem, isConnected } = this.#parts;
-    const sentAt = clock.now();
-    let isOver = false;
-    const finish = (result: SharedStoreResult, reply: T | Lost): void => {
-      if (isOver) return;
-      isOver = true;
-      clearTimeout(timer);
-      onRequest(result, clock.now() - sentAt);
-      onReply(reply);
-    };
-    // After a stall of this process, the response may have arrived unread: setImmediate lets it be read first.
-    const timer = setTimeout(() => {
-      setImmediate(() => {
-        if (!isOver) onProblem(new Error(`no response within ${timeout} ms`));
-        finish('timeout', 'unknown');
-      });
-    }, timeout).unref();
-    if (!isConnected()) {
-      setImmediate(() => finish('error', 'unsent'));
-      return;
-    }
-    void send().then(
-      (reply) => {
-        onReceived(reply);
-        finish('ok', reply);
-      },
-      (error: unknown) => {
-        onProblem(error);
-        finish('error', 'unknown');
-      },
-    );
+  #send<T>(request: Pick<RedisRequest<T>, 'run' | 'onReceived' | 'isProbe'>, onReply: (reply: T | Lost) => void): void {
+    this.#parts.requests.send({
+      ...request,
+      op: 'key',
+      onDone: (result) =>
+        onReply(result.kind === 'response' ? result.response : result.isUnsent ? 'unsent' : 'unknown'),
+    });
   }
 }
 

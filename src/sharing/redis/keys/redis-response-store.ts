@@ -1,4 +1,3 @@
-import type { SharedStoreResult } from '../../../core/events/store-events.ts';
 import {
   MAX_PER_WRITE,
   MAX_RESPONSES,
@@ -9,7 +8,7 @@ import {
   writeOfResponse,
 } from '../../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
-import type { Clock, Millis } from '../../../core/scalars.ts';
+import type { Millis } from '../../../core/scalars.ts';
 import type { RedisKeyConnection } from './redis-key-commands.ts';
 
 /** The layout of what is stored. */
@@ -65,9 +64,6 @@ redis.call('DEL', KEYS[1])
 export interface RedisResponseStoreParts extends Partial<ResponseBounds> {
   readonly connection: RedisKeyConnection;
   readonly prefix: string;
-  readonly timeout: Millis;
-  readonly clock: Clock;
-  readonly onRequest: (result: SharedStoreResult, took: Millis) => void;
 }
 
 /** Kept responses in Redis, for all replicas. New ones evict the oldest. */
@@ -149,29 +145,11 @@ export class RedisResponseStore implements ResponseStore {
   }
 
   /** Calls back once; undefined after an error, or if Redis does not respond in time. */
-  #run<T>(request: () => Promise<T>, onReply: (reply: T | undefined) => void): void {
-    const { clock, timeout, onRequest, connection } = this.#parts;
-    const sentAt = clock.now();
-    let isOver = false;
-    const finish = (result: SharedStoreResult, reply: T | undefined): void => {
-      if (isOver) return;
-      isOver = true;
-      clearTimeout(timer);
-      onRequest(result, clock.now() - sentAt);
-      onReply(reply);
-    };
-    // After a stall of this process, the response may have arrived unread: setImmediate lets it be read first.
-    const timer = setTimeout(() => setImmediate(() => finish('timeout', undefined)), timeout).unref();
-    if (!connection.isConnected()) {
-      setImmediate(() => finish('error', undefined));
-      return;
-    }
-    request().then(
-      (reply) => finish('ok', reply),
-      (error: unknown) => {
-        connection.onProblem(error);
-        finish('error', undefined);
-      },
-    );
+  #run<T>(run: () => Promise<T>, onReply: (reply: T | undefined) => void): void {
+    this.#parts.connection.requests.send({
+      op: 'key',
+      run,
+      onDone: (result) => onReply(result.kind === 'response' ? result.response : undefined),
+    });
   }
 }
