@@ -35,9 +35,11 @@ export function keyFromHeaders(
 ): IdempotencyKey | undefined {
   const { header, generates } = target.idempotency;
   if (header === undefined) return undefined;
+  const present = headerLines(request.rawHeaders, header.lower);
+  if (present === NO_LINES && !generates) return undefined; // as most requests
   // A header for this hop only does not reach the upstream.
   const isHopByHop = isListedInConnection(request.rawHeaders, header.lower);
-  const lines = headerLines(request.rawHeaders, header.lower).filter(({ isExact }) => !(isExact && isHopByHop));
+  const lines = present.filter(({ isExact }) => !(isExact && isHopByHop));
   const [line] = lines;
   if (lines.length === 1 && line?.isExact === true && line.value !== '') return { value: line.value, from: 'header' };
   const isMintable = request.verb === 'POST' || request.verb === 'PATCH';
@@ -51,16 +53,20 @@ interface HeaderLine {
   readonly isExact: boolean;
 }
 
-function headerLines(rawHeaders: readonly string[], lower: string): HeaderLine[] {
-  const lines: HeaderLine[] = [];
+const NO_LINES: readonly HeaderLine[] = [];
+
+/** Returns `NO_LINES` if there is none. */
+function headerLines(rawHeaders: readonly string[], lower: string): readonly HeaderLine[] {
+  let lines: HeaderLine[] | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     if (name.length !== lower.length) continue;
     const own = name.toLowerCase();
     if (own !== lower && own.replaceAll('_', '-') !== lower.replaceAll('_', '-')) continue;
+    lines ??= [];
     lines.push({ value: trimSpace(rawHeaders[i + 1] ?? ''), isExact: own === lower });
   }
-  return lines;
+  return lines ?? NO_LINES;
 }
 
 /** Adds a generated key to the headers, in place of an empty one. */
@@ -74,8 +80,9 @@ export function withMintedKey(
 
 /** Whether the body may contain the key: then it is read before admission. */
 export function mayHaveKeyInBody(request: HttpServerRequest, route: Route): boolean {
+  if (route.target.idempotency.jsonField === undefined) return false;
   const { verb, headers, hasBody } = request;
-  if (route.target.idempotency.jsonField === undefined || !hasBody || isSafeMethod(verb)) return false;
+  if (!hasBody || isSafeMethod(verb)) return false;
   if (Number(headers['content-length'] ?? 0) > route.replayLimit) return false;
   return (
     isPlainJsonBody(headers) &&
