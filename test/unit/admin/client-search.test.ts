@@ -59,7 +59,7 @@ test('filters by state, part of the key and upstream', () => {
   expect(new ClientSearch(table, { limit: 1 }, 1020).run().matching).toBe(300);
 });
 
-test('lists a client whose hold has just ended once, among the normal ones', () => {
+test('lists a client whose hold has just ended exactly once, among the normal clients', () => {
   const table = new ClientTable(10, () => undefined);
   for (const key of ['a', 'b', 'c']) table.leave(table.enter(key, 1000, 'till'));
   table.hold(1, 1010, 1000);
@@ -68,7 +68,7 @@ test('lists a client whose hold has just ended once, among the normal ones', () 
   expect(found.map(({ slot }) => slot).toSorted((a, b) => a - b)).toEqual([0, 1, 2]);
 });
 
-test('a search in steps finds the same as one at once', () => {
+test('a search in steps finds the same clients as a search in one call', () => {
   const table = fill(300);
   const atOnce = new ClientSearch(table, { limit: 40 }, 1020).run();
   const inSteps = new ClientSearch(table, { limit: 40 }, 1020);

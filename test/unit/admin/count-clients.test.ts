@@ -33,7 +33,7 @@ function stateOf(key: string, upstream: string, state: ClientState = 'normal'): 
 const ALL = ['a', 'b', 'c'].flatMap((key) => ['pay', 'ledger', 'mail'].map((upstream) => stateOf(key, upstream)));
 
 describe('the clients of several processes', () => {
-  test('are counted once each, and once for each upstream as rows', () => {
+  test('are each counted once, and as one row for each upstream', () => {
     expect(merge(viewOf(ALL))).toMatchObject({ distinct: 3, tracked: 9 });
     expect(merge(viewOf([]), viewOf(ALL), viewOf(ALL))).toMatchObject({
       distinct: 3,
@@ -43,20 +43,20 @@ describe('the clients of several processes', () => {
     expect(merge(viewOf([]))).toMatchObject({ distinct: 0, tracked: 0, allowance: { min: 1, mean: 1 } });
   });
 
-  test('are counted in the most restricted state, as their rows show it', () => {
+  test('are counted in the most restricted state that any process reports, which their rows show', () => {
     const one = viewOf([stateOf('a', 'pay', 'restoring'), stateOf('b', 'pay', 'restoring')]);
     const other = viewOf([stateOf('a', 'pay', 'restoring'), stateOf('b', 'pay', 'backoff')]);
     expect(merge(one, other).byState).toEqual({ normal: 0, held: 0, backoff: 1, cooldown: 0, restoring: 1 });
   });
 
-  test('are counted once for each process if they are too many to list', () => {
+  test('are counted once for each process if one of the processes has too many to list', () => {
     expect(merge(viewOf(ALL, false), viewOf(ALL))).toMatchObject({ distinct: undefined, tracked: 18 });
     expect(merge(viewOf(ALL, false))).toMatchObject({ distinct: undefined, tracked: 9 });
     expect(merge(viewOf([]), viewOf(ALL.slice(0, 1), false, 1))).toMatchObject({ distinct: 1, tracked: 1 });
   });
 });
 
-test('a client that is still restoring has less than its whole allowance', () => {
+test('a client that is still restoring is shown with less than its whole allowance', () => {
   const view = {
     rank: { group: 3, value: 0, slot: 0 },
     upstream: 'pay',
@@ -71,7 +71,7 @@ test('a client that is still restoring has less than its whole allowance', () =>
   expect([0.25, 0.9994, 0.9999, 1].map(allowanceOf)).toEqual([0.25, 0.999, 0.999, 1]);
 });
 
-test('the page counts clients and rows', () => {
+test('the page shows the number of clients and the number of rows', () => {
   const text = (clients: number | null, rows: number, shown = rows): string =>
     formatClientCount({ clients, rows, shown }).replaceAll(/\s/g, ' ');
   expect(text(3, 9)).toBe('3 clients, 9 rows');

@@ -8,26 +8,26 @@ function read(...pieces: readonly string[]): unknown[] {
 }
 
 describe('events of a stream', () => {
-  test('have a name and data, and are emitted when they are complete', () => {
+  test('have a name and data, and are emitted once they are complete', () => {
     expect(read('id: 1\nevent: status\ndata: {"a":1}\n')).toEqual([]);
     expect(read('id: 1\nevent: status\ndata: {"a":1}\n', '\n')).toEqual([{ name: 'status', data: '{"a":1}' }]);
   });
 
-  test('are messages if they have no name, and join all of their data lines', () => {
+  test('are of the type message if they have no name, and join all of their data lines', () => {
     expect(read('data: one\ndata:two\ndata\n\n')).toEqual([{ name: 'message', data: 'one\ntwo\n' }]);
   });
 
-  test('lose one space after the colon and no more', () => {
+  test('lose only the first space after the colon of a field', () => {
     expect(read('data:  two: spaces\n\n')).toEqual([{ name: 'message', data: ' two: spaces' }]);
   });
 
-  test('do not arise from comments or fields without data, nor keep the name of the previous event', () => {
+  test('are not emitted for comments or fields without data, and do not keep the name of the previous event', () => {
     expect(read(': still here\n\nretry: 1000\n\nevent: status\n\ndata: x\n\n')).toEqual([
       { name: 'message', data: 'x' },
     ]);
   });
 
-  test('are the same wherever the stream is split, and whichever line ending it uses', () => {
+  test('are the same wherever the stream is split, and whatever line ending it uses', () => {
     const lines = ['event: status', 'data: {"a":"é"}', '', ': here', '', 'data: b', 'data: c', '', ''];
     const whole = read(lines.join('\n'));
     expect(whole).toHaveLength(2);

@@ -13,13 +13,13 @@ function windowOf(longBefore: Partial<UpstreamCounts>, after: Partial<UpstreamCo
   return { seconds: 1, before: from, after: to, longSeconds: 1, longBefore: from };
 }
 
-test('the share of failed attempts is that of the window', () => {
+test('the share of failed attempts covers the window, not the time before it', () => {
   const shares = new FailedShares();
   expect(shares.update('payments', windowOf({ sent: 100, failed: 0 }, { sent: 120, failed: 5 }))).toBe(0.25);
   expect(shares.update('payments', windowOf({ sent: 120, failed: 5 }, { sent: 140, failed: 5 }))).toBe(0);
 });
 
-test('an idle upstream keeps its last share, and before one that since the start', () => {
+test('an idle upstream keeps the share of its last busy window, or before one the share since the start', () => {
   const shares = new FailedShares();
   expect(shares.update('payments', windowOf({}, {}))).toBeUndefined();
   const idle = { sent: 8, failed: 2 };

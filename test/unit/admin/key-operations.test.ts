@@ -30,7 +30,7 @@ function operate(removal: WriteRemoval | KeysUnavailable | undefined, more: Part
 
 const FORGOTTEN: OperatorEvent = { type: 'operator', by: 'me', action: 'forget', upstream: 'till', write: WRITE.id };
 
-test('a key that the database keeps is not reported as forgotten, but its removal from this process is', async () => {
+test('a key that remains in the database is not reported as forgotten, but its removal from this process is', async () => {
   const { operations, events } = operate({ kind: 'not_stored', write: WRITE });
   const result = await operations.forget('0123', 'me');
   expect(result).toMatchObject({
@@ -44,14 +44,14 @@ test.each([
   [{ requests: 1 }, '1 request has it'],
   [{ requests: 3, responses: 1 }, '3 requests have it or wait for it, and 1 response is being sent'],
   [{ responses: 2 }, '2 responses are being sent'],
-])('a key in use is refused with what uses it: %j', async (use, words) => {
+])('a request to forget a key in use is refused with what uses the key: %j', async (use, words) => {
   const { operations, events } = operate({ kind: 'in_progress', write: { ...WRITE, ...use } });
   const why = `The key is in use: ${words}. It can be forgotten after that.`;
   expect(await operations.forget('0123', 'me')).toEqual({ kind: 'refused', why });
   expect(events).toEqual([]);
 });
 
-test('times are on the wall clock, and what is not known is null', async () => {
+test('times are on the wall clock, and unknown values are null', async () => {
   const { operations } = operate({ kind: 'forgotten', write: WRITE });
   const row = { ...WRITE, firstSentAt: '1970-01-01T00:16:40.500Z', endpoint: null };
   expect(await operations.find('0123')).toEqual({ kind: 'done', row });
@@ -59,7 +59,7 @@ test('times are on the wall clock, and what is not known is null', async () => {
   expect(await operations.list({ order: 'newest', limit: 1 })).toEqual({ kind: 'done', row: page });
 });
 
-test('a removal that the store did not confirm is not reported as one, but it is logged', async () => {
+test('a removal that the store did not confirm is not reported as done, but it is logged', async () => {
   const { operations, events } = operate({ kind: 'unconfirmed', write: WRITE });
   expect(await operations.forget('0123', 'me')).toMatchObject({
     kind: 'unavailable',
@@ -83,7 +83,7 @@ test('a store that does not respond makes each operation unavailable, with the r
   expect(events).toEqual([]);
 });
 
-test('times of a store are its own, and a number that is not counted is null', async () => {
+test('times of a store with a clock of its own are not shifted, and a number that is not counted is null', async () => {
   const { operations } = operate(
     { kind: 'forgotten', write: WRITE },
     {
@@ -96,7 +96,7 @@ test('times of a store are its own, and a number that is not counted is null', a
   expect(await operations.list({ order: 'newest', limit: 1 })).toEqual({ kind: 'done', row: page });
 });
 
-test('a worker does not deny the keys that its primary has: every operation is refused with the reason', async () => {
+test('a worker whose primary has the keys refuses every operation with the reason, instead of reporting no keys', async () => {
   const { operations } = operate(undefined);
   const results = [
     await operations.list({ order: 'newest', limit: 1 }),

@@ -11,7 +11,7 @@ import { nestedOf, upstreamOf } from '../../support/admin/status-builders.ts';
 
 const NOW = Date.parse('2026-11-22T03:00:00.000Z');
 
-/** The time so many seconds from now. */
+/** The time this many seconds from now. */
 function after(seconds: number): string {
   return new Date(NOW + seconds * 1000).toISOString();
 }
@@ -27,7 +27,7 @@ function headline(change: Partial<UpstreamStatus>): string {
 }
 
 describe('the headline of an upstream', () => {
-  test('shows what is allowed and what is sent', () => {
+  test('shows the allowed rate and the rate sent', () => {
     expect(headline({ rate: 84, sentPerSecond: 80 })).toBe('allowed 84/s, sending 80/s, healthy');
     expect(headline({ rate: null, sentPerSecond: 3.21 })).toBe('no limit detected, sending 3.2/s, healthy');
     expect(headline({ state: 'restoring', rate: 84 })).toBe('allowed 84/s and rising, sending 0/s, healthy');
@@ -55,7 +55,7 @@ describe('the headline of an upstream', () => {
     expect(headline({ ...blocked, until: null })).toBe('blocked by the upstream; probing now');
   });
 
-  test('names the client with most of the refusals, and why it is refused', () => {
+  test('names the client with the most refusals, and why it is refused', () => {
     const flooding = {
       ...{ key: 'ea5c4a4ec1d7e9ab', name: 'batch', shareOfRefusals: 0.97 },
       ...{ demandPerSecond: 73, sharePerSecond: 5.4, heldUntil: null },
@@ -104,14 +104,14 @@ describe('the headline of an upstream', () => {
       'unreachable: connection refused, every attempt fails, sending 0/s',
     );
     expect(upstreamSeverity(upstreamOf({ endpoints }))).toBe('critical');
-    // Another endpoint, or another attempt, got a response.
+    // Another endpoint, or another attempt, got a response, so the upstream is reachable.
     expect(headline({ endpoints: [...endpoints, { endpoint: 'b:443', healthy: true, failure: null }] })).toBe(
       'no limit detected, sending 0/s, healthy',
     );
     expect(upstreamSeverity(upstreamOf({ endpoints, acceptedPerSecond: 1 }))).toBe('ok');
   });
 
-  test('names the newest failure', () => {
+  test('names the newest failure of several endpoints', () => {
     const endpoints = [
       { endpoint: 'a:443', healthy: true, failure: failureOf({ reason: 'status', text: 'responds with 503' }) },
       {
@@ -127,7 +127,7 @@ describe('the headline of an upstream', () => {
     expect(headline({ state: 'blocked', blockedCause: 'errors' })).toBe('failing; probing now');
   });
 
-  test('shows what is wrong', () => {
+  test('shows cuts, waiting requests, 429s, pins and ejected endpoints', () => {
     expect(headline({ state: 'backoff', rate: 84, throttledPerSecond: 2.5, queued: 1200 })).toBe(
       'cut to 84/s, sending 0/s, 1\u202f200 waiting, 2.5/s of 429s from upstream',
     );
@@ -145,7 +145,7 @@ describe('the headline of an upstream', () => {
     expect(headline({ endpoints })).toBe('no limit detected, sending 0/s, 1 of 2 endpoints ejected');
   });
 
-  test('shows failures, refusals and a spent retry budget, and is not healthy then', () => {
+  test('shows failures, refusals and a spent retry budget, and does not add "healthy" to them', () => {
     const busy = { rate: 50, sentPerSecond: 20 };
     expect(headline({ ...busy, failedShare: 1 })).toBe('every attempt fails, sending 20/s');
     expect(headline({ ...busy, failedShare: 0.45 })).toBe('45 % of attempts fail, allowed 50/s, sending 20/s');
@@ -157,7 +157,7 @@ describe('the headline of an upstream', () => {
     expect(headline({ ...busy, budgetSpent: true })).toBe('allowed 50/s, sending 20/s, retry budget spent');
   });
 
-  test('is critical from half of the attempts that fail on, a warning for less and for refusals', () => {
+  test('is critical if half of the attempts fail, and a warning from 5 % on, for refusals and for a spent retry budget', () => {
     const severity = (change: Partial<UpstreamStatus>): string => upstreamSeverity(upstreamOf(change));
     expect([0.04, 0.05, 0.49, 0.5, 1].map((failedShare) => severity({ failedShare }))).toEqual([
       'ok',
@@ -172,7 +172,7 @@ describe('the headline of an upstream', () => {
     expect(stateSeverity(upstreamOf())).toBe('ok');
   });
 
-  test('is neither healthy nor wrong before the first attempt', () => {
+  test('is neither "healthy" nor a warning before the first attempt', () => {
     const untried = { attempts: 0, failedShare: null };
     expect(headline(untried)).toBe('no limit detected, not tried yet');
     expect(upstreamSeverity(upstreamOf(untried))).toBe('muted');
@@ -180,7 +180,7 @@ describe('the headline of an upstream', () => {
     expect(headline({ ...untried, inFlight: 1 })).toBe('no limit detected, sending 0/s, healthy');
   });
 
-  test('is never "healthy" unless its mark is too', () => {
+  test('contains "healthy" only if its severity is ok', () => {
     const upstreams = (['open', 'backoff', 'cooldown', 'restoring', 'blocked'] as const).flatMap((state) =>
       [0, 3, 300].flatMap((queued) => [null, 10].map((pinned) => upstreamOf({ state, queued, pinned, rate: 10 }))),
     );

@@ -24,7 +24,7 @@ function merge(...parts: readonly Partial<EndpointView>[]): EndpointView | undef
   return mergeEndpoints(views)[0];
 }
 
-test('the failure of an endpoint that one of several processes saw is over once another got a response', () => {
+test('a failure that one process recorded is over once another process gets a response from the endpoint', () => {
   expect(merge({ failure: failureAt(10) }, {})?.failure).toEqual(failureAt(10));
   expect(merge({ failure: failureAt(10) }, { workedAt: 9 })?.failure).toEqual(failureAt(10));
   expect(merge({ failure: failureAt(10) }, { workedAt: 11 })?.failure).toBeUndefined();
@@ -33,11 +33,11 @@ test('the failure of an endpoint that one of several processes saw is over once 
   );
 });
 
-test('an endpoint is ejected if one of several processes has ejected it', () => {
+test('an endpoint is ejected if any process has ejected it', () => {
   expect(merge({}, { isHealthy: false })?.isHealthy).toBe(false);
 });
 
-test('the store is degraded if one of several processes does not reach it, with its reason', () => {
+test('the store is degraded if any process does not reach it, with the reason of that process', () => {
   const view = (isDegraded: boolean, storeProblem?: string): ProcessView => ({
     counts: ZERO_REQUEST_COUNTS,
     upstreams: [],

@@ -14,7 +14,7 @@ import { statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
 
 const NOW = Date.parse('2026-11-22T03:00:00.000Z');
 
-/** The time so many seconds from now. */
+/** The time this many seconds from now. */
 function after(seconds: number): string {
   return new Date(NOW + seconds * 1000).toISOString();
 }
@@ -89,7 +89,7 @@ describe('screen-reader announcements', () => {
     expect(describeChanges(expired, expired, NOW)).toEqual([]);
   });
 
-  test('leave out single figures and the steps of a limit at work', () => {
+  test('leave out changes of single figures and the ordinary states of a working limit', () => {
     expect(announcements({ state: 'backoff', rate: 9 }, { state: 'cooldown', rate: 8 })).toEqual([]);
     expect(announcements({ state: 'cooldown' }, { state: 'restoring', sentPerSecond: 7, queued: 3 })).toEqual([]);
   });
@@ -104,7 +104,7 @@ test('the mark of a request depends on its outcome and on the status that the cl
   expect(outcomeSeverity('client_gone', 0)).toBe('muted');
 });
 
-test('figures are short, and never claim more precision than they have', () => {
+test('figures are short, and never more precise than the value they show', () => {
   expect([0, 0.04, 3.14, 9.96, 84.4, 12_345].map(formatRateLabel)).toEqual([
     '0/s',
     '0.04/s',

@@ -49,7 +49,7 @@ describe('the keys that workers share over Redis', () => {
     return { asked, pending, keys };
   }
 
-  test('are those that one serving worker reads', async () => {
+  test('are read by one serving worker', async () => {
     const { asked, pending, keys } = ask([2, 3]);
     const listed = keys.list({ order: 'newest', limit: 1 });
     expect(asked).toEqual([{ worker: 2, number: 1, name: 'keys' }]);
@@ -61,7 +61,7 @@ describe('the keys that workers share over Redis', () => {
     expect(asked.slice(1)).toEqual([{ worker: 2, number: 2, name: 'forgetKey' }]);
   });
 
-  test('are unavailable without a worker, and if it ends or cannot answer', async () => {
+  test('are unavailable without a serving worker, and if that worker exits or cannot answer', async () => {
     const unavailable = (why: string) => ({ kind: 'unavailable', why });
     const none = unavailable('Redis has the keys, and no worker that reads them responds. Try again.');
     expect(await ask([]).keys.list({ order: 'newest', limit: 1 })).toEqual(none);
@@ -79,7 +79,7 @@ describe('the keys that workers share over Redis', () => {
   });
 });
 
-test('a worker that cannot answer reports that, and continues', async () => {
+test('a worker that cannot answer a query reports that, and continues', async () => {
   const lines: string[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _encoding, done) {

@@ -43,7 +43,7 @@ test('keeps five minutes in seconds and the rest of an hour in minutes, however 
   expect(times).toEqual(times.toSorted((a, b) => a - b));
 });
 
-test('adds the processes, and counts a process that starts or ends neither twice nor below zero', () => {
+test('sums the processes, and counts a process that starts or ends neither twice nor below zero', () => {
   const history = new RateHistory();
   history.record(
     new Map([
@@ -77,7 +77,7 @@ test('adds the processes, and counts a process that starts or ends neither twice
   ]);
 });
 
-test('drops an upstream that a reload has removed, and adds none for a clock that was set back', () => {
+test('drops an upstream that a reload has removed, and adds no samples for a clock that was set back', () => {
   const history = busy(3, 7);
   history.record(new Map([[0, [rates(100)]]]), 1000);
   expect(history.samples().get('payments')).toHaveLength(3);
@@ -85,7 +85,7 @@ test('drops an upstream that a reload has removed, and adds none for a clock tha
   expect([...history.samples().keys()]).toEqual(['ledger']);
 });
 
-test('adds the failed attempts of the processes, also in the samples of minutes', () => {
+test('sums the failed attempts of the processes, also in the samples of minutes', () => {
   const history = new RateHistory();
   for (let second = 0; second <= 600; second += 1) {
     const failed = [0, 1].map((process) => [process, [rates(second * 5, { failed: second * 2 })]] as const);

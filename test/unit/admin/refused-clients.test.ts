@@ -20,7 +20,7 @@ describe('the recent refusals of an upstream', () => {
     expect(refused.counts(16_000)).toEqual({ total: 0, clients: new Map() });
   });
 
-  test('show a client with most of them among any number of others, a sixteenth too low at most', () => {
+  test('show the client with most of them among any number of others, with a count that is at most a sixteenth too low', () => {
     const refused = new RefusedClients();
     for (let i = 0; i < 20_000; i += 1) {
       refused.add(`other-${i}`, 1000);
@@ -35,7 +35,7 @@ describe('the recent refusals of an upstream', () => {
     expect(clients.size).toBeLessThanOrEqual(15);
   });
 
-  test('of several spans are added', () => {
+  test('of several processes are added up', () => {
     const one = { total: 3, clients: new Map([['a', 2]]) };
     const two = { total: 5, clients: new Map(Object.entries({ a: 1, b: 4 })) };
     expect(sumRefusals([one, two])).toEqual({ total: 8, clients: new Map(Object.entries({ a: 3, b: 4 })) });

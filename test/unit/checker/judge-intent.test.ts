@@ -32,7 +32,7 @@ const judgeIntent = (record: IntentRecord, faults: FaultLog, loggedAt?: number) 
   judge(record, faults, () => loggedAt);
 
 describe('the judgement of an intent', () => {
-  test('is wrong if it was charged twice, or its last word is a plain refusal although it is done', () => {
+  test('is wrong if the intent was charged twice, or was charged and last reported as plainly refused', () => {
     const faults = new FaultLog();
     expect(judgeIntent(recordOf({}), faults)).toEqual({ kind: 'right' });
     expect(judgeIntent(recordOf({ chargedAt: [10_500, 15_000] }), faults)).toEqual({
@@ -46,7 +46,7 @@ describe('the judgement of an intent', () => {
     expect(judgeIntent(recordOf({ lastWord: ['not done'], chargedAt: [] }), faults)).toEqual({ kind: 'right' });
   });
 
-  test('allows a write that is sent after a plain refusal, for a client whose disconnection was not noticed until then', () => {
+  test('allows a charge after a plain refusal, if the request of a client that had left was still sent then', () => {
     const faults = new FaultLog();
     const left = askOf({ from: 9000, to: 9100, hasLeft: true });
     const last = askOf({ number: 2 });
@@ -57,7 +57,7 @@ describe('the judgement of an intent', () => {
     expect(judgeIntent(recordOf({ ...refused, chargedAt: [10_900] }), faults, 12_000)).toMatchObject({ kind: 'wrong' });
   });
 
-  test('blames a loss of the store only if a request was in progress in the lost part', () => {
+  test('explains a second charge by a loss of the store only if a request was in progress in the lost part', () => {
     const faults = new FaultLog();
     const twice = recordOf({ chargedAt: [10_500, 15_000] });
     faults.lostParts.push({ from: 13_000, to: 14_000 });
@@ -66,7 +66,7 @@ describe('the judgement of an intent', () => {
     expect(judgeIntent(twice, faults)).toMatchObject({ cause: 'lost' });
   });
 
-  test('blames each loss of the store for one charge, and no more', () => {
+  test('explains one charge at most by each loss of the store', () => {
     const faults = new FaultLog();
     faults.lostParts.push({ from: 10_800, to: 12_000 });
     const charged = (...chargedAt: number[]) =>
@@ -143,7 +143,7 @@ describe('the judgement of an intent', () => {
     });
   });
 
-  test('blames a stop for one write that arrives directly after it, and for no other', () => {
+  test('explains by a stop one write that arrives directly after it, and no other', () => {
     const faults = new FaultLog();
     faults.stops.push({ from: 11_000, to: 15_000, late: 0 });
     expect(judgeIntent(recordOf({ chargedAt: [10_500, 14_900] }), faults)).toMatchObject({ cause: 'fault' });
@@ -152,7 +152,7 @@ describe('the judgement of an intent', () => {
   });
 });
 
-test('the options name topologies, and a wrong one is refused', () => {
+test('the options name topologies, and an unknown topology or an invalid number is rejected', () => {
   expect(parseOptions(['--topology', 'process-sqlite,replicas-redis', '--seed', '7'])).toMatchObject({
     ...{ topologies: ['process-sqlite', 'replicas-redis'], seed: 7, intents: 2000, isSmoke: false },
   });

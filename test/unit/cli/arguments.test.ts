@@ -48,7 +48,7 @@ describe('serve', () => {
     expect(typed('--config=-odd-.yaml')).toMatchObject({ flags: { config: '-odd-.yaml' } });
   });
 
-  test('accepts nothing else', () => {
+  test('rejects a file or a word without an option', () => {
     expect(refusal('serve a.yaml')).toBe("serve takes no 'a.yaml' (did you mean --config a.yaml?)");
     expect(refusal('serve now')).toBe("serve takes no 'now'");
   });
@@ -126,7 +126,7 @@ describe('backoff', () => {
     expect(typed('backoff additive-jitter --jitter 100ms')).toMatchObject({ options: { jitterInterval: 100 } });
   });
 
-  test('reports what it does not understand', () => {
+  test('rejects an unknown strategy and an invalid value in one line', () => {
     expect(refusal('backoff ful-jitter')).toBe("no strategy is called 'ful-jitter' (did you mean full-jitter?)");
     expect(refusal('backoff zigzag')).toBe(
       `no strategy is called 'zigzag'; there are ${strategyNames.slice(0, -1).join(', ')} and envoy`,
@@ -190,7 +190,7 @@ describe('the other commands', () => {
 describe('keys', () => {
   const rest = { kind: 'keys', admin: undefined, token: undefined, json: false };
 
-  test('takes an action, an ID or a key, and what limits a list', () => {
+  test('accepts an action, an ID or a key, and the filters of a list', () => {
     expect(typed('keys list')).toMatchObject({ ...rest, action: { name: 'list', query: {} } });
     expect(typed('keys list --state open --upstream till --oldest --limit 500 --key k --json')).toMatchObject({
       action: { name: 'list', query: { state: 'open', upstream: 'till', order: 'oldest', limit: '500', key: 'k' } },
@@ -239,7 +239,7 @@ describe('an unknown argument gets a one-line error', () => {
     expect(refusal('serve --constructor')).toBe('unknown option --constructor');
   });
 
-  test('for a word of other programs', () => {
+  test('with the counterpart of an option or a command of other programs', () => {
     expect(refusal('--port 8080')).toBe('unknown option --port (did you mean --listen?)');
     expect(refusal('-p 8080')).toBe('unknown option -p (did you mean --listen?)');
     expect(refusal('explain a --port 1')).toBe('unknown option --port');
@@ -255,7 +255,7 @@ describe('an unknown argument gets a one-line error', () => {
     expect(typed('help dance')).not.toHaveProperty('command');
   });
 
-  test('for two letters that are swapped, and for names of other libraries', () => {
+  test('with the strategy for two swapped letters, and for the names of other libraries', () => {
     expect(refusal('backoff spi')).toBe("no strategy is called 'spi' (did you mean sip?)");
     expect(refusal('backoff constant')).toBe("no strategy is called 'constant' (did you mean fixed?)");
     expect(refusal('backoff full')).toBe("no strategy is called 'full' (did you mean full-jitter?)");

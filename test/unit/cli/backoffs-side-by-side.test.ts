@@ -4,7 +4,7 @@ import { drawBackoffs } from '../../../src/cli/backoff/draw-backoffs.ts';
 import type { BackOffStrategy, StrategyName } from '../../../src/core/backoff/strategies.ts';
 import { makeBackOff, strategies, strategyNames } from '../../../src/core/backoff/strategies.ts';
 
-function made(...names: readonly StrategyName[]): BackOffStrategy[] {
+function makeStrategies(...names: readonly StrategyName[]): BackOffStrategy[] {
   return names.map((strategy) => makeBackOff({ strategy }));
 }
 
@@ -22,7 +22,7 @@ describe('tidegate backoff NAME NAME', () => {
   });
 
   test('shows which strategies have given up, and their total by then', () => {
-    const { text } = compareBackoffs(made('fixed', 'doubling'), undefined, 80);
+    const { text } = compareBackoffs(makeStrategies('fixed', 'doubling'), undefined, 80);
     expect(text).toContain('       doubling  given up\n');
     expect(text).toContain('  doubling gives up after attempt 8, having waited 127s.\n');
   });
@@ -32,7 +32,7 @@ describe('tidegate backoff NAME NAME', () => {
       ['fixed', 'ethernet'],
       ['fixed', 'sip', 'ethernet'],
     ] as const) {
-      const { text, json } = compareBackoffs(made(...names), undefined, 80);
+      const { text, json } = compareBackoffs(makeStrategies(...names), undefined, 80);
       expect(json['fixed']?.rows).toHaveLength(15);
       expect(text).toMatch(/^ {13}15 +100ms /m);
       expect(text).not.toContain('given up');
@@ -40,7 +40,7 @@ describe('tidegate backoff NAME NAME', () => {
   });
 
   test('puts strategies that do not fit on the next rows, and stays within the terminal width', () => {
-    const { text } = compareBackoffs(made(...strategyNames), 3, 80);
+    const { text } = compareBackoffs(makeStrategies(...strategyNames), 3, 80);
     const tables = text.split('\n').filter((line) => line.startsWith('  after attempt'));
     expect(tables.length).toBeGreaterThan(1);
     expect(tables.flatMap((line) => line.split(/ {2,}/).slice(2))).toEqual(strategyNames);
@@ -49,10 +49,10 @@ describe('tidegate backoff NAME NAME', () => {
 
   describe('if bars would fill more than a screen', () => {
     test('has a line for each strategy, its means by height, on one logarithmic scale', () => {
-      const { text } = compareBackoffs(made('fixed', 'exponential', 'fibonacci', 'doubling'), undefined, 80);
+      const { text } = compareBackoffs(makeStrategies('fixed', 'exponential', 'fibonacci', 'doubling'), undefined, 80);
       expect(text).toContain('The same on one logarithmic scale, from 100ms to 64s; · is no wait');
       expect(text).toContain('  fixed        ▁▁▁▁▁▁▁▁▁▁\n');
-      // Doubling gives steps of equal height.
+      // A delay that doubles gives steps of equal height.
       expect(text).toContain('  exponential  ▁▂▃▃▄▅▆▆▇▇\n');
       expect(text).toMatch(/^ {2}fibonacci {4}·▁▁/m);
       expect(text).toContain('  doubling     ▃▄▅▆▆▇█  given up\n');
@@ -61,9 +61,9 @@ describe('tidegate backoff NAME NAME', () => {
     });
 
     test('grows by a line per strategy, not per attempt, and stays within the terminal width', () => {
-      const shown = compareBackoffs(made(...strategyNames.slice(0, 10)), undefined, 80).text.split('\n');
+      const shown = compareBackoffs(makeStrategies(...strategyNames.slice(0, 10)), undefined, 80).text.split('\n');
       expect(shown.length).toBeLessThanOrEqual(60);
-      const many = compareBackoffs(made(...strategyNames), 300, 80).text.split('\n');
+      const many = compareBackoffs(makeStrategies(...strategyNames), 300, 80).text.split('\n');
       const chart = many.slice(many.findIndex((line) => line.startsWith('The same on one')));
       expect(chart[0]).toContain('every ');
       expect(chart.length).toBeLessThan(30);
@@ -82,7 +82,7 @@ describe('tidegate backoff NAME NAME', () => {
   });
 
   test('as JSON has the rows of each strategy under its name', () => {
-    const { json } = compareBackoffs(made('fixed', 'sip'), 1, 80);
+    const { json } = compareBackoffs(makeStrategies('fixed', 'sip'), 1, 80);
     expect(json).toEqual({
       fixed: { rows: [{ attempt: 1, min: 100, mean: 100, max: 100 }] },
       sip: { rows: [{ attempt: 1, min: 500, mean: 500, max: 500 }] },
@@ -92,21 +92,21 @@ describe('tidegate backoff NAME NAME', () => {
 
 describe('tidegate backoff --svg', () => {
   test('draws a line for each strategy, and a band where waits are random', () => {
-    const drawing = drawBackoffs(made('fixed', 'full-jitter'), undefined);
+    const drawing = drawBackoffs(makeStrategies('fixed', 'full-jitter'), undefined);
     expect(drawing.match(/class="band/g)).toHaveLength(1);
     expect(drawing).toContain('>full-jitter</text>');
     expect(drawing).not.toMatch(/NaN|Infinity|undefined/);
   });
 
   test.each(strategyNames)('draws %s', (name) => {
-    const drawing = drawBackoffs(made(name), undefined);
+    const drawing = drawBackoffs(makeStrategies(name), undefined);
     expect(drawing).toMatch(/^<svg [\s\S]*<\/svg>\n$/);
     expect(drawing).not.toMatch(/NaN|Infinity|undefined/);
   });
 });
 
 test('a random strategy gives its mean in closed form, except the one that has none', () => {
-  const random = made(...strategyNames).filter((strategy) => {
+  const random = makeStrategies(...strategyNames).filter((strategy) => {
     const band = strategy.band(3);
     return band !== undefined && band.min < band.max;
   });

@@ -174,7 +174,7 @@ describe('the worst cases', () => {
     );
   });
 
-  test('recommends no shorter timeout to those that have it', () => {
+  test('recommends no shorter timeout where a shorter one is set already', () => {
     for (const lines of [
       linesOf('timeout: 4500ms, perTryTimeout: 2s'),
       linesOf('perTryTimeout: 4500ms', 'mode: observe'),
@@ -254,7 +254,7 @@ describe('the worst cases', () => {
     expect(find(linesOf('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 15KiB each');
   });
 
-  test('counts a hundred requests for a connection over HTTP/2', () => {
+  test('counts a hundred requests for each connection over HTTP/2', () => {
     const pem = JSON.stringify(makePem());
     const listen = (http2: boolean) =>
       `listen: {address: localhost:1, tls: {cert: ${pem}, key: ${pem}}, http2: ${http2}}\nlimits: {connections: 10}`;
@@ -263,7 +263,7 @@ describe('the worst cases', () => {
     expect(waiting(listen(true))).toContain(' 1000 requests that wait');
   });
 
-  test('counts no more waiting requests than may be open, over however few connections', () => {
+  test('counts no more waiting requests than may be open, however few connections carry them', () => {
     expect(linesOf('retry: {}', 'limits: {requests: 300}')).toContain(
       '4500KiB: 300 requests that wait in queues, about 15KiB each',
     );

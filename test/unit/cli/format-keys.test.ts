@@ -9,7 +9,7 @@ const ROW: KeyRow = {
 const PAGE: KeysPage = { total: null, matching: 2, truncated: false, keys: [ROW] };
 const NOTE = 'Redis has more keys than one request searches: others may match\n';
 
-test('a list says how many more match, and whether others may', () => {
+test('a list shows how many more keys match, and notes that unsearched keys may match', () => {
   const list = formatKeyList(PAGE);
   expect(list.split('\n')).toEqual([
     expect.stringMatching(/^id +state +upstream +first sent +endpoint +requests +responses +final for$/),
@@ -23,7 +23,7 @@ test('a list says how many more match, and whether others may', () => {
   expect(formatKeyList({ ...none, truncated: true })).toBe(`no key matches\n${NOTE}`);
 });
 
-test('what is shown of a key says whether others may have it', () => {
+test('the details of keys are followed by a note that unsearched keys may match', () => {
   const other = { ...ROW, id: 'fedcba9876543210' };
   const both = `${formatKey(ROW)}\n${formatKey(other)}`;
   expect(formatKeys({ ...PAGE, keys: [ROW, other] })).toBe(both);

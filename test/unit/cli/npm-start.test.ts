@@ -66,7 +66,7 @@ describe('npm start', () => {
     expect(describeRemovedOptions(args, NPM_START)).toBeUndefined();
   });
 
-  test('knows the options of the commands, except those that npm has too', () => {
+  test('recognises the options of the commands, except those that npm has too', () => {
     const { backoff: _, ...commands } = COMMAND_OPTIONS;
     const known = new Set(Object.values(commands).flatMap((options) => Object.keys(options)));
     const shared = ['json', 'token', 'key'];

@@ -120,23 +120,20 @@ describe('errors', () => {
     expect(clock.waits).toEqual([100]);
   });
 
-  test.each(['notaurl', 'http://', 'http://a b/'])(
-    'of fetch for a missing URL, but %s, is not retried',
-    async (url) => {
-      let calls = 0;
-      const error = await rejection(
-        retry(
-          () => {
-            calls += 1;
-            return fetch(url);
-          },
-          { clock: virtualClock() },
-        ),
-      );
-      expect(error).toBeInstanceOf(TypeError);
-      expect([calls, failureOf(error)?.end]).toEqual([1, 'stopped']);
-    },
-  );
+  test.each(['notaurl', 'http://', 'http://a b/'])('of fetch for an invalid URL, %s, is not retried', async (url) => {
+    let calls = 0;
+    const error = await rejection(
+      retry(
+        () => {
+          calls += 1;
+          return fetch(url);
+        },
+        { clock: virtualClock() },
+      ),
+    );
+    expect(error).toBeInstanceOf(TypeError);
+    expect([calls, failureOf(error)?.end]).toEqual([1, 'stopped']);
+  });
 
   test.each([
     ['milliseconds', 2000],
@@ -187,7 +184,7 @@ describe('a wait longer than the maximum', () => {
     expect(failureOf(error)).toEqual({ attempts: 1, end: 'retry_after_too_long' });
   });
 
-  test('does not result from a date in the past', async () => {
+  test('is not required by a date in the past', async () => {
     const clock = virtualClock();
     const error = broken({ status: 429, retryAfter: inDays(-1) });
     expect(await retry(failing([error]).action, { clock, backOff: 'fixed' })).toBe('done');
@@ -215,7 +212,7 @@ describe('an outcome', () => {
     expect(seen[0]).toEqual([{ kind: 'value', value: 503 }, 1]);
   });
 
-  test('is the result when no retry is left, though it called for one', async () => {
+  test('that requires a retry is the result when no attempt is left', async () => {
     const value = await retry(() => 503, { attempts: 2, classify: () => 'retry', clock: virtualClock() });
     expect(value).toBe(503);
   });
@@ -300,7 +297,7 @@ describe('time', () => {
     expect(clock.pending()).toBe(0);
   });
 
-  test('ends and retries an attempt that takes too long, whether or not it heeds its signal', async () => {
+  test('ends and retries an attempt that takes too long, whether or not it reacts to its signal', async () => {
     const clock = virtualClock();
     const reasons: unknown[] = [];
     const value = await retry(

@@ -11,14 +11,14 @@ function refusal(...given: Parameters<typeof makeStrategy>): string {
 }
 
 describe('a mistake in strategy options is reported in the flags as typed', () => {
-  test('for a cap below the base, given or not', () => {
+  test('for a cap below the base, whether given or a default', () => {
     const of = (options: Parameters<typeof makeStrategy>[1]): string => refusal('grpc', options);
     expect(of({ baseInterval: 5000, maxInterval: 1000 })).toBe('grpc: --max 1s is shorter than --base 5s');
     expect(of({ maxInterval: 500 })).toBe('grpc: --max 500ms is shorter than --base, which is 1s unless given');
     expect(of({ baseInterval: 180_000 })).toBe('grpc: --base 180s is longer than --max, which is 120s unless given');
   });
 
-  test('for a default that the study replaces', () => {
+  test('for a default that the study replaces with its own', () => {
     const study = { baseInterval: 10, maxInterval: 2000 };
     expect(refusal('grpc', { maxInterval: 5 }, study)).toBe(
       'grpc: --max 5ms is shorter than --base, which is 10ms unless given',
@@ -26,7 +26,7 @@ describe('a mistake in strategy options is reported in the flags as typed', () =
     expect(refusal('grpc', { maxInterval: 500 }, study)).toBe('understood');
   });
 
-  test('for a base from which nothing grows', () => {
+  test('for a base of 0, from which no delay grows', () => {
     expect(refusal('doubling', { baseInterval: 0 })).toBe(
       'doubling: --base must be above 0, or it never reaches --max',
     );

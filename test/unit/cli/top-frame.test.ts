@@ -6,7 +6,7 @@ import { drawFrame } from '../../../src/cli/top/draw-frame.ts';
 import { COLOURED_STYLE, PLAIN_STYLE } from '../../../src/cli/top/terminal-style.ts';
 import { clientOf, nestedOf, statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
 
-const HEARD: TopSnapshot = {
+const SNAPSHOT: TopSnapshot = {
   status: statusOf({
     upstreams: [
       upstreamOf({ state: 'restoring', rate: 84, sentPerSecond: 80 }),
@@ -29,19 +29,19 @@ const HEARD: TopSnapshot = {
   })),
 };
 
-function draw(options: Partial<FrameOptions> = {}, snapshot = HEARD): readonly string[] {
-  return drawFrame(snapshot, { width: 120, paint: PLAIN_STYLE, now: Date.parse(HEARD.status.at), ...options });
+function draw(options: Partial<FrameOptions> = {}, snapshot = SNAPSHOT): readonly string[] {
+  return drawFrame(snapshot, { width: 120, paint: PLAIN_STYLE, now: Date.parse(SNAPSHOT.status.at), ...options });
 }
 
 describe('a frame', () => {
   test('reports an expired certificate in its second line', () => {
     const status = statusOf({ certificates: [{ setting: 'listen.tls.cert', expiresAt: '2026-11-22T02:58:00.000Z' }] });
-    expect(draw({}, { ...HEARD, status })[1]).toBe(
+    expect(draw({}, { ...SNAPSHOT, status })[1]).toBe(
       '■ Certificate of listen.tls.cert expired 2 min ago: clients that verify it cannot connect.',
     );
   });
 
-  test('shows upstreams in words and figures, clients by trouble, and recent events', () => {
+  test('shows each upstream in a sentence and a row, the most restricted clients, and recent events', () => {
     const text = draw().join('\n');
     expect(text).toContain('● payments: allowed 84/s and rising, sending 80/s, healthy');
     expect(text).toContain('■ ledger: blocked by the upstream: it rejects every request; probing now; 12 waiting');
@@ -52,7 +52,7 @@ describe('a frame', () => {
     expect(text).toContain('payments: rate cut from 120/s to 0/s');
   });
 
-  test('shows failures, refusals and a spent retry budget in words and figures', () => {
+  test('shows failures, refusals and a spent retry budget in the sentence and the row', () => {
     const failing = upstreamOf({
       sentPerSecond: 20,
       failedPerSecond: 20,
@@ -63,7 +63,7 @@ describe('a frame', () => {
     });
     const untried = upstreamOf({ name: 'ledger', attempts: 0, failedShare: null });
     const status = statusOf({ upstreams: [failing, untried] });
-    const text = draw({ width: 200 }, { ...HEARD, status }).join('\n');
+    const text = draw({ width: 200 }, { ...SNAPSHOT, status }).join('\n');
     expect(text).toContain('■ payments: every attempt fails, sending 20/s, 70/s refused, retry budget spent');
     expect(text).toContain('○ ledger: no limit detected, not tried yet');
     expect(text).toMatch(/^payments +■ open .* 20\/s +70\/s .* spent /m);
@@ -75,7 +75,7 @@ describe('a frame', () => {
       nestedOf({ name: 'class:batch', rate: 20 }),
       nestedOf({ name: 'tenant', scope: 'client', limits: 40, state: 'blocked' }),
     ];
-    const text = draw({}, { ...HEARD, status: statusOf({ upstreams: [upstreamOf({ nestedLimits })] }) }).join('\n');
+    const text = draw({}, { ...SNAPSHOT, status: statusOf({ upstreams: [upstreamOf({ nestedLimits })] }) }).join('\n');
     expect(text).toContain('● payments, endpoint: 12 limits; charges allowed 25/s, 3 waiting');
     expect(text).toContain('● payments, class batch: allowed 20/s');
     expect(text).toContain(
@@ -102,7 +102,7 @@ describe('a frame', () => {
       ...{ rate: 16, sentPerSecond: 16, refusedPerSecond: 65 },
       mostRefused: { ...mostRefused, demandPerSecond: 73, sharePerSecond: 5.4, heldUntil: null },
     });
-    const lines = draw({ width: 80, height: 24 }, { ...HEARD, status: statusOf({ upstreams: [storm] }) });
+    const lines = draw({ width: 80, height: 24 }, { ...SNAPSHOT, status: statusOf({ upstreams: [storm] }) });
     expect(lines.slice(1, 6)).toEqual([
       'requests 0/s   5xx to clients 0/s   refused 0   unknown 0   recovered 0',
       'client requests in flight 0   p50 to clients –   p99 to clients –',
@@ -123,16 +123,16 @@ describe('a frame', () => {
 
   test('shows the configured name of a client instead of its hash', () => {
     const clients = { total: 1, rows: [clientOf({ name: 'batch', state: 'backoff' })] };
-    expect(draw({}, { ...HEARD, clients }).join('\n')).toMatch(/^batch +▲ backoff/m);
+    expect(draw({}, { ...SNAPSHOT, clients }).join('\n')).toMatch(/^batch +▲ backoff/m);
   });
 
-  test('keeps room for events on a terminal of usual size', () => {
+  test('shows at least three events on a terminal of 80 by 24', () => {
     const lines = draw({ width: 80, height: 24 });
     expect(lines.some((line) => line.includes('aaaa'))).toBe(true);
     expect(lines.filter((line) => line.includes('rate cut')).length).toBeGreaterThanOrEqual(3);
   });
 
-  test('shows when it is stale', () => {
+  test('shows that the connection is lost instead of "ready"', () => {
     const text = draw({ lost: 'Connection lost' }).join('\n');
     expect(text).toContain('■ Connection lost');
     expect(text).toMatch(/^Tidegate 0\.1\.0 {2}■ not connected/);
@@ -141,7 +141,7 @@ describe('a frame', () => {
 
   test('passes no control sequence from a name to the terminal', () => {
     const name = '\x1b]0;owned\x07\x1b[2J\u009b1m\u202eevil\r\n';
-    const events = [{ id: '1', at: HEARD.status.at, kind: 'cut', upstream: name, text: name } as const];
+    const events = [{ id: '1', at: SNAPSHOT.status.at, kind: 'cut', upstream: name, text: name } as const];
     const snapshot: TopSnapshot = {
       status: statusOf({ upstreams: [upstreamOf({ name })] }),
       clients: { total: 1, rows: [clientOf({ key: name, upstream: name })] },
