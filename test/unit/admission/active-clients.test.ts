@@ -49,7 +49,7 @@ describe('active clients', () => {
     expect(activity.meanDemandOfOthers(0, 1000)).toBeCloseTo((2 * Math.exp(-0.5) + 0.5) / 2, 12);
   });
 
-  test('reports the demand of all clients, without those that return when they were told to', () => {
+  test('reports the demand of all clients, without arrivals at the time that a Retry-After named', () => {
     const { activity } = new Arrivals().note('a', 0).note('b', 0);
     expect(activity.freshDemand(0)).toBe(1);
     activity.onArrival(1000, 0, 1, true);

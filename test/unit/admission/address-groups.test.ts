@@ -25,7 +25,7 @@ describe('clients behind an address', () => {
 });
 
 describe('the demand of an address', () => {
-  test('is half a request a second for each arrival, decays over 2 s, and leaves out clients that return as told', () => {
+  test('is half a request a second for each arrival, decays over 2 s, and leaves out returns at the named time', () => {
     const groups = new AddressGroups();
     expect(groups.freshDemand('a', 0)).toBe(0);
     groups.onArrival('a', 0, NEVER);
@@ -40,7 +40,7 @@ describe('the demand of an address', () => {
     expect(groups.freshDemand('a', 6000)).toBe(0);
   });
 
-  test('is counted for as many addresses as there is room for', () => {
+  test('is counted only for as many addresses as the table has room for', () => {
     const groups = new AddressGroups(1);
     groups.onArrival('a', 0, NEVER);
     groups.onArrival('b', 0, NEVER);
@@ -66,7 +66,7 @@ describe('the return slots of addresses', () => {
 });
 
 describe('the slots of a limit', () => {
-  test('come one turn later, if some are reserved, and at most 30 s from now', () => {
+  test('come one turn later if any slot is reserved, and at most 30 s from now', () => {
     const { limit } = new World({ upstream: limitedTo(0.1) });
     limit.delayReturnSlots(1000);
     expect(limit.lastReturnSlot).toBe(NEVER);
@@ -81,7 +81,7 @@ describe('the slots of a limit', () => {
 });
 
 describe('a new key for each request', () => {
-  /** 50 a second; five clients send 8 each from addresses of their own, one sends 400 under ever new keys. */
+  /** 50 a second; five clients send 8 each from addresses of their own, one sends 400, each with a new key. */
   function successOfTheFive(nested: boolean): number {
     const world = new World({ random: () => 0.5, upstream: limitedTo(50) });
     const five: QueuedTicket[] = [];

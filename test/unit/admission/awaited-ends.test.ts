@@ -21,8 +21,8 @@ function fullPlaces(upstream = {}): ConnectionLimitedGate {
   return at;
 }
 
-describe('a queue awaits the end of other requests', () => {
-  test('for a place, if as many are in flight as may be', () => {
+describe('a queue awaits the end of requests in flight', () => {
+  test('for a place, if all places are taken', () => {
     const at = fullPlaces();
     expect(awaited(at)).toEqual([]);
     at.arriveTimes(3, 'calm');
@@ -31,7 +31,7 @@ describe('a queue awaits the end of other requests', () => {
     expect(awaited(at)).toEqual([]);
   });
 
-  test('of as many more as there are in flight beyond a limit that has become lower', () => {
+  test('for a place, counting the requests in flight beyond a lowered limit', () => {
     const at = fullPlaces();
     limitOf(at).learnedMeter.resume?.(50, 50, at.now, 1);
     at.arrive('calm');
@@ -45,7 +45,7 @@ describe('a queue awaits the end of other requests', () => {
     expect(awaited(at)).toEqual([['connection', 3]]);
   });
 
-  test('for no more connections than it may use within a second', () => {
+  test('for no more connections than it can use within a second', () => {
     const at = new ConnectionLimitedGate(1, { ...limitedTo(2), queue: { maxWait: 60_000, maxDepth: 100 } });
     at.send(at.arrive('flood'));
     at.arriveTimes(5, 'calm');
@@ -54,7 +54,7 @@ describe('a queue awaits the end of other requests', () => {
     expect(awaited(at)).toEqual([['connection', 2]]);
   });
 
-  test('not for the rate, nor while its limit is blocked', () => {
+  test('but not while it waits for the rate, or while its limit is blocked', () => {
     const paced = new ConnectionLimitedGate(2, limitedTo(2));
     paced.send(paced.arrive('calm'));
     paced.arrive('calm');
@@ -69,7 +69,7 @@ describe('a queue awaits the end of other requests', () => {
 });
 
 describe('while all places in flight are taken', () => {
-  test('the Retry-After doubles the time in which none became free, instead of naming the next second', () => {
+  test('the Retry-After doubles the time without a free place, instead of naming the next second', () => {
     const at = fullPlaces();
     const delays: number[] = [];
     while (at.now < 20_000) {
@@ -82,7 +82,7 @@ describe('while all places in flight are taken', () => {
     expect(delays).toEqual([1, 8, 22]);
   });
 
-  test('requests are not refused if stalled clients give way to them, however low the rate was meanwhile', () => {
+  test('requests wait if stalled clients give way to them, even at a low rate', () => {
     const at = fullPlaces();
     limitOf(at).learnedMeter.resume?.(0.1, 0.1, at.now, 2);
     expect(at.arriveTimes(2, 'calm').map(({ admission }) => admission?.kind)).toEqual(['refused', 'refused']);
@@ -95,7 +95,7 @@ describe('while all places in flight are taken', () => {
   });
 });
 
-test('a request of a nested limit awaits a place of that limit, if it lacks one there', () => {
+test('a request of a nested limit awaits a place of that limit if none is free there', () => {
   const { rate } = upstreamSettings();
   const at = new ConnectionLimitedGate(100, { nested: [{ name: 'inner', scope: 'upstream', isKeyed: false, rate }] });
   const inner: LimitRef = { ...SHARED, nested: 'inner' };

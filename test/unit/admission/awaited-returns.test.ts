@@ -9,7 +9,7 @@ function count(maxClients?: number): { readonly returns: AwaitedReturns; readonl
   return { returns, firsts: () => firsts };
 }
 
-test('a client counts once, with its last weight, until the later of its times', () => {
+test('a client counts once, with its last weight, until the later of its return times', () => {
   const { returns } = count();
   returns.add('a', 1, 5000, 0);
   returns.add('b', 2, 3000, 0);
@@ -32,7 +32,7 @@ test('a client that has returned no longer counts', () => {
   expect(returns.totalWeight(0)).toBe(0);
 });
 
-test('it reports each time that a client counts and none did before', () => {
+test('a callback reports each time that a client counts and none counted before', () => {
   const { returns, firsts } = count();
   returns.add('a', 1, 1000, 0);
   returns.add('b', 1, 1000, 0);
@@ -41,7 +41,7 @@ test('it reports each time that a client counts and none did before', () => {
   expect(firsts()).toBe(2);
 });
 
-test('beyond the maximum number of clients, further ones do not count', () => {
+test('clients beyond the maximum number do not count', () => {
   const { returns } = count(2);
   for (const client of ['a', 'b', 'c']) returns.add(client, 1, 1000, 0);
   expect(returns.totalWeight(0)).toBe(2);

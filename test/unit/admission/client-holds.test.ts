@@ -8,7 +8,7 @@ function held(client: string, credential: string) {
 
 const keyOf = (client: string, credential: string) => requesterKey(held(client, credential).requester);
 
-test('a hold covers a client with all of its credentials, or with one', () => {
+test('a hold covers a client with all of its credentials, or with one of them', () => {
   const holds = new ClientHolds();
   holds.add('a', 100, 0);
   holds.add(keyOf('b', 'one'), 200, 0);
@@ -37,7 +37,7 @@ test('the credential is not read once no hold depends on it', () => {
   expect(holds.heldUntil(curious, 100)).toBe(Number.NEGATIVE_INFINITY);
 });
 
-test('remembers a thousand holds, the most recent ones', () => {
+test('remembers the thousand most recent holds', () => {
   const holds = new ClientHolds();
   for (let i = 0; i < 1500; i += 1) holds.add(keyOf(`client ${i}`, 'one'), 100, 0);
   const isHeld = (i: number) => holds.heldUntil(held(`client ${i}`, 'one'), 0) === 100;

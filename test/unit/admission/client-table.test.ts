@@ -15,7 +15,7 @@ class Trial {
     });
   }
 
-  /** One request from arrival to end. */
+  /** One request from its arrival to its end. */
   visit(name: string, now: Millis): ClientSlot {
     const slot = this.table.enter(keyOf(name), now);
     this.table.leave(slot);
@@ -38,7 +38,7 @@ class Trial {
   }
 
   tracks(name: string, now: Millis): boolean {
-    // A known client has been here before.
+    // A client that has sent requests before.
     const slot = this.table.enter(keyOf(name), now);
     const known = this.table.previousArrival(slot) > Number.NEGATIVE_INFINITY;
     this.table.leave(slot);
@@ -80,7 +80,7 @@ describe('demand', () => {
 });
 
 describe('the allowance', () => {
-  test('is whole until a flood is refused: up to three times its share is no flood', () => {
+  test('stays whole if a client with up to three times its share is refused', () => {
     const { table } = new Trial();
     const slot = table.enter(keyOf('a'), 0);
     for (let i = 1; i < 60; i += 1) table.enter(keyOf('a'), 0); // 30 a second
@@ -89,7 +89,7 @@ describe('the allowance', () => {
     expect(table.onRefused(slot, 9.999, 0)).toBeCloseTo(0.9999, 9);
   });
 
-  test('is cut to three times its share of its demand, and to a sixteenth at the least', () => {
+  test('is cut so that the client has three times its share, and to a sixteenth at the least', () => {
     for (const [share, allowance] of [
       [5, 0.5],
       [2.5, 0.25],
@@ -111,12 +111,12 @@ describe('the allowance', () => {
     expect(trial.table.allowance(slot, 0)).toBe(0.25);
   });
 
-  test('stays for 2 s after the last refusal of a flood, and is restored over 30 s by the cubic', () => {
+  test('stays for 2 s after the last refusal of a demand above three times the share, and is restored over 30 s by the cubic', () => {
     const trial = new Trial();
     const slot = trial.flood('a', 60, 0);
     trial.table.onRefused(slot, 2.5, 0);
     trial.flood('a', 60, 1500);
-    trial.table.onRefused(slot, 25, 1500); // no longer a flood: 44 a second with a share of 25
+    trial.table.onRefused(slot, 25, 1500); // no longer an excess: 44 a second with a share of 25
     trial.table.onRefused(slot, 5, 1500);
     expect(trial.table.allowance(slot, 3500)).toBe(0.25);
     for (const u of [1, 1000, 10_000, 15_000, 29_999]) {
@@ -140,7 +140,7 @@ describe('the allowance', () => {
 });
 
 describe('states', () => {
-  test('are backoff, cooldown at the next admission, restoring, normal; each is reported once', () => {
+  test('are backoff, cooldown at the next admission, restoring and normal; each is reported once', () => {
     const trial = new Trial();
     const slot = trial.flood('a', 60, 0);
     trial.table.onRefused(slot, 1, 0);
@@ -196,7 +196,7 @@ describe('states', () => {
 });
 
 describe('reserved slots', () => {
-  test('keep the last one, and the first that was not used', () => {
+  test('keep the last slot, and the first one that was not used', () => {
     const { table } = new Trial();
     const slot = table.enter(keyOf('a'), 0);
     expect(table.promisedReturn(slot)).toBe(Number.NEGATIVE_INFINITY);
@@ -231,7 +231,7 @@ describe('the view', () => {
     });
   });
 
-  test('leaves out clients that found no room', () => {
+  test('leaves out clients that have no slot in the full table', () => {
     const { table } = new Trial(1);
     table.enter(keyOf('a'), 0);
     for (let i = 0; i < 60; i += 1) table.onRefused(table.enter(keyOf('b'), 0), 1, 0);
@@ -249,7 +249,7 @@ describe('a full table', () => {
     expect(trial.tracks('b', 12)).toBe(false);
   });
 
-  test('evicts every normal client before one in trouble', () => {
+  test('evicts every normal client before one in another state', () => {
     const trial = new Trial(3);
     const bad = trial.flood('bad', 60, 0);
     trial.table.onRefused(bad, 1, 0);
@@ -259,7 +259,7 @@ describe('a full table', () => {
     expect(trial.table.allowance(trial.table.enter(keyOf('bad'), 51), 51)).toBeCloseTo(0.1, 12);
   });
 
-  test('evicts the client nearest to normal when all are in trouble', () => {
+  test('evicts the client that is closest to normal if none is normal', () => {
     const trial = new Trial(3);
     for (const [name, until] of [
       ['long', 90_000],
@@ -277,7 +277,7 @@ describe('a full table', () => {
     expect(trial.table.view(2).byState).toMatchObject({ normal: 1, held: 2 });
   });
 
-  test('treats a client whose trouble has ended as normal, though its state was not read since', () => {
+  test('treats a client whose restrictions have ended as normal, though its state was not read since', () => {
     const trial = new Trial(2);
     for (const [name, until] of [
       ['held', 90_000],
@@ -291,7 +291,7 @@ describe('a full table', () => {
     expect(trial.tracks('held', 6001)).toBe(true);
   });
 
-  test('never evicts one in use; newcomers share one slot, which is never held, and are not counted', () => {
+  test('never evicts a client in use; newcomers share one slot, which is never held and not counted', () => {
     const trial = new Trial(2);
     const a = trial.table.enter(keyOf('a'), 0);
     const b = trial.table.enter(keyOf('b'), 0);
@@ -386,7 +386,7 @@ describe('clients reported by other processes', () => {
     expect(there.allowance(known, 40_000)).toBe(1);
   });
 
-  test('are not reported on: only local observations are', () => {
+  test('are not reported to others: only local holds are', () => {
     const holds: ClientHold[] = [];
     const table = new ClientTable(
       3,

@@ -34,7 +34,7 @@ describe('a request beyond the free connections', () => {
     expect(at.gate.view(at.now).limits).toMatchObject([{ queued: 1 }]);
   });
 
-  test('does not wait behind the flood of another client', () => {
+  test('does not wait behind the many requests of another client', () => {
     const at = full(2);
     at.arriveTimes(100, 'flood');
     at.arriveTimes(2, 'calm');
@@ -42,7 +42,7 @@ describe('a request beyond the free connections', () => {
     expect(served.filter((client) => client === 'calm')).toHaveLength(2);
   });
 
-  test('is refused at once when its turn is too far ahead, as soon as the release rate is known', () => {
+  test('is refused at once if its turn is too far ahead and the release rate is known', () => {
     const at = full(2);
     at.gate.connections.onClaimed('up', 'flood');
     at.gate.connections.onClaimed('up', 'flood');
@@ -63,7 +63,7 @@ describe('a request beyond the free connections', () => {
     expect(waits(at.arrive('calm'))).toBe(true);
   });
 
-  test('is refused when it has waited for the maximum', () => {
+  test('is refused once it has waited for the maximum', () => {
     const at = full(2);
     const guest = at.arrive('a');
     at.pass(999);
@@ -85,7 +85,7 @@ describe('a request beyond the free connections', () => {
     at.pass(999);
   });
 
-  test("is no flood, however large its client's demand: a shortage of connections cuts no client", () => {
+  test('does not cut the allowance of its client, however large the demand of the client is', () => {
     const at = full(2);
     at.gate.connections.onClaimed('up', 'flood');
     at.arriveTimes(20, 'calm');
@@ -124,9 +124,9 @@ describe('a request beyond the free connections', () => {
   });
 });
 
-describe('a client with more than its share of the connections', () => {
+describe('a client with more than its share of the busy connections', () => {
   /** Of four connections `many` has three; it arrived first. */
-  const crowded = (): ConnectionLimitedGate => {
+  const withUnequalUse = (): ConnectionLimitedGate => {
     const at = full(4, {}, 'many');
     for (const holder of ['many', 'many', 'many', 'few']) at.gate.connections.onClaimed('up', holder);
     at.arriveTimes(2, 'many');
@@ -134,8 +134,8 @@ describe('a client with more than its share of the connections', () => {
     return at;
   };
 
-  test('yields to others', () => {
-    const at = crowded();
+  test('yields to other clients', () => {
+    const at = withUnequalUse();
     at.gate.connections.onReleased('up', 'few', 50);
     expect(serveOne(at)).toBe('few');
     at.gate.connections.onClaimed('up', 'few');
@@ -143,7 +143,7 @@ describe('a client with more than its share of the connections', () => {
     expect(serveOne(at)).toBe('many');
   });
 
-  test('gets what they leave unused', () => {
+  test('gets the connections that other clients leave unused', () => {
     const at = full(4, {}, 'many');
     for (let i = 0; i < 4; i += 1) at.gate.connections.onClaimed('up', 'many');
     at.arriveTimes(3, 'many');
@@ -155,7 +155,7 @@ describe('a client with more than its share of the connections', () => {
     expect([serveOne(at), serveOne(at), serveOne(at)]).toEqual(['few', 'many', 'many']);
   });
 
-  test('is not identified where connections are not short', () => {
+  test('is not delayed while connections are free', () => {
     const at = new ConnectionLimitedGate(4, limitedTo(10));
     for (let i = 0; i < 6; i += 1) at.gate.connections.onClaimed('up', 'many');
     const [first, waits1] = at.arriveTimes(2, 'many');
@@ -178,13 +178,13 @@ describe('a connection', () => {
     expect(at.busy).toBe(2);
   });
 
-  test('without a waiting request is free for the next', () => {
+  test('that no request waits for is free for the next one', () => {
     const at = full(1);
     expect(serveOne(at)).toBeUndefined();
     expect(why(at.arrive('a'))).toBe('admitted');
   });
 
-  test('is no longer awaited by a client that has gone', () => {
+  test('is not assigned to a client that has left', () => {
     const at = full(1);
     const [gone, stays] = at.arriveTimes(2, 'a');
     at.gate.cancel(gone!.ticket, at.now);
@@ -192,7 +192,7 @@ describe('a connection', () => {
     expect([gone?.admission, why(stays!)]).toEqual([undefined, 'admitted']);
   });
 
-  test('is of no use without a token', () => {
+  test('is not assigned to a request without a token', () => {
     const at = new ConnectionLimitedGate(2, limitedTo(10));
     const guests = at.arriveTimes(4, 'a');
     expect(guests.map(why)).toEqual(['admitted', undefined, undefined, undefined]);
@@ -299,7 +299,7 @@ describe('free connections', () => {
   });
 });
 
-describe('a burst of fast requests while another client’s slow ones use most connections', () => {
+describe('a burst of fast requests beside slow ones of another client that use most connections', () => {
   /** Of ten connections, eight carry requests of four seconds. Two fast requests, of 20 ms, have ended before a thousand slow ones. */
   const besideSlow = (): ConnectionLimitedGate => {
     const at = full(10);
@@ -312,13 +312,13 @@ describe('a burst of fast requests while another client’s slow ones use most c
     return at;
   };
 
-  test('waits, as its requests may be as fast as earlier ones', () => {
+  test('waits, because its requests may be as fast as earlier ones', () => {
     const at = besideSlow();
     const burst = Array.from({ length: 50 }, (_, i) => at.arrive(`client ${i}`));
     expect(burst.filter(waits)).toHaveLength(50);
   });
 
-  test('is refused at once after requests have waited in vain, until fast ones are seen again', () => {
+  test('is refused at once after requests have waited without success, until a fast one ends again', () => {
     const at = besideSlow();
     at.arrive('client');
     at.pass(2000);
@@ -330,7 +330,7 @@ describe('a burst of fast requests while another client’s slow ones use most c
   });
 });
 
-describe('a burst of fast requests after a client has aborted all of its own', () => {
+describe('a burst of fast requests after a client has aborted all of its own requests', () => {
   /** Of 16 connections, ten are used by GETs that their client aborts after 700 ms, again and again. */
   const besideAborts = (answered: number): ConnectionLimitedGate => {
     const at = new ConnectionLimitedGate(16);
@@ -351,12 +351,12 @@ describe('a burst of fast requests after a client has aborted all of its own', (
     Array.from({ length: 60 }, (_, i) => why(at.arrive(`client ${i}`))).filter((each) => each === 'queue_timeout')
       .length;
 
-  test('waits: an aborted request does not show how long the upstream takes', () => {
+  test('waits, because an aborted request does not show how long the upstream takes', () => {
     expect(refused(besideAborts(0))).toBe(0);
     expect(refused(besideAborts(1))).toBe(0);
   });
 
-  test('is refused at once, beyond what the connections serve in time, once requests that were answered show it', () => {
+  test('is refused at once beyond what the connections serve in time, once answered requests show how long they take', () => {
     expect(refused(besideAborts(40))).toBeGreaterThan(10);
   });
 });
@@ -376,7 +376,7 @@ describe('the Retry-After of a refusal while no connection comes free', () => {
     return at;
   };
 
-  test('doubles the elapsed time, instead of naming the next second', () => {
+  test('doubles the time without a free connection, instead of naming the next second', () => {
     const at = hanging();
     const demands: number[] = [];
     while (at.now < 20_000) {
@@ -389,7 +389,7 @@ describe('the Retry-After of a refusal while no connection comes free', () => {
     expect(demands).toEqual([1, 4, 10]);
   });
 
-  test('is short when one came free a moment ago', () => {
+  test('is short if a connection came free a moment ago', () => {
     const at = hanging();
     at.pass(10_000);
     const waiting = at.arrive('flood');

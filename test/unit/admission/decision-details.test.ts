@@ -10,33 +10,33 @@ function pinned(connections: number, rate: number): ConnectionLimitedGate {
   return at;
 }
 
-const forRoom = (at: ConnectionLimitedGate, client: string): boolean => {
+const namesConnection = (at: ConnectionLimitedGate, client: string): boolean => {
   const { ticket } = at.arrive(client);
   return at.gate.decisionDetails(ticket, at.now).waitsForConnection;
 };
 
 describe('the decision names the connection as the resource waited for', () => {
-  test('not while connections are free, though the next token is due and others wait for it', () => {
+  test('but not while connections are free and the next token is due', () => {
     const at = pinned(10, 20);
     at.arriveTimes(3, 'a');
     at.now += 60; // and the gate has not been called since
     expect([...at.gate.limits(at.now)].map(({ meter }) => meter.delay(at.now))).toEqual([0]);
-    expect(forRoom(at, 'b')).toBe(false);
+    expect(namesConnection(at, 'b')).toBe(false);
   });
 
-  test('not while a token is lacking too', () => {
+  test('but not while a token is lacking too', () => {
     const at = pinned(1, 20);
     at.send(at.arrive('a'));
-    expect(forRoom(at, 'b')).toBe(false);
+    expect(namesConnection(at, 'b')).toBe(false);
   });
 
-  test('when all are in use and a token is available', () => {
+  test('if all connections are in use and a token is available', () => {
     const at = new ConnectionLimitedGate(2);
     for (const guest of at.arriveTimes(2, 'a')) at.send(guest);
-    expect(forRoom(at, 'b')).toBe(true);
+    expect(namesConnection(at, 'b')).toBe(true);
   });
 
-  test.each(['client', 'upstream'] as const)('with limits per %s, after the wait has expired too', (scope) => {
+  test.each(['client', 'upstream'] as const)('if limits are per %s, also after the wait has expired', (scope) => {
     const at = new ConnectionLimitedGate(1, { scope });
     at.send(at.arrive('a'));
     const late = at.arrive('b', 100);

@@ -41,7 +41,7 @@ function rounds(turns: string, length: number): string[] {
 }
 
 describe('clients that leave before their turn', () => {
-  /** Six clients of weight 10 that always wait, and one of weight 1 that leaves after each ten turns of others, and returns. */
+  /** Six clients of weight 10 that always wait, and one of weight 1 that leaves after ten turns of others, and then returns. */
   function servedOf(turns: number, group?: string): number {
     const queue = new FairQueue<Request>();
     for (let i = 0; i <= 6 * turns; i += 1) queue.push(1 + (i % 6), 10, new Request('heavy'), 0);
@@ -63,7 +63,7 @@ describe('clients that leave before their turn', () => {
     expect(servedOf(610, group)).toBe(10);
   });
 
-  test('have no place of their own if they have the weight of others', () => {
+  test('keep no place if they have the weight of the others', () => {
     const { queue, push, requests } = queueOf('aaaaac');
     queue.remove(requests.at(-1) as Request);
     expect(serve(queue, 3)).toBe('aaa');
@@ -72,7 +72,7 @@ describe('clients that leave before their turn', () => {
     expect(serve(queue, 4).replaceAll('a', '')).toBe('bc');
   });
 
-  test('have one turn at most for all the time in which they were away', () => {
+  test('have one turn at most for all the time that they were away', () => {
     const { queue, push, requests } = queueOf(`${'a'.repeat(40)}b`, { a: 4 });
     queue.remove(requests.at(-1) as Request);
     expect(serve(queue, 20)).toBe('a'.repeat(20));
@@ -97,7 +97,7 @@ describe('turns', () => {
     expect(served + serve(queue, 11)).toBe('qwertzuiopasdf');
   });
 
-  test('a weight of 4 has four turns in five', () => {
+  test('a client of weight 4 has four turns in five', () => {
     const { queue } = queueOf('bbbbbaaaaaaaaaaaaaaaaaaaa', { a: 4 });
     expect(rounds(serve(queue, 25), 5)).toEqual(['aaaab', 'aaaab', 'aaaab', 'aaaab', 'aaaab']);
   });
@@ -160,18 +160,18 @@ describe('clients of a group', () => {
     expect(serve(grouped('ABCDE').queue, 5)).toBe('ABCDE');
   });
 
-  test('have a turn within one round, whichever of them asks', () => {
+  test('have one turn in each round together, whichever of them waits', () => {
     const { queue, requests } = grouped('ababababABCD');
     for (const request of requests.slice(8, 11)) queue.remove(request);
     expect(serve(queue, 3)).toContain('D');
   });
 
-  test('do not wait for one of them that has a small weight', () => {
+  test('do not wait for a client of the group with a small weight', () => {
     const { queue } = grouped('AabababB', { A: 1 / 16 });
     expect(serve(queue, 3)).toContain('B');
   });
 
-  test('yield to one another where the first is deferred', () => {
+  test('yield to one another while the first is deferred', () => {
     const { queue, requests } = grouped('AABa');
     expect(queue.peek(({ name }) => name !== 'B')).toBe(requests[2]);
     expect(queue.peek(({ name }) => name === 'A')?.name).toBe('B');
@@ -207,7 +207,7 @@ describe('deferred clients', () => {
   test.each([
     ['of one address', 'address'],
     ['of as many addresses', undefined],
-  ])('%s do not hide another one, however many they are', (_, group) => {
+  ])('%s do not hide a client that is not deferred, however many they are', (_, group) => {
     const queue = new FairQueue<Request>();
     push(queue, 'blocked', 0, 5000, group);
     push(queue, 'other', 10_000, 3);
@@ -221,7 +221,7 @@ describe('deferred clients', () => {
     expect(queue.size).toBe(5000);
   });
 
-  test('are examined in turn, so that none of many is forgotten, and at most 2000 at a time', () => {
+  test('are examined in turn, at most 2000 at a time, so that each is examined', () => {
     const queue = new FairQueue<Request>();
     const requests = push(queue, 'blocked', 0, 5000, 'address');
     for (let look = 0; look < 5; look += 1) queue.peek(isBlocked);
@@ -261,7 +261,7 @@ describe('shares', () => {
     expect(queue.share(CLIENTS.c, 4)).toBe(4 / 8);
   });
 
-  test('are whole for a lone client, however small its weight', () => {
+  test('of a lone client are whole, however small its weight', () => {
     const { queue } = queueOf('a', { a: 1 / 16 });
     expect(queue.share(CLIENTS.a, 1 / 16)).toBe(1);
     expect(queueOf('').queue.share(CLIENTS.b, 1 / 16)).toBe(1);
@@ -280,7 +280,7 @@ describe('shares', () => {
 });
 
 describe('waiting time', () => {
-  test('is counted without a break from the first request that still waits', () => {
+  test('is counted without interruption from the first request that still waits', () => {
     const { queue } = queueOf('');
     queue.push(0, 1, new Request('a'), 100);
     queue.push(0, 1, new Request('a'), 400);

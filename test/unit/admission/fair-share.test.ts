@@ -1,4 +1,4 @@
-/** Fairness from the client's view: whole exchanges in virtual time, against a configured or learned limit. */
+/** Fairness as clients observe it: whole exchanges in virtual time, against a configured or learned limit. */
 import { describe, expect, test } from 'vitest';
 import { makeLimitModel } from '../../../src/simulator/limit-models/limit-model-spec.ts';
 import type { CallRecord } from '../../support/core/call-record.ts';
@@ -18,7 +18,7 @@ function jain(shares: readonly number[]): number {
 const successes = (records: readonly CallRecord[], from = 0): number =>
   records.filter((record) => record.startedAt >= from && isSuccess(record)).length;
 
-describe('a known limit of 100 a second, all clients asking for more', () => {
+describe('a known limit of 100 a second, with a greater demand of all clients', () => {
   test('is fully used, and divided equally among equal clients', () => {
     const world = new World({ upstream: limitedTo(100) });
     const clients = Array.from({ length: 10 }, (_, i) => world.stream(50, 20_000, { client: `${i}`, policy: ONCE }));
@@ -30,7 +30,7 @@ describe('a known limit of 100 a second, all clients asking for more', () => {
     expect(jain(served)).toBeGreaterThan(0.99);
   });
 
-  test('is divided by weight, 4 to 1, and no client is penalised for a demand that all have', () => {
+  test('is divided by weight, 4 to 1, and no allowance is cut for a demand that all clients have', () => {
     const world = new World({ upstream: limitedTo(100) });
     const five = (name: string, weight: number) =>
       Array.from({ length: 5 }, (_, i) => world.stream(40, 30_000, { client: `${name} ${i}`, weight, policy: ONCE }));
@@ -56,9 +56,9 @@ describe('a known limit of 100 a second, all clients asking for more', () => {
   });
 });
 
-describe('one client that floods', () => {
+describe('one client with an excessive demand', () => {
   /** Nine clients send 9.5 a second each, and from 15 s on another sends 500, under an unconfigured limit of 100. */
-  function flooded(): { world: World; nine: CallRecord[][]; flood: CallRecord[] } {
+  function excessiveDemand(): { world: World; nine: CallRecord[][]; flood: CallRecord[] } {
     const world = new World({ seed: 11 });
     world.respond = limitedBy(makeLimitModel({ kind: 'token-bucket', rate: 100, burst: 10 }), world, 30);
     const nine = Array.from({ length: 9 }, (_, i) => world.stream(9.5, 50_000, { client: `modest ${i}` }));
@@ -70,7 +70,7 @@ describe('one client that floods', () => {
     return { world, nine, flood };
   }
 
-  const { world, nine, flood } = flooded();
+  const { world, nine, flood } = excessiveDemand();
   const since = (from: number) => nine.flatMap((records) => records.filter(({ startedAt }) => startedAt >= from));
 
   test('has its allowance cut, and the nine others succeed', () => {
@@ -80,20 +80,20 @@ describe('one client that floods', () => {
     expect(world.gate.view(world.now).clients.allowance.min).toBe(1 / 16);
   });
 
-  test('delays the others little: 99 in 100 are answered within 300 ms', () => {
+  test('delays the others little: 99 in 100 get a response within 300 ms', () => {
     const took = since(20_000)
       .map(({ startedAt, endedAt }) => endedAt - startedAt)
       .toSorted((a, b) => a - b);
     expect(took[Math.floor(0.99 * took.length)]).toBeLessThan(300);
   });
 
-  test('gets what they leave, and no token is wasted', () => {
+  test('gets what the others leave unused, and no token is wasted', () => {
     const served = successes(flood, 20_000) + successes(since(20_000));
     expect(served / 30).toBeGreaterThan(88);
     expect(successes(flood, 20_000)).toBeGreaterThan(30);
   });
 
-  test('is restored step by step once it stops', () => {
+  test('is restored step by step once its demand ends', () => {
     const states = () => world.ofType('client-state').map(({ to }) => to);
     const flooding = world.ofType('client-state').at(-1)?.to;
     expect(['backoff', 'cooldown']).toContain(flooding);
@@ -110,8 +110,8 @@ describe('one client that floods', () => {
   });
 });
 
-describe('a refused client that obeys its Retry-After', () => {
-  test('succeeds when it returns, though others keep asking for more than there is', () => {
+describe('a refused client that returns when its Retry-After names', () => {
+  test('succeeds when it returns, though the demand of others exceeds the limit', () => {
     const world = new World({ upstream: limitedTo(50), seed: 4 });
     for (let i = 0; i < 5; i += 1) world.stream(20, 60_000, { client: `busy ${i}`, policy: ONCE });
     const tries: number[] = [];
@@ -132,7 +132,7 @@ describe('a refused client that obeys its Retry-After', () => {
     expect(Math.max(...tries)).toBeLessThanOrEqual(2);
   });
 
-  test('succeeds at once where the wait came from the upstream', () => {
+  test('succeeds at the first return if the upstream named the time', () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const world = new World({ seed });
       world.respond = ({ at }) => ({
@@ -147,7 +147,7 @@ describe('a refused client that obeys its Retry-After', () => {
     }
   });
 
-  test('is served at the rate with five hundred others, and hardly any is refused twice', () => {
+  test('is served at the rate with five hundred others, of which few are refused twice', () => {
     const world = new World({ upstream: limitedTo(100), seed: 8 });
     const ends: number[] = [];
     const tries: number[] = [];
@@ -166,7 +166,7 @@ describe('a refused client that obeys its Retry-After', () => {
     for (const each of served) expect(each).toBeGreaterThan(85);
   });
 
-  test('is hardly refused twice even where so many arrive that each exceeds its share', () => {
+  test('is not refused twice, even if so many arrive that each exceeds its share', () => {
     const world = new World({ upstream: limitedTo(20), seed: 8 });
     const tries: number[] = [];
     for (let i = 0; i < 500; i += 1) {

@@ -32,8 +32,8 @@ function arriveTimes(world: World, count: number, arrival: Arrival = {}): Queued
   return Array.from({ length: count }, () => world.arrive(arrival));
 }
 
-describe('arriving', () => {
-  test('all pass at once while no limit is met', () => {
+describe('an arriving request', () => {
+  test('passes at once while no limit is met', () => {
     const world = new World();
     expect(arriveTimes(world, 1000).every(({ admission }) => admission?.kind === 'admitted')).toBe(true);
     expect(world.gate.nextWake()).toBeUndefined();
@@ -45,7 +45,7 @@ describe('arriving', () => {
     });
   });
 
-  test('passes what the rate allows at once, and the next ones when their tokens are due', () => {
+  test('passes at once if the rate allows it, and otherwise when its token is due', () => {
     const world = tenASecond();
     const [first, ...others] = arriveTimes(world, 4);
     expect(first?.admission).toEqual(ADMITTED);
@@ -61,7 +61,7 @@ describe('arriving', () => {
     ]);
   });
 
-  test('a new request does not overtake the queue, though a token is free', () => {
+  test('does not overtake the queue, though a token is available', () => {
     const world = tenASecond();
     const [, waiting] = arriveTimes(world, 2);
     world.now = 105; // its token is due, but the wake has not come
@@ -71,7 +71,7 @@ describe('arriving', () => {
     expect([waiting?.admission, late.admission]).toEqual([ADMITTED, ADMITTED]);
   });
 
-  test('an early wake changes nothing', () => {
+  test('is not affected by a wake that is too early', () => {
     const world = tenASecond();
     const [, waiting] = arriveTimes(world, 2);
     world.gate.wake(50);
@@ -90,21 +90,21 @@ describe('a wake that is late', () => {
     return { world, admitted: () => waiting.filter(({ admission }) => admission?.kind === 'admitted').length };
   }
 
-  test('by 7 ms sends what became due meanwhile, and loses no token', () => {
+  test('by 7 ms admits the requests whose tokens became due meanwhile, and loses no token', () => {
     const { world, admitted } = sixWaiting();
     world.gate.wake(12); // those due at 5 and 10
     expect(admitted()).toBe(2);
     expect(world.gate.nextWake()).toBe(15);
   });
 
-  test('by more than 10 ms makes up for 10 ms', () => {
+  test('by more than 10 ms recovers the tokens of 10 ms', () => {
     const { world, admitted } = sixWaiting();
     world.gate.wake(30); // as if due at 20: those of 20, 25 and 30
     expect(admitted()).toBe(3);
     expect(world.gate.nextWake()).toBe(35);
   });
 
-  test('makes up for no idle time: after an hour one request passes, and the next an interval later', () => {
+  test('recovers no tokens of idle time: after an hour one request passes, and the next an interval later', () => {
     const { world } = sixWaiting();
     world.runUntil(3_600_000);
     const [first, second] = arriveTimes(world, 2);
@@ -126,8 +126,8 @@ describe('concurrency places', () => {
   const ONCE = { plan: { retry: SEND_ONCE } };
 
   /**
-   * Three are sent at once, and each is answered after a second except the third, which is rejected. The rejection is
-   * attributed to the number in flight, so two places are left, and both are taken.
+   * Three are sent at once. Two get a response after a second, and the third is rejected. The rejection is attributed to the number in
+   * flight, so two places are left, and both are taken.
    */
   function twoPlaces(download = 0) {
     const rules = {
@@ -153,7 +153,7 @@ describe('concurrency places', () => {
 
   const sentAt = (records: readonly CallRecord[]) => records.map(({ sends }) => sends.map(({ at }) => at));
 
-  test('are counted from send to end, also by a limit on the rate', () => {
+  test('are counted from the send to the end of the response, also by a limit on the rate', () => {
     const world = new World();
     const requests = arriveTimes(world, 3);
     for (const request of requests) world.send(request);
@@ -164,7 +164,7 @@ describe('concurrency places', () => {
     expect(meter.onSent(0)).toBe(3);
   });
 
-  test('a request that finds none free waits without a timer until one is', () => {
+  test('keep a request that finds none free waiting without a timer until one is', () => {
     const { world, meter } = twoPlaces(200);
     const waiting = ['a', 'b', 'c'].map((client) => world.call({ client }));
     // Only the maximum waits need a wake.
@@ -177,7 +177,7 @@ describe('concurrency places', () => {
     expect(meter.inFlight).toBe(2);
   });
 
-  test('a freed one is not assigned to two requests whose bodies are still being read', () => {
+  test('are not assigned twice while bodies of admitted requests are still being read', () => {
     const { world, meter } = twoPlaces();
     const call = { facts: { method: 'PUT', expectsContinue: true }, upload: 100 };
     const waiting = ['a', 'b', 'c', 'd'].map((client) => world.call({ client, ...call }));
@@ -186,7 +186,7 @@ describe('concurrency places', () => {
     expect(meter.inFlight).toBe(2);
   });
 
-  test('a freed one admits one request, and no more', () => {
+  test('admit one request, and no more, when one becomes free', () => {
     const { world, meter, out } = twoPlaces();
     const waiting = ['a', 'b'].map((client) => world.call({ client }));
     world.at(300, () => out[0]?.driver.onClientGone());
@@ -195,7 +195,7 @@ describe('concurrency places', () => {
     expect(meter.inFlight).toBe(2);
   });
 
-  test('the wait is estimated from the resulting rate', () => {
+  test('set the estimated wait through the resulting rate', () => {
     const { world } = twoPlaces();
     // Two of three were accepted in the last second: 2/s, so 500 ms until a place is free, and as much for each turn. Slots are farther apart while requests wait.
     const requests = ['a', 'b', 'c', 'd', 'e'].map((client) => world.arrive({ client }));
@@ -203,7 +203,7 @@ describe('concurrency places', () => {
     expect(requests[4]?.admission).toEqual(refusal('over_share', 2500 + 550));
   });
 
-  test('are learned from an upstream that has twenty, and hardly one is free while a request waits', () => {
+  test('are learned from an upstream that has twenty, and are hardly ever free while a request waits', () => {
     const places = new Concurrency({ kind: 'concurrency', limit: 20 });
     let idle = 0;
     let idleSince: number | undefined;
@@ -229,7 +229,7 @@ describe('concurrency places', () => {
     expect(idle).toBeLessThan(40); // of 40 s: a place added in quiet time is used at the next event
   });
 
-  test('a freed one also admits a request that waits at a nested limit', () => {
+  test('admit a request that waits at a nested limit, too', () => {
     const { world } = twoPlaces();
     const [outer, inner] = [world.call({ client: 'outer' }), world.call({ client: 'inner', refs: [SHARED, INNER] })];
     world.runUntil(999);
@@ -239,8 +239,8 @@ describe('concurrency places', () => {
   });
 });
 
-describe('more than the rate can serve in time', () => {
-  test("is refused at once if the wait would exceed the client's maximum", () => {
+describe('a request beyond the rate', () => {
+  test('is refused at once if its wait would exceed the maximum of its client', () => {
     const world = tenASecond();
     const requests = arriveTimes(world, 12);
     // The gate's 100 ms and 100 ms for each request ahead: 1000 ms for the tenth in the queue, 1100 for the next.
@@ -253,7 +253,7 @@ describe('more than the rate can serve in time', () => {
     );
   });
 
-  test("counts turns at the client's share of the rate: with five waiting, five times as long", () => {
+  test("waits for turns at its client's share of the rate: five times as long with five clients", () => {
     const world = tenASecond();
     for (const client of ['a', 'a', 'a', 'b', 'b', 'c', 'c', 'd', 'd', 'e', 'e']) world.arrive({ client });
     // a has two waiting: (2 + 1) · 5 − 1 = 14 turns, but at most the ten that wait: 1100 ms.
@@ -262,7 +262,7 @@ describe('more than the rate can serve in time', () => {
     expect(world.arrive({ client: 'f' }).admission).toBeUndefined();
   });
 
-  test('leaves none of the rate unused: no more turns come before a request than requests wait', () => {
+  test('waits for no more turns than requests wait, so that none of the rate is unused', () => {
     const world = tenASecond();
     for (const client of ['a', 'b', 'c', 'd', 'e']) world.arrive({ client });
     // At a fifth of the rate its third would wait for 1400 ms; but the others have one each, and are served by then.
@@ -276,7 +276,7 @@ describe('more than the rate can serve in time', () => {
     expect(requests.slice(0, 6).map(({ at }) => Math.round(at))).toEqual([500, 600, 700, 800, 900, 1000]);
   });
 
-  test('a heavier client waits less per request, so more of its requests queue', () => {
+  test('waits less if its client has a higher weight, so more requests of that client queue', () => {
     const world = tenASecond();
     for (const client of ['a', 'b', 'b']) world.arrive({ client });
     const heavy = Array.from({ length: 20 }, () => world.arrive({ client: 'heavy', weight: 4 }));
@@ -284,7 +284,7 @@ describe('more than the rate can serve in time', () => {
     expect(heavy.filter(({ admission }) => admission === undefined)).toHaveLength(8);
   });
 
-  test('a client that has been queued for over a second waits at most 0.3 of that', () => {
+  test('waits at most 0.3 of the time for which its client has been queued, if that is over a second', () => {
     const world = tenASecond();
     arriveTimes(world, 8); // seven wait
     for (let now = 105; now < 1000; now += 100) {
@@ -298,14 +298,14 @@ describe('more than the rate can serve in time', () => {
     expect(world.arrive({ client: 'newcomer' }).admission).toBeUndefined();
   });
 
-  test('respects the deadline of the request too', () => {
+  test('is refused if its deadline is before the end of the wait', () => {
     const world = tenASecond();
     arriveTimes(world, 4);
     expect(world.arrive({ deadline: 399 }).admission).toEqual(refusal('over_share'));
     expect(world.arrive({ deadline: 400 }).admission).toBeUndefined();
   });
 
-  test('a full queue refuses every client', () => {
+  test('is refused for every client while the queue is full', () => {
     const world = tenASecond({ maxWait: 10_000, maxDepth: 3 });
     arriveTimes(world, 4);
     expect(world.arrive({ client: 'other' }).admission).toEqual(refusal('queue_full'));
@@ -327,13 +327,13 @@ describe('Retry-After of a refusal', () => {
     expect(world.arrive().admission).toEqual(refusal('over_share', 1600 - 400));
   });
 
-  test('is at most 30 s later than the wait would have been', () => {
+  test('is at most 30 s later than the estimated wait', () => {
     const world = tenASecond();
     const requests = Array.from({ length: 2000 }, (_, i) => world.arrive({ client: String(i % 1000) }));
     expect(Math.max(...hintsOf(requests))).toBe(31_100); // beyond a queue of a second
   });
 
-  test('names a flooding client its own turn, and delays no other client', () => {
+  test('names its own turn to a client with an excessive demand, and delays no other client', () => {
     const world = tenASecond();
     for (let now = 0; now < 10_000; now += 10) {
       world.runUntil(now);
@@ -345,7 +345,7 @@ describe('Retry-After of a refusal', () => {
     for (const hint of modest) expect(hint).toBeLessThan(3000);
   });
 
-  test('accepts a return up to a second early or two late, for whole seconds and the network', () => {
+  test('reserves a slot for a return up to a second early or two late, for whole seconds and the network', () => {
     const wait = (late: number) => {
       const world = tenASecond();
       const { ticket } = world.arrive({ client: 'b' });
@@ -361,7 +361,7 @@ describe('Retry-After of a refusal', () => {
 });
 
 describe('a client held by the upstream', () => {
-  test('is refused until exactly then, with whole seconds rounded up; other clients are not', () => {
+  test('is refused until exactly that time, with whole seconds rounded up; other clients are not', () => {
     const world = new World({ random: MIDDLE });
     world.serve(world.arrive({ client: 'a' }), response(429, { retryAfterMs: 2000 }));
     world.now = 500;
@@ -460,7 +460,7 @@ describe('the queue', () => {
     expect(world.gate.nextWake()).toBeUndefined();
   });
 
-  test('ignores a cancel of a request that holds nothing', () => {
+  test('ignores the cancellation of a request that has no reservation', () => {
     const world = tenASecond();
     const request = world.arrive();
     world.gate.cancel(request.ticket, 0);
@@ -485,7 +485,7 @@ describe('clients', () => {
     expect(world.ofType('client-evicted')).toHaveLength(1);
   });
 
-  test('a retry adds no demand', () => {
+  test('add no demand by a retry', () => {
     const world = new World();
     const request = world.arrive();
     world.gate.requestAdmission(request.ticket, 10_000, 0);
@@ -520,7 +520,7 @@ describe('a listener that reads the gate while it is notified of a change', () =
 });
 
 describe('the view', () => {
-  test('contains limits, clients and budgets as they are', () => {
+  test('contains the limits, clients and budgets in effect', () => {
     const world = tenASecond();
     const [first] = arriveTimes(world, 3);
     world.send(first!);

@@ -10,7 +10,7 @@ const MINUTES = 60_000;
 interface Crowd {
   readonly rate: number;
   readonly clients: number;
-  /** How much later than named a client returns: less than the rest of the second. */
+  /** How much later than named a client returns, less than the rest of the second. */
   readonly late: number;
   readonly seed: number;
   /** Each client has a request at each of these endpoints at once. Each endpoint has a limit of this rate. */
@@ -71,7 +71,7 @@ test.each([
   { rate: 2, clients: 8, late: 900 },
   { rate: 5, clients: 30, late: 0 },
   { rate: 20, clients: 100, late: 300 },
-])('at $rate requests per second, $clients clients, $late ms into the second', (crowd) => {
+])('no client is refused twice: $clients clients at $rate/s that return $late ms late', (crowd) => {
   for (let seed = 1; seed <= 5; seed += 1) {
     const { once, again } = play({ ...crowd, seed });
     expect(once).toBeGreaterThan(500);
@@ -83,7 +83,7 @@ test.each([
   { rate: 2, clients: 5 },
   { rate: 2, clients: 20 },
   { rate: 10, clients: 60 },
-])('at two endpoints of $rate requests per second each, $clients clients that use both', (crowd) => {
+])('no client is refused twice: $clients clients that use two endpoints of $rate/s each', (crowd) => {
   for (let seed = 1; seed <= 5; seed += 1) {
     const { once, again } = play({ ...crowd, late: 5, seed, endpoints: ['payments', 'refunds'] });
     expect(once).toBeGreaterThan(200);
@@ -95,7 +95,7 @@ test.each([
   { rate: 2, clients: 16, upload: 3000 },
   { rate: 2, clients: 24, upload: 6000 },
   { rate: 5, clients: 60, upload: 10_000 },
-])('at $rate requests per second, $clients clients that take $upload ms to send a body', (crowd) => {
+])('no client is refused twice: $clients clients at $rate/s that take $upload ms to send a body', (crowd) => {
   for (let seed = 1; seed <= 5; seed += 1) {
     const { once, again } = play({ ...crowd, late: 5, seed });
     expect(once).toBeGreaterThan(200);
@@ -109,19 +109,22 @@ test.each([
   { rate: 20, high: 30, low: 5, weight: 20, mostAgain: 0 },
   // While both clients of the high weight stay away, nothing shows how soon they return.
   { rate: 4, high: 2, low: 12, weight: 10, mostAgain: 0.15 },
-])('at $rate/s, $low clients of weight 1 beside $high of weight $weight', ({ rate, high, low, weight, mostAgain }) => {
-  const fair = (rate * 600 * low) / (low + high * weight);
-  for (let seed = 1; seed <= 5; seed += 1) {
-    const { once, again, served } = play({ rate, clients: low, late: 5, seed, others: { clients: high, weight } });
-    expect(once).toBeGreaterThan(100);
-    expect(again).toBeLessThanOrEqual(mostAgain * once);
-    expect(served).toBeGreaterThan(0.95 * fair);
-  }
-});
+])(
+  'few clients are refused twice: $low of weight 1 beside $high of weight $weight at $rate/s',
+  ({ rate, high, low, weight, mostAgain }) => {
+    const fair = (rate * 600 * low) / (low + high * weight);
+    for (let seed = 1; seed <= 5; seed += 1) {
+      const { once, again, served } = play({ rate, clients: low, late: 5, seed, others: { clients: high, weight } });
+      expect(once).toBeGreaterThan(100);
+      expect(again).toBeLessThanOrEqual(mostAgain * once);
+      expect(served).toBeGreaterThan(0.95 * fair);
+    }
+  },
+);
 
-describe('clients that obey beside others that ask again too early', () => {
-  /** The Retry-After of all refusals of three clients that ask every 3 s, in seconds, and how many of their requests were served. */
-  function besideImpatient({ clients, every, maxWait }: Readonly<Record<'clients' | 'every' | 'maxWait', number>>) {
+describe('clients beside others that return too early', () => {
+  /** The Retry-After of all refusals of three clients that send every 3 s and return on time, in seconds, and their served requests. */
+  function besideEarlyReturns({ clients, every, maxWait }: Readonly<Record<'clients' | 'every' | 'maxWait', number>>) {
     const world = new World({
       upstream: {
         rate: { initialRate: 5, maxRate: 5, minRate: 0.1, cooldown: 1000 },
@@ -130,26 +133,26 @@ describe('clients that obey beside others that ask again too early', () => {
     });
     const named: number[] = [];
     const counts = { served: 0, again: 0 };
-    const impatient = (client: string): void => {
-      world.call({ client, onVerdict: () => void world.at(world.now + every, () => impatient(client)) });
+    const callEarly = (client: string): void => {
+      world.call({ client, onVerdict: () => void world.at(world.now + every, () => callEarly(client)) });
     };
-    const obedient = (client: string, isReturn: boolean): void => {
+    const callOnTime = (client: string, isReturn: boolean): void => {
       world.call({
         client,
         onVerdict: ({ verdict }) => {
           if (verdict?.kind !== 'refuse') {
             counts.served += 1;
-            return void world.at(world.now + 3000, () => obedient(client, false));
+            return void world.at(world.now + 3000, () => callOnTime(client, false));
           }
           if (isReturn) counts.again += 1;
           const seconds = Number(formatRetryAfter(verdict.retryAfterMs ?? 0, world.random));
           named.push(seconds);
-          world.at(world.now + 1000 * seconds, () => obedient(client, true));
+          world.at(world.now + 1000 * seconds, () => callOnTime(client, true));
         },
       });
     };
-    for (let i = 0; i < clients; i += 1) world.at(31 * i, () => impatient(`impatient ${i}`));
-    for (let i = 0; i < 3; i += 1) world.at(8000 + 211 * i, () => obedient(`obedient ${i}`, false));
+    for (let i = 0; i < clients; i += 1) world.at(31 * i, () => callEarly(`impatient ${i}`));
+    for (let i = 0; i < 3; i += 1) world.at(8000 + 211 * i, () => callOnTime(`obedient ${i}`, false));
     world.runUntil(2 * MINUTES);
     return { named, counts };
   }
@@ -159,14 +162,14 @@ describe('clients that obey beside others that ask again too early', () => {
     { clients: 20, every: 1000, maxWait: 0 },
     { clients: 8, every: 300, maxWait: 1000 },
     { clients: 8, every: 300, maxWait: 0 },
-  ])('are told their turn: $clients others, each $every ms after a response, $maxWait ms in the queue', (others) => {
-    const { named, counts } = besideImpatient(others);
+  ])('are named their turn: $clients others return $every ms after a response, $maxWait ms in the queue', (others) => {
+    const { named, counts } = besideEarlyReturns(others);
     expect(Math.max(...named)).toBeLessThanOrEqual(5); // 23 clients at 5/s
     expect(counts.again).toBe(0);
     expect(counts.served).toBeGreaterThan(3 * 20);
   });
 
-  test('pay for it themselves: their own slots come later with each early return, and those of others do not', () => {
+  test('have no later slots for the early returns, which only delay those of the client that returns early', () => {
     const world = new World({
       upstream: { ...limitedTo(5), queue: { maxWait: 0, maxDepth: 100 } },
       random: () => 0.5,
@@ -192,7 +195,7 @@ describe('checks that cannot wait, of many keys of one address beside other addr
     refusedAgain: number;
   }
 
-  /** Each client asks again at once when it was served, and exactly when it was told to when it was refused. */
+  /** Each client sends again at once when it was served, and exactly at the named time when it was refused. */
   function check({ rate, keys, others }: Readonly<Record<'rate' | 'keys' | 'others', number>>) {
     const world = new World({ upstream: { rate: { initialRate: rate, maxRate: rate, minRate: 0.1, cooldown: 1000 } } });
     const ask = (counts: Counts, client: string, addressGroup: string, isReturn: boolean): void => {
@@ -219,21 +222,21 @@ describe('checks that cannot wait, of many keys of one address beside other addr
     { rate: 2, keys: 28, others: 5 },
     { rate: 10, keys: 63, others: 5 },
     { rate: 10, keys: 63, others: 20 },
-  ])('pass at $rate/s, $keys keys beside $others', (crowd) => {
+  ])('pass at $rate/s, with $keys keys beside $others other addresses', (crowd) => {
     const { ofKeys, ofOthers } = check(crowd);
     expect(ofKeys.refusedAgain).toBeLessThan(0.15 * ofKeys.returned);
     expect(ofOthers.refusedAgain).toBeLessThanOrEqual(0.05 * ofOthers.returned);
     expect(ofKeys.passed + ofOthers.passed).toBeGreaterThan(0.95 * crowd.rate * 300);
   });
 
-  test('leave each other address more than twice what one of the keys has', () => {
+  test('leave more than twice the share of one of the keys to each other address', () => {
     const { ofKeys, ofOthers } = check({ rate: 10, keys: 63, others: 5 });
     expect(ofOthers.passed / 5).toBeGreaterThan((2 * ofKeys.passed) / 63);
   });
 });
 
-describe('a check that cannot wait, of a client that returns when it was told to,', () => {
-  /** A token is taken and a check refused; 1.5 s later its client may return, and the token of then is taken too. */
+describe('a check that cannot wait, of a client that returns at the named time,', () => {
+  /** A token is taken and a check refused; 1.5 s later its client may return, and the token of that time is taken too. */
   function returning(perSecond = 1): { readonly world: World; readonly check: (client: string) => unknown } {
     const world = new World({
       upstream: { rate: { initialRate: undefined, maxRate: perSecond, minRate: 0.1, cooldown: 1000 } },
@@ -251,7 +254,7 @@ describe('a check that cannot wait, of a client that returns when it was told to
     return { world, check };
   }
 
-  test('takes the next token early, once, and later tokens come later by as much', () => {
+  test('takes the next token early, once, and delays later tokens by as much', () => {
     const { world, check } = returning();
     expect(check('second')).toEqual({ kind: 'admitted' });
     expect(check('second')).toMatchObject({ kind: 'refused', why: 'over_share' });
@@ -261,7 +264,7 @@ describe('a check that cannot wait, of a client that returns when it was told to
     expect(check('fifth')).toEqual({ kind: 'admitted' });
   });
 
-  test('is refused if it follows the refused one at once, however soon the next token is due', () => {
+  test('is refused if it follows the refused check at once, however soon the next token is due', () => {
     const { check, world } = returning(4);
     expect(check('second')).toEqual({ kind: 'admitted' });
     expect(check('fourth')).toMatchObject({ kind: 'refused', retryAfterMs: 750 });
@@ -270,14 +273,14 @@ describe('a check that cannot wait, of a client that returns when it was told to
     expect(check('fourth')).toMatchObject({ kind: 'refused' });
   });
 
-  test('is refused while the upstream is stopped', () => {
+  test('is refused while a stop of the upstream is in effect', () => {
     const { world, check } = returning();
     world.limit.meter.stop(11_900);
     expect(check('second')).toMatchObject({ kind: 'refused', why: 'blocked' });
   });
 });
 
-test('a client with two requests at a time, each repeated when its Retry-After names, is served', () => {
+test('a client with two requests at a time, each repeated when its Retry-After names, has its share', () => {
   const world = new World({ upstream: { ...limitedTo(5), queue: { maxWait: 1000, maxDepth: 1000 } } });
   const served = new Map<string, number>();
   const ask = (client: string): void => {

@@ -8,18 +8,18 @@ function note(quotas: ReportedQuotas, client: number | undefined, limit: number 
   return quotas.onQuota({ client, credential: 0 }, { limit, remaining: 0 } as Quota, now);
 }
 
-test('limits differ where two clients get different values', () => {
+test('limits differ if two clients receive different values', () => {
   const quotas = new ReportedQuotas();
   expect([note(quotas, 1, 60, 0), note(quotas, 2, 5000, 1), note(quotas, 1, 60, 2)]).toEqual([false, true, true]);
 });
 
-test('a change for everybody counts as a difference until each client has received it', () => {
+test('a change for all clients counts as a difference until each client has received it', () => {
   const quotas = new ReportedQuotas();
   expect([note(quotas, 1, 60, 0), note(quotas, 2, 60, 1)]).toEqual([false, false]);
   expect([note(quotas, 1, 100, 2), note(quotas, 2, 100, 3), note(quotas, 1, 100, 4)]).toEqual([true, false, false]);
 });
 
-test('a client that receives several limits in turn differs from none', () => {
+test('a client that receives several limits in turn differs from no other', () => {
   const quotas = new ReportedQuotas();
   expect([60, 100, 60, 100].map((limit, now) => note(quotas, 1, limit, now))).toEqual([false, false, false, false]);
 });
@@ -32,7 +32,7 @@ test('a value received five minutes ago no longer counts', () => {
   expect(note(quotas, 1, 60, 300_001)).toBe(false);
 });
 
-test('gives no verdict on an unknown client, or a limit that is not announced', () => {
+test('reports no difference for an unknown client, or for a limit that is not announced', () => {
   const quotas = new ReportedQuotas();
   note(quotas, 1, 60, 0);
   note(quotas, 2, 5000, 1);
@@ -43,7 +43,7 @@ test('gives no verdict on an unknown client, or a limit that is not announced', 
   ]);
 });
 
-test('remembers sixteen clients, those answered last', () => {
+test('remembers the sixteen clients that were answered last', () => {
   const quotas = new ReportedQuotas();
   note(quotas, 0, 5000, 1);
   for (let client = 1; client < 16; client += 1) note(quotas, client, 60, 0);
@@ -88,7 +88,7 @@ describe('a quota is shared', () => {
     expect(showTogether(first, second, later)).toBe(isCommon);
   });
 
-  test('is not shared where another client just received far more, though others agree', () => {
+  test('is not shared if another client just received far more, though others agree', () => {
     const quotas = new ReportedQuotas();
     quotas.onQuota(by(1), quota(4990), 0);
     quotas.onQuota(by(2), quota(0), 1000);

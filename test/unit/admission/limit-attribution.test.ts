@@ -84,7 +84,7 @@ describe('a 429', () => {
     expect([SHARED, A].map((ref) => phaseOf(world, ref))).toEqual(['open', 'open']);
   });
 
-  test('may have another status, where the preset says so', () => {
+  test('may have another status, if the preset says so', () => {
     const world = openWorld();
     world.serve(world.arrive({ refs: [SHARED, A] }), response(503, { throttled: true, limit: '' }));
     expect([SHARED, A].map((ref) => phaseOf(world, ref))).toEqual(['backoff', 'open']);
@@ -137,7 +137,7 @@ describe('a Retry-After', () => {
     expect(world.arrive({ client: 'c', refs: [SHARED] }).admission).toEqual({ kind: 'admitted' });
   });
 
-  test('delays a write that is waiting when it arrives', () => {
+  test('delays a write that is waiting when the Retry-After arrives', () => {
     const world = worldOf(undefined, [keyed(known(10))]);
     const out = world.arrive({ client: 'x', refs: [SHARED, A] });
     world.send(out);
@@ -175,14 +175,14 @@ describe('a response that names a limit that is not configured', () => {
     expect([SHARED, A].map((ref) => limitOf(each, ref).meter.quotaLeft)).toEqual([undefined, undefined]);
   });
 
-  test.each([403, 429])('and rejects with a %i cuts no rate and holds no request', (status) => {
+  test.each([403, 429])('that rejects with a %i cuts no rate and holds no request', (status) => {
     const each = world();
     const hints = { quota: spent, throttled: true, retryAfterMs: 60_000, limit: [], quotaLimit: [] };
     expect(each.serve(each.arrive({ refs: [SHARED, A] }), response(status, hints))).toBeUndefined();
     expect([isFree(each, A), isFree(each, B), each.ofType('cut')]).toEqual([true, true, []]);
   });
 
-  test('and rejects with some of the quota left cuts the innermost limit', () => {
+  test('that rejects with some of the quota left cuts the innermost limit', () => {
     const each = world();
     const quota = { ...spent, remaining: 700 };
     const limit = each.serve(each.arrive({ refs: [SHARED, A] }), response(429, { quota, quotaLimit: [] }));
@@ -198,7 +198,7 @@ describe('a response that names a limit that is not configured', () => {
 });
 
 describe('a waiting request', () => {
-  test('for the limit of its class yields to those of other classes', () => {
+  test('for the limit of its class yields to requests of other classes', () => {
     const world = worldOf(undefined, [batch(2), keyed(known(20))]);
     world.arrive({ client: 'slow', refs: [SHARED, BATCH, A] });
     const slow = [1, 2].map(() => world.arrive({ client: 'slow', refs: [SHARED, BATCH, A] }));
@@ -208,7 +208,7 @@ describe('a waiting request', () => {
     expect(times(slow)[0]).toBe(500);
   });
 
-  test('at a spent endpoint leaves the account to the others', () => {
+  test('at an exhausted endpoint leaves the rate of the account to the others', () => {
     const world = worldOf(100, [keyed(known(5))]);
     Array.from({ length: 6 }, (_, i) => world.arrive({ client: `flood-${i}`, refs: [SHARED, A] }));
     world.now = 20;
@@ -220,7 +220,7 @@ describe('a waiting request', () => {
     expect(times(others)).toEqual([20, 220, 420]);
   });
 
-  test('in two queues for one account takes turns by client, in whichever queue', () => {
+  test('in one of two queues for one account takes turns by client, in whichever queue it waits', () => {
     const world = worldOf(10, [keyed(OPEN)]);
     world.arrive({ client: 'first', refs: [SHARED, B] });
     // One client sends to nine endpoints, the other to one.
@@ -234,7 +234,7 @@ describe('a waiting request', () => {
     expect([served(many), served(one)]).toEqual([4, 4]);
   });
 
-  test('goes behind those that wait already, though its own queue is empty', () => {
+  test('goes behind the requests that wait already, though its own queue is empty', () => {
     const world = worldOf(10, [keyed(OPEN)]);
     world.arrive({ client: 'a', refs: [SHARED, A] });
     const waiting = world.arrive({ client: 'a', refs: [SHARED, A] });
@@ -247,7 +247,7 @@ describe('a waiting request', () => {
 });
 
 describe('limits created on first use', () => {
-  test('are bounded in number, and invented ones evict no other that has learned', () => {
+  test('are bounded in number, and limits of invented paths do not evict one that has learned', () => {
     const world = worldOf(undefined, [keyed(OPEN)]);
     world.serve(world.arrive({ refs: [SHARED, A] }), response(429));
     for (let i = 0; i < 3000; i += 1) {

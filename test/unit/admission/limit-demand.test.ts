@@ -17,7 +17,7 @@ function groupsOf(count: number): readonly string[] {
   return Array.from({ length: count }, (_, i) => `group ${i}`);
 }
 
-describe('the weight of the groups that wait or are to return', () => {
+describe('the weight of the groups that wait or will return', () => {
   test('a group counts once while any of its requests waits, with the weight of the last one', () => {
     const demand = demandOf();
     demand.onQueued('a', 1);
@@ -32,7 +32,7 @@ describe('the weight of the groups that wait or are to return', () => {
     expect([demand.totalWeight(0), demand.hasWaiting, demand.isEmpty(0)]).toEqual([0, false, true]);
   });
 
-  test('the weight of a request that is served applies to those of its group that still wait', () => {
+  test('the weight of a served request applies to the requests of its group that still wait', () => {
     const demand = demandOf();
     demand.onQueued('a', 4);
     demand.onQueued('a', 4);
@@ -40,7 +40,7 @@ describe('the weight of the groups that wait or are to return', () => {
     expect(demand.totalWeight(0)).toBe(1);
   });
 
-  test('a group that waits is not to return, and one that is to return no longer is once it waits', () => {
+  test('a group that waits no longer counts as one that will return', () => {
     const demand = demandOf();
     demand.onQueued('a', 1);
     demand.awaitReturn('a', 1, 1000, 0);
@@ -53,7 +53,7 @@ describe('the weight of the groups that wait or are to return', () => {
     expect(demand.isEmpty(0)).toBe(true);
   });
 
-  test('a share applies at once, and until other shares replace it', () => {
+  test('a share applies at once, until other shares replace it', () => {
     const demand = demandOf();
     demand.onQueued('a', 4);
     demand.onQueued('b', 1);
@@ -71,7 +71,7 @@ describe('the weight of the groups that wait or are to return', () => {
     expect(demand.totalWeight(0)).toBe(5);
   });
 
-  test('a group that is to return counts nothing while it waits in another process, and is still to return', () => {
+  test('a group that will return has no weight while it waits in another process, and will still return', () => {
     const demand = demandOf();
     demand.awaitReturn('a', 2, 1000, 0);
     demand.awaitReturn('b', 1, 1000, 0);
@@ -87,8 +87,8 @@ describe('the weight of the groups that wait or are to return', () => {
   });
 });
 
-describe('the groups that a report names', () => {
-  test('all are named, each once, if they are few', () => {
+describe('a report of groups', () => {
+  test('names all groups, each once, if they are few', () => {
     const demand = demandOf();
     for (const group of ['a', 'b', 'a', 'c', 'b']) demand.onQueued(group, 1);
     demand.onDequeued('c');
@@ -98,7 +98,7 @@ describe('the groups that a report names', () => {
     expect(demand.returns?.sample(32, 1001)).toEqual([]);
   });
 
-  test('of many, each report names others', () => {
+  test('names other groups each time if they are many', () => {
     const demand = demandOf();
     for (const group of groupsOf(100)) demand.onQueued(group, 1);
     const named = [demand.sampleWaiting(32), demand.sampleWaiting(32), demand.sampleWaiting(36)];
@@ -110,7 +110,7 @@ describe('the groups that a report names', () => {
     expect(new Set(samples.flat()).size).toBe(64);
   });
 
-  test('a group that waits in several processes is named in each report, but groups of that kind leave a quarter to others', () => {
+  test('names each group that waits in several processes, but leaves a quarter of its entries to others', () => {
     const demand = demandOf();
     for (const group of groupsOf(100)) demand.onQueued(group, 1);
     demand.setWaitingShares(new Map([['group 99', 0.5]]));
@@ -141,7 +141,7 @@ describe('nested limits of a shared one', () => {
     return { world, outer };
   }
 
-  test('a client that waits at both, and at the outer limit, is one client that waits for the outer one', () => {
+  test('a client that waits at both, and at the outer limit, counts as one client that waits for the outer one', () => {
     const { world, outer } = open();
     world.arrive({ refs: [SHARED, INNER], client: 'first' });
     const requests = [[SHARED, INNER], [SHARED, SIBLING], [SHARED]].map((refs) =>
@@ -155,7 +155,7 @@ describe('nested limits of a shared one', () => {
     expect([outer.demandWeight(world.now), outer.demand?.hasWaiting]).toEqual([0, false]);
   });
 
-  test('a client that waits in two processes gets half of another one’s turns, at whichever nested limits they wait', () => {
+  test('a client that waits in two processes gets half of the turns of another, at whichever nested limits they wait', () => {
     const { world, outer } = open();
     world.arrive({ refs: [SHARED, INNER], client: 'first' });
     outer.demand?.setWaitingShares(new Map([['divided', 0.5]]));
@@ -169,7 +169,7 @@ describe('nested limits of a shared one', () => {
     expect([served(divided), served(whole)]).toEqual([3, 6]);
   });
 
-  test('the wait for the outer limit is estimated by the parts of the clients’ weights that count there', () => {
+  test('the wait for the outer limit is estimated by the parts of the weights of clients that count there', () => {
     const { world, outer } = open();
     world.arrive({ refs: [SHARED, INNER], client: 'first' });
     outer.demand?.setWaitingShares(new Map([['divided', 0.5]]));
@@ -191,7 +191,7 @@ test('clients that share the turns of their address are named too, and count onl
   expect([...demand.sampleWaiting(32)].toSorted()).toEqual(['address', 'alone', 'x', 'y']);
   demand.setWaitingShares(new Map([['x', 0.5]]));
   expect([demand.totalWeight(0), demand.waitingShare('x'), demand.waitingShare('y')]).toEqual([3, 0.5, 1]);
-  // However many clients an address has, groups have their places in a report.
+  // However many clients an address has, each report keeps entries for groups.
   for (let i = 0; i < 100; i += 1) demand.onQueued('address', 2, `key ${i}`);
   expect(demand.sampleWaiting(8)).toEqual(expect.arrayContaining(['address', 'alone', 'x']));
   demand.onDequeued('address', 2, 'x');

@@ -13,7 +13,7 @@ const boundOf = (store: MemoryStore) => store.bounds.find(({ name }) => name ===
 const keysOf = (store: MemoryStore) => [...store.limits()].map(({ ref }) => ref.key);
 
 describe('per-client limits', () => {
-  test('are bounded: the one used longest ago is evicted', () => {
+  test('are bounded: the least recently used one is evicted', () => {
     const store = storeOf(3);
     for (const key of ['a', 'b', 'c']) store.findOrCreateLimit(of(key));
     store.findLimit(of('a'));
@@ -22,7 +22,7 @@ describe('per-client limits', () => {
     expect(boundOf(store)).toEqual({ name: 'client_limits', used: 1, reached: 1 });
   });
 
-  test('are not evicted while a request is in flight, and may be afterwards', () => {
+  test('are not evicted while a request is in flight, and may be evicted afterwards', () => {
     const store = storeOf(2);
     const a = store.findOrCreateLimit(of('a'));
     a.meter.onSent(0);
@@ -33,14 +33,14 @@ describe('per-client limits', () => {
     expect(keysOf(store)).toEqual(['e', 'f']);
   });
 
-  test('do not evict the one being created where all others are in use', () => {
+  test('do not evict the newest one while all others are in use', () => {
     const store = storeOf(2);
     for (const key of ['a', 'b', 'c', 'd']) store.findOrCreateLimit(of(key)).meter.onSent(0);
     store.findOrCreateLimit(of('e'));
     expect(keysOf(store)).toContain('e');
   });
 
-  test('are as many in use as there are requests, without slowing the search for another', () => {
+  test('hardly exceed the bound while as many are in use, and are created without a scan of those in use', () => {
     const busy = 5000;
     const store = storeOf(busy);
     for (let i = 0; i < busy; i += 1) store.findOrCreateLimit(of(`busy-${i}`)).meter.onSent(0);
@@ -55,7 +55,7 @@ describe('per-client limits', () => {
     expect(most).toBeLessThan(1.05);
   });
 
-  test('of many endpoints are bounded for each client: one that invents paths evicts its own', () => {
+  test('of many endpoints are bounded for each client: a client that invents paths evicts its own limits', () => {
     const rate = { initialRate: 10, maxRate: 10, minRate: 0.1, cooldown: 1000 };
     const nested = [{ name: 'endpoint', scope: 'client' as const, isKeyed: true, rate }];
     const forgotten: string[] = [];

@@ -27,18 +27,18 @@ const limitOf = (world: World, ref: LimitRef) => world.store.findLimit(ref)!;
 const admittedAt = (requests: readonly QueuedTicket[]) =>
   requests.map(({ admission, at }) => (admission?.kind === 'admitted' ? Math.round(at) : admission?.kind));
 
-describe('a request under two limits takes a token of each', () => {
+describe('a request under two limits', () => {
   test.each([
     ['the outer', 10, 40],
     ['the inner', 40, 10],
-  ])('%s is the slower', (_, outer, inner) => {
+  ])('takes a token of each, at the rate of %s limit, which is lower', (_, outer, inner) => {
     const world = nested(outer, inner);
     const requests = Array.from({ length: 4 }, () => world.arrive({ refs: BOTH }));
     world.runUntil(1000);
     expect(admittedAt(requests)).toEqual([0, 100, 200, 300]);
   });
 
-  test('or of none: while it waits for one, others may use the other limit', () => {
+  test('takes no token while it waits for one of them, so others may use the other limit', () => {
     const world = nested(40, 5);
     world.arrive({ refs: BOTH });
     const waiting = world.arrive({ refs: BOTH }); // the next token of the inner limit is due at 200
@@ -49,7 +49,7 @@ describe('a request under two limits takes a token of each', () => {
     expect(admittedAt(others)).toEqual([25, 50, 75, 100, 125, 150, 175]);
   });
 
-  test('counts in flight at both, and both learn from its response', () => {
+  test('is in flight at both until its response', () => {
     const world = nested(100, 100);
     const request = world.arrive({ refs: BOTH });
     world.send(request);
@@ -58,7 +58,7 @@ describe('a request under two limits takes a token of each', () => {
     expect([SHARED, INNER].map((ref) => limitOf(world, ref).meter.inFlight)).toEqual([0, 0]);
   });
 
-  test('reports the number in flight to the inner limit alone, which alone was rejected', () => {
+  test('has its number in flight reported to the inner limit alone if that alone was rejected', () => {
     const reported: [string, number][] = [];
     const watching = (name: string): LocalMeter => {
       const watchPlaces = () => ({
@@ -80,7 +80,7 @@ describe('a request under two limits takes a token of each', () => {
     ]);
   });
 
-  test('shares the rate of the outer limit with its siblings', () => {
+  test('shares the rate of the outer limit with requests of sibling limits', () => {
     const world = nested(10, 100);
     const a = Array.from({ length: 5 }, () => world.arrive({ client: 'a', refs: BOTH }));
     const b = Array.from({ length: 5 }, () => world.arrive({ client: 'b', refs: [SHARED, SIBLING] }));
@@ -89,7 +89,7 @@ describe('a request under two limits takes a token of each', () => {
     expect(times).toEqual([0, 100, 200, 300, 400, 500, 600, 700, 800, 900]);
   });
 
-  test('shares it by weight, however small a client’s weight is', () => {
+  test('shares the rate by weight, however small the weight of a client is', () => {
     const world = nested(100, 1000);
     const light = Array.from({ length: 20 }, () => world.arrive({ client: 'light', refs: BOTH }));
     const heavy = Array.from({ length: 80 }, () =>
@@ -122,7 +122,7 @@ describe('a 429', () => {
 });
 
 describe('a refusal', () => {
-  test('names the limit that is short, including the outer one', () => {
+  test('names the limit that has no token, including the outer one', () => {
     const world = nested(100, 100);
     limitOf(world, SHARED).meter.stop(5000);
     expect(world.arrive({ refs: BOTH }).admission).toMatchObject({ kind: 'refused', why: 'blocked' });
@@ -133,7 +133,7 @@ describe('a refusal', () => {
     expect(world.arrive({ refs: BOTH }).admission).toMatchObject({ kind: 'refused', why: 'blocked' });
   });
 
-  test('comes when any of the limits has too long a wait', () => {
+  test('is made if the wait for any of the limits is too long', () => {
     const world = nested(1, 100);
     world.arrive({ refs: BOTH });
     world.arrive({ refs: BOTH, client: 'waits' });
@@ -141,7 +141,7 @@ describe('a refusal', () => {
   });
 });
 
-describe('the upstream is down', () => {
+describe('while the upstream is blocked', () => {
   /** The outer limit and the inner are blocked, and a probe of the sibling is in flight. */
   function probing() {
     const world = nested(100, 100);
@@ -158,7 +158,7 @@ describe('the upstream is down', () => {
     return { world, probe, waiting };
   }
 
-  test('an accepted probe of one limit releases those that wait at another', () => {
+  test('an accepted probe of one limit releases the requests that wait at another', () => {
     const { world, probe, waiting } = probing();
     world.send(probe);
     world.now += 30;

@@ -76,7 +76,7 @@ describe('a reload', () => {
     expect([...store.limits()].filter((each) => each === limit)).toHaveLength(1);
   });
 
-  test('with another scope starts anew', () => {
+  test('that changes a scope starts with new limits', () => {
     const store = storeOf([nested()]);
     store.findLimit(ref('a'));
     configure(store, [nested({ scope: 'client' })]);
@@ -87,7 +87,7 @@ describe('a reload', () => {
 });
 
 describe('an operator', () => {
-  test('pins and blocks the upstream’s own limit, and probes nested ones at once', () => {
+  test('pins and blocks only the limit of the upstream itself, and has nested limits probed at once', () => {
     const store = storeOf([nested()]);
     const limit = store.findLimit(ref('a'))!;
     store.applyOverride('up', { action: 'pin', rate: 5 }, 0);
@@ -121,7 +121,7 @@ describe('the state file', () => {
     );
   }
 
-  test('contains what nested limits learned, and nothing of a class', () => {
+  test('contains what nested limits learned, and no limit of a class', () => {
     const read = decodeState(written(), context());
     expect(read.kind === 'learned' && read.learned.limits.map((limit) => [limit.ref, limit.rate])).toEqual([
       [ref('charges'), 12],

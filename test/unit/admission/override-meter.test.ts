@@ -72,14 +72,14 @@ describe('a pinned limit', () => {
     expect(countIn(steered({ action: 'pin', rate: 50 }).meter, 1000, () => false)).toBe(50);
   });
 
-  test('admits as much while all of it is rejected, and reports no cut', () => {
+  test('admits as much while every request is rejected, and reports no cut', () => {
     const { meter } = steered({ action: 'pin', rate: 50 });
     expect(countIn(meter, 1000, () => true)).toBe(50);
     expect(meter.rate(2000)).toBe(50);
     expect(meter.phase).not.toBe('blocked');
   });
 
-  test('learns alongside, and applies what it learned when it is released', () => {
+  test('learns in the background, and applies the learned rate when the pin is removed', () => {
     const { meter, own, order } = steered({ action: 'pin', rate: 100 });
     countIn(meter, 1000, (n) => n % 5 === 4);
     expect(own.phase).not.toBe('open');
@@ -90,21 +90,21 @@ describe('a pinned limit', () => {
     expect(meter.phase).toBe(own.phase);
   });
 
-  test('below the learned rate, changes that rate neither down nor up', () => {
+  test('below the learned rate leaves that rate unchanged', () => {
     const { meter, own } = steered({ action: 'pin', rate: 10 });
     for (let second = 1; second < 60; second += 1) countIn(meter, 1000 * second, () => false);
     expect(own.phase).toBe('open');
     expect(meter.rate(60_000)).toBe(10);
   });
 
-  test('obeys a stop that the upstream asks for', () => {
+  test('enforces a stop that the upstream requests', () => {
     const { meter } = steered({ action: 'pin', rate: 10 });
     meter.stop(5000);
     expect(meter.delay(1000)).toBe(4000);
     expect(meter.delay(5000)).toBe(0);
   });
 
-  test('far above the limit, still learns the limit: rejections above the learned rate cause no block', () => {
+  test('far above the limit still learns the limit: rejections above the learned rate cause no block', () => {
     const { meter, own } = steered({ action: 'pin', rate: 100 });
     const phases = new Set<string>();
     for (let second = 1; second < 30; second += 1) {
@@ -118,7 +118,7 @@ describe('a pinned limit', () => {
     expect(meter.learnedRate(30_000)).toBeLessThan(40);
   });
 
-  test('releases each token at the meter that it was taken from', () => {
+  test('releases each token at the meter from which it was taken', () => {
     const own = new CountingMeter(SETTINGS, () => 0.5);
     const meter = new OverrideMeter(own);
     meter.take(0, 0);
@@ -132,7 +132,7 @@ describe('a pinned limit', () => {
 });
 
 describe('a blocked limit', () => {
-  test('admits nothing, including probes, until its time is over', () => {
+  test('admits nothing, including probes, until its end', () => {
     const { meter } = steered({ action: 'block', until: 3000 });
     meter.advance(1000, true);
     expect({
@@ -150,7 +150,7 @@ describe('a blocked limit', () => {
     expect({ phase: meter.phase, delay: meter.delay(3000) }).toEqual({ phase: 'open', delay: 0 });
   });
 
-  test('without an end, gives waiting clients a Retry-After to check again', () => {
+  test('without an end expects a delay of 30 s, for the Retry-After of waiting clients', () => {
     const { meter } = steered({ action: 'block', until: Number.POSITIVE_INFINITY });
     expect([meter.delay(1000), meter.expectedDelay(1000), meter.blockedUntil]).toEqual([
       Number.POSITIVE_INFINITY,
@@ -160,7 +160,7 @@ describe('a blocked limit', () => {
     expect(meter.expectedDelay(1e9)).toBe(30_000);
   });
 
-  test('stays blocked though pinned, and is pinned again afterwards', () => {
+  test('stays blocked although it is pinned, and is pinned again afterwards', () => {
     const { meter, order } = steered({ action: 'pin', rate: 10 }, { action: 'block', until: Number.POSITIVE_INFINITY });
     expect([meter.phase, meter.delay(0)]).toEqual(['blocked', Number.POSITIVE_INFINITY]);
     order({ action: 'unblock' });
@@ -170,7 +170,7 @@ describe('a blocked limit', () => {
 
 describe('a block by the upstream', () => {
   test.each(['rejections', 'errors'])(
-    'after %s is probed at once when it is released, and ends with the first answer',
+    'after %s is probed at once when the override is removed, and ends with the first accepted response',
     (cause) => {
       const own = new LocalMeter(SETTINGS, () => 0.5);
       const meter = new OverrideMeter(own);

@@ -65,7 +65,7 @@ function startGate() {
       gate.onAttemptEnd(ticket, now);
       gate.onExchangeEnd(ticket);
     },
-    /** Advances the clock, with each wake on the way. Returns the number of wakes. */
+    /** Advances the clock, with each wake in between. Returns the number of wakes. */
     until: (time: Millis): number => {
       let wakes = 0;
       for (let next = gate.nextWake(); next !== undefined && next <= time; next = gate.nextWake()) {
@@ -80,7 +80,7 @@ function startGate() {
 }
 
 test.each([500, 1001, 5000])(
-  'releases a quota that clients of one credential share for a request with another, behind %d of them at one address',
+  'releases a quota of one credential for a queued request with another, behind %d requests that it covers',
   (count) => {
     const { store, ask, answer, until } = startGate();
     const neighbour = ask({ client: 'neighbour', credential: 1 });

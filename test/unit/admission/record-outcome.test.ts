@@ -17,7 +17,7 @@ const OWN: LimitRef = { upstream: 'up', nested: '', scope: 'client', key: 'me' }
 const own = (world: World) => world.store.findLimit(OWN);
 
 describe('the rate', () => {
-  test('a group of 429s cuts it once, and three in a row after that block', () => {
+  test('is cut once by a group of 429s, and blocked by three later ones in a row', () => {
     const world = after(response(429));
     expect(world.limit.meter.phase).toBe('backoff');
     for (const now of [1000, 2000, 3000]) {
@@ -33,26 +33,26 @@ describe('the rate', () => {
     ]);
   });
 
-  test('a 429 about one object leaves it unchanged', () => {
+  test('is unchanged by a 429 about one object', () => {
     const world = after(response(429, { lock: true }));
     expect(world.limit.meter.phase).toBe('open');
     expect(world.ofType('throttled')).toEqual([]);
   });
 
-  test.each([200, 403, 503])('a %i that means throttling counts as a 429', (status) => {
+  test.each([200, 403, 503])('is cut by a %i that means throttling as by a 429', (status) => {
     const world = after(response(status, { throttled: true }));
     expect(world.limit.meter.phase).toBe('backoff');
     expect(world.ofType('cut').map(({ cause }) => cause)).toEqual(['first']);
     expect(world.ofType('throttled')).toHaveLength(12);
   });
 
-  test('a 429 that means something else does not count', () => {
+  test('is unchanged by a 429 that does not mean throttling', () => {
     const world = after(response(429, { throttled: false }));
     expect(world.limit.meter.phase).toBe('open');
     expect(world.ofType('throttled')).toEqual([]);
   });
 
-  test("the record includes the upstream's reason for throttling", () => {
+  test('has the reason of the upstream for throttling in its events', () => {
     const world = new World();
     world.serve(world.arrive({ client: 'a' }), response(429, { reason: 'global-rate' }));
     world.serve(world.arrive({ client: 'b' }), response(429));
@@ -88,7 +88,7 @@ describe('the health of the upstream', () => {
     expect(world.ofType('cut')).toEqual([]);
   });
 
-  test('a Retry-After of a 503 sets the time of the next probe: first for that client, after a probe for all', () => {
+  test('a Retry-After of a 503 delays the probes of that client, and after a failed probe those of all clients', () => {
     const world = after(response(503, { retryAfterMs: 700 }));
     const { meter } = world.limit;
     expect(meter.blockedUntil).toBe(50);
@@ -109,7 +109,7 @@ describe('the retry budget', () => {
     [failure('reset', true), 0],
     [failure('aborted', true), 0],
     [failure('too_many_files', false), 0],
-  ])('%o', (outcome, earned) => {
+  ])('after %o earns %d', (outcome, earned) => {
     const world = new World();
     const { retryBudget } = world.store.upstream('up');
     for (let i = 0; i < 10; i += 1) retryBudget.spend();
@@ -214,7 +214,7 @@ describe('a per-client limit', () => {
     expect(trial.ofType('cut')[0]).toMatchObject({ scope: 'client', cause: 'first' });
   });
 
-  test('is created once, by the first of many 429s in flight together', () => {
+  test('is created once, by the first of many 429s of requests in flight together', () => {
     const trial = world();
     const out = Array.from({ length: 6 }, () => trial.arrive({ refs: [OWN] }));
     for (const request of out) trial.send(request);
@@ -241,7 +241,7 @@ describe('a per-client limit', () => {
     expect(trial.arrive({ client: 'b', refs: [{ ...OWN, key: 'b' }] }).admission).toEqual({ kind: 'admitted' });
   });
 
-  test("is not shared: a client's demand beyond it is no flood among others", () => {
+  test('is not shared: the excess demand of its client cuts no allowance', () => {
     const trial = new World({ upstream: { ...limitedTo(10), scope: 'client' } });
     const refs = [OWN];
     for (let i = 0; i < 50; i += 1) trial.arrive({ client: `${i}`, refs: [{ ...OWN, key: `${i}` }] });
@@ -250,7 +250,7 @@ describe('a per-client limit', () => {
     expect(trial.ofType('client-cut')).toEqual([]);
   });
 
-  test('the remembered limits are bounded; those in use stay', () => {
+  test('is removed beyond the maximum number, unless it is in use', () => {
     const trial = new World({ upstream: { ...limitedTo(5), scope: 'client' }, maxTracked: 10 });
     const refOf = (i: number): LimitRef => ({ ...OWN, key: String(i) });
     trial.arrive({ refs: [refOf(0)] });
@@ -306,7 +306,7 @@ describe('permission to begin a retry', () => {
     expect(world.gate.retries.reserve(ticket, { ...RETRY, delay: 100 }, 60_000, 0)).toBeUndefined(); // waits 300
   });
 
-  test("is denied until the upstream's hold on its client ends", () => {
+  test('is denied until the hold of the upstream on its client ends', () => {
     const world = new World();
     const { ticket } = world.arrive();
     world.store.clients.hold(ticket.clientSlot!, 101, 0);
@@ -314,7 +314,7 @@ describe('permission to begin a retry', () => {
     expect(world.gate.retries.reserve(ticket, { ...RETRY, delay: 101 }, 10_000, 0)).toBeUndefined();
   });
 
-  test('does not wait for the spent quota of another credential', () => {
+  test('does not wait for the exhausted quota of another credential', () => {
     const world = new World();
     const { ticket } = world.arrive({ client: 'a', credential: 'a' });
     const other = world.arrive({ client: 'b', credential: 'b' });

@@ -1,9 +1,9 @@
-/** Addresses that the upstream rejects each time, for limits of their own, beside one that it always serves. */
+/** Addresses that the upstream always rejects, because of limits of their own, beside one that it always serves. */
 import { expect, test } from 'vitest';
 import { response } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
 
-/** Rejected addresses join after 3 s. Returns the share of the other's requests that was served from then on. */
+/** Rejected addresses join after 3 s. Returns the share of requests of the other address that were served from then on. */
 function serveBeside(rejected: number, perSecond: number): number {
   const world = new World({ seed: 3 });
   const [from, to] = [3000, 28_000];
@@ -41,6 +41,9 @@ test.each([
   [4, 1],
   [6, 1],
   [3, 2],
-])('%i of them, each %i times a second, take little from it', (rejected, perSecond) => {
-  expect(serveBeside(rejected, perSecond)).toBeGreaterThan(0.8);
-});
+])(
+  '%i rejected addresses with %i requests a second each leave more than 0.8 to an accepted one',
+  (rejected, perSecond) => {
+    expect(serveBeside(rejected, perSecond)).toBeGreaterThan(0.8);
+  },
+);

@@ -22,7 +22,7 @@ function retryAfterOf({ verdict }: CallRecord): Millis | undefined {
 }
 
 describe('the Retry-After added to a bare refusal', () => {
-  test('is a slot for each client, at the reduced rate', () => {
+  test('names a slot for each client, at the reduced rate', () => {
     const world = new World({ respond: refuse(bare(429)), random: () => 0.5 });
     const records = Array.from({ length: 20 }, (_, i) => world.call({ client: `c${i}`, ...ONCE }));
     world.runUntil(100);
@@ -31,7 +31,7 @@ describe('the Retry-After added to a bare refusal', () => {
     expect(times.slice(1).every((retryAfter, i) => retryAfter > (times[i] ?? 0))).toBe(true);
   });
 
-  test('gets each client a place in the queue when it returns at that time', () => {
+  test('lets each client pass at that time', () => {
     const refused = new Set<string>();
     const respond: Respond = ({ client }) => {
       const isFirst = !refused.has(client);
@@ -51,7 +51,7 @@ describe('the Retry-After added to a bare refusal', () => {
     expect(again.map(({ verdict }) => verdict?.kind)).toEqual(Array.from({ length: 20 }, () => 'forward'));
   });
 
-  test('is not earlier than the upstream asks for, in whole seconds, and moves no other client', () => {
+  test('is not earlier than the upstream requests, in whole seconds, and delays no other client', () => {
     let n = 0;
     const respond: Respond = () => ({ outcome: (n += 1) === 1 ? bare(429, 20_400) : bare(429), after: 10 });
     const world = new World({ respond, random: () => 0.5 });
@@ -61,7 +61,7 @@ describe('the Retry-After added to a bare refusal', () => {
     expect(retryAfterOf(second!)).toBeLessThan(5000);
   });
 
-  test('is the end of the hold, where the upstream holds the client by another header', () => {
+  test('is the end of the hold, if the upstream holds the client by another header', () => {
     const world = new World({ respond: refuse(bare(429, 2500, { retryAfterMs: 2500 })), random: () => 0.5 });
     const record = world.call(ONCE);
     world.runUntil(100);
@@ -80,7 +80,7 @@ describe('the Retry-After added to a bare refusal', () => {
     expect(retryAfterOf(records.at(-1)!)).toBeGreaterThanOrEqual(4000);
   });
 
-  test('cuts no allowance: the gate had admitted the requests', () => {
+  test('cuts no allowance, because the gate had admitted the requests', () => {
     const world = new World({ respond: refuse(bare(429)), random: () => 0.5 });
     for (let i = 0; i < 100; i += 1) world.call({ client: i % 10 === 0 ? 'other' : 'flood', ...ONCE });
     world.runUntil(100);
@@ -88,7 +88,7 @@ describe('the Retry-After added to a bare refusal', () => {
     expect(world.events.filter(({ type }) => type === 'client-cut')).toEqual([]);
   });
 
-  test('is absent in observe mode, where the response has one, and where it needs none', () => {
+  test('is absent in observe mode, for a response that has one, and for a response that needs none', () => {
     const observed = new World({ respond: refuse(bare(429)), mode: 'observe' });
     const record = observed.call(ONCE);
     observed.runUntil(100);
@@ -103,7 +103,7 @@ describe('the Retry-After added to a bare refusal', () => {
 });
 
 describe('the Retry-After computed some time after the arrival', () => {
-  test('counts from now, where the client is held', () => {
+  test('counts from now for a client that is held', () => {
     const world = new World({ random: () => 0.5 });
     const { ticket } = world.arrive();
     world.runUntil(1500);
@@ -111,7 +111,7 @@ describe('the Retry-After computed some time after the arrival', () => {
     expect(world.gate.retries.retryAfterRejection(ticket, 0, world.now)).toBe(3000); // until 4200, in whole seconds
   });
 
-  test('follows the state of the limit now: its cooldown may be over', () => {
+  test('follows the current state of the limit, whose cooldown may be over', () => {
     const world = new World({ random: () => 0.5 });
     world.serve(world.arrive(), response(429));
     const sent = world.arrive();
@@ -125,7 +125,7 @@ describe('the Retry-After computed some time after the arrival', () => {
     expect(world.limit.meter.phase).toBe('restoring');
   });
 
-  test('is what the upstream asks for, unrounded, once the exchange has ended', () => {
+  test('is the unrounded Retry-After of the upstream once the exchange has ended', () => {
     const world = new World({ random: () => 0.5 });
     const arrived = world.arrive();
     world.serve(arrived);
@@ -133,7 +133,7 @@ describe('the Retry-After computed some time after the arrival', () => {
   });
 });
 
-describe('the Retry-After of a refusal names how its time was chosen', () => {
+describe('the decision names how the Retry-After of a refusal was chosen', () => {
   /** A pinned rate of 10/s, and no queue. */
   function world(): World {
     const made = new World({ upstream: { queue: { maxWait: 0, maxDepth: 1000 } }, random: () => 0.5 });
@@ -143,7 +143,7 @@ describe('the Retry-After of a refusal names how its time was chosen', () => {
     return made;
   }
 
-  test('by the limit, for clients that ask once each', () => {
+  test('as shared, for clients that send one request each', () => {
     const at = world();
     const refused = Array.from({ length: 20 }, (_, i) => at.arrive({ client: `c${i}` }));
     const { returnSlot } = at.gate.decisionDetails(refused.at(-1)!.ticket, at.now);
@@ -151,7 +151,7 @@ describe('the Retry-After of a refusal names how its time was chosen', () => {
     expect(refused.at(-1)!.admission).toMatchObject({ kind: 'refused', retryAfterMs: 2000 });
   });
 
-  test('by its own sequence, for a client that asks for more than three times its share', () => {
+  test('as its own, for a client that demands more than three times its share', () => {
     const at = world();
     at.arrive({ client: 'other' });
     const flood = Array.from({ length: 400 }, () => at.arrive({ client: 'flood' }));
@@ -161,7 +161,7 @@ describe('the Retry-After of a refusal names how its time was chosen', () => {
     expect(admission).toMatchObject({ retryAfterMs: (details.estimatedWait ?? 0) + 30_000 });
   });
 
-  test('by nothing but the upstream, for a client that it asked to wait', () => {
+  test('as none of these, for a client that the upstream asked to wait', () => {
     const at = new World({ respond: refuse(response(429, { retryAfterMs: 5000 })), random: () => 0.5 });
     at.call(ONCE);
     at.runUntil(100);

@@ -4,7 +4,7 @@ import { NO_PROMISE, ReturnPromises } from '../../../src/core/limits/return-prom
 const USABLE_FOR = 2000;
 const promise = (last: number) => ({ first: last, last, askedAt: 0 });
 
-test('knows the last promise of each client', () => {
+test('finds the last return time of each client', () => {
   const promises = new ReturnPromises();
   promises.set('a', promise(1000), USABLE_FOR, 0);
   promises.set('b', promise(3000), USABLE_FOR, 0);
@@ -14,7 +14,7 @@ test('knows the last promise of each client', () => {
   expect(promises.get('a')).toBe(NO_PROMISE);
 });
 
-test('forgets those that can no longer be used', () => {
+test('drops return times that can no longer be used', () => {
   const promises = new ReturnPromises();
   for (let i = 0; i < 100; i += 1) promises.set(`client ${i}`, promise(i + 1000), USABLE_FOR, i);
   expect(promises.size).toBe(100);
@@ -22,7 +22,7 @@ test('forgets those that can no longer be used', () => {
   expect(promises.size).toBe(51);
 });
 
-test('of too many, forgets the one that was refused longest ago', () => {
+test('drops the return time of the client that was refused longest ago if there are too many', () => {
   const promises = new ReturnPromises();
   for (let i = 0; i < 10_010; i += 1) promises.set(`client ${i}`, promise(60_000), USABLE_FOR, i);
   expect(promises.size).toBe(10_000);

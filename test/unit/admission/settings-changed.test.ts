@@ -45,7 +45,7 @@ test('a limit that was met keeps its rate, within its bounds', () => {
   expect(meter.phase).toBe('cooldown');
 });
 
-test('a newly configured limit is used where none was met, and changes nothing where one was', () => {
+test('a newly configured limit applies if none was met, and changes nothing if one was', () => {
   const open = meterOf();
   open.live.initialRate = 40;
   expect(open.at(1)).toBe(40);
@@ -56,7 +56,7 @@ test('a newly configured limit is used where none was met, and changes nothing w
   expect(limited.at(1)).toBe(50);
 });
 
-test('concurrency places that were configured before are the limit at once', () => {
+test('concurrency places that were configured before apply at once', () => {
   const { meter } = meterOf();
   meter.resume(50, 60, 0, 2);
   expect(meter.concurrencyLimit).toBe(2);
