@@ -19,13 +19,13 @@ function changes(before: string, after: string) {
   }));
 }
 
-test('no change is reported for another spelling of the same configuration', () => {
+test('reports no change for another spelling of the same configuration', () => {
   expect(
     changes(API, 'routes: [{path: /, upstream: api}]\nupstreams: {api: {url: "https://A.example/", timeout: 10000ms}}'),
   ).toEqual([]);
 });
 
-test('each setting is reported from old to new', () => {
+test('reports each setting with its old and its new value', () => {
   expect(changes(API, 'upstreams: {api: {url: "https://a.example", timeout: 3s, retry: {retryOn: [429]}}}')).toEqual([
     { text: 'changed upstreams.api.timeout: 10s → 3s', needsRestart: false },
     expect.objectContaining({
@@ -34,7 +34,7 @@ test('each setting is reported from old to new', () => {
   ]);
 });
 
-test('a route inserted in the middle changes none of the others', () => {
+test('reports no change of the routes beside one that is inserted', () => {
   const before = `${API}routes: [{path: /, upstream: api}, {path: /b, upstream: api}]`;
   const after = `${API}routes: [{path: /, upstream: api}, {path: /a, upstream: api}, {path: /b, upstream: api}]`;
   expect(changes(before, after)).toEqual([
@@ -62,7 +62,7 @@ test.each([
   expect(diffConfigs(load(API), load(`${API}${yaml}`))).toMatchObject([{ path, needsRestart: true }]);
 });
 
-test('adding the practice upstream needs a restart, where none is running', () => {
+test('a new practice upstream needs a restart if none is running', () => {
   const section = 'practice: {limit: {kind: token-bucket, rate: 5/s, burst: 5}}\n';
   const before = load(`${section}${API}`);
   const after = load(`${section}upstreams: {api: {url: practice}}`);

@@ -59,7 +59,7 @@ describe('cross-origin settings', () => {
     ['{origins: ["*"], methods: [get]}', ['.methods[0]: expected a method, or *']],
     ['{origins: ["*"], headers: ["a b"]}', ['.headers[0]: not a header name']],
     ['{origins: ["*"], maxAge: 5}', ['.maxAge: a duration needs a unit (did you mean 5ms or 5s?)']],
-  ])('report a mistake at its place: %s', (cors, mistakes) => {
+  ])('report a mistake with its path: %s', (cors, mistakes) => {
     expect(mistakesOf(cors).toSorted()).toEqual(mistakes.toSorted());
   });
 
@@ -71,7 +71,7 @@ describe('cross-origin settings', () => {
     );
   });
 
-  test('are shown as they are in effect', () => {
+  test('are printed as they are in effect', () => {
     const loaded = load('{origins: ["https://A.example:8443"]}');
     if (loaded.kind !== 'ok') throw new Error('not sound');
     const shown = formatEffectiveConfig(loaded.config, loaded.substituted);
@@ -94,7 +94,7 @@ describe('compiled CORS settings', () => {
     expect(compileCors({ ...rules, methods: ['GET'] }, ['GET', 'PUT'])?.methods).toBe('GET');
   });
 
-  test('expose our own headers too, each once', () => {
+  test('expose the headers of Tidegate too, each once', () => {
     expect(compileCors({ ...rules, exposeHeaders: ['X-A', 'Retry-After'] }, undefined)?.exposed).toMatch(
       /^Retry-After, .*, X-A$/,
     );

@@ -12,7 +12,7 @@ function load(text: string): Config {
   return loaded.config;
 }
 
-test('fills in defaults, in readable units', () => {
+test('prints the defaults too, in readable units', () => {
   expect(
     formatEffectiveConfig(
       load('upstreams: {api: {url: https://api.example.com, retry: {backOff: {maxInterval: 1500ms}}}}'),

@@ -27,7 +27,7 @@ function strip(lines: string): string[] {
 }
 
 describe('the endpoints of an upstream', () => {
-  test('are one url, or several', () => {
+  test('are one url, or several urls', () => {
     expect(mistakes('url: http://a')).toEqual([]);
     const loaded = load('urls: [HTTP://A, "http://b:80/", "http://[::1]:8080"]');
     expect(loaded.kind === 'ok' && loaded.config.upstreams['api']?.urls).toEqual([
@@ -37,7 +37,7 @@ describe('the endpoints of an upstream', () => {
     ]);
   });
 
-  test('are given once', () => {
+  test('require either url or urls, and at least one valid URL', () => {
     expect(mistakes('timeout: 1s')).toEqual(['upstreams.api.url: missing']);
     expect(mistakes('url: http://a, urls: [http://b]')).toEqual([
       'upstreams.api.urls: url and urls exclude each other: keep one',
@@ -49,17 +49,17 @@ describe('the endpoints of an upstream', () => {
     expect(mistakes('urls: http://a')).toEqual(['upstreams.api.urls: expected a list, got text']);
   });
 
-  test('are one of the two in the JSON Schema as well', () => {
+  test('require either url or urls in the JSON Schema too', () => {
     const validate = new Ajv2020({ allErrors: true }).compile(configJsonSchema());
-    const isSound = (upstream: object) => validate({ upstreams: { api: upstream } });
-    expect(isSound({ url: 'http://a' })).toBe(true);
-    expect(isSound({ urls: ['http://a', 'http://b'] })).toBe(true);
-    expect(isSound({ url: 'http://a', urls: ['http://b'] })).toBe(false);
-    expect(isSound({ timeout: '1s' })).toBe(false);
-    expect(isSound({ urls: [] })).toBe(false);
+    const isValid = (upstream: object) => validate({ upstreams: { api: upstream } });
+    expect(isValid({ url: 'http://a' })).toBe(true);
+    expect(isValid({ urls: ['http://a', 'http://b'] })).toBe(true);
+    expect(isValid({ url: 'http://a', urls: ['http://b'] })).toBe(false);
+    expect(isValid({ timeout: '1s' })).toBe(false);
+    expect(isValid({ urls: [] })).toBe(false);
   });
 
-  test('have the same form everywhere', () => {
+  test('are distinct origins with one scheme', () => {
     expect(mistakes('urls: [https://a, http://b, https://c/v1]')).toEqual([
       'upstreams.api.urls[2]: only an origin, without path, query or fragment (for a path, set rewritePrefix of the route) (did you mean https://c?)',
     ]);
@@ -70,7 +70,7 @@ describe('the endpoints of an upstream', () => {
     ]);
   });
 
-  test('may be given by a flag, which replaces those of the file', () => {
+  test('may be replaced by a flag', () => {
     const readFile = () => 'upstreams: {api: {urls: [http://a, http://b], timeout: 3s}}';
     const settings = resolveServeSettings({ config: 'f.yaml', upstream: 'http://c' }, { env: {}, readFile });
     expect(settings.kind === 'ok' && settings.config.upstreams['api']).toMatchObject({
@@ -81,8 +81,8 @@ describe('the endpoints of an upstream', () => {
   });
 });
 
-describe('settings without effect are reported', () => {
-  test('where there is one endpoint, and where there is no name', () => {
+describe('the settings of endpoints', () => {
+  test('are reported if they have no effect: with one endpoint, without a host name, or without TLS', () => {
     const one = 'outlierDetection: {consecutiveGatewayErrors: 3}, dnsRefresh: 2s';
     expect(warnings(`url: http://a, ${one}`)).toEqual([
       'warning: upstreams.api.outlierDetection: has no effect: there is only one endpoint',
@@ -96,7 +96,7 @@ describe('settings without effect are reported', () => {
     ]);
   });
 
-  test('ejection times are consistent', () => {
+  test('are rejected if ejection times contradict each other or a value is out of range', () => {
     expect(mistakes('urls: [http://a, http://b], outlierDetection: {maxEjectionTime: 5s}')).toEqual([
       'upstreams.api.outlierDetection.maxEjectionTime: maxEjectionTime is below baseEjectionTime',
     ]);
@@ -126,8 +126,8 @@ describe('the scheme of a url', () => {
       'url: http://shop-1.myshopify.com',
       'upstreams.api.url: the API of shopify accepts only https (did you mean https://shop-1.myshopify.com?)',
     ],
-  ])('is a mistake if it is http and the API is that of a provider: %s', (upstream, message) => {
-    expect(findingsOf(upstream)).toEqual([message]);
+  ])('is a mistake if it is http for the API of a provider: %s', (upstream, message) => {
+    expect(reportsOf(upstream)).toEqual([message]);
   });
 
   test.each([
@@ -143,8 +143,8 @@ describe('the scheme of a url', () => {
       'url: https://api.example.com:80',
       'port 80 is the port of plain http: TLS probably fails there (did you mean http://api.example.com?)',
     ],
-  ])('gets a warning if it is probably the other one: %s', (upstream, message) => {
-    expect(findingsOf(upstream)).toEqual([`warning: upstreams.api.url: ${message}`]);
+  ])('causes a warning if it is probably wrong: %s', (upstream, message) => {
+    expect(reportsOf(upstream)).toEqual([`warning: upstreams.api.url: ${message}`]);
   });
 
   test.each([
@@ -154,11 +154,11 @@ describe('the scheme of a url', () => {
     'url: http://not-stripe.com',
     'url: https://api.example.com:443, provider: stripe',
     'url: http://api.example.com:80',
-  ])('passes without a warning: %s', (upstream) => {
-    expect(findingsOf(upstream)).toEqual([]);
+  ])('is accepted without a warning: %s', (upstream) => {
+    expect(reportsOf(upstream)).toEqual([]);
   });
 
-  function findingsOf(upstream: string): string[] {
+  function reportsOf(upstream: string): string[] {
     const environment = { env: {}, readFile: withPresets(String) };
     const loaded = loadConfig(`upstreams: {api: {${upstream}}}`, 'f.yaml', environment);
     return strip(loaded.kind === 'ok' ? formatWarnings(loaded.warnings) : formatMistakes(loaded.mistakes));
@@ -176,7 +176,7 @@ describe('check reports', () => {
     return text;
   };
 
-  test('how many endpoints there are, and when one is ejected', () => {
+  test('the number of endpoints, and when one is ejected', () => {
     const text = summaryOf('urls: [http://a, http://b, http://c], connections: 20');
     expect(text).toContain('urls: [http://a, http://b, http://c]');
     expect(text).toContain('api: 3 endpoints, up to 20 connections to each');

@@ -58,11 +58,11 @@ describe.each(FILES)('%s', (file) => {
   });
 });
 
-test('the commented values in tidegate.yaml are the defaults', () => {
+test('the values in the comments of tidegate.yaml are the defaults', () => {
   const text = read('config/tidegate.yaml');
   const uncommented = text.replace(/^( *)#(?=[a-z])/gim, '$1');
   expect(uncommented.split('\n').filter((line, i) => line !== text.split('\n')[i]).length).toBeGreaterThan(20);
-  // The defaults of the strategy are filled in either way.
+  // The defaults of the strategy are filled in for both.
   expect(effective(uncommented)).toBe(effective(text));
 });
 
@@ -113,14 +113,14 @@ clients: {key: [${x}]}
   });
 });
 
-describe('the sidecar for Stripe is configured alike', () => {
+describe('the sidecar for Stripe is configured the same', () => {
   const sidecar = read('config/examples/stripe-sidecar.yaml');
 
-  test.each(['README.md', 'docs/sidecar.md'])('in %s', (document) => {
+  test.each(['README.md', 'docs/sidecar.md'])('as the example in %s', (document) => {
     expect(read(document)).toContain(`\`\`\`yaml\n${sidecar}\`\`\`\n`);
   });
 
-  test('in a pod', () => {
+  test('as the example in a pod', () => {
     const partsOf = (text: string) => {
       const { upstreams, clients } = parse(text) as Readonly<Record<string, unknown>>;
       return { upstreams, clients };

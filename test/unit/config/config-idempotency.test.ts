@@ -30,9 +30,9 @@ function compiled(idempotency: string, mode: 'enforce' | 'observe' = 'enforce') 
   };
 }
 
-describe('the place of a key', () => {
+describe('the loader of idempotency settings', () => {
   test.each(['{}', '{jsonField: idempotency_key, header: false}', '{jsonField: a.b}', '{generate: true}'])(
-    '%s',
+    'accepts %s',
     (text) => {
       expect(found(text)).toEqual([]);
     },
@@ -49,7 +49,7 @@ describe('the place of a key', () => {
     ['{header: false, ttl: 24h}', '.ttl: has no effect: no idempotency key is recognised'],
     ['{header: false, concurrent: refuse}', '.concurrent: has no effect: no idempotency key is recognised'],
     ['{concurrent: queue}', '.concurrent: expected one of wait, refuse, pass'],
-  ])('%s', (text, message) => {
+  ])('rejects %s', (text, message) => {
     expect(found(text)).toEqual([message]);
   });
 
@@ -57,7 +57,7 @@ describe('the place of a key', () => {
     ...['Content-Length', 'Host', 'connection', 'Authorization', 'Transfer-Encoding', 'Cookie', 'Content-Type', 'TE'],
     ...['Upgrade', 'Keep-Alive', 'Proxy-Authorization', 'User-Agent', 'X-Forwarded-For', 'Tidegate-Attempts'],
     ...['X-Request-Id', 'X_Request_Id', 'X-Envoy-Attempt-Count', 'Max-Forwards', 'Prefer', 'Traceparent', 'Baggage'],
-  ])('%s is not accepted', (header) => {
+  ])('rejects the standard header %s', (header) => {
     const message = 'is a standard header with another meaning, not a key: every write would look safe to retry';
     expect(found(`{header: ${header}}`)).toEqual([`.header: ${message}`]);
   });
@@ -65,7 +65,7 @@ describe('the place of a key', () => {
   test.each([
     ['', ['has no effect with state.store: memory, which is never lost']],
     ['state: {store: sqlite, file: state.db}', []],
-  ])('onStoreLost with the state %s', (state, messages) => {
+  ])('reports onStoreLost if it has no effect: state %s', (state, messages) => {
     const text = `upstreams: {pay: {url: "http://a.example", idempotency: {onStoreLost: local}}}\n${state}\n`;
     const loaded = loadConfig(text, 'tidegate.yaml', { env: {}, readFile: () => '' });
     expect(loaded.kind === 'mistakes' ? loaded.mistakes : loaded.warnings.map(({ message }) => message)).toEqual(
@@ -78,7 +78,7 @@ describe('the place of a key', () => {
     ['state: {store: sqlite, file: state.db}', ['needs secret, at the top level: with state.store: sqlite']],
     ['state: {store: redis, url: "redis://:p@a.example"}', ['needs secret, at the top level: with state.store: redis']],
     [`state: {store: sqlite, file: state.db}\nsecret: ${'s'.repeat(32)}`, []],
-  ])('replayAnswers with the state %s', (state, messages) => {
+  ])('requires a secret for replayAnswers with a stored state: %s', (state, messages) => {
     const text = `upstreams: {pay: {url: "http://a.example", idempotency: {replayAnswers: 1h}}}\n${state}\n`;
     const loaded = loadConfig(text, 'tidegate.yaml', { env: {}, readFile: () => '' });
     const found = loaded.kind === 'mistakes' ? loaded.mistakes : [];
@@ -87,7 +87,7 @@ describe('the place of a key', () => {
     );
   });
 
-  test('replayAnswers beyond the time for which keys are remembered', () => {
+  test('rejects replayAnswers beyond the time for which keys are remembered', () => {
     const message = 'is longer than a day, after which keys are forgotten if ttl is not known: set ttl too';
     expect(found('{replayAnswers: 25h}')).toEqual([`.replayAnswers: ${message}`]);
     for (const settings of ['{replayAnswers: 24h}', '{replayAnswers: 7d, ttl: 1h}']) {
@@ -96,13 +96,13 @@ describe('the place of a key', () => {
   });
 
   test.each(['PayPal-Request-Id', 'X-Request-Key', 'X-Idempotency-Key', 'Cko-Idempotency-Key'])(
-    '%s is accepted',
+    'accepts the header %s',
     (header) => {
       expect(found(`{header: ${header}}`)).toEqual([]);
     },
   );
 
-  test('rejects a header that reaches the upstream modified', () => {
+  test('rejects every header that reaches the upstream modified', () => {
     const hop = {
       ...{ via: '1.1 tidegate-x', requestId: 'r', peer: '127.0.0.1', peerIsTrusted: false, proto: 'http' as const },
       ...{ forwarded: true, host: 'pay.example', clientHost: 'here', http2: true, maxForwards: 3 },
@@ -116,7 +116,7 @@ describe('the place of a key', () => {
     ['X-Razorpay-Account', 'the header that names the account'],
     ['X-Tenant', 'a header that identifies clients'],
     ['X-Tier', 'a header that identifies clients'],
-  ])('rejects %s too', (header, what) => {
+  ])('rejects %s, which has another purpose', (header, what) => {
     const clients = 'clients: {key: [header:X-Tenant], classes: {gold: {match: {header: {x-tier: gold}}}}}';
     const text = `${clients}\nupstreams: {pay: {url: "http://pay.example", idempotency: {header: ${header}}}}`;
     expect(loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' })).toMatchObject({
@@ -132,7 +132,7 @@ describe('the place of a key', () => {
     ['X-Acc', '', ', account: header:X_Acc', 'the header that names the account'],
     ['X_Acc', '', ', account: "jwt:x-acc:sub"', 'the header that names the account'],
     ['X-Token', '', '}, rateLimit: {credentialHeader: x_token', 'the credential of the client'],
-  ])('rejects %s beside %s%s too: an underscore counts as a hyphen', (header, clients, more, what) => {
+  ])('rejects %s beside %s%s, because an underscore counts as a hyphen', (header, clients, more, what) => {
     const text = `${clients}\nupstreams: {pay: {url: "http://pay.example", idempotency: {header: ${header}${more}}}}`;
     expect(loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' })).toMatchObject({
       kind: 'mistakes',
@@ -155,7 +155,7 @@ describe('the place of a key', () => {
     });
   });
 
-  test('reads a name with dots as a path through objects', () => {
+  test('interprets a name with dots as a path through objects', () => {
     expect(compiled('{jsonField: a.b}').jsonField).toEqual(['a', 'b']);
   });
 
@@ -164,7 +164,7 @@ describe('the place of a key', () => {
     ['{jsonField: a}', undefined, 'header: false'],
     ['{jsonField: a, header: X-Key}', 'x-key', 'header: X-Key'],
     ['{header: false}', undefined, 'header: false'],
-  ])('%s: accepts a header beside a field only where that is configured', (text, lower, printed) => {
+  ])('%s: uses a header beside a field only if it is configured', (text, lower, printed) => {
     const { header, effective } = compiled(text);
     expect(header?.lower).toBe(lower);
     expect(effective).toContain(printed);
@@ -177,13 +177,13 @@ describe('the place of a key', () => {
     ['square', false],
     ['square, idempotency: {header: X-Key}', 'X-Key'],
     ['square, idempotency: {jsonField: a}', false],
-  ])('over the preset of %s', (settings, header) => {
+  ])('prefers the configured place of the key to that of the preset: %s', (settings, header) => {
     const text = `upstreams: {pay: {url: "http://pay.example", provider: ${settings}}}`;
     const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile: (file) => readFileSync(file, 'utf8') });
     expect(loaded).toMatchObject({ kind: 'ok', config: { upstreams: { pay: { idempotency: { header } } } } });
   });
 
-  test('mints no key in observe mode', () => {
+  test('generates no key in observe mode', () => {
     expect(compiled('{generate: true}').generates).toBe(true);
     expect(compiled('{generate: true}', 'observe').generates).toBe(false);
   });
@@ -192,7 +192,7 @@ describe('the place of a key', () => {
 describe('the lifetime of a key', () => {
   const HOUR = 3_600_000;
 
-  test("may be as long as an upstream's, longer than any timer", () => {
+  test('may be as long as that of an upstream, beyond the longest timer', () => {
     const { ttlOf, effective } = compiled('{ttl: 45d}');
     expect(ttlOf?.('POST', '/any')).toBe(45 * 24 * HOUR);
     expect(effective).toContain('ttl: 45d');
@@ -201,7 +201,7 @@ describe('the lifetime of a key', () => {
     expect(compiled('{}').ttlOf).toBeUndefined();
   });
 
-  test('is set by path and method: the first match applies', () => {
+  test('depends on path and method: the first match applies', () => {
     const { ttlOf, effective } = compiled(
       '{ttl: [{path: /v2/checkout/**, ttl: 6h}, {path: "/v2/*/refund", method: POST, ttl: 45d}, {path: /v1/payouts, ttl: 30d}]}',
     );
@@ -219,7 +219,7 @@ describe('the lifetime of a key', () => {
     ['45 days', 'expected a time such as 24h or 45d (45d?)'],
     ['4000d', 'must be at most 3650d'],
     ['soon', 'expected a time such as 24h or 45d'],
-  ])('%s', (ttl, message) => {
+  ])('is rejected if it is %s', (ttl, message) => {
     expect(found(`{ttl: [{path: /, ttl: ${ttl}}]}`)).toEqual([`.ttl[0].ttl: ${message}`]);
   });
 
@@ -269,7 +269,7 @@ describe('the account of a key', () => {
     ['X-Account', `${expected} (header:X-Account?)`],
     ['header:a b', expected],
     ['heder:a b', expected],
-  ])('the suggestion for %s is itself valid', (source, message) => {
+  ])('has a suggestion that is valid itself: %s', (source, message) => {
     expect(found(`{account: ${JSON.stringify(source)}}`)).toEqual([`.account: ${message}`]);
   });
 

@@ -8,7 +8,7 @@ function mistakesOf(text: string): string[] {
   return loaded.kind === 'ok' ? [] : formatMistakes(loaded.mistakes).replaceAll('f.yaml:', '').split('\n');
 }
 
-describe('a setting at the wrong level is one mistake, without consequences', () => {
+describe('a setting at the wrong level is one mistake, and causes no further ones', () => {
   test.each([
     [
       'a url beside the name of its upstream',
@@ -69,7 +69,7 @@ describe('a setting at the wrong level is one mistake, without consequences', ()
     expect(mistakesOf(text)).toEqual([message]);
   });
 
-  test('still reports the mistakes of a misplaced setting', () => {
+  test('and the mistakes of the misplaced setting are reported too', () => {
     expect(mistakesOf('upstreams:\n  api:\n  url: https://a/v1\n  timeout: 3\n')).toEqual([
       '3:3 upstreams.url: url and timeout are settings of an upstream: indent them below api',
       expect.stringMatching(/^3:8 upstreams\.api\.url: only an origin/),
@@ -77,7 +77,7 @@ describe('a setting at the wrong level is one mistake, without consequences', ()
     ]);
   });
 
-  test('repeats no value from a variable at its new place, and reports one that is not set once', () => {
+  test('and a value from a variable is not printed at the suggested place', () => {
     const read = (env: Record<string, string>): string[] => {
       const text = `upstreams:\n  api:\n  url: "$\{API_URL}"\n`;
       const loaded = loadConfig(text, 'f.yaml', { env, readFile: () => '' });
@@ -91,7 +91,7 @@ describe('a setting at the wrong level is one mistake, without consequences', ()
     expect(read({})).toEqual([misplaced, 'f.yaml:3:9 upstreams.url: the variable API_URL is not set']);
   });
 
-  test('reports a misspelt key without the correct one as missing, and the mistakes of its value', () => {
+  test('and a misspelt key is reported, but not the correct one as missing', () => {
     expect(mistakesOf('upstream:\n  api: {urll: https://a/v1}\n')).toEqual([
       '1:1 upstream: unknown key (did you mean upstreams?)',
       '2:9 upstreams.api.urll: unknown key (did you mean url?)',
@@ -99,12 +99,12 @@ describe('a setting at the wrong level is one mistake, without consequences', ()
     ]);
   });
 
-  test('accepts an upstream with the name of a setting', () => {
+  test('but an upstream may have the name of a setting', () => {
     expect(mistakesOf('upstreams: {retry: {url: https://a}}')).toEqual([]);
   });
 });
 
-describe('a list in place of a mapping, or the reverse, is one mistake beside those of its values', () => {
+describe('a list in place of a mapping, or the reverse, is one mistake, apart from those of its values', () => {
   const noList = 'expected a mapping, got a list: write its keys without "- " or [ ]';
   const noMapping = 'expected a list, got a mapping: write "- " before its first key, or [ ] around it';
   test.each([
@@ -152,7 +152,7 @@ describe('a list in place of a mapping, or the reverse, is one mistake beside th
     expect(mistakesOf(text)).toEqual(messages);
   });
 
-  test('a value of a variable at its new place is not repeated', () => {
+  test('and a value from a variable is not printed at its suggested place', () => {
     const loaded = loadConfig(`upstreams: {api: [{url: "$\{URL}"}]}`, 'f.yaml', {
       env: { URL: 'hush.example.com' },
       readFile: () => '',
@@ -162,7 +162,7 @@ describe('a list in place of a mapping, or the reverse, is one mistake beside th
   });
 });
 
-describe('an upstream in a short form gets its full form as suggestion', () => {
+describe('an upstream in a short form is rejected with its full form as suggestion', () => {
   test.each([
     ['upstreams: https://a', 'upstreams: expected a mapping, got text (did you mean {api: {url: https://a}}?)'],
     ['upstreams: {api: https://a}', 'upstreams.api: expected a mapping, got text (did you mean {url: https://a}?)'],
@@ -178,7 +178,7 @@ describe('an upstream in a short form gets its full form as suggestion', () => {
     expect(mistakesOf(text).map((line) => line.replace(/^\S+ /, ''))).toEqual([message]);
   });
 
-  test('but a variable does not', () => {
+  test('but without a suggestion if it is from a variable', () => {
     const loaded = loadConfig(`upstreams: {api: "$\{URL}"}`, 'f.yaml', {
       env: { URL: 'https://a' },
       readFile: () => '',
@@ -187,7 +187,7 @@ describe('an upstream in a short form gets its full form as suggestion', () => {
   });
 });
 
-describe('a line that is indented wrongly is named, with the indentation of the lines above', () => {
+describe('a line with a wrong indentation is reported, with the indentation of the lines above', () => {
   const WRONG = 'not YAML: the indentation of this line matches no line above it';
   test.each([
     [
@@ -212,20 +212,20 @@ describe('a line that is indented wrongly is named, with the indentation of the 
   test.each([
     ['a: b: c', 'not YAML: a second mapping or list on the line of the first: quote the text, or start a new line'],
     ['secret: {a\nupstreams: {}\n', 'not YAML: '],
-  ])('but not if the indentation is not the mistake: %j', (text, message) => {
+  ])('but not if another mistake is the cause: %j', (text, message) => {
     const [first = ''] = mistakesOf(text);
     expect(first).toContain(message);
     expect(first).not.toContain('indentation');
   });
 });
 
-test('a duplicate key names the position of the first', () => {
+test('a duplicate key is reported with the position of the first', () => {
   expect(mistakesOf('upstreams:\n  api:\n    url: https://a\n    timeout: 3s\n    timeout: 4s\n')).toEqual([
     '5:5 upstreams.api.timeout: written twice: the first is at 4:5',
   ]);
 });
 
-test('one line with a wrong indentation is one mistake, however many errors it causes', () => {
+test('a line with a wrong indentation is one mistake, however many errors it causes', () => {
   const text =
     'upstreams:\n  api:\n    url: http://a\n "   retry: {attempts: 3, retryOn: [5xx, "429"]}\n    timeout: 10«\n';
   const loaded = loadConfig(text, 'f.yaml', { env: {}, readFile: () => '' });

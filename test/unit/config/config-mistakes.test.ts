@@ -9,7 +9,7 @@ import { makePem } from '../../support/certificates.ts';
 const SECRET = 'not to be repeated';
 const PEM = makePem();
 
-/** The mistakes of a configuration, a line each; empty when it is valid. */
+/** The mistakes of a configuration, one a line; empty if it is valid. */
 function mistakesOf(text: string): string[] {
   const loaded = loadConfig(text, 'tidegate.yaml', {
     env: { SET: 'set' },
@@ -21,21 +21,21 @@ function mistakesOf(text: string): string[] {
   return loaded.kind === 'ok' ? [] : formatMistakes(loaded.mistakes).split('\n');
 }
 
-/** The same of a line added to a valid configuration, without file, line and column. */
+/** The mistakes caused by a line added to a valid configuration, without file, line and column. */
 function mistakesOfLine(line: string): string[] {
   return mistakesOf(
     `upstreams: {api: {url: "https://a"}, other: {url: "https://b"}}\nroutes: [{upstream: api}]\n${line}`,
   ).map((mistake) => mistake.replace(/^tidegate\.yaml:\d+:\d+ /, ''));
 }
 
-/** The same of a setting added to its upstream. */
+/** The mistakes caused by a setting added to the upstream of a valid configuration. */
 function mistakesOfUpstream(flow: string): string[] {
   return mistakesOf(`upstreams: {api: {url: "https://a", ${flow}}}`).map((mistake) =>
     mistake.replace(/^tidegate\.yaml:1:\d+ upstreams\.api\./, ''),
   );
 }
 
-/** A wrong passphrase whose result ends in what could be padding. */
+/** A wrong passphrase whose result ends in bytes that look like valid padding. */
 function findSeemingPassphrase(key: string | Buffer): string {
   for (let n = 0; ; n += 1) {
     try {
@@ -96,7 +96,7 @@ log: {level: warning}
   ]);
 });
 
-test('reports a mistake as data, too', () => {
+test('reports a mistake as structured data, too', () => {
   expect(loadConfig('upstreams: {api: {url: http://a, timeout: 5}}', 'f.yaml', { env: {}, readFile: String })).toEqual({
     kind: 'mistakes',
     mistakes: [
@@ -146,7 +146,7 @@ describe('YAML', () => {
     ]);
   });
 
-  test('reports a missing key where it should have been', () => {
+  test('reports the position where a missing key belongs', () => {
     expect(mistakesOf('upstreams:\n  api: &a {timeout: 5s}\n  b: *a\nroutes:\n  - path: /')).toEqual([
       'tidegate.yaml:2:3 upstreams.api.url: missing',
       'tidegate.yaml:3:3 upstreams.b.url: missing',
@@ -177,7 +177,7 @@ describe('YAML', () => {
     ]);
   });
 
-  test('bounds the expansion of a small file', () => {
+  test('limits the expansion of a small file', () => {
     const bomb = Array.from(
       { length: 9 },
       (_, i) =>
@@ -189,7 +189,7 @@ describe('YAML', () => {
     expect(mistakesOf(`a: ${'x'.repeat(256 * 1024)}`)).toEqual(['tidegate.yaml:1:1 larger than 256KiB']);
   });
 
-  test('bounds nesting', () => {
+  test('limits nesting', () => {
     for (const opening of ['[', '{', '- ', '? ', 'a: ', '[{a: ']) {
       expect(mistakesOf(opening.repeat(40_000))).toEqual([
         expect.stringMatching(/^tidegate\.yaml:1:\d+ nested too deeply$/),
@@ -199,7 +199,7 @@ describe('YAML', () => {
 });
 
 describe('units', () => {
-  test('are required, and other notations are understood well enough to suggest the right one', () => {
+  test('are required, and other notations get the right one as a suggestion', () => {
     const timeout = (text: string): string => mistakesOfUpstream(`timeout: ${text}`).join();
     expect(timeout('"500"')).toBe(
       'timeout: expected a duration such as 250ms, 2s, 1m or 24h (did you mean 500ms or 500s?)',
@@ -234,7 +234,7 @@ describe('units', () => {
 });
 
 describe('addresses', () => {
-  test('of a listener have a host and a port', () => {
+  test('of a listener need a host and a port', () => {
     const telemetry = (text: string): string => mistakesOfLine(`telemetry: ${text}`).join();
     const expected = 'telemetry: expected host:port, [::]:port or unix:/path';
     expect(telemetry('":9464"')).toBe(`${expected} (did you mean 0.0.0.0:9464?)`);
@@ -250,14 +250,14 @@ describe('addresses', () => {
     expect(telemetry('unix:run/a')).toBe('telemetry: a Unix socket needs an absolute path');
   });
 
-  test('of two listeners differ', () => {
+  test('of two listeners must differ', () => {
     expect(mistakesOfLine('listen: localhost:1\ntelemetry: localhost:1')).toEqual([
       'telemetry: the same address as listen',
     ]);
     expect(mistakesOfLine('listen: localhost:0\ntelemetry: localhost:0')).toEqual([]);
   });
 
-  test('of the admin port are loopback, or have a token', () => {
+  test('of the admin port must be loopback, or need a token', () => {
     for (const own of ['127.0.0.1:1', '127.9.9.9:1', 'localhost:1', '"[::1]:1"', '"[::ffff:127.0.0.1]:1"', 'unix:/a']) {
       expect(mistakesOfLine(`admin: ${own}`)).toEqual([]);
     }
@@ -272,7 +272,7 @@ describe('addresses', () => {
     expect(mistakesOfLine('admin: true')).toEqual(['admin: expected host:port, {listen, token} or false']);
   });
 
-  test('of trusted proxies are addresses or blocks', () => {
+  test('of trusted proxies must be addresses or blocks', () => {
     expect(
       mistakesOfLine('clients: {trustedProxies: [10.0.0.1, 10.0.0.0/8, fd00::/8, 10.0.0.0/33, 10.1, lan, ::/129]}'),
     ).toEqual([
@@ -283,7 +283,7 @@ describe('addresses', () => {
     ]);
   });
 
-  test('of upstreams are origins', () => {
+  test('of upstreams must be origins', () => {
     const url = (text: string): string =>
       mistakesOf(`upstreams: {api: {url: ${text}}}`)
         .join()
@@ -379,7 +379,7 @@ describe('addresses', () => {
     ['http://user:password@app', 'a URL must not contain credentials: clients send their own', undefined],
     ['user:password@app:80', 'a URL must not contain credentials: clients send their own', undefined],
     ['http:user:password@app', 'a URL must not contain credentials: clients send their own', undefined],
-  ])('of an upstream: %j', (text, message, suggestion) => {
+  ])('of an upstream get a suggestion: %j', (text, message, suggestion) => {
     const hint = suggestion === undefined ? '' : ` (did you mean ${suggestion}?)`;
     expect(mistakesOf(`upstreams: {api: {url: ${JSON.stringify(text)}}}`)).toEqual([
       `tidegate.yaml:1:24 upstreams.api.url: ${message}${hint}`,
@@ -388,7 +388,7 @@ describe('addresses', () => {
     if (suggestion !== undefined) expect(mistakesOf(`upstreams: {api: {url: "${suggestion}"}}`)).toEqual([]);
   });
 
-  test('of an upstream may be a number, where only its port was written', () => {
+  test('of an upstream that are only a port get a suggestion', () => {
     expect(mistakesOf('upstreams: {api: {url: 3000}}')).toEqual([
       `tidegate.yaml:1:24 upstreams.api.url: ${EXPECTED} (did you mean http://localhost:3000?)`,
     ]);
@@ -396,7 +396,7 @@ describe('addresses', () => {
 });
 
 describe('consistency between settings', () => {
-  test('rates are in order', () => {
+  test('rates must be in order', () => {
     expect(mistakesOfUpstream('rateLimit: {minRate: 5/s, maxRate: 1/s, initialRate: 3/s}')).toEqual([
       'rateLimit.maxRate: below minRate',
       'rateLimit.initialRate: above maxRate',
@@ -407,7 +407,7 @@ describe('consistency between settings', () => {
     ]);
   });
 
-  test('intervals are in order, also with the settings beneath an override', () => {
+  test('intervals must be in order, also with the inherited settings of an override', () => {
     expect(mistakesOfUpstream('retry: {backOff: {baseInterval: 30s}}')).toEqual([
       'retry.backOff.baseInterval: maxInterval is below baseInterval',
     ]);
@@ -429,7 +429,7 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     ]);
   });
 
-  test('checks need an allowed caller, and paths of their own', () => {
+  test('checks require an allowed caller and paths of their own', () => {
     const api = 'upstreams: {api: {url: http://a}}\n';
     const trusted = `${api}clients: {trustedProxies: [10.0.0.0/8]}\n`;
     expect(mistakesOf(`${api}check: {}`)).toEqual([
@@ -458,7 +458,7 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     ]);
   });
 
-  test('a method belongs to one route; a route for any method may stand beside it', () => {
+  test('a method of a path has one route, beside a route for all methods', () => {
     expect(mistakesOfLine('routes: []').length).toBe(1);
     const routes = (list: string): string[] => mistakesOf(`upstreams: {a: {url: http://a}}\nroutes: [${list}]`);
     expect(routes('{upstream: a, methods: [GET]}, {upstream: a}')).toEqual([]);
@@ -473,7 +473,7 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     expect(mistakesOfUpstream('tls: {cert: a.pem, key: a.pem}')).toEqual([]);
   });
 
-  test('certificates and keys are PEM, or existing files', () => {
+  test('certificates and keys must be PEM, or existing files', () => {
     expect(
       mistakesOf(`upstreams:
   pay:
@@ -491,7 +491,7 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     expect(mistakesOfUpstream('tls: {ca: a.pem, cert: a.pem, key: a.pem}')).toEqual([]);
   });
 
-  test('a key matches its certificate, and can be decrypted', () => {
+  test('a key must match its certificate, and be decryptable', () => {
     const pem = (text: string): string => JSON.stringify(text);
     const tls = (key: string, more = ''): string[] =>
       mistakesOfLine(`listen: {address: localhost:1, tls: {cert: ${pem(PEM)}, key: ${pem(key)}${more}}}`);
@@ -508,13 +508,13 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     expect(tls(String(locked), ', passphrase: open')).toEqual([]);
     expect(tls(String(locked))).toEqual(['listen.tls.key: is encrypted: set passphrase']);
     expect(tls(String(locked), ', passphrase: wrong')).toEqual(['listen.tls.key: the passphrase does not decrypt it']);
-    // For one wrong passphrase in 256, OpenSSL decrypts without an error, but the result is no key.
+    // With one wrong passphrase in 256, OpenSSL decrypts without an error, but the result is no key.
     expect(tls(String(locked), `, passphrase: ${findSeemingPassphrase(locked)}`)).toEqual([
       'listen.tls.key: the passphrase does not decrypt it',
     ]);
   });
 
-  test('a listener has its required settings', () => {
+  test('a listener needs its required settings', () => {
     expect(mistakesOfLine('listen: {tls: {}}')).toEqual([
       'listen.address: missing',
       'listen.tls.cert: missing',
@@ -541,7 +541,7 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     expect(mistakesOfLine('listen: {address: "unix:/run/x", permissions: "0660"}')).toEqual([]);
   });
 
-  test('an upstream that speaks HTTP/2 is reached by TLS', () => {
+  test('an upstream with HTTP/2 requires TLS', () => {
     expect(mistakesOfUpstream('http2: true')).toEqual([]);
     for (const url of ['http://a', 'unix:/run/a']) {
       expect(mistakesOf(`upstreams: {a: {url: "${url}", http2: true}}`)).toEqual([
@@ -559,7 +559,7 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
 });
 
 describe('a value of the wrong type', () => {
-  test('is reported as such', () => {
+  test('is reported with the expected type', () => {
     expect(mistakesOfLine('forwarded: "yes"')).toEqual(['forwarded: expected true or false, got text']);
     expect(mistakesOfLine('secret: 1234567890123456')).toEqual([
       'secret: expected text, got a number (put it in quotes)',
@@ -673,7 +673,7 @@ routes: [{upstream: api, ${flow}}]`)
 });
 
 describe('variables and files', () => {
-  test('that do not exist are reported where they are referenced', () => {
+  test('are reported at the reference if they do not exist', () => {
     expect(
       mistakesOf(`listen: \${NOWHERE}
 secret: "\${file:/absent}"

@@ -44,14 +44,14 @@ describe('the defaults', () => {
     for (let n = 1; n < 8; n += 1) expect(least[n]).toBeGreaterThanOrEqual((most[n - 1] ?? 0) - 1);
   });
 
-  test('are the same, written in full or omitted', () => {
+  test('are the same, whether they are written or omitted', () => {
     const full =
       'poll: {backOff: {strategy: exponential-jitter, baseInterval: 1s, multiplier: 1.5, maxInterval: 30s, jitter: 0.2}}';
     const options = (route: string) => load(route).config.routes[0]?.poll;
     expect(options('poll: {}')).toEqual(options(full));
   });
 
-  test('apply to the omitted options of a backOff, unless it is another strategy', () => {
+  test('apply to the omitted options of a backOff, unless it names another strategy', () => {
     const delay = (route: string) => pollOf(load(route).config)?.backOff.next(0, 0, () => 0.5)?.delay;
     expect(delay('poll: {backOff: {baseInterval: 4s}}')).toBe(4000);
     expect(delay('poll: {backOff: {strategy: fixed}}')).not.toBe(1000);
@@ -91,7 +91,7 @@ describe('mistakes', () => {
   });
 });
 
-test('reports settings without effect', () => {
+test('settings without effect are reported', () => {
   expect(warnings('poll: {}')).toEqual([]);
   expect(warnings('methods: [GET, POST], poll: {}')).toEqual([]);
   expect(warnings('methods: [POST], poll: {}')).toEqual([
@@ -115,7 +115,7 @@ test('check reports the cost of polls', () => {
   expect(report('methods: [POST], poll: {}')).not.toContain('polls:');
 });
 
-test('a reload applies it unchanged', () => {
+test('a reload applies changes of poll without a restart', () => {
   const changes = diffConfigs(load('poll: {}'), load('poll: {maxWaiting: 5}'));
   expect(changes).toMatchObject([{ path: 'routes["/"].poll.maxWaiting', from: '1000', to: '5', needsRestart: false }]);
   expect(diffConfigs(load('path: /'), load('poll: {}'))).toMatchObject([{ kind: 'added', needsRestart: false }]);

@@ -41,7 +41,7 @@ function presetOf(text: string): (path: string) => string {
 }
 
 describe('a provider preset', () => {
-  test('applies where nothing is written, even without a url if it has one', () => {
+  test('applies to settings that are not written, including the url', () => {
     expect(upstream('provider: stripe')).toMatchObject({
       provider: 'stripe',
       url: 'https://api.stripe.com',
@@ -51,7 +51,7 @@ describe('a provider preset', () => {
     });
   });
 
-  test('yields to what is written', () => {
+  test('does not replace settings that are written', () => {
     expect(
       upstream(
         'provider: stripe, url: http://mock:1, rateLimit: {initialRate: 50/s, scope: client}, retry: {retryOn: [reset]}',
@@ -66,11 +66,11 @@ describe('a provider preset', () => {
     expect(several).not.toHaveProperty('url');
   });
 
-  test('yields to a bound that is written', () => {
+  test('has no initial rate above a written maximum', () => {
     expect(upstream('provider: stripe, rateLimit: {maxRate: "${RATE}"}')?.rateLimit).not.toHaveProperty('initialRate');
   });
 
-  test('yields to flags and variables', () => {
+  test('does not replace flags and variables', () => {
     const settings = resolveServeSettings(
       { config: 'f.yaml' },
       {
@@ -84,7 +84,7 @@ describe('a provider preset', () => {
     });
   });
 
-  test('belongs to one upstream', () => {
+  test('applies to the upstream that names it, and to no other', () => {
     const loaded = load(
       'upstreams: {a: &x {provider: stripe, timeout: 3s}, b: *x, c: {url: http://c}}\nroutes: [{path: /, upstream: a}]',
     );
@@ -115,7 +115,7 @@ describe('a provider preset', () => {
     });
   });
 
-  test('causes no warning, as its settings are not written', () => {
+  test('causes no warning, because its settings are not written', () => {
     const preset = 'perTryTimeout: 30s\nqueue: {maxWait: 5s}\ntls: {minVersion: TLSv1.3}\ndnsRefresh: 5s\n';
     expect(
       mistakesOf('upstreams: {pay: {provider: stripe, url: "http://127.0.0.1:1", timeout: 4s}}', presetOf(preset)),
@@ -124,7 +124,7 @@ describe('a provider preset', () => {
 });
 
 describe('mistakes', () => {
-  test('an unknown provider: lists the known ones, with a suggestion', () => {
+  test('an unknown provider is reported with the known ones and a suggestion', () => {
     const known = `expected one of ${PROVIDERS.join(', ')}`;
     expect(mistakesOf('upstreams:\n  pay:\n    provider: strpe\n')).toEqual([
       `f.yaml:3:15 upstreams.pay.provider: ${known} (did you mean stripe?)`,
@@ -142,13 +142,13 @@ describe('mistakes', () => {
     ]);
   });
 
-  test('a provider without a url of its own', () => {
+  test('a provider without a url of its own requires a url', () => {
     expect(mistakesOf('upstreams:\n  pay:\n    provider: adyen\n')).toEqual([
       'f.yaml:2:3 upstreams.pay.url: missing: the preset of its provider has none',
     ]);
   });
 
-  test('a written setting is reported at its place', () => {
+  test('a mistake in a written setting is reported at that setting', () => {
     expect(
       mistakesOf('upstreams:\n  pay:\n    provider: stripe\n    rateLimit: {initialRate: 5, burst: 2}\n    retry: ~\n'),
     ).toEqual([
@@ -192,23 +192,23 @@ describe('mistakes', () => {
     }
   });
 
-  test('the JSON Schema reports the same', () => {
+  test('the JSON Schema accepts and rejects the same', () => {
     const validate = new Ajv2020({ allErrors: true }).compile(configJsonSchema());
-    const isSound = (settings: object) => validate({ upstreams: { pay: settings } });
-    expect(isSound({ provider: 'stripe' })).toBe(true);
-    expect(isSound({ provider: 'stripe', url: 'http://a' })).toBe(true);
-    expect(isSound({ provider: '${WHO}' })).toBe(true);
-    expect(isSound({ provider: 'strpe' })).toBe(false);
-    expect(isSound({ provider: 'stripe', url: 'http://a', urls: ['http://b'] })).toBe(false);
-    expect(isSound({ url: 'http://a', idempotency: { header: false } })).toBe(true);
-    expect(isSound({ url: 'http://a', idempotency: { header: true } })).toBe(false);
+    const isValid = (settings: object) => validate({ upstreams: { pay: settings } });
+    expect(isValid({ provider: 'stripe' })).toBe(true);
+    expect(isValid({ provider: 'stripe', url: 'http://a' })).toBe(true);
+    expect(isValid({ provider: '${WHO}' })).toBe(true);
+    expect(isValid({ provider: 'strpe' })).toBe(false);
+    expect(isValid({ provider: 'stripe', url: 'http://a', urls: ['http://b'] })).toBe(false);
+    expect(isValid({ url: 'http://a', idempotency: { header: false } })).toBe(true);
+    expect(isValid({ url: 'http://a', idempotency: { header: true } })).toBe(false);
   });
 });
 
 describe('check on a provider', () => {
   const run = (text: string) => runCheck('f.yaml', { full: true }, { env, readFile: withPresets(() => text) });
 
-  test('reports what the preset of each upstream leaves open, and what it cannot do', () => {
+  test('reports what the preset of each upstream does not cover, and what it cannot do', () => {
     const { text, exitCode } = run(
       'upstreams: {pay: {provider: stripe}, api: {url: http://a}, in: {provider: adyen, url: https://in}}\nroutes: [{path: /, upstream: api}]',
     );
@@ -249,11 +249,11 @@ describe('check on a provider', () => {
     expect(text).toContain('#     uncertain: rateLimit.initialRate (not set): Adyen publishes neither its limits');
   });
 
-  test('mentions no provider where there is none', () => {
+  test('names no provider for an upstream without one', () => {
     expect(run('upstreams: {api: {url: http://a}}').text).not.toContain('Providers');
   });
 
-  test('promises no retry of keyed writes where the upstream has no idempotency keys', () => {
+  test('reports no retries of keyed writes if the upstream has no idempotency keys', () => {
     expect(run('upstreams: {pay: {provider: stripe}}').text).toContain('its write with a key');
     expect(run('upstreams: {pay: {provider: braintree, url: https://a}}').text).not.toContain('its write with a key');
   });

@@ -90,7 +90,7 @@ upstreams: {api: {url: "https://\${HOST}.example.com"}}
     });
   });
 
-  test('is no longer referenced once a flag overrides it', () => {
+  test('is no longer printed as a reference once a flag replaces it', () => {
     const text = printed('listen: "${HOST}:1"\nupstreams: {api: {url: "https://${HOST}"}}', [
       { setting: 'listen', source: '--listen', text: 'localhost:7' },
     ]);
@@ -107,7 +107,7 @@ upstreams: {api: {url: "https://\${HOST}.example.com"}}
 });
 
 describe('a secret written in the file', () => {
-  test('is masked', () => {
+  test('is masked when it is printed', () => {
     const tls = `{cert: a.pem, key: ${JSON.stringify(PEM)}, passphrase: ${SECRET}}`;
     const text = printed(`secret: ${SECRET}
 listen: {address: localhost:2, tls: ${tls}}
@@ -133,7 +133,7 @@ clients:
     });
   });
 
-  test('is not repeated in an error, even where the YAML is broken', () => {
+  test('is not printed in an error, even if the YAML is invalid', () => {
     for (const line of [
       `secret: [${SECRET}]`,
       `secret: {${SECRET}`,

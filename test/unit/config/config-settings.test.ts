@@ -36,7 +36,7 @@ function mistakesOf(flags: ServeFlags, env?: Env): string[] {
   return settings.kind === 'mistakes' ? formatMistakes(settings.mistakes).split('\n') : [settings.kind];
 }
 
-test('rejects a configuration with nothing to serve', () => {
+test('rejects a configuration without an upstream', () => {
   expect(resolve({})).toEqual({ kind: 'nothing' });
   expect(resolve({ listen: '127.0.0.1:1' }, { TIDEGATE_CONFIG: '', TIDEGATE_UPSTREAM: '' })).toEqual({
     kind: 'nothing',
@@ -44,7 +44,7 @@ test('rejects a configuration with nothing to serve', () => {
 });
 
 describe('a --upstream flag alone', () => {
-  test('is a whole configuration', () => {
+  test('is a complete configuration', () => {
     for (const config of [
       configOf({ upstream: 'https://api.example.com' }),
       configOf({}, { TIDEGATE_UPSTREAM: 'https://api.example.com' }),
@@ -56,17 +56,17 @@ describe('a --upstream flag alone', () => {
     }
   });
 
-  test('replaces the only upstream of the file, whose settings stay', () => {
+  test('replaces the only upstream of the file, and keeps its settings', () => {
     const { upstreams } = configOf({ config: 'one.yaml', upstream: 'https://other' });
     expect(upstreams['api']).toMatchObject({ url: 'https://other', timeout: 3000 });
   });
 
-  test('completes a file that names none', () => {
+  test('completes a file without an upstream', () => {
     const config = configOf({ config: 'none.yaml', upstream: 'https://other' });
     expect(config).toMatchObject({ drain: { delay: 1000 }, upstreams: { default: { url: 'https://other' } } });
   });
 
-  test('cannot replace one of several', () => {
+  test('is rejected if the file has several upstreams', () => {
     expect(mistakesOf({ config: 'two.yaml', upstream: 'https://other' })).toEqual([
       '--upstream: the file has 2 upstreams: change the url of one of them in the file',
     ]);
@@ -139,7 +139,7 @@ describe('an error names', () => {
     expect(mistakesOf({}, { TIDEGATE_CONFIG: 'folder' })).toEqual(['folder: cannot be read: it is a directory']);
   });
 
-  test('the place in the file, also where a flag takes precedence', () => {
+  test('the position in the file, also if a flag takes precedence', () => {
     expect(mistakesOf({ config: 'wrong.yaml', listen: ':1', clientKey: 'ip' })).toEqual([
       '--listen: expected host:port, [::]:port or unix:/path (did you mean 0.0.0.0:1?)',
       'wrong.yaml:1:1 lissten: unknown key (did you mean listen?)',

@@ -189,7 +189,7 @@ describe('the url of Redis', () => {
 });
 
 describe('the state store', () => {
-  test('is memory, unless Redis is named', () => {
+  test('is memory, unless Redis is configured', () => {
     expect(stateOf('{store: memory}')).toEqual({ store: 'memory' });
     expect(stateOf('{store: redis, url: redis://a}')).toEqual({
       store: 'redis',
@@ -246,7 +246,7 @@ describe('the state store', () => {
     ]);
   });
 
-  test('has one complete set of credentials', () => {
+  test('accepts one complete set of credentials', () => {
     expect(mistakes('{store: redis, url: "redis://u:p@a", username: v, password: q}')).toEqual([
       'state.username: the url has one as well: keep one',
       'state.password: the url has one as well: keep one',
@@ -265,7 +265,7 @@ describe('the state store', () => {
     ]);
   });
 
-  test('uses TLS only if the url says so', () => {
+  test('uses TLS only if the url has a scheme with TLS', () => {
     for (const tls of ['{ca: a.pem}', '{insecure: true}']) {
       expect(mistakes(`{store: redis, url: "redis+cluster://a", tls: ${tls}}`)).toEqual([
         'state.tls: has no effect: the url is not encrypted, and TLS needs another scheme (did you mean url: rediss+cluster://…?)',
@@ -279,26 +279,26 @@ describe('the state store', () => {
     ]);
   });
 
-  test('shares the key of client hashes among replicas, and keeps it secret', () => {
+  test('warns if the key of client hashes could be guessed', () => {
     expect(warnings('{store: redis, url: redis://a}')).toEqual([
       'warning: state: neither a password nor secret is set, so the key of the client hashes can be guessed: set the same secret for all replicas',
     ]);
     expect(warnings('{store: redis, url: redis://a, password: secret}')).toEqual([]);
   });
 
-  test('is the same in the JSON Schema', () => {
+  test('is validated by the JSON Schema in the same way', () => {
     const validate = new Ajv2020({ allErrors: true }).compile(configJsonSchema());
-    const isSound = (state: object) => validate({ upstreams: { api: { url: 'http://a' } }, state });
-    expect(isSound({ store: 'memory' })).toBe(true);
-    expect(isSound({ store: 'redis', url: 'VALKEYS+sentinel://a/m', timeout: '50ms', tls: { ca: 'x' } })).toBe(true);
-    expect(isSound({ store: 'redis', url: '${REDIS}', prefix: '${P}' })).toBe(true);
-    expect(isSound({ store: 'redis' })).toBe(false);
-    expect(isSound({ store: 'redis', url: 'http://a' })).toBe(false);
-    expect(isSound({ store: 'redis', url: 'redis://a', prefix: '{a}' })).toBe(false);
-    expect(isSound({ store: 'memory', url: 'redis://a' })).toBe(false);
+    const isValid = (state: object) => validate({ upstreams: { api: { url: 'http://a' } }, state });
+    expect(isValid({ store: 'memory' })).toBe(true);
+    expect(isValid({ store: 'redis', url: 'VALKEYS+sentinel://a/m', timeout: '50ms', tls: { ca: 'x' } })).toBe(true);
+    expect(isValid({ store: 'redis', url: '${REDIS}', prefix: '${P}' })).toBe(true);
+    expect(isValid({ store: 'redis' })).toBe(false);
+    expect(isValid({ store: 'redis', url: 'http://a' })).toBe(false);
+    expect(isValid({ store: 'redis', url: 'redis://a', prefix: '{a}' })).toBe(false);
+    expect(isValid({ store: 'memory', url: 'redis://a' })).toBe(false);
   });
 
-  test('is printed without secrets, and otherwise with the same meaning', () => {
+  test('is printed without secrets, and with the same meaning', () => {
     const print = (state: string): unknown => {
       const loaded = load(state);
       if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
@@ -334,7 +334,7 @@ describe('TIDEGATE_REDIS_URL', () => {
       { env: { ...env, TIDEGATE_REDIS_URL: url }, readFile: () => `upstreams: {api: {url: http://a}}\n${file}` },
     );
 
-  test("chooses Redis over the file, and keeps the file's other settings", () => {
+  test('selects Redis over the file, and keeps the other settings of the file', () => {
     for (const file of [
       '',
       'state: {store: memory}',
@@ -354,12 +354,12 @@ describe('TIDEGATE_REDIS_URL', () => {
     expect(settings.kind === 'ok' && settings.config.state).toMatchObject({ prefix: 'pay', timeout: 20 });
   });
 
-  test('counts as absent when it is empty', () => {
+  test('has no effect if it is empty', () => {
     const settings = resolve('', '');
     expect(settings.kind === 'ok' && settings.config.state).toEqual({ store: 'memory' });
   });
 
-  test('is named in its errors', () => {
+  test('is named in the errors about it', () => {
     const changesOf = (file: string, url: string): string[] => {
       const settings = resolve(file, url);
       return settings.kind === 'mistakes' ? formatMistakes(settings.mistakes).split('\n') : [];

@@ -33,7 +33,7 @@ function readFile(path: string): string {
 const MINIMAL = 'upstreams: {api: {url: "https://api.example.com"}}';
 
 describe('defaults', () => {
-  test('an upstream is enough', () => {
+  test('apply to a configuration of one upstream', () => {
     expect(load(MINIMAL)).toEqual({
       listen: {
         address: { kind: 'tcp', host: '127.0.0.1', port: 8080 },
@@ -122,14 +122,14 @@ describe('defaults', () => {
     });
   });
 
-  test('the only upstream gets every request, unless routes are configured', () => {
+  test('send every request to the only upstream, unless routes are configured', () => {
     expect(load(`${MINIMAL}\nroutes: []`).routes).toEqual([{ path: '/', upstream: 'api' }]);
     expect(load(`${MINIMAL}\nroutes: [{path: /v1, upstream: api}]`).routes).toEqual([{ path: '/v1', upstream: 'api' }]);
   });
 });
 
-describe('written values', () => {
-  test('addresses', () => {
+describe('the loader', () => {
+  test('reads addresses of hosts, IPv6 and Unix sockets', () => {
     const listen = (text: string): unknown => load(`${MINIMAL}\nlisten: ${text}`).listen.address;
     expect(listen('0.0.0.0:80')).toEqual({ kind: 'tcp', host: '0.0.0.0', port: 80 });
     expect(listen('localhost:0')).toEqual({ kind: 'tcp', host: 'localhost', port: 0 });
@@ -137,7 +137,7 @@ describe('written values', () => {
     expect(listen('unix:/run/tidegate.sock')).toEqual({ kind: 'unix', path: '/run/tidegate.sock' });
   });
 
-  test('the admin port: an address, with a token, or none', () => {
+  test('reads an admin port as an address, with or without a token, or as none', () => {
     const admin = (text: string): unknown => load(`${MINIMAL}\nadmin: ${text}`).admin;
     expect(admin('false')).toBe(false);
     expect(admin('"[::1]:1"')).toEqual({ listen: { kind: 'tcp', host: '::1', port: 1 }, token: undefined });
@@ -147,14 +147,14 @@ describe('written values', () => {
     });
   });
 
-  test('statuses to retry are numbers, quoted or not', () => {
+  test('reads statuses to retry as numbers, quoted or not', () => {
     const { retry } = load('upstreams: {api: {url: http://a, retry: {retryOn: [429, "409", 5xx, lock]}}}').upstreams[
       'api'
     ]!;
     expect(retry.retryOn).toEqual([429, 409, '5xx', 'lock']);
   });
 
-  test('client keys are tried in the order written', () => {
+  test('reads client keys in the order written', () => {
     expect(load(`${MINIMAL}\nclients: {key: ["header:X-Api-Key", bearer, "path:2", ip]}`).clients.key).toEqual([
       { kind: 'header', name: 'X-Api-Key' },
       { kind: 'bearer' },
@@ -163,27 +163,27 @@ describe('written values', () => {
     ]);
   });
 
-  test('the URL of an upstream is its origin', () => {
+  test('reduces the URL of an upstream to its origin', () => {
     const url = (text: string): unknown => load(`upstreams: {api: {url: "${text}"}}`).upstreams['api']!.url;
     expect(url('HTTPS://API.example.com:443/')).toBe('https://api.example.com');
     expect(url('http://[::1]:3000')).toBe('http://[::1]:3000');
   });
 
-  test('an upstream may have the name of a property of every object', () => {
+  test('accepts an upstream with the name of a property of every object', () => {
     expect(
       load('upstreams: {constructor: {url: http://a}, toString: {url: http://b}}\nroutes: [{upstream: toString}]')
         .routes,
     ).toEqual([{ path: '/', upstream: 'toString' }]);
   });
 
-  test('an anchor may be used again', () => {
+  test('accepts an anchor that is used twice', () => {
     const { upstreams } = load(
       'upstreams: {a: {url: http://a, queue: &q {maxWait: 2s}}, b: {url: http://b, queue: *q}}\nroutes: [{upstream: a}]',
     );
     expect(upstreams['b']!.queue).toEqual({ maxWait: 2000, maxDepth: 10_000 });
   });
 
-  test('the parts have the types that their users expect', () => {
+  test('returns settings of the types that their consumers expect', () => {
     expectTypeOf<BackOffConfig>().toExtend<BackOffSpec>();
     expectTypeOf<PracticeConfig['limit']>().toExtend<LimitModelSpec>();
     expectTypeOf<Config['upstreams'][string]['timeout']>().toEqualTypeOf<number>();
@@ -199,7 +199,7 @@ describe('variables and files', () => {
     expect(upstreams['api']!.url).toBe('http://api.api');
   });
 
-  test('lose only the last line break of a file', () => {
+  test('drop only the last line break of a file', () => {
     expect(
       load(`${MINIMAL}\nclients: {classes: {c: {match: {key: ["\${file:/two}"]}}}}`).clients.classes['c']!.match.key,
     ).toEqual(['a\nb\n']);
@@ -212,7 +212,7 @@ describe('variables and files', () => {
     expect(clients.classes['c']!.match.key).toEqual(['${HOST}-api', '$5', '$HOST']);
   });
 
-  test('become numbers or booleans where those are expected, and text elsewhere', () => {
+  test('become numbers or booleans if those are expected, and text elsewhere', () => {
     const { upstreams } = load(
       'upstreams: {api: {url: "${URL}", preserveHost: "${ON}", retry: {attempts: "${ATTEMPTS}", budget: {ratio: "${RATIO}"}}, tls: {serverName: "${ATTEMPTS}"}}}',
     );
@@ -271,7 +271,7 @@ routes: [{upstream: api, retry: {attempts: 2, backOff: {maxInterval: 3s}, backOf
 });
 
 describe('warnings', () => {
-  test('are reported with their places, and stop nothing', () => {
+  test('are reported with their positions, and reject nothing', () => {
     expect(
       warningsOf(`upstreams:
   api:
@@ -305,7 +305,7 @@ practice: {}
     expect(warningsOf('upstreams: {api: {url: http://a, timeout: 800ms}}')).toBe('');
   });
 
-  test('name a short queue of a provider, whose SDKs report a refusal as an error', () => {
+  test('report a short queue of a provider, whose SDKs report a refusal as an error', () => {
     const text = (upstream: string) => `upstreams: {api: {${upstream}}}`;
     expect(warningsOf(text('provider: stripe, timeout: 70s, queue: {maxWait: 1s}'))).toMatch(/20s lets a burst wait/);
     expect(warningsOf(text('provider: stripe, timeout: 70s, queue: {maxWait: 5s}'))).toBe('');
@@ -313,7 +313,7 @@ practice: {}
     expect(warningsOf(text('url: http://a, queue: {maxWait: 1s}'))).toBe('');
   });
 
-  test('name checks that no route leads to, unless that is acknowledged', () => {
+  test('report requests without a check because no route matches, unless that is configured', () => {
     const text = (route: string, check = '{}') =>
       `${MINIMAL}\nclients: {trustedProxies: [10.0.0.1]}\nroutes: [{upstream: api${route}}]\ncheck: ${check}`;
     const passes =

@@ -9,7 +9,7 @@ function merge(written: object, preset: object): object {
 }
 
 describe('a preset beneath written settings', () => {
-  test('fills in what is not written, at any depth', () => {
+  test('fills in settings that are not written, at any depth', () => {
     const preset = { timeout: '9s', retry: { attempts: 2, budget: { ratio: 0.1 } }, idempotency: { header: 'X-Once' } };
     expect(merge({}, preset)).toEqual(preset);
     expect(merge({ timeout: '1s', retry: { attempts: 5, budget: { burst: 3 } } }, preset)).toEqual({
@@ -19,7 +19,7 @@ describe('a preset beneath written settings', () => {
     });
   });
 
-  test('changes nothing that is written, even if empty, false or of another type', () => {
+  test('does not replace what is written, even if that is empty, false or of another type', () => {
     const preset = { retry: { attempts: 2 }, queue: { maxWait: '2s' }, idempotency: { header: 'X-Once' }, tls: {} };
     const written = { retry: null, queue: 'x', idempotency: { header: false }, tls: [] };
     expect(merge(written, preset)).toEqual(written);
@@ -32,7 +32,7 @@ describe('a preset beneath written settings', () => {
     expect(merge({ retry: { retryOn: [] } }, { retry: { retryOn: ['5xx'] } })).toEqual({ retry: { retryOn: [] } });
   });
 
-  test('reports what it added, as one entry where all of it is new', () => {
+  test('reports what it added, as one entry if all of a mapping is new', () => {
     const preset = { timeout: '9s', retry: { attempts: 2, budget: { ratio: 0.1, burst: 1 } } };
     expect(mergePreset({ retry: { budget: { burst: 3 } } }, preset)).toEqual([
       ['timeout'],
@@ -41,7 +41,7 @@ describe('a preset beneath written settings', () => {
     ]);
   });
 
-  test('adds no url beside one that is written, or beside several', () => {
+  test('adds no url beside a written one, or beside several', () => {
     const preset = { url: 'https://a', timeout: '1s' };
     expect(merge({ url: 'http://b' }, preset)).toEqual({ url: 'http://b', timeout: '1s' });
     expect(merge({ urls: ['http://b'] }, preset)).toEqual({ urls: ['http://b'], timeout: '1s' });
@@ -80,7 +80,7 @@ describe('a backoff in a preset', () => {
     expect(merge(written, { retry: { backOff: { maxInterval: '8s' } } })).toEqual(written);
   });
 
-  test('for a reason is merged by itself', () => {
+  test('for a reason is merged independently of the other reasons', () => {
     const preset = { retry: { backOff: grpc, backOffFor: { lock: { strategy: 'fixed', baseInterval: '2s' } } } };
     expect(merge({ retry: { backOffFor: { lock: { baseInterval: '3s' } } } }, preset)).toEqual({
       retry: { backOff: grpc, backOffFor: { lock: { strategy: 'fixed', baseInterval: '3s' } } },

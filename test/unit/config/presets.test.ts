@@ -73,7 +73,7 @@ describe.each(PROVIDERS)('%s', (provider) => {
     expect(unkeyedWrites).toBe(REFUSE_FIRST.has(provider) ? 'on429' : 'never');
   });
 
-  test('does not treat client text in a message as a refusal', () => {
+  test('does not recognise a refusal by text that a client can choose', () => {
     const { codeField = [], answers = [] } = effective(provider).upstream.throttle ?? {};
     const readsMessages = [codeField].flat().some((field) => field.endsWith('message'));
     const anywhere = answers.flatMap(({ code = [] }) => [code].flat()).filter((glob) => glob.startsWith('*'));
@@ -89,7 +89,7 @@ describe.each(PROVIDERS)('%s', (provider) => {
   });
 });
 
-test('the documented presets are valid', () => {
+test('the presets in the documentation are valid', () => {
   const docs = readFileSync(join(ROOT, 'docs/providers.md'), 'utf8');
   const shown = [...docs.matchAll(/```yaml\n(upstreams:[^`]*)```/g)].map(([, yaml = '']) => yaml);
   expect(shown.length).toBeGreaterThan(1);

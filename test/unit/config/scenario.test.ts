@@ -17,13 +17,13 @@ function load(text: string): ScenarioConfig {
   return read.value;
 }
 
-/** The mistakes of a scenario, a line each. */
+/** The mistakes of a scenario, one a line. */
 function mistakesOf(text: string): string[] {
   const read = loadScenario(text, 's.yaml', surroundings);
   return read.kind === 'ok' ? [] : formatMistakes(read.mistakes).split('\n');
 }
 
-/** The same of a line added to a valid scenario, without its place. */
+/** The mistakes caused by a line added to a valid scenario, without its position. */
 function mistakesOfLine(line: string): string[] {
   const key = line.slice(0, line.indexOf(':'));
   const rest = SOUND.split('\n').filter((each) => !each.startsWith(`${key}:`));
@@ -98,14 +98,14 @@ test('a provider has the same meaning as in a configuration', () => {
   ]);
 });
 
-test('every provider works in a scenario, whatever else its preset sets', () => {
+test('every provider works in a scenario, whatever other settings its preset has', () => {
   for (const provider of PROVIDERS) {
     const read = loadScenario(`${SOUND}policy: {provider: ${provider}}`, 's.yaml', { env: {}, readFile });
     expect(read.kind === 'ok' ? read.warnings : formatMistakes(read.mistakes)).toEqual([]);
   }
 });
 
-test('a scenario is enforced, or observed if it says so', () => {
+test('a scenario runs in enforce mode, or in observe mode if it sets that', () => {
   const modeOf = (text: string) => compileScenario('test', load(text)).policy.plan.mode;
   expect(modeOf(SOUND)).toBe('enforce');
   expect(modeOf(`${SOUND}mode: observe\n`)).toBe('observe');
@@ -145,7 +145,7 @@ test('reports every required key for an empty file', () => {
   expect(mistakesOf('')).toEqual(['s.yaml:1:1 upstream: missing', 's.yaml:1:1 clients: missing']);
 });
 
-test('warns of what begins after the end of the run', () => {
+test('warns of events after the end of the run', () => {
   const read = loadScenario(`duration: 60s\n${SOUND}pauses: [{from: 60s, to: 70s}]`, 's.yaml', surroundings);
   expect(read.kind === 'ok' && read.warnings.map(({ path, message }) => [path, message])).toEqual([
     ['pauses[0].from', 'not before the end of the run (1m): it never begins'],

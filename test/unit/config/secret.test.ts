@@ -8,7 +8,7 @@ function secretBy(text: string): string {
   return resolveHashSecret(loaded.config, undefined);
 }
 
-test('replicas with a shared store share one secret for client hashes; other processes each have their own', () => {
+test('replicas of one store with a password derive the same client hash secret; other processes have random ones', () => {
   expect(secretBy('secret: 0123456789abcdef')).toBe('0123456789abcdef');
   expect(secretBy('')).not.toBe(secretBy(''));
   const one = secretBy('state: {store: redis, url: "redis://:pass@one:1"}');
