@@ -79,8 +79,8 @@ describe('the health of the upstream', () => {
 
   test.each<[string, AttemptOutcome]>([
     ['a fault of one operation', response(500)],
-    ['an answer that says no', response(404)],
-    ['a client that went away', failure('aborted', true)],
+    ['a definite response', response(404)],
+    ['the departure of a client', failure('aborted', true)],
     ['a process that may open no more files', failure('too_many_files', false)],
   ])('%s does not count against it', (_, outcome) => {
     const world = after(outcome);

@@ -113,7 +113,7 @@ describe('without randomness', () => {
     expect(delaysAt(0.3, { strategy: 'doubling', baseInterval: 100, maxInterval: 500 }, 20)).toEqual([100, 200, 400]);
   });
 
-  test('a delay without randomness equals its expectation', () => {
+  test('a delay without randomness is its own expectation', () => {
     expect(bandsOf({ strategy: 'sip' }, 2)).toEqual([
       { min: 500, mean: 500, max: 500 },
       { min: 1000, mean: 1000, max: 1000 },
@@ -212,7 +212,7 @@ describe('with jitter', () => {
   });
 });
 
-describe('with a memory', () => {
+describe('with a memory of the previous delay', () => {
   const spec = { strategy: 'decorrelated-jitter', baseInterval: 100, maxInterval: 20_000 } as const;
 
   test('decorrelated-jitter has the means 200, 350, 575, 912.5, then about 1418', () => {
@@ -297,17 +297,17 @@ describe('with a memory', () => {
     });
   });
 
-  test('a memory left by another strategy has no effect', () => {
+  test('memory that another strategy left has no effect', () => {
     expect(makeBackOff(spec).next(3, Infinity, () => 0)!.delay).toBe(100);
     expect(makeBackOff({ strategy: 'decorrelated-jitter-v2' }).next(1, 1e9, () => 0.5)!.delay).toBe(0);
   });
 
-  test('a strategy without a memory passes on the one it received', () => {
+  test('a strategy without memory returns the memory that it received', () => {
     expect(makeBackOff({ strategy: 'full-jitter' }).next(0, 1234, () => 0.5)).toEqual({ delay: 50, memory: 1234 });
   });
 });
 
-describe('in whole slots', () => {
+describe('with delays in whole slots', () => {
   const SLOT = 0.0512;
 
   test('ethernet expects (2^c − 1) / 2 slots of 51.2 µs', () => {
@@ -367,7 +367,7 @@ describe('in whole slots', () => {
 });
 
 describe('the registry', () => {
-  test('holds every published strategy by its name', () => {
+  test('contains every published strategy by its name', () => {
     expect(strategyNames.join(' ')).toBe(
       'fixed random linear polynomial fibonacci exponential exponential-jitter additive-jitter full-jitter ' +
         'equal-jitter decorrelated-jitter decorrelated-jitter-v2 ethernet celery jpillora sip doubling table grpc envoy',
@@ -388,7 +388,7 @@ describe('the registry', () => {
     expect(strategies['full-jitter'].defaults).toEqual({ baseInterval: 100, multiplier: 2, maxInterval: 20_000 });
   });
 
-  test('an undefined option takes its default, and an unread one is ignored', () => {
+  test('an undefined option has its default, and an unused one is ignored', () => {
     const backOff = makeBackOff({ strategy: 'linear', baseInterval: undefined, maxInterval: 150, jitter: 1 });
     expect(backOff.options).toEqual({ baseInterval: 100, maxInterval: 150 });
   });
@@ -422,7 +422,7 @@ describe('at extreme options', () => {
   );
 
   test.each(['exponential', 'jpillora', 'celery', 'envoy', 'decorrelated-jitter', 'decorrelated-jitter-v2'] as const)(
-    '%s with a base of 0 waits 0 at every retry',
+    '%s with a base of 0 waits 0 before every retry',
     (strategy) => {
       const backOff = makeBackOff({ strategy, baseInterval: 0 });
       expect(backOff.band(5000)).toEqual({ min: 0, mean: 0, max: 0 });
@@ -467,13 +467,13 @@ describe('an impossible option is rejected by name', () => {
     expect(make).toThrow(`${option} must be `);
   });
 
-  test('rejects doubling from nothing, which would never end', () => {
+  test('doubling with a base of 0, which would never end, is rejected', () => {
     expect(() => makeBackOff({ strategy: 'doubling', baseInterval: 0 })).toThrow(
       expect.objectContaining({ option: 'baseInterval' }),
     );
   });
 
-  test('the message has the requirement and the value', () => {
+  test('the message states the requirement and the value', () => {
     expect(() => makeBackOff({ strategy: 'grpc', jitter: 1.5 })).toThrow('jitter must be from 0 to 1, not 1.5');
     expect(() => makeBackOff({ strategy: 'table', table: [1, 0] })).toThrow(
       'table must be a list of whole numbers from 1, not [1, 0]',

@@ -20,7 +20,7 @@ async function wait(millis: number): Promise<void> {
 test.each([
   ['a later one', [50_000, 300]],
   ['an earlier one', [300, 50_000]],
-])('runs at the earliest requested time, whatever else is requested: %s', async (_, requested) => {
+])('runs at the earliest requested time, whatever other times are requested: %s', async (_, requested) => {
   for (const each of requested) within(each);
   await wait(1);
   expect(calls).toBe(0);
@@ -42,7 +42,7 @@ test('runs an immediate call once, at the end of this turn, whatever was request
   expect(calls).toBe(1);
 });
 
-test('may be requested again, also by its own callback', async () => {
+test('runs again if it is requested again, also by its own callback', async () => {
   const again = createCoalescedTimer(() => {
     calls += 1;
     if (calls < 3) again(calls);

@@ -29,7 +29,7 @@ function everyTenth(): CheckLoopOptions['reports'] {
   return (status) => status === 429 || (answers += 1) % 10 === 0;
 }
 
-test('a check asks once: it is admitted, is refused, or its client has gone', () => {
+test('a check takes one step: it is admitted, it is refused, or its client has left', () => {
   const play = (...answers: StepResult[]): { actions: ExchangeStep['do'][]; verdict: ExchangeVerdict } => {
     const script = runAuthorizationCheck(1000);
     const actions: ExchangeStep['do'][] = [];
@@ -51,7 +51,7 @@ test('a check asks once: it is admitted, is refused, or its client has gone', ()
   expect(play({ kind: 'refused', why: 'draining', retryAfterMs: 1000, at: 0 }).verdict.kind).toBe('forward');
 });
 
-describe('where nothing is reported', () => {
+describe('without reports', () => {
   test('a configured limit is enforced, and never grows', () => {
     const world = new World(startingAt(20));
     const came = runCheckLoop(world, { ...FIFTY, limit: fifty(), reports: NONE });
@@ -71,10 +71,10 @@ describe('where nothing is reported', () => {
 describe.each([
   ['every answer', () => ALL],
   ['every refusal and one success in ten', () => everyTenth()],
-])('where %s is reported', (_, reporter) => {
+])('with reports of %s', (_, reporter) => {
   const reports = reporter();
 
-  test('admissions converge to the limit, and little more is sent', () => {
+  test('admissions converge to the limit, and few requests exceed it', () => {
     const world = new World();
     const came = runCheckLoop(world, { ...FIFTY, limit: fifty(), reports });
     expect(ratePerSecond(came, 200, 10_000, 300_000)).toBeGreaterThan(49);
@@ -90,7 +90,7 @@ describe.each([
     expect(ratePerSecond(came, 429, 90_000, 300_000)).toBeLessThan(0.5);
   });
 
-  test('a used-up window is waited for, and probed by one request at a time', () => {
+  test('an exhausted window stops admissions, and is probed by one request at a time', () => {
     const world = new World();
     const limit = new FixedWindow({ kind: 'fixed-window', limit: 300, window: 10_000 });
     const came = runCheckLoop(world, { ...FIFTY, limit, reports });
@@ -99,15 +99,15 @@ describe.each([
   });
 });
 
-describe('where only refusals are reported', () => {
-  test('admissions converge to the limit, and little more is sent', () => {
+describe('with reports of refusals only', () => {
+  test('admissions converge to the limit, and few requests exceed it', () => {
     const world = new World();
     const came = runCheckLoop(world, { ...FIFTY, limit: fifty(), reports: REFUSALS });
     expect(ratePerSecond(came, 200, 10_000, 300_000)).toBeGreaterThan(49);
     expect(ratePerSecond(came, 429, 10_000, 300_000)).toBeLessThan(0.5);
   });
 
-  test('a limit that has fallen is learned; one that has risen is not, and the learned rate stays', () => {
+  test('a lowered limit is learned; a raised limit is not, and the learned rate stays', () => {
     const limit = fifty();
     const world = new World();
     world.at(60_000, () => limit.setLimit(17, world.now));
@@ -119,13 +119,13 @@ describe('where only refusals are reported', () => {
   });
 });
 
-test('a rate configured too low grows where successes are reported too', () => {
+test('a rate configured too low grows if successes are reported too', () => {
   const world = new World(startingAt(20));
   const came = runCheckLoop(world, { ...FIFTY, limit: fifty(), reports: ALL });
   expect(ratePerSecond(came, 200, 120_000, 300_000)).toBeGreaterThan(49);
 });
 
-test('growth stops when reports stop, and what was learned is forgotten ten minutes later', () => {
+test('growth stops when reports stop, and the learned rate is dropped ten minutes later', () => {
   const world = new World(startingAt(20));
   const reports = (): boolean => world.now < 60_000;
   runCheckLoop(world, { ...FIFTY, limit: fifty(), reports, end: 60_000 });
@@ -139,7 +139,7 @@ test('growth stops when reports stop, and what was learned is forgotten ten minu
   expect(world.limit.meter.rate(world.now)).toBe(20);
 });
 
-test('one report of a refusal cuts the rate, and silence afterwards restores it', () => {
+test('one report of a refusal cuts the rate, and a time without reports restores it', () => {
   const world = new World(startingAt(50));
   let reported = 0;
   const reports = (status: number): boolean => status === 200 && world.now > 10_000 && (reported += 1) === 1;
@@ -154,7 +154,7 @@ test('one report of a refusal cuts the rate, and silence afterwards restores it'
   expect(world.limit.meter.rate(world.now)).toBeGreaterThan(49);
 });
 
-test('a client that the upstream asked to wait is held for that time, and the others are not', () => {
+test('a client that the upstream asked to wait is held for that time, and other clients are not', () => {
   const world = new World();
   reportOutcome(world, 429, world.now, { client: 'a', retryAfter: 5000 });
   const verdicts: Record<string, ExchangeVerdict> = {};
@@ -166,7 +166,7 @@ test('a client that the upstream asked to wait is held for that time, and the ot
   expect(verdicts['a']).toMatchObject({ kind: 'forward' });
 });
 
-test("a report is no arrival: it raises no client's demand", () => {
+test('a report is no arrival, so it does not raise the demand of a client', () => {
   const world = new World();
   for (let i = 0; i < 50; i += 1) reportOutcome(world, 200, world.now, { client: 'a' });
   const slot = world.store.clients.visit('a', world.now, 'up');
@@ -200,7 +200,7 @@ describe('a check', () => {
     expect(verdicts[1]).toMatchObject({ kind: 'forward' });
   });
 
-  test('leaves nothing in flight, and takes no token if its client has gone', () => {
+  test('leaves nothing in flight, and takes no token if its client has left', () => {
     const world = new World({ upstream: limitedTo(2) });
     requestCheck(world, {}, () => undefined);
     expect(world.limit.meter.inFlight).toBe(0);

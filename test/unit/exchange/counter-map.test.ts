@@ -27,7 +27,7 @@ test('removes keys at zero, however many come and go', () => {
   expect(tally.count('stays')).toBe(1);
 });
 
-test('counts as a Map does that removes keys at zero', () => {
+test('counts as a Map does from which keys at zero are removed', () => {
   const tally = new CounterMap();
   const counts = new Map<string, number>();
   let seed = 1;

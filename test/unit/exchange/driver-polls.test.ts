@@ -83,7 +83,7 @@ test('counts each poll as an arrival of its client', () => {
   expect(world.store.clients.view(world.now).tracked).toBe(2);
 });
 
-test('sends a poll that was refused during a hold when the hold ends', () => {
+test('sends a poll that was refused because of a hold when the hold ends', () => {
   const noted = new Noted();
   const world = worldOf((at) => (at === 700 ? response(429, { retryAfterMs: 3000 }) : readyAt(2000)(at)));
   const record = world.call(waits(noted));
@@ -94,7 +94,7 @@ test('sends a poll that was refused during a hold when the hold ends', () => {
   expect(record.sends[2]?.at).toBeGreaterThanOrEqual(3700);
 });
 
-test('forwards the response in hand where no place is free or the client does not wait', () => {
+test('forwards the response in hand if no place is free or the client does not wait', () => {
   for (const call of [waits(new Noted(false)), { ...waits(new Noted()), pollWait: undefined }]) {
     const world = worldOf(readyAt(1e6));
     const { pollWait, ...rest } = call;
@@ -105,7 +105,7 @@ test('forwards the response in hand where no place is free or the client does no
   }
 });
 
-test("reports a client's departure as such, and only while a poll is under way", () => {
+test('reports the departure of a client, but only while a poll is in progress', () => {
   for (const [at, outcomes] of [
     [505 + 10, ['client_gone']],
     [300, []],

@@ -1,4 +1,4 @@
-/** Outcomes at one endpoint while others work, and outcomes on a connection that was being closed. */
+/** Outcomes at one endpoint while others accept requests, and outcomes on a connection that was being closed. */
 import { describe, expect, test } from 'vitest';
 import { chooseRetry } from '../../../src/core/retry/choose-retry.ts';
 import { classifyForEndpoint } from '../../../src/core/endpoints/classify-for-endpoint.ts';
@@ -18,13 +18,13 @@ function choose(outcome: AttemptOutcome, facts: Partial<RequestFacts> = {}, soFa
 }
 
 describe('a retry', () => {
-  test('of a request that one endpoint refused goes to the next at once, free of charge', () => {
+  test('of a request that one endpoint refused goes to the next endpoint at once, free of charge', () => {
     const retry = { reason: 'connect', delay: 0, source: 'backoff', usesBudget: false, memory: 7 };
     expect(choose(alone(failure('connect', false)), { method: 'POST' })).toEqual({ kind: 'retry', retry });
     expect(choose(failure('connect', false))).toMatchObject({ retry: { delay: 100, usesBudget: true } });
   });
 
-  test('bound to one endpoint waits until that endpoint is back, and is charged', () => {
+  test('of a request bound to one endpoint waits for the backoff, and is charged', () => {
     const pinned = { ...FIRST, isPinned: true };
     const refused = alone(failure('connect', false));
     expect(choose(refused, { method: 'POST', keyed: true }, pinned)).toMatchObject({
@@ -38,7 +38,7 @@ describe('a retry', () => {
     }
   });
 
-  test('of a request sent on a closing connection is made at once, where it is safe', () => {
+  test('of a request sent on a closing connection is made at once, if the request is repeatable', () => {
     const retry = { reason: 'reset', delay: 0, source: 'backoff', usesBudget: false, memory: 7 };
     expect(choose(stale)).toEqual({ kind: 'retry', retry });
     expect(choose(stale, { method: 'POST', keyed: true })).toEqual({ kind: 'retry', retry });
@@ -53,7 +53,7 @@ function blockedPart({ limit, now }: World): BlockedPart | undefined {
   return block && classifyBlockedPart(block.scope);
 }
 
-describe("the upstream's limits learn nothing", () => {
+describe('the limits of the upstream are not affected', () => {
   const after = (outcome: AttemptOutcome): World => {
     const world = new World({ respond: () => ({ outcome, after: 1 }) });
     for (let i = 0; i < 50; i += 1) world.call({ policy: { retry: SEND_ONCE } });
@@ -66,26 +66,26 @@ describe("the upstream's limits learn nothing", () => {
     ['a broken one', failure('reset', true)],
     ['no response in time', failure('timeout', true)],
     ['a 503', response(503)],
-  ])('from %s at one endpoint while others work', (_, outcome) => {
+  ])('by %s at one endpoint while others accept requests', (_, outcome) => {
     expect(after(outcome).limit.meter.phase).toBe('blocked');
     expect(after(alone(outcome)).limit.meter.phase).toBe('open');
   });
 
-  test('about other requests from one without a connection while the endpoint has others', () => {
+  test('for other clients by a failed connection while the endpoint has connections', () => {
     const refused = failure('connect', false);
     expect(blockedPart(after(refused))).toBe('upstream');
     expect(blockedPart(after({ ...refused, isEndpointConnected: true } as AttemptOutcome))).toBe('client');
   });
 
-  test('from a connection that was being closed', () => {
+  test('by a failure on a connection that was being closed', () => {
     expect(after(stale).limit.meter.phase).toBe('open');
   });
 
-  test('except from a 429, which concerns the upstream as a whole', () => {
+  test('except by a 429, which concerns the upstream as a whole', () => {
     expect(after(alone(response(429))).limit.meter.phase).not.toBe('open');
   });
 
-  test('and a probe that met such an endpoint is repeated', () => {
+  test('by a probe at such an endpoint, which is repeated', () => {
     const world = new World({ respond: () => ({ outcome: failure('connect', false), after: 1 }), random: () => 0.5 });
     for (let i = 0; i < 10; i += 1) world.call({ policy: { retry: SEND_ONCE } });
     world.runUntil(1000);
@@ -107,7 +107,7 @@ test('an endpoint that throttles counts as working, whatever the status', () => 
   expect(classifyForEndpoint(response(503, { throttled: true }))).toBe('works');
 });
 
-test('a failure from a cache says nothing about the endpoint; a success from it shows that the endpoint responds', () => {
+test('a cached failure does not count for the endpoint; a cached success shows that the endpoint responds', () => {
   const cached = (status: number) => classifyForEndpoint(response(status, { isFromCache: true }));
   expect([502, 503, 504].map(cached)).toEqual(['nothing', 'nothing', 'nothing']);
   expect(cached(200)).toBe('works');

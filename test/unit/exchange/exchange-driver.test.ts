@@ -26,7 +26,7 @@ function script(...outcomes: ReturnType<typeof response>[]): Respond {
   });
 }
 
-/** A client that only takes tokens, and is never in trouble. */
+/** A client that only needs tokens, and is never restricted. */
 const OTHER = 'other';
 
 function worldOf(respond: Respond, settings: Parameters<typeof upstreamSettings>[0] = {}): World {
@@ -40,7 +40,7 @@ function budgetLeft(world: World): number | undefined {
 const KEYED = { method: 'POST', keyed: true } as const;
 
 describe('the steps of an interpreter', () => {
-  test('body, send, finish', () => {
+  test('are body, send and finish', () => {
     const world = worldOf(script(response(200)));
     const record = world.call();
     world.runUntil(100);
@@ -97,21 +97,21 @@ describe('a departing client', () => {
     expect(budgetLeft(world)).toBe(1);
   }
 
-  test('during the upload', () => {
+  test('during the upload leaves no state', () => {
     const { record, world } = goneAt(50, script(response(200)), { upload: 100 });
     expect(record.effects).toEqual(['body', 'gone']);
     expect(record.endedAt).toBe(50);
     expectNothingLeft(world);
   });
 
-  test('while queued: its place is released', () => {
+  test('while queued releases its place', () => {
     const { record, world } = goneAt(50, script(response(200)), {}, limitedTo(1));
     expect(record.effects).toEqual(['body', 'gone']);
     expect(world.ofType('dequeued')).toEqual([{ type: 'dequeued', upstream: 'up', waited: 50, admitted: false }]);
     expectNothingLeft(world);
   });
 
-  test('during an attempt: it is cancelled', () => {
+  test('during an attempt cancels that attempt', () => {
     const { record, world } = goneAt(5, script(response(200)));
     expect(record.effects).toEqual(['body', 'send', 'cancelSend', 'gone']);
     expect(world.ofType('attempt')).toEqual([
@@ -120,14 +120,14 @@ describe('a departing client', () => {
     expectNothingLeft(world);
   });
 
-  test('during a sleep: no more is sent, and the budget is refunded', () => {
+  test('during a sleep prevents further sends, and has the budget refunded', () => {
     const { record, world } = goneAt(50, script(response(503)));
     expect(record.effects).toEqual(['body', 'send', 'discard', 'sleep 100', 'cancelSleep', 'gone']);
     expect(world.ofType('retry-end')).toEqual([{ type: 'retry-end', upstream: 'up', outcome: 'client_gone' }]);
     expectNothingLeft(world);
   });
 
-  test('while a retry is queued: the same', () => {
+  test('while a retry is queued prevents further sends, and has the budget refunded', () => {
     const { record, world } = goneAt(900, script(response(503), response(200)), {}, limitedTo(2));
     expect(record.sends.map((send) => send.at)).toEqual([500]); // it slept until 610, and would have been sent at 1000
     expect(record.effects.slice(-2)).toEqual(['sleep 100', 'gone']);
@@ -135,13 +135,13 @@ describe('a departing client', () => {
     expectNothingLeft(world);
   });
 
-  test('after the response: nothing happens', () => {
+  test('after the response has no effect', () => {
     const { record, world } = goneAt(500, script(response(200)));
     expect(record.effects).toEqual(['body', 'send', 'forward']);
     expectNothingLeft(world);
   });
 
-  test('later responses are ignored', () => {
+  test('has the later responses ignored', () => {
     const world = worldOf(() => 'silence');
     const record = world.call({ upload: 10 });
     record.driver.onClientGone();
@@ -156,7 +156,7 @@ describe('a departing client', () => {
 });
 
 describe('a sleep', () => {
-  /** An interpreter whose timers fire when the test says. */
+  /** An interpreter whose timers fire when the test fires them. */
   function startWithManualTimers() {
     const actions: string[] = [];
     const clock = { time: 0, now: () => clock.time };
@@ -189,7 +189,7 @@ describe('a sleep', () => {
     return { drive, actions, clock };
   }
 
-  test('continues to its end when a timer fires too early', () => {
+  test('continues to its end if a timer fires too early', () => {
     const { drive, actions, clock } = startWithManualTimers();
     clock.time = 119.25;
     drive.onWake();
@@ -200,7 +200,7 @@ describe('a sleep', () => {
     expect(drive.slept).toBe(100);
   });
 
-  test('counts its actual time when a timer fires late', () => {
+  test('counts its actual duration if a timer fires late', () => {
     const { drive, clock } = startWithManualTimers();
     clock.time = 150;
     drive.onWake();
@@ -209,7 +209,7 @@ describe('a sleep', () => {
 });
 
 describe('on shutdown', () => {
-  test('a sleep that would outlast it ends now', () => {
+  test('ends a sleep that would outlast it', () => {
     const world = worldOf(script(response(503)));
     const record = world.call();
     world.at(50, () => record.driver.drain(100)); // it sleeps until 110
@@ -220,7 +220,7 @@ describe('on shutdown', () => {
     expect(budgetLeft(world)).toBe(1);
   });
 
-  test('a sleep that ends in time continues', () => {
+  test('continues a sleep that ends in time', () => {
     const world = worldOf(script(response(503), response(200)));
     const record = world.call();
     world.at(50, () => record.driver.drain(110));
@@ -228,7 +228,7 @@ describe('on shutdown', () => {
     expect(record.verdict).toMatchObject({ kind: 'forward', attempts: 2 });
   });
 
-  test('no sleep that would outlast it begins: the response in hand is forwarded', () => {
+  test('begins no sleep that would outlast it, and forwards the response in hand', () => {
     const world = worldOf(script(response(503)));
     const record = world.call();
     world.at(5, () => record.driver.drain(109));
@@ -238,7 +238,7 @@ describe('on shutdown', () => {
     expect(world.ofType('retry')).toEqual([]);
   });
 
-  test('a write that may have taken effect is reported as unknown', () => {
+  test('reports a write that may have taken effect as unknown', () => {
     const world = worldOf(script(failure('reset', true)));
     const record = world.call({ facts: KEYED });
     world.at(50, () => record.driver.drain(60));
@@ -246,7 +246,7 @@ describe('on shutdown', () => {
     expect(record.verdict).toMatchObject({ kind: 'unknown', reason: 'draining' });
   });
 
-  test('a queued or sent request is completed', () => {
+  test('completes a queued request and one that is in flight', () => {
     const world = worldOf(script(response(200)), limitedTo(2));
     const out = world.call();
     const queued = world.call();
@@ -259,8 +259,8 @@ describe('on shutdown', () => {
   });
 });
 
-describe('it counts', () => {
-  test('time in the queue, and asleep', () => {
+describe('the driver counts', () => {
+  test('the time in the queue, and the time asleep', () => {
     const world = worldOf(script(response(503), response(200)), limitedTo(2));
     world.call({ client: OTHER });
     const record = world.call();
@@ -289,7 +289,7 @@ describe('it counts', () => {
     expect(budgetLeft(world)).toBeCloseTo(1 - 3 / 10, 9);
   });
 
-  test('its client as in use until it is over', () => {
+  test('its client as in use until the exchange ends', () => {
     const world = new World({ maxTracked: 1 });
     world.call({ client: 'a' });
     world.call({ client: 'b' });
@@ -299,7 +299,7 @@ describe('it counts', () => {
     expect(world.ofType('client-evicted')).toHaveLength(1);
   });
 
-  test('no place while it sleeps', () => {
+  test('no place during a sleep', () => {
     const world = worldOf(script(response(503), response(200)));
     world.call();
     world.runUntil(50);
@@ -317,7 +317,7 @@ describe('it counts', () => {
   });
 });
 
-describe('it reports', () => {
+describe('the driver reports', () => {
   test('attempts, retries and how the request for a retry ended', () => {
     const world = worldOf(
       script(response(503), failure('reset', true), response(429, { retryAfterMs: 2000 }), response(200)),

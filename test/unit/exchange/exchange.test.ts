@@ -27,10 +27,7 @@ interface Played {
   readonly verdict: ExchangeVerdict | undefined;
 }
 
-/**
- * Answers the steps of the script with these results in order. The state of the write stays as claimed, unless a result sets
- * it.
- */
+/** Answers the steps of the script with these results in order. The state of the write stays as claimed, unless a result sets it. */
 function play(
   answers: readonly StepResult[],
   request: Partial<RequestFacts> = {},
@@ -64,39 +61,39 @@ function does({ steps }: Played): string {
 
 /** The steps up to the head of the first response. */
 const upTo = (outcome: AttemptOutcome): StepResult[] => [read(0), admitted(0), sent(outcome, 10)];
-/** The same, and on to the second admission. */
+/** The same steps, and those up to the second admission. */
 const retryAfter = (outcome: AttemptOutcome): StepResult[] => [...upTo(outcome), reserved(10), waited(110)];
 
 const EXHAUSTED = { remaining: 0, limit: 100, resetIn: 6000, window: undefined };
 const KEYED = { method: 'POST', keyed: true } as const;
 
 describe('the order of steps', () => {
-  test('is body, admission, send; then the response is forwarded', () => {
+  test('is body, admission and send; then the response is forwarded', () => {
     const played = play(upTo(response(200)));
     expect(does(played)).toBe('body admit send');
     expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 1, retryOutcome: undefined });
   });
 
-  test('with Expect has admission before the body, so that a refusal costs no upload', () => {
+  test('has admission before the body with Expect, so that a refusal costs no upload', () => {
     const expects = { expectsContinue: true };
     expect(does(play([admitted(0), read(50), sent(response(200), 60)], expects))).toBe('admit body send');
     expect(does(play([refused('over_share', 0)], expects))).toBe('admit');
   });
 
-  test('reserves a retry while the response is in hand, sleeps, and requests admission again', () => {
+  test('has a reserved retry while the response is in hand, then a sleep and another admission', () => {
     const played = play([...retryAfter(response(503)), admitted(110), sent(response(200), 120)]);
     expect(does(played)).toBe('body admit send reserve wait admit send');
     expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 2, retryOutcome: 'success' });
   });
 
-  test('with Expect has the body only once', () => {
+  test('has the body only once with Expect', () => {
     const played = play([admitted(0), read(0), sent(response(503), 10), reserved(10), waited(110), admitted(110)], {
       expectsContinue: true,
     });
     expect(does(played)).toBe('admit body send reserve wait admit send');
   });
 
-  test('counts attempts from 1, and passes on the state of the back-off', () => {
+  test('has attempts counted from 1, and the memory of the backoff for each delay', () => {
     let memory = 40;
     const backOff = {
       name: 'spy',
@@ -124,12 +121,12 @@ describe('the deadline', () => {
   const deadlines = ({ steps }: Played) => steps.flatMap((step) => ('deadline' in step ? [step.deadline] : []));
   const timeouts = ({ steps }: Played) => steps.flatMap((step) => (step.do === 'send' ? [step.timeout] : []));
 
-  test('counts from the end of the upload', () => {
+  test('is counted from the end of the upload', () => {
     const played = play([read(700), admitted(700), sent(response(503), 800), reserved(800), waited(900)], {}, plan);
     expect(deadlines(played)).toEqual([1700, 1700, 1700]);
   });
 
-  test('with Expect counts from the arrival, and pauses during the upload', () => {
+  test('is counted from the arrival with Expect, and extended by the time of the upload', () => {
     const answers = [admitted(300), read(800), sent(response(503), 900), reserved(900), waited(950)];
     expect(deadlines(play(answers, { expectsContinue: true }, plan))).toEqual([1000, 1500, 1500]);
   });
@@ -139,7 +136,7 @@ describe('the deadline', () => {
     expect(timeouts(play(answers, {}, plan))).toEqual([400, 250]);
   });
 
-  test('with Expect gives an attempt what was left of it before the upload', () => {
+  test('leaves an attempt with Expect the time that was left before the upload', () => {
     expect(timeouts(play([admitted(900), read(5000)], { expectsContinue: true }, plan))).toEqual([100]);
   });
 
@@ -183,13 +180,13 @@ describe('the reserved time for an attempt of a write', () => {
     );
   const answers = [read(0), admitted(100), sent(response(503), 200), reserved(200), waited(300), admitted(300)];
 
-  test('is kept free after the wait for a connection too: later, nothing is sent', () => {
+  test('is kept free after the wait for a connection too, after which nothing is sent', () => {
     expect(startsOf(answers, KEYED, {})).toEqual([750, 750]);
     expect(startsOf(answers, KEYED, { retry: retryPolicy({ minAttemptTime: 700 }) })).toEqual([500, 300]);
     expect(startsOf(answers, { method: 'GET' }, {})).toEqual([1000, 1000]);
   });
 
-  test('is kept free before the end of each attempt, of which it takes at most half', () => {
+  test('is kept free before the end of each attempt, and takes at most half of the attempt', () => {
     expect(startsOf(answers, KEYED, { perTryTimeout: 600 })).toEqual([450, 650]);
     expect(startsOf(answers, KEYED, { perTryTimeout: 200 })).toEqual([200, 400]);
     expect(startsOf(answers, { method: 'GET' }, { perTryTimeout: 600 })).toEqual([700, 900]);
@@ -199,12 +196,12 @@ describe('the reserved time for an attempt of a write', () => {
     expect(startsOf([read(0, false), admitted(100)], KEYED, {})).toEqual([Number.POSITIVE_INFINITY]);
   });
 
-  test('that the wait for a connection used up: the failure is certain', () => {
+  test('leaves a certain failure if the wait for a connection used it up', () => {
     const late = [read(0), admitted(100), sent(failure('timeout', false), 800), denied('deadline', 800)];
     expect(play(late, KEYED, { timeout: 1000, retry }).verdict).toMatchObject({ kind: 'fail', reason: 'timeout' });
   });
 
-  test('is the median of the last nine responses on a route, and unknown with fewer than three', () => {
+  test('is based on the median of the last nine responses on a route, from the third response on', () => {
     const times = new LatencyEstimates();
     const time = times.of('/charges');
     for (const [took, median] of [
@@ -237,20 +234,20 @@ describe('a request that must not be retried is sent once', () => {
     ['a veto', response(503, { retryAdvice: 'never' }), {}, 'upstream_veto'],
     ['a retry of another proxy', response(503), { priorAttempts: 1 }, 'attempts_exhausted'],
     ['a hint beyond the maximum wait', response(429, { retryAfterMs: 61_000 }), {}, 'retry_after_too_long'],
-  ])('%s', (_, outcome, request, retryOutcome) => {
+  ])('with %s', (_, outcome, request, retryOutcome) => {
     const played = play(upTo(outcome), request);
     expect(does(played)).toBe('body admit send');
     expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 1, retryOutcome });
   });
 
-  test('a body too large to buffer', () => {
+  test('with a body too large to buffer', () => {
     const played = play([read(0, false), admitted(0), sent(response(503), 10)]);
     expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 1, retryOutcome: 'body_too_large' });
   });
 });
 
 describe('the response in hand is forwarded when a retry is denied', () => {
-  test.each<RetryOutcome>(['budget_exhausted', 'deadline'])('%s', (why) => {
+  test.each<RetryOutcome>(['budget_exhausted', 'deadline'])('because of %s', (why) => {
     expect(play([...upTo(response(503)), denied(why, 10)]).verdict).toEqual({
       kind: 'forward',
       unknown: false,
@@ -259,7 +256,7 @@ describe('the response in hand is forwarded when a retry is denied', () => {
     });
   });
 
-  test('an attempt without a response is reported as such', () => {
+  test('but an attempt without a response is reported as a failure', () => {
     expect(play([...upTo(failure('timeout', true)), denied('deadline', 10)]).verdict).toEqual({
       kind: 'fail',
       reason: 'timeout',
@@ -268,7 +265,7 @@ describe('the response in hand is forwarded when a retry is denied', () => {
     });
   });
 
-  test('the last allowed attempt ends it', () => {
+  test('also after the last allowed attempt', () => {
     const played = play(
       [...retryAfter(response(503)), admitted(110), sent(response(502), 120)],
       {},
@@ -286,7 +283,7 @@ describe('the result of a requested retry', () => {
     }
   });
 
-  test('is failure at another error that calls for no retry', () => {
+  test('is undefined at another error that is not retried', () => {
     const retry = retryPolicy({ retryOn: { ...retryPolicy().retryOn, statuses: new Set([503]), reset: false } });
     const end = (outcome: AttemptOutcome) =>
       play([...retryAfter(response(503)), admitted(110), sent(outcome, 120)], {}, { retry }).verdict;
@@ -295,7 +292,7 @@ describe('the result of a requested retry', () => {
     expect(end(failure('reset', true))).toMatchObject({ kind: 'fail', attempts: 2, retryOutcome: undefined });
   });
 
-  test('is absent where nothing failed', () => {
+  test('is undefined if nothing failed', () => {
     expect(play(upTo(response(404))).verdict).toMatchObject({ retryOutcome: undefined });
     expect(play(upTo(failure('connect', false)), {}, { retry: retryPolicy({ attempts: 1 }) }).verdict).toEqual({
       kind: 'fail',
@@ -307,7 +304,7 @@ describe('the result of a requested retry', () => {
 });
 
 describe('a refusal by the gate', () => {
-  test('before the first send: gets our own response, with a Retry-After', () => {
+  test('before the first send gets a response of Tidegate, with a Retry-After', () => {
     expect(play([read(0), refused('over_share', 0)]).verdict).toEqual({
       kind: 'refuse',
       why: 'over_share',
@@ -317,7 +314,7 @@ describe('a refusal by the gate', () => {
     });
   });
 
-  test('after an attempt that cannot have had an effect: the same', () => {
+  test('after an attempt that cannot have taken effect gets the same response', () => {
     for (const outcome of [response(429), response(503), failure('connect', false)]) {
       expect(play([...retryAfter(outcome), refused('queue_timeout', 200)], KEYED).verdict).toEqual({
         kind: 'refuse',
@@ -329,7 +326,7 @@ describe('a refusal by the gate', () => {
     }
   });
 
-  test('after any failed attempt of a safe request: the same', () => {
+  test('after any failed attempt of a safe request gets the same response', () => {
     expect(play([...retryAfter(failure('reset', true)), refused('blocked', 200)]).verdict).toMatchObject({
       kind: 'refuse',
       why: 'blocked',
@@ -337,7 +334,7 @@ describe('a refusal by the gate', () => {
   });
 });
 
-describe('a write that may have taken effect is never reported as if it had not', () => {
+describe('a write that may have taken effect is never reported as not executed', () => {
   const ambiguous: readonly AttemptOutcome[] = [
     failure('reset', true),
     failure('timeout', true),
@@ -347,7 +344,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     response(524),
   ];
 
-  test.each(ambiguous)('refused after %o', (outcome) => {
+  test.each(ambiguous)('if a retry is refused after %o', (outcome) => {
     for (const why of ['over_share', 'held', 'blocked', 'queue_timeout', 'queue_full', 'draining'] as const) {
       expect(play([...retryAfter(outcome), refused(why, 200)], KEYED).verdict).toEqual({
         kind: 'unknown',
@@ -365,7 +362,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     [505, 'not_processed'],
     [529, 'not_processed'],
     [409, 'rejected'],
-  ] as const)('after it a %i concerns its own attempt only', (status, reason) => {
+  ] as const)('if a later %i concerns only its own attempt', (status, reason) => {
     const retry = retryPolicy({ attempts: 2 });
     for (const outcome of ambiguous) {
       const played = play([...retryAfter(outcome), admitted(110), sent(response(status), 120)], KEYED, { retry });
@@ -381,7 +378,7 @@ describe('a write that may have taken effect is never reported as if it had not'
 
   const REJECTED = [300, 303, 307, 400, 401, 403, 404, 405, 407, 408, 410, 412, 413, 415, 421, 422, 425, 431, 451];
 
-  test.each(REJECTED)('after it a %i does too: a router may have sent it', (status) => {
+  test.each(REJECTED)('if a later %i may be from a router in front of the upstream', (status) => {
     const script = [admitted(110), sent(response(status), 120)];
     for (const facts of [KEYED, { method: 'PUT' }, { method: 'DELETE' }, { method: 'PATCH', keyed: true }]) {
       const { verdict } = play([...retryAfter(response(500)), ...script], facts);
@@ -389,7 +386,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     }
   });
 
-  test('but after an attempt that certainly had no effect, nothing is reported', () => {
+  test('but one whose earlier attempts had no effect is reported plainly', () => {
     for (const status of REJECTED) {
       for (const first of [failure('connect', false), response(429), response(503)]) {
         const played = play([...retryAfter(first), admitted(110), sent(response(status), 120)], KEYED);
@@ -398,7 +395,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     }
   });
 
-  test('a response marked as replayed resolves it, whatever its status', () => {
+  test('but a response marked as replayed resolves it, whatever its status', () => {
     const replayed = (status: number): AttemptOutcome => ({ ...response(status), isReplayed: true }) as AttemptOutcome;
     for (const [status, unknown] of [
       [400, false],
@@ -412,7 +409,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     }
   });
 
-  test('after it a refused connection', () => {
+  test('if a later connection is refused', () => {
     const retry = retryPolicy({ attempts: 2 });
     const played = play(
       [...retryAfter(failure('reset', true)), admitted(110), sent(failure('connect', false), 120)],
@@ -422,7 +419,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     expect(played.verdict).toMatchObject({ kind: 'unknown', reason: 'connect', attempts: 2 });
   });
 
-  test('it stays so through attempts that had no effect', () => {
+  test('if later attempts had no effect', () => {
     const played = play(
       [
         ...retryAfter(failure('reset', true)),
@@ -437,7 +434,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     expect(played.verdict).toMatchObject({ kind: 'unknown', reason: 'queue_full', attempts: 2 });
   });
 
-  test('a retry that is denied', () => {
+  test('if a retry is denied', () => {
     for (const reason of ['reset', 'timeout'] as const) {
       for (const why of ['deadline', 'budget_exhausted'] as const) {
         expect(play([...upTo(failure(reason, true)), denied(why, 10)], KEYED).verdict).toEqual({
@@ -450,7 +447,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     }
   });
 
-  test('one without a key, which is not retried', () => {
+  test('if it has no key, and is not retried', () => {
     expect(play(upTo(failure('reset', true)), { method: 'POST' }).verdict).toEqual({
       kind: 'unknown',
       reason: 'reset',
@@ -459,14 +456,14 @@ describe('a write that may have taken effect is never reported as if it had not'
     });
   });
 
-  test('an error in hand is forwarded, and marked as unknown', () => {
+  test('if an error in hand is forwarded, which is marked as unknown', () => {
     for (const status of [500, 502, 504]) {
       const played = play(upTo(response(status)), { method: 'POST' });
       expect(played.verdict).toEqual({ kind: 'forward', unknown: true, attempts: 1, retryOutcome: 'not_idempotent' });
     }
   });
 
-  test('on shutdown during a sleep', () => {
+  test('if a shutdown ends its sleep', () => {
     expect(play([...upTo(failure('reset', true)), reserved(10), draining(20)], KEYED).verdict).toEqual({
       kind: 'unknown',
       reason: 'draining',
@@ -475,7 +472,7 @@ describe('a write that may have taken effect is never reported as if it had not'
     });
   });
 
-  test('a definite response resolves it', () => {
+  test('but a definite response resolves it', () => {
     for (const status of [200, 201, 204, 402]) {
       const played = play([...retryAfter(failure('reset', true)), admitted(110), sent(response(status), 120)], KEYED);
       expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 2, retryOutcome: 'success' });
@@ -517,7 +514,7 @@ describe('a departing client', () => {
     ['while queued', [read(0), gone(5)], {}, 0],
     ['during the upload after 100 Continue', [admitted(0), gone(5)], { expectsContinue: true }, 0],
     ['during the first attempt', [read(0), admitted(0), aborted], {}, 1],
-  ])('%s: no further step follows', (_, answers, request, attempts) => {
+  ])('%s ends the exchange without a further step', (_, answers, request, attempts) => {
     expect(play(answers, request).verdict).toEqual({ kind: 'gone', unknown: false, attempts, retryOutcome: undefined });
   });
 
@@ -525,7 +522,7 @@ describe('a departing client', () => {
     ['during the sleep', [gone(50)], 1],
     ['while a retry is queued', [waited(110), gone(120)], 1],
     ['during a retry', [waited(110), admitted(110), aborted], 2],
-  ])('%s: the retry ends with it', (_, answers, attempts) => {
+  ])('%s ends the retry', (_, answers, attempts) => {
     const played = play([...upTo(response(503)), reserved(10), ...answers]);
     expect(played.verdict).toEqual({ kind: 'gone', unknown: false, attempts, retryOutcome: 'client_gone' });
   });
@@ -537,7 +534,7 @@ describe('a departing client', () => {
   });
 });
 
-test('shutdown ends a wait with our own response', () => {
+test('a shutdown ends a wait with a response of Tidegate', () => {
   expect(play([...upTo(response(503)), reserved(10), draining(20)]).verdict).toEqual({
     kind: 'refuse',
     why: 'draining',
@@ -552,24 +549,24 @@ test.each<[string, AttemptOutcome, Millis, Millis]>([
   ['whole seconds, never less than is left', response(429, { retryAfterMs: 8000 }), 1009, 8000],
   ['a second if less is left', response(503, { retryAfterMs: 5000 }), 4500, 1000],
   ['what is left until an exhausted quota is reset', response(429, { quota: EXHAUSTED }), 3010, 3000],
-])('its Retry-After is %s', (_, outcome, at, retryAfterMs) => {
+])('the Retry-After on shutdown is %s', (_, outcome, at, retryAfterMs) => {
   const { verdict } = play([...upTo(outcome), reserved(10), draining(at)]);
   expect(verdict).toMatchObject({ kind: 'refuse', why: 'draining', retryAfterMs });
 });
 
-test('its Retry-After is not later than the upstream’s, although a retry would be', () => {
+test('the Retry-After on shutdown is not later than that of the upstream, although a retry would be', () => {
   const outcome = response(429, { retryAfterMs: 20_000 });
   const { verdict } = play([...upTo(outcome), reserved(10), draining(1010)], {}, {}, () => 0.5);
   expect(verdict).toMatchObject({ kind: 'refuse', why: 'draining', retryAfterMs: 19_000 });
 });
 
-test('its Retry-After is a second although our own back-off was longer', () => {
+test('the Retry-After on shutdown is a second, although the backoff was longer', () => {
   const retry = retryPolicy({ backOff: { name: 'fixed', next: () => ({ delay: 9000, memory: 0 }) } });
   const { verdict } = play([...upTo(response(503)), reserved(10), draining(20)], {}, { retry });
   expect(verdict).toMatchObject({ kind: 'refuse', why: 'draining', retryAfterMs: 1000 });
 });
 
-describe('an exchange throws if the interpreter answers a step with another kind of result', () => {
+describe('an exchange throws if the interpreter answers a step with a result of another kind', () => {
   test.each<[string, StepResult[]]>([
     ['body', [admitted(0)]],
     ['admitted', [read(0), waited(0)]],
@@ -591,7 +588,7 @@ describe('throttling with a status other than 429', () => {
     expect(given.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 1, retryOutcome: 'deadline' });
   });
 
-  test('does not settle an earlier attempt that may have taken effect', () => {
+  test('does not resolve an earlier attempt that may have taken effect', () => {
     const played = play(
       [...retryAfter(response(500)), admitted(110), sent(throttled, 120), denied('deadline', 120)],
       KEYED,
@@ -607,7 +604,7 @@ describe('an idempotency key', () => {
   };
   const inUse: StepResult = { kind: 'unclaimed', why: 'key_in_use', mayHaveTakenEffect: true, at: 9 };
 
-  test('is claimed before any limit is charged; with Expect, before the body', () => {
+  test('is claimed before any limit is charged, and with Expect before the body', () => {
     expect(does(play([read(0), claimed(40), admitted(40)], KEYED, claiming))).toBe('body claim admit send');
     const expects = { ...KEYED, expectsContinue: true };
     expect(does(play([claimed(0), admitted(0), read(5)], expects, claiming))).toBe('claim admit body send');
@@ -630,7 +627,7 @@ describe('an idempotency key', () => {
     ['one where the key is in use', sent(response(409), 10)],
     ['a firewall in front', sent(response(403), 10)],
     ['a refused connection', sent(failure('connect', false), 10)],
-  ])('with an unresolved earlier write stays unknown after %s, however it ends', (_, outcome) => {
+  ])('with an unresolved earlier write stays unknown after %s', (_, outcome) => {
     const once = { ...claiming, retry: retryPolicy({ attempts: 1 }) };
     const again = play([read(0), claimed(0, -450), admitted(0), outcome], KEYED, once);
     expect(again.verdict).toMatchObject({ kind: 'unknown' });
@@ -638,7 +635,7 @@ describe('an idempotency key', () => {
     expect(first.verdict).not.toMatchObject({ kind: 'unknown' });
   });
 
-  test('with an unresolved earlier write is unknown when refused; a 409 means that write is in progress', () => {
+  test('with an unresolved earlier write is unknown if it is refused, and in progress after a 409', () => {
     expect(play([read(0), claimed(0, -450), refused('held', 5)], KEYED, claiming).verdict).toMatchObject({
       kind: 'unknown',
       reason: 'held',
@@ -647,7 +644,7 @@ describe('an idempotency key', () => {
     expect(does(lock)).toBe('body claim admit send reserve');
   });
 
-  test('is not claimed where nothing depends on it, for requests without a key, or for safe requests', () => {
+  test('is not claimed if nothing depends on it, nor for requests without a key or for safe requests', () => {
     for (const [facts, plan] of [
       [KEYED, {}],
       [{ method: 'POST' }, claiming],
@@ -657,7 +654,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  test('in use: sends nothing, and names a short Retry-After', () => {
+  test('in use gets a short Retry-After, and nothing is sent', () => {
     const { verdict } = play([read(0), inUse], KEYED, claiming);
     expect(verdict).toEqual({
       kind: 'refuse',
@@ -668,17 +665,17 @@ describe('an idempotency key', () => {
     });
   });
 
-  test('expired: leaves the outcome as unknown as before', () => {
+  test('that has expired leaves an unresolved write unknown', () => {
     const { verdict } = play([read(0), claimed(9, -500)], { ...KEYED, keyTtl: 500 }, claiming);
     expect(verdict).toEqual({ kind: 'unknown', reason: 'key_expired', attempts: 0, retryOutcome: undefined });
   });
 
-  test('expired after its write was answered: leaves nothing unresolved', () => {
+  test('that has expired after its write was answered leaves nothing unresolved', () => {
     const { verdict } = play([read(0), claimed(9, -500, true)], { ...KEYED, keyTtl: 500 }, claiming);
     expect(verdict).toMatchObject({ kind: 'refuse', why: 'key_expired' });
   });
 
-  test('that expires during the upload or the wait for a connection: nothing is sent', () => {
+  test('that expires during the upload or the wait for a connection is not sent', () => {
     const facts = { ...KEYED, keyTtl: 500, expectsContinue: true };
     const late = play([claimed(0, 0), admitted(10), read(501)], facts, claiming);
     expect([does(late), late.verdict]).toMatchObject(['claim admit body', { kind: 'unknown', reason: 'key_expired' }]);
@@ -696,7 +693,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  test('of an answered write leaves later refusals plain, and a 409 is forwarded at once', () => {
+  test('of an answered write has later refusals reported plainly, and a 409 forwarded at once', () => {
     const answered = [read(0), claimed(0, -450, true)];
     expect(play([...answered, refused('held', 5)], KEYED, claiming).verdict).toMatchObject({
       kind: 'refuse',
@@ -708,7 +705,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  test('that may be retried after a 402: later failures are plain, unless they may have taken effect', () => {
+  test('that is retried after a 402 has later failures reported plainly, unless they may have taken effect', () => {
     const declined = sent(response(402, { retryAdvice: 'retry' }), 120);
     const upToDecline = [...retryAfter(failure('reset', true)), admitted(110), declined, reserved(120), waited(130)];
     const end = (outcome: AttemptOutcome) =>
@@ -736,7 +733,7 @@ describe('an idempotency key', () => {
     expect(pinned(repeated)).toEqual([false, true]);
   });
 
-  test('that allows concurrent requests: those are checked before an outcome is denied', () => {
+  test('with concurrent requests has those checked before it is reported as not executed', () => {
     const sharing: StepResult = { kind: 'claimed', at: 0 };
     const known = (isOpen: boolean): StepResult => ({
       kind: 'known',
@@ -756,7 +753,7 @@ describe('an idempotency key', () => {
     expect(does(play([...start, admitted(0), sent(response(201), 5)], KEYED, claiming))).toBe('body claim admit send');
   });
 
-  test('is refused before an attempt if another request has got the key, because this process was stopped', () => {
+  test('is refused before an attempt if another request has acquired it while this process was stopped', () => {
     const taken: StepResult = { kind: 'known', record: { firstSentAt: 0, isAnswered: false, isInUse: true }, at: 9 };
     const refusal = { kind: 'refuse', why: 'key_in_use', retryAfterMs: 1000 };
     const first = play([read(0), claimed(0), admitted(0), taken], KEYED, claiming);
@@ -766,7 +763,7 @@ describe('an idempotency key', () => {
     expect(second.verdict).toMatchObject({ ...refusal, attempts: 1, retryOutcome: 'deadline' });
   });
 
-  test('that is still queued at shutdown: its write may be under way', () => {
+  test('that still waits at shutdown is unknown if another request may have sent its write', () => {
     const going = (mayHaveTakenEffect: boolean): StepResult => ({
       kind: 'unclaimed',
       why: 'draining',
@@ -780,11 +777,11 @@ describe('an idempotency key', () => {
     expect(play([read(0), going(false)], KEYED, claiming).verdict).toMatchObject({ kind: 'refuse', why: 'draining' });
   });
 
-  test('whose client leaves while it waits', () => {
+  test('ends the exchange if its client leaves during the wait', () => {
     expect(play([read(0), gone(9)], KEYED, claiming).verdict).toMatchObject({ kind: 'gone' });
   });
 
-  test('counts its lifetime from its first send: a later send would be another write', () => {
+  test('has a lifetime from its first send on, after which nothing is sent', () => {
     const facts = { ...KEYED, keyTtl: 500 };
     const answers = [read(0), admitted(20), sent(response(503), 100), reserved(100), waited(200)];
     const deadlines = play(answers, facts).steps.flatMap((step) => ('deadline' in step ? [step.deadline] : []));
@@ -826,7 +823,7 @@ describe('a write whose response is kept', () => {
     }
   });
 
-  test('is not refused plainly for another body while no client has the response', () => {
+  test('is not plainly refused for another body while no client has the response', () => {
     const response = 'other_request';
     const open: StepResult = { kind: 'claimed', record: { firstSentAt: -1000, isAnswered: false }, response, at: 5 };
     const { verdict } = play([read(0), open], keyed, { claims: true });

@@ -10,17 +10,17 @@ function after(...closes: readonly (number | 'outlived')[]): number {
   return idle.maxIdle;
 }
 
-test('allows any idle time until several connections in a row are closed early', () => {
+test('allows any idle time until three connections in a row were closed early', () => {
   expect(after()).toBe(Infinity);
   expect(after(2000, 2000)).toBe(Infinity);
   expect(after(2000, 2010, 1990)).toBe(0.75 * 2010);
 });
 
-test('hardly counts a restart, which closes connections of every age', () => {
+test('uses the longest idle time after a restart, which closes connections of any age', () => {
   expect(after(300, 3900, 700)).toBe(0.75 * 3900);
 });
 
-test('a connection that stays idle until we close it shows that the upstream keeps them', () => {
+test('allows any idle time again after a connection that stayed idle until the proxy closed it', () => {
   expect(after(2000, 2000, 2000, 'outlived')).toBe(Infinity);
   expect(after('outlived', 2000, 2000, 2000)).toBe(1500);
 });

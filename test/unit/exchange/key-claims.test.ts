@@ -15,7 +15,7 @@ describe('a key', () => {
     expect([claims.tryAcquire('b'), claims.tryAcquire('a')]).toEqual([false, true]);
   });
 
-  test('passes to those that wait, one after the other, in order of arrival', () => {
+  test('passes to the waiting exchanges, one after the other, in order of arrival', () => {
     const notified: string[] = [];
     const waiting = claimants(notified);
     const claims = new KeyClaims();
@@ -31,7 +31,7 @@ describe('a key', () => {
     expect([claims.size, claims.bound.used]).toEqual([0, 0]);
   });
 
-  test('is not given to one that left; leaving twice, or a key without waiters, has no effect', () => {
+  test('is not granted to an exchange that has left, and a second departure has no effect', () => {
     const notified: string[] = [];
     const waiting = claimants(notified);
     const [first, second] = [waiting('first'), waiting('second')];
@@ -48,7 +48,7 @@ describe('a key', () => {
     expect([claims.size, claims.bound.used]).toEqual([0, 0]);
   });
 
-  test('passes on however many exchanges end within the call that grants it', () => {
+  test('is passed on, however many exchanges end within the call that grants it', () => {
     const claims = new KeyClaims(20_000, 20_000);
     let served = 0;
     claims.tryAcquire('a');
@@ -67,7 +67,7 @@ describe('a key', () => {
     expect([served, claims.bound.used, claims.size]).toEqual([20_000, 0, 20]);
   });
 
-  test('bounds the waits of one address, so that others still find a place', () => {
+  test('bounds the waiting requests of one address, so that others find a place', () => {
     const claims = new KeyClaims(90, 1000);
     claims.tryAcquire('a');
     const wait = (holder: string): boolean =>
@@ -76,7 +76,7 @@ describe('a key', () => {
     expect([wait('there'), wait('here')]).toEqual([true, false]);
   });
 
-  test('bounds the waits for one key, so that others still find a place', () => {
+  test('bounds the waiting requests for itself, so that those for others find a place', () => {
     const waiting = claimants([]);
     const claims = new KeyClaims();
     claims.tryAcquire('a');
@@ -87,7 +87,7 @@ describe('a key', () => {
     expect(claims.enqueue('a', waiting('late'))).toBe(true);
   });
 
-  test('bounds all waits, and reports their number', () => {
+  test('bounds all waiting requests, and reports their number', () => {
     const waiting = claimants([]);
     const claims = new KeyClaims(2);
     claims.tryAcquire('a');

@@ -43,7 +43,7 @@ function setUp() {
 }
 
 describe('a list of writes', () => {
-  test('shows what is known of each, and neither key nor credential', async () => {
+  test('shows what is stored of each write, but neither its key nor its credential', async () => {
     const { keys, send, end, remember, list } = setUp();
     remember(identify('order-1'), 10, false);
     const answered = remember(identify('order-2'), 20, true);
@@ -77,7 +77,7 @@ describe('a list of writes', () => {
     expect(JSON.stringify(writes)).not.toMatch(/order|alice/);
   });
 
-  test('can be limited to an upstream, a state or a key, and begins with the newest or the oldest', async () => {
+  test('is filtered by upstream, state or key, and begins with the newest or the oldest', async () => {
     const { remember, list } = setUp();
     for (let i = 0; i < 9; i += 1) {
       remember(identify(`order-${i}`, { upstream: i < 5 ? 'up' : 'other' }), (i * 4) % 9, i % 2 === 0);
@@ -98,7 +98,7 @@ describe('a list of writes', () => {
     expect(await sentAt({ id: 'order-4' })).toEqual([0, []]);
   });
 
-  test('finds a key at all targets, and tells the writes of two accounts apart', async () => {
+  test('includes a key at all targets, and distinguishes the writes of two accounts', async () => {
     const { remember, list, inspection } = setUp();
     remember(identify('order', { path: '/refund' }), 1, true);
     remember(identify('order'), 2, true);
@@ -116,7 +116,7 @@ describe('a list of writes', () => {
     expect(await inspection.find(id)).toMatchObject({ kind: 'found', write: { id, firstSentAt: 2 } });
   });
 
-  test('is unresolved if it is for one credential', async () => {
+  test('shows a write as unresolved if it is for one credential', async () => {
     const { send, end, remember, list } = setUp();
     const write = remember(identify('order'), 1, true);
     const other = identify('order', { credential: 'bob' });
@@ -125,7 +125,7 @@ describe('a list of writes', () => {
     expect((await list()).writes).toMatchObject([{ state: 'unresolved', finalFor: 1 }]);
   });
 
-  test('lists writes of the same time in order of arrival, and the newest of them or the oldest', async () => {
+  test('has writes of the same time in order of arrival, whether the newest or the oldest are first', async () => {
     const { remember, list } = setUp();
     const ids = [7, 5, 7, 5, 7].map((at, i) => idOfName(remember(identify(`order-${i}`), at, true).name));
     const listed = async (query: Partial<WriteQuery>) => (await list(query)).writes.map(({ id }) => ids.indexOf(id));
@@ -135,13 +135,13 @@ describe('a list of writes', () => {
     expect(await listed({ limit: 3, order: 'oldest' })).toEqual([1, 3, 0]);
   });
 
-  test('has no endpoint of a write whose endpoint nobody knows', async () => {
+  test('has no endpoint for a write whose endpoint is unknown', async () => {
     const { send, end, list } = setUp();
     end(send(identify('order'), 1, UNKNOWN_ENDPOINT), false);
     expect((await list()).writes).toMatchObject([{ state: 'unresolved', endpoint: undefined }]);
   });
 
-  test('is searched in steps', () => {
+  test('is created in steps', () => {
     const { keys, remember } = setUp();
     for (let i = 0; i < 4; i += 1) remember(identify(`order-${i}`), i, true);
     const search = new WriteSearch(keys, { order: 'newest', limit: 1 });
@@ -149,7 +149,7 @@ describe('a list of writes', () => {
     expect([search.step(3), search.matches.total]).toEqual([false, 4]);
   });
 
-  test('takes turns with requests, which may remove what was found', async () => {
+  test('is created in turns with requests, which may remove what was found', async () => {
     const { keys, remember, list } = setUp();
     const writes = Array.from({ length: 25_000 }, (_, i) => remember(identify(`order-${i}`), i, i < 15_000));
     const listed = list({ limit: 3, order: 'oldest' });
@@ -163,8 +163,8 @@ describe('a list of writes', () => {
   });
 });
 
-describe('a write that is forgotten', () => {
-  test('counts as new from then on, unresolved or answered', async () => {
+describe('an operator that forgets a write', () => {
+  test('makes it new from then on, whether it was unresolved or answered', async () => {
     const { keys, inspection, remember } = setUp();
     for (const isAnswered of [false, true]) {
       const { name } = remember(identify('order'), 5, isAnswered);
@@ -180,7 +180,7 @@ describe('a write that is forgotten', () => {
     }
   });
 
-  test('is none that a request uses, or whose response is being sent', async () => {
+  test('is refused while a request uses it, or while its response is being sent', async () => {
     const { keys, inspection, remember } = setUp();
     const write = remember(identify('order'), 5, true);
     const id = idOfName(write.name);
@@ -193,7 +193,7 @@ describe('a write that is forgotten', () => {
     expect(await inspection.forget(id)).toMatchObject({ kind: 'forgotten' });
   });
 
-  test('is not reported as forgotten before that is stored', async () => {
+  test('gets no result before the removal is stored', async () => {
     const { keys, inspection, remember } = setUp();
     const waiting: ((isStored: boolean) => void)[] = [];
     const changed: (readonly [string, string])[] = [];
@@ -217,7 +217,7 @@ describe('a write that is forgotten', () => {
   });
 });
 
-test('an id is recognised by eight first digits, in capitals too', () => {
+test('an id is recognised by eight or more digits, in capitals too', () => {
   const { name, credential } = identify('order');
   const id = idOfName(name);
   const full = withCredential(id, credential);
@@ -238,7 +238,7 @@ test('an id is recognised by eight first digits, in capitals too', () => {
   expect(others.map(matches)).toEqual(others.map(() => undefined));
 });
 
-test('an id ends with the last eight digits of a credential, if several writes have one name', () => {
+test('an id ends with eight digits of the credential if several writes have one name', () => {
   expect(withCredential('ab', 0x1234)).toBe('ab-00001234');
   expect(withCredential('ab', 0x12_3456_789a)).toBe('ab-3456789a');
   expect(withCredential('ab', -0x12_3456_789a)).toBe('ab-3456789a');

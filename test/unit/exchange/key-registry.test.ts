@@ -21,7 +21,7 @@ function write(name: string, credential = 'alice', body?: string): WriteIdentity
   };
 }
 
-/** A request leaves with what it knows of a write. */
+/** A request leaves with this state of a write. */
 function leave(keys: KeyRegistry, name: string, firstSentAt: number, isAnswered: boolean): void {
   const entered = keys.join(write(name));
   keys.record(entered, { firstSentAt, isAnswered });
@@ -41,7 +41,7 @@ describe('one write', () => {
     expect(keys.join(write('a', 'alice', '1:x'))).toBe(keys.join(write('a', 'alice', '1:y')));
   });
 
-  test('is recognised after a credential refresh by its body, or where the body is unknown', () => {
+  test('is recognised after a credential refresh by its body, or if its body is unknown', () => {
     const keys = new KeyRegistry();
     const first = keys.join(write('a', 'token 1', '1:x'));
     expect(keys.join(write('a', 'token 2', '1:x'))).toBe(first);
@@ -49,7 +49,7 @@ describe('one write', () => {
     expect(keys.join(write('a', '', '1:x'))).not.toBe(first);
   });
 
-  test('is another where neither is the same: two accounts have chosen one key', () => {
+  test('is another one if neither is the same, as when two accounts use one key', () => {
     const keys = new KeyRegistry();
     const alice = keys.join(write('a', 'alice', '1:x'));
     const bob = keys.join(write('a', 'bob', '1:y'));
@@ -58,14 +58,14 @@ describe('one write', () => {
     expect(keys.join(write('a', 'alice', '1:y'))).toBe(alice);
   });
 
-  test('has no known body any more after another credential joined it', () => {
+  test('has no known body after a second credential has joined it', () => {
     const keys = new KeyRegistry();
     const first = keys.join(write('a', 'token 1', '1:x'));
     keys.join(write('a', 'token 2', '1:x'));
     expect(keys.join(write('a', 'token 3', '1:y'))).toBe(first);
   });
 
-  test('is the one with that body, before one whose body is unknown', () => {
+  test('is the one with that body rather than one whose body is unknown', () => {
     const keys = new KeyRegistry();
     const alice = keys.join(write('a', 'alice', '1:x'));
     const bob = keys.join(write('a', 'bob', '1:y'));
@@ -74,7 +74,7 @@ describe('one write', () => {
     expect(keys.join(write('a', 'token 2', '1:x'))).toBe(alice);
   });
 
-  test('may be any of its name if its body is unknown: then the oldest unresolved one, or else the newest', () => {
+  test('without a known body is the oldest unresolved one of its name, or else the newest', () => {
     const keys = new KeyRegistry();
     const alice = keys.join(write('a', 'alice', '1:x'));
     const bob = keys.join(write('a', 'bob', '1:y'));
@@ -109,14 +109,14 @@ describe('one write', () => {
     expect(keys.join(write('a'))).toBe(late);
   });
 
-  test('joins another of its name if there are too many, which bounds the search', () => {
+  test('joins another one of its name if there are too many, which bounds the search', () => {
     const keys = new KeyRegistry();
     const first = keys.join(write('a', 'user 0', '0-body'));
     for (let i = 1; i < 1000; i += 1) expect(keys.join(write('a', `user ${i}`, `${i}-body`))).not.toBe(first);
     expect(keys.join(write('a', 'user 1000', '1000-body'))).toBe(first);
   });
 
-  test('is unresolved while it is under way and until its outcome is known', () => {
+  test('is unresolved while it is in progress and until its outcome is known', () => {
     const keys = new KeyRegistry();
     const entered = keys.join(write('a'));
     const isOpen = () => [keys.isUnresolved('a'), keys.hasUnresolvedAt('up'), keys.hasUnresolved];
@@ -140,13 +140,13 @@ describe('the unresolved writes of an upstream', () => {
     return entered;
   };
 
-  test('include one whose attempt got no response, although it was not sent by this process', () => {
+  test('include one whose attempt got no response, although this process did not send it', () => {
     const keys = new KeyRegistry();
     open(keys, 'a');
     expect(keys.hasUnresolvedAt('up')).toBe(true);
   });
 
-  test('are known until the last of them is answered, whichever that is', () => {
+  test('include it until the last of them is answered, whichever that is', () => {
     for (const order of [
       [0, 1],
       [1, 0],
@@ -161,7 +161,7 @@ describe('the unresolved writes of an upstream', () => {
     }
   });
 
-  test('stay known when a request that was not sent leaves', () => {
+  test('stay the same when a request that was not sent leaves', () => {
     const keys = new KeyRegistry();
     open(keys, 'a');
     keys.leave(keys.join(write('b')));
@@ -197,7 +197,7 @@ describe('the unresolved writes of an upstream', () => {
 });
 
 describe('the first send of a write', () => {
-  test('is the earliest of its attempts, and so is its endpoint', () => {
+  test('is the earliest one of its attempts, with its endpoint', () => {
     const keys = new KeyRegistry();
     const entered = keys.join(write('a'));
     keys.onSent(entered, 3, 'first');
@@ -212,15 +212,15 @@ describe('the first send of a write', () => {
   });
 });
 
-describe('what is remembered', () => {
-  test('excludes a write that was left without a send', () => {
+describe('the stored state of a write', () => {
+  test('is dropped if the write was left without a send', () => {
     const keys = new KeyRegistry();
     const entered = keys.join(write('a', 'alice', '1:x'));
     keys.leave(entered);
     expect(keys.join(write('a', 'alice', '1:x'))).not.toBe(entered);
   });
 
-  test('is the first send; a response resolves it, and an attempt without one reopens it', () => {
+  test('has the first send; a response resolves it, and an attempt without one reopens it', () => {
     const keys = new KeyRegistry();
     leave(keys, 'a', 100, false);
     leave(keys, 'a', 900, false);
@@ -272,7 +272,7 @@ describe('what is remembered', () => {
     expect(recall(keys, write('junk 19', 'bob'))).toBeDefined();
   });
 
-  test('is shared out among addresses also where these are not credentials', () => {
+  test('is divided among addresses even if these are not credentials', () => {
     const keys = new KeyRegistry(4, 4);
     const from = (name: string, owner: number): WriteIdentity => ({ ...write(name, ''), owner });
     const open = (identity: WriteIdentity): void => {
@@ -295,14 +295,14 @@ describe('what is remembered', () => {
     expect(entered.state).toBe('unresolved');
   });
 
-  test('stays new if a response is not delivered that resolved nothing', () => {
+  test('stays new if a response that resolved nothing is not delivered', () => {
     const keys = new KeyRegistry();
     const entered = keys.join(write('a'));
     keys.onUndelivered(entered, false);
     expect(entered.state).toBe('new');
   });
 
-  test('keeps a final response if another one is not delivered, which makes it unresolved only for its own client', () => {
+  test('keeps a final response if another one is not delivered, which is unresolved for its own client only', () => {
     const keys = new KeyRegistry();
     const bob = write('a', 'bob');
     const entered = keys.join(write('a'));
@@ -341,7 +341,7 @@ describe('what is remembered', () => {
     expect(['a', 'b', 'c'].map((name) => recall(keys, write(name))?.isAnswered)).toEqual([true, true, true]);
   });
 
-  test('keeps its place in the order of eviction when its state is confirmed', () => {
+  test('keeps its position in the order of eviction when its state is confirmed', () => {
     for (const isAnswered of [true, false]) {
       const keys = new KeyRegistry(2, 2);
       for (const name of ['a', 'b', 'a', 'c']) leave(keys, name, 1, isAnswered);
@@ -349,7 +349,7 @@ describe('what is remembered', () => {
     }
   });
 
-  test('of an owner within its share evicts the oldest of all; a share counts owners with unresolved writes alone', () => {
+  test('of an owner within its share evicts the oldest of all; a share counts only owners with unresolved writes', () => {
     const keys = new KeyRegistry(4, 4);
     const open = (name: string, credential: string, isAnswered = false): void => {
       const entered = keys.join(write(name, credential));
@@ -390,7 +390,7 @@ describe('what is remembered', () => {
     ]);
   });
 
-  test('is bounded also where one was evicted and came again', () => {
+  test('is bounded even if an evicted write returns', () => {
     const keys = new KeyRegistry(2, 3);
     leave(keys, 'a', 0, true);
     expect(recall(keys, write('a'), DAY + 1, false)).toBeUndefined();

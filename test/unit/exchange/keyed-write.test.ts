@@ -18,7 +18,7 @@ function listOf(...credentials: readonly number[]): CredentialList {
 }
 
 describe('a list of credentials', () => {
-  test('takes no object for none or one', () => {
+  test('needs no object for zero credentials or one', () => {
     expect([listOf(), listOf(7), listOf(7, 8)]).toEqual([NO_CREDENTIALS, 7, [7, 8]]);
     expect([removeOneCredential(listOf(7), 7), removeOneCredential(listOf(7, 8), 7)]).toEqual([NO_CREDENTIALS, 8]);
     expect([countCredentials(listOf()), countCredentials(listOf(7)), countCredentials(listOf(7, 8))]).toEqual([
@@ -26,12 +26,12 @@ describe('a list of credentials', () => {
     ]);
   });
 
-  test('has those that were added, and not the mark of none', () => {
+  test('contains those that were added, and not the mark of an empty list', () => {
     expect([7, 8, 9].map((each) => hasCredential(listOf(7, 8), each))).toEqual([true, true, false]);
     expect([hasCredential(listOf(), 0), hasCredential(listOf(7), 8)]).toEqual([false, false]);
   });
 
-  test('loses one entry, or all of a credential, and none for another credential', () => {
+  test('loses one entry, or all of a credential, and none of another', () => {
     expect([removeOneCredential(listOf(7, 8, 7), 7), removeCredential(listOf(7, 8, 7), 7)]).toEqual([[8, 7], 8]);
     expect([removeOneCredential(listOf(7, 8), 9), removeCredential(listOf(7, 8), 9)]).toEqual([
       [7, 8],
@@ -40,7 +40,7 @@ describe('a list of credentials', () => {
     expect([removeOneCredential(listOf(7), 9), removeCredential(listOf(7), 7)]).toEqual([7, NO_CREDENTIALS]);
   });
 
-  test('has sixteen entries at most: beyond, a duplicate is dropped, or the oldest', () => {
+  test('has at most sixteen entries: a duplicate is dropped first, or else the oldest', () => {
     const sixteen = Array.from({ length: 16 }, (_, i) => i + 1);
     expect(listOf(...sixteen)).toEqual(sixteen);
     expect(listOf(...sixteen, 17)).toEqual([...sixteen.slice(1), 17]);
@@ -59,17 +59,17 @@ describe('two requests with one key', () => {
     expect(isSame({ body: 2 })).toBe(true);
   });
 
-  test('are the same write with another credential only if the bodies are the same, or one is not known', () => {
+  test('are the same write with another credential only if the bodies are equal, or one is unknown', () => {
     expect([isSame({ credential: 6 }), isSame({ credential: 6, body: 2 })]).toEqual([true, false]);
     expect(isSame({ credential: 6, body: undefined })).toBe(true);
     expect(isSame({ credential: 6, body: 2 }, { ...one, body: undefined })).toBe(true);
   });
 
-  test('are the same write if the credentials are in different headers, and cannot be compared', () => {
+  test('are the same write if their credentials are in different headers, and cannot be compared', () => {
     expect(isSame({ credential: 6, body: 2, credentialHeader: 'x-api-key' })).toBe(true);
   });
 
-  test('are different writes if only one of them has a credential, even with one body', () => {
+  test('are different writes if only one of them has a credential, even with the same body', () => {
     expect([isSame({ credential: -6 }), isSame({ credential: 6 }, { ...one, credential: -5 })]).toEqual([false, false]);
     expect(isSame({ credential: -6 }, { ...one, credential: -5 })).toBe(true);
   });
@@ -98,7 +98,7 @@ describe('a write with a key', () => {
     expect(isUnresolved(write({ state: 'answered', unresolvedFor: 6, finalFor: 5 }))).toBe(true);
   });
 
-  test('counts as answered for each credential but those without a response', () => {
+  test('counts as answered for every credential except those without a response', () => {
     const answered = write({ state: 'answered', unresolvedFor: 6 });
     expect([isAnsweredFor(answered, 5), isAnsweredFor(answered, 6)]).toEqual([true, false]);
     expect([isAnsweredFor(write({}), 5), isAnsweredFor(write({ state: 'unresolved' }), 5)]).toEqual([false, false]);

@@ -31,7 +31,7 @@ describe('a late event loop', () => {
     for (let i = 0; i < 20; i += 1) expect(turn(0).isOverloaded).toBe(false);
   });
 
-  test('sheds more with each late turn, and never all', () => {
+  test('sheds more with each late turn, but never every request', () => {
     const { turn } = start();
     turn(2 * BOUND, 2);
     const shares = Array.from({ length: 10 }, () => turn(2 * BOUND).shedShare);
@@ -49,7 +49,7 @@ describe('a late event loop', () => {
     expect(turn(0, 90).shedShare).toBe(0);
   });
 
-  test('keeps its shed share between half of the bound and the bound', () => {
+  test('keeps its shed share while the delay is between half of the bound and the bound', () => {
     const { shedding, turn } = start();
     turn(2 * BOUND, 5);
     turn(0.7 * BOUND, 15);
@@ -58,7 +58,7 @@ describe('a late event loop', () => {
     expect(turn(0.7 * BOUND, 50).shedShare).toBe(shedShare);
   });
 
-  test('is one episode while load and calm alternate, and ends after three seconds without shedding', () => {
+  test('is one episode while overload and recovery alternate, which ends after three seconds without shedding', () => {
     const { shedding, turn } = start();
     let changes = 0;
     let before = false;
@@ -81,7 +81,7 @@ describe('a late event loop', () => {
 });
 
 describe('a full heap', () => {
-  test('sheds in proportion above its bound, and everything a tenth further on', () => {
+  test('sheds in proportion above its bound, and everything at a tenth above it', () => {
     const { turn } = start();
     expect(turn(0, 1, 0.75).shedShare).toBe(0);
     expect(turn(0, 1, 0.8).shedShare).toBeCloseTo(0.5, 10);
@@ -91,13 +91,13 @@ describe('a full heap', () => {
     expect(turn(0, 1, 0.5).shedShare).toBe(0);
   });
 
-  test('may fill up where its bound is 1', () => {
+  test('never sheds if its bound is 1', () => {
     const shedding = new LoadShedder({ eventLoopDelay: BOUND, heapUsed: 1 });
     shedding.onSample(0, TICK, 0.999);
     expect(shedding.shedShare).toBe(0);
   });
 
-  test('is reported as the cause only while it demands more shedding than the event loop', () => {
+  test('is reported as the cause only while it requires more shedding than the event loop', () => {
     const { turn } = start();
     turn(2 * BOUND, 20);
     expect(turn(2 * BOUND, 1, 0.76).cause).toBe('event_loop');

@@ -45,7 +45,7 @@ class Endpoints {
     this.rotation.onSuccess(index, this.now, this.now);
   }
 
-  /** Ejects so many endpoints. */
+  /** Ejects this many endpoints. */
   ejected(count: number): number[] {
     return Array.from({ length: count }, (_, index) => index).filter((index) => this.rotation.isEjected(index));
   }
@@ -70,14 +70,14 @@ describe('the choice of an endpoint', () => {
     expect(chosen).toEqual([0, 1, 2, 0, 1, 2, 0]);
   });
 
-  test('avoids an endpoint at which the request has failed, while there is another', () => {
+  test('avoids an endpoint at which the request has failed while there is another', () => {
     const endpoints = new Endpoints(3);
     for (let i = 0; i < 5; i += 1) endpoints.rotation.onAttemptStart(1);
     expect([endpoints.send([0, 2]), endpoints.send([0]), endpoints.send([0, 1])]).toEqual([1, 2, 2]);
     expect(endpoints.send([0, 1, 2])).toBe(0); // it has failed at every endpoint
   });
 
-  test('counts the connections that are free where the request is sent to', () => {
+  test('counts the free connections of the endpoints in rotation', () => {
     const endpoints = new Endpoints(2, { consecutiveGatewayErrors: 1 }, 2);
     expect(endpoints.rotation.freeConnections()).toBe(4);
     for (let i = 0; i < 3; i += 1) endpoints.rotation.onAttemptStart(0);
@@ -86,14 +86,14 @@ describe('the choice of an endpoint', () => {
     expect(endpoints.rotation.freeConnections()).toBe(0);
   });
 
-  test('goes where a connection is free before it compares pending requests', () => {
+  test('prefers an endpoint with a free connection, then the fewest pending requests', () => {
     const endpoints = new Endpoints(2, {}, 2);
-    endpoints.rotation.setCapacity(1, 200); // it speaks HTTP/2
+    endpoints.rotation.setCapacity(1, 200); // the endpoint speaks HTTP/2
     const chosen = Array.from({ length: 10 }, () => endpoints.send());
     expect(chosen.filter((index) => index === 0)).toHaveLength(2);
     expect(endpoints.rotation.freeConnections()).toBe(192);
     expect(endpoints.rotation.totalConnections()).toBe(202);
-    endpoints.rotation.setCapacity(1, 3); // it was replaced
+    endpoints.rotation.setCapacity(1, 3); // the HTTP/2 connection was replaced
     expect(endpoints.rotation.freeConnections()).toBe(0);
     expect(endpoints.send()).toBe(0);
     endpoints.rotation.onAttemptEnd(0);
@@ -116,7 +116,7 @@ describe('a failing endpoint', () => {
     expect(chosen).toEqual(new Set([0, 2]));
   });
 
-  test('does not count against the upstream while another works', () => {
+  test('does not count against the upstream while another endpoint works', () => {
     const endpoints = new Endpoints(3);
     expect(endpoints.fail(1, 5)).toEqual([true, true, true, true, true]);
     endpoints.fail(0);
@@ -125,7 +125,7 @@ describe('a failing endpoint', () => {
     expect(endpoints.fail(2)).toEqual([true]);
   });
 
-  test('is re-admitted by one trial', () => {
+  test('is re-admitted after one successful trial', () => {
     const endpoints = new Endpoints(2);
     endpoints.fail(1, 3);
     endpoints.now += 9999;
@@ -137,7 +137,7 @@ describe('a failing endpoint', () => {
     expect(endpoints.send()).toBe(1);
   });
 
-  test('is ejected for longer, up to a bound, when its trial fails', () => {
+  test('is ejected for longer, up to a bound, if its trial fails', () => {
     const endpoints = new Endpoints(2);
     endpoints.fail(1, 3);
     const times = [20_000, 30_000, 35_000, 35_000];
@@ -149,7 +149,7 @@ describe('a failing endpoint', () => {
     }
   });
 
-  test('delays its trial by up to a fifth at random', () => {
+  test('has its trial delayed by up to a fifth at random', () => {
     const endpoints = new Endpoints(2);
     endpoints.chance = 0.5;
     endpoints.fail(1, 3);
@@ -165,7 +165,7 @@ describe('a failing endpoint', () => {
     expect(endpoints.send()).toBe(1);
   });
 
-  test('is tried by a repeatable request, unless none arrives for two seconds', () => {
+  test('is tried with a repeatable request, unless none arrives for two seconds', () => {
     const endpoints = new Endpoints(2);
     endpoints.fail(1, 3);
     endpoints.now += 11_999;
@@ -182,7 +182,7 @@ describe('a failing endpoint', () => {
     expect(endpoints.send()).toBe(1);
   });
 
-  test('stays ejected whatever the outcome of earlier sends', () => {
+  test('stays ejected, whatever the outcome of earlier requests', () => {
     const endpoints = new Endpoints(2);
     const before = endpoints.now;
     endpoints.now += 100;
@@ -193,7 +193,7 @@ describe('a failing endpoint', () => {
     expect(endpoints.changes).toHaveLength(1);
   });
 
-  test('has its past ejections forgotten after it works for long', () => {
+  test('has its past ejections dropped after it has worked for long', () => {
     const endpoints = new Endpoints(2);
     const failAgain = (after: Millis): number => {
       endpoints.now += after;
@@ -225,7 +225,7 @@ describe('of all endpoints', () => {
     }
   });
 
-  test('none is ejected when none works: all return, and their failures count against the upstream', () => {
+  test('none is ejected if none works: all return, and their failures count against the upstream', () => {
     const endpoints = new Endpoints(3);
     endpoints.fail(0, 3);
     endpoints.fail(1, 3);
@@ -244,7 +244,7 @@ describe('of all endpoints', () => {
     expect(endpoints.ejected(3)).toEqual([1]);
   });
 
-  test('the bound on the share ejects none if the remaining ones fail as well', () => {
+  test('none stays ejected if the remaining ones fail as well, whatever the bound', () => {
     const endpoints = new Endpoints(4, { maxEjectionPercent: 25 });
     for (let index = 0; index < 4; index += 1) endpoints.fail(index, 3);
     expect(endpoints.ejected(4)).toEqual([]);
@@ -256,14 +256,14 @@ describe('of all endpoints', () => {
     expect(endpoints.ejected(1)).toEqual([]);
   });
 
-  test('none is ejected where detection is off', () => {
+  test('none is ejected while detection is off', () => {
     const endpoints = new Endpoints(2, { consecutiveGatewayErrors: 0 });
     endpoints.fail(1, 100);
     expect(endpoints.ejected(2)).toEqual([]);
   });
 });
 
-test('which failures count against an endpoint', () => {
+test('connection errors, timeouts and gateway statuses count against an endpoint', () => {
   const response = (status: number) => classifyForEndpoint({ kind: 'response', status, hints: NO_HINTS, took: 1 });
   expect([200, 404, 429, 500, 501, 502, 503, 504].map(response)).toEqual([
     'works',

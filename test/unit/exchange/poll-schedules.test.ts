@@ -8,19 +8,19 @@ const request = { key: 'k', answer: 'a', polls: 1, backOff };
 const half = () => 0.5;
 
 describe('a client that polls an unfinished result', () => {
-  test('gets a longer delay each time', () => {
+  test('gets a longer delay for each request', () => {
     const polls = new PollRegistry();
     const delays = Array.from({ length: 6 }, (_, n) => polls.nextRetryAfter(request, 10_000 * n, half));
     expect(delays).toEqual([1000, 2000, 4000, 8000, 16_000, 16_000]);
   });
 
-  test('gains nothing by polling early', () => {
+  test('gains nothing by an early request', () => {
     const polls = new PollRegistry();
     const delays = Array.from({ length: 4 }, (_, n) => polls.nextRetryAfter(request, n, half));
     expect(delays).toEqual([1000, 2000, 4000, 8000]);
   });
 
-  test('starts anew when the response changes', () => {
+  test('starts with the first delay after the response has changed', () => {
     const polls = new PollRegistry();
     polls.nextRetryAfter(request, 0, half);
     expect(polls.nextRetryAfter(request, 1, half)).toBe(2000);
@@ -28,7 +28,7 @@ describe('a client that polls an unfinished result', () => {
     expect(polls.nextRetryAfter(request, 3, half)).toBe(1000);
   });
 
-  test('starts anew when the result was ready in between', () => {
+  test('starts with the first delay after the result was ready in between', () => {
     const polls = new PollRegistry();
     polls.nextRetryAfter(request, 0, half);
     polls.forget('k');
@@ -36,14 +36,14 @@ describe('a client that polls an unfinished result', () => {
     expect(polls.nextRetryAfter(request, 1, half)).toBe(1000);
   });
 
-  test('starts anew when it has not polled for five minutes beyond its delay', () => {
+  test('starts with the first delay after five minutes beyond its delay', () => {
     const polls = new PollRegistry();
     polls.nextRetryAfter(request, 0, half);
     expect(polls.nextRetryAfter(request, 301_000, half)).toBe(2000);
     expect(polls.nextRetryAfter(request, 301_000 + 302_001, half)).toBe(1000);
   });
 
-  test('gets a delay that covers the polls made for it', () => {
+  test('gets a delay that includes the polls made for it', () => {
     const polls = new PollRegistry();
     expect(polls.nextRetryAfter({ ...request, polls: 4 }, 0, half)).toBe(8000);
     expect(polls.nextRetryAfter(request, 1, half)).toBe(16_000);
@@ -55,7 +55,7 @@ describe('a client that polls an unfinished result', () => {
     expect(polls.nextRetryAfter({ ...request, key: 'other' }, 1, half)).toBe(1000);
   });
 
-  test('keeps its last delay where the back-off has given up, and passes on its memory', () => {
+  test('keeps its last delay after the backoff has given up', () => {
     const polls = new PollRegistry();
     const remembering = {
       name: 'spy',
@@ -71,7 +71,7 @@ describe('a client that polls an unfinished result', () => {
 describe('the bounds', () => {
   const reached = (polls: PollRegistry, name: string) => polls.bounds.find((bound) => bound.name === name);
 
-  test('the least recently polled schedule is evicted for a new one', () => {
+  test('evict the least recently polled schedule for a new one', () => {
     const polls = new PollRegistry(2);
     for (const key of ['a', 'b', 'a', 'c']) polls.nextRetryAfter({ ...request, key }, 0, half);
     expect(reached(polls, 'polled_resources')).toEqual({ name: 'polled_resources', used: 1, reached: 1 });
@@ -79,7 +79,7 @@ describe('the bounds', () => {
     expect(polls.nextRetryAfter({ ...request, key: 'b' }, 1, half)).toBe(1000);
   });
 
-  test('the waits on a route are bounded', () => {
+  test('limit the waits on a route', () => {
     const polls = new PollRegistry();
     expect([1, 2, 3].map(() => polls.tryAddWaiter('/a', 2))).toEqual([true, true, false]);
     expect(polls.tryAddWaiter('/b', 2)).toBe(true);
@@ -89,14 +89,14 @@ describe('the bounds', () => {
     expect(polls.tryAddWaiter('/none', 0)).toBe(false);
   });
 
-  test('a reload may change the bound', () => {
+  test('follow a reload', () => {
     const polls = new PollRegistry();
     polls.tryAddWaiter('/a', 2);
     expect(polls.tryAddWaiter('/a', 1)).toBe(false);
     expect(polls.tryAddWaiter('/a', 2)).toBe(true);
   });
 
-  test('a schedule takes no more than 350 B', () => {
+  test('include at most 350 B for a schedule', () => {
     const many = 10_000;
     const before = heldBytes();
     const polls = new PollRegistry(many);

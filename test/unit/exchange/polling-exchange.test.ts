@@ -82,7 +82,7 @@ describe('an unfinished result is polled', () => {
     expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 3, polls: 3, retryOutcome: undefined });
   });
 
-  test('until the wait ends: the last poll comes just then, and its response is forwarded', () => {
+  test('until the wait ends: the last poll is sent just before, and its response is forwarded', () => {
     const played = play([NOT_READY]);
     expect(waits(played)).toEqual([4000, 4000, 4000, 4000, 4000, 4000, 5920]);
     expect(played.now).toBe(30_000);
@@ -93,11 +93,11 @@ describe('an unfinished result is polled', () => {
     expect(play([NOT_READY], { policy: { maxWait: 10_000 } }).now).toBe(10_000);
   });
 
-  test('until another response comes, good or bad', () => {
+  test('until another response arrives, whether success or failure', () => {
     expect(play([NOT_READY, response(404)]).verdict).toMatchObject({ kind: 'forward', attempts: 2, polls: 2 });
   });
 
-  test('not where the client does not wait, polling is off, or the mode is observe', () => {
+  test('but not if the client does not wait, polling is off, or the mode is observe', () => {
     const once = { kind: 'forward', unknown: false, attempts: 1, retryOutcome: undefined };
     const script = (facts: Partial<RequestFacts>, more: Partial<RoutePolicy>) =>
       play([NOT_READY], { facts }, more).verdict;
@@ -106,18 +106,18 @@ describe('an unfinished result is polled', () => {
     expect(script({}, { mode: 'observe' })).toEqual(once);
   });
 
-  test('not where it is never sent twice', () => {
+  test('but not if it must never be sent twice', () => {
     const played = play([NOT_READY], { facts: { method: 'GET', replaySafety: 'never' } });
     expect(does(played)).toBe('body admit send');
     expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 1, retryOutcome: undefined });
   });
 
-  test('not where its body cannot be sent again', () => {
+  test('but not if its body cannot be sent again', () => {
     const world: World = (step) => (step.do === 'body' ? { kind: 'body', replayable: false, at: 0 } : undefined);
     expect(does(play([NOT_READY], { world }))).toBe('body admit send');
   });
 
-  test('not where no poll may begin: the response in hand is forwarded', () => {
+  test('but not if no poll may begin: the response in hand is forwarded', () => {
     const world: World = (step, _, now) =>
       step.do === 'poll' ? { kind: 'denied', why: 'deadline', at: now } : undefined;
     const played = play([NOT_READY], { world });
@@ -125,20 +125,20 @@ describe('an unfinished result is polled', () => {
     expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 1, notReady: true });
   });
 
-  test('without being retried, whatever the retry conditions', () => {
+  test('and not retried, whatever the retry conditions', () => {
     const played = play([response(409)], { policy: { notReady: new Set([409]) }, facts: { keyed: true } });
     expect(does(played)).not.toContain('reserve');
   });
 });
 
-describe('each poll is a request of its own', () => {
+describe('each poll is a separate request', () => {
   test('with a deadline from its own start', () => {
     const { steps } = play([NOT_READY, NOT_READY, response(200)]);
     expect(steps.flatMap((step) => (step.do === 'admit' ? [step.deadline] : []))).toEqual([5000, 9010, 13_020]);
     expect(steps.flatMap((step) => (step.do === 'poll' ? [step.deadline] : []))).toEqual([9010, 13_020]);
   });
 
-  test('retried as often as others, with attempts counted from 1', () => {
+  test('with its own attempts, counted from 1', () => {
     const played = play([NOT_READY, response(503), response(503), NOT_READY, response(503), response(200)]);
     expect(does(played)).toBe(
       'body admit send poll wait admit send reserve wait admit send reserve wait admit send poll wait admit send reserve wait admit send',
@@ -147,7 +147,7 @@ describe('each poll is a request of its own', () => {
     expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 6, polls: 3, retryOutcome: 'success' });
   });
 
-  test('whose error is forwarded when retries end', () => {
+  test('whose error is forwarded when its retries end', () => {
     const failing = [NOT_READY, ...Array.from({ length: 4 }, () => response(503))];
     expect(play(failing).verdict).toMatchObject({
       kind: 'forward',
@@ -159,14 +159,14 @@ describe('each poll is a request of its own', () => {
     expect(play(broken).verdict).toMatchObject({ kind: 'fail', reason: 'reset', polls: 2 });
   });
 
-  test('with an earlier retry reported as a success', () => {
+  test('which reports its earlier retry as a success', () => {
     expect(play([response(503), NOT_READY, response(200)]).verdict).toMatchObject({
       retryOutcome: 'success',
       polls: 2,
     });
   });
 
-  test('repeated at its Retry-After when refused', () => {
+  test('which is repeated at its Retry-After if it is refused', () => {
     let refusals = 0;
     const world: World = (step, n, now) => {
       if (step.do !== 'admit' || n < 4 || refusals === 2) return undefined;
@@ -186,8 +186,8 @@ describe('each poll is a request of its own', () => {
 
   test.each([
     ['beyond the wait', 'over_share', 40_000],
-    ['because we go away', 'draining', 1000],
-  ] as const)('refused %s, which it reports', (_, why, retryAfterMs) => {
+    ['on shutdown', 'draining', 1000],
+  ] as const)('which reports a refusal %s', (_, why, retryAfterMs) => {
     const world: World = (step, n, now) =>
       step.do === 'admit' && n > 3 ? { kind: 'refused', why, retryAfterMs, at: now } : undefined;
     expect(play([NOT_READY], { world }).verdict).toMatchObject({ kind: 'refuse', why, retryAfterMs, attempts: 1 });
@@ -195,21 +195,21 @@ describe('each poll is a request of its own', () => {
 });
 
 describe('the wait ends early', () => {
-  test('at once when its client has gone', () => {
+  test('at once when its client leaves', () => {
     const world: World = (step, _, now) => (step.do === 'wait' ? { kind: 'gone', at: now } : undefined);
     const played = play([NOT_READY], { world });
     expect(does(played)).toBe('body admit send poll wait');
     expect(played.verdict).toMatchObject({ kind: 'gone', attempts: 1 });
   });
 
-  test('on shutdown: with one more poll, whose response is forwarded', () => {
+  test('on shutdown, with one more poll, whose response is forwarded', () => {
     const world: World = (step, _, now) => (step.do === 'wait' ? { kind: 'draining', at: now + 700 } : undefined);
     const played = play([NOT_READY], { world });
     expect(does(played)).toBe('body admit send poll wait admit send');
     expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 2, polls: 2, notReady: true });
   });
 
-  test('on shutdown, without another poll where the upstream does not allow one so soon', () => {
+  test('on shutdown, without another poll if the upstream does not allow one so soon', () => {
     const world: World = (step, _, now) => (step.do === 'wait' ? { kind: 'draining', at: now + 700 } : undefined);
     const played = play([response(202, { retryAfterMs: 9000 })], { world });
     expect(does(played)).toBe('body admit send poll wait');

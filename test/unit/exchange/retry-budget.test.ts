@@ -33,7 +33,7 @@ describe('the retry budget', () => {
     expect(spendAll(budget)).toBe(3);
   });
 
-  test('is refunded for unused retries', () => {
+  test('is refunded for retries that were not sent', () => {
     const budget = new RetryTokenBucket({ ratio: 0, burst: 2 });
     spendAll(budget);
     budget.refund();
@@ -59,7 +59,7 @@ describe('the retry budget', () => {
     expect(budget.left).toBe(0.25);
   });
 
-  test('is spent when it does not pay for one more retry, unless it allows none at all', () => {
+  test('counts as spent while it is less than one retry, unless it allows none at all', () => {
     const budget = new RetryTokenBucket({ ratio: 0.5, burst: 2 });
     expect(budget.isSpent).toBe(false);
     budget.spend();
@@ -73,7 +73,7 @@ describe('the retry budget', () => {
     expect(new RetryTokenBucket({ ratio: 0.5, burst: 0 }).isSpent).toBe(false);
   });
 
-  test('leaves a part to others, whatever one client does', () => {
+  test('leaves a part to other clients, whatever one client does', () => {
     const budget = new RetryTokenBucket({ ratio: 0.25, burst: 10 });
     const spend = (client: string, now: number, most = 100): number => {
       let spent = 0;
@@ -91,7 +91,7 @@ describe('the retry budget', () => {
     expect(spend('third', 0)).toBe(2);
   });
 
-  test('is for one client alone while there is no other', () => {
+  test('is for one client alone while no other is active', () => {
     const budget = new RetryTokenBucket({ ratio: 1, burst: 10 });
     for (let i = 1; i <= 10; i += 1) expect(budget.spend('only', 0)).toBe(true);
     for (let i = 1; i <= 10; i += 1) budget.earn('only', 0);
@@ -101,7 +101,7 @@ describe('the retry budget', () => {
     expect(budget.spend('only', 10_001)).toBe(true);
   });
 
-  test('a refund is that of its client', () => {
+  test('refunds the client that spent it', () => {
     const budget = new RetryTokenBucket({ ratio: 0, burst: 4 });
     budget.earn('other', 0);
     for (let i = 1; i <= 2; i += 1) expect(budget.spend('busy', 0)).toBe(true);

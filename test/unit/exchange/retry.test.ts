@@ -29,7 +29,7 @@ function choose(outcome: AttemptOutcome, { request, policy, soFar, chance = 0 }:
   return chooseRetry(requestFacts(request), retryPolicy(policy), outcome, { ...FIRST, ...soFar }, () => chance);
 }
 
-/** A one-word summary: the reason of the retry, why there is none, or 'settled'. */
+/** A summary in one word: the reason of the retry, why there is none, or 'settled'. */
 function verdict(outcome: AttemptOutcome, given: Given = {}): string {
   const choice = choose(outcome, given);
   if (choice.kind === 'retry') return choice.retry.reason;
@@ -141,7 +141,7 @@ describe.each(TABLE)('$happened', ({ outcomes, reason, idempotent, keyed, unkeye
     expect(verdicts({ request: { method, keyed: true } })).toEqual(allowed(keyed));
   });
 
-  test.each(WRITES)('%s without', (method) => {
+  test.each(WRITES)('%s without a key', (method) => {
     expect(verdicts({ request: { method } })).toEqual(allowed(unkeyed));
     expect(verdicts({ request: { method }, policy: { unkeyedWrites: 'on429' } })).toEqual(allowed(unkeyedOn429));
     expect(verdicts({ request: { method }, policy: { unkeyedWrites: 'always' } })).toEqual(allowed(true));
@@ -162,7 +162,7 @@ describe('409', () => {
     expect(verdict(response(409), { request: { method: 'PUT' } })).toBe('settled');
   });
 
-  test('is forwarded where locks are not retried', () => {
+  test('is forwarded if locks are not retried', () => {
     const given: Given = {
       request: { method: 'POST', keyed: true },
       policy: { retryOn: { ...RETRY_ALL, lock: false } },
@@ -171,7 +171,7 @@ describe('409', () => {
     expect(verdict(response(409, { retryAdvice: 'retry' }), given)).toBe('lock');
   });
 
-  test('and a 429 about an object are retried where their status is listed', () => {
+  test('and a 429 about an object are retried if their status is listed', () => {
     const given = (...statuses: number[]): Given => ({
       request: { method: 'POST', keyed: true },
       policy: { retryOn: { ...RETRY_ALL, lock: false, statuses: new Set(statuses) } },
@@ -193,7 +193,7 @@ describe('409', () => {
 
 describe('a retry condition', () => {
   test.each([200, 204, 301, 304, 400, 401, 402, 403, 404, 408, 410, 422, 451])(
-    'excludes %i, which is an answer',
+    'excludes %i, which is a definite response',
     (status) => {
       expect(verdict(response(status))).toBe('settled');
     },
@@ -233,14 +233,14 @@ describe('a retry condition', () => {
     expect(verdict(response(302), { policy: { retryOn } })).toBe('settled');
   });
 
-  test('includes an explicit request of the upstream, where it is safe', () => {
+  test('includes an explicit request of the upstream, if the request is repeatable', () => {
     expect(verdict(response(400, { retryAdvice: 'retry' }), { request: { method: 'POST', keyed: true } })).toBe(
       'status_5xx',
     );
     expect(verdict(response(400, { retryAdvice: 'retry' }), { request: { method: 'POST' } })).toBe('not_idempotent');
   });
 
-  test('never includes a departed client', () => {
+  test('never includes the departure of a client', () => {
     expect(verdict(failure('aborted', true))).toBe('settled');
     expect(verdict(failure('aborted', false))).toBe('settled');
     expect(verdict(failure('too_many_files', false))).toBe('settled');
@@ -281,7 +281,7 @@ describe('a retry is prevented by', () => {
     expect(verdict(response(200), { request: { priorAttempts: 1 } })).toBe('settled');
   });
 
-  test('a back-off that gives up', () => {
+  test('a backoff that gives up', () => {
     const backOff: BackOff = { name: 'twice', next: (n) => (n < 2 ? { delay: 1, memory: 0 } : undefined) };
     expect(verdict(response(503), { policy: { backOff }, soFar: { attempts: 2 } })).toBe('status_5xx');
     expect(verdict(response(503), { policy: { backOff }, soFar: { attempts: 3 } })).toBe('attempts_exhausted');
@@ -297,7 +297,7 @@ describe('a retry is prevented by', () => {
 });
 
 describe('the delay', () => {
-  test('is the back-off, given the number of retries and its memory', () => {
+  test('is the backoff, given the number of retries and its memory', () => {
     const draws: [number, number, number][] = [];
     const backOff: BackOff = {
       name: 'spy',
@@ -313,7 +313,7 @@ describe('the delay', () => {
     expect(draws).toEqual([[2, 8, 0.25]]);
   });
 
-  test('is the back-off of its own reason, where there is one', () => {
+  test('is the backoff of its own reason, if there is one', () => {
     const backOffFor = { status_429: fixedDelay(7), connect: fixedDelay(9), lock: fixedDelay(11) };
     expect(delayOf(response(429), { policy: { backOffFor } })).toBe(7);
     expect(delayOf(failure('connect', false), { policy: { backOffFor } })).toBe(9);
@@ -321,7 +321,7 @@ describe('the delay', () => {
     expect(delayOf(response(503), { policy: { backOffFor } })).toBe(100);
   });
 
-  test('is a hint instead of the back-off, whether shorter or longer', () => {
+  test('is a hint instead of the backoff, whether shorter or longer', () => {
     expect(choose(response(503, { retryAfterMs: 2000 }))).toEqual({
       kind: 'retry',
       retry: { reason: 'status_5xx', delay: 2000, source: 'hint', usesBudget: true, memory: 0 },
@@ -330,7 +330,7 @@ describe('the delay', () => {
     expect(delayOf(response(503, { retryAfterMs: 0 }))).toBe(100);
   });
 
-  test('is the back-off if a spent quota has been reset already', () => {
+  test('is the backoff if an exhausted quota has been reset already', () => {
     expect([delayOf(response(429, { quota: spent(0) })), delayOf(response(429, { quota: spent(undefined) }))]).toEqual([
       100, 100,
     ]);
@@ -342,7 +342,7 @@ describe('the delay', () => {
     expect(delayOf(response(429, { retryAfterMs: 50_000 }), { chance: 0.5 })).toBe(50_500);
   });
 
-  test('lasts until the reset of a spent quota, unless a Retry-After differs', () => {
+  test('lasts until the reset of an exhausted quota, unless a Retry-After differs', () => {
     expect(delayOf(response(429, { quota: spent(3000) }))).toBe(3000);
     expect(delayOf(response(429, { quota: spent(3000), retryAfterMs: 1000 }))).toBe(1000);
     expect(delayOf(response(429, { quota: { ...spent(3000), remaining: 1 } }))).toBe(100);
@@ -364,7 +364,7 @@ describe('an attempt that no endpoint processed', () => {
     expect(choose(stale, { soFar })).toEqual({ kind: 'retry', retry: { ...atOnce, reason: 'reset' } });
   });
 
-  test('is one that was not sent, to an upstream with another endpoint that may get it', () => {
+  test('is one that was not sent, to an upstream with another endpoint that may receive it', () => {
     expect(delayOf(failure('connect', false))).toBe(100);
     expect(delayOf(elsewhere(failure('reset', true)))).toBe(100);
     expect(delayOf(elsewhere(response(503)))).toBe(100);
@@ -375,8 +375,8 @@ describe('an attempt that no endpoint processed', () => {
   });
 });
 
-describe('only its key identifies', () => {
-  test('a write that is not idempotent by its method or its path', () => {
+describe('the key is the only identification', () => {
+  test('of a write that is not idempotent by its method or its path', () => {
     const isNamed = (facts: Partial<RequestFacts>) => isNamedByKey(requestFacts({ method: 'POST', ...facts }));
     expect([isNamed({ keyed: true }), isNamed({ keyed: true, replaySafety: 'never' })]).toEqual([true, true]);
     expect([isNamed({}), isNamed({ keyed: true, replaySafety: 'safe' })]).toEqual([false, false]);
@@ -384,7 +384,7 @@ describe('only its key identifies', () => {
   });
 });
 
-describe('an upstream that remembers the outcome of a key', () => {
+describe('an upstream that stores the outcome of a key', () => {
   const KEYED = { method: 'POST', keyed: true } as const;
   const verdicts = (outcomes: readonly AttemptOutcome[], given: Given) =>
     outcomes.map((outcome) => verdict(outcome, given));
@@ -392,13 +392,13 @@ describe('an upstream that remembers the outcome of a key', () => {
   const OTHERS = [response(502), response(503), response(504), failure('reset', true), failure('timeout', true)];
   const RETRIED = ['status_5xx', 'status_5xx', 'status_5xx', 'reset', 'timeout'];
 
-  test('and of failures: is asked again after a 4xx that is listed, which is no stored failure', () => {
+  test('and of failures gets a retry after a listed 4xx, which is no stored failure', () => {
     const policy = { replaysErrors: true, retryOn: { ...RETRY_ALL, statuses: new Set([425, 500]) } };
     const of = (status: number) => verdict(response(status), { request: { method: 'POST', keyed: true }, policy });
     expect([of(425), of(500)]).toEqual(['status_5xx', 'settled']);
   });
 
-  test('and of failures: is not retried, as it would only repeat its failure', () => {
+  test('and of failures gets no retry, because it would only repeat its failure', () => {
     const policy = { replaysErrors: true };
     expect(verdicts(OWN, { request: KEYED, policy })).toEqual(['settled', 'settled', 'settled']);
     expect(verdicts(OTHERS, { request: KEYED, policy })).toEqual(RETRIED);
@@ -408,7 +408,7 @@ describe('an upstream that remembers the outcome of a key', () => {
     expect(verdict(response(500), { request: { method: 'POST' }, policy })).toBe('not_idempotent');
   });
 
-  test('of successes alone: is not sent a failed write again, as it would execute it anew', () => {
+  test('of successes alone gets no retry of a failed write, because it would execute the write again', () => {
     const policy = { replaysErrors: false };
     expect(verdicts(OWN, { request: KEYED, policy })).toEqual(['not_idempotent', 'not_idempotent', 'not_idempotent']);
     expect(verdicts(OTHERS, { request: KEYED, policy })).toEqual(RETRIED);
@@ -419,7 +419,7 @@ describe('an upstream that remembers the outcome of a key', () => {
     );
   });
 
-  test('for a limited time: gets no retry that would arrive after it', () => {
+  test('for a limited time gets no retry that would arrive later', () => {
     const request = { ...KEYED, keyTtl: 1000 };
     const after = (keyAge: number, given: Given = {}) =>
       verdict(response(503), { request, soFar: { keyAge }, ...given });
@@ -507,7 +507,7 @@ describe('configured rules for a response or a path', () => {
     expect(mayHaveTakenEffect(requestFacts(reads.request), response(500))).toBe(false);
   });
 
-  test('prevent a second send whatever the key and the method, unless nothing was sent', () => {
+  test('prevent a second send, whatever the key and the method, unless nothing was sent', () => {
     for (const request of [{ method: 'POST', keyed: true }, { method: 'PUT' }, { method: 'GET' }]) {
       const never = { request: { ...request, replaySafety: 'never' }, policy: { unkeyedWrites: 'always' } } as const;
       expect(verdict(response(503), never)).toBe('not_idempotent');

@@ -35,7 +35,7 @@ describe('the meaning of an outcome for its write', () => {
     ['a 409 that another proxy marks as unknown', unknown(409), 'may_have_taken_effect'],
     ['a broken connection', failure('reset', true), 'may_have_taken_effect'],
     ['a refused connection', failure('connect', false), 'nothing_sent'],
-  ])('at %s', (_, outcome, meaning) => {
+  ])('depends on the outcome: %s', (_, outcome, meaning) => {
     expect(classifyWrite(outcome)).toBe(meaning);
   });
 
@@ -49,7 +49,7 @@ describe('the meaning of an outcome for its write', () => {
 });
 
 describe('a response that resolves a write permanently', () => {
-  test('is a success, and no decline, which may be followed by a success', () => {
+  test('is a success, but no decline, which a success may follow', () => {
     expect([200, 299, 300, 402, 500].filter((status) => isFinalAnswer(response(status)))).toEqual([200, 299]);
     expect(isFinalAnswer(failure('reset', true))).toBe(false);
   });
