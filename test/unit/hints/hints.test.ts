@@ -48,7 +48,7 @@ describe('a response without hints', () => {
     expect(readHints(429, headers, WALL)).toBe(NO_HINTS);
   });
 
-  test('a policy without a service limit yields no quota', () => {
+  test('a policy without a service limit contains no quota', () => {
     expect(read(200, 'RateLimit-Policy', '"p";q=100;w=60')).toBe(NO_HINTS);
   });
 });
@@ -93,7 +93,7 @@ describe('Retry-After', () => {
     ['RFC 850', 'Saturday, 21-Nov-26 11:26:45 GMT'],
     ['asctime', 'Sat Nov 21 11:26:45 2026'],
     ['RFC 3339', '2026-11-21T12:26:45+01:00'],
-  ])('a date as %s counts from the Date of the response, or else from our clock', (_, value) => {
+  ])('is a date as %s, counted from the Date of the response, or else from the clock of the proxy', (_, value) => {
     expect(read(503, 'retry-after', value, ...DATE).retryAfterMs).toBe(45_000);
     expect(read(503, 'retry-after', `\t${value} `).retryAfterMs).toBe(15_000);
     expect(read(503, 'retry-after', value, 'Date', 'yesterday').retryAfterMs).toBe(15_000);
@@ -105,17 +105,17 @@ describe('Retry-After', () => {
     ['in the same second', 999, 44_001],
     ['a moment later, by network latency', 1249, 43_751],
     ['ahead of it', 1250, 45_000],
-  ])('a date counts from our clock where that is %s by Date: to the millisecond', (_, ahead, wait) => {
+  ])('is counted to the millisecond if the clock of the proxy is %s by Date', (_, ahead, wait) => {
     const headers = [...DATE, 'Retry-After', 'Sat, 21 Nov 2026 11:26:45 GMT'];
     expect(readHints(503, headers, SENT + ahead).retryAfterMs).toBe(wait);
   });
 
-  test('of several Dates the first usable one counts', () => {
+  test('is counted from the first usable Date of several', () => {
     const at = 'Sat, 21 Nov 2026 11:26:45 GMT';
     expect(read(503, 'Date', '?', ...DATE, 'Date', at, 'Retry-After', at).retryAfterMs).toBe(45_000);
   });
 
-  test('a past date is discarded, the present one is no wait, and a far one is capped', () => {
+  test('is ignored for a past date, no wait for the present, and capped for a distant date', () => {
     const at = (date: string) => read(503, ...DATE, 'Retry-After', date).retryAfterMs;
     expect(at('Sat, 21 Nov 2026 11:25:59 GMT')).toBeUndefined();
     expect(at('Sat, 21 Nov 2026 11:26:00 GMT')).toBe(0);
@@ -123,14 +123,14 @@ describe('Retry-After', () => {
     expect(at('Fri, 31 Dec 9999 23:59:59 GMT')).toBe(MAX_HINTED_DELAY);
   });
 
-  test('the larger of duplicates wins, whatever their order, names and case; an unusable one is ignored', () => {
+  test('is the largest of several values, in whatever order, names and case; unusable ones are ignored', () => {
     expect(read(429, 'Retry-After', '2', 'RETRY-AFTER', '9', 'retry-after', '4').retryAfterMs).toBe(9000);
     expect(read(429, 'Retry-After', '2', 'Retry-After-Ms', '2500').retryAfterMs).toBe(2500);
     expect(read(429, 'Retry-After-Ms', '1500', 'Retry-After', '2').retryAfterMs).toBe(2000);
     expect(read(429, 'Retry-After', '2', 'Retry-After', '99999999').retryAfterMs).toBe(MAX_HINTED_DELAY);
   });
 
-  test('retry-after-ms is in milliseconds', () => {
+  test('may be in milliseconds, as retry-after-ms', () => {
     expect(read(429, 'retry-after-ms', '250').retryAfterMs).toBe(250);
     expect(read(429, 'retry-after-ms', '400000').retryAfterMs).toBe(MAX_HINTED_DELAY);
     expect(read(429, 'retry-after-ms', '-250')).toBe(NO_HINTS);
@@ -150,7 +150,7 @@ describe('Retry-After', () => {
 });
 
 describe('X-RateLimit-* and RateLimit-*', () => {
-  test.each(['X-RateLimit', 'x-ratelimit', 'RateLimit'])('%s-Limit, -Remaining and -Reset make a quota', (prefix) => {
+  test.each(['X-RateLimit', 'x-ratelimit', 'RateLimit'])('form a quota: %s-Limit, -Remaining and -Reset', (prefix) => {
     const hints = read(200, `${prefix}-Limit`, '100', `${prefix}-Remaining`, '42', `${prefix}-Reset`, '30');
     expect(hints).toEqual({ ...NO_HINTS, quota: quota({ remaining: 42, limit: 100, resetIn: 30_000 }) });
   });
@@ -166,52 +166,55 @@ describe('X-RateLimit-* and RateLimit-*', () => {
     ['epoch nanoseconds', `${SENT + 90_000}000000`, 90_000, 60_000],
     ['a number with a parameter, after a blank', '30 ;w=60', 30_000, 30_000],
     ['no number', 'Sat Nov 21 2026', undefined, undefined],
-  ])('a reset written as %s, by the Date of the response, or else by our clock', (_, reset, byDate, byWall) => {
-    const fields = ['X-RateLimit-Remaining', '5', 'X-RateLimit-Reset', reset];
-    expect(read(200, ...fields, ...DATE).quota).toEqual(quota({ remaining: 5, resetIn: byDate }));
-    expect(read(200, ...fields).quota).toEqual(quota({ remaining: 5, resetIn: byWall }));
-  });
+  ])(
+    'have a reset in the form of %s, counted from the Date of the response, or else from the clock of the proxy',
+    (_, reset, byDate, byWall) => {
+      const fields = ['X-RateLimit-Remaining', '5', 'X-RateLimit-Reset', reset];
+      expect(read(200, ...fields, ...DATE).quota).toEqual(quota({ remaining: 5, resetIn: byDate }));
+      expect(read(200, ...fields).quota).toEqual(quota({ remaining: 5, resetIn: byWall }));
+    },
+  );
 
-  test('GitHub: 403 with nothing remaining is a stop, for five minutes at most', () => {
+  test('stop requests for at most five minutes after a 403 of GitHub with nothing left', () => {
     const github = (reset: number) =>
       read(403, ...DATE, 'x-ratelimit-limit', '5000', 'x-ratelimit-remaining', '0', 'x-ratelimit-reset', String(reset));
     expect(github(SENT_S + 60).quota).toEqual(quota({ remaining: 0, limit: 5000, resetIn: 60_000 }));
     expect(github(SENT_S + 3000).quota).toEqual(quota({ remaining: 0, limit: 5000, resetIn: MAX_HINTED_DELAY }));
   });
 
-  test('with something remaining the reset is kept: it sets a pace, not a stop', () => {
+  test('with something left keep the reset, which sets a pace and does not stop requests', () => {
     const hints = read(200, ...DATE, 'x-ratelimit-remaining', '60', 'x-ratelimit-reset', String(SENT_S + 3000));
     expect(hints.quota?.resetIn).toBe(3_000_000);
   });
 
-  test('a Retry-After and a later reset are kept apart', () => {
+  test('keep a reset later than the Retry-After apart from it', () => {
     const hints = read(429, 'Retry-After', '2', 'X-RateLimit-Remaining', '7', 'X-RateLimit-Reset', '50');
     expect(hints).toEqual({ ...NO_HINTS, retryAfterMs: 2000, quota: quota({ remaining: 7, resetIn: 50_000 }) });
   });
 
-  test('nothing remaining without a reset', () => {
+  test('with nothing left may have no reset', () => {
     expect(read(429, 'X-RateLimit-Remaining', '0').quota).toEqual(quota({ remaining: 0 }));
   });
 
-  test('Square: a reset without a count means spent, on a 429 that has no Retry-After', () => {
+  test('of Square mean an exhausted quota if a 429 has a reset, but no count and no Retry-After', () => {
     expect(read(429, 'X-RateLimit-Reset', '12').quota).toEqual(quota({ remaining: 0, resetIn: 12_000 }));
     expect(read(429, 'X-RateLimit-Reset', '12', 'Retry-After', '1')).toEqual({ ...NO_HINTS, retryAfterMs: 1000 });
     expect(read(200, 'X-RateLimit-Reset', '12')).toBe(NO_HINTS);
     expect(read(429, 'X-RateLimit-Limit', '12')).toBe(NO_HINTS);
   });
 
-  test('a limit on one object does not concern the rate: its reset is no stop', () => {
+  test('that limit one object have a reset that stops nothing', () => {
     const hints = read(429, 'X-RateLimit-Reset', '12', 'Stripe-Rate-Limited-Reason', 'resource-specific');
     expect(hints.quota).toBeUndefined();
   });
 
-  test('X-RateLimit-Reset-After is a delay that needs no clock, so it is preferred', () => {
+  test('prefer X-RateLimit-Reset-After, a delay that needs no clock', () => {
     const fields = ['X-RateLimit-Remaining', '1', 'X-RateLimit-Reset', String(SENT_S + 99), 'X-RateLimit-Reset-After'];
     expect(read(200, ...DATE, ...fields, '64.57').quota?.resetIn).toBe(64_570);
     expect(read(200, ...DATE, ...fields, 'never').quota?.resetIn).toBe(99_000);
   });
 
-  test('of duplicates the most restrictive value counts', () => {
+  test('have the most restrictive value of duplicates', () => {
     const once = ['X-RateLimit-Limit', '50', 'X-RateLimit-Remaining', '5', 'X-RateLimit-Reset', '1'];
     const again = ['x-ratelimit-limit', '900', 'x-ratelimit-remaining', '800', 'x-ratelimit-reset', '60'];
     const tightest = quota({ remaining: 5, limit: 50, resetIn: 60_000 });
@@ -219,7 +222,7 @@ describe('X-RateLimit-* and RateLimit-*', () => {
     expect(read(200, ...again, ...once).quota).toEqual(tightest);
   });
 
-  test('Envoy: the limit is a list with the windows', () => {
+  test('of Envoy list the limit with its windows', () => {
     const fields = ['X-RateLimit-Remaining', '98', 'X-RateLimit-Reset', '3', 'X-RateLimit-Limit'];
     const expected = quota({ remaining: 98, limit: 100, resetIn: 3000, window: 60_000 });
     expect(read(200, ...fields, '100, 100;w=60;name="a", 10000;w=86400').quota).toEqual(expected);
@@ -227,7 +230,7 @@ describe('X-RateLimit-* and RateLimit-*', () => {
     expect(read(200, ...fields, '100;w=60').quota).toEqual(expected);
   });
 
-  test('excessive counts are clamped, and drop nothing else; fractions of a request are dropped', () => {
+  test('have excessive counts clamped and fractions of a request dropped, without effect on the other values', () => {
     const none = '18446744073709551615';
     const most = 999_999_999_999_999;
     expect(read(200, 'X-RateLimit-Remaining', none).quota).toEqual(quota({ remaining: most }));
@@ -243,7 +246,7 @@ describe('X-RateLimit-* and RateLimit-*', () => {
     expect(read(200, 'X-RateLimit-Remaining', '4.9', 'X-RateLimit-Limit', '0').quota).toEqual(quota({ remaining: 4 }));
   });
 
-  test('of two families the tighter one counts', () => {
+  test('of two families have the values of the tighter one', () => {
     const standard = ['RateLimit-Remaining', '10', 'RateLimit-Reset', '1'];
     const vendor = ['X-RateLimit-Remaining', '20', 'X-RateLimit-Reset', '100'];
     expect(read(200, ...standard, ...vendor).quota).toEqual(quota({ remaining: 20, resetIn: 100_000 }));
@@ -251,30 +254,30 @@ describe('X-RateLimit-* and RateLimit-*', () => {
 });
 
 describe('RateLimit and RateLimit-Policy', () => {
-  test('the current draft', () => {
+  test('are read in the form of the current draft', () => {
     const hints = read(200, 'RateLimit', '"default";r=50;t=30', 'RateLimit-Policy', '"default";q=100;w=60');
     expect(hints.quota).toEqual(quota({ remaining: 50, limit: 100, resetIn: 30_000, window: 60_000 }));
   });
 
-  test('with spaces, a partition key and unknown parameters', () => {
+  test('are read with spaces, a partition key and unknown parameters', () => {
     const fieldValue = '"10-in-1min"; r=9; t=54; pk=:YWJj:; acme-x; acme-y=?1; acme-z=@1659578233; acme-w=%"f%c3%bc"';
     const hints = read(200, 'RateLimit', fieldValue, 'RateLimit-Policy', '"10-in-1min"; q=10; w=60; pk=:YWJj:');
     expect(hints.quota).toEqual(quota({ remaining: 9, limit: 10, resetIn: 54_000, window: 60_000 }));
   });
 
-  test('a policy named by a token, as servers between drafts 07 and 08 do', () => {
+  test('are read with a policy named by a token, as servers between drafts 07 and 08 send it', () => {
     const hints = read(200, 'RateLimit', 'default;r=0;t=5', 'RateLimit-Policy', 'default;q=100;w=10');
     expect(hints.quota).toEqual(quota({ remaining: 0, limit: 100, resetIn: 5000, window: 10_000 }));
   });
 
-  test('without a policy, or with one of another name', () => {
+  test('are read without a policy, or with one of another name', () => {
     expect(read(200, 'RateLimit', '"p";r=50').quota).toEqual(quota({ remaining: 50 }));
     expect(read(200, 'RateLimit', '"p";r=50', 'RateLimit-Policy', '"q";q=9;w=1').quota).toEqual(
       quota({ remaining: 50 }),
     );
   });
 
-  test('draft 07: a dictionary, and a policy matched by its quota', () => {
+  test('are read in the form of draft 07: a dictionary, and a policy matched by its quota', () => {
     const fields = ['RateLimit', 'limit=100, remaining=50, reset=30'];
     const expected = quota({ remaining: 50, limit: 100, resetIn: 30_000 });
     expect(read(200, ...fields).quota).toEqual(expected);
@@ -290,19 +293,19 @@ describe('RateLimit and RateLimit-Policy', () => {
     ['one with a pace before one without', '"a";r=5, "b";r=100;t=60', 100, 60_000],
     ['of equal paces the smaller count', '"a";r=20;t=2, "b";r=10;t=1', 10, 1000],
     ['an item without r is none', '"a";t=9, "b";r=7;t=1, "c";r=-1;t=50, "d";r="3";t=50', 7, 1000],
-  ])('of several policies: %s', (_, field, remaining, resetIn) => {
+  ])('have the tightest of several policies: %s', (_, field, remaining, resetIn) => {
     expect(read(200, 'RateLimit', field).quota).toEqual(quota({ remaining, resetIn }));
     const reversed = field.split(', ').toReversed();
     expect(read(200, ...reversed.flatMap((item) => ['RateLimit', item])).quota).toEqual(quota({ remaining, resetIn }));
   });
 
-  test('compares paces by the larger of the mean and the remaining: max(limit/window, remaining/time left)', () => {
+  test('are compared by the larger of two paces: max(limit/window, remaining/time left)', () => {
     const policies = ['RateLimit-Policy', '"burst";q=100;w=10', 'RateLimit-Policy', '"daily";q=1000;w=1000'];
     const hints = read(200, 'RateLimit', '"burst";r=1;t=9, "daily";r=900;t=900', ...policies);
     expect(hints.quota).toEqual(quota({ remaining: 900, limit: 1000, resetIn: 900_000, window: 1_000_000 }));
   });
 
-  test.each(['content-bytes', 'concurrent-requests'])('a quota of %s is no quota of requests', (unit) => {
+  test.each(['content-bytes', 'concurrent-requests'])('of %s are no quota of requests', (unit) => {
     const policies = ['RateLimit-Policy', `"b";q=9;w=60;qu="${unit}", "r";q=100;w=60;qu="requests"`];
     const hints = read(200, 'RateLimit', '"b";r=0;t=60, "r";r=50;t=30', ...policies);
     expect(hints.quota).toEqual(quota({ remaining: 50, limit: 100, resetIn: 30_000, window: 60_000 }));
@@ -320,14 +323,17 @@ describe('RateLimit and RateLimit-Policy', () => {
     'é;r=1',
     '"p";R=1',
     `"p";r=5${' '.repeat(5000)}`,
-  ])('malformed, so ignored as a whole: %s', (field) => {
+  ])('are ignored as a whole if they are malformed: %s', (field) => {
     expect(read(200, 'RateLimit', field)).toBe(NO_HINTS);
   });
 
-  test.each(['0', '-0', '-1', '2678401', '"60"'])('a window of no length, or beyond a month, is ignored: %s', (w) => {
-    const hints = read(200, 'RateLimit', '"p";r=1', 'RateLimit-Policy', `"p";q=5;w=${w}`);
-    expect(hints.quota).toEqual(quota({ remaining: 1, limit: 5 }));
-  });
+  test.each(['0', '-0', '-1', '2678401', '"60"'])(
+    'have a window of no length, or of more than a month, ignored: %s',
+    (w) => {
+      const hints = read(200, 'RateLimit', '"p";r=1', 'RateLimit-Policy', `"p";q=5;w=${w}`);
+      expect(hints.quota).toEqual(quota({ remaining: 1, limit: 5 }));
+    },
+  );
 });
 
 describe('Shopify', () => {
@@ -338,13 +344,13 @@ describe('Shopify', () => {
     ['1/0', undefined],
     ['-1/40', undefined],
     ['40', undefined],
-  ])('%s calls made', (value, expected) => {
+  ])('reports %s calls made', (value, expected) => {
     expect(read(200, 'X-Shopify-Shop-Api-Call-Limit', value).quota).toEqual(expected);
   });
 });
 
 describe('directives of the upstream', () => {
-  test('Stripe-Should-Retry; a veto outweighs permission', () => {
+  test('include Stripe-Should-Retry, of which a veto outweighs permission', () => {
     expect(read(409, 'Stripe-Should-Retry', 'true').retryAdvice).toBe('retry');
     expect(read(500, 'stripe-should-retry', 'false')).toEqual({ ...NO_HINTS, retryAdvice: 'never' });
     expect(read(500, 'stripe-should-retry', 'false', 'stripe-should-retry', 'true').retryAdvice).toBe('never');
@@ -352,16 +358,19 @@ describe('directives of the upstream', () => {
     expect(read(500, 'stripe-should-retry', 'yes')).toBe(NO_HINTS);
   });
 
-  test.each(['global-rate', 'endpoint-rate', 'global-concurrency', 'endpoint-concurrency'])('Stripe: %s', (reason) => {
-    expect(read(429, 'Stripe-Rate-Limited-Reason', reason)).toEqual({ ...NO_HINTS, reason });
-  });
+  test.each(['global-rate', 'endpoint-rate', 'global-concurrency', 'endpoint-concurrency'])(
+    'include the reason of Stripe: %s',
+    (reason) => {
+      expect(read(429, 'Stripe-Rate-Limited-Reason', reason)).toEqual({ ...NO_HINTS, reason });
+    },
+  );
 
-  test('Stripe: resource-specific concerns one object', () => {
+  test('include the reason resource-specific of Stripe, which is about one object', () => {
     const hints = read(429, 'Stripe-Rate-Limited-Reason', 'resource-specific');
     expect(hints).toEqual({ ...NO_HINTS, reason: 'resource-specific', lock: true });
   });
 
-  test('a reason is one word of at most 64 characters', () => {
+  test('include a reason of at most 64 characters, without spaces', () => {
     const reason = (value: string) => read(429, 'Stripe-Rate-Limited-Reason', value).reason;
     expect(reason('a'.repeat(64))).toBe('a'.repeat(64));
     expect(reason('a'.repeat(65))).toBeUndefined();
@@ -369,7 +378,7 @@ describe('directives of the upstream', () => {
     expect(reason('ÿ"{}')).toBeUndefined();
   });
 
-  test('Envoy is the reason where there is no better one', () => {
+  test('include Envoy as the reason if there is no other', () => {
     expect(read(429, 'x-envoy-ratelimited', 'true')).toEqual({ ...NO_HINTS, reason: 'envoy' });
     expect(read(429, 'x-envoy-ratelimited', '', 'Stripe-Rate-Limited-Reason', 'global-rate').reason).toBe(
       'global-rate',
@@ -380,12 +389,15 @@ describe('directives of the upstream', () => {
     ['within the bound', ['Retry-After', '300'], 300_000, undefined],
     ['beyond it', ['Retry-After', '301'], MAX_HINTED_DELAY, 301_000],
     ['with a later reset beyond it', ['Retry-After', '2', 'RateLimit', '"d";r=0;t=3600'], MAX_HINTED_DELAY, 3_600_000],
-  ])('a Retry-After %s is bounded for retries, and kept for the client', (_, headers, bounded, unbounded) => {
-    const { retryAfterMs, unboundedRetryAfterMs } = read(429, ...headers);
-    expect([retryAfterMs, unboundedRetryAfterMs]).toEqual([bounded, unbounded]);
-  });
+  ])(
+    'include a Retry-After %s, bounded for retries and kept in full for the client',
+    (_, headers, bounded, unbounded) => {
+      const { retryAfterMs, unboundedRetryAfterMs } = read(429, ...headers);
+      expect([retryAfterMs, unboundedRetryAfterMs]).toEqual([bounded, unbounded]);
+    },
+  );
 
-  test('gRPC pushback: a delay, on any status', () => {
+  test('include the pushback of gRPC, a delay on any status', () => {
     expect(read(200, 'grpc-retry-pushback-ms', '1500')).toEqual({ ...NO_HINTS, retryAfterMs: 1500 });
     expect(read(200, 'grpc-retry-pushback-ms', '0').retryAfterMs).toBe(0);
     expect(read(200, 'grpc-retry-pushback-ms', '400000').retryAfterMs).toBe(MAX_HINTED_DELAY);
@@ -396,26 +408,26 @@ describe('directives of the upstream', () => {
     });
   });
 
-  test.each(['-1', '', 'x', '1.5'])('gRPC pushback that is negative or unparsable: %j', (value) => {
+  test.each(['-1', '', 'x', '1.5'])('include no pushback of gRPC that is negative or unparsable: %j', (value) => {
     expect(read(200, 'grpc-retry-pushback-ms', value)).toEqual({ ...NO_HINTS, retryAdvice: 'never' });
     expect(read(200, 'grpc-retry-pushback-ms', value, 'stripe-should-retry', 'true').retryAdvice).toBe('never');
   });
 });
 
 describe('HTTP-dates', () => {
-  test('the three forms of RFC 9110 denote the same moment', () => {
+  test('have three forms in RFC 9110, which denote the same moment', () => {
     const moment = Date.UTC(1994, 10, 6, 8, 49, 37);
     expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT', WALL)).toBe(moment);
     expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', WALL)).toBe(moment);
     expect(parseHttpDate('Sun Nov  6 08:49:37 1994', WALL)).toBe(moment);
   });
 
-  test('a two-digit year is at most 50 years ahead', () => {
+  test('have a two-digit year that is at most 50 years ahead', () => {
     expect(parseHttpDate('Friday, 20-Nov-76 00:00:00 GMT', WALL)).toBe(Date.UTC(2076, 10, 20));
     expect(parseHttpDate('Tuesday, 23-Nov-76 00:00:00 GMT', WALL)).toBe(Date.UTC(1976, 10, 23));
   });
 
-  test('leap years and leap seconds', () => {
+  test('include leap years and leap seconds', () => {
     expect(parseHttpDate('Tue, 29 Feb 2000 00:00:00 GMT', WALL)).toBe(Date.UTC(2000, 1, 29));
     expect(parseHttpDate('Thu, 29 Feb 2024 00:00:00 GMT', WALL)).toBe(Date.UTC(2024, 1, 29));
     expect(parseHttpDate('Sat, 31 Dec 2016 23:59:60 GMT', WALL)).toBe(Date.UTC(2017, 0, 1));
@@ -435,17 +447,17 @@ describe('HTTP-dates', () => {
     '21 Nov 2026 00:00:00 GMT',
     '2026-11-21T00:00:00Z',
     '',
-  ])('%j is invalid', (value) => {
+  ])('are rejected if they are invalid: %j', (value) => {
     expect(parseHttpDate(value, WALL)).toBeUndefined();
   });
 
-  test('an invalid clock leaves only the two-digit year undetermined', () => {
+  test('are read with an invalid clock, except for a two-digit year', () => {
     expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', Number.NaN)).toBeUndefined();
     expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT', Number.NaN)).toBe(Date.UTC(1994, 10, 6, 8, 49, 37));
   });
 });
 
-describe('quota headers as real APIs write them', () => {
+describe('quota headers as APIs send them', () => {
   const SPENT = { remaining: 0, limit: 600, resetIn: 40_000, window: undefined };
   const sentAt = Date.UTC(2026, 10, 21, 11, 26, 0);
 
@@ -469,7 +481,7 @@ describe('quota headers as real APIs write them', () => {
       'with parameters',
       ['X-RateLimit-Limit', '600', 'X-RateLimit-Remaining', '0;w=21600', 'X-RateLimit-Reset', '40;w=21600'],
     ],
-  ])('%s', (_, headers) => {
+  ])('are read: %s', (_, headers) => {
     expect(read(200, ...DATE, ...headers).quota).toEqual(SPENT);
   });
 
@@ -488,14 +500,14 @@ describe('quota headers as real APIs write them', () => {
     ['2026-11-21T11:26:45Z', 45_000],
     ['2026-11-21t13:26:45.25+02:00', 45_250],
     ['Sat, 21 Nov 2026 11:26:45 GMT', 45_000],
-  ])('a reset of %s', (reset, resetIn) => {
+  ])('have a reset of %s', (reset, resetIn) => {
     expect(read(200, ...DATE, 'X-RateLimit-Remaining', '3', 'X-RateLimit-Reset', reset).quota).toMatchObject({
       resetIn,
     });
   });
 
   test.each(['s', '2x', '1s2', '2026-13-01T00:00:00Z', '2026-02-30T00:00:00Z', '2026-11-21', '-2s'])(
-    'a reset of %s is ignored',
+    'have a reset of %s ignored',
     (reset) => {
       expect(
         read(200, ...DATE, 'X-RateLimit-Remaining', '3', 'X-RateLimit-Reset', reset).quota?.resetIn,
@@ -507,17 +519,17 @@ describe('quota headers as real APIs write them', () => {
     ['8', 8000],
     ['8s', 8000],
     ['30;w=60', 30_000],
-  ])('X-RateLimit-Reset-After: %s', (value, resetIn) => {
+  ])('include X-RateLimit-Reset-After: %s', (value, resetIn) => {
     expect(read(200, 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset-After', value).quota?.resetIn).toBe(resetIn);
   });
 
-  test('nothing left of a limit of zero is no quota for an upstream that serves requests', () => {
+  test('with nothing left of a limit of zero are no quota for an upstream that serves requests', () => {
     const nothing = ['X-RateLimit-Limit', '0', 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '250'];
     expect(read(200, ...nothing)).toBe(NO_HINTS);
     expect(read(429, ...nothing).quota?.remaining).toBe(0);
   });
 
-  test('a quota of tokens is no quota of requests', () => {
+  test('with a quota of tokens are no quota of requests', () => {
     const tokens = ['x-ratelimit-remaining-tokens', '0', 'x-ratelimit-reset-tokens', '6m0s'];
     expect(read(200, ...tokens, 'anthropic-ratelimit-tokens-remaining', '0')).toBe(NO_HINTS);
   });
@@ -527,7 +539,7 @@ describe('quota headers as real APIs write them', () => {
     ['anthropic-ratelimit-tokens-remaining', 'anthropic-ratelimit-tokens-reset', '2026-11-21T11:26:20Z'],
     ['anthropic-ratelimit-input-tokens-remaining', 'anthropic-ratelimit-input-tokens-reset', '2026-11-21T11:26:20Z'],
     ['anthropic-ratelimit-output-tokens-remaining', 'anthropic-ratelimit-output-tokens-reset', '2026-11-21T11:26:20Z'],
-  ])('a spent quota of tokens sets the wait of a 429 without one: %s', (remaining, reset, value) => {
+  ])('with an exhausted quota of tokens set the wait of a 429 without one: %s', (remaining, reset, value) => {
     const requests = ['x-ratelimit-remaining-requests', '99', 'x-ratelimit-limit-requests', '100'];
     const spent = quota({ remaining: 0, resetIn: 20_000 });
     expect(read(429, ...DATE, ...requests, remaining, '0', reset, value).quota).toEqual(spent);
@@ -538,11 +550,11 @@ describe('quota headers as real APIs write them', () => {
     });
   });
 
-  test.each(['x-amz-retry-after', 'x-ms-retry-after-ms'])('%s is in milliseconds', (name) => {
+  test.each(['x-amz-retry-after', 'x-ms-retry-after-ms'])('include %s, in milliseconds', (name) => {
     expect(read(503, name, '1500').retryAfterMs).toBe(1500);
   });
 
-  test('a stop of more than a month is capped at a month; such a pace is ignored', () => {
+  test('have a stop of more than a month capped at a month, and such a pace ignored', () => {
     const year = String(365 * 86_400);
     const reset = ['X-RateLimit-Reset-After', year];
     expect(read(200, 'X-RateLimit-Remaining', '0', ...reset).quota?.resetIn).toBe(MAX_HINTED_DELAY);
@@ -553,7 +565,7 @@ describe('quota headers as real APIs write them', () => {
 describe('a response from a cache', () => {
   const QUOTA = ['X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '40'];
 
-  test('asks to wait for the rest of its seconds, counted from its date', () => {
+  test('requests a wait for the rest of its seconds, counted from its date', () => {
     expect(read(503, ...DATE, 'Age', '10', 'Retry-After', '30').retryAfterMs).toBe(20_000);
     expect(read(503, 'Age', '10', 'Retry-After', '1m').retryAfterMs).toBe(50_000);
     expect(read(503, 'Age', '40', 'Retry-After', '30').retryAfterMs).toBeUndefined();
@@ -575,14 +587,14 @@ describe('a response from a cache', () => {
     expect(read(200, ...QUOTA, 'Age', age)).toEqual(CACHED);
   });
 
-  test('says nothing of the current quota', () => {
+  test('contains no current quota', () => {
     expect(read(200, ...DATE, 'Age', '3000', ...QUOTA)).toEqual(CACHED);
     expect(read(200, ...QUOTA, 'RateLimit', '"a";r=0;t=7', 'age', '1')).toEqual(CACHED);
     expect(read(200, ...DATE, 'Age', '0', ...QUOTA).quota?.remaining).toBe(0);
     expect(read(200, ...DATE, 'Age', 'old', ...QUOTA).quota?.remaining).toBe(0);
   });
 
-  test('has times that count from its Date and its Age', () => {
+  test('contains times that are counted from its Date and its Age', () => {
     const at = ['Retry-After', 'Sat, 21 Nov 2026 11:26:45 GMT'];
     expect(read(503, ...DATE, 'Age', '15', ...at).retryAfterMs).toBe(30_000);
     expect(read(503, ...DATE, 'Age', '50', ...at).retryAfterMs).toBeUndefined();
@@ -600,12 +612,12 @@ describe('fields joined by a proxy', () => {
     [`20, ${at(45)}`, 45_000],
     ['40;x=1', 40_000],
     ['"40"', 40_000],
-  ])('Retry-After: %s', (value, wait) => {
+  ])('are read as Retry-After: %s', (value, wait) => {
     const date = ['Date', at(15).replace(':15', ':00')];
     expect(read(429, ...date, 'Retry-After', value).retryAfterMs).toBe(wait);
   });
 
-  test.each(['0, 5', '0,', ', 0', '0, 0'])('X-RateLimit-Remaining: %s', (remaining) => {
+  test.each(['0, 5', '0,', ', 0', '0, 0'])('are read as X-RateLimit-Remaining: %s', (remaining) => {
     const { quota } = read(200, 'X-RateLimit-Remaining', remaining, 'X-RateLimit-Reset', '40, 30,');
     expect(quota).toMatchObject({ remaining: 0, resetIn: 40_000 });
   });
@@ -623,18 +635,18 @@ describe('a reset in the spellings of some upstreams', () => {
     '2026-11-21 11:26:40 UTC',
     '2026-11-21T11:26:40',
     '2026-11-21T13:26:40 +02:00',
-  ])('%s', (reset) => {
+  ])('is read: %s', (reset) => {
     const { quota } = read(200, ...date, 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', reset);
     expect(quota?.resetIn).toBe(40_000);
   });
 
-  test.each(['40 parsecs', 'in 40 s', '4 0', '40sx'])('but not %s', (reset) => {
+  test.each(['40 parsecs', 'in 40 s', '4 0', '40sx'])('is not read: %s', (reset) => {
     expect(read(200, 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', reset).quota?.resetIn).toBeUndefined();
   });
 });
 
 describe('a Retry-After and a spent quota in one response', () => {
-  test('make one decision: nothing passes before both have ended', () => {
+  test('form one decision: nothing is sent before both have ended', () => {
     const quota = ['X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '8'];
     expect(read(429, 'Retry-After', '2', ...quota).retryAfterMs).toBe(8000);
     expect(read(429, 'Retry-After', '20', ...quota).retryAfterMs).toBe(20_000);
@@ -646,21 +658,21 @@ describe('a Retry-After and a spent quota in one response', () => {
 });
 
 describe('structured fields', () => {
-  test('strings are unescaped, tokens and numbers read, other types recognised but without a value', () => {
+  test('have strings unescaped, tokens and numbers read, and other types without a value', () => {
     const values = parseMembers('"a\\"b\\\\", tok/en:*, -1.5, ?1, :YQ==:, @-1, %"%c3"')?.map((member) => member.value);
     expect(values).toEqual(['a"b\\', 'tok/en:*', -1.5, undefined, undefined, undefined, undefined]);
   });
 
-  test('-0 becomes 0, which prevents a division by it', () => {
+  test('have -0 read as 0, which prevents a division by it', () => {
     expect(parseMembers('-0')?.[0]?.value).toBe(0);
   });
 
-  test('an empty field has no members', () => {
+  test('have no members if they are empty', () => {
     expect(parseMembers(' ')).toEqual([]);
   });
 });
 
-describe('a Retry-After that we write', () => {
+describe('a Retry-After that the proxy sends', () => {
   test.each([
     [2300, 0.29, '3'],
     [2300, 0.31, '2'],
@@ -673,7 +685,7 @@ describe('a Retry-After that we write', () => {
     [900_000, 0, '300'],
     [Number.POSITIVE_INFINITY, 0, '300'],
     [Number.NaN, 0, '1'],
-  ])('%d ms at u = %d is %s', (delay, u, text) => {
+  ])('for %d ms at u = %d is %s', (delay, u, text) => {
     expect(formatRetryAfter(delay, () => u)).toBe(text);
   });
 });

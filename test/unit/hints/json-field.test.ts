@@ -16,7 +16,7 @@ describe('a field of a JSON body', () => {
     [String.raw`{"idempotency_key":"\ud83d\ude00"}`, '😀'],
     ['{"nested":{"idempotency_key":"no"},"idempotency_key":"k"}', 'k'],
     ['{"__proto__":{"idempotency_key":"no"},"idempotency_key":"k"}', 'k'],
-  ])('%s', (text, value) => {
+  ])('is read: %s', (text, value) => {
     expect(read(text)).toBe(value);
   });
 
@@ -63,11 +63,11 @@ describe('an ambiguous document yields no value', () => {
     ['a list around it', '[{"idempotency_key":"k"}]'],
     ['a text', '"idempotency_key"'],
     ['a line break in the string', '{"idempotency_key":"k\n"}'],
-  ])('%s', (_, text, path = 'idempotency_key') => {
+  ])('for %s', (_, text, path = 'idempotency_key') => {
     expect(read(text, path)).toBeUndefined();
   });
 
-  test('a duplicate name with any letter that folds to one of its own in Unicode', () => {
+  test('for a duplicate name with any letter that has a case variant in Unicode', () => {
     const folding: string[] = [];
     for (let code = 0; code <= 0xffff; code += 1) {
       const letter = String.fromCharCode(code);
@@ -81,12 +81,12 @@ describe('an ambiguous document yields no value', () => {
     expect(folding).toEqual(['\u017f', '\u212a']);
   });
 
-  test('bytes that are not UTF-8', () => {
+  test('for bytes that are not UTF-8', () => {
     expect(readJsonField(Buffer.from('{"k":"\xff"}', 'latin1'), ['k'])).toBeUndefined();
     expect(readJsonField(Buffer.from('{"k":"v"}', 'utf16le'), ['k'])).toBeUndefined();
   });
 
-  test('unbounded nesting neither crashes nor slows it', () => {
+  test('and unbounded nesting neither throws nor takes more than linear time', () => {
     const deep = '['.repeat(30_000) + ']'.repeat(30_000);
     expect(read(`{"a":${deep},"k":"v"}`, 'k')).toBe('v');
     expect(read('['.repeat(60_000), 'k')).toBeUndefined();

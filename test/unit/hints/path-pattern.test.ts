@@ -25,7 +25,7 @@ describe('a path pattern', () => {
     ['/v1/{resource}', '/v1//', undefined],
     ['/v1/{space=tax|issuing}/{resource}', '/v1/issuing/cards', ['issuing', 'cards']],
     ['/v1/{space=tax|issuing}/{resource}', '/v1/charges/ch_1', undefined],
-  ])('%s and %s', (pattern, path, captured) => {
+  ])('matches or not: %s and %s', (pattern, path, captured) => {
     expect(match(pattern, path)).toEqual(captured);
   });
 
@@ -38,21 +38,21 @@ describe('a path pattern', () => {
     ['/v1/caf%c3%A9', '/v1/caf%C3%a9'],
     ['/v1/{space=t%61x|a%2fb}', '/v1/tax'],
     ['/v1/{space=t%61x|a%2fb}', '/v1/a%2Fb'],
-  ])('%s equals %s', (pattern, path) => {
+  ])('treats equivalent escapes as equal: %s and %s', (pattern, path) => {
     expect(match(pattern, path)).toBeDefined();
   });
 
-  test('a reserved character differs from its escape', () => {
+  test('distinguishes a reserved character from its escape', () => {
     expect(match('/v1/a%2Fb', '/v1/a/b')).toBeUndefined();
     expect(match('/v1/a%3Bb', '/v1/a;b')).toBeUndefined();
     expect(match('/v1/%2A', '/v1/charges')).toBeUndefined();
   });
 
-  test('a value of a named segment is one value, however its escapes are written', () => {
+  test('has one value for a named segment, however its escapes are written', () => {
     expect(match('/v1/{resource}', '/v1/%63%2f')).toEqual(match('/v1/{resource}', '/v1/c%2F'));
   });
 
-  test('is filled in with the named values: other variable parts are left out', () => {
+  test('is filled in with the named values, without other variable parts', () => {
     const filled = (text: string, path: string) => makePathPattern(text).substitute(match(text, path) ?? []);
     expect(filled('/v1/{resource}/*/{action}', '/v1/charges/ch_1/capture')).toBe('/v1/charges/*/capture');
     expect(filled('/v1/{space=tax|issuing}/**', '/v1/tax/rates/txr_1')).toBe('/v1/tax/**');
@@ -70,11 +70,11 @@ describe('a path pattern', () => {
     ['/v1/ch_*', 'a whole segment'],
     ['/v1/{Resource}', 'a whole segment'],
     ['/{a}/{a}', 'two segments are called {a}'],
-  ])('%s is a mistake', (pattern, message) => {
+  ])('is rejected: %s', (pattern, message) => {
     expect(validatePathPattern(pattern)).toContain(message);
   });
 
-  test('a valid pattern is no mistake', () => {
+  test('is accepted if it is valid', () => {
     expect(['/', '/**', '/v1/{resource}/**', '/v1/*/x'].map(validatePathPattern)).toEqual([
       undefined,
       undefined,

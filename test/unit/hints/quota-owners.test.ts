@@ -26,7 +26,7 @@ function worldOf(upstream: Partial<UpstreamSettings> = {}): World {
   return new World({ upstream, random: () => 0.5 });
 }
 
-/** Arrives, is sent and answered at once. */
+/** Arrives, is sent, and gets a response at once. */
 function ask(world: World, arrival: Arrival, quota: Quota | undefined, status = 200): QueuedTicket {
   const request = world.arrive(arrival);
   expect(request.admission).toEqual(ADMITTED);
@@ -46,7 +46,7 @@ describe('a spent quota of a request without a credential', () => {
     expect(world.arrive(ANONYMOUS).admission).toEqual(ADMITTED);
   });
 
-  test.each([200, 403, 404])('holds its client alone where others were answered before, after a %i', (status) => {
+  test.each([200, 403, 404])('holds its client alone even if others had responses before, after a %i', (status) => {
     const world = worldOf();
     ask(world, TOKEN, quotaOf(4999, 5000));
     ask(world, ANONYMOUS, quotaOf(0), status);
@@ -54,7 +54,7 @@ describe('a spent quota of a request without a credential', () => {
     expect(world.arrive(ANONYMOUS).admission).toEqual(held(300_000));
   });
 
-  test('lets a waiting request with another credential go at once', () => {
+  test('does not hold a waiting request with another credential', () => {
     const world = worldOf({ rate: { ...OPEN, initialRate: 1, maxRate: 1 } });
     const anonymous = world.arrive(ANONYMOUS);
     world.send(anonymous);
@@ -65,7 +65,7 @@ describe('a spent quota of a request without a credential', () => {
     expect([waiting.admission, waiting.at]).toEqual([ADMITTED, 1000]);
   });
 
-  test('refuses the queued requests of its client once another arrives', () => {
+  test('refuses the queued requests of its client once another request of it arrives', () => {
     const world = worldOf({ queue: { maxWait: 400_000, maxDepth: 100 } });
     ask(world, ANONYMOUS, quotaOf(0));
     const waiting = world.arrive({ ...ANONYMOUS, deadline: 500_000 });
@@ -85,7 +85,7 @@ describe('a spent quota of a request without a credential', () => {
     ).toBeUndefined();
   });
 
-  test('holds no client that has quota left: requests of others are not part of its quota', () => {
+  test('holds no client while quota is left: requests of others are not part of its quota', () => {
     const world = worldOf();
     const anonymous = world.arrive(ANONYMOUS);
     world.send(anonymous);
@@ -103,7 +103,7 @@ describe('a spent quota of a request without a credential', () => {
     ask(world, { client: 'nat', credential: 'Bearer b' }, quotaOf(4998, 5000));
   });
 
-  test('holds it with every credential once it was spent with eight: they may be invented', () => {
+  test('holds the address with every credential once eight credentials have exhausted it, as they may be invented', () => {
     const world = worldOf();
     for (let i = 0; i < 8; i += 1) ask(world, { client: 'x', credential: `made up ${i}` }, quotaOf(0));
     expect(world.arrive({ client: 'x', credential: 'another' }).admission).toEqual(held(300_000));
@@ -112,7 +112,7 @@ describe('a spent quota of a request without a credential', () => {
 });
 
 describe('a quota that runs low', () => {
-  test('paces no client that it does not concern', () => {
+  test('paces no client other than its own', () => {
     const world = worldOf();
     ask(world, ANONYMOUS, quotaOf(10));
     expect(world.limit.meter.rate(0)).toBe(10 / 300);
@@ -123,7 +123,7 @@ describe('a quota that runs low', () => {
   });
 });
 
-describe('where all requests have the same credential', () => {
+describe('if all requests have the same credential', () => {
   test.each(['', 'Bearer shared'])('a spent quota stops all clients that received it, with %j', (credential) => {
     const world = worldOf();
     ask(world, { client: 'a', credential }, quotaOf(1));
@@ -133,7 +133,7 @@ describe('where all requests have the same credential', () => {
     }
   });
 
-  test('one that runs low paces all clients that received it', () => {
+  test('a quota that runs low paces all clients that received it', () => {
     const world = worldOf();
     ask(world, { client: 'a' }, quotaOf(11));
     ask(world, { client: 'b' }, quotaOf(10));
@@ -141,7 +141,7 @@ describe('where all requests have the same credential', () => {
     expect(world.limit.meter.rate(0)).toBe(10 / 300);
   });
 
-  test('a client without a response yet receives the quota itself, and then all are stopped', () => {
+  test('a client without a response receives the quota itself first, and then all clients are stopped', () => {
     const world = worldOf();
     ask(world, { client: 'a' }, quotaOf(0));
     ask(world, { client: 'b' }, quotaOf(0));
@@ -159,7 +159,7 @@ describe('where all requests have the same credential', () => {
     expect(world.arrive({ client: 'a' }).admission).toEqual(blocked(300_000));
   });
 
-  test.each([401, 407])('a %i holds its client alone: the request was not authenticated', (status) => {
+  test.each([401, 407])('a %i holds its client alone, because the request was not authenticated', (status) => {
     const world = worldOf();
     for (const client of ['a', 'b']) ask(world, { client }, quotaOf(50));
     ask(world, { client: 'a' }, quotaOf(0), status);
@@ -167,7 +167,7 @@ describe('where all requests have the same credential', () => {
     expect(world.arrive({ client: 'b' }).admission).toEqual(ADMITTED);
   });
 
-  test('and clients receive different limits in turn, each is held by its own', () => {
+  test('and clients receive different limits in turn, each client is held by its own', () => {
     const world = worldOf();
     ask(world, { client: 'a' }, quotaOf(59));
     world.now = 1;
@@ -180,7 +180,7 @@ describe('where all requests have the same credential', () => {
     expect(world.limit.meter.rate(2)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('and one client receives two limits in turn, it is held by both', () => {
+  test('and one client receives two limits in turn, the client is held by both', () => {
     const world = worldOf();
     for (const limit of [60, 5000, 60]) ask(world, { client: 'a' }, quotaOf(limit - 1, limit));
     ask(world, { client: 'a' }, quotaOf(0, 5000));
@@ -189,7 +189,7 @@ describe('where all requests have the same credential', () => {
 });
 
 describe('quotas that were found to be separate', () => {
-  test('are treated as shared again ten minutes after the last sign of separation', () => {
+  test('are treated as shared again ten minutes after the last evidence of separation', () => {
     const world = worldOf();
     ask(world, ANONYMOUS, quotaOf(59));
     ask(world, TOKEN, quotaOf(4999, 5000));
@@ -212,25 +212,25 @@ describe('a spent quota received by another process', () => {
     return world;
   };
 
-  test('stops the clients it concerns after a restart', () => {
+  test('stops its clients after a restart', () => {
     const world = restored();
     expect(world.arrive(ANONYMOUS).admission).toEqual(blocked(300_000));
     expect(world.arrive({ ...ANONYMOUS, refs: [SHARED] }).admission).toEqual(blocked(300_000));
   });
 
-  test('and no others', () => {
+  test('stops no other clients after a restart', () => {
     const world = restored();
     expect(world.arrive(TOKEN).admission).toEqual(ADMITTED);
     expect(world.arrive(ANONYMOUS).admission).toEqual(held(300_000));
   });
 });
 
-describe('where the upstream counts', () => {
+describe('if the upstream counts', () => {
   const own = (scope: 'client' | 'credential', key: string): readonly LimitRef[] => [
     { upstream: 'up', nested: '', scope, key },
   ];
 
-  test('by credential, a spent quota stops all clients with it, and no other, from its first response on', () => {
+  test('by credential, an exhausted quota stops all clients with it, and no other, from the first response on', () => {
     const world = worldOf({ scope: 'credential' });
     const [none, token] = [own('credential', 'none'), own('credential', 'token')];
     ask(world, { client: 'a', refs: none }, quotaOf(0), 403);
@@ -241,7 +241,7 @@ describe('where the upstream counts', () => {
     ask(world, { client: 'a', refs: token }, quotaOf(4998, 5000));
   });
 
-  test('by client, a spent quota stops one client, with the credential that was answered', () => {
+  test('by client, an exhausted quota stops one client, with the credential of the response', () => {
     const world = worldOf({ scope: 'client' });
     const refs = own('client', 'a');
     ask(world, { client: 'a', refs }, quotaOf(0));
@@ -252,7 +252,7 @@ describe('where the upstream counts', () => {
   });
 });
 
-test('a spent quota at a nested limit holds its client there alone', () => {
+test('an exhausted quota at a nested limit holds its client at that limit alone', () => {
   const world = worldOf({ nested: [{ name: 'search', scope: 'upstream', isKeyed: false, rate: OPEN }] });
   const search: LimitRef = { upstream: 'up', nested: 'search', scope: 'upstream', key: '' };
   const refs = [SHARED, search];

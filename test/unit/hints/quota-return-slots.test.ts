@@ -28,7 +28,7 @@ function retryAfterOf({ admission }: QueuedTicket): Millis | undefined {
 }
 
 describe('a spent quota that covers one client', () => {
-  test.each([0, 1, 20])('delays no Retry-After of others, after %i refusals of that client', (refused) => {
+  test.each([0, 1, 20])('does not delay the Retry-After of others, after %i refusals of that client', (refused) => {
     const world = afterQuota({ client: 'own' }, refused);
     const others = Array.from({ length: 20 }, (_, i) => world.arrive({ client: `c${i}` }));
     const delays = others.map(retryAfterOf).filter((delay) => delay !== undefined);
@@ -36,7 +36,7 @@ describe('a spent quota that covers one client', () => {
     expect(Math.max(...delays)).toBeLessThan(10_000);
   });
 
-  test('delays no Retry-After of other keys of its address', () => {
+  test('does not delay the Retry-After of other keys of its address', () => {
     const world = afterQuota({ client: 'own', addressGroup: 'a' }, 1);
     const others = Array.from({ length: 20 }, (_, i) => world.arrive({ client: `c${i}`, addressGroup: 'a' }));
     const delays = others.map(retryAfterOf).filter((delay) => delay !== undefined);
@@ -44,7 +44,7 @@ describe('a spent quota that covers one client', () => {
     expect(Math.min(...delays)).toBeLessThan(10_000);
   });
 
-  test('takes back none of the slots that others had before it', () => {
+  test('releases none of the slots that others had before', () => {
     const world = new World({ upstream: { rate: RATE, queue: { maxWait: 0, maxDepth: 100 } }, random: () => 0.5 });
     const first = world.arrive({ client: 'own' });
     world.send(first);
@@ -56,7 +56,7 @@ describe('a spent quota that covers one client', () => {
   });
 });
 
-test('a spent quota that has ended at its reset leaves the slots of those who return then', () => {
+test('a spent quota keeps the slots of clients that return at its reset', () => {
   const world = afterQuota({ client: 'own' }, 20);
   const last = world.limit.lastReturnSlot;
   world.runUntil(60_000);

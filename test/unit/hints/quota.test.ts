@@ -15,7 +15,7 @@ function paceOf(quota: Partial<Quota>): QuotaPacing {
 }
 
 describe('a quota that is spent', () => {
-  test('stops everything until its reset', () => {
+  test('stops all requests until its reset', () => {
     const pace = paceOf({ remaining: 0, resetIn: 4000 });
     expect(pace.delay(1000)).toBe(4000);
     expect(pace.delay(4999)).toBe(1);
@@ -23,13 +23,13 @@ describe('a quota that is spent', () => {
     expect(pace.stopUntil).toBe(5000);
   });
 
-  test('stops nothing without a reset', () => {
+  test('stops no request without a reset', () => {
     const pace = paceOf({ remaining: 0, resetIn: undefined });
     expect(pace.delay(1000)).toBe(0);
     expect(pace.rate(1000)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('is a stop: no later report makes it shorter', () => {
+  test('is not made shorter by a later report', () => {
     const pace = paceOf({ remaining: 0, resetIn: 4000 });
     pace.stop(9000); // a Retry-After
     pace.onQuota(quotaOf({ remaining: 0, resetIn: 500 }), 1990, 2000);
@@ -51,59 +51,59 @@ describe('a later quota report', () => {
 });
 
 describe('an older quota report', () => {
-  test('is ignored: responses overtake each other', () => {
+  test('is ignored, because responses overtake each other', () => {
     const pace = paceOf({ remaining: 0, resetIn: 4000 }); // of a request sent at 990
     pace.onQuota(quotaOf({ remaining: 5, resetIn: 4000 }), 989, 1001);
     expect([pace.delay(1001), pace.left]).toEqual([3999, 0]);
   });
 
-  test('is used if it has the same time, as the order is unknown', () => {
+  test('is used if it has the same time, because the order is unknown', () => {
     const pace = paceOf({ remaining: 0, resetIn: 4000 });
     pace.onQuota(quotaOf({ remaining: 5, resetIn: 4000 }), 990, 1001);
     expect([pace.delay(1001), pace.left]).toEqual([0, 0.05]);
   });
 });
 
-describe('a quota whose reset is a second or two away, in whole seconds', () => {
-  test('may reset much sooner: it stops for the interval of one request, from when that was sent', () => {
+describe('a spent quota with a reset a second or two away, in whole seconds', () => {
+  test('stops requests for the interval of one request, from the send of that request on', () => {
     const pace = new QuotaPacing();
     pace.onQuota(quotaOf({ remaining: 0, limit: 100, resetIn: 1000, window: 1000 }), 990, 1000);
     expect(pace.delay(995)).toBe(5);
     expect(pace.delay(1000)).toBe(0);
   });
 
-  test('stops nothing without a window', () => {
+  test('stops no request without a window', () => {
     expect(paceOf({ remaining: 0, resetIn: 2000, window: undefined }).delay(1000)).toBe(0);
   });
 
-  test('is waited for if the reset is in milliseconds, or further away', () => {
+  test('stops requests until its reset if that is in milliseconds or further away', () => {
     expect(paceOf({ remaining: 0, resetIn: 1200 }).delay(1000)).toBe(1200);
     expect(paceOf({ remaining: 0, resetIn: 3000 }).delay(1000)).toBe(3000);
   });
 });
 
-describe('a quota that runs out', () => {
-  test('is not rationed while more than half of it is left', () => {
+describe('a quota that runs low', () => {
+  test('is not paced while more than half of it is left', () => {
     expect(paceOf({ remaining: 51 }).rate(1000)).toBe(Number.POSITIVE_INFINITY);
     expect(paceOf({ remaining: 50 }).rate(1000)).toBeLessThan(Number.POSITIVE_INFINITY);
   });
 
-  test('is rationed at the remainder over the time left, or its average if that is more', () => {
+  test('is paced at the remainder over the time left, or at its average if that is more', () => {
     expect(paceOf({ remaining: 50, resetIn: 10_000 }).rate(1000)).toBe(5);
     expect(paceOf({ remaining: 10, resetIn: 10_000, window: 60_000 }).rate(1000)).toBeCloseTo(100 / 60, 9);
   });
 
-  test('is not rationed where no window is known or reported', () => {
+  test('is not paced if no window is known or reported', () => {
     expect(paceOf({ remaining: 10, resetIn: 10_000, window: undefined }).rate(1000)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('is not rationed without a limit to compare with, or a reset', () => {
+  test('is not paced without a limit to compare with, or without a reset', () => {
     expect(paceOf({ remaining: 1, limit: undefined }).rate(1000)).toBe(Number.POSITIVE_INFINITY);
     expect(paceOf({ remaining: 1, resetIn: undefined }).rate(1000)).toBe(Number.POSITIVE_INFINITY);
     expect(paceOf({ remaining: 1, resetIn: 0 }).rate(1000)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('delays nothing beyond its reset, though an interval would be longer', () => {
+  test('delays no request beyond its reset, though an interval would be longer', () => {
     const world = new World({ random: () => 0.5 });
     const first = world.arrive();
     world.send(first);
@@ -114,7 +114,7 @@ describe('a quota that runs out', () => {
     expect(world.limit.meter.delay(3000)).toBe(0);
   });
 
-  test('is forgotten at its reset', () => {
+  test('is dropped at its reset', () => {
     const pace = paceOf({ remaining: 10, resetIn: 10_000 });
     expect(pace.rate(10_999)).toBeLessThan(Number.POSITIVE_INFINITY);
     expect(pace.rate(11_000)).toBe(Number.POSITIVE_INFINITY);
@@ -137,29 +137,29 @@ describe('a window is distinguished from a bucket', () => {
     expect(rateAfter([0, 45, 60_000], [10_000, 21, 50_000])).toBe(EVEN);
   });
 
-  test('though resets are reported in whole seconds', () => {
+  test('also if resets are reported in whole seconds', () => {
     expect(rateAfter([0, 45, 60_000], [10_000, 20, 51_500])).toBe(20_000 / 51_500);
     expect(rateAfter([0, 45, 60_000], [10_000, 20, 51_501])).toBe(EVEN);
     expect(rateAfter([0, 45, 60_000], [10_000, 20, 48_500])).toBe(20_000 / 48_500);
   });
 
-  test('by a reset that moves away, even in steps too small to see one by one', () => {
+  test('by a reset that moves away, even in steps too small to detect singly', () => {
     expect(rateAfter([0, 45, 30_000], [1000, 35, 30_000], [2000, 25, 30_000], [3000, 19, 30_000])).toBe(EVEN);
   });
 
-  test('anew for each window', () => {
+  test('again for each window', () => {
     const used = [[0, 100, 60_000] as const, [50_000, 40, 10_000] as const];
     expect(rateAfter(...used)).toBe(4);
     expect(rateAfter(...used, [60_000, 45, 60_000])).toBe(EVEN);
     expect(rateAfter(...used, [60_000, 45, 60_000], [62_000, 20, 58_000])).toBe(20 / 58);
   });
 
-  test('not within 2 s: a reset that is always reported as a second moves too during a wait', () => {
+  test('but not within 2 s, as a reset that is always reported as a second moves during a wait too', () => {
     expect(rateAfter([0, 45, 60_000], [1999, 20, 58_001])).toBe(EVEN);
     expect(rateAfter([0, 45, 1000], [1000, 20, 1000], [2000, 5, 1000])).toBe(5);
   });
 
-  test('and a bucket with more left than its average may be used up by its reset, so that none is lost', () => {
+  test('but a bucket with more left than its average may be used up by its reset, so that no quota is lost', () => {
     expect(rateAfter([0, 100, 60_000], [55_000, 50, 5000])).toBe(10);
   });
 });
@@ -175,19 +175,19 @@ describe('the number in flight', () => {
     return world;
   }
 
-  test('is subtracted from a reported quota, which may include only the request that was answered', () => {
+  test('is subtracted from a reported quota, which may include only the request of the response', () => {
     const world = worldWithQuota(45);
     expect(world.limit.meter.quotaLeft).toBe(0.4);
     expect(world.limit.meter.rate(0)).toBe(40 / 10);
     expect(worldWithQuota(6).limit.meter.rate(0)).toBeCloseTo(100 / 60, 9);
   });
 
-  test('may be all that is left: then nothing more is sent until the reset', () => {
+  test('stops further requests until the reset if it is all that is left', () => {
     for (const remaining of [5, 4, 0]) expect(worldWithQuota(remaining).limit.meter.delay(0)).toBe(10_000);
     expect(worldWithQuota(6).limit.meter.delay(0)).toBe(600); // one in 0.6 s: the remainder is paced
   });
 
-  test('is not subtracted where more is sent than the quota would allow', () => {
+  test('is not subtracted if more is sent than the quota would allow', () => {
     const world = new World({ mode: 'observe', upstream: limitedTo(1), random: () => 0.5 });
     const requests = Array.from({ length: 6 }, () => world.arrive());
     for (const request of requests) world.send(request);

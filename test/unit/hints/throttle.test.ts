@@ -31,7 +31,7 @@ interface Given {
   readonly codes?: readonly string[] | undefined;
 }
 
-/** The hints of a response; 'look' if the body has to be read first. */
+/** The hints of a response, or 'look' if the body has to be read first. */
 function read(
   made: ThrottleRules,
   { status = 429, method = 'POST', path = '/', headers = [], codes }: Given,
@@ -72,7 +72,7 @@ describe('the meaning of a response', () => {
     expect(read(made, { headers: ['Why', 'a b', 'Again', 'perhaps'] })).toBe(NO_HINTS);
   });
 
-  test('does not ignore a byte around a header that Unicode calls a space', () => {
+  test('does not ignore a byte around a header value that Unicode counts as a space', () => {
     const made = throttle('{verdictHeader: Again, answers: [{status: 403, header: {X-Left: "0"}, is: throttled}]}');
     expect(read(made, { status: 403, headers: ['X-Left', '\t0 ', 'Again', ' true '] })).toMatchObject({
       throttled: true,
@@ -81,7 +81,7 @@ describe('the meaning of a response', () => {
     expect(read(made, { status: 403, headers: ['X-Left', '0\xA0', 'Again', 'true\xA0'] })).toBe(NO_HINTS);
   });
 
-  test('is read from the body only where a code could decide', () => {
+  test('is read from the body only if a code could decide it', () => {
     const made = throttle(
       '{codeField: code, answers: [{status: 429, header: {Why: it}, is: lock}, {status: [200, 429], path: /g, code: LOCKED, is: throttled, limit: inner}]}',
     );
@@ -123,7 +123,7 @@ describe('a header that names the limit', () => {
     [' inner ', 'inner'],
     ['constructor', []],
     ['audit_log', []],
-  ])('gives a quota to it: %s', (name, limit) => {
+  ])('assigns a quota to it: %s', (name, limit) => {
     for (const status of [200, 404]) {
       expect(read(made, { status, headers: quota(7, name) })).toMatchObject({ quotaLimit: limit });
       expect(read(made, { status, headers: quota(7, name) })).not.toHaveProperty('limit');
@@ -141,28 +141,28 @@ describe('a header that names the limit', () => {
     expect(hints).not.toHaveProperty('limit');
   });
 
-  test('yields to the limit of a rule, and says nothing if it is absent or empty', () => {
+  test('does not replace the limit of a rule, and has no effect if it is absent or empty', () => {
     const headers = quota(0, 'core');
     expect(read(made, { path: '/own', headers })).toMatchObject({ limit: 'inner', quotaLimit: '' });
     for (const name of ['', ' ']) expect(read(made, { headers: quota(0, name) })).not.toHaveProperty('quotaLimit');
     expect(read(made, { headers: headers.slice(0, 6) })).not.toHaveProperty('quotaLimit');
   });
 
-  test('names no limit that the configuration no longer has', () => {
+  test('has no effect for a limit that a reload has removed', () => {
     const text = 'upstreams: {api: {provider: github, limits: [{name: scim}]}}';
     const loaded = loadConfig(text, 'f.yaml', { env: {}, readFile });
     if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
     const rules = compileThrottleRules(loaded.config.upstreams['api']!)!;
-    const limitOf = (name: string) =>
+    const findLimit = (name: string) =>
       read(rules, { status: 200, headers: [...quota(7, ''), 'X-RateLimit-Resource', name] });
-    expect(limitOf('core')).toMatchObject({ quotaLimit: '' });
+    expect(findLimit('core')).toMatchObject({ quotaLimit: '' });
     // Its preset has a limit of its own for these.
-    for (const name of ['search', 'code_search', 'scim']) expect(limitOf(name)).toMatchObject({ quotaLimit: [] });
+    for (const name of ['search', 'code_search', 'scim']) expect(findLimit(name)).toMatchObject({ quotaLimit: [] });
   });
 });
 
 describe('the wait of a throttling response', () => {
-  test('is that of a header, in its configured format', () => {
+  test('is read from a header, in its configured format', () => {
     const seconds = String(NOW / 1000 + 20);
     const waits = (format: string, value: string) =>
       read(throttle(`{answers: [{status: 429, wait: {header: When, format: ${format}, plus: 1s}}]}`), {
@@ -189,7 +189,7 @@ describe('the wait of a throttling response', () => {
     expect(read(made, { headers: ['Age', '10', 'When', value] })).toMatchObject({ retryAfterMs: 20_000 });
   });
 
-  test('is the first header present, or else the default, or a fixed time', () => {
+  test('is the first of the headers, or else the default, or a fixed time', () => {
     const made = throttle(
       '{answers: [{status: [200, 429], header: {T: "*"}, is: throttled, wait: [{header: A, format: seconds}, {header: B, format: seconds}, 9s]}]}',
     );
@@ -206,7 +206,7 @@ describe('the wait of a throttling response', () => {
     expect(read(made, { status: 200, headers: ['A', '1'] })).toBe(NO_HINTS);
   });
 
-  test('is not read from a response that refuses nothing', () => {
+  test('is not read from a response that is no refusal', () => {
     const made = throttle('{answers: [{status: 403, header: {T: "*"}, wait: 9s}, {status: 409, is: lock, wait: 2s}]}');
     expect(read(made, { status: 403, headers: ['T', ''] })).toEqual(NO_HINTS);
     expect(read(made, { status: 409 })).toMatchObject({ lock: true, retryAfterMs: 2000 });
@@ -232,7 +232,7 @@ describe('the codes of a body', () => {
       fields.map((field) => field.split('.')),
     );
 
-  test('are read at their fields, in lists and mappings', () => {
+  test('are read from their fields, in lists and mappings', () => {
     const body = '{"error":{"code":"A","n":7},"errors":[{"code":"B"},{"extensions":{"code":"C"}},5,null]}';
     expect(
       codes(body, '', 'error.code', 'error.n', 'errors.*.code', 'errors.*.extensions.code', 'errors.0.code'),
@@ -245,14 +245,14 @@ describe('the codes of a body', () => {
     (body) => expect(codes(body, '', 'code')).toEqual([]),
   );
 
-  test('are read after a byte order mark, and among other fields', () => {
+  test('are read after a byte order mark, and beside other fields', () => {
     expect(codes('\uFEFF{"code":"Ä€"}', '', 'code')).toEqual(['Ä€']);
     expect(codes(Buffer.from('{"x":"\xff\xfe","code":"A"}', 'latin1'), '', 'code')).toEqual(['A']);
     expect(codes(`{"code":"${'x'.repeat(600)}"}`, '', 'code')).toEqual([]);
     expect(codes(`[${'{"c":"A"},'.repeat(1000)}{"c":"B"}]`, '', '*.c')).toHaveLength(32);
   });
 
-  test('are read from a decompressed copy, unless it is a bomb or broken', () => {
+  test('are read from a decompressed copy, unless that is too large or broken', () => {
     expect(codes(gzipSync('{"code":"A"}'), 'GZIP ', 'code')).toEqual(['A']);
     expect(codes(gzipSync(`{"code":"A","x":"${' '.repeat(10_000_000)}"}`), 'gzip', 'code')).toEqual([]);
     expect(codes('{"code":"A"}', 'gzip', 'code')).toEqual([]);

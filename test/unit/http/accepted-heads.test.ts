@@ -13,7 +13,7 @@ function start() {
   return { heads, advance: (by: number) => void (now += by) };
 }
 
-describe('a head is accepted', () => {
+describe('a head counts as accepted', () => {
   test.each([
     ['a field of 4096 bytes', '/', fields(1, 4096), true],
     ['a longer field', '/', fields(1, 4097), false],
@@ -24,7 +24,7 @@ describe('a head is accepted', () => {
     // 256 bytes for pseudo-headers, 1 for the path, 10 fields of 761 bytes and 32 each
     ['8187 bytes in total', '/', fields(10, 761), true],
     ['8197 bytes in total', '/', fields(10, 762), false],
-  ])('by all servers, or not, with %s', (_, path, headers, expected) => {
+  ])('by all servers or not, with %s', (_, path, headers, expected) => {
     expect(start().heads.includes(measureHead(path, headers))).toBe(expected);
   });
 
@@ -37,7 +37,7 @@ describe('a head is accepted', () => {
     [431, false],
     [494, false],
     [502, false],
-  ])('once one of its size got a %i: %s', (status, expected) => {
+  ])('after a head of its size got a %i: %s', (status, expected) => {
     const { heads } = start();
     expect(heads.onResponse(size(6000), status)).toBe(expected);
     expect([size(6000), size(6001)].map((each) => heads.includes(each))).toEqual([expected, false]);
@@ -45,7 +45,7 @@ describe('a head is accepted', () => {
     expect(heads.onResponse(size(6000), 200)).toBe(false);
   });
 
-  test('no longer once a connection was lost with such a head on it', () => {
+  test('until a connection is lost with such a head on it', () => {
     const { heads } = start();
     heads.onResponse(size(6000), 200);
     heads.onConnectionLost(size(4096), true); // every server accepts this one
@@ -55,7 +55,7 @@ describe('a head is accepted', () => {
     expect(heads.onResponse(size(6000), 200)).toBe(true);
   });
 
-  test('for ten minutes by no response, after the upstream closed a connection with an error', () => {
+  test('only ten minutes after the upstream closed a connection with an error', () => {
     const { heads, advance } = start();
     heads.onResponse(size(6000), 200);
     heads.onConnectionLost(size(6000), true);

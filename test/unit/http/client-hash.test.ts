@@ -13,7 +13,7 @@ describe('the hash of a client', () => {
     expect(hash('key')).not.toBe(hash('Key'));
   });
 
-  test('is cached for ten thousand keys, however many there are and however long', () => {
+  test('is cached for ten thousand keys, however many and however long they are', () => {
     const clientHash = new ClientHasher('a secret of the house');
     const { hash } = clientHash;
     for (let i = 0; i < 10_000; i += 1) hash(`key-${i}`);

@@ -19,11 +19,11 @@ describe('a pattern', () => {
     ['a.c', 'abc', false],
     ['', '', true],
     ['', 'x', false],
-  ])('%s and %j: %s', (glob, text, matches) => {
+  ])('matches or not: %s and %j: %s', (glob, text, matches) => {
     expect(compileGlob(glob)(text)).toBe(matches);
   });
 
-  test('matches what the equivalent regular expression does', () => {
+  test('matches the same as the equivalent regular expression', () => {
     const letters = fc.array(fc.constantFrom('a', 'b', '*'), { maxLength: 6 }).map((all) => all.join(''));
     const texts = fc.array(fc.constantFrom('a', 'b'), { maxLength: 8 }).map((all) => all.join(''));
     fc.assert(

@@ -18,8 +18,8 @@ function makeOutput() {
 
 const body = (length: number): Buffer => Buffer.alloc(length);
 
-describe('the room for a body', () => {
-  test('is what the window leaves of those that wait here', () => {
+describe('the room for a body on a connection', () => {
+  test('is the window less the bytes that wait in this process', () => {
     const { output, state, begin } = makeOutput();
     const upload = begin(40_000, 40_000);
     expect(output.hasRoomFor(body(25_535))).toBe(true);
@@ -35,7 +35,7 @@ describe('the room for a body', () => {
     expect(output.hasRoomFor(body(WINDOW))).toBe(true);
   });
 
-  test('is enough for a body without another one, and for small ones, if the upstream renews its window late', () => {
+  test('is sufficient for one body, and for small ones, if the upstream renews its window late', () => {
     const { output, state, begin } = makeOutput();
     state.remoteWindowSize = 33_000;
     expect(output.hasRoomFor(body(60_000))).toBe(true);
@@ -45,7 +45,7 @@ describe('the room for a body', () => {
     expect(output.hasRoomFor(body(23_000))).toBe(false);
   });
 
-  test('counts of each body what the upstream takes before it reads', () => {
+  test('is reduced by what the upstream accepts of each body before it reads', () => {
     const { output, begin } = makeOutput();
     output.streamWindow = 1000;
     for (let i = 0; i < 64; i += 1) begin(1_000_000, 999_000);
@@ -54,7 +54,7 @@ describe('the room for a body', () => {
     expect(output.hasRoomFor(body(1_000_000))).toBe(false);
   });
 
-  test('is missing on a connection whose window is not renewed although no body is under way', () => {
+  test('is missing if the window is not renewed although no body is in progress', () => {
     const { output, state } = makeOutput();
     state.remoteWindowSize = 10_000;
     expect([output.hasRoomFor(body(10_001)), output.isDrained]).toEqual([false, true]);
@@ -63,7 +63,7 @@ describe('the room for a body', () => {
   });
 });
 
-describe('a connection is stuck', () => {
+describe('a connection counts as stuck', () => {
   test('while frames wait and nothing is written', () => {
     const { output, state, socket, clock } = makeOutput();
     state.outboundQueueSize = 1;
@@ -75,7 +75,7 @@ describe('a connection is stuck', () => {
     expect(output.isStuck).toBe(false);
   });
 
-  test('not because frames waited in two turns of the event loop', () => {
+  test('but not because frames waited in two turns of the event loop', () => {
     const { output, state, socket, clock } = makeOutput();
     for (let turn = 0; turn < 5; turn += 1) {
       state.outboundQueueSize = 3;

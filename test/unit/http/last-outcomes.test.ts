@@ -10,7 +10,7 @@ function response(status: number, throttled?: boolean): AttemptOutcome {
 
 const REFUSED: AttemptOutcome = { kind: 'error', reason: 'connect', sent: false, took: 1 };
 
-test('an endpoint has its last failure until it responds', () => {
+test('an endpoint keeps its last failure until it responds', () => {
   const outcomes = new LastOutcomes(2);
   expect(outcomes.of(0)).toEqual({ failure: undefined, workedAt: undefined });
   outcomes.record(0, REFUSED, 'ECONNREFUSED', 10);
@@ -23,7 +23,7 @@ test('an endpoint has its last failure until it responds', () => {
   expect(outcomes.of(0)).toEqual({ failure: undefined, workedAt: 20 });
 });
 
-test('a 5xx is a failure to show, unless it is throttling', () => {
+test('a 5xx is recorded as a failure, unless it is throttling', () => {
   const outcomes = new LastOutcomes(1);
   outcomes.record(0, response(500), undefined, 10);
   expect(outcomes.of(0).failure).toEqual({ at: 10, reason: 'status', code: '500' });
@@ -31,7 +31,7 @@ test('a 5xx is a failure to show, unless it is throttling', () => {
   expect(outcomes.of(0).failure).toBeUndefined();
 });
 
-test('failures are described by what failed', () => {
+test('a failure is described by its cause', () => {
   const words = (reason: 'connect' | 'reset' | 'timeout' | 'status', code?: string): string =>
     describeFailure({ at: 0, reason, code });
   expect(words('connect', 'ECONNREFUSED')).toBe('unreachable: connection refused');

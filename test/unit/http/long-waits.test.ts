@@ -6,20 +6,20 @@ import { WakeTimer } from '../../../src/http/wake-timer.ts';
 const DAY = 86_400_000;
 const clock = { now: () => Date.now() };
 
-/** Replaces the timers and the clock until the test ends. They are not spied upon besides: the fake ones would stay. */
+/** Replaces the timers and the clock until the test ends. They are not spied on as well, because the fake ones would remain. */
 function fakeTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
   onTestFinished(() => void vi.useRealTimers());
 }
 
-/** Lets all timers fire that are set, and those that they set. Returns how many there were. */
+/** Fires all timers that are set, and those that these set. Returns their number. */
 function fireTimers(): number {
   let fired = 0;
   for (; vi.getTimerCount() > 0 && fired < 100; fired += 1) vi.advanceTimersToNextTimer(); // a timer that is too long fires at once, again and again
   return fired;
 }
 
-test('a deadline after 30 days takes two timers, and is kept', () => {
+test('a deadline after 30 days takes two timers, and fires on time', () => {
   fakeTimers();
   const since = Date.now();
   const fired: number[] = [];
@@ -52,7 +52,7 @@ test('a deadline that was closed can be armed again', () => {
   expect(fired).toBe(10);
 });
 
-test('work that is due in 100 days takes few timers, and is done in time', () => {
+test('work that is due in 100 days takes five timers, and is done on time', () => {
   fakeTimers();
   let dueAt: number | undefined = Date.now() + 100 * DAY;
   const doneAt: number[] = [];

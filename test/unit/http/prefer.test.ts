@@ -25,7 +25,7 @@ describe('Prefer: wait', () => {
     expect(parsePreferWait(field)).toBe(1000 * seconds);
   });
 
-  test('of a repeated preference the first counts, whatever its value', () => {
+  test('has the first value of a repeated preference, whatever that is', () => {
     expect(parsePreferWait('wait=5, wait=30')).toBe(5000);
     expect(parsePreferWait('wait=5, Wait=30')).toBe(5000);
     expect(parsePreferWait('wait=soon, wait=30')).toBeUndefined();
@@ -62,11 +62,11 @@ describe('Prefer: wait', () => {
     'wait=5, @',
     '(wait=5)',
     'wait=5 respond-async',
-  ])('%j is malformed, and ignored as a whole', (field) => {
+  ])('is ignored as a whole if the field is malformed: %j', (field) => {
     expect(parsePreferWait(field)).toBeUndefined();
   });
 
-  test('a field of any length is parsed in linear time', () => {
+  test('is parsed in linear time, whatever the length of the field', () => {
     expect(parsePreferWait(`${'a,'.repeat(2000)}wait=5`)).toBe(5000);
     expect(parsePreferWait(`${'a,'.repeat(3000)}wait=5`)).toBeUndefined();
     expect(parsePreferWait(`a="${'\\"'.repeat(2000)}`)).toBeUndefined();

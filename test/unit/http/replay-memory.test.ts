@@ -7,7 +7,7 @@ function fill(memory: ReplayMemory, owner: string, bytes: number): number {
   return kept;
 }
 
-test('one address leaves a ninth of the memory to others, and has its part again once it is released', () => {
+test('one address leaves a ninth of the memory to others, and can use its part again after a release', () => {
   const memory = new ReplayMemory(9000);
   expect(fill(memory, 'busy', 100)).toBe(8000);
   expect(memory.bound).toMatchObject({ name: 'replay_memory', reached: 1 });
@@ -19,7 +19,7 @@ test('one address leaves a ninth of the memory to others, and has its part again
   expect(memory.reserve(7000, 'busy')).toBe(true);
 });
 
-test('a body that is longer than what is left is not kept', () => {
+test('a body longer than the memory that is left is not kept', () => {
   const memory = new ReplayMemory(1000);
   expect(memory.reserve(1001, 'a')).toBe(false);
   expect(memory.reserve(800, 'a')).toBe(true);

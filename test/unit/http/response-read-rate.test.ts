@@ -9,7 +9,7 @@ test.each([
   ['has read more than can wait unread', 7 * MIB, 5000],
   ['may have read nothing', 5 * MIB, 1000],
 ])(
-  'a client that stops without a pause before, and %s, has %i bytes written and gives way after %i ms',
+  'a client that stalls for the first time and %s, with %i bytes written, may be aborted after %i ms',
   (_, bytes, ms) => {
     const clock = { now: () => 0 };
     const stalled: StalledClient[] = [];

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { rewriteTarget } from '../../../src/http/request/router.ts';
 
-describe('rewritePrefix replaces the path', () => {
+describe('rewritePrefix replaces the path of the route', () => {
   test.each([
     // Both end with a slash, or neither does: the rest of the path stays unchanged.
     ['/api/', '/v1/', '/api/users', '/v1/users'],
@@ -42,12 +42,12 @@ describe('rewritePrefix replaces the path', () => {
     expect(rewriteTarget(target, { path, rewritePrefix })).toBe(sent);
   });
 
-  test('and never of *, which concerns the whole server', () => {
+  test('but never of *, which concerns the whole server', () => {
     expect(rewriteTarget('*', { path: '/', rewritePrefix: '/v1' })).toBe('*');
   });
 });
 
-test('no byte after the path is lost', () => {
+test('no byte after the path of the route is lost', () => {
   const slashes = fc.constantFrom('', '/');
   const rest = fc.string({ unit: fc.constantFrom('/', 'a', '%2F', '%2f', '.', '?', '//', ';'), maxLength: 8 });
   fc.assert(

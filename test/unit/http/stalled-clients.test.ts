@@ -10,7 +10,7 @@ const makeLimit = (nested: string): Limit =>
   new Limit({ upstream: 'up', nested, scope: 'upstream', key: '' }, new LocalMeter(upstreamSettings().rate, () => 0.5));
 const [OUTER, INNER, OTHER] = [makeLimit(''), makeLimit('inner'), makeLimit('other')];
 
-/** Clients that have stalled for long enough, and what the queue of one request waits for. */
+/** A registry of clients that have stalled for long enough, with what the requests in the queue wait for. */
 function start(awaited: () => readonly AwaitedEnds[]) {
   const ended: string[] = [];
   const clients = new StalledClients({
@@ -32,7 +32,7 @@ function start(awaited: () => readonly AwaitedEnds[]) {
   return { clients, add, queue, ended };
 }
 
-test('ends only exchanges that hold a place of the limit that requests wait for', async () => {
+test('aborts only exchanges that use a place of the limit that requests wait for', async () => {
   let isAwaited = true;
   const { clients, add, queue, ended } = start(() => (isAwaited ? [{ limit: INNER, count: 5 }] : []));
   add('outer', OUTER);
@@ -46,7 +46,7 @@ test('ends only exchanges that hold a place of the limit that requests wait for'
   expect(ended).toEqual(['inner']);
 });
 
-test('ends none while requests wait for something else, and looks again soon', async () => {
+test('aborts none while requests wait for something else, and checks again soon', async () => {
   let awaited: AwaitedEnds[] = [];
   const { add, queue, ended } = start(() => awaited);
   add('many', OUTER);
@@ -61,7 +61,7 @@ test('ends none while requests wait for something else, and looks again soon', a
   expect(ended[0]).toBe('many');
 });
 
-test('is not kept from ending exchanges by others that begin to stall', async () => {
+test('aborts an exchange although others begin to stall meanwhile', async () => {
   const { add, queue, ended } = start(() => [{ limit: OUTER, count: 1 }]);
   queue();
   add('one', OUTER);
@@ -70,7 +70,7 @@ test('is not kept from ending exchanges by others that begin to stall', async ()
   expect(ended).toEqual(['one']);
 });
 
-test('ends exchanges that hold connections which requests outside the gate wait for, as many as are lacking', async () => {
+test('aborts exchanges on connections that requests outside the gate wait for, as many as are lacking', async () => {
   const { clients, add, ended } = start(() => [{ limit: undefined, count: 9 }]);
   add('holds');
   add('holds');

@@ -43,7 +43,7 @@ function start(count: number) {
   return { queue, connections, serve, end, wait };
 }
 
-test('a connection goes to the client that has the fewest', () => {
+test('a free connection is assigned to the client that has the fewest', () => {
   const { serve, end, wait } = start(4);
   wait('busy', 10);
   expect([serve(), serve(), serve(), serve(), serve()]).toEqual(['busy', 'busy', 'busy', 'busy', undefined]);
@@ -54,7 +54,7 @@ test('a connection goes to the client that has the fewest', () => {
   }
 });
 
-test('one that came later may pass one that expects a connection', () => {
+test('a later request may overtake one that expects a connection', () => {
   const { queue, serve, wait } = start(2);
   wait('busy', 2);
   expect(serve()).toBe('busy');
@@ -69,7 +69,7 @@ test('one that came later may pass one that expects a connection', () => {
   expect(last?.waitedForConnection).toBe(false);
 });
 
-test('clients with as many take turns', () => {
+test('clients with equally many connections take turns', () => {
   const { serve, end, wait } = start(1);
   for (const client of ['a', 'b', 'c']) wait(client, 2);
   const served: (string | undefined)[] = [];
@@ -80,7 +80,7 @@ test('clients with as many take turns', () => {
   expect(served).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
 });
 
-test('the clients of one address count as one, and share among themselves', () => {
+test('the clients of one address count as one, and divide its connections', () => {
   const { serve, wait } = start(6);
   for (const key of ['key-1', 'key-2', 'key-3']) wait(key, 4, 'address');
   wait('calm', 4);
@@ -89,14 +89,14 @@ test('the clients of one address count as one, and share among themselves', () =
   expect(new Set(served)).toEqual(new Set(['key-1', 'key-2', 'key-3', 'calm']));
 });
 
-test('a client of twice the weight gets twice as many', () => {
+test('a client of twice the weight gets twice as many connections', () => {
   const { serve, wait } = start(6);
   wait('light', 6);
   wait('heavy', 6, 'heavy', 2);
   expect(Array.from({ length: 6 }, serve).filter((client) => client === 'heavy')).toHaveLength(4);
 });
 
-test('requests of which none remains leave nothing behind', () => {
+test('removed, served and cleared requests leave no state', () => {
   const { queue, serve, wait } = start(2);
   wait('a', 2);
   wait('b', 1, 'address');
@@ -109,7 +109,7 @@ test('requests of which none remains leave nothing behind', () => {
   expect([queue.length, queue.head]).toEqual([0, undefined]);
 });
 
-test('only displaced requests return', () => {
+test('only displaced requests are taken back from the queue', () => {
   const { queue, wait, serve } = start(1);
   wait('a', 2, 'a', 1, true);
   wait('a');
@@ -119,7 +119,7 @@ test('only displaced requests return', () => {
   expect([queue.displaced, queue.waiting]).toEqual([0, 1]);
 });
 
-test('a connection that is being opened is not lacking', () => {
+test('a connection that is being opened does not count as lacking', () => {
   const { queue, connections, wait } = start(1);
   wait('a', 3);
   connections.push({ sender: undefined, isConnecting: true });

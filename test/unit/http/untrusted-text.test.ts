@@ -1,4 +1,4 @@
-/** Clients and upstreams decide how long a header is and what is in it, so no reader may take quadratic time. */
+/** Clients and upstreams decide the length and content of a header, so no reader may take quadratic time. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { negotiateFormat } from '../../../src/admin/negotiate-format.ts';
@@ -86,7 +86,7 @@ const PUMPS = [
   ...['a;r=0,', '"a";q=1,', 'ab'],
 ];
 
-test.each(READERS)('%s takes linear time to read, whatever is in it', (_, read) => {
+test.each(READERS)('%s takes linear time to read, whatever its content', (_, read) => {
   const slow = PUMPS.filter(
     (pump) =>
       !['', 'a', 'a, b', '"', '{"a":"'].every((prefix) =>
@@ -106,7 +106,7 @@ describe('as many headers as fit', () => {
     ['sent to an upstream', (flat: string[]) => forwardRequestHeaders(flat, FORWARDED_REQUEST)],
     ['sent to a page', (flat: string[]) => addCorsHeaders(flat, CORS, 'https://a')],
     ['read for hints', (flat: string[]) => readHints(429, flat, 0)],
-  ])('take linear time when %s', (_, send: (flat: string[]) => unknown) => {
+  ])('take linear time when they are %s', (_, send: (flat: string[]) => unknown) => {
     expect(isFarFromQuadratic(() => void send(repeated))).toBe(true);
     expect(isFarFromQuadratic(() => void send(distinct))).toBe(true);
   });

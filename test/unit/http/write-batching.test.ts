@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { afterPoll, batchWhenBusy } from '../../../src/http/undici/write-batching.ts';
 import { simulateLoad } from '../../support/keep-busy.ts';
 
-test('a task runs after the current turn, in order', async () => {
+test('tasks run after the current turn, in order', async () => {
   const done: string[] = [];
   afterPoll(() => done.push('first'));
   afterPoll(() => done.push('second'));
@@ -14,7 +14,7 @@ test('a task runs after the current turn, in order', async () => {
   expect(done).toEqual(['tick', 'first', 'second']);
 });
 
-test('the first of very many tasks do not wait for the last', async () => {
+test('the first 64 of many tasks run at once', async () => {
   const done: number[] = [];
   for (let i = 0; i < 100; i += 1) afterPoll(() => done.push(i));
   expect(done).toEqual(Array.from({ length: 64 }, (_, i) => i));
@@ -22,7 +22,7 @@ test('the first of very many tasks do not wait for the last', async () => {
   expect(done).toEqual(Array.from({ length: 100 }, (_, i) => i));
 });
 
-test('a task added while others run is run too', async () => {
+test('a task added by another task runs too', async () => {
   const done: string[] = [];
   afterPoll(() => {
     done.push('outer');

@@ -18,7 +18,7 @@ test('remembers as many answered writes as fit into a tenth of the heap', () => 
   expect(keys.recall(enter('order 1'), 1000, 20)).toMatchObject({ isAnswered: true, firstSentAt: 1 });
 });
 
-test('a digest of a body is an exact number, whatever its length', () => {
+test('the digest of a body is an exact number, whatever the length of the body', () => {
   const digests = new WriteDigests('secret');
   const credential = { kind: 'header', header: 'authorization', value: 'a', owner: 'a' } as const;
   const name = { name: 'order', key: 'order' };
