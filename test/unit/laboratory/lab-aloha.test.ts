@@ -28,7 +28,7 @@ const CHAINS = [
   { users: 400, spread: 200, load: 0.36, throughput: 0.33355, backlog: 29.393, delay: 89.12 },
 ] as const;
 
-/** Truncated binary exponential backoff as in Ethernet, except that it never gives up: K = 2^min(c, 10) after collision c. */
+/** Truncated binary exponential backoff as in Ethernet, but without an end: K = 2^min(c, 10) after collision c. */
 const BINARY = Array.from({ length: 10 }, (_, i) => 2 ** (i + 1));
 
 describe('the throughput of an offered load', () => {
@@ -39,7 +39,7 @@ describe('the throughput of an offered load', () => {
     expect(rows[2]?.slotted).toBeCloseTo(0.367879, 6);
   });
 
-  test.each([0, 1, 2, 3])('is the same simulated and computed: row %i', (index) => {
+  test.each([0, 1, 2, 3])('is equal in simulation and computation: row %i', (index) => {
     const row = rows[index]!;
     expect(Math.abs(row.pureSimulated - row.pure)).toBeLessThan(0.002);
     expect(Math.abs(row.slottedSimulated - row.slotted)).toBeLessThan(0.002);
@@ -47,12 +47,15 @@ describe('the throughput of an offered load', () => {
 });
 
 describe("Lam's chain", () => {
-  test.each(CHAINS)('N = $users, K = $spread, load $load', ({ throughput, backlog, delay, ...channel }) => {
-    const solved = solveLamChain(channel);
-    expect(Math.abs(solved.throughput - throughput)).toBeLessThan(1e-5);
-    expect(Math.abs(solved.backlog - backlog)).toBeLessThan(1e-3);
-    expect(Math.abs(solved.delay - delay)).toBeLessThan(1e-2);
-  });
+  test.each(CHAINS)(
+    'has the exact stationary values for N = $users, K = $spread, load $load',
+    ({ throughput, backlog, delay, ...channel }) => {
+      const solved = solveLamChain(channel);
+      expect(Math.abs(solved.throughput - throughput)).toBeLessThan(1e-5);
+      expect(Math.abs(solved.backlog - backlog)).toBeLessThan(1e-3);
+      expect(Math.abs(solved.delay - delay)).toBeLessThan(1e-2);
+    },
+  );
 
   test('of one user succeeds each time', () => {
     const { throughput, backlog, delay } = solveLamChain({ users: 1, spread: 10, load: 0.25 });
@@ -71,7 +74,7 @@ describe("Lam's chain", () => {
     expect(throughput).toBeCloseTo(0.5, 12);
   });
 
-  test('offered too much for any silent slot equals one where everybody sends', () => {
+  test('with a load that leaves no slot silent equals one in which all users send', () => {
     // (1 − σ)^N underflows a double.
     for (const load of [399, 399.999, 400]) {
       const { throughput, backlog } = solveLamChain({ users: 400, spread: 200, load });
@@ -80,7 +83,7 @@ describe("Lam's chain", () => {
     }
   });
 
-  test('has probabilities that add up to 1, however far they lie apart', () => {
+  test('has probabilities that sum to 1, however different they are', () => {
     for (const spread of [1, 10, 100, 1000]) {
       const { distribution } = solveLamChain({ users: 400, spread, load: 0.34 });
       expect([...distribution].reduce((a, b) => a + b)).toBeCloseTo(1, 12);
@@ -88,7 +91,7 @@ describe("Lam's chain", () => {
     }
   });
 
-  test('collapses where packets are resent too soon', () => {
+  test('collapses if packets are resent too soon', () => {
     const { throughput, backlog } = solveLamChain({ users: 400, spread: 10, load: 0.34 });
     expect(throughput).toBeLessThan(1e-20);
     expect(backlog).toBeGreaterThan(399);
@@ -96,7 +99,7 @@ describe("Lam's chain", () => {
 });
 
 describe('equilibria', () => {
-  test('number one at K = 200 for 400 users at every load, and three at K = 100', () => {
+  test('are one at K = 200 for 400 users at every load, and three at K = 100', () => {
     for (const load of [0.1, 0.3, 0.36, 0.47, 1, 10]) {
       expect(findEquilibria({ users: 400, spread: 200, load })).toHaveLength(1);
     }
@@ -110,7 +113,7 @@ describe('equilibria', () => {
     }
   });
 
-  test('the largest N is 2K, close to where a load line touches the curve at G = 2', () => {
+  test('are single up to N = 2K, where a load line almost touches the curve at G = 2', () => {
     for (const spread of [2, 3, 20, 60, 200, 1000]) {
       const most = largestStableUsers(spread);
       expect(most).toBe(2 * spread);
@@ -119,7 +122,7 @@ describe('equilibria', () => {
     }
   });
 
-  test('at K = 200 the largest N is 400: with 401 a narrow range of loads has three equilibria', () => {
+  test('are three for 401 users at K = 200 in a narrow range of loads, and one for 400', () => {
     expect(largestStableUsers(200)).toBe(400);
     const at = (load: number) => findEquilibria({ users: 401, spread: 200, load });
     expect(at(0.4777).map(({ stable }) => stable)).toEqual([true, false, true]);
@@ -127,14 +130,14 @@ describe('equilibria', () => {
     expect(findEquilibria({ users: 400, spread: 200, load: 0.4777 })).toHaveLength(1);
   });
 
-  test('a hundred loads from 0.1 to 1 miss that range, up to N = 405', () => {
+  test('are not found in that range by a hundred loads from 0.1 to 1, up to N = 405', () => {
     const loads = Array.from({ length: 100 }, (_, i) => 0.1 + (i * 0.9) / 99);
     const looksStable = (users: number): boolean =>
       loads.every((load) => findEquilibria({ users, spread: 200, load }).length === 1);
     expect([400, 401, 402, 403, 404, 405, 406].map(looksStable)).toEqual([true, true, true, true, true, true, false]);
   });
 
-  test('with K = 1 two that have collided collide forever, and one user alone never does', () => {
+  test('have no throughput with K = 1, except for a single user', () => {
     for (const users of [2, 3, 400]) {
       const channel = { users, spread: 1, load: 0.3 };
       expect(findEquilibria(channel)).toEqual([{ backlog: users, throughput: 0, stable: true }]);
@@ -145,7 +148,7 @@ describe('equilibria', () => {
     expect(largestStableUsers(1)).toBe(1);
   });
 
-  test('have a throughput between 0 and 1, even where everybody sends at once', () => {
+  test('have a throughput between 0 and 1, even if all users send at once', () => {
     for (const users of [2, 5, 400]) {
       for (const load of [0.99 * users, users]) {
         for (const { throughput, backlog } of findEquilibria({ users, spread: 2, load })) {
@@ -157,7 +160,7 @@ describe('equilibria', () => {
     }
   });
 
-  test('have a smallest K even where only a few values are neither too small nor too large', () => {
+  test('have a smallest K even if only a few values are neither too small nor too large', () => {
     for (const [users, load] of [
       [60, 0.73],
       [28, 0.75],
@@ -165,18 +168,18 @@ describe('equilibria', () => {
       [5, 0.82],
       [3, 0.89],
     ] as const) {
-      const keeps = (spread: number): boolean => {
+      const isStableAt = (spread: number): boolean => {
         const [only, ...others] = findEquilibria({ users, spread, load });
         return others.length === 0 && only !== undefined && only.backlog < users / 2;
       };
-      const first = Array.from({ length: 100 }, (_, i) => i + 1).find(keeps);
+      const first = Array.from({ length: 100 }, (_, i) => i + 1).find(isStableAt);
       expect(first).toBeDefined();
       expect(smallestStableSpread({ users, load })).toBe(first);
     }
     expect(smallestStableSpread({ users: 50, load: 0.9 })).toBeUndefined();
   });
 
-  test('have one equilibrium at the smallest K, and three at one less', () => {
+  test('are one at the smallest K, and three at the next smaller', () => {
     const spread = smallestStableSpread({ users: 400, load: 0.34 });
     expect(spread).toBeDefined();
     expect(findEquilibria({ users: 400, spread: spread!, load: 0.34 })).toHaveLength(1);
@@ -188,7 +191,7 @@ describe('equilibria', () => {
 describe('a table of retransmission', () => {
   const TABLE = [3, 10, 100];
 
-  test("is read as by the proxy's strategy of that name: its first entry is that of the first retry", () => {
+  test('gives the same slots as the strategy of that name: its first entry is for the first retry', () => {
     const [retransmission, strategy] = [retransmitByTable(TABLE), makeBackOff({ strategy: 'table', table: TABLE })];
     for (let retry = 0; retry < 5; retry += 1) {
       for (const u of [0, 0.5, 0.999]) {
@@ -233,7 +236,7 @@ describe('a simulated channel', () => {
     { name: "Lam's procedure", retransmission: retransmitByTable(RCP), throughput: 0.329, delay: 38 },
     { name: 'a fixed K of 200', retransmission: retransmitByTable([200]), throughput: 0.319, delay: 77 },
     { name: 'truncated binary backoff', retransmission: retransmitByTable(BINARY), throughput: 0.319, delay: 80 },
-  ])('of 400 users with $name', ({ retransmission, throughput, delay }) => {
+  ])('has the published figures for 400 users with $name', ({ retransmission, throughput, delay }) => {
     const seeds = [1, 2, 3, 4, 5, 6, 7, 8];
     const figures = seeds.map((seed) => simulate(400, 0.34, retransmission, 1_000_000, seed));
     const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b) / values.length;
@@ -241,7 +244,7 @@ describe('a simulated channel', () => {
     expect(Math.abs(mean(figures.map((each) => each.delay)) / delay - 1)).toBeLessThan(0.03);
   });
 
-  test("of 400 users with Ethernet's strategy drops packets, and delays the rest the less for it", () => {
+  test("with Ethernet's strategy drops packets of 400 users, and delays the others less", () => {
     const binary = simulate(400, 0.34, retransmitByTable(BINARY), 1_000_000);
     const ethernet = simulate(
       400,
@@ -254,7 +257,7 @@ describe('a simulated channel', () => {
     expect(ethernet.delay).toBeLessThan(binary.delay);
   });
 
-  test('collapses with a fixed K of 10, and reports it', () => {
+  test('with a fixed K of 10 collapses, and reports it', () => {
     const settings = {
       users: 400,
       load: 0.34,
@@ -267,7 +270,7 @@ describe('a simulated channel', () => {
     expect(stable).toMatchObject({ collapsed: false });
   });
 
-  test('of users who all send collides forever with K = 1, and counts those that give up', () => {
+  test('with K = 1 and users who all send collides forever, and counts packets that give up', () => {
     const forever = simulate(2, 2, retransmitByTable([1]), 1000);
     expect(forever).toMatchObject({ throughput: 0, backlog: 2 });
     const { dropped } = simulate(
@@ -279,7 +282,7 @@ describe('a simulated channel', () => {
     expect(dropped).toBeGreaterThan(100);
   });
 
-  test('offered too much for a silent slot starts as many packets as it should', () => {
+  test('with a load that leaves no slot silent starts the expected number of packets', () => {
     const [users, load] = [5000, 1000];
     const channel = new SlottedChannel({
       users,
@@ -300,7 +303,7 @@ describe('a simulated channel', () => {
   });
 });
 
-test('tidegate lab aloha --n --k --load as JSON', () => {
+test('tidegate lab aloha --n --k --load prints its figures as JSON', () => {
   const { json } = studyLamChain({ users: 400, spread: 200, load: 0.3 });
   expect(json).toEqual({
     throughput: expect.closeTo(0.28749, 4) as number,
@@ -314,11 +317,11 @@ test('tidegate lab aloha --n --k --load as JSON', () => {
   });
 });
 
-test('a load that no K keeps stable has null for the smallest', () => {
+test('the smallest K is null for a load that no K keeps stable', () => {
   expect(studyLamChain({ users: 400, spread: 200, load: 0.9 }).json).toMatchObject({ largestN: 400, smallestK: null });
 });
 
-test('reports a collapsed chain of users', () => {
+test('a collapsed chain is reported', () => {
   const ofOne = studyLamChain({ users: 400, spread: 1, load: 0.3 });
   expect(ofOne.json).toMatchObject({ throughput: 0, backlog: 400, delay: null });
   expect(ofOne.text).toContain('One stable point, with almost no throughput: the channel has collapsed.\n');
@@ -333,7 +336,7 @@ test('reports a collapsed chain of users', () => {
   expect(studyLamChain({ users: 400, spread: 200, load: 0.3 }).text).toContain('One stable point: the channel returns');
 });
 
-test('a drawing of a chain has no gap where everybody sends at once', () => {
+test('a drawing of a chain has no gap if all users send at once', () => {
   expect(studyLamChain({ users: 400, spread: 1, load: 400 }).draw()).not.toMatch(/NaN|Infinity/);
   // The curve has as many points as the chain has backlogs.
   const [through] = /class="c0" d="M[^"]*"/.exec(studyLamChain({ users: 400, spread: 2, load: 400 }).draw()) ?? [];

@@ -11,7 +11,7 @@ function refusal(line: string): string {
 }
 
 describe('lab', () => {
-  test('lists the studies when called alone or with --help', () => {
+  test('lists the studies when it is called alone or with --help', () => {
     const help = { kind: 'help', topic: 'lab' };
     expect([typed(''), typed('--help'), typed('contention -h')]).toEqual([help, help, help]);
   });
@@ -32,7 +32,7 @@ describe('lab', () => {
     });
   });
 
-  test('distinguishes the studies of a channel by their numbers', () => {
+  test('distinguishes the studies of a channel by their options', () => {
     expect(typed('aloha')).toMatchObject({ study: { study: 'throughput' }, seed: 1 });
     expect(typed('aloha --n 400 --k 200 --load 0.3')).toMatchObject({
       study: { study: 'chain', users: 400, spread: 200, load: 0.3 },

@@ -37,7 +37,7 @@ describe('the contending clients of "Exponential Backoff And Jitter"', () => {
     [100, 'equal-jitter', 812, 6613],
     [100, 'full-jitter', 796, 4878],
     [100, 'decorrelated-jitter', 1003, 4651],
-  ] as const)('%i clients with %s: %i calls, %i ms', (n, strategy, calls, millis) => {
+  ] as const)('%i clients with %s need %i calls and %i ms', (n, strategy, calls, millis) => {
     const row = rows.find((each) => each.n === n && each.strategy === strategy);
     expect(row).toBeDefined();
     expect(Math.abs(row!.calls / calls - 1)).toBeLessThan(0.03);
@@ -72,13 +72,13 @@ describe('a trial', () => {
 describe('a comparison', () => {
   const settings = { sizes: [5], clientStrategies: [{ name: 'none', backOff: undefined }], trials: 10 };
 
-  test('is the same for equal seeds, and another for others', () => {
+  test('is equal for equal seeds, and different for others', () => {
     const of = (seed: number): unknown => runToCompletion(compareContention({ ...settings, seed }));
     expect(of(1)).toEqual(of(1));
     expect(of(2)).not.toEqual(of(1));
   });
 
-  test('has the rows tried so far when it is stopped', () => {
+  test('has the rows computed so far when it is stopped', () => {
     const experiment = compareContention({ ...settings, sizes: [5, 6, 7], seed: 1 });
     expect(experiment.result()).toEqual([]);
     experiment.step();

@@ -40,7 +40,7 @@ describe('a segment', () => {
     }
   });
 
-  test('with long frames matches Metcalfe and Boggs, and more stations give up more frames', () => {
+  test('with long frames matches Metcalfe and Boggs, and with more stations gives up more frames', () => {
     const few = run({ stations: 5 });
     const many = run({ stations: 100 });
     expect(Math.abs(few.efficiency - predictEfficiency(5, FRAME))).toBeLessThan(0.06);
@@ -50,7 +50,7 @@ describe('a segment', () => {
     expect(many.p99).toBeGreaterThan(few.p99);
   });
 
-  test('reports no delay where no frame arrives', () => {
+  test('reports no delay if no frame arrives', () => {
     const { efficiency, delay, p99, collisions } = run({ stations: 1, load: 1e-9 }, 10);
     expect({ efficiency, delay, p99, collisions }).toEqual({
       efficiency: 0,
@@ -86,20 +86,20 @@ describe('tidegate lab ethernet', () => {
     return runToCompletion(makeStudy(study, 1, { env: {}, readFile: () => '' }));
   }
 
-  test('of stations that always have a frame shows what Metcalfe and Boggs expect of those', () => {
+  test('of stations that always have a frame shows the expectation of Metcalfe and Boggs', () => {
     const { text, json, draw } = report(undefined);
     expect(text).toMatch(/ predicted /);
     expect(json).toMatchObject({ rows: [{ predicted: expect.closeTo(0.9382, 3) as number }, {}] });
     expect(draw()).toContain('>predicted</text>');
   });
 
-  test('shows no figures of frames where no frame arrives', () => {
+  test('shows no figures of frames if no frame arrives', () => {
     const { text, json } = report(1e-9);
     expect(text).toMatch(/^ {2}3 +0\.0000 +– +– +0\.000 /m);
     expect(json).toMatchObject({ rows: [{ delay: null, p99: null, collisions: 0 }, {}] });
   });
 
-  test('with a load states that a station waits for its frame before the next, and expects nothing', () => {
+  test('with a load states that a station waits for its frame before the next, and shows no expectation', () => {
     const { text, json, draw } = report(0.5);
     expect(text).toContain('closed loop');
     expect(text).not.toContain('redicted');

@@ -28,7 +28,7 @@ describe('an experiment', () => {
     expect({ progress, result: experiment.result() }).toEqual({ progress: 1, result: 1000 });
   });
 
-  test('stops where it is when it is interrupted', async () => {
+  test('stops at the current step when it is interrupted', async () => {
     const stop = new AbortController();
     let now = 0;
     const experiment = counting(1_000_000);
@@ -74,7 +74,7 @@ test('shortens a bar to one line of a narrow terminal', () => {
   }
 });
 
-test('tries cells in turn, so that each has been tried when stopped early', () => {
+test('runs cells in turn, so that each has run if it is stopped early', () => {
   const ran: string[] = [];
   const cell = (name: string) => ({
     run: () => ran.push(name) > 0,

@@ -58,7 +58,7 @@ function survey(lines: readonly LoggedRequest[]) {
   return { surveyed: seen.result(), inferred: runToCompletion(new BucketSearch(seen.segments(), NOTHING_KNOWN)) };
 }
 
-test('counts refusals by the proxy as demand, not as refusals of the upstream', () => {
+test('counts refusals by the proxy as demand, not as refusals by the upstream', () => {
   // A hundred a second, half of them refused by the proxy: the upstream refused nothing.
   const lines = Array.from({ length: 1000 }, (_, i) => lineOf(10 * i, i % 2 === 0 ? SERVED : REFUSED));
   const { surveyed, inferred } = survey(lines);
@@ -79,12 +79,12 @@ test('counts the attempts before a success as responses of the upstream', () => 
   expect(surveyed.answers).toEqual({ passed: 2, refused: 1, failed: 0, unclear: 2, unheard: 0 });
 });
 
-test('derives the kind of those attempts from the other fields of the log', () => {
+test('derives the kind of these attempts from the other fields of the log', () => {
   const limited = survey([lineOf(0, SERVED), lineOf(10, RECOVERED), lineOf(20, REFUSED)]);
   const failing = survey([lineOf(0, SERVED), lineOf(10, RECOVERED), lineOf(20, FAILED)]);
   const known = { rate: 10, burst: 1 };
   expect(fitUpstream(limited.surveyed, undefined, known).errors).toEqual([]);
-  // Two of a recovery, and the reported one.
+  // Two attempts of a recovered request, and the reported one.
   expect(fitUpstream(failing.surveyed, undefined, known).errors).toEqual([{ probability: 3 / 5, status: 503 }]);
 });
 
@@ -93,7 +93,7 @@ test('counts polls as responses, and not as retries', () => {
   expect(surveyed.answers).toMatchObject({ passed: 4, unclear: 0 });
 });
 
-test('reports how the log was interpreted, above the table', () => {
+test('reports above the table how the log was interpreted', () => {
   const lines = [lineOf(0, SERVED), lineOf(10, RECOVERED), lineOf(500, PASSED_ON), lineOf(600, REFUSED)];
   lines.push(lineOf(700, { upstream: 'ledger' }), lineOf(800, { outcome: 'client_gone', status: 0 }));
   let isRead = false;

@@ -81,13 +81,13 @@ describe('a replayed log', () => {
   const lines = traffic(60);
   const refused = lines.filter(({ end }) => end === 'refused').length;
 
-  test('against the limit that it met, without retries, reproduces its outcome', () => {
+  test('without retries reproduces its outcome against the limit under which it was written', () => {
     const { rows, surveyed } = played(lines, 50);
     expect(surveyed).toMatchObject({ requests: lines.length, refused, failed: 0 });
     expect(rows[0]).toMatchObject({ requests: lines.length, refused, sends: lines.length });
   });
 
-  test('lasts as long as the original, slow responses included', () => {
+  test('lasts as long as the original, including slow responses', () => {
     // One in twenty takes a hundred times as long, which matches no named distribution.
     const uneven = lines.map((line, i) => {
       const took = line.end === 'refused' ? 2 : i % 20 === 0 ? 4000 + i : 30 + (i % 20);
@@ -100,14 +100,14 @@ describe('a replayed log', () => {
     expect(Math.abs(latency!.p99 / surveyed.latency!.p99 - 1)).toBeLessThan(0.03);
   });
 
-  test('with retries sends more, and loses none of its requests', () => {
+  test('sends more with retries, and loses none of its requests', () => {
     const [once, fixed] = played(lines, 50).rows;
     expect(fixed!.sends).toBeGreaterThan(once!.sends);
     expect(fixed!.waste).toBeGreaterThan(once!.waste);
     expect(fixed!.successes + fixed!.refused + fixed!.failed).toBe(lines.length);
   });
 
-  test('when stopped early, reports what it has so far', () => {
+  test('reports the results so far when it is stopped early', () => {
     const fit = new FitExperiment({
       openLog: () => readerOf(lines),
       known: { rate: 50, burst: 5 },
@@ -118,7 +118,7 @@ describe('a replayed log', () => {
     expect(fit.result()).toMatchObject({ upstream: undefined, rows: [] });
   });
 
-  test('without a request has no limit and no rows', () => {
+  test('has no limit and no rows without a request', () => {
     const { rows, upstream, surveyed } = played([]);
     expect(surveyed).toMatchObject({ requests: 0, span: 0, latency: undefined });
     expect(upstream?.limit).toEqual({ kind: 'unlimited' });
@@ -134,7 +134,7 @@ test('turns failures of a log into errors of its upstream', () => {
   expect(limit).toEqual({ kind: 'token-bucket', rate: 10, burst: 1 });
 });
 
-test('sorts requests by arrival, and places very late ones where they are read', () => {
+test('sorts requests by arrival, and places very late ones at the position where they are read', () => {
   const times: number[] = [];
   const order = new ArrivalSorter((_, at) => times.push(at));
   for (const at of [1000, 5000, 3000, 200_000, 2000]) order.add(logged(at));
@@ -156,19 +156,19 @@ describe('a log out of order', () => {
     expect(rows[0]?.requests).toBe(1000);
   });
 
-  test('is not replayed if it affects more than one in a hundred', () => {
+  test('is not replayed if more than one line in a hundred is affected', () => {
     const late = new Set(Array.from({ length: 11 }, (_, i) => 500 + 10 * i));
     const { stage, disorder, upstream, rows } = played(unsorted(late));
     expect({ stage, upstream, rows }).toEqual({ stage: 'disordered', upstream: undefined, rows: [] });
     expect(disorder).toMatchObject({ late: 11, first: { line: 502 } });
   });
 
-  test('within a minute counts as in order', () => {
+  test('by less than a minute counts as ordered', () => {
     const lines = Array.from({ length: 1000 }, (_, i) => logged(1000 * (i % 2 === 0 ? i : i - 50)));
     expect(played(lines)).toMatchObject({ stage: 'played', disorder: { late: 0, first: undefined, long: 0 } });
   });
 
-  test('counts as in order if only long requests, logged at their end, cause it', () => {
+  test('counts as ordered if only long requests, which are logged at their end, cause it', () => {
     const lines = Array.from({ length: 1000 }, (_, i) =>
       i % 10 === 0 ? logged(1000 * (i - 300), 200, 300_000) : logged(1000 * i),
     );
@@ -257,7 +257,7 @@ describe('a line of a log', () => {
     ['99999999999999999999999', undefined],
     ['9000-01-01', undefined],
     ['soon', undefined],
-  ])('a time of %s is %s ms after 1970', (time, at) => {
+  ])('with a time of %s is at %s ms after 1970', (time, at) => {
     const format = chooseLogFormat('time,client,status');
     if ('message' in format) throw new Error(format.message);
     const logged = format.parse(`${time},a,200`, 1);

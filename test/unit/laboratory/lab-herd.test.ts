@@ -33,14 +33,14 @@ describe('refused clients that return', () => {
     expect(drain('slots').drain).toBeLessThan(1.02 * LEAST);
   });
 
-  test('with whole seconds and no queue are refused again; a queue absorbs the rounding', () => {
+  test('with whole seconds and no queue are refused again, and a queue absorbs the rounding', () => {
     expect(drain('slots-in-seconds').waste).toBeGreaterThan(1);
     const queued = drain('slots-and-queue');
     expect(queued.waste).toBe(0);
     expect(queued.drain).toBeLessThan(LEAST + 1100);
   });
 
-  test('with one hint return all at once, and jitter of their own spreads them', () => {
+  test('with one common hint return all at once, and are spread by jitter of their own', () => {
     const together = drain('constant');
     const spread = drain('constant', 'full-jitter');
     expect(together.peak).toBe(WORLD.clients);
@@ -48,11 +48,11 @@ describe('refused clients that return', () => {
     expect(spread.waste).toBeLessThan(together.waste / 2);
   });
 
-  test('without jitter stay together forever', () => {
+  test('without jitter collide again at each return', () => {
     expect(drain('none', 'exponential').waste).toBeGreaterThan(10);
   });
 
-  test('and give up have not drained, and are reported apart from those that still wait', () => {
+  test('that give up have not drained, and are reported apart from those that still wait', () => {
     const left = drain('none', 'doubling');
     expect(left).toMatchObject({ drain: undefined, unserved: 0 });
     expect(left.gaveUp).toBeGreaterThan(0);
@@ -76,12 +76,12 @@ describe('refused clients that return', () => {
     expect(reportOf('full-jitter')).not.toContain('gave up');
   });
 
-  test('return alike for equal seeds', () => {
+  test('return at the same times for equal seeds', () => {
     expect(drain('none', 'full-jitter')).toEqual(drain('none', 'full-jitter'));
   });
 });
 
-describe('a run that would never end, or not begin', () => {
+describe('a run at the limits of its settings', () => {
   const study = { study: 'thundering-herd', burst: 10, trials: 1, strategies: [], options: {} } as const;
   const surroundings = { env: {}, readFile: () => '' };
 
@@ -94,7 +94,7 @@ describe('a run that would never end, or not begin', () => {
     expect(herd(50_000, 100)).not.toThrow();
   });
 
-  test('with a limit beyond any client leaves time for a first wait', () => {
+  test('has time for a first wait if the limit is beyond any client', () => {
     const { drain: took, unserved } = runToCompletion(
       compareHerds({
         ...WORLD,
@@ -107,7 +107,7 @@ describe('a run that would never end, or not begin', () => {
     expect(took).toBeGreaterThan(500);
   });
 
-  test('without a served client has no time to serve them', () => {
+  test('has no time of service if no client is served', () => {
     const options = { baseInterval: 3_600_000 };
     const { text } = runToCompletion(
       makeStudy({ ...study, clients: 10, rate: 100, strategies: ['fixed'], options }, 1, surroundings),
@@ -119,20 +119,20 @@ describe('a run that would never end, or not begin', () => {
 describe('the wait of a refusal', () => {
   const refused = { now: 0, wait: 10, waiting: 50 };
 
-  test('as slots is one slot after the other, and never in the past', () => {
+  test('is one slot after another with slots, and never in the past', () => {
     const slots = makeHintPolicy('slots', 100);
     const random = seededRandom(1);
     expect([slots(refused, random), slots(refused, random), slots(refused, random)]).toEqual([10, 20, 30]);
     expect(slots({ ...refused, now: 1000 }, random)).toBe(10);
   });
 
-  test('as full jitter is within the time that the limit needs for all waiting clients', () => {
+  test('is within the time that the limit needs for all waiting clients with full jitter', () => {
     const hint = makeHintPolicy('full-jitter', 100);
     expect(hint(refused, () => 0)).toBe(0);
     expect(hint(refused, () => 0.999)).toBeCloseTo(499.5);
   });
 
-  test('as a constant is in whole seconds, and may be absent', () => {
+  test('is in whole seconds as a constant, and zero with none', () => {
     expect(makeHintPolicy('constant', 100)(refused, Math.random)).toBe(1000);
     expect(makeHintPolicy('none', 100)(refused, Math.random)).toBe(0);
   });

@@ -30,7 +30,7 @@ async function stoppedInTime(line: string): ReturnType<typeof ran> {
 }
 
 describe('a stopped study', () => {
-  test.each(ENDLESS)('lab %s without any result reports that, and shows and draws nothing', async (line) => {
+  test.each(ENDLESS)('of lab %s without any result reports that, and shows and draws nothing', async (line) => {
     const stopped = await ran(line, AbortSignal.abort());
     expect(stopped).toMatchObject({ text: '', draw: undefined, exitCode: 130 });
     expect(stopped.remarks).toBe('tidegate: stopped at 0 %: no results yet\n');
@@ -38,7 +38,7 @@ describe('a stopped study', () => {
     expect(JSON.parse(text)).toEqual({ rows: [] });
   });
 
-  test.each(ENDLESS)('lab %s with some results shows them', async (line) => {
+  test.each(ENDLESS)('of lab %s with some results shows them', async (line) => {
     const { text, remarks, draw, exitCode } = await stoppedInTime(line);
     expect(exitCode).toBe(130);
     expect(remarks).toMatch(/^tidegate: stopped at \d+ %: these are the results so far\n$/);
@@ -48,7 +48,7 @@ describe('a stopped study', () => {
     expect(draw?.()).not.toMatch(/NaN|Infinity|undefined/);
   });
 
-  test('is complete where it is computed at once', async () => {
+  test('is complete if it is computed at once', async () => {
     expect(await ran('aloha --n 50 --k 60 --load 0.3', AbortSignal.abort())).toMatchObject({
       remarks: '',
       exitCode: 0,
@@ -56,7 +56,7 @@ describe('a stopped study', () => {
   });
 });
 
-test('an option without effect is noted once', async () => {
+test('an option without effect is reported once', async () => {
   const { remarks } = await ran('contention sip --n 2 --trials 1 --exponent 3', new AbortController().signal);
   expect(remarks).toBe('tidegate: --exponent has no effect on sip: polynomial uses it\n');
 });

@@ -36,7 +36,7 @@ test('reports a certificate a week, a day and an hour ahead, and at its expiry, 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('reports at the start what has expired, each once, and a replacement within five seconds', () => {
+test('reports each expired certificate once at the start, and a replacement within five seconds', () => {
   const expiries = new Map([
     ['listen.tls.cert', START - DAY],
     ['upstreams.api.tls.cert', START + 2 * DAY],
@@ -54,7 +54,7 @@ test('reports at the start what has expired, each once, and a replacement within
   watch.stop();
 });
 
-test('reports a certificate again if it is removed and added, and nothing of one with a week left', () => {
+test('reports a certificate again if it is removed and added, and none that is valid for more than a week', () => {
   const expiries = new Map([['listen.tls.cert', START + 8 * DAY]]);
   const { events, watch } = begin(expiries);
   expect(events).toEqual([]);

@@ -1,4 +1,4 @@
-/** Connections on their way to workers are kept until they are acknowledged. */
+/** Connections that are being passed to workers are kept until the workers acknowledge them. */
 import type { ChildProcess } from 'node:child_process';
 import type { Worker } from 'node:cluster';
 import { EventEmitter } from 'node:events';
@@ -26,7 +26,7 @@ function startWorker(handoffs: ConnectionHandoffs, id: number) {
     received,
     receive,
     listen: () => send({ ack: 1, key: KEY, errno: null }),
-    /** @returns whether the connection has been closed */
+    /** @returns whether the connection was closed */
     passConnection: (seq: number): (() => boolean) => {
       let isClosed = false;
       send({ act: 'newconn', key: KEY, seq }, { close: () => (isClosed = true) });
@@ -44,7 +44,7 @@ function startWorker(handoffs: ConnectionHandoffs, id: number) {
   };
 }
 
-test('a connection that a worker has accepted is not kept', () => {
+test('drops a connection once a worker has accepted it', () => {
   const handoffs = new ConnectionHandoffs();
   const worker = startWorker(handoffs, 1);
   worker.listen();
@@ -54,7 +54,7 @@ test('a connection that a worker has accepted is not kept', () => {
   expect([handoffs.pending, isClosed(), worker.sent.length]).toEqual([0, false, 2]);
 });
 
-test('when a worker ends, Node is told that it refused the connection, once it has left the round', async () => {
+test('returns a connection to Node as refused when its worker ends, once that worker is no longer in rotation', async () => {
   const handoffs = new ConnectionHandoffs();
   const [worker, other] = [startWorker(handoffs, 1), startWorker(handoffs, 2)];
   worker.listen();
@@ -65,7 +65,7 @@ test('when a worker ends, Node is told that it refused the connection, once it h
   expect([handoffs.pending, isClosed()]).toEqual([0, false]);
 });
 
-test('when no other worker listens, the connection is closed', async () => {
+test('closes a connection when its worker ends and no other worker listens', async () => {
   const handoffs = new ConnectionHandoffs();
   const [worker, other] = [startWorker(handoffs, 1), startWorker(handoffs, 2)];
   worker.listen();
@@ -82,7 +82,7 @@ test('when no other worker listens, the connection is closed', async () => {
   expect([handoffs.pending, isLaterClosed()]).toEqual([1, false]);
 });
 
-test('a connection that the last worker refuses because it drains is closed', () => {
+test('closes a connection that the last worker refuses because it drains', () => {
   const handoffs = new ConnectionHandoffs();
   const worker = startWorker(handoffs, 1);
   worker.listen();

@@ -15,7 +15,7 @@ function begin(processes = 1) {
     const figure = 'failedShare' in rest ? rest.failedShare.toFixed(2) : rest.after;
     events.push(`${now} ${type} ${rest.upstream} ${figure} ${rest.failure?.code}`);
   });
-  /** A second with so many attempts, some of which fail, divided among the processes. */
+  /** A second with this many attempts, some of which fail, divided among the processes. */
   const second = (more: number, failures: number, seconds = 1): void => {
     for (let i = 0; i < seconds; i += 1) {
       now += 1000;
@@ -29,18 +29,21 @@ function begin(processes = 1) {
   return { events, second, health };
 }
 
-test.each([1, 4])('reports that every attempt fails, and the recovery, once for %d processes', (processes) => {
-  const { events, second } = begin(processes);
-  second(6, 0, 60);
-  second(6, 6, 30);
-  second(6, 0, 60);
-  expect(events).toEqual([
-    '61000 upstream-failing pay 1.00 ECONNREFUSED',
-    '99000 upstream-recovered pay 38000 ECONNREFUSED',
-  ]);
-});
+test.each([1, 4])(
+  'reports once for %d processes that every attempt fails, and that the upstream has recovered',
+  (processes) => {
+    const { events, second } = begin(processes);
+    second(6, 0, 60);
+    second(6, 6, 30);
+    second(6, 0, 60);
+    expect(events).toEqual([
+      '61000 upstream-failing pay 1.00 ECONNREFUSED',
+      '99000 upstream-recovered pay 38000 ECONNREFUSED',
+    ]);
+  },
+);
 
-test('reports an upstream that fails from the start after a second', () => {
+test('reports after a second an upstream that fails from the start', () => {
   const { events, second } = begin();
   second(6, 6);
   expect(events).toEqual(['1000 upstream-failing pay 1.00 ECONNREFUSED']);
@@ -61,7 +64,7 @@ test('reports a recovery soon after a block, during which only probes are sent',
   ]);
 });
 
-test('reports an upstream of whose attempts more than half fail, and no recovery at a third', () => {
+test('reports an upstream if more than half of its attempts fail, and no recovery while a third fail', () => {
   const { events, second } = begin();
   second(6, 0, 60);
   second(6, 4, 60);
@@ -72,7 +75,7 @@ test('reports an upstream of whose attempts more than half fail, and no recovery
   expect(events[1]).toMatch(/^18\d000 upstream-recovered/);
 });
 
-test('reports neither a third of failures, nor a few failures, nor an idle upstream as recovered', () => {
+test('reports no failure at a third or after few attempts, and no recovery of an idle upstream', () => {
   const { events, second } = begin();
   second(6, 2, 60);
   expect(events).toEqual([]);
@@ -86,7 +89,7 @@ test('reports neither a third of failures, nor a few failures, nor an idle upstr
   expect(idle.events).toHaveLength(1);
 });
 
-test('judges an upstream with one request in ten seconds by its last attempts', () => {
+test('classifies an upstream with one request in ten seconds by its last attempts', () => {
   const { events, second } = begin();
   const request = (failures: number): void => {
     second(1, failures);
@@ -101,7 +104,7 @@ test('judges an upstream with one request in ten seconds by its last attempts', 
   ]);
 });
 
-test('counts a new process from its start, and forgets an upstream that was removed', () => {
+test('counts a new process from its start, and drops an upstream that was removed', () => {
   const events: string[] = [];
   const health = new UpstreamHealth(({ type }) => events.push(type));
   const rates = (name: string, sent: number, failed: number) => [

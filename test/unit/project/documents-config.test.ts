@@ -58,7 +58,7 @@ function complete(text: string): string {
   return stringify({ routes, ...shown, upstreams });
 }
 
-/** A file of another program: its first line names the file, or it is an object of Kubernetes. */
+/** A file of another program: its first line contains the file name, or it is a Kubernetes object. */
 const isForeign = (text: string): boolean => /^# [\w./-]+\.ya?ml\b|^apiVersion: |^services:/m.test(text);
 
 describe.each(snippets)('$title', ({ text }) => {

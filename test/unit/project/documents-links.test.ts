@@ -8,7 +8,7 @@ const documents = ['', '.github', 'docs'].flatMap((folder) =>
 );
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
-/** Link targets: headings as GitHub names them. */
+/** Link targets: headings, with the identifiers that GitHub gives them. */
 function anchorsOf(file: string): Set<string> {
   const headings = read(file)
     .replaceAll(/^```[\s\S]*?^```/gm, '')

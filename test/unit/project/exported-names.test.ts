@@ -1,4 +1,4 @@
-/** One word for one idea: no exported type, and no file, has the name of another. */
+/** Names are unique: no exported type, and no file, has the name of another. */
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ function findShared(entries: readonly (readonly [name: string, file: string])[])
     .map(([name, named]) => `${name}: ${named.map(([, file]) => file).join(', ')}`);
 }
 
-test('no exported type shares its name with another', () => {
+test('no exported type has the name of another', () => {
   const types = files.flatMap((file) =>
     [...readFileSync(join(source, file), 'utf8').matchAll(EXPORTED_TYPE)].map(([, name = '']) => [name, file] as const),
   );
@@ -26,7 +26,7 @@ test('no exported type shares its name with another', () => {
   expect(findShared(types)).toEqual([]);
 });
 
-test('no file shares its name with another, unless it is an entry point', () => {
+test('no file has the name of another, unless it is an entry point', () => {
   const named = files.map((file) => [basename(file), file] as const).filter(([name]) => !ENTRY_POINTS.has(name));
   expect(findShared(named)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** No text from outside may take more than linear time to read: one request must not stop a process. */
+/** No text from outside may take more than linear time to read, because one request must not block a process. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,7 +41,7 @@ function literalsOf(pattern: string): string[] {
   );
 }
 
-/** Texts that make a pattern with overlapping repetitions search anew at each place. */
+/** Texts that make a pattern with overlapping repetitions search again at each position. */
 function* attacksOn(pattern: string): Generator<string> {
   const literals = literalsOf(pattern);
   const longer = literals.filter((literal) => literal.length > 1).slice(0, 4);
@@ -53,7 +53,7 @@ test('every regular expression takes linear time, whatever the text', { timeout:
   const literals = globSync('**/*.{ts,js}', { cwd: source }).flatMap(findRegexLiterals);
   expect(literals.length).toBeGreaterThan(200);
   const slow = literals.filter(({ pattern, flags }) => {
-    // A sticky one is tried at one place only; the others at each place, as `replaceAll` does.
+    // A sticky one is tried at one position only, the others at each position, as `replaceAll` does.
     const isSticky = flags.includes('y');
     const regex = new RegExp(pattern, isSticky || flags.includes('g') ? flags : `${flags}g`);
     for (const text of attacksOn(pattern)) if (!isFarFromQuadratic(() => void text.replace(regex, ''))) return true;

@@ -27,7 +27,7 @@ describe('the lockfile', () => {
     expect(locked.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')).map(([place]) => place)).toEqual([]);
   });
 
-  test('leaves the choice of the registry to the installer', () => {
+  test('contains no registry addresses, which the installer chooses', () => {
     expect(locked.filter(([, { resolved }]) => resolved !== undefined).map(([place]) => place)).toEqual([]);
   });
 
