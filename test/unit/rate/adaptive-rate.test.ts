@@ -8,7 +8,7 @@ import type { Millis, PerSecond, Random } from '../../../src/core/scalars.ts';
 /** U(0.75, 1.25) = 1. */
 const MIDDLE: Random = () => 0.5;
 
-/** An adaptive rate and its clock. Only events of the test occur. */
+/** An adaptive rate and its clock. Nothing happens except the events of the test. */
 class Trial {
   readonly rate: AdaptiveRate;
   now: Millis = 0;
@@ -91,7 +91,7 @@ describe('open', () => {
 });
 
 describe('the first 429', () => {
-  test('cuts to 0.9 of what was accepted over the last second, and remembers that as the ceiling', () => {
+  test('cuts to 0.9 of what was accepted over the last second, and stores that as the ceiling', () => {
     const { rate } = cutOnce();
     expect(rate.phase).toBe('backoff');
     expect(rate.ceiling).toBe(99);
@@ -104,7 +104,7 @@ describe('the first 429', () => {
     expect(trial.rate.ceiling).toBe(19);
   });
 
-  test('soon after the first request looks back to that, but at least 250 ms: a burst is no rate', () => {
+  test('soon after the first request looks back to that, but at least 250 ms, because a burst is no rate', () => {
     const early = new Trial().send(100, 500);
     expect(early.reject(490)).toBe('first');
     expect(early.rate.ceiling).toBe(49 / 0.5);
@@ -113,7 +113,7 @@ describe('the first 429', () => {
     expect(burst.rate.ceiling).toBe(49 / 0.25);
   });
 
-  test('without recent traffic carries little information: the rate starts from 5 a second', () => {
+  test('without recent traffic shows little, so the rate starts from 5 a second', () => {
     const trial = new Trial().at(1000);
     trial.rate.onSent(1000);
     expect(trial.reject()).toBe('first');
@@ -128,7 +128,7 @@ describe('the first 429', () => {
     expect(rate.rate).toBe(36);
   });
 
-  test('on a limit created for it uses the recorded history', () => {
+  test('cuts a limit created for it by the recorded history', () => {
     const trial = new Trial().at(12_345);
     seedHistory(trial.rate, 40, 12_345);
     trial.reject(12_300);
@@ -137,8 +137,8 @@ describe('the first 429', () => {
   });
 });
 
-describe('one cut per epoch', () => {
-  test('ignores rejections of what was sent before the cut, or within 200 ms of it', () => {
+describe('the epoch of a cut', () => {
+  test('includes rejections of requests sent before the cut, or within 200 ms of it', () => {
     const trial = cutOnce();
     for (const sentAt of [500, 1000, 1100, 1200]) {
       trial.at(1300).accept(1300);
@@ -148,7 +148,7 @@ describe('one cut per epoch', () => {
     expect(trial.reject(1201)).toBe('heavy');
   });
 
-  test('extends the epoch until a request sent after the cut is accepted', () => {
+  test('lasts until a request sent after the cut is accepted', () => {
     const trial = cutOnce();
     trial.at(1300).accept(999);
     expect(trial.reject(1299)).toBeUndefined();
@@ -156,7 +156,7 @@ describe('one cut per epoch', () => {
     expect(trial.reject(1399)).toBe('small');
   });
 
-  test('has a longer epoch at a longer round trip', () => {
+  test('lasts longer at a longer round trip', () => {
     const trial = new Trial().send(100, 1000);
     for (let sentAt = 0; sentAt < 1000; sentAt += 10) trial.at(sentAt + 600).accept(sentAt);
     trial.at(1600).reject(990);
@@ -166,7 +166,7 @@ describe('one cut per epoch', () => {
     expect(trial.reject(2254)).toBe('small'); // after 1600 + 633.75 + (746 − 633.75) ÷ 8 = 2247.8
   });
 
-  test('smooths the round trip by an eighth', () => {
+  test('is based on a round trip smoothed by an eighth', () => {
     const trial = new Trial().send(100, 1000);
     trial.at(1400).accept(600); // 800 ms
     trial.at(1401).accept(1401); // 700 ms
@@ -179,7 +179,7 @@ describe('one cut per epoch', () => {
 });
 
 describe('a later 429', () => {
-  test('cuts by 5 % where the ceiling is remembered', () => {
+  test('cuts by 5 % once half of K has passed', () => {
     const trial = restoring().send(100, 4000); // u = 2000 of K = 3000
     const before = trial.rate.rate;
     expect(before).toBeCloseTo(curve(99, 89.1, 3000, 2000), 9);
@@ -194,7 +194,7 @@ describe('a later 429', () => {
     { accepted: 30, rejected: 10, share: 0.75, cause: 'heavy' },
     { accepted: 9, rejected: 3, share: 0.75, cause: 'heavy' },
     { accepted: 97, rejected: 3, share: 0.95, cause: 'heavy' },
-    { accepted: 1, rejected: 2, share: 0.95, cause: 'small' }, // too few to make a share
+    { accepted: 1, rejected: 2, share: 0.95, cause: 'small' }, // too few for a share
   ])('before half of K cuts to the share accepted since the last: $accepted, and not $rejected', (given) => {
     const trial = cutOnce().at(1200);
     for (let i = 0; i < given.accepted; i += 1) trial.accept(1000);
@@ -211,7 +211,7 @@ describe('a later 429', () => {
     expect(trial.rate.ceiling).toBeCloseTo(given.cause === 'small' ? Math.max(before, 0.97 * 99) : before, 9);
   });
 
-  test('restarts its count: responses before the last cut belong to another share', () => {
+  test('counts responses since the last cut only', () => {
     const trial = cutOnce().at(1200);
     for (let i = 0; i < 30; i += 1) {
       trial.accept(1000);
@@ -273,7 +273,7 @@ describe('the cooldown', () => {
 });
 
 describe('restoring', () => {
-  test('follows the cubic to the ceiling, and probes above it', () => {
+  test('follows the cubic to the ceiling, and exceeds it slowly', () => {
     const trial = restoring();
     for (let u = 100; u <= 5000; u += 100) {
       trial.send(100, 2000 + u, { rtt: 0 });
@@ -313,7 +313,7 @@ describe('restoring', () => {
     }
   });
 
-  test('takes longer where the limit was found by several rejections', () => {
+  test('takes longer if several rejections were needed to find the limit', () => {
     const trial = new Trial({ initialRate: 10 });
     trial.reject();
     for (let i = 0; i < 3; i += 1) {
@@ -332,7 +332,7 @@ describe('restoring', () => {
     expect(trial.rate.rate).toBeCloseTo(curve(10, 9.5, second, second / 2), 6);
   });
 
-  test('pauses while demand is the limit, and then continues from there', () => {
+  test('pauses while demand is below the rate, and then continues from there', () => {
     const trial = restoring().send(100, 3000);
     trial.send(55, 4000, { queued: false });
     const { rate } = trial.rate; // the last second was used up by then
@@ -348,7 +348,7 @@ describe('restoring', () => {
     expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 3000, 1500), 6);
   });
 
-  test('beyond the ceiling continues only while the rate is used up, whatever queues', () => {
+  test('beyond the ceiling continues only while the rate is used up, even if requests queue', () => {
     const trial = restoring().send(60, 5000); // u = K
     expect(trial.rate.rate).toBe(99);
     trial.send(60, 60_000);
@@ -366,7 +366,7 @@ describe('restoring', () => {
     expect(trial.rate.rate).toBe(100);
   });
 
-  test('counts a long pause of the machine as a second', () => {
+  test('counts a long pause of the process as a second', () => {
     const trial = restoring().send(100, 2100);
     const { rate } = trial.rate;
     expect(rate).toBeCloseTo(curve(99, 89.1, 3000, 100), 6);
@@ -378,7 +378,7 @@ describe('restoring', () => {
 });
 
 describe('a long time without rejections', () => {
-  test('opens the limit again after 120 s at a rate that demand never fills', () => {
+  test('opens the limit after 120 s at a rate that demand never reaches', () => {
     const trial = restoring().send(10, 121_000, { queued: false });
     expect(trial.rate.phase).toBe('restoring');
     trial.send(10, 121_200, { queued: false });
@@ -412,7 +412,7 @@ describe('a long time without rejections', () => {
   });
 });
 
-test('the cost of a rejection is cleared with the limit', () => {
+test('the cost of a rejection is reset with the limit', () => {
   const trial = new Trial().send(100, 1000);
   trial.reject(990, 4000); // K = 10 s
   trial.accept(1000);
@@ -427,7 +427,7 @@ test('the cost of a rejection is cleared with the limit', () => {
 });
 
 describe('a configured limit', () => {
-  test('is used at once, and only probed above', () => {
+  test('applies at once, and grows slowly above', () => {
     const trial = new Trial({ initialRate: 100 });
     expect(trial.rate.phase).toBe('restoring');
     expect(trial.rate.rate).toBe(100);
@@ -437,7 +437,7 @@ describe('a configured limit', () => {
     expect(trial.rate.rate).toBeCloseTo(curve(100, 100, 60_000, 60_000 + 110 + 1500), 6);
   });
 
-  test('is probed above only where outcomes are reported', () => {
+  test('grows only if outcomes are reported', () => {
     const trial = new Trial({ initialRate: 100 }).send(100, 600_000);
     expect(trial.rate.rate).toBe(100);
     trial.accept();
@@ -450,7 +450,7 @@ describe('a configured limit', () => {
     expect(trial.send(110, 1_300_000).rate.rate).toBe(100); // ten minutes after the last report
   });
 
-  test('is bounded', () => {
+  test('is limited to its bounds', () => {
     expect(new Trial({ initialRate: 100, maxRate: 60 }).rate.rate).toBe(60);
   });
 

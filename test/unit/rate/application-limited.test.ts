@@ -4,7 +4,7 @@ import type { RateState } from '../../../src/core/rate/rate-state.ts';
 import type { PerSecond } from '../../../src/core/scalars.ts';
 import { rateState, recentSendHistory, sendEvenly } from '../../support/core/rate-builders.ts';
 
-/** At a rate of 100, with so many sent in the last second. */
+/** At a rate of 100, with this many requests sent in the last second. */
 function isLimited(perSecond: PerSecond, queued: boolean, state: Partial<RateState>): boolean {
   const recent = sendEvenly(recentSendHistory(), perSecond, 1000, 2000);
   return isApplicationLimited(rateState({ rate: 100, ...state }), recent, 2000, queued);
@@ -13,12 +13,12 @@ function isLimited(perSecond: PerSecond, queued: boolean, state: Partial<RateSta
 describe('up to the ceiling', () => {
   const below = { growthElapsed: 2999, growthPeriod: 3000 };
 
-  test('demand is the limit below 0.6 of the rate', () => {
+  test('traffic is limited by demand below 0.6 of the rate', () => {
     expect(isLimited(59, false, below)).toBe(true);
     expect(isLimited(60, false, below)).toBe(false);
   });
 
-  test('demand is not the limit while requests queue, however little is sent', () => {
+  test('traffic is not limited by demand while requests queue, however few are sent', () => {
     expect(isLimited(1, true, below)).toBe(false);
   });
 });
@@ -26,17 +26,17 @@ describe('up to the ceiling', () => {
 describe('beyond the ceiling', () => {
   const beyond = { growthElapsed: 3000, growthPeriod: 3000 };
 
-  test('demand is the limit unless 0.9 of the rate are used up, to one request', () => {
+  test('traffic is limited by demand unless 0.9 of the rate is used, to one request', () => {
     expect(isLimited(88, false, beyond)).toBe(true);
     expect(isLimited(89, false, beyond)).toBe(false);
   });
 
-  test('demand may be the limit even while requests queue: growth would be to an untested rate', () => {
+  test('traffic may be limited by demand even while requests queue, because a higher rate would be untested', () => {
     expect(isLimited(88, true, beyond)).toBe(true);
     expect(isLimited(89, true, beyond)).toBe(false);
   });
 
-  test('demand is never the limit below one a second, which looks the same as unused', () => {
+  test('traffic is never limited by demand below one request a second, where an unused rate looks the same', () => {
     expect(isLimited(0.001, false, { ...beyond, rate: 1 })).toBe(false);
   });
 });
@@ -51,13 +51,13 @@ describe('the curve', () => {
     expect(at(4000)).toBe(100);
   });
 
-  test('probes above: by 5 % in half of K, by 40 % in K', () => {
+  test('exceeds the ceiling by 5 % in half of K, and by 40 % in K', () => {
     expect(at(6000)).toBe(105);
     expect(at(8000)).toBe(140);
   });
 });
 
-test('calm is two minutes without a rejection and without a cut', () => {
+test('a limit is calm after two minutes without a rejection and without a cut', () => {
   const state = rateState({ lastRejectedAt: 10_000, decreasedAt: 5000 });
   expect(isCalm(state, 130_000)).toBe(false);
   expect(isCalm(state, 130_001)).toBe(true);

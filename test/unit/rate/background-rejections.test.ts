@@ -17,25 +17,25 @@ function stateAfterCuts(from: number, to: number, share: (rate: number) => numbe
   }
 }
 
-describe('a rate that has sunk in small steps', () => {
-  test('to a half, with rejections as frequent as before, was cut by noise, and recovers', () => {
+describe('a rate that was cut in small steps', () => {
+  test('to a half, with equally frequent rejections, was cut by background rejections, and recovers', () => {
     const state = stateAfterCuts(100, 40, () => 0.05);
     expect(isBackgroundRejection(state)).toBe(true);
     expect(state.backgroundShare).toBeCloseTo(0.05, 6);
     expect(state).toMatchObject({ growthElapsed: 0, growthPeriod: 3000, rateAfterDecrease: state.rate, ceiling: 100 });
   });
 
-  test('to less than a half counts as noise no longer', () => {
+  test('to more than a half is not treated as cut by background rejections', () => {
     expect(isBackgroundRejection(stateAfterCuts(100, 60, () => 0.05))).toBe(false);
   });
 
-  test('with less frequent rejections has met a limit', () => {
+  test('with fewer rejections at lower rates has reached a limit', () => {
     const state = stateAfterCuts(100, 40, (rate) => Math.max(0.02, 1 - 50 / rate));
     expect(isBackgroundRejection(state)).toBe(false);
     expect(state.backgroundShare).toBe(0);
   });
 
-  test('through a cycle with three in ten rejected has met a limit', () => {
+  test('with a cycle of three rejections in ten has reached a limit', () => {
     const state = stateAfterCuts(100, 40, () => 0.05);
     const met = state.cycles.map((cycle, i) => (i === 4 ? { ...cycle, accepted: 6, rejected: 3 } : cycle));
     expect(isBackgroundRejection({ ...state, cycles: met })).toBe(false);
@@ -43,20 +43,20 @@ describe('a rate that has sunk in small steps', () => {
     expect(isBackgroundRejection({ ...state, cycles: chance })).toBe(true);
   });
 
-  test('with rejections typical of its probes shows no noise, nor with more than 15 %', () => {
+  test('shows no background rejections at the share of its own probes, nor above 15 %', () => {
     expect(isBackgroundRejection(stateAfterCuts(100, 40, () => 0.009, 1000))).toBe(false);
     expect(isBackgroundRejection(stateAfterCuts(100, 40, () => 0.011, 1000))).toBe(true);
     expect(isBackgroundRejection(stateAfterCuts(100, 40, () => 0.2))).toBe(false);
   });
 
-  test('but by a leap in between ignores what came before', () => {
+  test('with a jump in between is judged only by the steps since the jump', () => {
     const state = stateAfterCuts(100, 70, () => 0.05);
     const { cycles } = state;
     const below = stateAfterCuts(45, 40, () => 0.05);
     expect(isBackgroundRejection({ ...below, cycles: [...cycles, ...below.cycles] })).toBe(false);
   });
 
-  test('with too few responses to decide is assumed to have met a limit', () => {
+  test('with too few responses is assumed to have reached a limit', () => {
     const state = stateAfterCuts(100, 40, () => 0.05);
     Object.assign(state, {
       recentAccepted: 40,
@@ -67,7 +67,7 @@ describe('a rate that has sunk in small steps', () => {
   });
 });
 
-describe('known background noise', () => {
+describe('a known background share', () => {
   const noisy = (latelyRejected: number) =>
     rateState({
       phase: 'restoring',
@@ -77,25 +77,25 @@ describe('known background noise', () => {
       recentRejected: latelyRejected,
     });
 
-  test('explains up to half as many rejections again, and two at random', () => {
+  test('explains half as many rejections more, and two at random', () => {
     expect(isBackgroundRejection(noisy(17))).toBe(true);
     expect(isBackgroundRejection(noisy(18))).toBe(false);
   });
 
-  test('is partly discarded at each cut', () => {
+  test('is reduced by a quarter at each cut', () => {
     const state = noisy(0);
     discountBackgroundShare(state);
     expect(state.backgroundShare).toBeCloseTo(0.75 * 0.05, 6);
   });
 
-  test('decays: beyond 500 responses a half is dropped', () => {
+  test('is compared with recent responses, of which half are dropped beyond 500', () => {
     const state = rateState({ backgroundShare: 0.05, recentAccepted: 996, recentRejected: 4 });
     isBackgroundRejection(state);
     expect([state.recentAccepted, state.recentRejected]).toEqual([498, 2]);
   });
 });
 
-test('unpaced traffic gives no evidence on a rate', () => {
+test('traffic without a rate adds no evidence', () => {
   const state = rateState({ phase: 'open', rate: Number.POSITIVE_INFINITY });
   discountBackgroundShare(state);
   expect(state.cycles).toEqual([]);

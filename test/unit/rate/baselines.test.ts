@@ -33,7 +33,7 @@ describe("the throttling of Google's SRE book", () => {
     expect(meter.delay(0)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('forgets after two minutes', () => {
+  test('drops counts after two minutes', () => {
     const meter = new SreMeter(() => 0);
     for (let i = 0; i < 99; i += 1) meter.delay(0);
     expect(meter.delay(119_999)).toBe(Number.POSITIVE_INFINITY);
@@ -42,7 +42,7 @@ describe("the throttling of Google's SRE book", () => {
 });
 
 describe("Netflix's concurrency limits", () => {
-  test('AIMD gains a place while half are taken, and keeps 0.9 after a drop', () => {
+  test('AIMD gains a place while half are in use, and keeps 0.9 after a drop', () => {
     const limit = new AimdLimit();
     limit.update(50, 9, false);
     expect(limit.limit).toBe(20);

@@ -1,4 +1,4 @@
-/** The parts of a block, each alone and at its bounds. */
+/** The parts of a block, each tested separately and at its bounds. */
 import { describe, expect, test } from 'vitest';
 import type { ActiveBlock, BlockParameters } from '../../../src/core/rate/breaker/active-block.ts';
 import {
@@ -57,7 +57,7 @@ function block(changes: Partial<ActiveBlock> = {}): ActiveBlock {
 }
 
 describe('a new block', () => {
-  test('is whole, with a probe due at once and no client held', () => {
+  test('blocks all requests, with a probe due at once and no client held', () => {
     expect(createBlock(PARAMETERS, 1000)).toEqual({
       ...PARAMETERS,
       since: 1000,
@@ -76,7 +76,7 @@ describe('a new block', () => {
     });
   });
 
-  test('is reported with the time of its next probe or, while one is in flight, of its loss', () => {
+  test('reports the time of its next probe or, while one is in flight, of the loss of that probe', () => {
     expect(readBlockStatus(block({ probeAt: 1500 }), 1200)).toEqual({
       cause: 'rejections',
       scope: ANY_REQUEST,
@@ -94,24 +94,24 @@ describe('a new block', () => {
   });
 });
 
-describe('a block holds back', () => {
+describe('a block applies', () => {
   const scope = [1, 0, 0, 0, 0, 0, 0, 0];
 
-  test('the requests of its scope', () => {
+  test('to the requests of its scope', () => {
     expect(isBlockedBy({ scope, isPartial: true }, REQUEST)).toBe(true);
     expect(isBlockedBy({ scope, isPartial: false }, [9, 2, 3, 4, 5, 6, 7, 8])).toBe(false);
   });
 
-  test('requests of which nothing is known, unless others have passed', () => {
+  test('to requests without attributes, unless others have passed', () => {
     expect(isBlockedBy({ scope, isPartial: false })).toBe(true);
     expect(isBlockedBy({ scope, isPartial: true })).toBe(false);
   });
 });
 
-describe('the client that was asked to stay away', () => {
+describe('the client that the upstream asked to wait', () => {
   const held = { heldClient: 2, heldClientUntil: 7000 };
 
-  test('is no probe before its time; every other is', () => {
+  test('is no probe before its time, and every other client may be', () => {
     expect(clientHeldUntilIn(held, REQUEST)).toBe(7000);
     expect(clientHeldUntilIn(held, [1, 9, 3, 4, 5, 6, 7, 8])).toBe(Number.NEGATIVE_INFINITY);
     expect(clientHeldUntilIn(held)).toBe(Number.NEGATIVE_INFINITY);
@@ -130,13 +130,13 @@ describe('the time until a request may be sent as a probe', () => {
     expect(probeDelay(block({ probeAt: 1500, probeSentAt: 1500, overdueProbes: 4 }), 1600)).toBe(29_900);
   });
 
-  test('is overdue only while none is in flight', () => {
+  test('is overdue only while no probe is in flight', () => {
     expect(probeOverdueFor(block({ probeAt: 1500 }), 1800)).toBe(300);
     expect(probeOverdueFor(block({ probeAt: 1500 }), 1400)).toBe(0);
     expect(probeOverdueFor(block({ probeAt: 1500, probeSentAt: 1500 }), 1800)).toBe(0);
   });
 
-  test('is expected to end with the next probe, and later while that is overdue, until it counts as lost', () => {
+  test('is expected to end with the next probe, and later while one is overdue, until that counts as lost', () => {
     expect(expectedBlockTime(block({ probeAt: 1500 }), 1200)).toBe(300);
     expect(expectedBlockTime(block({ probeAt: 1500 }), 1700)).toBe(0);
     const inFlight = block({ probeAt: 1500, probeSentAt: 1600, failedProbes: 1 }); // the next one is due at 2000
@@ -150,7 +150,7 @@ describe('the time until a request may be sent as a probe', () => {
   });
 });
 
-describe('a partial block is unused', () => {
+describe('a partial block expires', () => {
   test('five minutes after its probe was due and its client may return', () => {
     const partial = block({ isPartial: true, probeAt: 1500 });
     expect(isUnused(partial, 301_500)).toBe(false);
@@ -163,24 +163,24 @@ describe('a partial block is unused', () => {
 });
 
 describe('recovery is proven', () => {
-  test('after rejections by any request sent since the block began', () => {
+  test('by any request sent since the block began, after rejections', () => {
     expect([1000, 1001].map((sentAt) => provesRecovery(block({ probeAt: 5000 }), sentAt))).toEqual([false, true]);
   });
 
-  test('after errors by a probe alone', () => {
+  test('by a probe alone, after errors', () => {
     const errors = block({ cause: 'errors', probeAt: 5000 });
     expect([4999, 5000].map((sentAt) => provesRecovery(errors, sentAt))).toEqual([false, true]);
   });
 
-  test('by no request outside the scope', () => {
+  test('but by no request outside the scope', () => {
     expect(provesRecovery(block({ scope: [9, 0, 0, 0, 0, 0, 0, 0] }), 9000, REQUEST)).toBe(false);
   });
 
-  test('to have come halfway from the last failed probe to the accepted one', () => {
+  test('from the middle between the last failed probe and the accepted one on', () => {
     expect(blackoutEnd(block({ lastRejectedProbeAt: 2000 }), 3000)).toBe(2500);
   });
 
-  test('to be needed from three rejections in a row on', () => {
+  test('and required after three rejections in a row', () => {
     const of = (consecutiveRejections: number) => isBlackout(rateState({ consecutiveRejections }));
     expect([2, 3, 4].map(of)).toEqual([false, true, true]);
   });
@@ -199,7 +199,7 @@ describe('the next probe', () => {
     return made;
   };
 
-  test('comes after the interval, a quarter less or more', () => {
+  test('comes after the interval, more or less by a quarter', () => {
     expect([0, 0.5, 1].map((random) => schedule({}, undefined, undefined, { random }).probeAt)).toEqual([
       2075, 2100, 2125,
     ]);
@@ -208,26 +208,26 @@ describe('the next probe', () => {
     expect(schedule({}).probeSentAt).toBeUndefined();
   });
 
-  test('comes after the Retry-After of the failed one, and ten milliseconds', () => {
+  test('comes after the Retry-After of the failed probe, and ten milliseconds', () => {
     const failed = schedule({ failedProbes: 1 }, 3000, REQUEST);
     expect([failed.probeAt, failed.heldClient, failed.heldClientUntil]).toEqual([5010, 2, 5010]);
     expect(schedule({ failedProbes: 1 }, 50, REQUEST).probeAt).toBe(2200);
     expect(schedule({ failedProbes: 1 }, 60_000, REQUEST)).toMatchObject({ probeAt: 12_000, heldClientUntil: 62_010 });
   });
 
-  test('is held back by a Retry-After from before the block only for that client, if it is known', () => {
+  test('is delayed by a Retry-After from before the block only for that client, if it is known', () => {
     expect(schedule({}, 3000, REQUEST)).toMatchObject({ probeAt: 2100, heldClient: 2, heldClientUntil: 5010 });
     expect(schedule({}, 3000)).toMatchObject({ probeAt: 5010, heldClient: 0 });
     expect(schedule({}, undefined, REQUEST)).toMatchObject({ probeAt: 2100, heldClient: 0 });
   });
 
-  test('comes after the interval for others, if the sender had failed before', () => {
+  test('comes after the interval for other senders, if the sender had failed before', () => {
     const failed = schedule({ failedProbes: 1 }, 3000, REQUEST, { hasFailedBefore: true });
     expect([failed.probeAt, failed.repeatAt]).toEqual([2200, 5010]);
     expect(schedule({ failedProbes: 20 }, 3000, REQUEST, { hasFailedBefore: true }).probeAt).toBe(12_000);
   });
 
-  test('by such a sender comes a quarter of the delay later, at most two seconds', () => {
+  test('of such a sender comes a quarter of the delay later, or two seconds at most', () => {
     expect(schedule({ failedProbes: 1 }).repeatAt).toBe(2250);
     expect(schedule({ failedProbes: 20 }).repeatAt).toBe(2000 + LATEST + 2000);
   });
@@ -236,7 +236,7 @@ describe('the next probe', () => {
     expect(schedule({ probeAt: 9000, repeatAt: 9900 })).toMatchObject({ probeAt: 9000, repeatAt: 9900 });
   });
 
-  test('follows an interval that grows by half with each failure, from 50 ms to 5 s', () => {
+  test('comes after an interval that grows by half with each failure, from 50 ms to 5 s', () => {
     expect([0, 1, 2].map((failed) => probeInterval(failed, 100))).toEqual([50, 75, 112.5]);
     expect([probeInterval(0, 10), probeInterval(1, 10)]).toEqual([100, 150]);
     expect([probeInterval(0, 0.1), probeInterval(30, 100)]).toEqual([5000, 5000]);
@@ -256,7 +256,7 @@ describe('the rate before a block', () => {
       recovering,
     );
 
-  test('is that of the limit, or its ceiling if the rate is not at fault', () => {
+  test('is that of the limit, or its ceiling if the rate was not the cause', () => {
     expect(estimate({ rate: 40, ceiling: 50 })).toBe(40);
     expect(estimate({ rate: 40, ceiling: 50 }, { overrun: true })).toBe(50);
     expect(estimate({ rate: 40, ceiling: 50 }, { recovering: true })).toBe(50);
@@ -296,24 +296,24 @@ describe('the attributes of a request', () => {
     expect(matchesAttributes([9], REQUEST)).toBe(false);
   });
 
-  test('are the same if all are equal', () => {
+  test('are the same if all of them are equal', () => {
     expect(areSameAttributes(REQUEST, [...REQUEST])).toBe(true);
     expect(areSameAttributes(REQUEST, [...REQUEST.slice(0, 7), 9])).toBe(false);
     expect(areSameAttributes(REQUEST, [9, ...REQUEST.slice(1)])).toBe(false);
   });
 
-  test('in common with another request are those that are equal in both', () => {
+  test('in common with another request are the equal ones', () => {
     expect(commonAttributes(REQUEST, [1, 9, 3, 4, 9, 0, 7, 8])).toEqual([1, 0, 3, 4, 0, 0, 7, 8]);
     expect(commonAttributes(REQUEST, [])).toEqual(ANY_REQUEST);
     expect(commonAttributes([], REQUEST)).toEqual(ANY_REQUEST);
   });
 
-  test('name the address and the client, if these are known', () => {
+  test('include the address and the client, if these are known', () => {
     expect([addressNumberOf(REQUEST), clientNumberOf(REQUEST)]).toEqual([1, 2]);
     expect([addressNumberOf(ANY_REQUEST), clientNumberOf(ANY_REQUEST), clientNumberOf([])]).toEqual([undefined, 0, 0]);
   });
 
-  test('belong to parts: by path, by address, client and credential, by address or client and path', () => {
+  test('define the parts by path, by address, client and credential, and by these with a path', () => {
     expect(listCandidateParts(REQUEST)).toEqual([
       [0, 0, 0, 4, 0, 0, 0, 0],
       [0, 0, 0, 4, 5, 0, 0, 0],
@@ -336,7 +336,7 @@ describe('the attributes of a request', () => {
     expect(listCandidateParts([])).toEqual([]);
   });
 
-  test('narrow a part to their address', () => {
+  test('restrict a part to their address', () => {
     expect(narrowToAddress([0, 0, 0, 4, 0, 0, 0, 0], REQUEST)).toEqual([1, 0, 0, 4, 0, 0, 0, 0]);
     expect(narrowToAddress([1, 0, 0, 4, 0, 0, 0, 0], [])).toEqual([0, 0, 0, 4, 0, 0, 0, 0]);
   });
@@ -363,7 +363,7 @@ describe('the attributes of a request', () => {
 });
 
 describe('recent results', () => {
-  test('are counted by kind within a scope, the last 64 of them', () => {
+  test('are counted by kind within a scope, for the last 64 of them', () => {
     const results = new RecentResults();
     for (let i = 0; i < 60; i += 1) results.add(true, [1, i + 1]);
     for (let i = 0; i < 3; i += 1) results.add(false, [1, 5]);
@@ -380,7 +380,7 @@ describe('recent results', () => {
 });
 
 describe('the senders that failed last', () => {
-  test('are known with the time of their last failure', () => {
+  test('are stored with the time of their last failure', () => {
     const failures = new RecentFailures();
     failures.add(7, 100);
     failures.add(8, 200);
@@ -408,14 +408,14 @@ describe('a majority vote', () => {
     return vote.common[0] ?? -1;
   };
 
-  test('is for the value of a clear majority', () => {
+  test('selects the value of a clear majority', () => {
     expect([voted(0.5, 5, 5, 5, 6), voted(0.5, 5, 5, 6), voted(0.2, 5, 5, 5, 6, 6), voted(0.2, 5, 5, 6)]).toEqual([
       5, 0, 5, 5,
     ]);
     expect(voted(0.5, 6, 5, 5, 5, 5, 5)).toBe(5);
   });
 
-  test('is empty until the first request, and after it was cleared', () => {
+  test('is empty until the first request, and after a reset', () => {
     const vote = new MajorityVote(0.5);
     expect(vote.isEmpty).toBe(true);
     vote.add(undefined);

@@ -1,4 +1,4 @@
-/** The breaker alone: the life of a block, step by step. */
+/** The breaker alone: the phases of a block, one after another. */
 import { describe, expect, test } from 'vitest';
 import { probeInterval } from '../../../src/core/rate/breaker/active-block.ts';
 import { Breaker } from '../../../src/core/rate/breaker/breaker.ts';
@@ -29,7 +29,7 @@ describe('the breaker', () => {
   const blockAt1000 = (breaker: Breaker, state: RateState, changes: Partial<FailedSend> = {}): void =>
     breaker.block(state, { cause: 'errors', failure: failed(1000, changes), acceptedRate: 20 }, 1000);
 
-  test('holds back nothing without a block', () => {
+  test('delays no request without a block', () => {
     const breaker = make();
     const state = limited();
     const nothing = (): void => {
@@ -56,7 +56,7 @@ describe('the breaker', () => {
     nothing();
   });
 
-  test('blocks a limit, whose rate stays, until the next probe', () => {
+  test('blocks a limit until the next probe, and keeps its rate', () => {
     const breaker = make();
     const state = limited();
     blockAt1000(breaker, state);
@@ -77,7 +77,7 @@ describe('the breaker', () => {
     expect(breaker.probeAt).toBe(1140 + 112.5);
   });
 
-  test('waits for a probe no longer than the longest delay between probes, if that is configured', () => {
+  test('sends a probe within the longest delay between probes, if that is configured', () => {
     const breaker = make({ maxProbeDelay: 5000 });
     blockAt1000(breaker, limited(), { retryAfterMs: 60_000 });
     expect(breaker.probeAt).toBe(6000);
@@ -88,7 +88,7 @@ describe('the breaker', () => {
     expect(usual.probeAt).toBe(31_000);
   });
 
-  test('makes a probe due now for any client, when it is asked to', () => {
+  test('has a probe due at once for any client, if an operator requests it', () => {
     const breaker = make();
     blockAt1000(breaker, limited(), { retryAfterMs: 20_000, attributes: REQUEST });
     breaker.onProbeFailed(failed(1050, { retryAfterMs: 20_000, attributes: REQUEST }), 1060);
@@ -99,7 +99,7 @@ describe('the breaker', () => {
     expect(breaker.probeAt).toBe(1100);
   });
 
-  test('goes on as before for requests outside the scope', () => {
+  test('does not change the limit for requests outside the scope', () => {
     const breaker = make();
     const state = limited();
     blockAt1000(breaker, state);
@@ -117,7 +117,7 @@ describe('the breaker', () => {
     expect(breaker.isActive).toBe(false);
   });
 
-  test('ends by a probe, and then assumes the rate before for ten seconds', () => {
+  test('ends after an accepted probe, and assumes the earlier rate in a new block within ten seconds', () => {
     const breaker = make();
     const state = limited();
     blockAt1000(breaker, state);
@@ -145,7 +145,7 @@ describe('the breaker', () => {
     expect(ceilings).toEqual([50, 40]);
   });
 
-  test('has an unlimited limit reopened three seconds after errors, unless one is met or configured', () => {
+  test('has an unlimited limit reopened three seconds after errors, unless a limit is met or configured', () => {
     const reopensAt = (settings: Partial<RateSettings>, isMet = false): boolean[] => {
       const breaker = make(settings);
       const state = open();
@@ -160,7 +160,7 @@ describe('the breaker', () => {
     expect(reopensAt({ initialRate: 100 })).toEqual([false, false]);
   });
 
-  test('does not reopen after rejections: they showed a limit', () => {
+  test('does not reopen after rejections, because they show a limit', () => {
     const breaker = make();
     const state = open();
     breaker.block(state, { cause: 'rejections', failure: failed(1000), acceptedRate: 20 }, 1000);
@@ -182,11 +182,11 @@ describe('the breaker', () => {
     expect(breaker.status(1000)?.scope).toEqual(ANY_REQUEST);
   });
 
-  describe('that continues with a block of another process', () => {
+  describe('that resumes a block of another process', () => {
     const status = { cause: 'errors', scope: [1, 0, 0, 0, 0, 0, 0, 0], since: 0, isPartial: false } as const;
     const known = { ...status, probeAt: 3000, expectedAt: 0, heldClient: 2, heldClientUntil: 9000 };
 
-    test('has its scope, its next probe and its held client, and ignores a second one', () => {
+    test('has its scope, its next probe and its held client, and ignores a second block', () => {
       const breaker = make();
       const state = limited();
       breaker.resume(state, known, 1000);
@@ -206,7 +206,7 @@ describe('the breaker', () => {
       expect([probeAt(500), probeAt(900_000)]).toEqual([1000, 31_000]);
     });
 
-    test('assumes five a second for an unlimited limit, or the least rate', () => {
+    test('assumes five a second for an unlimited limit, or the minimum rate', () => {
       const rates = [0.1, 8].map((minRate) => {
         const state = open();
         make({ minRate }).resume(state, known, 1000);
@@ -215,7 +215,7 @@ describe('the breaker', () => {
       expect(rates).toEqual([5, 8]);
     });
 
-    test('returns to the state before, because the rate before the block is unknown here', () => {
+    test('returns to the state before, because the rate before the block is unknown in this process', () => {
       const breaker = make();
       const state = limited();
       breaker.resume(state, known, 1000);

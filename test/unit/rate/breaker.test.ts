@@ -79,7 +79,7 @@ describe('three rejections in a row', () => {
     expect(rate.breaker.probeAt).toBe(1051);
   });
 
-  test('with one acceptance between them do not', () => {
+  test('do not block with one acceptance between them', () => {
     const line = new Line().serve(1000);
     line.one('rejected');
     line.at(1001).many(2, 'rejected');
@@ -89,27 +89,27 @@ describe('three rejections in a row', () => {
     expect(line.one('rejected')).toBe('blocked');
   });
 
-  test('do not if they were sent together before anything was limited', () => {
+  test('do not block if they were sent together before anything was limited', () => {
     const line = new Line().serve(1000);
     expect(line.many(20, 'rejected').slice(1)).toEqual(Array.from({ length: 19 }));
     expect(line.rate.phase).toBe('backoff');
   });
 
-  test('do if the limit was configured', () => {
+  test('block if the limit was configured', () => {
     const line = new Line({ initialRate: 100 });
     expect(line.many(3, 'rejected')).toEqual(['small', undefined, 'blocked']);
   });
 });
 
 describe('errors', () => {
-  test('eight block if they are half of the responses in 2 s', () => {
+  test('block if there are eight, and half of the responses in 2 s', () => {
     const line = new Line();
     expect(line.many(7, 'failed')).toEqual(Array.from({ length: 7 }));
     expect(line.one('failed')).toBe('errors');
     expect(line.rate.phase).toBe('blocked');
   });
 
-  test('fewer than half do not', () => {
+  test('do not block if they are fewer than half of the responses', () => {
     const line = new Line();
     line.many(9, 'accepted');
     line.many(8, 'failed');
@@ -117,12 +117,12 @@ describe('errors', () => {
     expect(line.one('failed')).toBe('errors'); // 9 of 18
   });
 
-  test('spread over more than 2 s do not', () => {
+  test('do not block if they are spread over more than 2 s', () => {
     const line = new Line();
     for (let i = 0; i < 30; i += 1) expect(line.at(400 * i).one('failed')).toBeUndefined();
   });
 
-  test('are counted in two windows of a second, the second beginning where the first ended', () => {
+  test('are counted in two windows of a second, the second of which begins where the first ends', () => {
     const errors = new ErrorWindow();
     for (let i = 0; i < 7; i += 1) errors.onAnswer(500, true);
     expect(errors.exceedsThreshold(500)).toBe(false);
@@ -184,7 +184,7 @@ describe('while blocked', () => {
     expect(line.rate.delay(1060)).toBe(0);
   });
 
-  test('a probe without a response is waited for 2 s, each further one twice as long, up to 30 s', () => {
+  test('a probe without a response is replaced after 2 s, and each further one after twice as long, up to 30 s', () => {
     const { rate } = blockedByRejections();
     let now = 1051;
     for (const patience of [2000, 4000, 8000, 16_000, 30_000, 30_000]) {
@@ -208,7 +208,7 @@ describe('while blocked', () => {
     expect(line.rate.expectedDelay(1126)).toBe(112.5);
   });
 
-  test('the rate is the expected rate of recovery, within the bounds', () => {
+  test('the rate is the one expected after recovery, within the bounds', () => {
     expect(Number.isFinite(blockedByErrors().rate.rate)).toBe(true);
     const line = new Line({ minRate: 50 });
     line.many(8, 'failed');
@@ -238,7 +238,7 @@ describe('when a probe is accepted', () => {
     expect(line.rate.ceiling).toBeCloseTo((1000 * 2001) / endedAt, 9);
   });
 
-  test('after rejections the rate holds, then restores', () => {
+  test('after rejections the rate stays the same, and then grows', () => {
     const line = blockedByRejections().probe('accepted');
     const { rate } = line.rate;
     line.rate.advance(2050, true);
@@ -248,7 +248,7 @@ describe('when a probe is accepted', () => {
     expect(line.rate.rate).toBe(rate);
   });
 
-  test('a long blackout is costly: growth takes longer', () => {
+  test('after a long blackout, which is costly, growth takes longer', () => {
     const line = blockedByRejections();
     for (let n = 0; n < 9; n += 1) line.probe('rejected');
     const failedAt = line.now;
@@ -263,7 +263,7 @@ describe('when a probe is accepted', () => {
     expect(line.rate.rate).toBeCloseTo(ceiling - (ceiling - rate) * (1 - 3000 / growFor) ** 3, 9);
   });
 
-  test('after rejections alone from the start the rate still recovers', () => {
+  test('after rejections from the start the rate still recovers', () => {
     const line = new Line();
     line.one('rejected'); // 5 a second are assumed
     line.at(1).many(3, 'rejected');
@@ -300,7 +300,7 @@ describe('when a probe is accepted', () => {
     expect(line.rate.ceiling).toBeCloseTo((ceiling / 2 + ceiling) / 2, 9);
   });
 
-  test('a blackout as long as the last was a penalty: the rate stays, less 5 %', () => {
+  test('after a blackout as long as the last, a penalty, the rate is only 5 % lower', () => {
     const line = new Line({ initialRate: 100 }).serve(1000);
     line.many(3, 'rejected', 10_000);
     line.probe('accepted');
@@ -312,7 +312,7 @@ describe('when a probe is accepted', () => {
     expect(line.rate.rate).toBeCloseTo(0.95 * ceiling, 9);
   });
 
-  test('after errors the rate is half of the good rate at once, ramping back in 3 s', () => {
+  test('after errors the rate is half of the good rate at once, and the whole after 3 s', () => {
     const line = blockedByErrors({ initialRate: 100 });
     const good = line.rate.rate;
     expect(good).toBeGreaterThanOrEqual(100);
@@ -341,7 +341,7 @@ describe('when a probe is accepted', () => {
     expect(slow.rate.rate).toBe(5);
   });
 
-  test('partial failure after recovery is no outage: for ten seconds only errors in a row block again', () => {
+  test('after a recovery only errors in a row block again for ten seconds', () => {
     const line = blockedByErrors().probe('accepted');
     const since = line.now;
     for (let i = 0; i < 99; i += 1) line.at(since + 100 * i).one(i % 3 === 0 ? 'accepted' : 'failed');
@@ -363,7 +363,7 @@ describe('when a probe is accepted', () => {
     }
   });
 
-  test('the good rate is the ceiling if the rate was not kept to, as the rate is not at fault', () => {
+  test('the good rate is the ceiling if the rate was exceeded, because the rate is not the cause', () => {
     const goodRate = (overrun: boolean): number => {
       const line = new Line({ initialRate: 100 });
       line.one('rejected'); // 95, below 100
@@ -374,13 +374,13 @@ describe('when a probe is accepted', () => {
     expect(goodRate(true)).toBe(100);
   });
 
-  test('earlier errors are cleared: one more does not block', () => {
+  test('earlier errors are dropped, so one more does not block', () => {
     const line = blockedByErrors().probe('accepted');
     expect(line.one('failed')).toBeUndefined();
     expect(line.rate.phase).toBe('restoring');
   });
 
-  test('the ramp begins at the response to the probe, however long nothing had happened', () => {
+  test('the ramp begins at the response to the probe, however long the time before without responses', () => {
     const line = blockedByErrors();
     for (let n = 0; n < 8; n += 1) line.probe('failed');
     line.now += line.rate.delay(line.now);
@@ -395,7 +395,7 @@ describe('when a probe is accepted', () => {
     expect(line.rate.rate).toBeCloseTo(ceiling - (ceiling / 2) * (1 - 500 / 3000) ** 3, 6);
   });
 
-  test('after errors with no limit met before, none is assumed once the ramp is over', () => {
+  test('after errors without an earlier limit, none is assumed once the ramp is over', () => {
     const line = blockedByErrors().probe('accepted');
     const back = line.now;
     expect(line.rate.rate).toBeLessThan(60);

@@ -9,7 +9,7 @@ import type { RateSettings } from '../../../src/core/rate/rate-state.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import { rateState } from '../../support/core/rate-builders.ts';
 
-/** 128 were accepted with 5 in flight, but so many of them with 10. */
+/** 128 requests were accepted with 5 in flight, but this many of them with 10. */
 function evidence(asMany = 0): ConcurrencyLimitDetector {
   const watch = new ConcurrencyLimitDetector();
   for (let i = 0; i < 128; i += 1) watch.onAccepted(i < asMany ? 10 : 5);
@@ -17,7 +17,7 @@ function evidence(asMany = 0): ConcurrencyLimitDetector {
 }
 
 describe('a concurrency limit', () => {
-  test('is inferred at the fifth rejection among an unusual and constant number in flight', () => {
+  test('is inferred at the fifth rejection with an unusual and constant number in flight', () => {
     const watch = evidence();
     expect([10, 10, 10, 10, 10].map((among) => watch.onRejected(among))).toEqual([
       undefined,
@@ -37,7 +37,7 @@ describe('a concurrency limit', () => {
     expect(watch.onRejected(10)).toBe(10);
   });
 
-  test('is inferred only if at most 15 % of the accepted requests met as many in flight', () => {
+  test('is inferred only if at most 15 % of the accepted requests had as many in flight', () => {
     const often = evidence(20);
     for (let i = 0; i < 20; i += 1) expect(often.onRejected(10)).toBeUndefined();
     const seldom = evidence(19);
@@ -54,7 +54,7 @@ describe('a concurrency limit', () => {
     expect(watch.onRejected(10)).toBe(10); // 7.8
   });
 
-  test('is the least of five that agree to 15 %, or to one', () => {
+  test('is the least of five numbers that agree to 15 %, or to one', () => {
     const limitAfter = (...amongs: readonly number[]) => {
       const watch = evidence();
       return amongs.map((among) => watch.onRejected(among)).at(-1);
@@ -73,7 +73,7 @@ describe('a concurrency limit', () => {
     expect(watch.onRejected(10)).toBe(10);
   });
 
-  test('once found wrong needs new evidence', () => {
+  test('needs new evidence once it was refuted', () => {
     const watch = evidence();
     for (let i = 0; i < 9; i += 1) watch.onRejected(10);
     watch.reset();
@@ -96,7 +96,7 @@ describe('the number of places', () => {
     expect(new ConcurrencyLimit(0, 0).size).toBe(1);
   });
 
-  test('grows by one, then two, then four in quiet time', () => {
+  test('grows by one, then two, then four in a time without rejections', () => {
     const places = new ConcurrencyLimit(10, 0);
     const sizes = [999, 1000, 1999, 2000, 2999, 3000].map((now) => {
       places.grow(now, state);
@@ -114,8 +114,8 @@ describe('the number of places', () => {
     expect(places.size).toBe(12 + 1 + 2);
   });
 
-  test('grows after 130 sends for each usual rejection, and no less than a second', () => {
-    const calmFor = (terms: Parameters<typeof rateState>[0]): Millis => {
+  test('grows after 130 sends for each usual rejection, and after a second at least', () => {
+    const firstGrowth = (terms: Parameters<typeof rateState>[0]): Millis => {
       for (let now = 0; now < 100_000; now += 500) {
         const places = new ConcurrencyLimit(10, 0);
         places.grow(now, rateState(terms));
@@ -123,12 +123,12 @@ describe('the number of places', () => {
       }
       return Number.NaN;
     };
-    expect(calmFor({ rate: 13, usualProbeLoss: 1 })).toBe(10_000);
-    expect(calmFor({ rate: 13, usualProbeLoss: 2.5 })).toBe(25_000);
-    expect(calmFor({ rate: 1300, usualProbeLoss: 1 })).toBe(1000);
+    expect(firstGrowth({ rate: 13, usualProbeLoss: 1 })).toBe(10_000);
+    expect(firstGrowth({ rate: 13, usualProbeLoss: 2.5 })).toBe(25_000);
+    expect(firstGrowth({ rate: 1300, usualProbeLoss: 1 })).toBe(1000);
   });
 
-  test('is under strain above 4 % of rejections, smoothed over 400 responses', () => {
+  test('is refuted above 4 % of rejections, smoothed over 400 responses', () => {
     const places = new ConcurrencyLimit(100, 0);
     for (let i = 0; i < 16; i += 1) places.onRejected(i);
     expect(places.isRefuted).toBe(false); // 1 − (399/400)^16 = 3.9 %
@@ -141,7 +141,7 @@ describe('the number of places', () => {
   });
 });
 
-test('is cleared when the limit is given up, and needs new evidence', () => {
+test('a concurrency limit is cleared when it is refuted, and then needs new evidence', () => {
   const inFlight = new InFlightLimiter(evidence());
   for (let i = 0; i < 4; i += 1) expect(inFlight.detectLimit(10, 0)).toBe(false);
   expect(inFlight.detectLimit(10, 0)).toBe(true);
@@ -154,7 +154,7 @@ test('is cleared when the limit is given up, and needs new evidence', () => {
   expect(inFlight.detectLimit(10, 0)).toBe(true);
 });
 
-test('learns nothing where the number in flight is unknown', () => {
+test('a concurrency limit is not inferred while the number in flight is unknown', () => {
   const inFlight = new InFlightLimiter(evidence());
   for (let i = 0; i < 128; i += 1) inFlight.onAccepted(0);
   for (let i = 0; i < 20; i += 1) expect(inFlight.detectLimit(0, 0)).toBe(false);
@@ -237,7 +237,7 @@ function calm(): Flight {
 }
 
 describe('a limit by places', () => {
-  test('allows one fewer than were found to be too many, and spaces nothing', () => {
+  test('allows one fewer than were rejected, and sets no pace', () => {
     const { rate } = limited();
     expect(rate.inFlightLimiter.limit).toBe(11);
     expect(rate.inFlightLimiter.count).toBe(11);
@@ -245,7 +245,7 @@ describe('a limit by places', () => {
     expect(limited({ maxRate: 500 }).rate.pace).toBe(500);
   });
 
-  test('admits none while all are taken, until a request ends', () => {
+  test('admits no request while all places are taken, until a request ends', () => {
     const flight = limited();
     expect(flight.rate.delay(1000)).toBe(Number.POSITIVE_INFINITY);
     expect(flight.accept()).toBe(true);
@@ -253,7 +253,7 @@ describe('a limit by places', () => {
     expect(flight.rate.expectedDelay(1000)).toBe(0);
   });
 
-  test('gives an admitted request its place at once, until it is sent or abandoned', () => {
+  test('assigns a place to an admitted request at once, until that is sent or abandoned', () => {
     const flight = limited();
     flight.accept();
     flight.accept(); // two of 11 are free
@@ -272,7 +272,7 @@ describe('a limit by places', () => {
     expect(flight.rate.delay(1000)).toBe(0);
   });
 
-  test('admits none at an end while an admitted request has yet to be sent', () => {
+  test('admits no request when one ends while an admitted request is not sent yet', () => {
     const flight = limited();
     flight.accept();
     flight.rate.admit(1000);
@@ -281,19 +281,19 @@ describe('a limit by places', () => {
     expect(flight.accept()).toBe(true);
   });
 
-  test('expects an end after the usual interval between two', () => {
+  test('expects a request to end after the usual interval between two ends', () => {
     const { rate } = limited(); // 11 were accepted (so far) in the last second
     expect(rate.rate).toBe(11);
     expect(rate.expectedDelay(1000)).toBeCloseTo(1000 / 11, 9);
   });
 
-  test('admits none at an end while more than the limit are in flight', () => {
+  test('admits no request when one ends while more than the limit are in flight', () => {
     const flight = limited().send(); // one too many, at once
     expect(flight.accept()).toBe(false);
     expect(flight.accept()).toBe(true);
   });
 
-  test('wakes no waiting request at an end where the rate is the limit', () => {
+  test('wakes no waiting request when one ends while the rate is the limit', () => {
     expect(new Flight(RATE_RULES).send().accept()).toBe(false);
   });
 
@@ -310,7 +310,7 @@ describe('a limit by places', () => {
     expect(flight.rate.inFlightLimiter.limit).toBe(12);
   });
 
-  test('loses a place at each rejection, though a cut comes only once an epoch', () => {
+  test('loses a place at each rejection, though a cut is made only once in an epoch', () => {
     const flight = calm().send(11);
     expect(flight.advance(2300).send().reject()).toBe('places');
     expect(flight.rate.inFlightLimiter.limit).toBe(10);
@@ -318,7 +318,7 @@ describe('a limit by places', () => {
     expect(flight.rate.inFlightLimiter.limit).toBe(9);
   });
 
-  test('gives way to the rate when so much is rejected that something else must be limited', () => {
+  test('is replaced by the rate if so many requests are rejected that another limit must exist', () => {
     const flight = limited();
     for (let i = 0; i < 11; i += 1) flight.accept();
     flight.advance(2000);
@@ -336,7 +336,7 @@ describe('a limit by places', () => {
     expect(flight.rate.delay(6000)).toBe(0);
   });
 
-  test('gives way when nothing is accepted, as a place is free whenever a request ends', () => {
+  test('is replaced if nothing is accepted, because a place is free whenever a request ends', () => {
     const flight = limited().advance(1001);
     for (let i = 0; i < 3; i += 1) flight.send().reject();
     expect(flight.rate.phase).toBe('blocked');
@@ -358,7 +358,7 @@ describe('a limit by places', () => {
     expect(flight.rate.inFlightLimiter.limit).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('is inferred from acceptances and rejections, where the upstream has one', () => {
+  test('is inferred from acceptances and rejections if the upstream has one', () => {
     const flight = new Flight(RATE_RULES);
     let [now, cause] = [0, undefined as CutCause | undefined];
     // 10 places: five are usually in flight, and now and then eleven.

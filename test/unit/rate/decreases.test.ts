@@ -8,24 +8,24 @@ import {
 import type { RateSettings } from '../../../src/core/rate/rate-state.ts';
 import { rateState, recentSendHistory, sendEvenly } from '../../support/core/rate-builders.ts';
 
-describe('one signal makes one cut', () => {
+describe('the epoch of a cut', () => {
   const state = rateState({ phase: 'restoring', decreasedAt: 5000 });
 
-  test('ignores rejections of what was sent before the cut, or within 200 ms of it', () => {
+  test('includes requests sent before the cut, or within 200 ms of it', () => {
     expect([4000, 5000, 5200].map((sentAt) => isSameEpoch(state, sentAt))).toEqual([true, true, true]);
     expect(isSameEpoch(state, 5200.1)).toBe(false);
   });
 
-  test('ignores rejections of what was sent within a round trip of it', () => {
+  test('includes requests sent within a round trip of the cut', () => {
     expect(isSameEpoch({ ...state, smoothedRtt: 700 }, 5700)).toBe(true);
     expect(isSameEpoch({ ...state, smoothedRtt: 700 }, 5701)).toBe(false);
   });
 
-  test('extends the epoch until a request sent after the cut is accepted', () => {
+  test('lasts until a request sent after the cut is accepted', () => {
     expect(isSameEpoch({ ...state, phase: 'backoff' }, 60_000)).toBe(true);
   });
 
-  test('starts no epoch while open', () => {
+  test('does not begin while the limit is open', () => {
     expect(isSameEpoch({ ...state, phase: 'open' }, 4000)).toBe(false);
   });
 });
@@ -39,12 +39,12 @@ describe('the first cut', () => {
     expect(computeFirstDecrease(open, recent, 2000)).toEqual({ rate: 0.9 * 99, ceiling: 99, cause: 'first' });
   });
 
-  test('is to what was accepted since requests began, over no less than 250 ms', () => {
+  test('is to what was accepted since requests began, over at least 250 ms', () => {
     expect(computeFirstDecrease(open, sendEvenly(recentSendHistory(), 100, 1500, 2000), 2000).ceiling).toBe(100);
     expect(computeFirstDecrease(open, sendEvenly(recentSendHistory(), 1000, 1950, 2000), 2000).ceiling).toBe(200); // 50 in 250 ms
   });
 
-  test('starts from 5 a second where next to nothing was accepted', () => {
+  test('is to 5 a second where almost nothing was accepted', () => {
     expect(computeFirstDecrease(open, recentSendHistory(), 2000)).toEqual({ rate: 4.5, ceiling: 5, cause: 'first' });
   });
 
@@ -86,14 +86,14 @@ describe('a later cut', () => {
     expect(cut).toMatchObject({ ceiling: 80, cause: 'heavy' });
   });
 
-  test('is by 5 % there too with fewer than three rejections, which make no share', () => {
+  test('is by 5 % before that too with fewer than three rejections, which are too few for a share', () => {
     const cut = computeLaterDecrease(
       rateState({ rate: 99, growthElapsed: 0, acceptedSinceDecrease: 2, rejectedSinceDecrease: 2 }),
     );
     expect(cut).toEqual({ rate: 94.05, ceiling: 99, cause: 'small' });
   });
 
-  test('is small with fewer than three rejections, which make no share', () => {
+  test('is small with fewer than three rejections, which are too few for a share', () => {
     const few = {
       rate: 80,
       ceiling: 100,
@@ -110,7 +110,7 @@ describe('a later cut', () => {
     });
   });
 
-  test('below the ceiling with fewer than three rejections may be chance: lowers the ceiling by 3 %', () => {
+  test('below the ceiling with fewer than three rejections lowers the ceiling only by 3 %', () => {
     const lone = { rate: 80, ceiling: 100, growthPeriod: 3000, acceptedSinceDecrease: 50, rejectedSinceDecrease: 2 };
     expect(computeLaterDecrease(rateState({ ...lone, growthElapsed: 2999 })).ceiling).toBe(97);
     expect(computeLaterDecrease(rateState({ ...lone, growthElapsed: 3000 })).ceiling).toBe(80);
@@ -124,7 +124,7 @@ describe('a later cut', () => {
 describe('every cut', () => {
   const settings: RateSettings = { initialRate: undefined, maxRate: 200, minRate: 2, cooldown: 1500 };
 
-  test('holds the rate, and restarts growth', () => {
+  test('keeps the rate for the cooldown, and restarts growth', () => {
     const state = rateState({
       phase: 'restoring',
       growthElapsed: 2000,
@@ -149,7 +149,7 @@ describe('every cut', () => {
     });
   });
 
-  test('keeps within the bounds, and its ceiling leaves room for growth', () => {
+  test('keeps within the bounds, and sets a ceiling that leaves room for growth', () => {
     const state = rateState();
     applyDecrease(state, settings, { rate: 0, ceiling: 0 }, 7000);
     expect(state).toMatchObject({ rate: 2, rateAfterDecrease: 2, ceiling: 2 });

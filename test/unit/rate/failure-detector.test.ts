@@ -1,4 +1,4 @@
-/** What failures show: how many there are, and what the failed requests have in common. */
+/** What failures show: their number, and what the failed requests have in common. */
 import { describe, expect, test } from 'vitest';
 import { ErrorWindow } from '../../../src/core/rate/breaker/error-window.ts';
 import { FailureDetector } from '../../../src/core/rate/breaker/failure-detector.ts';
@@ -21,13 +21,13 @@ describe('the count of errors', () => {
     return errors;
   };
 
-  test('calls for a block from eight on, if they are half of all results', () => {
+  test('requires a block from eight errors on, if they are half of all results', () => {
     expect([after(7), after(8), after(8, 8), after(8, 9), after(9, 9)].map((each) => each.exceedsThreshold(0))).toEqual(
       [...[false, true, true, false, true]],
     );
   });
 
-  test('knows whether eight came in a row', () => {
+  test('shows whether eight are in a row', () => {
     expect([after(7).areConsecutive, after(8).areConsecutive, after(9, 50).areConsecutive]).toEqual([
       false,
       true,
@@ -58,7 +58,7 @@ describe('the count of errors', () => {
     ]);
   });
 
-  test('counts the successes of the second before too', () => {
+  test('includes the successes of the second before', () => {
     const errors = after(8, 8);
     errors.onAnswer(1500, false);
     expect(errors.exceedsThreshold(1500)).toBe(false);
@@ -86,22 +86,22 @@ describe('what errors have in common', () => {
     expect(scopeOf(Array.from({ length: 8 }, (_, i) => [true, of(1, 10 + i, 3)] as const))).toEqual(of(1, 0, 3));
   });
 
-  test('is a part in which nothing passes, if much passes that has the same in common', () => {
+  test('is the part in which nothing is accepted, if much is accepted in a larger part', () => {
     // All fail that are for path 3 of address 1, and others of the address pass.
     const failures = Array.from({ length: 8 }, (_, i) => [true, of(1, 10 + i, 3)] as const);
     const others = (count: number) => times(count, [false, of(1, 99, 4)] as const);
     expect(scopeOf([...failures, ...others(9)])).toEqual(of(1, 0, 3));
     const mixed = Array.from({ length: 8 }, (_, i) => [true, of(1, 10 + i, i % 3 === 1 ? 3 : 30 + i)] as const);
-    expect(scopeOf([...mixed, ...others(2)])).toEqual(of(1)); // two of eight are chance
+    expect(scopeOf([...mixed, ...others(2)])).toEqual(of(1)); // two of eight may be chance
     expect(scopeOf([...mixed, ...others(3)])).toEqual([1, 0, 0, 3, 0, 0, 0, 0]);
   });
 
-  test('is no part of fewer than three failures', () => {
+  test('is no part with fewer than three failures', () => {
     const mixed = Array.from({ length: 8 }, (_, i) => [true, of(1, 10 + i, i % 4 === 3 ? 3 : 30 + i)] as const);
     expect(scopeOf([...mixed, ...times(3, [false, of(1, 99, 4)] as const)])).toEqual(of(1));
   });
 
-  test('is forgotten after two seconds, and counts half after one', () => {
+  test('expires after two seconds, and counts half after one', () => {
     const errors = new ErrorWindow();
     for (let i = 0; i < 4; i += 1) errors.onAnswer(0, true, of(1));
     for (let i = 0; i < 4; i += 1) errors.onAnswer(1000, true, of(2));
@@ -114,7 +114,7 @@ describe('what errors have in common', () => {
 describe('the senders of failed requests', () => {
   const EVERYONE = { scope: [...ANY_REQUEST], since: 20_000 };
 
-  test('are known by address for ten seconds before a block of all', () => {
+  test('are identified by address for ten seconds before a block of all requests', () => {
     const detector = new FailureDetector();
     detector.recordFailedSender(of(1, 5), 10_000);
     detector.recordFailedSender(of(2, 6), 9999);
@@ -124,7 +124,7 @@ describe('the senders of failed requests', () => {
     expect(new FailureDetector().hasSenderFailed(of(1), EVERYONE)).toBe(false);
   });
 
-  test('are known by client where one address is blocked, and not at all where one client is', () => {
+  test('are identified by client if one address is blocked, and not at all if one client is', () => {
     const detector = new FailureDetector();
     detector.recordFailedSender(of(1, 5), 20_000);
     const within = (scope: RequestAttributes, attributes: RequestAttributes) =>
@@ -136,7 +136,7 @@ describe('the senders of failed requests', () => {
     ]);
   });
 
-  test('are not known where no connection was made', () => {
+  test('are not identified if no connection was made', () => {
     const detector = new FailureDetector();
     const failure = { sentAt: 20_000, retryAfterMs: undefined, attributes: of(1) };
     detector.onFailed({ ...failure, isUnreachable: true }, false, 20_000);
@@ -151,7 +151,7 @@ describe('the senders of failed requests', () => {
 describe('the detector of failures', () => {
   const failed = (attributes?: RequestAttributes) => ({ sentAt: 0, retryAfterMs: undefined, attributes });
 
-  test('blocks by eight errors, just after a recovery only by eight in a row', () => {
+  test('blocks after eight errors, and just after a recovery only after eight in a row', () => {
     const blocks = (justRecovered: boolean): boolean[] => {
       const detector = new FailureDetector();
       for (let i = 0; i < 7; i += 1) detector.onFailed(failed(), justRecovered, 0);
@@ -162,7 +162,7 @@ describe('the detector of failures', () => {
     expect(blocks(true)).toEqual([false, false, false, false, false, false, false, true]);
   });
 
-  test('knows when the latest of the accepted requests was sent', () => {
+  test('stores when the latest of the accepted requests was sent', () => {
     const detector = new FailureDetector();
     expect(detector.hasAcceptedSince(-1)).toBe(false);
     detector.onAccepted(100, 200, undefined);
@@ -170,7 +170,7 @@ describe('the detector of failures', () => {
     expect([detector.hasAcceptedSince(99), detector.hasAcceptedSince(100)]).toEqual([true, false]);
   });
 
-  test('needs attributes after an error, and after a rejection until three were accepted', () => {
+  test('needs attributes after an error, and after a rejection until three requests were accepted', () => {
     const detector = new FailureDetector();
     expect(detector.needsAttributes).toBe(false);
     detector.onRejected(rateState(), of(1), false, 0);
@@ -211,7 +211,7 @@ describe('the detector of failures', () => {
     expect(detector.stateBeforeBlock('rejections', part, state).rate).toBe(60);
   });
 
-  test('finds what three of four rejections share; during a block, what they share with the last', () => {
+  test('finds what three of four rejections share and, during a block, what they share with the last', () => {
     const detector = new FailureDetector();
     expect(detector.scopeOf('rejections', failed(), false)).toEqual(ANY_REQUEST);
     for (const address of [1, 1, 2, 1]) detector.onRejected(rateState(), of(address, 0, 3), false, 0);
@@ -247,7 +247,7 @@ describe('a part that is rejected alone', () => {
     return found;
   }
 
-  test('takes four rejections, and evidence beyond chance', () => {
+  test('is found by four rejections or more, and by evidence beyond chance', () => {
     const found = [3, 4, 5, 6, 7, 8].map((times) => reject(new RejectedPartDetector(), times, () => of(1))?.scope);
     expect(found.slice(0, 2)).toEqual([undefined, undefined]);
     expect(found.at(-1)).toEqual(of(1));
@@ -255,7 +255,7 @@ describe('a part that is rejected alone', () => {
     expect(found.map((scope) => scope !== undefined)).toEqual(found.map((_, i) => i >= first));
   });
 
-  test('takes requests that passed in between, whose attributes are known', () => {
+  test('is found only if requests with known attributes were accepted in between', () => {
     const detector = new RejectedPartDetector();
     for (let i = 0; i < 20; i += 1) expect(detector.onRejected(rateState(), of(1), i)).toBeUndefined();
     for (let i = 0; i < 20; i += 1) {
@@ -265,7 +265,7 @@ describe('a part that is rejected alone', () => {
     expect(reject(new RejectedPartDetector(), 20, (i) => (i < 19 ? of(1) : of(0)))).toBeUndefined();
   });
 
-  test('samples three accepted requests after each rejection', () => {
+  test('is found by a sample of three accepted requests after each rejection', () => {
     const detector = new RejectedPartDetector();
     expect(detector.isSampling).toBe(false);
     detector.onRejected(rateState(), of(1), 0);
@@ -277,7 +277,7 @@ describe('a part that is rejected alone', () => {
     expect(seen).toEqual([true, true, true, false]);
   });
 
-  test('is forgotten a minute after the last rejection', () => {
+  test('expires a minute after the last rejection', () => {
     for (const [interval, isFound] of [
       [60_000, true],
       [60_001, false],
@@ -287,7 +287,7 @@ describe('a part that is rejected alone', () => {
     }
   });
 
-  test('has the state from before its first rejection', () => {
+  test('has the state before its first rejection', () => {
     const detector = new RejectedPartDetector();
     reject(detector, 3, (i) => of(60 + i, 60 + i));
     const stateOf = (i: number) => rateState({ rate: 80 - i });
@@ -296,7 +296,7 @@ describe('a part that is rejected alone', () => {
     expect(found?.stateBefore.rate).toBe(80);
   });
 
-  test('is narrowed to an address, if all of it comes from there', () => {
+  test('is restricted to an address if all of its requests are from there', () => {
     expect(reject(new RejectedPartDetector(), 12, (i) => of(i < 6 ? 1 : 2, 0, 3))?.scope).toEqual([
       0, 0, 0, 3, 0, 0, 0, 0,
     ]);
@@ -305,7 +305,7 @@ describe('a part that is rejected alone', () => {
     ).toEqual([1, 0, 0, 3, 0, 0, 0, 0]);
   });
 
-  test('is no path that has more than half of the accepted requests', () => {
+  test('is no path with more than half of the accepted requests', () => {
     const share = (of100: number) => (i: number) => of(50 + i, 50 + i, i % 100 < of100 ? 3 : 4);
     const found = (passed: number) =>
       reject(new RejectedPartDetector(), 30, (i) => of(1 + i, 1 + i, 3), {
@@ -314,7 +314,7 @@ describe('a part that is rejected alone', () => {
     expect([found(30)?.scope, found(70)?.scope]).toEqual([[0, 0, 0, 3, 0, 0, 0, 0], undefined]);
   });
 
-  test('is one of several rejected alike: each is rejected alone', () => {
+  test('is one of several that are rejected alike, of which each is rejected alone', () => {
     const found = reject(new RejectedPartDetector(), 30, (i) => of(1 + (i % 3), 1 + (i % 3)));
     expect(found?.scope).toEqual(of(3));
   });

@@ -25,7 +25,7 @@ function blockedWorld(): World {
 const isOut = ({ admission }: QueuedTicket) => admission?.kind === 'admitted';
 
 describe('while the upstream is blocked', () => {
-  test('the next arrival is the probe, if one is due and the queue is empty', () => {
+  test('the next arrival is the probe if one is due and the queue is empty', () => {
     const world = blockedWorld();
     expect(world.gate.nextWake()).toBeUndefined();
     expect(isOut(world.arrive())).toBe(true);
@@ -33,7 +33,7 @@ describe('while the upstream is blocked', () => {
     expect(next.admission).toBeUndefined();
   });
 
-  test('a request whose body is incomplete is refused, for two seconds at most: another may come', () => {
+  test('a request with an incomplete body is refused for two seconds, as another request may arrive', () => {
     const world = blockedWorld(); // due since 2550
     const early = world.arrive({ bodyInHand: false });
     expect(early.admission).toMatchObject({ kind: 'refused', why: 'blocked' });
@@ -43,7 +43,7 @@ describe('while the upstream is blocked', () => {
     expect(isOut(world.arrive({ bodyInHand: false }))).toBe(true);
   });
 
-  test('the first of the queue becomes the probe when one is due', () => {
+  test('the first request of the queue becomes the probe when one is due', () => {
     const world = blockedWorld();
     world.serve(world.arrive(), failure('reset', true)); // the next is due 75 ms later
     const waiting = [world.arrive({ client: 'a' }), world.arrive({ client: 'b' })];
@@ -111,7 +111,7 @@ describe('while the upstream is blocked', () => {
     expect(isOut(world.arrive())).toBe(true);
   });
 
-  test('a probe whose response never comes is replaced after 2 s, and the later ones after up to 30 s', () => {
+  test('a probe without a response is replaced after 2 s, and the later ones after up to 30 s', () => {
     const world = blockedWorld();
     for (const patience of [2000, 4000, 8000, 16_000, 30_000]) {
       const end = world.now + patience;
@@ -127,7 +127,7 @@ describe('while the upstream is blocked', () => {
     }
   });
 
-  test('a slow probe makes nobody wait long: a request of another path follows it, before others of its path', () => {
+  test('a slow probe is followed by a request of another path, before those of its own path', () => {
     const world = blockedWorld();
     world.send(world.arrive({ client: 'slow', path: '/poll/1' })); // without a response
     world.runUntil(4900);
@@ -140,7 +140,7 @@ describe('while the upstream is blocked', () => {
     expect(world.limit.meter.phase).toBe('restoring');
   });
 
-  test('requests of the path of a slow probe follow it if no others come', () => {
+  test('a slow probe is followed by a request of its own path if no other arrives', () => {
     const world = blockedWorld();
     world.send(world.arrive({ client: 'slow', path: '/poll/1' }));
     world.runUntil(6900);
@@ -159,7 +159,7 @@ describe('while the upstream is blocked', () => {
     }
   });
 
-  test('clients that are refused during a slow probe, and return when they are told to, are not refused again', () => {
+  test('clients that are refused during a slow probe, and return at the named time, are not refused again', () => {
     const world = blockedWorld();
     world.send(world.arrive({ client: 'slow', path: '/poll/1' }));
     const refused = Array.from({ length: 20 }, (_, i) => {
@@ -197,7 +197,7 @@ describe('while the upstream is blocked', () => {
     expect(world.limit.meter.phase).toBe('restoring');
   });
 
-  test('a late failure of a slow probe leaves the one after it in flight', () => {
+  test('a late failure of a slow probe leaves the probe after it in flight', () => {
     const world = blockedWorld();
     const slow = world.arrive({ client: 'slow', path: '/poll/1' });
     world.send(slow);
@@ -213,13 +213,13 @@ describe('while the upstream is blocked', () => {
     expect(isOut(next)).toBe(true);
   });
 
-  test('a rejection about one object counts as accepted: the block ends', () => {
+  test('a rejection about one object counts as accepted, and ends the block', () => {
     const world = blockedWorld();
     world.serve(world.arrive(), response(429, { lock: true }));
     expect(world.limit.meter.phase).toBe('restoring');
   });
 
-  test('a request that has waited its maximum is refused, with the time to the next probe', () => {
+  test('a request that has waited for its maximum is refused with the time to the next probe', () => {
     const world = blockedWorld();
     world.send(world.arrive()); // without a response
     const waiting = world.arrive({ client: 'a' });
@@ -228,7 +228,7 @@ describe('while the upstream is blocked', () => {
     expect(waiting.at).toBe(4000);
   });
 
-  test('a refusal while a probe is in flight does not name the longest possible probe time', () => {
+  test('a refusal while a probe is in flight does not name the latest possible probe', () => {
     const world = blockedWorld();
     for (let i = 0; i < 7; i += 1) {
       world.now += world.limit.meter.delay(world.now);
@@ -242,7 +242,7 @@ describe('while the upstream is blocked', () => {
     expect(refused?.kind === 'refused' && refused.retryAfterMs).toBeLessThan(1400);
   });
 
-  test('a client refused for a later slot does not delay those refused afterwards', () => {
+  test('a client refused for a later slot does not delay clients that are refused afterwards', () => {
     const world = blockedWorld();
     world.now += 1;
     const probe = world.arrive();
@@ -259,7 +259,7 @@ describe('while the upstream is blocked', () => {
 });
 
 describe('an outage', () => {
-  test('of ten seconds costs few calls, and later requests are served as before', () => {
+  test('of ten seconds costs few requests, and later requests are served as before', () => {
     const world = new World({ seed: 3 });
     const model = makeLimitModel({ kind: 'token-bucket', rate: 80, burst: 20 });
     let duringOutage = 0;

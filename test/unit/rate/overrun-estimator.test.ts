@@ -5,8 +5,8 @@ import { estimateFromOverrun } from '../../../src/core/rate/overrun-estimator.ts
 import type { Millis } from '../../../src/core/scalars.ts';
 import { longSendHistory, sendEvenly } from '../../support/core/rate-builders.ts';
 
-describe('an exceeded limit is measured', () => {
-  /** So many sent in each of these seconds, and so many of them rejected. */
+describe('the estimate of an exceeded limit', () => {
+  /** This many requests sent in each of these seconds, and this many of them rejected. */
   const account = (seconds: Readonly<Record<number, readonly [sent: number, rejected: number]>>) => {
     const long = longSendHistory();
     for (const [second, [sent, rejected]] of Object.entries(seconds)) {
@@ -18,31 +18,31 @@ describe('an exceeded limit is measured', () => {
   const CALM = { 2: [80, 0], 3: [80, 0] } as const;
   const OVERRUN = { 4: [120, 20], 5: [130, 32], 6: [140, 38] } as const;
 
-  test('by what it accepts in whole seconds with rejections; a little below is safe', () => {
+  test('is based on what it accepts in whole seconds with rejections, and is a little lower', () => {
     const measured = estimateFromOverrun(account({ ...CALM, ...OVERRUN }), 7300);
     expect(measured?.ceiling).toBe(100); // of 100, 98, 102
     expect(measured?.rate).toBe(95);
   });
 
-  test('up to the second before the rejected request was sent', () => {
+  test('is based on the time up to the second before the rejected request was sent', () => {
     const later = account({ ...CALM, ...OVERRUN, 7: [500, 1] });
     expect(estimateFromOverrun(later, 7300)?.ceiling).toBe(100);
     expect(estimateFromOverrun(later, 7000)?.ceiling).toBe(100);
     expect(estimateFromOverrun(later, 6999)?.ceiling).toBe(99); // of 100, 98
   });
 
-  test('over the last five seconds', () => {
+  test('is based on the last five seconds', () => {
     const long = account({ ...OVERRUN, 10: [60, 10] });
     expect(estimateFromOverrun(long, 11_999)?.ceiling).toBe((102 + 50) / 2); // from the sixth on
     expect(estimateFromOverrun(long, 12_000)?.ceiling).toBe(50);
   });
 
-  test('by all that it accepts, if the seconds with rejections are those in which its window is used up', () => {
+  test('is based on all that it accepts, if the seconds with rejections are those in which its window is used up', () => {
     const long = account({ 2: [300, 0], 3: [100, 100], 4: [100, 100], 5: [100, 100], 6: [100, 100] });
     expect(estimateFromOverrun(long, 7000)?.ceiling).toBeCloseTo(300 / 4.999, 9);
   });
 
-  test('not without a whole second to measure', () => {
+  test('is undefined without a whole second to measure', () => {
     expect(estimateFromOverrun(account(CALM), 7300)).toBeUndefined();
     expect(estimateFromOverrun(account({ 7: [120, 20] }), 7300)).toBeUndefined();
     expect(estimateFromOverrun(account({ 1: [120, 20] }), 7300)).toBeUndefined();
@@ -76,14 +76,14 @@ class Overrun {
   }
 }
 
-describe('a rate that is not kept to', () => {
-  test('is not cut by rejections beyond it before the measurement', () => {
+describe('a rate that is exceeded', () => {
+  test('is not cut by rejections beyond it before the estimate', () => {
     const { rate } = new Overrun().until(1000);
     expect(rate.phase).toBe('restoring');
     expect(rate.rate).toBeGreaterThanOrEqual(80);
   });
 
-  test('becomes the measured rate, reported once as a cut', () => {
+  test('is set to the estimate, reported once as a cut', () => {
     const overrun = new Overrun().until(1000);
     expect(overrun.reject()).toBe('small');
     expect(overrun.rate.ceiling).toBe(100);
@@ -95,7 +95,7 @@ describe('a rate that is not kept to', () => {
     expect(overrun.rate.phase).toBe('cooldown');
   });
 
-  test('does not grow while the measurement still includes rejections', () => {
+  test('does not grow while the estimate still includes rejections', () => {
     const { rate } = new Overrun().until(4001);
     rate.advance(8500, false);
     expect(rate.phase).toBe('cooldown');

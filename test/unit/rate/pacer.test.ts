@@ -13,11 +13,11 @@ function departures(rate: number, count: number): number[] {
 }
 
 describe('the pacer', () => {
-  test('passes the first at once, and then one an interval, including the second', () => {
+  test('passes the first request at once, and then one in each interval, including the second', () => {
     expect(departures(10, 5)).toEqual([0, 100, 200, 300, 400]);
   });
 
-  test('passes nothing early, even by a microsecond', () => {
+  test('passes no request early, even by a microsecond', () => {
     const pacer = new Pacer();
     pacer.take(0, 1000);
     expect(pacer.delay(0.999, 1000)).toBeCloseTo(0.001, 9);
@@ -28,14 +28,14 @@ describe('the pacer', () => {
     expect(departures(333, 3331).at(-1)).toBeCloseTo(10_000, 6);
   });
 
-  test('saves up nothing while idle', () => {
+  test('accumulates no tokens while idle', () => {
     const pacer = new Pacer();
     pacer.take(0, 10);
     pacer.take(5000, 10);
     expect(pacer.delay(5000, 10)).toBe(100);
   });
 
-  test('loses nothing if a token that was due is fetched late', () => {
+  test('loses no token that was due if it is taken late', () => {
     const pacer = new Pacer();
     pacer.take(0, 200); // the next is due at 5, and arrives at 12
     pacer.take(5, 200);
@@ -44,7 +44,7 @@ describe('the pacer', () => {
     expect(pacer.delay(12, 200)).toBe(3);
   });
 
-  test('applies a new rate to the very next request', () => {
+  test('applies a new rate to the next request', () => {
     const pacer = new Pacer();
     pacer.take(0, 1);
     expect(pacer.delay(0, 1)).toBe(1000);
@@ -52,7 +52,7 @@ describe('the pacer', () => {
     expect(pacer.delay(0, 10)).toBe(100);
   });
 
-  test('delays nothing while no limit is known, and starts from there when one is', () => {
+  test('delays no request while no limit is known, and starts from there when one is', () => {
     const pacer = new Pacer();
     for (let i = 0; i < 5; i += 1) {
       expect(pacer.delay(7, Number.POSITIVE_INFINITY)).toBe(0);

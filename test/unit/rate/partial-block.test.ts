@@ -23,7 +23,7 @@ test.each<[string, (i: number) => From, BlockedPart]>([
   expect(blockedBy(of).part).toBe(part);
 });
 
-test('requests that get no connection block the whole upstream, whatever they have in common', () => {
+test('requests without a connection block the whole upstream, whatever they have in common', () => {
   const line = new Line();
   for (const _ of eight) line.ask('unreachable', from());
   expect(line.part).toBe('upstream');
@@ -33,7 +33,7 @@ test('requests that get no connection block the whole upstream, whatever they ha
   expect([line.part, line.rate.phase]).toEqual(['upstream', 'blocked']);
 });
 
-test('most of the failures are enough: one unrelated failure changes nothing', () => {
+test('a block covers what most of the failures have in common, despite one unrelated failure', () => {
   const line = blockedBy((i) => (i === 3 ? { address: 'other', path: '/other' } : { client: `k${i}`, path: '/x' }));
   expect(line.part).toBe('address_path');
 });
@@ -41,7 +41,7 @@ test('most of the failures are enough: one unrelated failure changes nothing', (
 describe('a block of one path', () => {
   const line = (): Line => blockedBy((i) => ({ address: `a${i}`, path: '/x/1' }), { initialRate: 100 });
 
-  test('passes others at the earlier rate, and is no blocked state', () => {
+  test('passes other requests at the earlier rate, and is no blocked state for them', () => {
     const { rate } = line();
     expect(rate.phase).toBe('blocked');
     const other = from({ path: '/y' });
@@ -52,7 +52,7 @@ describe('a block of one path', () => {
     expect(rate.delay(1010, from({ path: '/x/1' }))).toBeGreaterThan(0);
   });
 
-  test('is not ended by acceptances beside it, but by its probe', () => {
+  test('does not end by acceptances of other requests, but by its probe', () => {
     const blocked = line();
     expect(blocked.ask('accepted', from({ path: '/y' }))).toBe(true);
     expect(blocked.part).toBe('path');
@@ -61,13 +61,13 @@ describe('a block of one path', () => {
     expect([blocked.part, blocked.rate.rate]).toEqual([undefined, 100]);
   });
 
-  test('grows to the common part where the others fail as well', () => {
+  test('grows to the common part if other requests fail as well', () => {
     const blocked = line();
     for (const i of eight) blocked.ask('failed', from({ address: `b${i}`, path: `/y/${i}` }));
     expect(blocked.part).toBe('upstream');
   });
 
-  test('yields to another where something was accepted since it began', () => {
+  test('is replaced by another block if something was accepted since it began', () => {
     const blocked = line();
     blocked.ask('accepted', from({ path: '/z' }));
     blocked.now += 3000;
@@ -84,7 +84,7 @@ describe('a block of one path', () => {
   });
 });
 
-test('the cut by rejections of one address is returned to the others', () => {
+test('the cut by rejections of one address is undone for the others', () => {
   const line = new Line();
   for (; line.now < 2000; line.now += 9) line.ask('accepted', from({ address: 'other' }));
   for (const i of eight) {
@@ -96,7 +96,7 @@ test('the cut by rejections of one address is returned to the others', () => {
   expect([line.rate.phase, line.rate.rate]).toEqual(['open', Number.POSITIVE_INFINITY]);
 });
 
-test('a held client is no probe before its time; others are at once, or after maxProbeDelay at the latest', () => {
+test('a held client is no probe before its time; others are when one is due, or after maxProbeDelay at the latest', () => {
   const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }), { maxProbeDelay: 5000 }, 300_000);
   const other = from({ address: 'other' });
   const begun = line.now - 1;
@@ -107,7 +107,7 @@ test('a held client is no probe before its time; others are at once, or after ma
   expect(line.rate.delay(line.now, from({ address: 'another' }))).toBe(begun + 50 + 5000 - line.now);
 });
 
-test('an address whose probe failed leaves the next to others, if any of them arrives in time', () => {
+test('an address whose probe failed is not the next probe, if another address arrives in time', () => {
   const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }));
   const bad = (): RequestAttributes => from({ address: 'bad', client: `key at ${line.now}` });
   line.now = 2000;
@@ -120,7 +120,7 @@ test('an address whose probe failed leaves the next to others, if any of them ar
   expect(line.rate.phase).not.toBe('blocked');
 });
 
-test('the address has the next probe a quarter of the interval later if no other arrives', () => {
+test('an address whose probe failed is the next probe a quarter of the interval later if no other arrives', () => {
   const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }));
   const bad = from({ address: 'bad' });
   line.now = 2000;
@@ -130,7 +130,7 @@ test('the address has the next probe a quarter of the interval later if no other
   expect(line.ask('accepted', bad)).toBe(true);
 });
 
-test('the clients of an address that alone is blocked leave the next probe to those of it that have not failed', () => {
+test('the clients of a blocked address that have failed are not the next probe, if another of its clients arrives', () => {
   const line = blockedBy((i) => ({ client: `k${i}`, path: `/${i}` }));
   line.now = 2000;
   expect(line.ask('failed', from({ client: 'k1', path: '/1' }))).toBe(true);
@@ -138,7 +138,7 @@ test('the clients of an address that alone is blocked leave the next probe to th
   expect(line.rate.delay(line.now, from({ client: 'k2', path: '/2' })) + 1).toBeCloseTo(1.25 * 75, 5);
 });
 
-test('a client that alone is blocked waits for no others', () => {
+test('a client that alone is blocked is the next probe without an additional delay', () => {
   const line = blockedBy((i) => ({ path: `/${i}` }));
   line.now = 2000;
   expect(line.ask('failed', from({ path: '/1' }))).toBe(true);
@@ -155,12 +155,12 @@ test('a sender that fails for the first time during a block delays the others on
   expect(line.rate.delay(line.now, from({ address: 'other' }))).toBeLessThan(200);
 });
 
-describe('evidence', () => {
-  test('without records concerns no part', () => {
+describe('a majority vote', () => {
+  test('without records selects no part', () => {
     expect(new MajorityVote(0.5).common).toEqual(ANY_REQUEST);
   });
 
-  test('decays, so that recent failures count for more', () => {
+  test('decays, so that recent failures count more', () => {
     const evidence = new MajorityVote(0.5);
     for (let i = 0; i < 4; i += 1) evidence.add(from({ path: '/x' }));
     evidence.halve();
@@ -172,7 +172,7 @@ describe('evidence', () => {
     expect(evidence.common).toEqual(ANY_REQUEST);
   });
 
-  test('of requests without known parts concerns all', () => {
+  test('of requests without known parts selects all requests', () => {
     const evidence = new MajorityVote(0.5);
     for (let i = 0; i < 8; i += 1) evidence.add(undefined);
     expect(classifyBlockedPart(evidence.common)).toBe('upstream');
@@ -199,7 +199,7 @@ describe('a part that is rejected while others are accepted', () => {
     ['a client', 'client', (i) => ({ address: `a${i}`, client: 'k', path: `/${i}` })],
     ['a credential', 'credential', (i) => ({ address: `a${i}`, path: `/${i}`, credential: 7 })],
     ['a path', 'path', (i) => ({ address: `a${i}`, path: '/x/y' })],
-  ])('%s is blocked; the rate stays', (_, part, of) => {
+  ])('%s is blocked, and the rate stays', (_, part, of) => {
     const line = new Line({ initialRate: 100 });
     expect(rejectPart(line, (i) => from(of(i)))).toBeGreaterThan(0);
     expect(line.rate.rate).toBeGreaterThanOrEqual(100);
@@ -212,13 +212,13 @@ describe('a part that is rejected while others are accepted', () => {
     expect(line.rate.rate).toBeGreaterThanOrEqual(100);
   });
 
-  test('leaves an open limit for all open', () => {
+  test('does not limit the others if the limit is open', () => {
     const line = new Line();
     rejectPart(line, () => from({ address: 'a' }));
     expect(line.rate.rate).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('is not recorded by a per-client limit: there may be thousands', () => {
+  test('is not recorded by a per-client limit, of which there may be thousands', () => {
     const line = new Line({ initialRate: 100, isPerClient: true });
     rejectPart(line, () => from({ path: '/x/y' }));
     expect(line.part).toBeUndefined();
@@ -226,7 +226,7 @@ describe('a part that is rejected while others are accepted', () => {
     expect(line.rate.rate).toBeLessThan(95);
   });
 
-  test('is the limit of all if others are rejected as often, whatever the demand of one', () => {
+  test('is not found if others are rejected as often, whatever the demand of one', () => {
     const line = new Line({ initialRate: 100 });
     for (let i = 0; i < 400; i += 1) {
       line.ask(i % 3 === 0 ? 'rejected' : 'accepted', from(i % 5 === 0 ? { address: `v${i % 4}` } : { address: 'a' }));
@@ -236,7 +236,7 @@ describe('a part that is rejected while others are accepted', () => {
     expect(line.rate.rate).toBeLessThan(80);
   });
 
-  test('is the limit itself if most requests are for that path', () => {
+  test('is not found if most requests are for that path', () => {
     const line = new Line({ initialRate: 100 });
     for (let i = 0; i < 100; i += 1) {
       for (const n of [0, 1, 2, 3, 4]) {

@@ -3,14 +3,14 @@ import { recordRejectionCost, recordProbeLoss, planGrowthPeriod } from '../../..
 import { rateState } from '../../support/core/rate-builders.ts';
 
 describe('K, near the limit', () => {
-  test('is 130 sends for each rejection that finding it costs', () => {
+  test('is 130 sends for each rejection that is needed to find the limit', () => {
     expect(planGrowthPeriod(rateState({ rate: 10 }))).toBe(13_000);
     expect(planGrowthPeriod(rateState({ rate: 10, usualProbeLoss: 2.5 }))).toBe(32_500);
     expect(planGrowthPeriod(rateState({ rate: 10, usualProbeLoss: 2.5, probeLoss: 3 }))).toBe(39_000); // its current cost is already 3
     expect(planGrowthPeriod(rateState({ rate: 10, usualProbeLoss: 2.5, probeLoss: 1 }))).toBe(32_500);
   });
 
-  test('is ten times what a rejection costs in time, where that is longer', () => {
+  test('is ten times the cost of a rejection in time, if that is longer', () => {
     expect(planGrowthPeriod(rateState({ rate: 10, secondsPerRejection: 1.3 }))).toBe(13_000);
     expect(planGrowthPeriod(rateState({ rate: 10, secondsPerRejection: 2 }))).toBe(20_000);
   });
@@ -24,7 +24,7 @@ describe('K, near the limit', () => {
 });
 
 describe('K, with a guessed ceiling', () => {
-  test.each(['first', 'moved'] as const)('%s: is five times what a rejection costs in time', (found) => {
+  test.each(['first', 'moved'] as const)('%s: is five times the cost of a rejection in time', (found) => {
     expect(planGrowthPeriod(rateState({ lastFinding: found, rate: 10, secondsPerRejection: 2 }))).toBe(10_000);
     expect(planGrowthPeriod(rateState({ lastFinding: found, rate: 0.1, usualProbeLoss: 50, probeLoss: 50 }))).toBe(
       3000,
@@ -34,7 +34,7 @@ describe('K, with a guessed ceiling', () => {
 });
 
 describe('K, after a penalty', () => {
-  test('is ten times its cost in time, for up to ten minutes', () => {
+  test('is ten times the cost of the penalty in time, up to ten minutes', () => {
     expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 20 }))).toBe(200_000);
     expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 61 }))).toBe(600_000);
     expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 0.1 }))).toBe(3000);
@@ -42,7 +42,7 @@ describe('K, after a penalty', () => {
 });
 
 describe('the cost of finding the limit', () => {
-  test('is smoothed by half, and counted anew', () => {
+  test('is smoothed by half, and counted again from zero', () => {
     const state = rateState({ usualProbeLoss: 1, probeLoss: 4 });
     recordProbeLoss(state);
     expect(state).toMatchObject({ usualProbeLoss: 2.5, probeLoss: 0 });
@@ -51,7 +51,7 @@ describe('the cost of finding the limit', () => {
     expect(state.usualProbeLoss).toBe(1.75);
   });
 
-  test('ignores a flood that found it first, or far away', () => {
+  test('ignores the rejections of a first or distant limit', () => {
     for (const found of ['first', 'moved', 'penalty'] as const) {
       const state = rateState({ lastFinding: found, usualProbeLoss: 1, probeLoss: 40 });
       recordProbeLoss(state);

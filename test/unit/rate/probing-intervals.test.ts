@@ -43,7 +43,7 @@ describe('the interval between probes', () => {
     expect([12, 16, 1000].map((n) => probeInterval(n, 100))).toEqual([5000, 5000, 5000]);
   });
 
-  test('starts at no less than the interval of what was accepted before', () => {
+  test('starts at the interval of what was accepted before, if that is longer', () => {
     expect(probeInterval(0, 20)).toBe(50);
     expect(probeInterval(0, 5)).toBe(200);
     expect(probeInterval(2, 5)).toBe(450);
@@ -65,7 +65,7 @@ describe('the next probe', () => {
     }
   });
 
-  test('is never sent before the upstream allows it, and 10 ms', () => {
+  test('is never sent before the time that the upstream requests, plus 10 ms', () => {
     const planned = block();
     scheduleProbe(planned, { ...NOTHING, retryAfterMs: 700 }, 30_000, 1000, MIDDLE);
     expect(planned.probeAt).toBe(1710);
@@ -73,7 +73,7 @@ describe('the next probe', () => {
     expect(planned.probeAt).toBe(1710);
   });
 
-  test('is sent at once, if it is the first, for clients other than the held one', () => {
+  test('is sent at once for other clients than the held one, if it is the first', () => {
     const planned = block();
     const attributes = makeRequestAttributes('a', 'a', 0, '/', '');
     scheduleProbe(planned, { retryAfterMs: 300_000, attributes }, 30_000, 1000, MIDDLE);
@@ -81,7 +81,7 @@ describe('the next probe', () => {
     expect(probeDelay(planned, 1000, attributes)).toBe(300_010);
   });
 
-  test('is sent by its latest time, whatever the upstream asks; but not for the held client', () => {
+  test('is sent by its latest time, whatever the upstream requests, but not for the held client', () => {
     const planned = block({ failedProbes: 1 });
     const attributes = makeRequestAttributes('a', 'a', 0, '/', '');
     scheduleProbe(planned, { retryAfterMs: 300_000, attributes }, 30_000, 1000, MIDDLE);
@@ -99,7 +99,7 @@ describe('the next probe', () => {
     expect([1000, 1050, 1300].map((now) => probeOverdueFor(planned, now))).toEqual([0, 0, 250]);
   });
 
-  test('waits for the one in flight, for up to 30 s once some had no response', () => {
+  test('is delayed by the one in flight, for up to 30 s once several had no response', () => {
     const out = block({ probeAt: 1050, probeSentAt: 1060, overdueProbes: 4 });
     expect([1060, 31_059, 31_060].map((now) => probeDelay(out, now))).toEqual([30_000, 1, 0]);
     expect(probeOverdueFor(out, 20_000)).toBe(0);
@@ -107,7 +107,7 @@ describe('the next probe', () => {
 });
 
 describe('the end of a block', () => {
-  test('is expected with the next probe; while one is in flight, with the one after it', () => {
+  test('is expected with the next probe or, while one is in flight, with the one after it', () => {
     expect(expectedBlockTime(block({ probeAt: 1050 }), 1020)).toBe(30);
     expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060, failedProbes: 1 }), 1100)).toBe(
       1060 + 112.5 - 1100,
@@ -118,7 +118,7 @@ describe('the end of a block', () => {
     expect(expectedBlockTime(block({ probeAt: 1050, probeSentAt: 1060, overdueProbes: 4 }), 31_000)).toBe(60);
   });
 
-  test('follows any acceptance of a later send after rejections, but only a probe after errors', () => {
+  test('is proven by any accepted request sent later after rejections, but only by a probe after errors', () => {
     const rejected = block({ probeAt: 1050 });
     expect([999, 1000, 1001, 1050].map((at) => provesRecovery(rejected, at))).toEqual([false, false, true, true]);
     const failed = block({ cause: 'errors', probeAt: 1050 });

@@ -28,7 +28,7 @@ function blockadeOf(goodRate: number, since: Millis): ActiveBlock {
 
 type Sends = readonly (readonly [perSecond: number, start: Millis, end: Millis])[];
 
-/** A blackout: the last probe failed 10 ms before its end, the next was sent 10 ms after. */
+/** A blackout: the last probe failed 10 ms before its end, and the next was sent 10 ms after it. */
 function reopened(sends: Sends, [since, end]: readonly [Millis, Millis], state: Partial<RateState> = {}): Recovery {
   const long = longSendHistory();
   for (const [perSecond, from, until] of sends) sendEvenly(long, perSecond, from, until);
@@ -37,8 +37,8 @@ function reopened(sends: Sends, [since, end]: readonly [Millis, Millis], state: 
   return planRecovery(rateState({ ceiling: 100, rate: 100, ...state }), long, block, end + 10);
 }
 
-describe('a window that was used up', () => {
-  test('is measured exactly: what was accepted in all of it', () => {
+describe('the rate after a used-up window', () => {
+  test('is exactly what was accepted in all of it', () => {
     // 120 in 10 s, used up after 6 s.
     expect(reopened([[20, 0, 6000]], [6000, 10_000], { ceiling: 15 })).toEqual({
       rate: 0.95 * 12,
@@ -48,7 +48,7 @@ describe('a window that was used up', () => {
     });
   });
 
-  test('is measured whatever came before it, where the rate did not fall since', () => {
+  test('is measured whatever came before, if the rate has not fallen since', () => {
     const sends: Sends = [
       [9, 0, 10_000],
       [20, 10_000, 16_000],
@@ -56,7 +56,7 @@ describe('a window that was used up', () => {
     expect(reopened(sends, [16_000, 20_000], { ceiling: 15 }).ceiling).toBe(12);
   });
 
-  test('ignores what came before the last effective cut', () => {
+  test('excludes what came before the last effective cut', () => {
     const sends: Sends = [
       [100, 0, 10_000],
       [20, 10_000, 16_000],
@@ -64,7 +64,7 @@ describe('a window that was used up', () => {
     expect(reopened(sends, [16_000, 20_000], { ceiling: 15, risingSince: 10_000 }).ceiling).toBe(12);
   });
 
-  test('with only rejections accepted nothing', () => {
+  test('excludes requests that were all rejected', () => {
     const long = sendEvenly(longSendHistory(), 20, 0, 6000);
     for (const sentAt of [6000, 6050, 7000, 9990]) {
       long.onSent(sentAt);
@@ -75,7 +75,7 @@ describe('a window that was used up', () => {
     expect(planRecovery(rateState({ ceiling: 15 }), long, block, 10_010).ceiling).toBe(12);
   });
 
-  test('is measured over twice the blackout at least, and a second', () => {
+  test('is measured over at least twice the blackout, and over a second', () => {
     // Since the cut at 9000 it was 3 s: but 8 s are needed to cover the blackout.
     expect(reopened([[20, 0, 10_000]], [10_000, 14_000], { ceiling: 12, risingSince: 9000 }).ceiling).toBe(10);
     expect(reopened([[20, 0, 10_000]], [10_000, 10_200], { ceiling: 20, risingSince: 9900 }).ceiling).toBeCloseTo(
@@ -90,11 +90,11 @@ describe('a limit that has moved', () => {
   const passing = (perSecond: number, state: Partial<RateState> = {}) =>
     reopened([[1.2 * perSecond, 0, 10_000]], [10_000, 12_000], state);
 
-  test('by less than 0.7 counts as unmoved, more or less', () => {
+  test('by less than 0.7 counts as unmoved', () => {
     expect(passing(70)).toEqual({ rate: 0.95 * 70, ceiling: 70, finding: 'near', blackout: 2000 });
   });
 
-  test('is sought between the accepted and the rejected rate', () => {
+  test('is searched between the accepted and the rejected rate', () => {
     expect(passing(60)).toEqual({ rate: 57, ceiling: 80, finding: 'moved', blackout: 2000 });
   });
 
@@ -103,7 +103,7 @@ describe('a limit that has moved', () => {
     expect(reopened([], [0, 1000])).toMatchObject({ rate: 47.5, ceiling: 75, finding: 'moved' });
   });
 
-  test('and was never met is set to the accepted rate, however little', () => {
+  test('and was never met is set to the accepted rate, however low', () => {
     expect(passing(20, { lastFinding: 'first' })).toEqual({ rate: 19, ceiling: 20, finding: 'first', blackout: 2000 });
     expect(passing(300, { lastFinding: 'first', ceiling: 5 })).toMatchObject({
       rate: 285,
@@ -112,7 +112,7 @@ describe('a limit that has moved', () => {
     });
   });
 
-  test('and accepted nothing gives no rate: the guess is halved', () => {
+  test('and accepted nothing gives no rate, so the guess is halved', () => {
     expect(reopened([], [0, 60_000], { lastFinding: 'first', ceiling: 5 })).toMatchObject({
       rate: 2.375,
       ceiling: 2.5,
@@ -124,7 +124,7 @@ describe('a penalty', () => {
   const shutFor = (blackout: Millis, state: Partial<RateState>) =>
     reopened([[20, 0, 10_000]], [10_000, 10_000 + blackout], state);
 
-  test('lasts as long as the one before: then the rate was nearly right', () => {
+  test('is inferred from a blackout as long as the one before, after which the rate is kept', () => {
     expect(shutFor(10_500, { lastBlackout: 10_000 })).toEqual({
       rate: 95,
       ceiling: 100,
@@ -135,10 +135,10 @@ describe('a penalty', () => {
   });
 
   test.each([
-    ['differs by 15 %: no penalty', 11_500, { lastBlackout: 10_000 }],
+    ['differs by 15 %', 11_500, { lastBlackout: 10_000 }],
     ['has none before it', 10_000, {}],
-    ['of 3 s may be a window', 3000, { lastBlackout: 3000 }],
-  ])('%s', (_, blackout, state) => {
+    ['is 3 s long, as a window may be', 3000, { lastBlackout: 3000 }],
+  ])('is not inferred if the blackout %s', (_, blackout, state) => {
     expect(shutFor(blackout, state).finding).toBe('moved');
   });
 

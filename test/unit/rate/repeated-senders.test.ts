@@ -1,4 +1,4 @@
-/** Senders that fail again and again leave the probes of a block to others: minutes of virtual time. */
+/** Senders that fail repeatedly leave the probes of a block to others: minutes of virtual time. */
 import { describe, expect, test } from 'vitest';
 import type { From } from '../../support/core/attributed-line.ts';
 import { from, Line } from '../../support/core/attributed-line.ts';
@@ -8,7 +8,7 @@ describe.each<['failed' | 'rejected', (n: number) => From, From]>([
   ['rejected', (n) => ({ address: `a${n % 2}`, client: `k${n}`, path: `/x/${n}` }), { address: 'other', path: '/x/9' }],
   ['failed', (n) => ({ client: `k${n % 2}`, path: `/x/${n}` }), { client: 'other', path: '/x/9' }],
 ])('two senders whose requests are %s with a long Retry-After', (answer, of, other) => {
-  test('stop a third one for no longer than an interval, although they ask more often', () => {
+  test('block a third sender for no longer than an interval, although they send more often', () => {
     const line = new Line();
     let served = 0;
     let longest = 0;
@@ -26,7 +26,7 @@ describe.each<['failed' | 'rejected', (n: number) => From, From]>([
     expect(longest).toBeLessThan(6000);
   });
 
-  test('send one probe in maxProbeDelay, if nobody else asks', () => {
+  test('send one probe in maxProbeDelay if no other sends', () => {
     const line = new Line();
     for (let i = 0; line.part === undefined; i += 1) line.ask(answer, from(of(i)), 300_000);
     let probes = 0;

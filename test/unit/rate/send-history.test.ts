@@ -58,7 +58,7 @@ describe('the send history', () => {
     expect(burst.bestRate(1000, 100, 900)).toBe(16);
     expect(burst.bestRate(1000, 600, 900)).toBeCloseTo(8 / 0.6, 9);
     expect(burst.bestRate(1000, 100, 400)).toBe(10); // 2 in 200 ms
-    expect(burst.bestRate(1050, 500, 900)).toBeCloseTo(8 / 0.55, 9); // by whole buckets
+    expect(burst.bestRate(1050, 500, 900)).toBeCloseTo(8 / 0.55, 9); // whole buckets
     burst.onRejected(520);
     burst.onRejected(530);
     expect(burst.bestRate(1000, 500, 900)).toBe(12);
@@ -102,14 +102,14 @@ describe('the send history', () => {
     expect(account.acceptedRate(2000, 900)).toBeCloseTo(2 / 0.9, 9);
   });
 
-  test('drops everything in a long pause', () => {
+  test('drops everything during a long pause', () => {
     const account = accountOf(EVEN);
     expect(account.sentRate(1_000_000, 900)).toBe(0);
     account.onSent(1_000_000);
     expect(account.sentRate(1_000_000, 900)).toBeCloseTo(1 / 0.9, 9);
   });
 
-  test('reports no sends where there were none', () => {
+  test('reports no sends if there were none', () => {
     const account = new SendHistory(100, 10);
     account.onRejected(5);
     expect(account.sentRate(1000, 900)).toBe(0);
@@ -122,7 +122,7 @@ describe('the send history', () => {
     expect(account.sentRate(300, 900)).toBe(50);
   });
 
-  test.each([1000, 1049, 1050, 12_345, 999_999])('accepts records of the past: %d', (now) => {
+  test.each([1000, 1049, 1050, 12_345, 999_999])('accepts records of past sends: %d', (now) => {
     for (const [width, count] of [
       [50, 24],
       [1000, 128],
