@@ -21,7 +21,7 @@ function twoPlaces(rate = 50): LocalMeter {
   return meter;
 }
 
-/** Workers that share such a limit, and messages that arrive when they are passed on. */
+/** Workers that share such a limit, and their messages, which arrive when they are passed on. */
 function startWorkers(size: number, { rate = 50, stalled = 0 } = {}) {
   let now: Millis = 0;
   const messages: (() => void)[] = [];
@@ -95,7 +95,7 @@ function startWorkers(size: number, { rate = 50, stalled = 0 } = {}) {
   };
 }
 
-test('a worker whose requests wait knows that they wait for a place, and when they no longer do', () => {
+test('a worker whose requests wait awaits a place for each, until the requests are admitted', () => {
   const { ask, end, awaited } = startWorkers(2);
   const first = ask(0);
   const second = ask(1);
@@ -112,17 +112,17 @@ test('a worker whose requests wait knows that they wait for a place, and when th
 });
 
 test.each([0, 1])(
-  'a worker refuses a request for its estimated wait only if no stalled client there gives way: %i',
+  'a worker refuses a request for its estimated wait only while no stalled client there can be aborted: %i',
   (stalled) => {
-    // While nothing is answered, the rate that follows from the places is very low.
+    // While no request has a response, the rate that results from the places is very low.
     const { ask, leave } = startWorkers(1, { rate: 0.1, stalled });
     for (let i = 0; i < 2; i += 1) ask(0);
-    leave(0, ask(0)); // it has shown that all places are taken
+    leave(0, ask(0)); // the refused request shows that all places are taken
     expect(ask(0).waitingLimit !== undefined).toBe(stalled > 0);
   },
 );
 
-test('with a rate that an operator has pinned, requests of a worker wait for that and not for a place', () => {
+test('with a pinned rate, the requests of a worker wait for the rate and not for a place', () => {
   const { ask, pin, awaited } = startWorkers(1);
   for (let i = 0; i < 3; i += 1) ask(0);
   expect(awaited()).toEqual([1]);
@@ -130,7 +130,7 @@ test('with a rate that an operator has pinned, requests of a worker wait for tha
   expect(awaited()).toEqual([0]);
 });
 
-test('a replica is told that it waits for a place', () => {
+test('the response to a replica states whether it waits for a place', () => {
   const limit = new ReplicaSharedLimit(twoPlaces());
   const accounts = new MemoryAccountStore();
   const serve = (want: number) => {

@@ -7,7 +7,7 @@ import type { KeyClaim, KeyClaimListener, KeyClaimRequest } from '../../../src/c
 import type { KeyedWrite } from '../../../src/core/idempotency/keyed-write.ts';
 import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
 
-/** A process and its disk. What is not stored when the process ends is lost. */
+/** A process and its disk. State that is not stored when the process ends is lost. */
 function startProcess(stored: readonly StoredWrite[] = []) {
   const clock = { time: 0, now: () => clock.time };
   const rows = new Map<KeyedWrite, StoredWrite | undefined>();
@@ -54,7 +54,7 @@ function startProcess(stored: readonly StoredWrite[] = []) {
     claim.begin(listener, deadline);
     return { claim, results };
   };
-  /** What the next process finds. */
+  /** The writes that the next process finds. */
   const kept = (): StoredWrite[] => [...rows.values()].filter((row) => row !== undefined);
   return { begin, commit, kept, clock };
 }
@@ -73,7 +73,7 @@ function lookUp(claim: KeyClaim): unknown[] {
 }
 
 describe('a retry that may go to another endpoint', () => {
-  test('is sent once the store no longer names the first', () => {
+  test('is sent once the store no longer names the first endpoint', () => {
     const { begin, commit, kept } = startProcess();
     const { claim } = begin();
     commit();
@@ -94,7 +94,7 @@ describe('a retry that may go to another endpoint', () => {
     expect(kept()).toMatchObject([{ state: 'unresolved', endpoint: 'b' }]);
   });
 
-  test('goes to the first if that cannot be stored', () => {
+  test('is sent to the first endpoint if the removal of its name cannot be stored', () => {
     const { begin, commit, kept } = startProcess();
     const { claim } = begin();
     commit();
@@ -107,7 +107,7 @@ describe('a retry that may go to another endpoint', () => {
     expect(kept()).toMatchObject([{ endpoint: 'a' }]);
   });
 
-  test('with one endpoint, or after an attempt that may have had an effect, needs no commit', () => {
+  test('with one endpoint, or after an attempt that may have taken effect, needs no commit', () => {
     const { begin, commit } = startProcess();
     const single = begin({ endpoint: 'a' }).claim;
     commit();
@@ -119,11 +119,11 @@ describe('a retry that may go to another endpoint', () => {
   });
 });
 
-describe('when the process ends', () => {
+describe('after the end of the process', () => {
   const ANSWERED = ['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }];
   const UNRESOLVED = ['claimed', { firstSentAt: 0, isAnswered: false, isFinal: false }];
 
-  /** What the next process knows of the write for a credential. */
+  /** The state of the write for a credential in the next process. */
   function knownNext(kept: readonly StoredWrite[], credential: number): unknown {
     const { begin, commit } = startProcess(kept);
     const { results } = begin({}, credential);
@@ -145,7 +145,7 @@ describe('when the process ends', () => {
     expect(knownNext(first.kept(), 1)).toEqual(ANSWERED);
   });
 
-  test('so is a response that another credential had not received', () => {
+  test('a response that another credential has not received is unresolved for that credential', () => {
     const first = startProcess();
     const { claim: done } = first.begin({}, 1);
     first.commit();
@@ -174,7 +174,7 @@ describe('a claim that is stored too late', () => {
     expect(kept()).toEqual([]);
   });
 
-  test('with `onStoreLost: local`, is granted although it cannot be stored, but not after its deadline', () => {
+  test('is granted with `onStoreLost: local` although it cannot be stored, but not after its deadline', () => {
     const { begin, commit, clock } = startProcess();
     const prompt = begin({ onStoreLost: 'local' });
     commit(false);

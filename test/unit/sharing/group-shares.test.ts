@@ -12,7 +12,7 @@ describe('workers', () => {
   const sharesAt = (now: number): readonly GroupShares[] =>
     [1, 2, 3].map((worker) => accounts.groupShares(accounts.open(worker, 0, 0), now));
 
-  test('a group is divided among the workers where it waits; elsewhere, it is not to return', () => {
+  test('a group is divided among the workers where it waits; where it does not wait, it does not count as returning', () => {
     report(1, { waiting: ['here', 'both'], returning: ['later', 'away'] }, 0);
     report(2, { waiting: ['both', 'away'], returning: ['later', 'here'] }, 0);
     report(3, { waiting: [], returning: ['later', 'alone'] }, 0);
@@ -35,7 +35,7 @@ describe('workers', () => {
     ]);
   });
 
-  test('a list that is absent from a report continues to apply, and one that is present replaces the former', () => {
+  test('a list that is absent from a report continues to apply, and a list that is present replaces the earlier one', () => {
     report(1, { waiting: ['both'] }, 100);
     report(2, { returning: [] }, 100);
     expect(sharesAt(100)).toEqual([
@@ -51,14 +51,14 @@ describe('workers', () => {
     ]);
   });
 
-  test('a group counts as waiting for half a second after its report, and as one to return for five seconds', () => {
+  test('a group counts as waiting for half a second after its report, and as returning for five seconds', () => {
     expect(sharesAt(499)[0]?.waiting).toEqual([['both', 1 / 2]]);
     expect(sharesAt(500)[0]).toEqual({ waiting: [], returning: [['later', 1 / 2]] });
     expect(sharesAt(4999)[0]).toEqual({ waiting: [], returning: [['later', 1 / 2]] });
     expect(sharesAt(5000)).toEqual([1, 2, 3].map(() => ({ waiting: [], returning: [] })));
   });
 
-  test('the groups of a worker that has ended no longer count', () => {
+  test('the groups of a worker that has ended do not count', () => {
     report(1, { waiting: ['both'] }, 6000);
     report(2, { waiting: ['both'] }, 6000);
     expect(sharesAt(6000)[0]?.waiting).toEqual([['both', 1 / 2]]);
@@ -78,11 +78,11 @@ describe('replicas', () => {
     return [waitingReplicas, returningReplicas];
   };
 
-  test('each learns where its groups count, until the end of the next window', () => {
+  test('each receives the number of replicas where its groups count, until the end of the next window', () => {
     const start = 6000; // a multiple of the windows of 400 and 1500 ms
     expect(report('a', { waiting: ['both'], returning: ['later', 'own'] }, start)).toEqual([[1], [1, 1]]);
     expect(report('b', { waiting: ['both', 'own'], returning: ['later'] }, start)).toEqual([[2, 1], [2]]);
-    // Where a group waits elsewhere, it is not to return; that it waited here a moment ago does not count.
+    // A group that waits at another replica does not count as returning here; that it waited here a moment ago does not count.
     expect(report('a', { returning: ['own', 'later', 'both'] }, start + 10)).toEqual([[], [0, 2, 0]]);
     expect(report('b', { returning: ['own'] }, start + 10)).toEqual([[], [2]]);
     expect(report('a', { returning: ['own', 'later', 'both'] }, start + 800)).toEqual([[], [2, 2, 1]]);

@@ -3,7 +3,7 @@ import { KeyStoreTime } from '../../../src/sharing/redis/keys/key-store-time.ts'
 
 const TIMEOUT = 150;
 
-test('a response that took too long says only how late it is at least', () => {
+test('a response that took too long gives only a lower bound of the time', () => {
   const time = new KeyStoreTime();
   time.addSample(0, 3000, 8000, TIMEOUT);
   expect(time.isKnown).toBe(false);
@@ -14,11 +14,11 @@ test('a response that took too long says only how late it is at least', () => {
   expect(time.offset).toBe(5000);
 });
 
-test('the least time goes on by the local clock, less the drift of clocks', () => {
+test('the lower bound advances by the local clock, less the drift of clocks', () => {
   const time = new KeyStoreTime();
   expect(time.least(1000)).toBe(0);
   time.addSample(0, 0, 5000, TIMEOUT);
   expect(time.least(100_000)).toBe(104_950);
-  time.addSample(100_000, 100_000, 45_000, TIMEOUT); // set back by a minute
+  time.addSample(100_000, 100_000, 45_000, TIMEOUT); // the clock was set back by a minute
   expect(time.least(100_000)).toBe(104_950);
 });

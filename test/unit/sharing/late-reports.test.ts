@@ -9,13 +9,12 @@ import { WORKER_LEASE_TIMING } from '../../../src/sharing/workers/lease-timing.t
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
 
-// Leaseholders whose reports reach the lender with different delays: a rejection is reported at once, successes elsewhere
-// later.
+// Lease clients whose reports reach the lease server with different delays: a rejection is reported at once, successes at others later.
 
 const SETTINGS = upstreamSettings();
 const LATENCY: Millis = 0.3;
 
-/** Leaseholders and their lender, with a clock of their own. */
+/** Lease clients and their server, with a clock of their own. */
 class LeaseGroup {
   readonly events: ProxyEvent[] = [];
   reports = 0;
@@ -74,7 +73,7 @@ class LeaseGroup {
     this.#due.push({ at, run });
   }
 
-  /** A request at one leaseholder, answered a millisecond later. */
+  /** A request at one lease client, answered a millisecond later. */
   ask(number: number, at: Millis, outcome: 'accepted' | 'rejected' | 'failed'): void {
     const meter = this.#meters[number];
     if (meter === undefined) throw new RangeError(`no leaseholder ${number}`);
@@ -108,8 +107,8 @@ class LeaseGroup {
   }
 }
 
-describe('the first cut counts what all workers have sent', () => {
-  test.each([2, 8])('in the first moment after a pause, with %i', (size) => {
+describe('the first cut includes the sends of all workers', () => {
+  test.each([2, 8])('at the beginning after a pause, with %i workers', (size) => {
     const group = new LeaseGroup(size);
     // Two a millisecond, in turn: 80 accepted within 40 ms, and none after.
     for (let each = 0; each < 100; each += 1) {
@@ -120,7 +119,7 @@ describe('the first cut counts what all workers have sent', () => {
     expect(group.firstCut).toBeLessThan(260);
   });
 
-  test.each([2, 8])('while they send all the time, and report seldom, with %i', (size) => {
+  test.each([2, 8])('during continuous traffic with few reports, with %i workers', (size) => {
     const group = new LeaseGroup(size);
     for (let each = 0; each < 2000; each += 1) {
       group.ask(each % size, 1000 + 2 * each, each < 1950 ? 'accepted' : 'rejected');
@@ -137,7 +136,7 @@ describe('the first cut counts what all workers have sent', () => {
   });
 });
 
-test('failures at one worker are weighed against successes at others', () => {
+test('failures at one worker are compared with successes at others', () => {
   const group = new LeaseGroup(2);
   for (let each = 0; each < 40; each += 1) group.ask(1, 10_000 + each, 'accepted');
   for (let each = 0; each < 8; each += 1) group.ask(0, 10_030 + each, 'failed');

@@ -22,7 +22,7 @@ function learned(views: readonly LimitView[], initialRate?: number) {
   return collectLearnedLimits(views, () => initialRate, 2, 1000);
 }
 
-test('an open limit is not stored, even where it is bounded', () => {
+test('an open limit is not stored, even if it has bounds', () => {
   expect(learned([open, { ...open, rate: 50, ceiling: 50 }])).toEqual([]);
 });
 

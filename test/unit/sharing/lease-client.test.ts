@@ -134,7 +134,7 @@ test.each(['answered', 'not answered'])(
   },
 );
 
-test('while a refused client is to return, calls once a second with its weight, until its slot is over', () => {
+test('calls once a second with the weight of a refused client that will return, until its slot is over', () => {
   const process = startProcess(1, () => false);
   const limit = process.store.findOrCreateLimit({ upstream: 'up', nested: '', scope: 'upstream', key: '' });
   process.until(500);
@@ -166,14 +166,14 @@ test.each([
   },
 );
 
-test('calls the backend at once when it is connected, though another process has just announced it', () => {
+test('calls the backend at once when it is connected, though another process has just announced the backend', () => {
   const process = startProcess(1, (now) => now < 4100);
   process.store.findOrCreateLimit(of('one'));
   process.until(4000);
   process.receiveSign('announced');
   process.until(4060);
   const { length } = process.calls;
-  process.receiveSign('announced'); // too frequent to be acted on each time
+  process.receiveSign('announced'); // too soon after the previous announcement to have an effect
   process.until(4110);
   expect(process.calls).toHaveLength(length);
   process.receiveSign('connected');
@@ -198,7 +198,7 @@ test('reports the backend unreachable again for a limit that was unused since an
   expect(process.away).toEqual([true, false, true]);
 });
 
-test('finds that the backend is back through one of the limits, though none is in use', () => {
+test('calls an unreachable backend for one of the limits, though none is in use', () => {
   const process = startProcess(100, (now) => now < 30_000);
   for (let i = 0; i < 100; i += 1) process.store.findOrCreateLimit(of(`${i}`));
   process.until(20_000);
@@ -211,7 +211,7 @@ test('finds that the backend is back through one of the limits, though none is i
   expect(process.away).toEqual([true, false]);
 });
 
-test('does not report that the backend is back when a limit is removed', () => {
+test('does not report that the backend responds again when a limit is removed', () => {
   const process = startProcess(2, (now) => now < 60_000);
   for (let i = 0; i < 5; i += 1) {
     process.store.findOrCreateLimit(of(`${i}`));
@@ -236,8 +236,8 @@ test('ignores the state in a response that a newer message has overtaken', () =>
   expect(meter.takeReport(0, 12).known).toEqual({ epoch: 3, since: 10, rate: 4, ceiling: 5 });
 });
 
-// Regression: a client got a Retry-After of 57 years, as the backend counts from 1970.
-test('ignores a message before the first response: its clock offset is unknown yet', () => {
+// Regression: a client got a Retry-After of 57 years, because the backend counts from 1970.
+test('ignores a message before the first response, because the clock offset is unknown until then', () => {
   const process = startProcess(10);
   const limit = process.store.findOrCreateLimit(of('one'));
   process.until(10);

@@ -107,7 +107,7 @@ function leasing(): { world: World; meter: LeaseMeter; supply: (tokens: number, 
 }
 
 describe('tokens that are due later', () => {
-  test('are waited for by an arrival, and none is taken before', () => {
+  test('keep arriving requests waiting, and none is taken before it is due', () => {
     const { world, meter, supply } = leasing();
     const requests = ['a', 'b', 'c'].map((client) => world.arrive({ client }));
     expect(meter.requested).toBeGreaterThan(0);
@@ -121,14 +121,14 @@ describe('tokens that are due later', () => {
     expect(meter.tokens).toBe(4);
   });
 
-  test('those in hand are taken at once', () => {
+  test('do not delay requests if a token is available', () => {
     const { world, supply } = leasing();
     supply(1);
     expect(world.arrive().admission).toEqual({ kind: 'admitted' });
     expect(world.arrive().admission).toBeUndefined();
   });
 
-  test('schedule no wake while awaited but for expiring requests', () => {
+  test('need no wake of the gate except for the end of maximum waits', () => {
     const { world } = leasing();
     const request = world.arrive();
     expect(world.gate.nextWake()).toBe(1000);
@@ -137,7 +137,7 @@ describe('tokens that are due later', () => {
     expect(world.gate.nextWake()).toBeUndefined();
   });
 
-  test('are not lost if late: the next request takes them', () => {
+  test('are taken by the next request if the waiting one was refused', () => {
     const { world, supply, meter } = leasing();
     const request = world.arrive();
     world.runUntil(2000);
@@ -158,7 +158,7 @@ describe('tokens that are due later', () => {
     expect([meter.inFlight, meter.requested - requested, waiting.admission]).toEqual([0, 0, undefined]);
   });
 
-  test('count as in flight once taken until the request is sent or abandoned', () => {
+  test('count as in flight from the time they are taken until the request is sent or abandoned', () => {
     const { world, supply, meter } = leasing();
     supply(3);
     const [sent, cancelled, gone] = [world.arrive(), world.arrive(), world.arrive()];
@@ -173,7 +173,7 @@ describe('tokens that are due later', () => {
     expect([meter.pendingSends, meter.sendCount]).toEqual([0, 1]);
   });
 
-  test('pass on their epoch', () => {
+  test('replace the epoch with theirs, unless it is older', () => {
     const { world, supply, meter } = leasing();
     const request = world.arrive();
     supply(1, 7);

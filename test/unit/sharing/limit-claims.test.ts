@@ -18,7 +18,7 @@ const RATE = { initialRate: 10, maxRate: 10, minRate: 0.1, cooldown: 1000 };
 const LIMIT: LimitRef = { upstream: 'up', nested: '', scope: 'client', key: 'one' };
 const SERVED = response(200);
 
-/** A replica with a limit of each client. The backend answers when the test says so. */
+/** A replica with a limit for each client. The backend responds when the test makes it respond. */
 function startReplica() {
   let now = 0;
   const backend = new MemoryBackend();
@@ -149,7 +149,7 @@ test('calls the backend once another replica has changed the limit', () => {
   expect(replica.calls).toHaveLength(1);
 });
 
-test('limits alone if a claim has no response, and finds out with one call when the backend is back', () => {
+test('limits requests alone if a claim has no response, and calls once to find that the backend responds again', () => {
   const replica = startReplica();
   replica.ask();
   replica.pass(5);
@@ -159,7 +159,7 @@ test('limits alone if a claim has no response, and finds out with one call when 
   expect(replica.calls).toHaveLength(1);
 });
 
-test('makes no calls for limits that were first used while the backend was away, until their next requests', () => {
+test('makes no calls for limits that were first used while the backend was unreachable, until their next requests', () => {
   const replica = startReplica();
   for (const client of ['one', 'two', 'three']) {
     replica.ask(60_000, client);
@@ -171,7 +171,7 @@ test('makes no calls for limits that were first used while the backend was away,
   replica.pass(1000);
   const called = (): string[] => replica.calls.map(({ name }) => name);
   expect(called()).toEqual(['one']);
-  // The backend is back: their next tokens are from there.
+  // The backend responds again, so their next tokens are from there.
   replica.ask(60_000, 'two');
   expect(replica.sent).toHaveLength(3);
   replica.pass(1010);
@@ -179,7 +179,7 @@ test('makes no calls for limits that were first used while the backend was away,
   expect(replica.sent).toHaveLength(4);
 });
 
-test('calls the backend for a limit that is used twice while it is away', () => {
+test('calls the backend for a limit that is used twice while the backend is unreachable', () => {
   const replica = startReplica();
   for (const client of ['one', 'two', 'two']) {
     replica.ask(60_000, client);
@@ -208,7 +208,7 @@ test.each([1000, 10, 1, 0.1, 1 / 1800])('keeps a claim until the second token is
   expect(kept).toBe(Math.ceil(limitRetention(meter, settings, 0)));
 });
 
-test('keeps the claim of a rate of less than one an hour for an hour, and one without a rate for seconds', () => {
+test('keeps the claim of a rate below one an hour for an hour, and that of a limit without a rate for seconds', () => {
   expect(claimRetention({ initialRate: 0.0001, maxRate: 1 })).toBe(MAX_RETENTION);
   expect(claimRetention({ initialRate: undefined, maxRate: Number.POSITIVE_INFINITY })).toBe(3000);
 });

@@ -56,7 +56,7 @@ function receive(terms: Partial<LimitTerms>): void {
   holder.onUpdates({ limits: [{ ref: SHARED, terms: merged, slots: [] }], holds: [] }, 100);
 }
 
-describe('while nothing limits', () => {
+describe('while no limit is met', () => {
   test('successes are reported in batches, except the first ones', () => {
     pass(0);
     expect(reportTimes).toEqual([5]);
@@ -72,7 +72,7 @@ describe('while nothing limits', () => {
     expect(reportTimes).toEqual([5, 50, 5]);
   });
 
-  test('a quota is reported soon, a rejection at once, with everything before it', () => {
+  test('a quota is reported soon, and a rejection at once, with everything before it', () => {
     sendSteadily();
     pass(0);
     meter.onQuota({ remaining: 5, limit: 10, resetIn: 1000, window: undefined }, 0, 1);
@@ -84,20 +84,20 @@ describe('while nothing limits', () => {
     expect(reportTimes).toEqual([50, 5, 0]);
   });
 
-  test('pending reports are sent as soon as the limit is met anywhere', () => {
+  test('pending reports are sent as soon as any process meets the limit', () => {
     sendSteadily();
     pass(0);
     receive({ epoch: 1, phase: 'backoff', isUnlimited: false });
     expect(reportTimes).toEqual([50, 0]);
   });
 
-  test('no report is sent when the limit is met if none is pending', () => {
+  test('no report is sent when the limit is met and none is pending', () => {
     receive({ epoch: 1, phase: 'backoff', isUnlimited: false });
     expect(reportTimes).toEqual([]);
   });
 });
 
-test('while the limit is in force, requests are reported soon, and once more when a place counts', () => {
+test('while the limit is in force, requests are reported soon, and their end too if places are limited', () => {
   receive({ epoch: 1, phase: 'cooldown', isUnlimited: false });
   holder.flush(100);
   reportTimes = [];
@@ -121,7 +121,7 @@ test('the last usage of an upstream that a reload has removed is reported', () =
   expect(sent).toMatchObject([{ limits: [{ ref: SHARED }] }]);
 });
 
-describe('while refused clients are to return', () => {
+describe('while refused clients are expected to return', () => {
   function weightsReported(): readonly (number | undefined)[] {
     return sent.map(({ limits }) => limits[0]?.demand?.weight);
   }
@@ -150,7 +150,7 @@ describe('while refused clients are to return', () => {
   });
 });
 
-test('while groups wait, they are named in a report at least every 250 ms, although nothing changes, until none waits', () => {
+test('waiting groups are named in a report at least every 250 ms, even without a change, until none waits', () => {
   const demand = meter.limit?.demand;
   receive({ epoch: 1, phase: 'cooldown', isUnlimited: false });
   holder.flush(0);
@@ -178,7 +178,7 @@ test('while groups wait, they are named in a report at least every 250 ms, altho
   expect(reportsAt(800, 2000)).toEqual([[950, 0, []]]);
 });
 
-test('the shares of groups apply to the limit, and their weight is reported', () => {
+test('the shares of groups apply to the limit, and the reported weight follows them', () => {
   const { limit } = meter;
   receive({ epoch: 1, phase: 'cooldown', isUnlimited: false });
   limit?.demand?.onQueued('one', 4);

@@ -30,7 +30,7 @@ describe('a limit of a client, credential or path is kept', () => {
     expect(limitRetention(meterWith(settings, 100), settings, NOW)).toBe(103_000);
   });
 
-  test('for half a minute a request once the rate was met', () => {
+  test('for half a minute for each request once the rate was met', () => {
     for (const settings of [KNOWN, UNKNOWN]) {
       const meter = meterWith(settings, 1);
       meter.onRejected({ sentAt: NOW, inFlightAtSend: 1, activeClients: 1, retryAfterMs: undefined }, NOW);
@@ -56,7 +56,7 @@ describe('a limit of a client, credential or path is kept', () => {
   });
 });
 
-describe('a backend that has forgotten a limit', () => {
+describe('a backend that has dropped a limit', () => {
   const ref = (key: string): LimitRef => ({ upstream: 'up', nested: '', scope: 'client', key });
 
   function open() {
@@ -68,7 +68,7 @@ describe('a backend that has forgotten a limit', () => {
     return { backend: new MemoryBackend(), meter };
   }
 
-  /** Calls the backend as a replica does, with these events. */
+  /** Calls the backend as a replica does, with the reported usage. */
   function callWith(backend: MemoryBackend, meter: ReplicaMeter, key: string, now: Millis) {
     const { want, usage, leasedTokens, inFlight, known } = meter.takeReport(0, now);
     const request = { replicaId: 'a', now, usage, leasedTokens, inFlight, want, weight: 1, roundTrip: 0, known };
@@ -82,14 +82,14 @@ describe('a backend that has forgotten a limit', () => {
     return response.terms;
   }
 
-  test('makes it anew if nothing was learned, as configured and in the same epoch', () => {
+  test('creates it again as configured and in the same epoch, if nothing was learned', () => {
     const { backend, meter } = open();
     const before = callWith(backend, meter, 'k', NOW);
     expect(before).toMatchObject({ phase: 'restoring', rate: 10, epoch: 1 });
     expect(callWith(backend, meter, 'k', NOW + 60_000)).toMatchObject({ phase: 'restoring', rate: 10, epoch: 1 });
   });
 
-  test('continues with what a replica has learned', () => {
+  test('restores it with what a replica has learned', () => {
     const { backend, meter } = open();
     callWith(backend, meter, 'k', NOW);
     meter.onSent(NOW + 10);
@@ -101,7 +101,7 @@ describe('a backend that has forgotten a limit', () => {
     expect(later.epoch).toBeGreaterThan(epoch);
   });
 
-  test('keeps the limit of all requests for an hour', () => {
+  test('drops the limit of all requests only after an hour', () => {
     const { backend, meter } = open();
     callWith(backend, meter, '', NOW);
     meter.onSent(NOW + 10);

@@ -56,7 +56,7 @@ test('decodes what it encodes, with times on the local clock', () => {
   expect(encodeNameState(state, 500)).toBe(text);
 });
 
-test('reads no state with a value that is missing, null or of another type', () => {
+test('rejects a state with a value that is missing, null or of another type', () => {
   const text = storedText();
   const accepted: string[] = [];
   for (const path of pathsIn(JSON.parse(text))) {
@@ -68,7 +68,7 @@ test('reads no state with a value that is missing, null or of another type', () 
         type !== 'object' && type === typeof replacement && !/\.(state|concurrent|onStoreLost|last|write)$/.test(name);
       const isAbsent = replacement === undefined && OPTIONAL.test(name) && !/writes.*firstSentAt/.test(name);
       try {
-        // It is read, and then used.
+        // It is decoded, and then used.
         const session = new NameSession('order', decodeNameState(changed, NAME, 500), clock);
         session.claim('two/2', 'two', requestBy(2));
         if (!isAbsent && !isFree) accepted.push(`${name}: ${JSON.stringify(replacement)}`);
@@ -88,6 +88,6 @@ test.each([
   '{"writes":[null],"claims":[]}',
   '{"writes":[{}],"claims":[]}',
   '{"writes":[],"claims":[{"id":"x","owner":"y","write":0}]}',
-])('does not read %s', (text) => {
+])('rejects %s', (text) => {
   expect(() => decodeNameState(text, NAME, 0)).toThrow(/another form|JSON/);
 });

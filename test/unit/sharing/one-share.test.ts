@@ -1,4 +1,4 @@
-/** Members of one limit: a client, or the clients of one address, have one share of it, wherever and at whatever they wait. */
+/** Members of one limit: a client, or the clients of one address, have one share of it, at whatever members and endpoints they wait. */
 import { describe, expect, test } from 'vitest';
 import type { ImpatientRequest, PoliteRun } from '../../support/core/polite-clients.ts';
 import { runPoliteClients } from '../../support/core/polite-clients.ts';
@@ -51,22 +51,25 @@ describe.each(['workers', 'replicas'] as const)('%s', (sharing) => {
     { keysOfAddress: [10, 1], clients: [10, 10] },
     { keysOfAddress: [1, 1], clients: [2, 2] },
     { keysOfAddress: [4], clients: [20] },
-  ])('polite keys of one address have one share: $keysOfAddress keys at members of $clients clients', (given) => {
-    const { polite, keys } = run(sharing, given);
-    const fair = RATE / (1 + given.clients.reduce((sum, count) => sum + count, 0));
-    expect(keys).toBeGreaterThan(0.9 * fair);
-    expect(keys).toBeLessThan(1.25 * fair);
-    expect(polite + keys).toBeGreaterThan(0.99 * RATE);
-  });
+  ])(
+    'keys of one address that return on time have one share: $keysOfAddress keys at members of $clients clients',
+    (given) => {
+      const { polite, keys } = run(sharing, given);
+      const fair = RATE / (1 + given.clients.reduce((sum, count) => sum + count, 0));
+      expect(keys).toBeGreaterThan(0.9 * fair);
+      expect(keys).toBeLessThan(1.25 * fair);
+      expect(polite + keys).toBeGreaterThan(0.99 * RATE);
+    },
+  );
 
-  test('polite clients that ask any member each time have about as much as those that stay', () => {
+  test('clients that return to any member have about the share of clients that return to the same member', () => {
     const { polite, roaming } = run(sharing, { clients: [10, 10], roaming: 10 });
     expect(roaming).toBeGreaterThan(0.85 * (RATE / 3));
     expect(roaming).toBeLessThan(1.1 * (RATE / 3));
     expect(polite + roaming).toBeGreaterThan(0.99 * RATE);
   });
 
-  test('impatient keys of one address at one member have no more than one share', () => {
+  test('keys of one address that return early at one member have no more than one share', () => {
     const impatient = Array.from(
       { length: 4 },
       (_, i): ImpatientRequest => ({ member: 1, client: `key ${i}`, address: 'address' }),

@@ -1,4 +1,4 @@
-/** Members of one limit whose clients return when their Retry-After says. */
+/** Members of one limit whose clients return at the time that their Retry-After names. */
 import { describe, expect, test } from 'vitest';
 import { runPoliteClients } from '../../support/core/polite-clients.ts';
 
@@ -25,7 +25,7 @@ describe.each(['workers', 'replicas'] as const)('%s', (sharing) => {
     }
   });
 
-  test('give no share of the rate to clients that never return', () => {
+  test('reserve no share of the rate for clients that never return', () => {
     const [crowded, other] = runPoliteClients({
       sharing,
       rate: 20,
@@ -40,7 +40,7 @@ describe.each(['workers', 'replicas'] as const)('%s', (sharing) => {
     expect((crowded?.served ?? 0) + (other?.served ?? 0)).toBeGreaterThan(190);
   });
 
-  test('give little of the rate to clients that ask twice and never return', () => {
+  test('reserve little of the rate for clients that return once and then never again', () => {
     const [, other] = runPoliteClients({
       sharing,
       rate: 20,

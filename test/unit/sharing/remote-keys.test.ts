@@ -22,7 +22,7 @@ function requestFor(name: string, more: Partial<KeyClaimRequest> = {}): KeyClaim
   };
 }
 
-/** A primary and its workers, whose messages arrive at once unless they are held. */
+/** A primary and its workers, whose messages arrive at once unless the test holds them. */
 function startProcesses() {
   const clock = { time: 0, now: () => clock.time };
   const clients: KeyClient[] = [];
@@ -77,7 +77,7 @@ function recorder(): KeyClaimListener & { readonly results: unknown[] } {
 }
 
 describe('a key that the primary keeps', () => {
-  test('costs one round trip for a write that is answered, and none for its look-ups', () => {
+  test('costs one round trip for an answered write, and none for its look-ups', () => {
     const { startWorker, operations } = startProcesses();
     const claim = startWorker().makeClaim(requestFor('order'));
     claim.begin(recorder(), 100);
@@ -89,10 +89,10 @@ describe('a key that the primary keeps', () => {
     claim.release({ kind: 'other' });
     claim.close();
     expect(known).toEqual([undefined, undefined]);
-    expect(operations.map((each) => each.do)).toEqual(['claim', 'release', 'close']); // the primary knows the only endpoint
+    expect(operations.map((each) => each.do)).toEqual(['claim', 'release', 'close']); // the primary has the only endpoint
   });
 
-  test('remembers the endpoint of the first send', () => {
+  test('has the endpoint of the first send', () => {
     const { startWorker } = startProcesses();
     const first = startWorker().makeClaim(requestFor('order', { endpoint: undefined }));
     first.begin(recorder(), 100);
@@ -106,7 +106,7 @@ describe('a key that the primary keeps', () => {
     expect(second.endpoint).toBe('e2');
   });
 
-  test('with `concurrent: pass`, remembers the endpoint that one of several requests was sent to first', () => {
+  test('with `concurrent: pass` has the endpoint that the first of several requests was sent to', () => {
     const { startWorker } = startProcesses();
     const [one, other] = [startWorker(), startWorker()].map((worker) =>
       worker.makeClaim(requestFor('order', { endpoint: undefined, concurrent: 'pass' })),
@@ -115,12 +115,12 @@ describe('a key that the primary keeps', () => {
     other?.begin(recorder(), 100);
     other?.onSend('e2');
     one?.onSend('e1');
-    // A request looks up what is known before each attempt.
+    // A request looks up the state of the write before each attempt.
     for (const claim of [one, other]) claim?.lookUp((record) => expect(record?.isAnswered).toBe(false));
     expect([one?.endpoint, other?.endpoint]).toEqual(['e2', 'e2']);
   });
 
-  test('is sent to no endpoint again if its worker has ended before it said where it was sent', () => {
+  test('is sent to no endpoint again if its worker ended before it reported the endpoint', () => {
     const { server, startWorker } = startProcesses();
     const [one, other] = [startWorker(), startWorker()];
     one?.makeClaim(requestFor('order', { endpoint: undefined })).begin(recorder(), 100);
@@ -130,7 +130,7 @@ describe('a key that the primary keeps', () => {
     expect(repeat?.endpoint).toBe('');
   });
 
-  test('is not granted after the process stops waiting, even if the grant is under way', () => {
+  test('is not granted after the process stops waiting, even if the grant is on its way', () => {
     const { startWorker, holdReplies } = startProcesses();
     const [one, other] = [startWorker(), startWorker()];
     const first = one.makeClaim(requestFor('order'));
@@ -146,10 +146,10 @@ describe('a key that the primary keeps', () => {
     const third = one.makeClaim(requestFor('order'));
     const replies = holdReplies();
     third.begin(recorder(), 100);
-    expect(replies.map(({ type }) => type)).toEqual(['claimed']); // it has been released again
+    expect(replies.map(({ type }) => type)).toEqual(['claimed']); // the primary has released it again
   });
 
-  test('counts as in progress for refusals by others from the grant on', () => {
+  test('counts as in progress for the refusals of other workers from the grant on', () => {
     const { startWorker } = startProcesses();
     const [one, other] = [startWorker(), startWorker()];
     const found: boolean[] = [];
@@ -168,8 +168,8 @@ describe('a key that the primary keeps', () => {
   });
 });
 
-describe('the end of a process', () => {
-  test('leaves unresolved what a worker was granted, and what it may not have delivered', () => {
+describe('when a process ends', () => {
+  test('the writes that a worker was granted, or may not have delivered, are unresolved', () => {
     const { server, startWorker, clock } = startProcesses();
     const [one, other] = [startWorker(), startWorker()];
     one.makeClaim(requestFor('granted')).begin(recorder(), 100);
@@ -201,7 +201,7 @@ describe('the end of a process', () => {
     ]);
   });
 
-  test('interrupts the open writes without a key of a worker', () => {
+  test('the open writes without a key of a worker are reported as interrupted', () => {
     const { server, startWorker, logged } = startProcesses();
     const [one, other] = [startWorker(), startWorker()];
     const write = { route: '/', upstream: 'up', method: 'POST', sentAt: 1 };
@@ -212,7 +212,7 @@ describe('the end of a process', () => {
     expect(logged).toEqual(['sent a', 'sent b', 'sent c', 'end a', 'interrupted b', 'end b']);
   });
 
-  test('of the primary makes everything unknown that is asked of it', () => {
+  test('the keys of a primary are refused or unresolved in its workers', () => {
     const { startWorker, holdReplies, operations } = startProcesses();
     const worker = startWorker();
     const held = worker.makeClaim(requestFor('held'));
@@ -241,7 +241,7 @@ describe('the end of a process', () => {
 });
 
 describe('a primary that does not reply', () => {
-  test('refuses claims after their deadline, and takes look-ups for unresolved', () => {
+  test('has its claims refused after their deadline, and its look-ups count as unresolved', () => {
     const timers: { delay: number; run: () => void }[] = [];
     const sent: string[] = [];
     const client = new KeyClient({
@@ -281,7 +281,7 @@ describe('a primary that does not reply', () => {
   });
 });
 
-test('the primary forgets an endpoint where nothing was done before the write is sent to another', () => {
+test('an endpoint where nothing took effect is dropped before the write is sent to another endpoint', () => {
   const { server, startWorker } = startProcesses();
   const [one, other] = [startWorker(), startWorker()];
   const claim = one.makeClaim(requestFor('order', { endpoint: undefined }));

@@ -12,7 +12,7 @@ import { InFlightHistory } from '../../../src/sharing/replicas/in-flight-history
 import { BackendClock } from '../../../src/sharing/replicas/backend-clock.ts';
 
 describe('the clock of a backend', () => {
-  test('is known to the precision of its fastest response', () => {
+  test('has the precision of its fastest response', () => {
     const clock = new BackendClock();
     clock.addSample(100, 140, 5130); // 30 to the backend, 10 back
     expect(clock.offset).toBe(5010);
@@ -22,7 +22,7 @@ describe('the clock of a backend', () => {
     expect(clock.offset).toBe(5001);
   });
 
-  test('is measured again when it was set, and now and then, as clocks drift', () => {
+  test('is measured again after it was set, and regularly, because clocks drift', () => {
     const clock = new BackendClock();
     clock.addSample(0, 2, 5001);
     clock.addSample(100, 140, 3_605_120);
@@ -31,17 +31,17 @@ describe('the clock of a backend', () => {
     expect(clock.offset).toBe(3_605_002);
   });
 
-  test('is not taken for set because of a response that a delay makes imprecise', () => {
+  test('is not changed by a response that a delay makes imprecise', () => {
     const clock = new BackendClock();
     clock.addSample(0, 2, 5001);
-    clock.addSample(100, 3100, 8095); // all of its delay on the way to the backend
-    clock.addSample(100, 3100, 5105); // all of it on the way back
+    clock.addSample(100, 3100, 8095); // all of its delay is on the way to the backend
+    clock.addSample(100, 3100, 5105); // all of it is on the way back
     expect(clock.offset).toBe(5000);
     clock.addSample(3200, 3204, 3_608_202);
     expect(clock.offset).toBe(3_605_000);
   });
 
-  test('the duration of a call is that of the last few', () => {
+  test('gives the duration of a call as the mean of the last calls', () => {
     const clock = new BackendClock();
     clock.addSample(0, 8, 0);
     expect(clock.roundTrip).toBe(8);
@@ -53,7 +53,7 @@ describe('the clock of a backend', () => {
 describe('the weight of all replicas', () => {
   const account = (): WeightAccount => ({ window: 0, weightInWindow: 0, weightBefore: 0 });
 
-  test('counts each replica once, as it last reported', () => {
+  test('counts each replica once, with its last report', () => {
     const census = new ActiveWeight();
     const [a, b] = [account(), account()];
     census.record(a, 2, 0, 100);
@@ -64,7 +64,7 @@ describe('the weight of all replicas', () => {
     expect(census.total).toBe(1);
   });
 
-  test('does not count a larger earlier weight of a replica as that of another', () => {
+  test('does not count an earlier, larger weight of a replica as that of another', () => {
     const census = new ActiveWeight();
     const [a, b] = [account(), account()];
     census.record(a, 5, 0, 100);
@@ -77,7 +77,7 @@ describe('the weight of all replicas', () => {
     expect(census.excluding(a)).toBe(3); // b may still arrive
   });
 
-  test('leaves out a replica that stopped reporting', () => {
+  test('excludes a replica that stopped reporting', () => {
     const census = new ActiveWeight();
     const [a, b] = [account(), account()];
     census.record(a, 2, 0, 100);
@@ -91,7 +91,7 @@ describe('the weight of all replicas', () => {
   });
 });
 
-test('the number in flight at a moment is known when all have reported, in whatever order', () => {
+test('the number in flight at a moment is exact when all have reported, in whatever order', () => {
   const requests = fc.array(fc.tuple(fc.integer({ min: 0, max: 290 }), fc.integer({ min: 1, max: 290 })), {
     maxLength: 40,
   });
@@ -120,7 +120,7 @@ test('the number in flight long ago is unknown, and a little earlier is approxim
   expect(history.inFlightAt(4000, 3)).toBeUndefined();
 });
 
-test('a change of clock moves all times and nothing else', () => {
+test('a change of the clock shifts all times and nothing else', () => {
   const log = (by: number): EncodedUsage => {
     const written = new UsageLog();
     written.epochSeen(3);
@@ -153,7 +153,7 @@ test.each([
   [true, false],
   [false, true],
   [true, true],
-])('a failure is read as it was written: overrun %s, unreachable %s', (overrun, isUnreachable) => {
+])('a failure is decoded as it was encoded: overrun %s, unreachable %s', (overrun, isUnreachable) => {
   const written = new UsageLog();
   written.failed({ sentAt: 10, retryAfterMs: undefined, overrun, isUnreachable }, 14);
   const read: unknown[] = [];
@@ -162,7 +162,7 @@ test.each([
   expect(read).toEqual([{ sentAt: 10, retryAfterMs: undefined, overrun, isUnreachable, attributes: undefined }, 14]);
 });
 
-test('a log grows with the number of events, and takes no memory while idle', () => {
+test('a log grows with the number of events, and uses no memory while idle', () => {
   const written = new UsageLog();
   for (const length of [0, 1, 1000, 20_000, 3]) {
     for (let each = 0; each < length; each += 1) written.sent(each, 2 * each);

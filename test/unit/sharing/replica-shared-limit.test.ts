@@ -47,8 +47,8 @@ function startReplica(pool: MemoryBackend): (from: number, until: number, isReje
   };
 }
 
-// Regression: after two seconds with an unreachable Redis, it lent 144 a second of a limit of 100.
-test('a limit does not grow without reports, as what was sent then is unknown', () => {
+// Regression: after two seconds without Redis, it leased 144 tokens a second of a limit of 100.
+test('a limit does not grow without reports, because the sends of that time are unknown', () => {
   const send = startReplica(new MemoryBackend());
   send(0, 5000);
   const restoring = send(5100, 7000, true).terms;
@@ -58,7 +58,7 @@ test('a limit does not grow without reports, as what was sent then is unknown', 
   expect(send(9100, 10_000).terms.rate).toBeGreaterThan(after.rate);
 });
 
-test('a replica silent for three seconds no longer has anything in flight, and is not counted', () => {
+test('a replica without reports for three seconds has nothing in flight, and is not counted', () => {
   const pool = new MemoryBackend();
   const send = (replicaId: string, sends: number, now: number): LeaseResponse => {
     const log = new UsageLog();

@@ -75,7 +75,7 @@ describe.each([
   ['a database', inDatabase],
   ['the primary', inPrimary],
 ] as const)('responses in %s', (_, open) => {
-  test('are found until their time is over, and replaced by later ones', () => {
+  test('are found until their time is over, and are replaced by later ones', () => {
     const { store, wait } = open();
     expect(read(store, 'a')).toBeUndefined();
     keep(store, 'a', 'one', 1000);
@@ -88,7 +88,7 @@ describe.each([
     expect(read(store, 'a')).toBeUndefined();
   });
 
-  test('are removed, and nothing else is', () => {
+  test('are removed without any others', () => {
     const { store } = open();
     keep(store, 'a', 'one');
     keep(store, 'b', 'two');
@@ -108,7 +108,7 @@ describe.each([
     expect([read(store, 'a.one'), read(store, 'a.two')]).toEqual([undefined, 'later']);
   });
 
-  test('evict the oldest beyond the bound', () => {
+  test('are evicted beyond the bound, the oldest first', () => {
     const { store } = open({ maxBytes: 20_000 });
     const ids = Array.from({ length: 20 }, (_each, i) => `id-${i}`);
     for (const id of ids) keep(store, id, 'x'.repeat(4000));
@@ -118,7 +118,7 @@ describe.each([
     expect(kept).toEqual(ids.slice(-kept.length));
   });
 
-  test('evict the oldest beyond the number of responses', () => {
+  test('are evicted beyond the number of responses, the oldest first', () => {
     const { store } = open({ maxCount: 3 });
     const find = (ids: readonly string[]) => ids.filter((id) => read(store, id) !== undefined);
     for (const id of ['a', 'b', 'c', 'a']) keep(store, id, 'x');
@@ -206,7 +206,7 @@ test('responses that are replaced again and again take no more memory, nor time'
   expect(store.bounds[0]?.used).toBeLessThanOrEqual(1);
 });
 
-test('the bound counts bytes, and evictions', () => {
+test('the bound shows the share of bytes, and evictions', () => {
   for (const { store } of [inMemory({ maxBytes: 20_000 }), inDatabase({ maxBytes: 20_000 })]) {
     for (let i = 0; i < 10; i += 1) keep(store, `id-${i}`, 'x'.repeat(4000));
     const [bound] = store.bounds;
@@ -217,7 +217,7 @@ test('the bound counts bytes, and evictions', () => {
   }
 });
 
-test('the bound is that of the number if it is nearer', () => {
+test('the bound shows the share of the number if that is larger', () => {
   for (const { store } of [inMemory({ maxCount: 4 }), inDatabase({ maxCount: 4 })]) {
     for (let i = 0; i < 3; i += 1) keep(store, `id-${i}`, 'x');
     expect(store.bounds).toEqual([{ name: 'kept_responses', used: 0.75, reached: 0 }]);
@@ -242,7 +242,7 @@ test('a database counts the responses of earlier processes', () => {
   expect(['a', 'b', 'c', 'd'].map((id) => read(later, id))).toEqual([undefined, undefined, 'c', 'd']);
 });
 
-test('responses that a database cannot store are not kept in memory, and what it has of earlier writes is removed later', () => {
+test('responses that a database cannot store are not kept in memory, and its earlier responses are removed later', () => {
   const db = new DatabaseSync(':memory:');
   db.exec(RESPONSES);
   let isFull = false;
@@ -301,7 +301,7 @@ describe('sealed responses', () => {
     return found ?? Buffer.alloc(0);
   };
 
-  test('are the same for whoever has the secret, and no one else', () => {
+  test('are readable with the same secret only', () => {
     const { store } = inMemory();
     const sealed = sealResponses(store, 'secret');
     keep(sealed, 'a', 'top secret');
@@ -310,7 +310,7 @@ describe('sealed responses', () => {
     expect(read(sealResponses(store, 'other'), 'a')).toBeUndefined();
   });
 
-  test('cannot be changed, shortened, or put in the place of others', () => {
+  test('are rejected if they are changed, shortened, or stored as another response', () => {
     const { store } = inMemory();
     const sealed = sealResponses(store, 'secret');
     keep(sealed, 'a', 'top secret');
@@ -331,7 +331,7 @@ describe('sealed responses', () => {
     expect(read(sealed, 'a')).toBe('top secret');
   });
 
-  test('without a secret, nothing is kept', () => {
+  test('are not stored without a secret', () => {
     const { store } = inMemory();
     const none = sealResponses(store, undefined);
     keep(none, 'a', 'top secret');
@@ -349,11 +349,11 @@ describe('an encoded response', () => {
     acceptEncoding: 'gzip',
   };
 
-  test('is decoded as it was', () => {
+  test('decodes to what was encoded', () => {
     expect(decodeKeptResponse(encodeKeptResponse(response))).toEqual(response);
   });
 
-  test('of another version, or damaged, is none', () => {
+  test('is rejected if it is of another version, or damaged', () => {
     const bytes = encodeKeptResponse(response);
     const other = Buffer.from(bytes.toString('latin1').replace('"version":1', '"version":2'), 'latin1');
     for (const each of [other, bytes.subarray(0, 3), bytes.subarray(0, 20), Buffer.alloc(4)]) {
@@ -362,7 +362,7 @@ describe('an encoded response', () => {
   });
 });
 
-test('headers about one exchange are not kept', () => {
+test('headers about a single exchange are not stored', () => {
   const kept = ['Content-Type', 'a/b', 'Location', '/x', 'Date', 'today', 'RateLimited-By', 'x', 'Request-Id', 'r'];
   const dropped = [
     ...['Connection', 'close, X-Hop', 'X-Hop', '1', 'Keep-Alive', 'timeout=1', 'Transfer-Encoding', 'chunked'],

@@ -8,7 +8,7 @@ function sending(serial: number): SentRequest {
 }
 
 describe('a sent request', () => {
-  test('is known until it is taken, once', () => {
+  test('is found until it is taken, once', () => {
     const sendings = new SentRequests();
     sendings.record(1, sending(1), 1);
     expect(sendings.find(1001)).toEqual(sending(1));
@@ -18,7 +18,7 @@ describe('a sent request', () => {
     expect(sendings.find(1001)).toBeUndefined();
   });
 
-  test('is known however many others come and go meanwhile', () => {
+  test('is found however many others are added and taken meanwhile', () => {
     const sendings = new SentRequests();
     sendings.record(1, sending(1), 1);
     for (let serial = 2; serial <= 10_000; serial += 1) {
@@ -61,7 +61,7 @@ describe('a sent request', () => {
         model.set(serial, sending(serial));
         sendings.record(serial, sending(serial), model.size);
       } else {
-        // Mostly the oldest, as responses arrive; now and then any of them.
+        // Mostly the oldest, as responses arrive; sometimes any of them.
         const takenKey = keyAt(model, random() < 0.9 ? 0 : Math.floor(random() * model.size)) ?? serial + 1;
         expect(sendings.take(takenKey)).toEqual(model.get(takenKey));
         model.delete(takenKey);

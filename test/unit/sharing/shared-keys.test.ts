@@ -190,7 +190,7 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(1);
   });
 
-  test('of a write that did nothing leaves nothing behind', () => {
+  test('of a write that had no effect leaves no state', () => {
     const { start, settle, rows } = startReplicas();
     const claim = start('one').client.makeClaim(requestFor('order'));
     claim.begin(recorder(), 100);
@@ -202,7 +202,7 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(0);
   });
 
-  test('of a request that was refused costs nothing when it ends', () => {
+  test('of a request that was refused needs no call when it ends', () => {
     const { start, settle, calls } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     one.client.makeClaim(requestFor('order')).begin(recorder(), 100);
@@ -216,7 +216,7 @@ describe('a key that replicas share', () => {
     expect(calls).toEqual([]);
   });
 
-  test('waits for another replica, and is tried again on its news, and each second', () => {
+  test('of another replica is waited for, and claimed again on its message, and each second', () => {
     for (const way of ['news', 'poll'] as const) {
       const { start, settle, advance } = startReplicas();
       const [one, other] = [start('one'), start('other')];
@@ -257,7 +257,7 @@ describe('a key that replicas share', () => {
     expect(late.results).toEqual([['refused', 'key_in_use', true]]);
   });
 
-  test('is given back if its request has ended before it was granted', () => {
+  test('is released if its request ended before the grant', () => {
     const { start, settle, advance, rows } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     const early = one.client.makeClaim(requestFor('order'));
@@ -266,7 +266,7 @@ describe('a key that replicas share', () => {
     early.close();
     settle();
     expect(rows.size).toBe(0);
-    // The same while another replica has the key.
+    // The same if another replica has the key.
     const first = other.client.makeClaim(requestFor('order'));
     first.begin(recorder(), 100_000);
     settle();
@@ -283,7 +283,7 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(0);
   });
 
-  test('of a replica without a sign of life is unresolved', () => {
+  test('of a replica whose lease has expired is unresolved', () => {
     const { start, settle, advance } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     const claim = one.client.makeClaim(requestFor('order'));
@@ -294,14 +294,14 @@ describe('a key that replicas share', () => {
     other.client.makeClaim(requestFor('order')).begin(repeat, 100_000);
     settle();
     expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
-    // The first comes back, and asks before it sends: another one may have sent the write.
+    // The first replica resumes, and looks up the key before it sends, because another one may have sent the write.
     const known: unknown[] = [];
     claim.lookUp((record) => known.push(record));
     settle();
     expect(known).toEqual([{ firstSentAt: 0, isAnswered: false, isInUse: true }]);
   });
 
-  test('renews its lease while its requests last, so they are not presumed ended', () => {
+  test('has its lease renewed while its requests last, so that they do not count as ended', () => {
     const { start, settle, advance } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     one.client.makeClaim(requestFor('order')).begin(recorder(), 100);
@@ -313,7 +313,7 @@ describe('a key that replicas share', () => {
     expect(repeat.results).toEqual([['refused', 'key_in_use', true]]);
   });
 
-  test('of a living replica that does not know it is unresolved: for that replica at once, for others after a lease', () => {
+  test('of a replica that does not know it, but renews leases, is unresolved: at once for that replica, later for others', () => {
     for (const cause of ['older data', 'a late message'] as const) {
       const { start, settle, advance, clock, faults, held, rows } = startReplicas();
       const [one, other] = [start('one'), start('other')];
@@ -354,7 +354,7 @@ describe('a key that replicas share', () => {
     }
   });
 
-  test('is granted at the deadline of a wait if the lease of its replica has ended since the last look', () => {
+  test('is granted at the deadline of a wait if the lease of its replica has ended since the last look-up', () => {
     const { start, settle, advance, rows } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     one.client.makeClaim(requestFor('order')).begin(recorder(), 100_000);
@@ -368,7 +368,7 @@ describe('a key that replicas share', () => {
   });
 
   test.each(['with', 'after'])(
-    'is in use if another replica got it while this one was stopped, and given back %s a send',
+    'is in use if another replica got it while this one was stopped, and is released %s a send',
     (when) => {
       const { start, settle, advance } = startReplicas();
       const [one, other] = [start('one'), start('other')];
@@ -404,7 +404,7 @@ describe('a key that replicas share', () => {
     },
   );
   test.each(['whole', 'cut'] as const)(
-    'is in use while a repeat at the same replica has it, also once the response before has ended: %s',
+    'is in use while a repeat at the same replica has it, also after the earlier response has ended: %s',
     (end) => {
       const { start, settle } = startReplicas();
       const { client } = start('one');
@@ -437,7 +437,7 @@ describe('a key that replicas share', () => {
     },
   );
 
-  test('what a request did counts although others have taken it for ended, or the store has lost it', () => {
+  test('has the outcome of a request although others counted that as ended, or the store has lost the key', () => {
     for (const loss of ['lease', 'store'] as const) {
       const { start, settle, advance, rows } = startReplicas();
       const [one, other] = [start('one'), start('other')];
@@ -466,7 +466,7 @@ describe('a key that replicas share', () => {
     }
   });
 
-  test.each(['look-up', 'news'] as const)('what a request did after a %s counts too', (how) => {
+  test.each(['look-up', 'news'] as const)('has the outcome of a request after a %s, too', (how) => {
     const { start, settle, advance } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     const claim = one.client.makeClaim(requestFor('order'));
@@ -494,7 +494,7 @@ describe('a key that replicas share', () => {
     expect(later.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
   });
 
-  test('what a request did counts after the store has lost it, also if the end of another one got no response', () => {
+  test('has the outcome of a request after the store has lost the key, even if the end of another one got no response', () => {
     const { start, settle, advance, faults, rows } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     const claim = () => {
@@ -523,7 +523,7 @@ describe('a key that replicas share', () => {
     expect(later.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
   });
 
-  test('an end that was stored without a response is not undone by the cut that follows', () => {
+  test('has an end that was stored without a response, which a later cut does not undo', () => {
     const { start, settle, advance, faults, rows } = startReplicas();
     const one = start('one');
     const claim = one.client.makeClaim(requestFor('order'));
@@ -540,7 +540,7 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(0);
   });
 
-  test('a request in progress keeps what it knew of an unresolved write that the store loses, and stores it again', () => {
+  test('that the store loses is stored again by a request in progress, with what that knew of the unresolved write', () => {
     for (const [isTaken, hasNews] of [false, true].flatMap((each) => [[each, false] as const, [each, true] as const])) {
       const { start, settle, rows } = startReplicas();
       const [one, other] = [start('one'), start('other')];
@@ -576,7 +576,7 @@ describe('a key that replicas share', () => {
     }
   });
 
-  test('is refused without a response of the store, and given back if the claim was stored', () => {
+  test('is refused without a response of the store, and released if the claim was stored', () => {
     for (const fault of ['unsent', 'late'] as const) {
       const { start, settle, advance, faults, rows } = startReplicas();
       const [one, other] = [start('one'), start('other')];
@@ -599,7 +599,7 @@ describe('a key that replicas share', () => {
     }
   });
 
-  test('an end that the store did not answer is stored once, when it answers again', () => {
+  test('has an end that the store did not answer stored once, when the store responds again', () => {
     for (const fault of ['unsent', 'late'] as const) {
       const { start, settle, advance, faults, calls } = startReplicas();
       const [one, other] = [start('one'), start('other')];
@@ -622,7 +622,7 @@ describe('a key that replicas share', () => {
     }
   });
 
-  test('counts as unresolved for refusals by others from the grant on, and if the store does not answer', () => {
+  test('counts as unresolved for refusals by others from the grant on, and if the store does not respond', () => {
     const { start, settle, faults } = startReplicas();
     const [one, other] = [start('one'), start('other')];
     const found: boolean[] = [];
@@ -665,7 +665,7 @@ describe('a key that an operator has forgotten', () => {
   }
 
   test.each(['at once', 'after news', 'after another request'] as const)(
-    'is not brought back by a request that has ended since, whose result comes %s',
+    'is not stored again by a request that has ended since, whose result is stored %s',
     (when) => {
       const { settle, one, claim, claimAgain, rows } = setUp();
       if (when === 'after news') one.news('order');
@@ -686,7 +686,7 @@ describe('a key that an operator has forgotten', () => {
     },
   );
 
-  test.each(['answered', 'cut'] as const)('is known again once a request sends its write: %s', (end) => {
+  test.each(['answered', 'cut'] as const)('is stored again once a request sends its write: %s', (end) => {
     const { clock, settle, claim, claimAgain, advance } = setUp();
     const known: unknown[] = [];
     claim.lookUp((record) => known.push(record));
@@ -727,7 +727,7 @@ describe('with `onStoreLost: local`', () => {
     return { ...replicas, one, store, begin, decided };
   }
 
-  test('each request that this process decides is counted once, and none that is shared', () => {
+  test('a request that this process decides alone is counted once, and a shared one is not', () => {
     const { begin, faults, decided, advance } = startOne();
     const end = ({ claim }: ReturnType<typeof begin>): void => {
       claim.onSend('e1');
@@ -751,7 +751,7 @@ describe('with `onStoreLost: local`', () => {
     expect(decided).toEqual(['up']);
   });
 
-  test('this process knows the writes that it shared, once the store is lost', () => {
+  test('this process has the state of the writes that it shared, once the store is lost', () => {
     for (const [outcome, end, known] of [
       ['answered', { kind: 'answered', isFinal: true, isDelivered: true }, { isAnswered: true, isFinal: true }],
       ['may_have_taken_effect', { kind: 'other' }, { isAnswered: false }],
@@ -771,7 +771,7 @@ describe('with `onStoreLost: local`', () => {
     }
   });
 
-  test('this process knows what other processes had done when it last had the key, once the store is lost', () => {
+  test('this process has the state that others stored before it last had the key, once the store is lost', () => {
     const { begin, faults, settle, start } = startOne();
     const theirs = start('other').client.makeClaim(requestFor('order'));
     theirs.begin(recorder(), 100);
@@ -827,7 +827,7 @@ describe('with `onStoreLost: local`', () => {
     expect(decided).toEqual(['up', 'up']);
   });
 
-  test('a request with the key of the store waits for the one that began without it just before', () => {
+  test('a request with the key in the store waits for the one that began without the store just before', () => {
     for (const concurrent of ['wait', 'refuse', 'pass'] as const) {
       const { store, faults, settle } = startOne();
       const [first, second] = [recorder(), recorder()];
@@ -854,7 +854,7 @@ describe('with `onStoreLost: local`', () => {
     }
   });
 
-  test('this process knows its writes from the time when it refused without the store', () => {
+  test('this process has its writes from the time when it refused requests without the store', () => {
     const { begin, faults, settle } = startOne();
     const { claim } = begin('order', { onStoreLost: 'refuse' });
     claim.onSend('e1');
@@ -868,7 +868,7 @@ describe('with `onStoreLost: local`', () => {
     expect(repeat.claim.endpoint).toBe('e1');
   });
 
-  test('once the store responds again, the first send counts, and a response that either knows', () => {
+  test('once the store responds again, the earliest send counts, and the response of either store', () => {
     for (const [outcome, end, isAnswered] of [
       ['answered', { kind: 'answered', isFinal: true, isDelivered: true }, true],
       ['may_have_taken_effect', { kind: 'other' }, false],
@@ -906,7 +906,7 @@ describe('with `onStoreLost: local`', () => {
     }
   });
 
-  test('what this process did without the store stays known, with its endpoint, when the store responds again', () => {
+  test('writes of this process without the store keep their endpoint when the store responds again', () => {
     const { begin, faults, advance } = startOne();
     faults.push('unsent');
     const { claim } = begin('order');
@@ -920,7 +920,7 @@ describe('with `onStoreLost: local`', () => {
     expect(repeat.claim.endpoint).toBe('e1');
   });
 
-  test('beyond a number of writes that were sent without the store, what the store knows of the oldest applies', () => {
+  test('the state in the store applies to the oldest writes beyond a number of writes without the store', () => {
     const { begin, faults, advance } = startOne(1);
     for (const name of ['first', 'second']) {
       faults.push('unsent');
@@ -935,7 +935,7 @@ describe('with `onStoreLost: local`', () => {
     expect(begin('first').results).toEqual([['claimed', undefined]]);
   });
 
-  test('what others have resolved does not count as unresolved because this process did not resolve it', () => {
+  test('a write that others have resolved does not count as unresolved in this process', () => {
     const { begin, settle, start, store } = startOne();
     const { claim } = begin('order');
     claim.onSend('e1');
@@ -957,7 +957,7 @@ describe('with `onStoreLost: local`', () => {
     expect(found).toEqual([false, false]);
   });
 
-  test('a claim continues in this process while the store is lost, and so do repeats of its write', () => {
+  test('a claim and the repeats of its write continue in this process while the store is lost', () => {
     const { start, settle, faults, calls, clock, advance } = startReplicas();
     const one = start('one');
     const sharedClaims: string[] = [];
@@ -993,7 +993,7 @@ describe('with `onStoreLost: local`', () => {
       [['claimed', { firstSentAt: 0, isAnswered: false }]],
       'e1',
     ]);
-    expect(sharedClaims).toEqual(['strict', 'order', 'order']); // none that nobody closes
+    expect(sharedClaims).toEqual(['strict', 'order', 'order']); // no claims that were not closed
     const found: boolean[] = [];
     store.findUnresolved('up', ['order'], (isUnresolved) => found.push(isUnresolved));
     store.findUnresolved('up', ['another'], (isUnresolved) => found.push(isUnresolved));

@@ -46,13 +46,13 @@ describe('learned state', () => {
     });
   });
 
-  test('ends holds and blocks at their time, by the wall clock', () => {
+  test('has its holds and blocks ended at their time, by the wall clock', () => {
     const { limits, holds } = known(readLater(61_000));
     expect(limits[0]?.blockedUntil).toBeUndefined();
     expect(holds).toEqual([]);
   });
 
-  test('drops rates after an hour, but keeps a block', () => {
+  test('has rates dropped after an hour, but blocks kept', () => {
     const long = encodeState({ limits: [{ ...limit, blockedUntil: 5000 + 2 * RATE_MAX_AGE }], holds: [] }, written);
     const read = readLater(RATE_MAX_AGE + 1, {}, long);
     expect(read).toMatchObject({ leftOut: ['rates: older than an hour'] });
@@ -82,7 +82,7 @@ describe('learned state', () => {
       expect(stopIn(blockedBy(12, false))).toEqual([84, 50_100, quotaOwner]);
     });
 
-    test('is dropped if its owner is no longer known, and the rate is kept', () => {
+    test('is dropped if its owner is unknown, and the rate is kept', () => {
       for (const [credential, isCommon] of [
         [12, true],
         [12, false],
@@ -117,7 +117,7 @@ describe('learned state', () => {
       expect(blockIn(ofPath, 10_000)).toEqual({ ...block, ...times, scope: ofPath });
     });
 
-    test('is dropped if its hashes no longer have a meaning, unless it concerns all', () => {
+    test('is dropped if its hashes are of another secret, unless it concerns all requests', () => {
       expect(blockIn(ofPath, 10_000, { secretFingerprint: 'other' })).toBeUndefined();
       expect(blockIn([...ANY_REQUEST], 10_000, { secretFingerprint: 'other' })).toMatchObject({ scope: ANY_REQUEST });
     });
@@ -127,14 +127,14 @@ describe('learned state', () => {
       expect(blockIn(ofPath, 30_001 + BLOCK_MAX_AGE)).toBeUndefined();
     });
 
-    test('without a held client is restored as such', () => {
+    test('without a held client is restored without one', () => {
       const nobody = { ...block, heldClient: 0, heldClientUntil: Number.NEGATIVE_INFINITY, scope: ofPath };
       const from = encodeState({ limits: [{ ...limit, block: nobody }], holds: [] }, written);
       expect(known(readLater(0, {}, from)).limits[0]?.block?.heldClientUntil).toBe(Number.NEGATIVE_INFINITY);
     });
   });
 
-  test('belongs to an upstream at one of its earlier endpoints; elsewhere it is another', () => {
+  test('is restored for an upstream with one of its earlier endpoints, and for no other', () => {
     const elsewhere = readLater(0, { origins: new Map([['api', ['https://other.example']]]) });
     expect(elsewhere).toMatchObject({ leftOut: ['api: its origins have changed'] });
     expect(known(elsewhere)).toEqual({ limits: [], holds: [] });
@@ -143,7 +143,7 @@ describe('learned state', () => {
     expect(readLater(0, { origins: new Map() })).toMatchObject({ leftOut: ['api: no upstream has this name'] });
   });
 
-  test('omits clients if they are hashed with another secret, or a random one', () => {
+  test('excludes clients that were hashed with another secret, or with a random one', () => {
     const other = readLater(0, { secretFingerprint: 'xyz' });
     expect(other).toMatchObject({ leftOut: ['clients: the secret has changed'] });
     expect(known(other)).toMatchObject({ limits: [{ ref: limit.ref }], holds: [] });
@@ -170,7 +170,7 @@ describe('unusable state is ignored, with a reason', () => {
     expect(readLater(0, {}, broken)).toEqual({ kind: 'ignored', reason });
   });
 
-  test('written later than now', () => {
+  test('with a time in the future', () => {
     expect(readLater(-120_000)).toEqual({
       kind: 'ignored',
       reason: 'it is dated in the future: a clock was set',

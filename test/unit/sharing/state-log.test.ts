@@ -1,4 +1,4 @@
-/** What a process finds of its write-ahead log after the last one was killed. */
+/** The write-ahead log that a process finds after the previous process was killed. */
 import {
   copyFileSync,
   existsSync,
@@ -58,7 +58,7 @@ function reopen(file: string, durability: 'full' | 'normal' = 'full') {
 }
 
 describe('the log of a process that was killed', () => {
-  test('is recovered whole', () => {
+  test('is recovered completely', () => {
     const { file, log } = killed();
     expect(readWriteAheadLog(log)).toEqual({ recovered: 5, unreachable: 0 });
     expect(reopen(file)).toEqual({ learned: 'state 5', hasLostEnd: false });
@@ -72,7 +72,7 @@ describe('the log of a process that was killed', () => {
     expect(reopen(twice)).toEqual({ learned: undefined, hasLostEnd: false });
   });
 
-  test('is recovered up to a transaction that was not whole', () => {
+  test('is recovered up to a transaction that is incomplete', () => {
     const { file, log, frame } = killed();
     truncateSync(log, frame(4) + 100);
     expect(reopen(file)).toEqual({ learned: 'state 4', hasLostEnd: false });
@@ -91,7 +91,7 @@ describe('the log of a process that was killed', () => {
     expect(existsSync(log)).toBe(true);
   });
 
-  test('may begin anew: frames of an older log are no damage', () => {
+  test('may contain frames of an older log, which are no damage', () => {
     const folder = makeFolder();
     const live = join(folder, 'live.db');
     const database = open(live);
@@ -102,7 +102,7 @@ describe('the log of a process that was killed', () => {
     for (const suffix of ['', '-wal']) copyFileSync(`${live}${suffix}`, `${file}${suffix}`);
     database.close();
     expect(readWriteAheadLog(`${file}-wal`)).toEqual({ recovered: 1, unreachable: 0 });
-    // Killed as it began: the header alone is new, and the file has all.
+    // Killed when the log began: only the header is new, and the file has all data.
     const log = readFileSync(`${file}-wal`);
     writeFileSync(`${file}-wal`, log.fill(0, HEADER, HEADER + FRAME));
     expect(reopen(file)).toEqual({ learned: 'old 9', hasLostEnd: false });
@@ -129,7 +129,7 @@ describe('the log of a process that was killed', () => {
       ({ change, frame }) => change((log) => log.fill(0, frame(0), frame(1))),
     ],
     ['is alone', 'state.db is missing or empty, but .*-wal is there', ({ file }) => rmSync(file)],
-  ])('ends the start if it %s, and changes nothing', (_, message, damage) => {
+  ])('stops the start if it %s, and nothing is changed', (_, message, damage) => {
     const files = killed();
     damage(files);
     const { file, log } = files;
@@ -144,13 +144,13 @@ describe('after a loss of power', () => {
   test.each([
     ['full', 3, 'state 3', false],
     ['normal', 1, 'state 1', true],
-  ] as const)('what was not synced may be lost: %s', (durability, lost, learned, hasLostEnd) => {
+  ] as const)('transactions that were not synced may be lost: %s', (durability, lost, learned, hasLostEnd) => {
     const { file, change, frame } = killed({ durability, otherBoot: true });
     change((log) => log.fill(0, frame(lost), frame(lost) + 5000));
     expect(reopen(file)).toEqual({ learned, hasLostEnd });
   });
 
-  test('the frames that are left do not look like damage later', () => {
+  test('the remaining frames do not count as damage later', () => {
     const { file, log, change, frame } = killed({ durability: 'normal', otherBoot: true });
     change((bytes) => bytes.fill(0, frame(0), frame(1)));
     const database = open(file, 'normal');
@@ -161,7 +161,7 @@ describe('after a loss of power', () => {
     expect(reopen(after, 'normal')).toEqual({ learned: undefined, hasLostEnd: false });
   });
 
-  test('more than the last transaction is damage if each was synced', () => {
+  test('the loss of more than the last transaction is damage if each was synced', () => {
     const { file, change, frame } = killed({ otherBoot: true });
     change((log) => log.fill(7, frame(2) + 100, frame(2) + 200));
     expect(() => open(file)).toThrow('-wal is damaged after frame 2');
@@ -177,7 +177,7 @@ describe('a database that was closed', () => {
     expect([existsSync(`${file}-wal`), reopen(file).learned]).toEqual([false, 'one']);
   });
 
-  test('needs no log also if its start failed', () => {
+  test('needs no log even if its start failed', () => {
     const { file } = killed();
     const program = new DatabaseSync(file);
     program.exec("UPDATE meta SET value = 2 WHERE key = 'layout'");
@@ -188,7 +188,7 @@ describe('a database that was closed', () => {
   });
 });
 
-test('a log of any page size is read as SQLite reads it', () => {
+test('a log of any page size is decoded as SQLite decodes it', () => {
   for (const pageSize of [512, 4096, 65_536]) {
     const file = join(makeFolder(), 'any.db');
     const db = new DatabaseSync(file);

@@ -25,7 +25,7 @@ function makeFile(): string {
   return join(folder, 'state.db');
 }
 
-/** Processes that use one database, one after the other. Times are on the wall clock; each process's own starts at 0. */
+/** Processes that use one database, one after another. Times are on the wall clock; the clock of each process starts at 0. */
 function startMachine() {
   const database = new StateDatabase({ file: makeFile(), durability: 'full' });
   onTestFinished(() => database.close());
@@ -116,7 +116,7 @@ describe('a write in a database', () => {
     expect([results, repeat.endpoint]).toEqual([[['claimed', { firstSentAt: -70, isAnswered: false }]], 'e2']);
   });
 
-  test('is forgotten if nothing of it may have taken effect', () => {
+  test('is removed if none of its attempts may have taken effect', () => {
     const { startProcess } = startMachine();
     const first = startProcess();
     const unsent = first.begin('unsent');
@@ -129,7 +129,7 @@ describe('a write in a database', () => {
     expect(startProcess().stored).toEqual([]);
   });
 
-  test('counts as answered once its client has the whole response', () => {
+  test('counts as answered once its client has received the whole response', () => {
     const { startProcess } = startMachine();
     const first = startProcess();
     const { claim } = first.begin('order');
@@ -149,7 +149,7 @@ describe('a write in a database', () => {
     expect(startProcess().stored).toMatchObject([[1, { state: 'answered' }]]);
   });
 
-  test('is unresolved if its response was cut', () => {
+  test('is unresolved if its response was truncated', () => {
     const { startProcess } = startMachine();
     const first = startProcess();
     const { claim } = first.begin('order');
@@ -161,7 +161,7 @@ describe('a write in a database', () => {
     expect(startProcess().stored).toMatchObject([[1, { state: 'unresolved' }]]);
   });
 
-  test('keeps its credentials and the order of arrival', () => {
+  test('keeps its credentials and its order of arrival', () => {
     const { startProcess, wall } = startMachine();
     const first = startProcess();
     for (const [name, credential] of [
@@ -208,7 +208,7 @@ describe('a write in a database', () => {
     ]);
   });
 
-  test('for which there is no room is removed', () => {
+  test('beyond the maximum number is removed', () => {
     const { startProcess, database } = startMachine();
     const first = startProcess();
     for (const name of ['a', 'b', 'c']) first.begin(name);
@@ -248,7 +248,7 @@ describe('a write in a database', () => {
     ]);
   });
 
-  test('that cannot be read names the file and the way out', () => {
+  test('that cannot be decoded is reported with the file and the remedy', () => {
     const { startProcess, database } = startMachine();
     const first = startProcess();
     first.begin('order');
@@ -259,7 +259,7 @@ describe('a write in a database', () => {
     );
   });
 
-  test('is not newer than now after the wall clock was set back', () => {
+  test('is not newer than the current time after the wall clock was set back', () => {
     const { startProcess, wall } = startMachine();
     const first = startProcess();
     first.begin('order');
@@ -295,7 +295,7 @@ describe('the age of a stored write', () => {
     expect(ages(startProcess())).toEqual([4000, 2000, 1000]);
   });
 
-  test('stays the same if the step and a change of the write are stored together, and after a failure', () => {
+  test('stays the same if the clock step and a change of the write are stored together, and after a failure', () => {
     const { startProcess, database, wall } = startMachine();
     const first = startProcess();
     const { claim } = first.begin('order');
@@ -313,7 +313,7 @@ describe('the age of a stored write', () => {
     expect(second.stored).toMatchObject([[1, { endpoint: 'e2' }]]);
   });
 
-  test('includes the time in which the system was suspended', () => {
+  test('includes the time while the system was suspended', () => {
     const { startProcess, wall } = startMachine();
     const first = startProcess();
     first.begin('order');
@@ -355,7 +355,7 @@ test('open writes without a key are reported to the next process once', () => {
 });
 
 describe('a database that cannot be written', () => {
-  test('refuses writes, stores the changes later, and reports each once', () => {
+  test('refuses writes, stores the changes later, and reports each state once', () => {
     const { database, startProcess, problems } = startMachine();
     const first = startProcess();
     const kept = first.begin('kept');
@@ -370,7 +370,7 @@ describe('a database that cannot be written', () => {
     first.endTurn();
     expect(again.results).toEqual([['refused', 'key_store_lost', false]]);
     expect(problems).toHaveLength(1);
-    expect(first.pendingWrites()).toBe(1); // refused ones do not pile up
+    expect(first.pendingWrites()).toBe(1); // refused writes do not accumulate
     database.db.exec('PRAGMA query_only = OFF');
     first.endTurn();
     expect(problems).toEqual([expect.any(Error), undefined]);
@@ -392,7 +392,7 @@ describe('a database on a full disk', () => {
     expect([second.stored.length, second.openWrites.load()]).toEqual([1, []]);
   });
 
-  test('stores nothing before it is prepared', () => {
+  test('stores nothing until enough space is reserved', () => {
     const { db } = startMachine().database;
     const room = { isLeft: false };
     const commit = new GroupCommit({
@@ -421,7 +421,7 @@ describe('a database on a full disk', () => {
 });
 
 describe('the rows of writes', () => {
-  test('are counted by state, and no more of a write that is forgotten', () => {
+  test('are counted by state, without those that are forgotten', () => {
     const { startProcess, commits } = startMachine();
     const first = startProcess();
     const claims = ['paid', 'lost', 'paid too'].map((name) => first.begin(name).claim);
@@ -455,7 +455,7 @@ describe('the rows of writes', () => {
     expect(commits.every(Boolean)).toBe(true);
   });
 
-  test('of one turn share a commit', () => {
+  test('of one turn of the event loop share a commit', () => {
     const { startProcess, commits } = startMachine();
     const first = startProcess();
     const begun = ['one', 'two', 'three'].map((name) => first.begin(name));
@@ -467,7 +467,7 @@ describe('the rows of writes', () => {
   test.each([
     ['full', 2],
     ['normal', 1],
-  ] as const)('are synced to the disk as %s durability needs', (durability, synchronous) => {
+  ] as const)('are synced to the disk as often as %s durability requires', (durability, synchronous) => {
     const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const database = new StateDatabase({ file: join(folder, 'state.db'), durability });
@@ -491,7 +491,7 @@ describe('the rows of writes', () => {
 describe('the database file', () => {
   const open = (file: string): StateDatabase => new StateDatabase({ file, durability: 'normal' });
 
-  test('is private, and keeps its secret and the learned state', () => {
+  test('is private, and contains its secret and the learned state', () => {
     const file = makeFile();
     const first = open(file);
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -504,7 +504,7 @@ describe('the database file', () => {
     second.close();
   });
 
-  test('that others could read becomes private', () => {
+  test('becomes private if others could read it', () => {
     const file = makeFile();
     const first = open(file);
     first.writeLearned('one');
@@ -521,7 +521,7 @@ describe('the database file', () => {
     expect(modes).toEqual(['600', '600']);
   });
 
-  test('names itself and the way out if its rows are damaged', () => {
+  test('is named with the remedy if its rows are damaged', () => {
     const { startProcess, database } = startMachine();
     const first = startProcess();
     for (let i = 0; i < 300; i += 1) first.begin(`order ${i}`);
@@ -536,7 +536,7 @@ describe('the database file', () => {
     damaged.close();
   });
 
-  test('takes the learned state of a state file of its name, which is kept beside it', () => {
+  test('imports the learned state of a state file of its name, which is kept beside it', () => {
     const file = makeFile();
     writeFileSync(file, '{"version": 1}');
     const database = open(file);
@@ -548,7 +548,7 @@ describe('the database file', () => {
   test.each([
     ['text', 'no database', 'is not a database, or is damaged; move it away'],
     ['a truncated database', undefined, 'is not a database, or is damaged; move it away'],
-  ])('is refused with a way out: %s', (_, text, message) => {
+  ])('is rejected with a remedy: %s', (_, text, message) => {
     const file = makeFile();
     if (text !== undefined) writeFileSync(file, text.repeat(500));
     else {
@@ -558,7 +558,7 @@ describe('the database file', () => {
     expect(() => open(file)).toThrow(message);
   });
 
-  test('is refused in a folder that does not exist, and of another layout', () => {
+  test('is rejected in a folder that does not exist, and with another layout', () => {
     const file = makeFile();
     expect(() => open(`${file}/no/state.db`)).toThrow(`state.file: ${file}/no/state.db cannot be opened: ENOENT`);
     const database = open(file);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { WorkerAccounts } from '../../../src/sharing/workers/worker-accounts.ts';
 
-test('the weight of clients that are to return counts for 5 s after its report, that of waiting ones for as long as they wait', () => {
+test('the weight of clients that will return counts for 5 s after its report, that of waiting ones as long as they wait', () => {
   const accounts = new WorkerAccounts();
   const [idle, busy] = [accounts.open(1, 0, 0), accounts.open(2, 0, 0)];
   accounts.updateDemand({ want: 0, received: 0, weight: 4, groups: {} }, idle, 0);
