@@ -7,7 +7,7 @@ import { runLibraryScenario } from '../../support/core/scenario-library.ts';
 
 const labels = (ticks: readonly { readonly label: string }[]): string[] => ticks.map(({ label }) => label);
 
-test('ticks are round numbers that reach the top', () => {
+test('ticks are round numbers up to the maximum or beyond', () => {
   expect(labels(countTicks(0))).toEqual(['0', '0.5', '1']);
   expect(labels(countTicks(100))).toEqual(['0', '50', '100']);
   expect(labels(countTicks(312))).toEqual(['0', '100', '200', '300', '400']);
@@ -17,10 +17,10 @@ test('ticks are round numbers that reach the top', () => {
   expect(labels(timeTicks(86_400_000)).slice(0, 3)).toEqual(['0', '2 h', '4 h']);
 });
 
-describe('samples are merged', () => {
+describe('merged samples', () => {
   const { series } = runLibraryScenario('token-bucket', 1, { duration: 60_000, warmup: 0 }).report;
 
-  test('without losing any, into as many intervals as there is room for', () => {
+  test('contain every sample, in as many intervals as fit', () => {
     for (const [least, most] of [
       [4, 360],
       [1, 7],
@@ -33,7 +33,7 @@ describe('samples are merged', () => {
     }
   });
 
-  test('and a rate without a limit stays unlimited', () => {
+  test('have an unlimited rate if their samples have one', () => {
     const [first] = downsample(series, 4, 360);
     expect(first === undefined ? 0 : meanValue(first, () => Number.POSITIVE_INFINITY)).toBe(Number.POSITIVE_INFINITY);
   });
@@ -43,7 +43,7 @@ describe('a drawing', () => {
   const { report } = runLibraryScenario('outage', 1);
   const svg = drawReport('a < b & c', report, 20_000);
 
-  test('is one self-contained document without undrawable values', () => {
+  test('is one self-contained document that contains no NaN, Infinity or undefined', () => {
     expect(svg.startsWith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 ')).toBe(true);
     expect(svg).toContain('a &lt; b &amp; c');
     expect(svg).not.toMatch(/NaN|Infinity|undefined|href/);
@@ -76,7 +76,7 @@ describe('a drawing', () => {
 describe('a report in a terminal', () => {
   const { report, goals } = runLibraryScenario('abuser', 1, { duration: 40_000, warmup: 10_000 });
 
-  test.each([20, 60, 80, 500])('fits %i columns, or the least and most that are legible', (width) => {
+  test.each([20, 60, 80, 500])('fits %i columns, or the smallest or largest legible width', (width) => {
     const text = renderSimulationReport({ title: 'Title', report, goals }, width);
     const longest = Math.max(...text.split('\n').map((line) => line.length));
     expect(longest).toBeLessThanOrEqual(Math.max(60, Math.min(120, width)));
@@ -85,7 +85,7 @@ describe('a report in a terminal', () => {
     expect(text).toMatch(/others +\d+ /);
   });
 
-  test('shows the served clients of several groups, those beyond the fourth as one', () => {
+  test('shows the share of each group that was served, and the groups beyond the fourth as one', () => {
     const { report: shared } = runLibraryScenario('abuser', 1, { duration: 30_000, warmup: 10_000 });
     expect(drawReport('shared', shared, 0)).toMatch(/successes a second.*>abuser<.*>others</s);
     const [group] = shared.groups;

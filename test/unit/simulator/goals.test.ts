@@ -34,7 +34,7 @@ test('a run that never settled misses its goal', () => {
   expect(evaluateGoals(report, { settled: most(20_000) }, 0)[0]?.met).toBe(true);
 });
 
-test('a run without successes gives no verdict', () => {
+test('a run without successes misses its goals', () => {
   const counts = { ...report.counts, successes: 0 };
   const dark: SimulationReport = { ...report, counts, waste: Number.POSITIVE_INFINITY };
   const judged = evaluateGoals(dark, { waste: most(1e9), latency: { p99: most(1e9) } }, 0);

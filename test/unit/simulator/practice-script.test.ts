@@ -5,7 +5,7 @@ import { parseScript, ScriptError } from '../../../src/simulator/practice/respon
 const plain = { delay: 0, runsHandler: false };
 
 describe('a practice script', () => {
-  test('is one step for each attempt', () => {
+  test('has one step for each attempt', () => {
     expect(parseScript('503,429 , 200')).toEqual([
       { ...plain, ending: respondWith(503) },
       { ...plain, ending: respondWith(429) },
@@ -13,7 +13,7 @@ describe('a practice script', () => {
     ]);
   });
 
-  test('executes the write on a success, or when scripted before a failure', () => {
+  test('executes the write on a success, or before a failure if the script requires it', () => {
     const works = (text: string) => parseScript(text).map((step) => (step === 'pass' ? step : step.runsHandler));
     expect(works('201, 204, 302, 404, 500, reset, hang, delay=5, pass')).toEqual([
       true,
@@ -76,7 +76,7 @@ describe('a practice script', () => {
     ['header=nonsense', 'step 1: header: expected NAME:VALUE, not "nonsense"'],
     ['header="bad name:x"', 'step 1: "bad name: x" is not a valid header'],
     ['429;retry-after="1', 'unterminated quote'],
-  ])('reports the place of a mistake: %s', (text, message) => {
+  ])('reports the position of a mistake: %s', (text, message) => {
     expect(() => parseScript(text)).toThrow(new ScriptError(message));
   });
 });

@@ -39,7 +39,7 @@ function run(scenario: Scenario) {
 }
 
 describe('a run report', () => {
-  test('counts all of the demand where there is no limit', () => {
+  test('counts all of the demand if there is no limit', () => {
     const report = run(scenarioOf());
     const { offered, successes, sends, wasted, refused, failed } = report.counts;
     expect(report.span).toBe(20_000);
@@ -54,7 +54,7 @@ describe('a run report', () => {
     expect(report.series).toHaveLength(30_000 / SAMPLE_INTERVAL);
   });
 
-  test('counts what the limit would have admitted, where demand is more', () => {
+  test('counts what the limit would have admitted if the demand is higher', () => {
     const limit = { kind: 'token-bucket' as const, rate: 10, burst: 5 };
     const report = run(scenarioOf({ upstream: { limit, latency: { kind: 'constant', mean: 50 } } }));
     expect(report.goodput).toBeCloseTo(report.counts.successes / (10 * 20), 9);
@@ -64,7 +64,7 @@ describe('a run report', () => {
     expect(report.groups[0]?.share).toBe(1);
   });
 
-  test('counts nothing as lost in an outage, which allows nothing', () => {
+  test('counts nothing as lost during an outage, when the upstream has no capacity', () => {
     const outages = [{ from: 15_000, to: 20_000, how: 'refuse' as const }];
     const spec = { limit: { kind: 'token-bucket', rate: 20, burst: 5 }, outages } as const;
     expect(upstreamCapacity(spec, 20, 15_000)).toBe(20);
@@ -75,18 +75,18 @@ describe('a run report', () => {
   });
 });
 
-test("derives the allowance of concurrency places from Little's law", () => {
+test("the capacity of concurrency places follows from Little's law", () => {
   const limit = { kind: 'concurrency' as const, limit: 20 };
   expect(upstreamCapacity({ limit, latency: { kind: 'exponential', mean: 100 } }, 20, 0)).toBe(200);
 });
 
-test('has a Jain index of 1 for equal clients, and 1/n when one has everything', () => {
+test('the Jain index is 1 for equal clients, and 1/n if one client has everything', () => {
   expect(jainIndex([3, 3, 3])).toBe(1);
   expect(jainIndex([5, 0, 0, 0])).toBe(0.25);
   expect(jainIndex([])).toBe(1);
 });
 
-test('has quantiles within a bucket of 2 %', () => {
+test('quantiles are exact within a bucket of 2 %', () => {
   const latencies = new LatencyHistogram();
   for (let took = 1; took <= 1000; took += 1) latencies.add(took);
   for (const share of [0.01, 0.5, 0.9, 0.99]) {
@@ -95,7 +95,7 @@ test('has quantiles within a bucket of 2 %', () => {
   expect(new LatencyHistogram().quantile(0.5)).toBe(0);
 });
 
-describe('a run settles', () => {
+describe('a run has settled', () => {
   const sample = (at: number, accepted: number, wasted: number): ReportSample => ({
     at,
     limit: 100,
@@ -128,7 +128,7 @@ describe('a run settles', () => {
     ).toBe(1750);
   });
 
-  test('at once when nothing changed, and never when neither holds', () => {
+  test('at once if nothing changed, and never if the limit is unused or much is wasted', () => {
     expect(
       settlingTime(
         series((at) => sample(at, 100, 0)),

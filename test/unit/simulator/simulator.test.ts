@@ -81,7 +81,7 @@ function run(scenario: Scenario, seed = 1, { listen, tick }: Watch = {}): Ran {
 const lateSuccesses = ({ answers }: Ran) => answers.filter(({ status, at }) => status === 200 && at >= 15_000).length;
 
 describe('the simulator', () => {
-  test('runs the same for equal seeds, and otherwise for others', () => {
+  test('runs the same for equal seeds, and differently for others', () => {
     const scenario = scenarioOf({ kind: 'token-bucket', rate: 100, burst: 20 });
     const summaryOf = ({ answers }: Ran) => answers.map(({ member, status, took }) => [member, status, took]);
     expect(summaryOf(run(scenario, 7))).toEqual(summaryOf(run(scenario, 7)));
@@ -121,7 +121,7 @@ describe('the simulator', () => {
     expect(served / 30).toBeGreaterThan((0.9 * 20) / 0.06);
   });
 
-  test('delays clients that honour a Retry-After', () => {
+  test('delays clients that wait for a Retry-After', () => {
     const clients = [{ ...TEN_CLIENTS, honoursRetryAfter: true }];
     const ran = run(scenarioOf({ kind: 'token-bucket', rate: 100, burst: 20 }, { clients }));
     const refused = ran.answers.filter(({ verdict }) => verdict.kind === 'refuse').length;
@@ -129,7 +129,7 @@ describe('the simulator', () => {
     expect(lateSuccesses(ran)).toBeGreaterThan(0.9 * 1500);
   });
 
-  test('delays them for the Retry-After of an upstream too, which passes through', () => {
+  test('delays clients for the Retry-After of an upstream too, which is forwarded', () => {
     const scenario = scenarioOf({ kind: 'token-bucket', rate: 100, burst: 20 });
     const policy = { ...scenario.policy, plan: { ...scenario.policy.plan, mode: 'observe' as const } };
     const clients = [{ ...TEN_CLIENTS, honoursRetryAfter: true }];
@@ -139,7 +139,7 @@ describe('the simulator', () => {
     expect(ran.heldBack).toBeGreaterThan(0.1 * ran.offered);
   });
 
-  test('models a broken upstream as failed connections, and finds its recovery', () => {
+  test('simulates an upstream that is down as failed connections, and finds its recovery', () => {
     const scenario = scenarioOf({ kind: 'unlimited' });
     const outages = [{ from: 10_000, to: 15_000, how: 'refuse' as const }];
     const ran = run({ ...scenario, upstream: { ...scenario.upstream, outages } });
@@ -149,7 +149,7 @@ describe('the simulator', () => {
   });
 });
 
-test('events happen in order of time, and those at equal times in the order they were pushed', () => {
+test('events are processed in order of time, and those at equal times in the order of insertion', () => {
   const random = seededRandom(3);
   const queue = new EventQueue<number>();
   const pushed: { at: number; what: number }[] = [];

@@ -6,7 +6,7 @@ import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import type { UpstreamSpec } from '../../../src/simulator/upstream/upstream-model.ts';
 import { UpstreamModel } from '../../../src/simulator/upstream/upstream-model.ts';
 
-/** Draws in the given order, and throws beyond them. */
+/** Draws in the given order, and throws after the last one. */
 function chance(...values: number[]): () => number {
   return () => {
     const value = values.shift();
@@ -19,7 +19,7 @@ const none = chance();
 const one: UpstreamSpec = { limit: { kind: 'fixed-window', limit: 1, window: 1000 } };
 
 describe('an upstream', () => {
-  test('serves with its latency and refuses with another', () => {
+  test('serves with one latency and refuses with another', () => {
     const upstream = new UpstreamModel({
       ...one,
       latency: { kind: 'constant', mean: 40 },
@@ -49,7 +49,7 @@ describe('an upstream', () => {
     expect(upstream.decide(200, none).kind).toBe('serve');
   });
 
-  test('charges nothing while it is down', () => {
+  test('counts nothing against its limit while it is down', () => {
     const upstream = new UpstreamModel({ ...one, outages: [{ from: 0, to: 500, how: 'reset' }] });
     expect(upstream.decide(0, none)).toEqual({ kind: 'down', how: 'reset' });
     expect(upstream.decide(499, none)).toEqual({ kind: 'down', how: 'reset' });
@@ -84,7 +84,7 @@ describe('an upstream', () => {
     expect(upstream.decide(9000, none)).toMatchObject({ kind: 'throttle', retryAfterMs: 200 });
   });
 
-  test('rejects at construction a step that its limit cannot take', () => {
+  test('rejects at construction a step that is invalid for its limit', () => {
     expect(() => new UpstreamModel({ ...one, steps: [{ at: 1e6, limit: 0 }] })).toThrow(RangeError);
   });
 });
@@ -108,20 +108,20 @@ describe('hints of a simulated upstream', () => {
     expect(hintsOf({ ...bucket, hints: 'retry-after' }, 21, 500)).toEqual({ ...NO_HINTS, retryAfterMs: 1000 });
   });
 
-  test('read a date against our clock, which agrees with the Date of the response', () => {
+  test('contain a date relative to the clock of the proxy, which agrees with the Date of the response', () => {
     // The window ends at 60 000 exactly, the bucket has its next token at 2000.
     expect(hintsOf({ ...minute, hints: 'retry-after-date' }, 2, 500)).toEqual({ ...NO_HINTS, retryAfterMs: 59_500 });
     expect(hintsOf({ ...bucket, hints: 'retry-after-date' }, 21, 995)).toEqual({ ...NO_HINTS, retryAfterMs: 1005 });
   });
 
-  test('announce the shortest wait where it is unknown', () => {
+  test('contain the shortest wait if it is unknown', () => {
     const places: UpstreamSpec = { limit: { kind: 'concurrency', limit: 1 } };
     for (const hints of ['retry-after', 'retry-after-date'] as const) {
       expect(hintsOf({ ...places, hints }, 2, 3000)).toEqual({ ...NO_HINTS, retryAfterMs: 1000 });
     }
   });
 
-  test('add a quota to every response; a window below a second becomes a second at the same rate', () => {
+  test('add a quota to every response, with a window of at least a second at the same rate', () => {
     const quota = { remaining: 19, limit: 100, resetIn: 1000, window: 1000 };
     expect(hintsOf({ ...bucket, hints: 'ratelimit' }, 1, 0)).toEqual({ ...NO_HINTS, quota });
     expect(hintsOf({ ...minute, hints: 'ratelimit' }, 2, 500)).toEqual({
@@ -130,7 +130,7 @@ describe('hints of a simulated upstream', () => {
     });
   });
 
-  test('name no window in the older headers', () => {
+  test('contain no window in the older headers', () => {
     expect(hintsOf({ ...minute, hints: 'x-ratelimit' }, 1, 59_500)).toEqual({
       ...NO_HINTS,
       quota: { remaining: 0, limit: 1, resetIn: 500, window: undefined },
@@ -170,7 +170,7 @@ describe('latency', () => {
 });
 
 describe('the seeded generator', () => {
-  test('is the same for equal seeds and another for others', () => {
+  test('is the same for equal seeds, and different for others', () => {
     const draw = (seed: number) => Array.from({ length: 5 }, seededRandom(seed));
     expect(draw(1)).toEqual(draw(1));
     expect(draw(1)).not.toEqual(draw(2));

@@ -66,7 +66,7 @@ function keep(recorder: ExplanationRecorder, fields: Partial<RequestRecord>): vo
 }
 
 describe('the recorder keeps', () => {
-  test('the newest troubled requests, and of others a sample over time', () => {
+  test('the newest notable requests, and of others a sample over time', () => {
     const recorder = new ExplanationRecorder({ wallClock: () => 1_700_000_000_000 });
     // A thousand ordinary requests a second for ten minutes, and one in a thousand that is troubled.
     for (let i = 0; i < 600_000; i += 1) {
@@ -83,7 +83,7 @@ describe('the recorder keeps', () => {
     expect(span).toBeGreaterThan(300_000);
   });
 
-  test('everything of a quiet proxy', () => {
+  test('every request of a proxy with little traffic', () => {
     const recorder = new ExplanationRecorder({ wallClock: () => 0 });
     for (let i = 0; i < 100; i += 1) keep(recorder, { id: `i-${i}`, at: 10_000 + i });
     expect(recorder.recent({ limit: 1000 }).requests).toHaveLength(100);
@@ -147,7 +147,7 @@ describe('the recorder keeps', () => {
     expect(recorder.bytes).toBeLessThan(24 * 1024 * 1024);
   });
 
-  test('a bounded number of steps of one request, and its end', () => {
+  test('a limited number of steps of one request, and its last step', () => {
     const recorder = new ExplanationRecorder({ wallClock: () => 0 });
     const record = recordOf({ attempts: 200, status: 200, outcome: 'recovered', timeToHead: 2000, took: 2001 });
     const watched = watchedOf(record);
@@ -161,7 +161,7 @@ describe('the recorder keeps', () => {
     expect(texts.findLast((text) => text.startsWith('attempt'))).toMatch(/^attempt 200 received 200/);
   });
 
-  test('no query with the path that was cut from it', () => {
+  test('no query that was removed from the path', () => {
     const recorder = new ExplanationRecorder({ wallClock: () => 0 });
     const before = heldBytes();
     for (let i = 0; i < 500; i += 1) {
@@ -182,7 +182,7 @@ describe('the recorder keeps', () => {
     expect(watched.steps).toHaveLength(2);
   });
 
-  test('the beginning of a path', () => {
+  test('the beginning of a long path', () => {
     const recorder = new ExplanationRecorder({ wallClock: () => 0 });
     keep(recorder, { path: `/${'x'.repeat(30_000)}`, status: 404 });
     expect(recorder.find('i-1')?.path.length).toBeLessThan(600);
@@ -197,11 +197,11 @@ test.each([
   ['was cut', { isTruncated: true }, true],
   ['was left before its head', { status: 0 }, true],
   ['was shed for an overload of our own', { outcome: 'refused', status: 503, reason: 'overloaded' }, false],
-] as const)('whether a request that %s is troubled', (_, fields, expected) => {
+] as const)('a request that %s is notable, or not', (_, fields, expected) => {
   expect(isNotable(recordOf(fields), undefined)).toBe(expected);
 });
 
-test('a request that waited as troubled, however it ended', () => {
+test('a request that waited is notable, however it ended', () => {
   const waited = [{ what: 'waited', at: 1, slept: 1 }] as const;
   expect(isNotable(recordOf(), waited)).toBe(true);
 });
@@ -219,7 +219,7 @@ describe('a list of requests', () => {
   const ids = (query: Parameters<ExplanationRecorder['recent']>[0]) =>
     recorder.recent(query).requests.map(({ id }) => id);
 
-  test('is newest first, across both rings', () => {
+  test('is sorted by time, newest first, across both rings', () => {
     expect(ids({})).toEqual(['i-9', 'i-8', 'i-7', 'i-6', 'i-5', 'i-4', 'i-3', 'i-2', 'i-1']);
     expect(recorder.recent().next).toBeNull();
     expect(recorder.recent({ limit: 1 }).requests[0]).toEqual({

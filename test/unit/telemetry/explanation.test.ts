@@ -69,7 +69,7 @@ const textsOf = ({ steps }: Explanation, what: string) =>
   steps.filter((step) => step.what === what).map(({ text }) => text);
 
 describe('a retry', () => {
-  test('has the range of its delay, by the memory of its back-off', () => {
+  test('has the range of its delay, according to the memory of its backoff', () => {
     const backOff = makeBackOff({ strategy: 'decorrelated-jitter', baseInterval: 100, maxInterval: 20_000 });
     const steps = [
       answered(1, response(503), 1010),
@@ -87,7 +87,7 @@ describe('a retry', () => {
     );
   });
 
-  test("names the upstream's request, by Retry-After or by a spent quota", () => {
+  test("names the upstream's instruction, by Retry-After or by an exhausted quota", () => {
     const quota = { remaining: 0, limit: 100, resetIn: 2000, window: undefined };
     const reported = explain([
       answered(1, response(429, { quota }), 1010),
@@ -99,7 +99,7 @@ describe('a retry', () => {
     expect(textsOf(reported, 'answered')[0]).toContain('quota: 0 of 100 left, resets in 2 s');
   });
 
-  test('that goes to another endpoint says that this one did not process the request', () => {
+  test('that goes to another endpoint states that the first did not process the request', () => {
     const reported = explain([
       answered(1, failure('connect', false), 1010),
       retried(1, { reason: 'connect', delay: 0, usesBudget: false }, 1010),
@@ -110,7 +110,7 @@ describe('a retry', () => {
     );
   });
 
-  test('after a reused connection closed claims neither that it was idle nor that the request was not read', () => {
+  test('after a reused connection closed does not claim that it was idle, or that the request was not read', () => {
     const closed = { ...failure('reset', true, 30), isStaleConnection: true };
     const reported = explain([
       { ...answered(1, closed, 1010), cause: 'ECONNRESET' },
@@ -128,7 +128,7 @@ describe('a retry', () => {
     expect(textsOf(explain(steps, {}, { backOff }), 'retry')).toEqual(['retry in 0 ms (reset): backoff fixed']);
   });
 
-  test('after a refused stream does not say that nothing was sent', () => {
+  test('after a refused stream does not claim that nothing was sent', () => {
     const reported = explain([{ ...answered(1, failure('connect', false), 1010), cause: 'REFUSED_STREAM' }]);
     expect(textsOf(reported, 'answered')[0]).toMatch(/: connect, REFUSED_STREAM; the upstream did not process it$/);
   });
@@ -165,7 +165,7 @@ test.each<[string, Partial<LimitView>, string]>([
     { pinnedRate: 20, isBlockedByOperator: true, blockedUntil: 11_000 },
     'an operator has blocked it until 2026-01-01T00:00:09.000Z',
   ],
-])('a request that is blocked %s is reported so', (_, fields, text) => {
+])('a request that is blocked %s is reported with that reason', (_, fields, text) => {
   const limit: LimitView = {
     ...{
       upstream: 'up',
@@ -206,25 +206,28 @@ test.each<[DecisionDetails['returnSlot'], number, string]>([
     '3 s after its turn, because this client, or others at its address, already have return times: those',
   ],
   ['stalled', 2311, '2 s after its turn, because no connection has become free for that long'],
-])('a Retry-After by a return time of the kind %s says why it is later than the turn', (returnSlot, given, text) => {
-  const details: DecisionDetails = {
-    ...{ limit: undefined, block: undefined, pinnedRate: undefined, waitsForConnection: false },
-    ...{ estimatedWait: 311, maxWait: 100, demand: 90, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0 },
-    returnSlot,
-  };
-  const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'over_share', isObserved: false } as const;
-  const seconds = Math.round(given / 1000);
-  const end = { outcome: 'refused', reason: 'over_share', status: 429, retryAfterSeconds: seconds } as const;
-  const explanation = explain([{ ...decided, retryAfterMs: given, details }], { ...end, retryAfterFrom: 'tidegate' });
-  expect(textsOf(explanation, 'decided')[0]).toMatch(/; Retry-After: [\d.]+ s, /);
-  expect(textsOf(explanation, 'decided')[0]).toContain(` s, ${text}`);
-  expect(explanation.steps.find(({ what }) => what === 'decided')).toMatchObject({ returnSlot });
-  expect(explanation.verdict).toContain(
-    `Retry-After: ${seconds} s, because it would have waited 311 ms, longer than the maximum of 100 ms; this is ${text}`,
-  );
-});
+])(
+  'a Retry-After by a return time of the kind %s has the reason why it is later than the turn',
+  (returnSlot, given, text) => {
+    const details: DecisionDetails = {
+      ...{ limit: undefined, block: undefined, pinnedRate: undefined, waitsForConnection: false },
+      ...{ estimatedWait: 311, maxWait: 100, demand: 90, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0 },
+      returnSlot,
+    };
+    const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'over_share', isObserved: false } as const;
+    const seconds = Math.round(given / 1000);
+    const end = { outcome: 'refused', reason: 'over_share', status: 429, retryAfterSeconds: seconds } as const;
+    const explanation = explain([{ ...decided, retryAfterMs: given, details }], { ...end, retryAfterFrom: 'tidegate' });
+    expect(textsOf(explanation, 'decided')[0]).toMatch(/; Retry-After: [\d.]+ s, /);
+    expect(textsOf(explanation, 'decided')[0]).toContain(` s, ${text}`);
+    expect(explanation.steps.find(({ what }) => what === 'decided')).toMatchObject({ returnSlot });
+    expect(explanation.verdict).toContain(
+      `Retry-After: ${seconds} s, because it would have waited 311 ms, longer than the maximum of 100 ms; this is ${text}`,
+    );
+  },
+);
 
-test('a Retry-After that is the turn of the request needs no other reason', () => {
+test('a Retry-After at the turn of the request has no other reason', () => {
   const details: DecisionDetails = {
     ...{ limit: undefined, block: undefined, pinnedRate: undefined, waitsForConnection: false },
     ...{ estimatedWait: 311, maxWait: 100, demand: 9, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0 },
@@ -235,14 +238,14 @@ test('a Retry-After that is the turn of the request needs no other reason', () =
   expect(textsOf(explanation, 'decided')[0]).toMatch(/; Retry-After: 511 ms$/);
 });
 
-test('a client that left right after the send is reported after the send', () => {
+test('a departure of the client right after the send is reported after the send', () => {
   const aborted: AttemptOutcome = { kind: 'error', reason: 'aborted', sent: true, took: 0.01 };
   const gone = { what: 'gone', at: 1000.02, during: 'attempt' } as const;
   const reported = explain([gone, answered(1, aborted, 1000.05)], { outcome: 'client_gone', status: 0 });
   expect(reported.steps.map(({ what }) => what)).toEqual(['arrived', 'decided', 'sent', 'gone', 'answered', 'verdict']);
 });
 
-test('steps that are not stored are derived from others: the admission, the send, the last response', () => {
+test('steps that are not stored are derived from others: the admission, the send and the last response', () => {
   const ended = response(200);
   const reported = explain([answered(1, { ...ended, took: 300 }, 1400)], { attempts: 1 });
   expect(reported.steps.map(({ at, what }) => [at, what])).toEqual([
@@ -293,7 +296,7 @@ test.each<[string, Partial<RequestRecord>, TraceStep[], string]>([
     [],
     'forwarded: the upstream’s 503; observe mode: it would have been retried (status_5xx)',
   ],
-])('the decision for a request that %s', (_, fields, steps, verdict) => {
+])('the decision is reported for a request that %s', (_, fields, steps, verdict) => {
   expect(explain(steps, fields).verdict).toBe(verdict);
 });
 

@@ -12,7 +12,7 @@ test('calls every listener, in order', () => {
   expect(failures()).toBe(0);
 });
 
-test('a listener that throws stops neither the others nor the caller, and is reported once', () => {
+test('a listener that throws prevents neither the other listeners nor the caller, and is reported once', () => {
   const received: ProxyEvent[] = [];
   const reports: unknown[] = [];
   const broken = new Error('broken');
@@ -32,7 +32,7 @@ test('a listener that throws stops neither the others nor the caller, and is rep
   expect(reports).toEqual([[broken, EVENT]]);
 });
 
-test('an exception of the reporter does not reach the caller either', () => {
+test('an exception of the reporter does not reach the caller', () => {
   const fail = () => {
     throw new Error('broken');
   };

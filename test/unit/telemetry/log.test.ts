@@ -37,7 +37,7 @@ function done(fields: Partial<RequestRecord> = {}): ProxyEvent {
 }
 
 describe('a request', () => {
-  test('is one line', () => {
+  test('is logged as one line', () => {
     const { logger, lines } = openLog();
     const listen = logRequests(logger, () => 1);
     listen({ type: 'arrived', route: '/v1' });
@@ -79,13 +79,13 @@ describe('a request', () => {
     [{ outcome: 'unknown' }, 'warn'],
     [{ outcome: 'forwarded', isTruncated: true }, 'warn'],
     [{ outcome: 'client_gone', isAbandonedWrite: true }, 'warn'],
-  ] as const)('with %j is a line of level %s', (fields, level) => {
+  ] as const)('that ends with %j is logged at the level %s', (fields, level) => {
     const { logger, lines } = openLog();
     logRequests(logger, () => 1)(done(fields));
     expect(lines()).toMatchObject([{ level }]);
   });
 
-  test('that succeeded at once is sampled as configured, and any other is always logged', () => {
+  test('that succeeded at the first attempt is sampled as configured, and any other is always logged', () => {
     const { logger, lines } = openLog();
     const listen = logRequests(logger, () => 0.25);
     for (let i = 0; i < 100; i += 1) listen(done({ outcome: 'forwarded', attempts: 1, id: `${i}` }));
@@ -101,7 +101,7 @@ describe('a request', () => {
     expect(lines().slice(25)).toMatchObject(others.map(({ outcome }) => ({ outcome })));
   });
 
-  test('that succeeded is not logged where that is off', () => {
+  test('that succeeded is not logged if that is off', () => {
     const { logger, lines } = openLog();
     logRequests(logger, () => 0)(done({ outcome: 'forwarded', attempts: 1 }));
     expect(lines()).toEqual([]);
@@ -207,7 +207,7 @@ describe('changes', () => {
   });
 });
 
-test('a store that is unreachable is logged once, and once when it is back', () => {
+test('an unreachable store is logged once, and once again when it responds', () => {
   const { logger, lines } = openLog();
   const listen = logRareEvents(logger);
   const change = (isDegraded: boolean, cause?: string): void =>
@@ -296,12 +296,12 @@ describe('secrets', () => {
     expect(line).toContain('"url":"redis://host:1/2","body":"[4 bytes]"');
   });
 
-  test('do not include values that only look alike', () => {
+  test('do not include values that only resemble them', () => {
     const line = logged({ tokens: 3, retry: { attempts: 2 }, token: undefined, secret: null, at: new Date(0) });
     expect(line).toContain('"tokens":3,"retry":{"attempts":2},"secret":null,"at":"1970-01-01T00:00:00.000Z"');
   });
 
-  test('are found in circular, shared and endlessly deep objects', () => {
+  test('are found in circular, shared and deeply nested objects', () => {
     const circle: Record<string, unknown> = { password: 'hush' };
     circle['self'] = circle;
     const shared = { a: 1 };
@@ -314,7 +314,7 @@ describe('secrets', () => {
   });
 });
 
-test('flush of a destination that cannot be flushed resolves', async () => {
+test('a flush of a destination that has no flush resolves', async () => {
   const { logger } = openLog();
   await expect(flushLogger(logger)).resolves.toBeUndefined();
 });

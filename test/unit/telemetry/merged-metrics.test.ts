@@ -91,7 +91,7 @@ function read(exposition: string, series: string): number {
 
 const PASSED = 'tidegate_ratelimit_decisions_total{upstream="api",decision="passed"}';
 
-test('each metric is merged by its meaning', async () => {
+test('each metric is merged according to its meaning', async () => {
   const { merged, count } = three();
   await count(1);
   await count(2);
@@ -116,7 +116,7 @@ test('each metric is merged by its meaning', async () => {
   expect(text.match(/^process_start_time_seconds /gm)).toHaveLength(1);
 });
 
-test('each worker reports the limits of a shared store, which is away if one of them misses it', async () => {
+test('each worker reports the limits of a shared store, which is degraded if one worker does not reach it', async () => {
   const { merged, count } = three('redis');
   await count(1);
   await count(2);
@@ -130,7 +130,7 @@ test('each worker reports the limits of a shared store, which is away if one of 
   expect(of('tidegate_ratelimit_state{upstream="api",state="restoring"}')).toBe(0);
 });
 
-test('of several exemplars of a bucket the newest is shown', async () => {
+test('the newest of several exemplars of a bucket is shown', async () => {
   const answers = new Map<number, readonly ProcessMetrics[]>();
   const merged = new MergedMetrics(metricsOf(viewOf({}, 1, undefined)).registry, () => Promise.resolve(answers));
   for (const [worker, wallClock, request] of [
@@ -147,12 +147,12 @@ test('of several exemplars of a bucket the newest is shown', async () => {
   expect(await merged.metrics()).toContain(`\n${bucket} 3\n`);
 });
 
-test('counters do not fall when a worker is silent, exits or is replaced; its gauges are removed', async () => {
+test('counters do not fall when a worker does not respond, exits or is replaced, and its gauges are removed', async () => {
   const { merged, count, answers } = three();
   await count(1);
   await count(2);
   await merged.metrics();
-  answers.delete(1); // silent
+  answers.delete(1); // no response
   const silent = await merged.metrics();
   expect([read(silent, PASSED), read(silent, 'tidegate_queue_depth{upstream="api"}')]).toEqual([2, 7]);
   merged.onWorkerExit(1);

@@ -56,7 +56,7 @@ describe('requests', () => {
     ]);
   });
 
-  test('are counted by the source of their Retry-After, where they have one', async () => {
+  test('are counted by the source of their Retry-After, if they have one', async () => {
     const metrics = metricsOf();
     const refused = requestDone({ status: 429, outcome: 'refused', retryAfterSeconds: 2, retryAfterFrom: 'tidegate' });
     emitEvents(metrics, requestDone(), refused, refused, requestDone({ status: 503, retryAfterFrom: 'upstream' }));
@@ -66,7 +66,7 @@ describe('requests', () => {
     ]);
   });
 
-  test('keep every status and outcome apart', async () => {
+  test('are counted separately for every status and outcome', async () => {
     const outcomes = [
       'forwarded',
       'recovered',
@@ -231,7 +231,7 @@ describe('retries', () => {
     ]);
   });
 
-  test('end in one outcome, and all outcomes exist from the start', async () => {
+  test('end in one outcome, of which all exist from the start', async () => {
     const metrics = metricsOf();
     emitEvents(metrics, { type: 'retry-end', upstream: 'payments', outcome: 'budget_exhausted' });
     expect(await samples(metrics, 'retry_outcomes_total', 'with zeros')).toEqual([
@@ -290,7 +290,7 @@ describe('the limiter', () => {
     ]);
   });
 
-  test('shows how many may be in flight, where that is the limit', async () => {
+  test('shows how many requests may be in flight, if that is limited', async () => {
     const limits = [
       limitOf({ state: 'restoring', rate: 190, ceiling: 200, concurrencyLimit: 19 }),
       limitOf({ scope: 'client' }),
@@ -301,7 +301,7 @@ describe('the limiter', () => {
     expect(await samples(metricsOf({ limits: [limitOf({})] }), 'ratelimit_places')).toEqual([]);
   });
 
-  test('shows many limits by the tightest, with their states and queues combined', async () => {
+  test('shows the tightest of many limits, and the sum of their states and queues', async () => {
     const metrics = metricsOf({
       limits: [
         limitOf({ nested: '', scope: 'client', key: 'a', queued: 1 }),
@@ -422,7 +422,7 @@ describe('clients', () => {
 });
 
 describe('endpoints', () => {
-  test('have their own series: whether they receive requests, and how often they were ejected', async () => {
+  test('have their own series, with their ejections and whether they receive requests', async () => {
     const metrics = metricsOf();
     expect(await samples(metrics, 'endpoint_ejections_total', 'with zeros')).toHaveLength(2);
     emitEvents(metrics, ...EVERY_EVENT, ...EVERY_EVENT);
@@ -477,7 +477,7 @@ describe('the store that replicas share', () => {
     expect(await samples(metrics, 'store_degraded', 'with zeros')).toEqual(['{store="redis"} 0']);
   });
 
-  test('has no series where there is none', async () => {
+  test('has no series without such a store', async () => {
     const metrics = metricsOf({}, 'memory');
     emitEvents(metrics, ...EVERY_EVENT);
     expect(await metrics.registry.metrics()).not.toContain('tidegate_store');
@@ -485,7 +485,7 @@ describe('the store that replicas share', () => {
 });
 
 describe('bounds', () => {
-  test('have series by name: of several the fullest, and the sum of how often they acted', async () => {
+  test('have series by name: the highest use of several, and the sum of their events', async () => {
     const metrics = metricsOf();
     expect(await samples(metrics, 'bound_used_ratio')).toEqual(['{bound="queue"} 0.5', '{bound="heap"} 0.1']);
     expect(await samples(metrics, 'bound_reached_total', 'with zeros')).toEqual([
@@ -494,7 +494,7 @@ describe('bounds', () => {
     ]);
   });
 
-  test('an overload is counted once an episode', async () => {
+  test('count an overload once for each episode', async () => {
     const metrics = metricsOf();
     const overload = { type: 'overload', cause: 'heap', delay: 3, heapUsed: 0.9, shed: 7 } as const;
     emitEvents(metrics, { ...overload, began: true }, { ...overload, began: false }, { ...overload, began: true });
@@ -504,7 +504,7 @@ describe('bounds', () => {
 });
 
 describe('the process', () => {
-  test('shows its version and the bytes it holds', async () => {
+  test('shows its version and the bytes it keeps', async () => {
     const metrics = metricsOf();
     expect(await samples(metrics, 'build_info')).toEqual(['{version="1.2.3"} 1']);
     expect(await samples(metrics, 'replay_buffer_bytes')).toEqual([' 4096']);
@@ -516,7 +516,7 @@ describe('the process', () => {
     expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds \d/m);
   });
 
-  test('keeps no metrics in memory for its garbage collection times once their proxy is gone', async () => {
+  test('releases its registry once no proxy refers to it', async () => {
     const leave = (): WeakRef<object> => new WeakRef(metricsOf().registry);
     const left = leave();
     await new Promise((resolve) => setImmediate(resolve)); // until then, a WeakRef keeps its target
@@ -543,7 +543,7 @@ test('an upstream with an unverified certificate has its own series', async () =
 });
 
 describe('a scrape', () => {
-  test('reads the gate once, and the next one reads it again', async () => {
+  test('reads the gate once, and the next scrape reads it again', async () => {
     let reads = 0;
     const metrics = createMetrics({
       routes: [],
@@ -598,7 +598,7 @@ describe('a scrape', () => {
 });
 
 describe('OpenMetrics', () => {
-  test('has one request of each bucket as its exemplar, another one after each scrape', async () => {
+  test('has one request of each bucket as its exemplar, and another one after each scrape', async () => {
     const metrics = metricsOf();
     emitEvents(
       metrics,
@@ -625,7 +625,7 @@ describe('OpenMetrics', () => {
     ]);
   });
 
-  test('links attempts to the request they were made for', async () => {
+  test('links attempts to their request', async () => {
     const metrics = metricsOf();
     emitEvents(metrics, { type: 'attempt', upstream: 'payments', attempt: 2, code: 503, took: 7, request: 'r7' });
     emitEvents(metrics, { type: 'attempt', upstream: 'payments', attempt: 1, code: 503, took: 70 });
@@ -634,7 +634,7 @@ describe('OpenMetrics', () => {
     ]);
   });
 
-  test('has the same series as the text format, and leaves that unchanged', async () => {
+  test('has the same series as the text format, and does not change that', async () => {
     const metrics = metricsOf({ limits: [limitOf({})] });
     emitEvents(metrics, ...EVERY_EVENT);
     const seriesOf = (text: string): string[] =>

@@ -18,7 +18,7 @@ function begin() {
   return { requests, end, refuse };
 }
 
-test('keeps failures apart from successes, and lists all newest first', () => {
+test('keeps failures apart from successes, and lists all of them newest first', () => {
   const { requests, end, refuse } = begin();
   refuse();
   for (let i = 0; i < 3000; i += 1) end();
@@ -30,7 +30,7 @@ test('keeps failures apart from successes, and lists all newest first', () => {
   expect(requests.count).toBe(3002);
 });
 
-test('bounds the number of each', () => {
+test('limits the number of each', () => {
   const { requests, end, refuse } = begin();
   for (let i = 0; i < 5000; i += 1) {
     end();
@@ -44,7 +44,7 @@ test('bounds the number of each', () => {
   ]);
 });
 
-test('continues a page where the previous one ended, though its last request is forgotten', () => {
+test('continues a page where the previous one ended, though its last request was evicted', () => {
   const { requests, end, refuse } = begin();
   for (let i = 0; i < 3; i += 1) refuse();
   for (let i = 0; i < 10; i += 1) end();
@@ -54,7 +54,7 @@ test('continues a page where the previous one ended, though its last request is 
   expect(requests.recent({ before: last?.number, limit: 5 }).map(({ number }) => number)).toEqual([3, 2, 1]);
 });
 
-test('cuts the path of a failed request where it is long', () => {
+test('truncates the long path of a failed request', () => {
   const { requests, end } = begin();
   end({ status: 404, path: `/${'x'.repeat(30_000)}` });
   expect(requests.recent({ limit: 1 })[0]?.record.path.length).toBeLessThan(1000);

@@ -42,7 +42,7 @@ const FULL: Required<RequestRecord> = {
   },
 };
 
-test('copies every field of a record, and keeps nothing of the previous one', () => {
+test('copies every field of a record, and keeps no field of the previous one', () => {
   const copy = new ReusableRecord();
   const fields = Object.keys(copy).toSorted();
   expect(fields).toEqual(Object.keys(FULL).toSorted());

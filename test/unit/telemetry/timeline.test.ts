@@ -17,7 +17,7 @@ const cut = (from: number, to: number, upstream = 'till'): ProxyEvent => {
   return { type: 'cut', upstream, scope: 'upstream', cause: 'small', from, to };
 };
 
-test('cuts in a row are one entry, which is extended and evicts nothing', () => {
+test('successive cuts are one entry, which is extended and evicts nothing', () => {
   const { timeline, at, texts } = begin();
   at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', time: 5000 });
   for (let i = 0; i < 2000; i += 1) at(10 + i, cut(120 - i / 100, 119 - i / 100));
@@ -29,7 +29,7 @@ test('cuts in a row are one entry, which is extended and evicts nothing', () => 
   expect(timeline.since(2001)).toMatchObject([{ number: 2, kind: 'cut' }]);
 });
 
-test('a cut ten seconds later is another entry, as is that of another upstream', () => {
+test('a cut ten seconds later is a separate entry, as is that of another upstream', () => {
   const { at, texts } = begin();
   at(0, cut(Number.POSITIVE_INFINITY, 84));
   at(1000, cut(50, 45, 'ledger'));
@@ -41,7 +41,7 @@ test('a cut ten seconds later is another entry, as is that of another upstream',
   ]);
 });
 
-test('a part that is rejected alone restores the rate', () => {
+test('a rate that is restored because a part is rejected alone is reported as such', () => {
   const { at, texts } = begin();
   at(0, cut(29, Number.POSITIVE_INFINITY));
   at(20_000, cut(29, 50));
@@ -51,7 +51,7 @@ test('a part that is rejected alone restores the rate', () => {
   ]);
 });
 
-test('no text has an infinite rate', () => {
+test('no text contains an infinite rate', () => {
   const { at, texts } = begin();
   const unlimited = {
     type: 'cut',
@@ -67,7 +67,7 @@ test('no text has an infinite rate', () => {
   ]);
 });
 
-test('cuts in a row from a rate that has grown between them are no restored rate', () => {
+test('successive cuts from a rate that has grown between them do not count as a restored rate', () => {
   const { at, texts } = begin();
   at(0, cut(20, 19));
   at(1000, cut(40, 36));
@@ -86,7 +86,7 @@ test('a cut of a small part shows the digits that differ, or the new rate only',
   ]);
 });
 
-test('cuts for different causes are different entries, and so are different changes of state', () => {
+test('cuts for different causes are separate entries, as are different changes of state', () => {
   const { at, texts } = begin();
   at(0, cut(100, 90));
   at(1, { type: 'cut', upstream: 'till', scope: 'upstream', cause: 'heavy', from: 90, to: 45 });
@@ -113,7 +113,7 @@ test('keeps five hundred entries', () => {
   expect(timeline.since(0)[0]?.text).toContain('200 re-admitted');
 });
 
-test('keeps a hundred changes of state, which displace nothing else', () => {
+test('keeps a hundred changes of state, which evict no other entries', () => {
   const { timeline, at } = begin();
   at(0, cut(120, 100));
   for (let i = 1; i <= 700; i += 1) {
@@ -131,7 +131,7 @@ test('keeps a hundred changes of state, which displace nothing else', () => {
   expect(timeline.since(0)[1]?.at).toBe(601 * 20_000);
 });
 
-test('calls an open limit one that is not in force', () => {
+test('reports an open limit as one that is not in force', () => {
   const { at, texts } = begin();
   const change = { type: 'limit-state', rate: Number.POSITIVE_INFINITY, upstream: 'till', scope: 'upstream' } as const;
   at(0, { ...change, from: 'restoring', to: 'open' });
@@ -193,7 +193,7 @@ test.each([
   ['till', 'upstreams.till'],
   ['till.v2', 'upstreams["till.v2"]'],
 ])(
-  'a block of %s by the upstream is reported though a reload removed an operator’s block of that name',
+  'a block of %s by the upstream is reported after a reload removed an operator’s block of that name',
   (upstream, path) => {
     const { at, texts } = begin();
     at(0, { type: 'operator', by: '10.0.0.1', action: 'block', upstream, time: undefined });
@@ -205,7 +205,7 @@ test.each([
   },
 );
 
-test('an operator’s block outlasts an unrelated reload, and is reported once', () => {
+test('an operator’s block persists through an unrelated reload, and is reported once', () => {
   const { at, texts } = begin();
   at(0, { type: 'operator', by: '10.0.0.1', action: 'block', upstream: 'till', time: undefined });
   at(1, { type: 'reload', ok: true, changed: ['upstreams.till.timeout', 'upstreams.tills'] });
@@ -213,7 +213,7 @@ test('an operator’s block outlasts an unrelated reload, and is reported once',
   expect(texts().filter((text) => text.startsWith('blocked'))).toEqual(['blocked until it is unblocked, by 10.0.0.1']);
 });
 
-test('a block of a part is no end of the block, and its end is reported', () => {
+test('a block of a part does not end a block, and its own end is reported', () => {
   const timeline = new Timeline(
     () => 0,
     () => 'unreachable: connection refused',
@@ -251,7 +251,7 @@ test('reports the end of a fault of the process as a recovery', () => {
   ]);
 });
 
-test('names an upstream that fails, with the cause and the share, and its recovery', () => {
+test('reports a failing upstream with the cause and the share, and its recovery', () => {
   const { timeline, at } = begin();
   const refused = { at: 0, reason: 'connect', code: 'ECONNREFUSED' } as const;
   const error = { at: 0, reason: 'status', code: '500' } as const;
@@ -269,7 +269,7 @@ test('names an upstream that fails, with the cause and the share, and its recove
   ]);
 });
 
-test('names a certificate that expires, that has expired, and that was renewed', () => {
+test('reports a certificate that expires, that has expired, and that was renewed', () => {
   const { timeline, at, texts } = begin();
   const certificate = { type: 'certificate', setting: 'listen.tls.cert', expiresAt: 0 } as const;
   at(0, { ...certificate, status: 'expires', left: 7 * 86_400_000 - 1 });
