@@ -64,12 +64,12 @@ function expectForm(text: string): void {
   ).toBe(true);
 }
 
-describe('parsing and formatting units round-trips', () => {
+describe('units are the same after formatting and parsing', () => {
   const decimal = fc
     .tuple(fc.nat(100_000), fc.nat(9999))
     .map(([whole, part]) => (part === 0 ? `${whole}` : `${whole}.${part}`));
 
-  test('durations', () => {
+  test('for durations', () => {
     fc.assert(
       fc.property(decimal, fc.constantFrom('ms', 's', 'm', 'h'), (number, unit) => {
         const reading = parseDuration(`${number}${unit}`);
@@ -84,7 +84,7 @@ describe('parsing and formatting units round-trips', () => {
     );
   });
 
-  test('rates', () => {
+  test('for rates', () => {
     fc.assert(
       fc.property(decimal, fc.constantFrom('s', 'm', 'h'), (number, unit) => {
         const reading = parseRate(`${number}/${unit}`);
@@ -94,7 +94,7 @@ describe('parsing and formatting units round-trips', () => {
     );
   });
 
-  test('sizes', () => {
+  test('for sizes', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), (bytes) => {
         expect(parseSize(formatSize(bytes))).toEqual({ ok: true, value: bytes });
@@ -109,7 +109,7 @@ describe('parsing and formatting units round-trips', () => {
     );
   });
 
-  test('listen addresses and client keys', () => {
+  test('for listen addresses and client keys', () => {
     const port = fc.nat(65_535);
     const host = fc.oneof(
       fc.ipV4(),
@@ -136,7 +136,7 @@ describe('parsing and formatting units round-trips', () => {
     );
   });
 
-  test('every suggestion is a value that the parser accepts', () => {
+  test('and every suggestion is a value that the parser accepts', () => {
     const number = fc.oneof(fc.nat(1000).map(String), fc.constantFrom('.5', '1.25', '-1', ''));
     const unit = fc.oneof(
       fc.constantFrom(
@@ -171,14 +171,14 @@ describe('parsing and formatting units round-trips', () => {
   });
 });
 
-describe('never throws', () => {
+describe('the loader never throws', () => {
   test('on any text', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), expectForm), { numRuns: 300 });
     const yaml = fc.string({ unit: fc.constantFrom(...'ab:-[]{}\n  #&*!|>\'"%@?,~$x0\t\r<='.split('')) });
     fc.assert(fc.property(yaml, expectForm), { numRuns: 500 });
   });
 
-  test('on a valid configuration with one part changed', () => {
+  test('on a valid configuration with one changed part', () => {
     const change = fc.record({
       text: fc.constantFrom(...SOUND),
       at: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -197,7 +197,7 @@ describe('never throws', () => {
     );
   });
 
-  test('on any value in any place', () => {
+  test('on any value at any place', () => {
     const keys = fc.constantFrom(
       'listen',
       'admin',

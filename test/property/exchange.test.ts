@@ -50,7 +50,7 @@ interface Run {
   readonly verdict: ExchangeVerdict;
 }
 
-/** The seed determines the environment; failures are far more frequent than in production. */
+/** The seed determines the environment, in which failures are far more frequent than in production. */
 function run(facts: RequestFacts, given: RoutePolicy, seed: number): Run {
   const world = seededRandom(seed);
   const script = exchange(facts, given, seededRandom(seed + 1), 0);
@@ -176,7 +176,7 @@ test('emits steps in one order, and reserves each retry before it begins', () =>
   });
 });
 
-test('never exceeds the allowed sends, nor sends after the client leaves or for the retry of another proxy', () => {
+test('never exceeds the allowed sends, and sends nothing after the client leaves or for the retry of another proxy', () => {
   check((facts, given, seed) => {
     const { steps, answers, outcomes, verdict } = run(facts, given, seed);
     const kinds = answers.map((answer) => answer.kind);
@@ -190,7 +190,7 @@ test('never exceeds the allowed sends, nor sends after the client leaves or for 
   });
 });
 
-test('sends a request that must not be repeated once', () => {
+test('sends a request that must not be repeated only once', () => {
   check((facts, given, seed) => {
     const { outcomes } = run(facts, given, seed);
     const { keyed, method } = facts;
@@ -205,7 +205,7 @@ test('sends a request that must not be repeated once', () => {
   });
 });
 
-test('stops resending a write that only its key makes safe once the key expires', () => {
+test('stops resending a write that is repeatable only by its key once the key expires', () => {
   check((facts, given, seed) => {
     const { steps, answers, verdict } = run(facts, given, seed);
     const { keyed, method, keyTtl } = facts;
@@ -281,7 +281,7 @@ test('never reports a write that may have taken effect as refused, failed or thr
   });
 });
 
-test('waits no less than the upstream asks for, and no more than a client may be held for it', () => {
+test('waits no less than the upstream requests, and no longer than a client may be held', () => {
   check((facts, given, seed) => {
     const { steps, outcomes } = run(facts, given, seed);
     const waits = steps.flatMap((step) => (step.do === 'wait' ? [step.ms] : []));
@@ -300,7 +300,7 @@ test('waits no less than the upstream asks for, and no more than a client may be
 test('sets the deadline once, when the body has been read', () => {
   check((facts, given, seed) => {
     const { steps } = run(facts, given, seed);
-    if (facts.keyTtl !== undefined) return; // the lifetime of the key bounds it too
+    if (facts.keyTtl !== undefined) return; // the lifetime of the key limits it too
     const deadlines = new Set(steps.flatMap((step) => ('deadline' in step ? [step.deadline] : [])));
     expect(deadlines.size).toBeLessThanOrEqual(facts.expectsContinue ? 2 : 1);
     for (const step of steps) {

@@ -14,10 +14,10 @@ class Request implements FairQueueItem<Request> {
   }
 }
 
-/** The same discipline by plain lists: the reference model. */
+/** The same discipline with plain lists: the reference model. */
 class NaiveQueue {
   readonly flows: { key: number; tag: number; weight: number; since: number; waiting: Request[] }[] = [];
-  /** The starts of those of a low weight that have left unserved. */
+  /** The start tags of clients of a low weight that left unserved. */
   readonly places = new Map<number, number>();
   virtual = 0;
 
@@ -118,7 +118,7 @@ test('serves, counts and shares as plain lists do', () => {
   );
 });
 
-test('while all clients wait, none is ahead of its weighted share by more than one turn of each', () => {
+test('no client is ahead of its weighted share by more than one turn of each, while all wait', () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom(0.5, 1, 2, 4, 8), { minLength: 2, maxLength: 6, size: 'max' }),
@@ -145,7 +145,7 @@ test('while all clients wait, none is ahead of its weighted share by more than o
   );
 });
 
-test('clients of groups are served as one client each, which share its turns', () => {
+test('clients of a group are served as one client, and share its turns', () => {
   const client = fc.record({ group: fc.constantFrom('x', 'y', undefined), key: fc.nat(3) });
   const step = fc.oneof(
     fc.record({ do: fc.constant('push' as const), client }),
@@ -196,7 +196,7 @@ test('clients of groups are served as one client each, which share its turns', (
   );
 });
 
-test('clients that are not deferred have all turns of the queue, however many others are', () => {
+test('clients that are not deferred have all turns of the queue, however many deferred clients wait', () => {
   const address = fc.record({
     clients: fc.integer({ min: 1, max: 1500 }),
     isShared: fc.boolean(),
@@ -223,7 +223,7 @@ test('clients that are not deferred have all turns of the queue, however many ot
       for (let turn = 0; turn < turns && others.length > 0; turn += 1) {
         let next = queue.peek(yields)!;
         while (yields(next)) {
-          // Each look sets up to 1000 deferred clients aside: 8 are enough for all of them.
+          // Each search sets up to 1000 deferred clients aside, so 8 are enough for all of them.
           expect((misses += 1)).toBeLessThanOrEqual(8);
           next = queue.peek(yields)!;
         }

@@ -133,7 +133,7 @@ function check(property: (given: Setting) => void, numRuns = 250, known: readonl
   fc.assert(fc.property(setting, property), { numRuns, examples: known.map((each) => [each]) });
 }
 
-test('every exchange ends in time and leaves no state behind', () => {
+test('every exchange ends in time and leaves no state', () => {
   check((given) => {
     const { world, records } = play(given);
     expect(records).toHaveLength(given.calls);
@@ -164,7 +164,7 @@ test('no queue exceeds its bound', () => {
   });
 });
 
-test('woken only when it asks to be, the gate keeps no request past its maximum wait', () => {
+test('a gate that is woken only at its own wake times keeps no request beyond its maximum wait', () => {
   check((given) => {
     const { world } = play(given, ({ gate, now }) => {
       const wake = gate.nextWake();
@@ -176,7 +176,7 @@ test('woken only when it asks to be, the gate keeps no request past its maximum 
   });
 });
 
-test('sends no request of a client before the time that the upstream asked it to wait for', () => {
+test('sends no request of a client before the time that the upstream requested', () => {
   check((given) => {
     if (given.upstream.scope !== 'upstream' || given.maxTracked < given.clients) return;
     const heldUntil = new Map<string, Millis>();
@@ -227,7 +227,7 @@ test('admits requests again once the upstream has recovered', () => {
   }, 60);
 });
 
-/** The rate grows at the arrival of a refused request while others wait: their wake was set by the earlier rate. */
+/** The rate grows when a refused request arrives while others wait, whose wake was set by the earlier rate. */
 const RATE_GROWS: Setting = {
   seed: 1_444_689_371,
   upstream: {
@@ -289,7 +289,7 @@ test('keeps no request waiting while a concurrency place is free', () => {
   expect(waited).toBeGreaterThan(1000);
 });
 
-test('equal seeds give equal runs of everything', () => {
+test('equal seeds give equal runs', () => {
   check((given) => {
     expect(play(given).world.events).toEqual(play(given).world.events);
   }, 50);

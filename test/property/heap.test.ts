@@ -32,7 +32,7 @@ const changes: fc.Arbitrary<Change[]> = fc.array(
 );
 
 describe('a heap', () => {
-  test('holds the same items as a plain set, and its first has the least key', () => {
+  test('contains the same items as a plain set, and its first has the least key', () => {
     fc.assert(
       fc.property(changes, (sequence) => {
         const heap = new BinaryHeap<Item>((a, b) => a.key < b.key);
@@ -64,7 +64,7 @@ describe('a heap', () => {
 });
 
 describe('a heap of slots', () => {
-  test('holds the same items as a plain map, and its first has the least key, while it grows', () => {
+  test('contains the same items as a plain map, and its first has the least key, while it grows', () => {
     fc.assert(
       fc.property(changes, (sequence) => {
         const heap = new SlotHeap();

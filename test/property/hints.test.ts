@@ -111,7 +111,7 @@ function expectWithin(value: number, min: number, max: number): void {
 }
 
 describe('arbitrary upstream headers', () => {
-  test('arbitrary bytes: never throws, and every hint is within its range', () => {
+  test('of arbitrary bytes never throw, and every hint is within its range', () => {
     const headers = headersOf(fc.oneof(anyCase, latin1), latin1);
     fc.assert(
       fc.property(status, headers, fc.double(), (code, raw, wallClock) =>
@@ -121,7 +121,7 @@ describe('arbitrary upstream headers', () => {
     );
   });
 
-  test('mutated valid values, under any name, at any clock: the same', () => {
+  test('with mutated valid values, under any name and at any clock, never throw either', () => {
     const headers = headersOf(anyCase, fc.oneof(mutated, fc.constantFrom(...VALUES)));
     const clock = fc.oneof(fc.constant(WALL), fc.double());
     fc.assert(
@@ -132,7 +132,7 @@ describe('arbitrary upstream headers', () => {
     );
   });
 
-  test('a trailing name without a value has the same effect as no name', () => {
+  test('with a trailing name without a value give the same hints as without it', () => {
     fc.assert(
       fc.property(status, headersOf(anyCase, mutated), anyCase, (code, raw, name) => {
         expect(readHints(code, [...raw, name], WALL)).toEqual(readHints(code, raw, WALL));
@@ -140,7 +140,7 @@ describe('arbitrary upstream headers', () => {
     );
   });
 
-  test('unknown header names are never read', () => {
+  test('with unknown names give no hints', () => {
     const known = new Set(NAMES.map((name) => name.toLowerCase()));
     const strange = fc
       .oneof(
@@ -156,7 +156,7 @@ describe('arbitrary upstream headers', () => {
     );
   });
 
-  test('neither the order of the fields nor the case of their names matters', () => {
+  test('give the same hints in any order of the fields and in any case of their names', () => {
     const field = fc.constantFrom(
       ['Retry-After', '7'],
       ['Retry-After', '9'],
@@ -184,11 +184,11 @@ describe('arbitrary upstream headers', () => {
   });
 });
 
-describe('written values read back unchanged', () => {
+describe('values are the same after writing and reading', () => {
   const count = fc.integer({ min: 0, max: 999_999_999_999_999 });
   const seconds = fc.integer({ min: 0, max: 300 });
 
-  test('Retry-After in seconds, and as a date', () => {
+  test('for Retry-After in seconds, and as a date', () => {
     fc.assert(
       fc.property(seconds, fc.integer({ min: 0, max: 4_000_000_000 }), (delay, sent) => {
         const date = (epoch: number) => new Date(epoch * 1000).toUTCString();
@@ -199,7 +199,7 @@ describe('written values read back unchanged', () => {
     );
   });
 
-  test('a Retry-After that we write', () => {
+  test('for a Retry-After that the proxy sends, within a second', () => {
     const u = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
       fc.property(fc.integer({ min: 1000, max: MAX_HINTED_DELAY }), u, (delay, chance) => {
@@ -210,7 +210,7 @@ describe('written values read back unchanged', () => {
     );
   });
 
-  test('RateLimit with its policy, and the triple with an epoch', () => {
+  test('for RateLimit with its policy, and the triple with an epoch', () => {
     const name = fc.string({
       unit: fc.constantFrom('a', 'b', ' ', '0', '9', '_', '-', ';', ',', '=', '"', '\\'),
       maxLength: 12,
@@ -235,12 +235,12 @@ describe('written values read back unchanged', () => {
   });
 });
 
-describe('an HTTP-date has the meaning that Date.parse gives it', () => {
-  // toUTCString writes an IMF-fixdate for four-digit years.
+describe('an HTTP-date equals the result of Date.parse', () => {
+  // toUTCString returns an IMF-fixdate for four-digit years.
   const at = (from: string, to: string) =>
     fc.integer({ min: Date.parse(from) / 1000, max: Date.parse(to) / 1000 }).map((epoch) => epoch * 1000);
 
-  test('IMF-fixdate, from the year 1000 to 9999', () => {
+  test('as IMF-fixdate, from the year 1000 to 9999', () => {
     fc.assert(
       fc.property(at('1000-01-01T00:00:00Z', '9999-12-31T23:59:59Z'), (epoch) => {
         const text = new Date(epoch).toUTCString();
@@ -250,7 +250,7 @@ describe('an HTTP-date has the meaning that Date.parse gives it', () => {
     );
   });
 
-  test('every day of four centuries', () => {
+  test('on every day of four centuries', () => {
     let disagreeing = 0;
     for (let day = Date.UTC(1800, 0, 1); day < Date.UTC(2200, 0, 1); day += 86_400_000) {
       if (parseHttpDate(new Date(day).toUTCString(), WALL) !== day) disagreeing++;
@@ -258,7 +258,7 @@ describe('an HTTP-date has the meaning that Date.parse gives it', () => {
     expect(disagreeing).toBe(0);
   });
 
-  test('asctime, and RFC 850 within the 50 years that both parsers read alike', () => {
+  test('as asctime, and as RFC 850 within the 50 years that both parsers interpret alike', () => {
     const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
     fc.assert(
       fc.property(at('1977-01-01T00:00:00Z', '2049-12-31T23:59:59Z'), (epoch) => {
@@ -277,8 +277,8 @@ describe('an HTTP-date has the meaning that Date.parse gives it', () => {
   });
 });
 
-describe('rounding of our own Retry-After', () => {
-  test('on an even grid of u the mean is the delay, and every value is an adjacent whole second', () => {
+describe('the rounding of a Retry-After that the proxy sends', () => {
+  test('has the delay as its mean on an even grid of u, and gives an adjacent whole second each time', () => {
     const grid = 1000;
     fc.assert(
       fc.property(fc.integer({ min: 1000, max: MAX_HINTED_DELAY }), (delay) => {
@@ -295,7 +295,7 @@ describe('rounding of our own Retry-After', () => {
     );
   });
 
-  test('any delay becomes a whole number within [1, 300]', () => {
+  test('gives a whole number from 1 to 300 for any delay', () => {
     fc.assert(
       fc.property(fc.double(), fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (delay, u) => {
         const written = formatRetryAfter(delay, () => u);

@@ -37,7 +37,7 @@ function step(distribution: readonly number[], channel: AlohaChannel): number[] 
   return next;
 }
 
-test('a solved chain stays as it is for a slot', () => {
+test('a stationary distribution is unchanged by one more slot', () => {
   fc.assert(
     fc.property(channels, (channel) => {
       const distribution = [...solveLamChain(channel).distribution];
@@ -57,7 +57,7 @@ test("throughput equals arrivals in equilibrium, and Little's law holds", () => 
   );
 });
 
-test('equilibria alternate between stable and unstable; the first and the last are stable', () => {
+test('equilibria are stable and unstable in turn, and the first and the last are stable', () => {
   fc.assert(
     fc.property(channels, (channel) => {
       const equilibria = findEquilibria(channel);

@@ -1,4 +1,4 @@
-/** One lender and any number of distant, failing leaseholders send no more together than one process would. */
+/** One lease server and any number of distant, failing clients send together no more than one process would. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
@@ -14,7 +14,7 @@ import { loadLibraryScenario } from '../support/core/scenario-library.ts';
 
 const DURATION = 4000;
 
-test('over any interval, sends stay within the rate plus the allowed lateness', () => {
+test('in any interval, the sends do not exceed the rate plus the allowed lateness', () => {
   const runs = fc.record({
     replicas: fc.integer({ min: 1, max: 6 }),
     latency: fc.double({ min: 0, max: 4, noNaN: true }),
@@ -91,7 +91,7 @@ const WRITTEN_AS = new Map([
   ['abandonProbe', 'probeAbandoned'],
 ]);
 
-test('encoded messages decode unchanged', () => {
+test('encoded messages decode to what was encoded', () => {
   const time = fc.double({ min: 0, max: 1e12, noNaN: true });
   const maybe = fc.option(time, { nil: undefined });
   const numbers = fc.array(fc.nat(), { minLength: ATTRIBUTE_COUNT, maxLength: ATTRIBUTE_COUNT });
@@ -176,7 +176,7 @@ test('encoded messages decode unchanged', () => {
   );
 });
 
-test('encodes whose answer was accepted, where that is known', () => {
+test('the log of an acceptance includes the attributes of the sender, if they are known', () => {
   const log = new UsageLog();
   const source = [1, 2, 3, 4, 5, 6, 7, 8];
   log.accepted(10, 11, 12, source);
@@ -186,6 +186,6 @@ test('encodes whose answer was accepted, where that is known', () => {
   expect(read).toEqual([[10, 11, 12, source]]);
 });
 
-test('rejects input that no encoder wrote', () => {
+test('a log that no encoder wrote is rejected', () => {
   expect(() => replayUsage([99], {} as UsageHandler)).toThrow(RangeError);
 });

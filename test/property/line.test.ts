@@ -14,7 +14,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('remove' as const), which: fc.nat(30) }),
 );
 
-test('serves in order of arrival when entries leave, and a departed entry keeps no links', () => {
+test('serves in order of arrival while entries leave, and a removed entry keeps no links', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
       const line = new LinkedQueue<Item>();

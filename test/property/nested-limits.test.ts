@@ -36,7 +36,7 @@ const arrivals = fc.array(
   { minLength: 1, maxLength: 60 },
 );
 
-test('no limit exceeds its rate, whichever other limits its requests wait for', () => {
+test('no limit exceeds its rate, whatever other limits its requests wait for', () => {
   fc.assert(
     fc.property(rate, rate, rate, rate, arrivals, (outer, endpoint, write, batch, calls) => {
       const nested: NestedLimitSettings[] = [

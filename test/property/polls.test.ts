@@ -24,7 +24,7 @@ interface Polled {
   readonly wait: Millis;
   readonly plan: RoutePolicy;
   readonly seed: number;
-  /** Delays that the back-off has drawn, in order. */
+  /** Delays that the backoff has drawn, in order. */
   readonly drawn: Millis[];
 }
 
@@ -58,7 +58,7 @@ interface Event {
   /** Times of the request and of the response. */
   readonly asked: Millis;
   readonly at: Millis;
-  /** The delay last drawn by the back-off. */
+  /** The delay that the backoff drew last. */
   readonly drawn: Millis;
 }
 
@@ -132,7 +132,7 @@ test('begins no poll after the end of the wait, and no more polls than allowed',
   });
 });
 
-test('polls no sooner than the back-off, except for the last, and never sooner than the upstream asks', () => {
+test('polls no sooner than the backoff, except for the last poll, and never sooner than the upstream requests', () => {
   hold((each) => {
     const { events } = run(each);
     for (const [i, { asked, at, answer, drawn }] of events.entries()) {
@@ -147,7 +147,7 @@ test('polls no sooner than the back-off, except for the last, and never sooner t
   });
 });
 
-test('ends once: forwards the last response, and takes no step after it', () => {
+test('ends once: it forwards the last response, and takes no further step', () => {
   hold((each) => {
     const { events, verdict } = run(each);
     const sent = events.flatMap(({ answer }) => (answer.kind === 'sent' ? [answer.outcome] : []));
@@ -155,7 +155,7 @@ test('ends once: forwards the last response, and takes no step after it', () => 
     const last = sent.at(-1);
     if (verdict.kind !== 'forward') return;
     expect(last?.kind).toBe('response');
-    // Without a wait since, the response is still in hand.
+    // If no wait followed, the response is still in hand.
     const at = events.findLastIndex(({ answer }) => answer.kind === 'sent');
     expect(events.slice(at + 1).filter(({ step }) => step.do === 'wait')).toEqual([]);
     expect(verdict.notReady === true).toBe(last?.kind === 'response' && last.status === 202);
@@ -173,7 +173,7 @@ test('gives each poll as many attempts as a request of its own', () => {
   });
 });
 
-test('returns the back-off delay to each client that polls an unchanged resource, however many others poll', () => {
+test('returns the delay of the backoff to each client that polls an unchanged resource, however many others poll', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.integer({ min: 0, max: 8 }), fc.integer({ min: 1, max: 3 })), { maxLength: 200 }),

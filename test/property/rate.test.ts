@@ -78,7 +78,7 @@ interface Line {
 
 type Check = (rate: AdaptiveRate, call: string, sentAt: Millis, now: Millis, result: string | undefined) => void;
 
-/** Feeds the events as a gate would: a blocked rate sends only probes. Calls `check` after every event. */
+/** Applies the events as a gate would: a blocked rate sends only probes. Calls `check` after every event. */
 function feed(given: RateSettings, sequence: readonly Event[], seed: number, check: Check): Line {
   const random = seededRandom(seed);
   const rate = new AdaptiveRate(given, random, random() < 0.5 ? EAGER : RATE_RULES);
@@ -157,7 +157,7 @@ test('states follow the documented state diagram', () => {
   });
 });
 
-test('the rate grows with time, and falls only at a rejection or errors', () => {
+test('the rate grows with time, and falls only after a rejection or errors', () => {
   expectAlways(() => {
     let before: number | undefined;
     let phase: LimitState = 'open';
@@ -232,7 +232,7 @@ function recover(line: Line, end: Millis, isDone: () => boolean): void {
   }
 }
 
-test('after any history, an upstream that accepts again is used again', () => {
+test('the rate recovers after any history once the upstream accepts requests', () => {
   fc.assert(
     fc.property(settings, events, fc.integer(), (given, sequence, seed) => {
       const line = feed(given, sequence, seed, () => undefined);

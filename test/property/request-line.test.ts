@@ -10,7 +10,7 @@ const text = fc.oneof(
 );
 const millis = fc.double({ min: 0, max: 1e9, noNaN: true });
 
-test('a line is JSON, and holds the given values, whatever they are', () => {
+test('a line is JSON, and contains the given values, whatever they are', () => {
   fc.assert(
     fc.property(
       text,
@@ -76,7 +76,7 @@ test('a line is JSON, and holds the given values, whatever they are', () => {
   );
 });
 
-test('the time equals that of Date', () => {
+test('the time is formatted as by Date', () => {
   const time = new IsoTimeCache();
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 4e12 })), fc.integer({ min: 0, max: 5 }), (moments, step) => {

@@ -53,7 +53,7 @@ test('makes no more attempts than allowed, never waits beyond the deadline, and 
   );
 });
 
-test('retry waits the delays of the strategy, each within its band', async () => {
+test('waits the delays of the strategy, each within its band', async () => {
   await fc.assert(
     fc.asyncProperty(name, fc.integer(), async (strategy, seed) => {
       const clock = virtualClock();

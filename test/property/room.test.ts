@@ -26,7 +26,7 @@ const upstream = fc.constantFrom(
   { scope: 'client' as const, ...limitedTo(20) },
 );
 
-test('never exceeds the connections, queues no request beside a free one, and answers all', () => {
+test('never exceeds the connections, queues no request while one is free, and answers every request', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 4 }), upstream, fc.array(act, { maxLength: 120 }), (most, settings, acts) => {
       const at = new ConnectionLimitedGate(most, settings);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { ActiveSetMember } from '../../src/core/collections/active-set.ts';
 import { ActiveSet } from '../../src/core/collections/active-set.ts';
 
-test('holds the members that have joined and not left, even if they leave during iteration', () => {
+test('contains the members that have joined and not left, even if they leave during iteration', () => {
   const step = fc.oneof(
     fc.record({ comes: fc.constant(true), which: fc.nat(20) }),
     fc.record({ comes: fc.constant(false), which: fc.nat(20) }),

@@ -23,7 +23,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ do: fc.constant('resize' as const), index: fc.nat(5), capacity: fc.nat(6) }),
 );
 
-test('under any failures, keeps an endpoint in rotation, ejects at most the share, and sends single trials', () => {
+test('keeps an endpoint in rotation, ejects at most the share, and sends single trials, under any failures', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 6 }),

@@ -61,7 +61,7 @@ describe('an index of slots', () => {
     );
   });
 
-  test('finds a key by its parts and by the whole', () => {
+  test('finds a key by its parts and as a whole', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 40 }), fc.string({ maxLength: 40, unit: 'grapheme' }), (prefix, rest) => {
         const { index } = new Trial();
@@ -87,7 +87,7 @@ describe('an index of slots', () => {
     expect([index.get(one), index.get(other)]).toEqual([undefined, 4]);
   });
 
-  test('still finds its keys after the records have moved', () => {
+  test('finds its keys after the records have moved', () => {
     const { index, records } = new Trial(2);
     index.set(0, 'a');
     index.set(1, 'я'.repeat(80));

@@ -49,7 +49,7 @@ function acceptedAt(spec: LimitModelSpec, times: readonly number[]): number[] {
 /** The error of floating-point times far from the origin. */
 const CLOSE = 1e-5;
 
-describe('over arbitrary arrivals', () => {
+describe('for any arrivals', () => {
   test('a bucket admits at most burst + rate × time between any two arrivals', () => {
     fc.assert(
       fc.property(buckets, arrivals, (spec, times) => {
@@ -65,7 +65,7 @@ describe('over arbitrary arrivals', () => {
   });
 
   test('a bucket and the GCRA admit the same requests', () => {
-    // Whole rates and times are exact, so both limiters see an edge on the same side.
+    // Whole rates and times are exact, so both limiters have an edge on the same side.
     const whole = fc.record({ rate: fc.constantFrom(1, 2, 5, 10, 50, 100, 1000), burst });
     const ticks = fc.array(fc.integer({ min: 0, max: 300 }), { maxLength: 200, size: 'max' });
     fc.assert(
@@ -79,7 +79,7 @@ describe('over arbitrary arrivals', () => {
     );
   });
 
-  test('a fixed window admits at most its limit between two ticks', () => {
+  test('a fixed window admits at most its limit between two multiples of its length', () => {
     fc.assert(
       fc.property(fixed, arrivals, (spec, times) => {
         const counts = new Map<number, number>();
@@ -113,7 +113,7 @@ describe('over arbitrary arrivals', () => {
     );
   });
 
-  test('never more requests are in flight than there are places', () => {
+  test('no more requests are in flight than there are places', () => {
     fc.assert(
       fc.property(concurrency, fc.array(fc.boolean(), { maxLength: 200, size: 'max' }), (spec, comings) => {
         const model = makeLimitModel(spec);
@@ -181,7 +181,7 @@ describe('over arbitrary arrivals', () => {
   });
 });
 
-test('the headers of every style are parsed into the hints that the simulator passes on', () => {
+test('the headers of every style are parsed into the hints that the simulator returns', () => {
   const styles = fc.constantFrom<HintStyle[]>(...HINT_STYLES);
   const epochs = fc.double({ min: 1.7e12, max: 1.9e12, noNaN: true });
   fc.assert(
