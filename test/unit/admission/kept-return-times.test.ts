@@ -126,10 +126,7 @@ describe('clients beside others that return too early', () => {
   /** The Retry-After of all refusals of three clients that send every 3 s and return on time, in seconds, and their served requests. */
   function besideEarlyReturns({ clients, every, maxWait }: Readonly<Record<'clients' | 'every' | 'maxWait', number>>) {
     const world = new World({
-      upstream: {
-        rate: { initialRate: 5, maxRate: 5, minRate: 0.1, cooldown: 1000 },
-        queue: { maxWait, maxDepth: 1000 },
-      },
+      upstream: { ...limitedTo(5), queue: { maxWait, maxDepth: 1000 } },
     });
     const named: number[] = [];
     const counts = { served: 0, again: 0 };
@@ -197,7 +194,7 @@ describe('checks that cannot wait, of many keys of one address beside other addr
 
   /** Each client sends again at once when it was served, and exactly at the named time when it was refused. */
   function check({ rate, keys, others }: Readonly<Record<'rate' | 'keys' | 'others', number>>) {
-    const world = new World({ upstream: { rate: { initialRate: rate, maxRate: rate, minRate: 0.1, cooldown: 1000 } } });
+    const world = new World({ upstream: limitedTo(rate) });
     const ask = (counts: Counts, client: string, addressGroup: string, isReturn: boolean): void => {
       const { ticket, admission } = world.arrive({ client, addressGroup, isSentExternally: true, deadline: world.now });
       world.gate.onExchangeEnd(ticket);

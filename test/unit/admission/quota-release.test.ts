@@ -5,7 +5,7 @@ import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
-import { response, SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
+import { limitedTo, response, SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
 
 const SPENT = { remaining: 0, limit: 10_000, resetIn: 3_600_000, window: undefined };
 
@@ -43,7 +43,7 @@ function startGate() {
   const store = new MemoryStore({
     upstreams: [
       upstreamSettings({
-        rate: { initialRate: 1, maxRate: 1, minRate: 0.1, cooldown: 1000 },
+        ...limitedTo(1),
         queue: { maxWait: 3_600_000, maxDepth: 100_000 },
       }),
     ],

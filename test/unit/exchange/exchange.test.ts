@@ -9,7 +9,14 @@ import type { RefusalReason } from '../../../src/core/admission/gate-decision.ts
 import type { RequestFacts } from '../../../src/core/exchange/request-facts.ts';
 import type { RetryOutcome } from '../../../src/core/retry/retry-policy.ts';
 import type { ExchangeVerdict } from '../../../src/core/exchange/exchange-verdict.ts';
-import { failure, routePolicy, requestFacts, response, retryPolicy } from '../../support/core/policy-builders.ts';
+import {
+  failure,
+  fixedDelay,
+  routePolicy,
+  requestFacts,
+  response,
+  retryPolicy,
+} from '../../support/core/policy-builders.ts';
 
 const read = (at: Millis, replayable = true): StepResult => ({ kind: 'body', replayable, at });
 const admitted = (at: Millis): StepResult => ({ kind: 'admitted', at });
@@ -561,7 +568,7 @@ test('the Retry-After on shutdown is not later than that of the upstream, althou
 });
 
 test('the Retry-After on shutdown is a second, although the backoff was longer', () => {
-  const retry = retryPolicy({ backOff: { name: 'fixed', next: () => ({ delay: 9000, memory: 0 }) } });
+  const retry = retryPolicy({ backOff: fixedDelay(9000) });
   const { verdict } = play([...upTo(response(503)), reserved(10), draining(20)], {}, { retry });
   expect(verdict).toMatchObject({ kind: 'refuse', why: 'draining', retryAfterMs: 1000 });
 });

@@ -3,18 +3,18 @@ import { describe, expect, test } from 'vitest';
 import type { Millis } from '../../../src/core/scalars.ts';
 import type { Quota } from '../../../src/core/hints/hints.ts';
 import type { Arrival, QueuedTicket } from '../../support/core/call-record.ts';
-import { response } from '../../support/core/policy-builders.ts';
+import { limitedTo, response } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
 
 const SPENT: Quota = { remaining: 0, limit: 10, resetIn: 60_000, window: undefined };
-const RATE = { initialRate: 10, maxRate: 10, minRate: 0.1, cooldown: 1000 };
+
+function worldWithoutQueue(): World {
+  return new World({ upstream: { ...limitedTo(10), queue: { maxWait: 0, maxDepth: 100 } }, random: () => 0.5 });
+}
 
 /** One client has spent a quota, and other requests of its own have been refused for it. */
 function afterQuota(own: Arrival, refused: number): World {
-  const world = new World({
-    upstream: { rate: RATE, queue: { maxWait: 0, maxDepth: 100 } },
-    random: () => 0.5,
-  });
+  const world = worldWithoutQueue();
   const first = world.arrive(own);
   world.send(first);
   world.answer(first, response(429, { quota: SPENT }));
@@ -45,7 +45,7 @@ describe('a spent quota that covers one client', () => {
   });
 
   test('releases none of the slots that others had before', () => {
-    const world = new World({ upstream: { rate: RATE, queue: { maxWait: 0, maxDepth: 100 } }, random: () => 0.5 });
+    const world = worldWithoutQueue();
     const first = world.arrive({ client: 'own' });
     world.send(first);
     const before = Array.from({ length: 20 }, (_, i) => retryAfterOf(world.arrive({ client: `b${i}` })) ?? 0);
