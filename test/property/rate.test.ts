@@ -167,7 +167,7 @@ test('the rate grows with time, and falls only after a rejection or errors', () 
         // With a concurrency limit, the rate results from the places.
         if (call === 'advance' && !byPlaces) expect(rate.rate).toBeGreaterThanOrEqual(before);
         if (call === 'send') expect(rate.rate).toBe(before);
-        // An accepted probe sets the rate anew.
+        // An accepted probe sets a new rate.
         if (call.startsWith('accept') && phase !== 'blocked') expect(rate.rate).toBe(before);
         // The measurement of an exceeded limit may be lower or higher than the estimate.
         if (call === 'reject of an overrun' && phase === 'blocked') expect(rate.rate).toBe(before);

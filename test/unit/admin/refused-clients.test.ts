@@ -9,7 +9,7 @@ describe('the recent refusals of an upstream', () => {
     expect(refused.counts(1000)).toEqual({ total: 4, clients: new Map(Object.entries({ a: 3, b: 1 })) });
   });
 
-  test('are forgotten after five to ten seconds', () => {
+  test('are dropped after five to ten seconds', () => {
     const refused = new RefusedClients();
     refused.add('a', 1000);
     refused.add('b', 5999);

@@ -67,7 +67,7 @@ describe('active clients', () => {
     expect(activity.meanDemandOfOthers(1 + 1e-9, 0)).toBe(0);
   });
 
-  test('starts anew after a pause', () => {
+  test('drops all counts after a pause', () => {
     const { activity } = new Arrivals().note('a', 0).note('b', 0);
     expect(activity.totalWeight(6000, 1)).toBe(1);
   });

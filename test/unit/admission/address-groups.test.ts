@@ -50,7 +50,7 @@ describe('the demand of an address', () => {
 });
 
 describe('the return slots of addresses', () => {
-  test('are forgotten when they are over, are used, or are the oldest of more than a thousand', () => {
+  test('are dropped when they are over, are used, or are the oldest of more than a thousand', () => {
     const slots = new AddressSlots();
     expect(slots.last('a')).toBe(NEVER);
     slots.set('a', 5000, 0);
@@ -96,7 +96,7 @@ describe('a new key for each request', () => {
     return five.filter(({ admission }) => admission?.kind === 'admitted').length / five.length;
   }
 
-  test('gains nothing where keys are grouped by address: they divide its one share', () => {
+  test('gains nothing if keys are grouped by address, because they divide one share', () => {
     expect(successOfTheFive(true)).toBeGreaterThan(0.97);
   });
 

@@ -37,7 +37,7 @@ test('the credential is not read once no hold depends on it', () => {
   expect(holds.heldUntil(curious, 100)).toBe(Number.NEGATIVE_INFINITY);
 });
 
-test('remembers the thousand most recent holds', () => {
+test('keeps the thousand most recent holds', () => {
   const holds = new ClientHolds();
   for (let i = 0; i < 1500; i += 1) holds.add(keyOf(`client ${i}`, 'one'), 100, 0);
   const isHeld = (i: number) => holds.heldUntil(held(`client ${i}`, 'one'), 0) === 100;

@@ -43,7 +43,7 @@ test('reports no difference for an unknown client, or for a limit that is not an
   ]);
 });
 
-test('remembers the sixteen clients that were answered last', () => {
+test('keeps the sixteen clients that were answered last', () => {
   const quotas = new ReportedQuotas();
   note(quotas, 0, 5000, 1);
   for (let client = 1; client < 16; client += 1) note(quotas, client, 60, 0);

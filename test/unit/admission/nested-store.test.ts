@@ -134,7 +134,7 @@ describe('the state file', () => {
     expect([...other.limits()].map((limit) => limit.ref.nested)).toEqual(['']);
   });
 
-  test('contains hashed segments only where the next process uses the same hash', () => {
+  test('contains hashed segments only if the next process uses the same hash', () => {
     const keys = (read: ReturnType<typeof decodeState>): unknown =>
       read.kind === 'learned' ? read.learned.limits.map((limit) => limit.ref.key) : read;
     expect(keys(decodeState(written('secret'), context('secret')))).toEqual(['charges', '#0123456789abcdef']);

@@ -234,7 +234,7 @@ describe('a per-client limit', () => {
     expect(trial.store.findLimit({ ...OWN, key: 'b' })).toBeUndefined();
   });
 
-  test('exists from the start where it is configured', () => {
+  test('exists from the start if it is configured', () => {
     const trial = new World({ upstream: { ...limitedTo(5), scope: 'client' } });
     trial.arrive({ refs: [OWN] });
     expect(trial.arrive({ refs: [OWN] }).admission).toBeUndefined();

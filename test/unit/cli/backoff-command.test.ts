@@ -36,7 +36,7 @@ describe('tidegate backoff NAME', () => {
     );
   });
 
-  test('bounds the total wait where waits depend on each other', () => {
+  test('limits the total wait if waits depend on each other', () => {
     // Five waits of decorrelated-jitter-v2 are an increment from 0 to g(4 + u), g(4) = 15.98 and g(5) = 31.99, over 1.4.
     const { text } = renderBackoff({ strategy: 'decorrelated-jitter-v2' }, { attempts: 5 });
     expect(text).toMatch(/ in all +11\.42s +16\.48s +22\.85s\n/);
@@ -62,7 +62,7 @@ describe('tidegate backoff NAME', () => {
     expect(renderBackoff({ strategy: 'grpc' }).text).toContain('multiplier 1.6, maxInterval 120s, jitter 0.2\n');
   });
 
-  test('shows no plot for a strategy of nothing but zeros', () => {
+  test('shows no plot for a strategy whose delays are all zero', () => {
     const { text, json } = renderBackoff({ strategy: 'fixed', baseInterval: 0 }, { attempts: 1 });
     expect(text).toContain('              1         0         0         0\n');
     expect(json.rows).toEqual([{ attempt: 1, min: 0, mean: 0, max: 0 }]);

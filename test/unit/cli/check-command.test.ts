@@ -63,7 +63,7 @@ test('prints with --full every setting as YAML, behind the same report in commen
   expect(brief).not.toContain('127.0.0.1:8080');
 });
 
-test('says that there are no warnings, and prints routes with equal worst cases together', () => {
+test('states that there are no warnings, and prints routes with equal worst cases together', () => {
   const { text } = run(`upstreams: {api: {url: https://a}, other: {url: https://b}}
 routes: [{path: /a, upstream: api}, {path: /b, upstream: other}, {path: /c, upstream: api, timeout: 8s}]
 `);
@@ -247,7 +247,7 @@ describe('the worst cases', () => {
     expect(find(linesOf('rateLimit: {minRate: 1/m}'), 'refusal')).toContain('at most 91s,');
   });
 
-  test('counts per-client limits where there are some', () => {
+  test('counts per-client limits if there are any', () => {
     expect(linesOf('rateLimit: {scope: client}')).toContain(
       '489MiB: 100000 limits of single clients or credentials, about 5KiB each',
     );

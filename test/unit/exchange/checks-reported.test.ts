@@ -47,7 +47,7 @@ test('a check takes one step: it is admitted, it is refused, or its client has l
   const held = play({ kind: 'refused', why: 'held', retryAfterMs: 700, at: 0 });
   expect(held).toMatchObject({ actions: ['admit'], verdict: { kind: 'refuse', why: 'held', retryAfterMs: 700 } });
   expect(play({ kind: 'gone', at: 0 }).verdict.kind).toBe('gone');
-  // A check's client stays connected when we shut down.
+  // The client of a check stays connected during a shutdown.
   expect(play({ kind: 'refused', why: 'draining', retryAfterMs: 1000, at: 0 }).verdict.kind).toBe('forward');
 });
 

@@ -367,7 +367,7 @@ describe('the stored state of a write', () => {
     expect(['a1', 'a2', 'a3'].map((name) => known(name, 'alice'))).toEqual([true, true, true]);
   });
 
-  test('expires after a day where no key lifetime is known, and otherwise never', () => {
+  test('expires after a day if no key lifetime is known, and otherwise never', () => {
     const keys = new KeyRegistry();
     for (const isAnswered of [false, true]) {
       leave(keys, 'a', 100, isAnswered);

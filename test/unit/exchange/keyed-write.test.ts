@@ -85,7 +85,7 @@ describe('a write with a key', () => {
     ...changes,
   });
 
-  test('is unresolved while an attempt is under way or when its effect is unknown', () => {
+  test('is unresolved while an attempt is in progress or if its effect is unknown', () => {
     expect([isUnresolved(write({})), isUnresolved(write({ sentCount: 1 }))]).toEqual([false, true]);
     expect(isUnresolved(write({ state: 'unresolved' }))).toBe(true);
   });

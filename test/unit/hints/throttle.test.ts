@@ -42,7 +42,7 @@ function read(
 }
 
 describe('the meaning of a response', () => {
-  test('is the default where no rule matches', () => {
+  test('is the default if no rule matches', () => {
     const made = throttle('{answers: [{status: 403, header: {X-Left: "0"}, is: throttled}]}');
     expect(read(made, { status: 200 })).toBe(NO_HINTS);
     expect(read(made, { status: 429 })).toBe(NO_HINTS);

@@ -20,7 +20,7 @@ describe('the limit on open files', () => {
     ).toBe(1024);
   });
 
-  test('is unknown where it cannot be read', () => {
+  test('is unknown if it cannot be read', () => {
     expect(limitOf('Max open files            unlimited            unlimited            files')).toBeUndefined();
     expect(limitOf('')).toBeUndefined();
     expect(openFileLimit('/no/such/file')).toBeUndefined();
@@ -28,7 +28,7 @@ describe('the limit on open files', () => {
 });
 
 describe('connections from clients', () => {
-  test('are as many as configured where the file limit allows', () => {
+  test('are as many as configured if the file limit allows', () => {
     expect(capByDescriptors(20_000, 256, 1_048_576)).toBe(20_000);
     expect(capByDescriptors(20_000, 256, 20_000 + 256 + 320)).toBe(20_000);
   });

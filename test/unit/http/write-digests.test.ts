@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createKeyRegistry } from '../../../src/http/idempotency/create-key-store.ts';
 import { WriteDigests } from '../../../src/http/idempotency/write-digests.ts';
 
-test('remembers as many answered writes as fit into a tenth of the heap', () => {
+test('keeps as many answered writes as fit into a tenth of the heap', () => {
   const keys = createKeyRegistry(10 * 10 * 256);
   const digests = new WriteDigests('secret');
   const credential = { kind: 'header', header: 'authorization', value: 'a', owner: 'a' } as const;

@@ -229,8 +229,8 @@ describe('a simulated channel', () => {
 
   /**
    * S and D of N = 400 at load 0.34, as published for Lam's procedure, truncated binary exponential backoff and a fixed K.
-   * Ours are means of eight runs of a million slots: D has a standard error of 0.3 %, and of 0.8 % for binary backoff, whose
-   * waits differ most.
+   * The simulated values are means of eight runs of a million slots: D has a standard error of 0.3 %, and of 0.8 % for binary
+   * backoff, whose waits differ most.
    */
   test.each([
     { name: "Lam's procedure", retransmission: retransmitByTable(RCP), throughput: 0.329, delay: 38 },

@@ -178,7 +178,7 @@ describe('a log out of order', () => {
 });
 
 describe('a line of a log', () => {
-  test('is read in the format of our own log', () => {
+  test('is parsed in the log format of the proxy', () => {
     const head = { level: 'info', time: '2026-11-22T10:00:01.500Z', bindings: '' } as const;
     const record = {
       id: 'x',

@@ -286,7 +286,7 @@ describe('restoring', () => {
     { clients: 1, growFor: 10_000 },
     { clients: 2, growFor: 5000 },
     { clients: 10, growFor: 3000 },
-  ])('takes longer where rejections are costly: a Retry-After of 4 s, among $clients', ({ clients, growFor }) => {
+  ])('takes longer if rejections are costly: a Retry-After of 4 s, among $clients', ({ clients, growFor }) => {
     const trial = new Trial().send(100, 1000);
     trial.reject(990, 4000, clients); // cost: the mean of none and 4 s ÷ clients; five times that
     trial.accept(1000);
@@ -386,7 +386,7 @@ describe('a long time without rejections', () => {
     expect(trial.rate.rate).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('does not open it while the rate is used', () => {
+  test('does not open the limit while the rate is used', () => {
     const trial = cutOnce({ maxRate: 99 });
     trial.accept(1000);
     trial.send(100, 200_000, { queued: false });
@@ -403,7 +403,7 @@ describe('a long time without rejections', () => {
     expect(trial.rate.phase).toBe('open');
   });
 
-  test('opens it to the maximum where there is one, and clears what was learned', () => {
+  test('opens the limit to the maximum if there is one, and clears what was learned', () => {
     const trial = cutOnce({ maxRate: 500 });
     trial.accept(1000);
     trial.send(10, 125_000, { queued: false });

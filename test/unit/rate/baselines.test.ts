@@ -3,7 +3,7 @@ import { AwsMeter } from '../../bench/control/baselines/aws-cubic.ts';
 import { AimdLimit, VegasLimit } from '../../bench/control/baselines/netflix.ts';
 import { SreMeter } from '../../bench/control/baselines/sre.ts';
 
-/** Our benchmarks are compared with these baselines, so they have to match their sources. */
+/** The benchmarks are compared with these baselines, which have to match their sources. */
 describe('the adaptive mode of the AWS SDKs', () => {
   test('follows the test vector that the SDKs share', () => {
     const meter = new AwsMeter();

@@ -44,7 +44,7 @@ describe('the first cut', () => {
     expect(computeFirstDecrease(open, sendEvenly(recentSendHistory(), 1000, 1950, 2000), 2000).ceiling).toBe(200); // 50 in 250 ms
   });
 
-  test('is to 5 a second where almost nothing was accepted', () => {
+  test('is to 5 a second if almost nothing was accepted', () => {
     expect(computeFirstDecrease(open, recentSendHistory(), 2000)).toEqual({ rate: 4.5, ceiling: 5, cause: 'first' });
   });
 

@@ -1,4 +1,4 @@
-/** The places where responses to writes are kept: what they keep, for how long, and what they evict. */
+/** The stores of responses to writes: what they keep, for how long, and what they evict. */
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import {

@@ -39,7 +39,7 @@ function killed(options: { commits?: number; durability?: 'full' | 'normal'; oth
     const mark = encodeMark({ isSynced: durability === 'full', boot: presentBoot() ^ 4 });
     database.db.exec(`PRAGMA user_version = ${mark}`);
   }
-  database.db.exec('PRAGMA wal_checkpoint'); // the first commit begins the log anew
+  database.db.exec('PRAGMA wal_checkpoint'); // the first commit restarts the log
   for (let i = 1; i <= commits; i += 1) database.writeLearned(`state ${i}`);
   for (const suffix of ['', '-wal']) copyFileSync(`${live}${suffix}`, `${file}${suffix}`);
   database.close();
