@@ -164,7 +164,7 @@ describe('concurrency places', () => {
     expect(meter.onSent(0)).toBe(3);
   });
 
-  test('keep a request that finds none free waiting without a timer until one is', () => {
+  test('leave a request waiting without a timer while none of them is free', () => {
     const { world, meter } = twoPlaces(200);
     const waiting = ['a', 'b', 'c'].map((client) => world.call({ client }));
     // Only the maximum waits need a wake.
@@ -305,7 +305,7 @@ describe('a request beyond the rate', () => {
     expect(world.arrive({ deadline: 400 }).admission).toBeUndefined();
   });
 
-  test('is refused for every client while the queue is full', () => {
+  test('is refused while the queue is full, whatever its client', () => {
     const world = tenASecond({ maxWait: 10_000, maxDepth: 3 });
     arriveTimes(world, 4);
     expect(world.arrive({ client: 'other' }).admission).toEqual(refusal('queue_full'));
@@ -345,7 +345,7 @@ describe('Retry-After of a refusal', () => {
     for (const hint of modest) expect(hint).toBeLessThan(3000);
   });
 
-  test('reserves a slot for a return up to a second early or two late, for whole seconds and the network', () => {
+  test('allows a return up to a second early or two seconds late, for whole seconds and the network', () => {
     const wait = (late: number) => {
       const world = tenASecond();
       const { ticket } = world.arrive({ client: 'b' });

@@ -216,7 +216,7 @@ describe('a key that replicas share', () => {
     expect(calls).toEqual([]);
   });
 
-  test('of another replica is waited for, and claimed again on its message, and each second', () => {
+  test('that another replica has is waited for, and claimed again after a message or a second', () => {
     for (const way of ['news', 'poll'] as const) {
       const { start, settle, advance } = startReplicas();
       const [one, other] = [start('one'), start('other')];
