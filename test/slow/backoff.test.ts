@@ -7,7 +7,7 @@ import {
   strategyNames,
 } from '../../src/core/backoff/strategies.ts';
 
-/** Uniform on [0, 1), with extreme values overrepresented. */
+/** Uniform on [0, 1), with extreme values more frequent. */
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 const real = (min: number, max: number) => fc.double({ min, max, noNaN: true });
@@ -50,7 +50,7 @@ function drawDelay(backOff: BackOffStrategy, n: number, chances: readonly number
 }
 
 describe.each(strategyNames)('%s', (strategy) => {
-  test('a delay is finite and within its band for any options, retry number and random draw', () => {
+  test('has finite delays within their band for any options, retry number and random draw', () => {
     fc.assert(
       fc.property(options, retry, fc.tuple(chance, chance, chance), (given, n, chances) => {
         const backOff = makeBackOff({ strategy, ...given });
@@ -74,7 +74,7 @@ describe.each(strategyNames)('%s', (strategy) => {
     );
   });
 
-  test('equal random draws give equal delays, however many requests share the strategy', () => {
+  test('has equal delays for equal random draws, however many requests share the strategy', () => {
     fc.assert(
       fc.property(options, fc.array(chance, { minLength: 1, maxLength: 20 }), (given, chances) => {
         const shared = makeBackOff({ strategy, ...given });
@@ -93,7 +93,7 @@ describe.each(strategyNames)('%s', (strategy) => {
     );
   });
 
-  test('the average over evenly spaced draws is the expected delay', () => {
+  test('has the expected delay as the mean over evenly spaced draws', () => {
     fc.assert(
       fc.property(options, fc.integer({ min: 0, max: 24 }), (given, n) => {
         const backOff = makeBackOff({ strategy, ...given });

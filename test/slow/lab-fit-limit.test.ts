@@ -107,25 +107,25 @@ describe.each(BUCKETS)('a log of a token bucket of $rate/s, burst $burst,', ({ r
   });
 });
 
-test('infers a burst where larger ones would show, and otherwise assumes the least', () => {
+test('infers the burst if idle times show it, and otherwise assumes the least', () => {
   const bucket = { kind: 'token-bucket', rate: 50, burst: 40 } as const;
   const resting = fit(logOf(bucket, { demand: 80, seconds: 200, period: 20 }));
   expect(resting.inferred).toMatchObject({ burst: 40, burstIs: 'told' });
-  // Without idle time the bucket is never seen full, so its size cannot be inferred.
+  // Without idle time the bucket is never full, so its size cannot be inferred.
   const alwaysBusy = fit(logOf(bucket, { demand: 80, seconds: 200, cut: 20 }));
   expect(alwaysBusy.inferred?.burstIs).toBe('least');
   expect(alwaysBusy.inferred?.burst).toBeLessThan(20);
   expect(formatInferredLimit(alwaysBusy, NOTHING).join('\n')).toContain('the burst may be larger');
 });
 
-test('does not count failures as refusals, and counts the tokens they take', () => {
+test('does not count failures as refusals, and counts the tokens of failed requests', () => {
   const bucket = { kind: 'token-bucket', rate: 50, burst: 20 } as const;
   const { inferred } = fit(logOf(bucket, { demand: 80, seconds: 200, period: 20, failures: 0.05 }));
   expect(Math.abs((inferred?.rate ?? 0) / 50 - 1)).toBeLessThan(0.02);
   expect(Math.abs((inferred?.burst ?? 0) - 20)).toBeLessThanOrEqual(2);
 });
 
-test('infers the unknown half of a limit of which the other is given', () => {
+test('infers the rate for a given burst, and the burst for a given rate', () => {
   const bucket = { kind: 'token-bucket', rate: 50, burst: 40 } as const;
   const lines = logOf(bucket, { demand: 80, seconds: 200, period: 20 });
   expect(fit(lines, { rate: 50, burst: undefined }).inferred).toMatchObject({ rate: 50, burst: 40 });
@@ -134,7 +134,7 @@ test('infers the unknown half of a limit of which the other is given', () => {
   expect(Math.abs((inferred?.rate ?? 0) / 50 - 1)).toBeLessThan(0.01);
 });
 
-test('infers the burst beyond a given rate that was never reached from what was admitted', () => {
+test('infers the burst from what was admitted, if the given rate was never reached', () => {
   // Thirty at once, every ten seconds: 27 more than the tokens added meanwhile.
   const lines = Array.from({ length: 900 }, (_, i) => logged(10_000 * Math.floor(i / 30) + 10 * (i % 30), 200));
   const { inferred, upstream, rows } = fit(lines, { rate: 10, burst: undefined });
@@ -150,13 +150,13 @@ test('reports that a one-minute window is no token bucket, and infers its rate',
   expect(formatInferredLimit(fitted, NOTHING).join('\n')).toContain('a token bucket does not explain this log');
 });
 
-test('shows that a given limit is wrong', () => {
+test('reports that a given limit does not match the log', () => {
   const lines = logOf({ kind: 'token-bucket', rate: 50, burst: 5 }, { demand: 80, seconds: 60 });
   const known = { rate: 70, burst: 5 };
   expect(formatInferredLimit(fit(lines, known), known).at(-1)).toMatch(/; the limit is wrong/);
 });
 
-test('marks the result as a guess if there are only a handful of refusals', () => {
+test('marks the result as a guess if there are few refusals', () => {
   const bucket = { kind: 'token-bucket', rate: 50, burst: 20 } as const;
   const lines = logOf(bucket, { demand: 46, seconds: 60 });
   const fitted = fit(lines);
@@ -173,7 +173,7 @@ describe('an excerpt of a long log', () => {
   };
   const size = (stretches: ReturnType<typeof million>) => stretches.reduce((sum, { count }) => sum + count, 0);
 
-  test('is bounded, and spread over the log', () => {
+  test('is limited in size, and covers the whole log', () => {
     const stretches = million((i) => (i % 3 === 0 ? 'refused' : 'passed'));
     expect(size(stretches)).toBeLessThanOrEqual(262_144);
     expect(size(stretches)).toBeGreaterThan(100_000);

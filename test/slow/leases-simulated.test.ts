@@ -1,4 +1,4 @@
-/** Several processes that lease from one lender, in virtual time, with the workers' own code. */
+/** Several workers that lease from one server, in virtual time, with the code of the workers. */
 import { describe, expect, test } from 'vitest';
 import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
 import type { SimulationReport } from '../../src/simulator/report/simulation-report.ts';
@@ -20,12 +20,12 @@ describe.each(['token-bucket', 'no-burst', 'fixed-window', 'concurrency'])('%s',
   });
 });
 
-test('shares a limit of one a second: a token that one worker does not use goes to another', () => {
+test('a limit of one a second is shared: a token that one worker does not use is leased to another', () => {
   const { report } = runLibraryScenario('one-per-second', 1, { replicas: 4, lease: NEAR });
   expect(report.goodput).toBeGreaterThan(0.92);
 });
 
-test('loses nothing when a worker dies: the rest use the limit without exceeding it', () => {
+test('the limit is used by the other workers, and not exceeded, after one has ended', () => {
   const config = { ...loadLibraryScenario('token-bucket'), ...SPAN, replicas: 2 };
   const scenario = compileScenario('death', config);
   const deaths = new Map([[1, 45_000]]);
@@ -35,12 +35,12 @@ test('loses nothing when a worker dies: the rest use the limit without exceeding
     ...makeSimulatedLeasing(scenario, 1, { maxTracked: 1000, latency: NEAR, deaths }),
   });
   const accepted = (from: number, to: number): number => countBetween(report, 'accepted', [from, to]) / (to - from);
-  // Half of the clients' requests go to the dead process: the other one still uses the whole limit.
+  // Half of the requests go to the worker that has ended, and the other worker uses the whole limit.
   expect(accepted(50_000, 70_000)).toBeGreaterThan(0.96 * accepted(30_000, 45_000));
   expect(countBetween(report, 'wasted', [45_000, 70_000])).toBeLessThan(30);
 });
 
-test('releases the concurrency places of a dead worker', () => {
+test('the concurrency places of a worker that has ended are released', () => {
   const config = { ...loadLibraryScenario('concurrency'), ...SPAN, replicas: 2 };
   const scenario = compileScenario('death', config);
   const deaths = new Map([[0, 45_000]]);
@@ -53,14 +53,14 @@ test('releases the concurrency places of a dead worker', () => {
   expect(accepted(50_000, 70_000)).toBeGreaterThan(0.9 * accepted(30_000, 45_000));
 });
 
-test('applies weights across workers', () => {
+test('weights apply across workers', () => {
   const { report } = runLibraryScenario('weights-4-to-1', 1, { replicas: 2, lease: NEAR });
   const heavy = report.groups.find(({ name }) => name === 'heavy');
   expect(Math.abs((heavy?.share ?? 0) / 0.8 - 1)).toBeLessThan(0.03);
 });
 
 // Measured: served 1.000, p99 218 ms; in two processes that share only a rate 0.964 and 855 ms.
-test('keeps clients unaffected by one that sends a hundred times as much', () => {
+test('a client that sends a hundred times as much does not affect the others', () => {
   const { report } = runLibraryScenario('abuser', 1, { replicas: 2, lease: NEAR, duration: 75_000 });
   const others = report.groups.find(({ name }) => name === 'others');
   expect(others?.served).toBeGreaterThan(0.995);

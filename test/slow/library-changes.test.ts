@@ -6,7 +6,7 @@ import { countBetween, missedGoals, runLibraryScenario } from '../support/core/s
 const STEP = 60_000;
 
 // Measured: settled in 0.25 to 1.25 s; 15 to 47 wasted in the 5 s after it, 31 on average.
-test('step-down: finds a limit that falls to 40 % within 5 s, at the cost of about 40 wasted calls', () => {
+test('step-down: finds a limit that falls to 40 % within 5 s, at the cost of about 40 wasted requests', () => {
   const wasted: number[] = [];
   for (const seed of [1, 2, 3, 4, 5, 6]) {
     const run = runLibraryScenario('step-down', seed, { duration: STEP + 15_000 });
@@ -35,7 +35,7 @@ test.each(UP)('$name: uses a limit that grows within $within ms', ({ name, withi
 });
 
 // Measured: 79 to 102 calls during the outage, recovered in 2.25 to 4.75 s.
-test('outage: sends few calls while it lasts, and uses the upstream again soon after', () => {
+test('outage: sends few requests during it, and uses the upstream again soon after', () => {
   for (const seed of [1, 2, 3, 4]) {
     const run = runLibraryScenario('outage', seed);
     expect(countBetween(run.report, 'sent', [20_000, 30_000])).toBeLessThanOrEqual(130);
@@ -45,7 +45,7 @@ test('outage: sends few calls while it lasts, and uses the upstream again soon a
 });
 
 // Measured: at most 27 in a quarter of a second, of which the limit allows 25, and 11 wasted after the longer sleep.
-test('sleeping-machine: sends no burst of piled-up requests after a pause', () => {
+test('sleeping-machine: sends no burst of accumulated requests after a pause', () => {
   for (const seed of [1, 2, 3]) {
     const run = runLibraryScenario('sleeping-machine', seed);
     for (const woken of [92_000, 150_000]) {
@@ -62,7 +62,7 @@ test('sleeping-machine: sends no burst of piled-up requests after a pause', () =
 const BACK = 300_000;
 
 // Measured: 1 to 6 wasted in the 5 s after the load returned, goodput 0.989, waste 0.0041.
-test('application-limited: finds the limit at a small cost when load returns', () => {
+test('application-limited: finds the limit with little waste when the load returns', () => {
   for (const seed of [1, 2, 3]) {
     const run = runLibraryScenario('application-limited', seed, { duration: BACK + 60_000 });
     expect(countBetween(run.report, 'wasted', [BACK, BACK + 5000])).toBeLessThanOrEqual(20);

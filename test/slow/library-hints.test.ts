@@ -14,7 +14,7 @@ const HINTS = [
   { name: 'retry-after-dates', goodput: 0.9, waste: 0.01, seen: [0.932, 0.0057] },
 ] as const;
 
-test.each(HINTS)('$name: waits as long as a 429 asks', ({ name, goodput, waste }) => {
+test.each(HINTS)('$name: waits as long as a 429 requests', ({ name, goodput, waste }) => {
   for (const seed of [1, 2, 3]) {
     const { report } = runLibraryScenario(name, seed);
     expect(report.goodput).toBeGreaterThanOrEqual(goodput);
@@ -24,7 +24,7 @@ test.each(HINTS)('$name: waits as long as a 429 asks', ({ name, goodput, waste }
 
 /** Measured goodput: 0.993, and 0.983 without the length of the window. */
 test.each(['minute-window-hints', 'minute-window-x-hints'])(
-  '%s: uses up a long window that announces its remainder, and never overruns it',
+  '%s: uses a long window whose remainder is announced, and never exceeds it',
   (name) => {
     for (const seed of [1, 2, 3]) {
       const run = runLibraryScenario(name, seed, { duration: 300_000 });
@@ -47,7 +47,7 @@ test.each([
   }
 });
 
-test('known-provider: without the preset, spends the first seconds on finding the limit', () => {
+test('known-provider: without the preset, needs the first seconds to find the limit', () => {
   const { policy } = loadLibraryScenario('known-provider');
   const { initialRate, ...rateLimit } = policy.rateLimit;
   expect(initialRate).toBe(100);

@@ -34,7 +34,7 @@ test.each(LIMITS)(
 );
 
 // Measured: 0.9996, 0.0003.
-test('thousand-per-second: handles many requests in flight when the limit is met', () => {
+test('thousand-per-second: finds the limit with many requests in flight', () => {
   for (const seed of [1, 2]) {
     const run = runLibraryScenario('thousand-per-second', seed, { warmup: 45_000, duration: 75_000 });
     expect(run.report.goodput).toBeGreaterThanOrEqual(0.98);
@@ -44,7 +44,7 @@ test('thousand-per-second: handles many requests in flight when the limit is met
 });
 
 // Measured: goodput 0.710 to 0.719, waste 0.0006 to 0.0009.
-test('blackout: risks few rejections where each costs 30 s', () => {
+test('blackout: has few rejections when each costs 30 s', () => {
   for (const seed of [1, 2]) {
     const run = runLibraryScenario('blackout', seed);
     expect(run.report.goodput).toBeGreaterThanOrEqual(0.66);
@@ -53,7 +53,7 @@ test('blackout: risks few rejections where each costs 30 s', () => {
   }
 });
 
-test('open: adds no delay where no limit is met', () => {
+test('open: adds no delay if no limit is met', () => {
   for (const seed of SEEDS) {
     const run = runLibraryScenario('open', seed);
     expect(run.report.latency).toEqual({ p50: 0, p99: 0 });
@@ -68,7 +68,7 @@ test.each(['half-failing', 'brownout'])('%s: does not treat partial failure as a
 });
 
 // Measured: failures 0 to 0.0001, p99 150 to 172 ms.
-test('random-errors: retries repair random failures, and the rate does not fall', () => {
+test('random-errors: repairs random failures by retries, and keeps the rate', () => {
   for (const seed of SEEDS) {
     const run = runLibraryScenario('random-errors', seed);
     expect(run.report.goodput).toBeGreaterThanOrEqual(0.99);
@@ -80,7 +80,7 @@ test('random-errors: retries repair random failures, and the rate does not fall'
 });
 
 // Measured: goodput 0.985 to 0.997, waste 0.0068 to 0.0074; the others served 0.991 to 1.
-test('nested-endpoints: holds each endpoint to its limit, and a flooded one does not affect the others', () => {
+test('nested-endpoints: keeps each endpoint within its limit, without effect of an overloaded one on the others', () => {
   for (const seed of [1, 2, 3]) {
     const run = runLibraryScenario('nested-endpoints', seed);
     expect(missedGoals(run)).toEqual([]);

@@ -19,7 +19,7 @@ test('abuser: a client that sends a hundred times as much does not affect the ot
 });
 
 // Measured: checkouts served 0.998, p99 28 to 35 ms; goodput 0.919 to 0.944.
-test('priorities: checkouts pass beside a batch job as if they were alone', () => {
+test('priorities: checkouts are served beside a batch job as without it', () => {
   for (const seed of SEEDS) {
     const run = runLibraryScenario('priorities', seed);
     const checkout = groupOf(run, 'checkout');
@@ -42,7 +42,7 @@ test('weights-4-to-1: shares follow the weights within 2 %', () => {
 });
 
 // Measured: goodput 0.982 to 0.994, waste 0.0049; each group divides its part evenly, 0.9997.
-test('idle-clients: the other clients get the share that one leaves unused', () => {
+test('idle-clients: the other clients get the share that one does not use', () => {
   for (const seed of SEEDS) {
     const run = runLibraryScenario('idle-clients', seed);
     expect(run.report.goodput).toBeGreaterThanOrEqual(0.95);
@@ -62,7 +62,7 @@ test('load-at-limit: refuses almost no request that the limit would have allowed
 });
 
 // Measured: goodput 0.9995, waste 0.011.
-test('replicas-8: proxies that share no state divide a limit well', () => {
+test('replicas-8: proxies without shared state divide a limit evenly', () => {
   for (const seed of SEEDS) {
     const run = runLibraryScenario('replicas-8', seed);
     expect(run.report.goodput).toBeGreaterThanOrEqual(0.95);
@@ -72,7 +72,7 @@ test('replicas-8: proxies that share no state divide a limit well', () => {
 });
 
 // Measured: goodput 0.999, waste 0.0006 to 0.0008.
-test('replicas-8-shared: proxies that share state waste as little as one', () => {
+test('replicas-8-shared: proxies with shared state waste as little as one', () => {
   for (const seed of [1, 2]) {
     const run = runLibraryScenario('replicas-8-shared', seed, { warmup: 30_000, duration: 60_000 });
     expect(run.report.goodput).toBeGreaterThanOrEqual(0.98);

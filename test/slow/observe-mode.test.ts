@@ -78,24 +78,24 @@ function run(
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-describe('observed at twice its limit, an upstream', () => {
+describe('an upstream in observe mode at twice its limit', () => {
   const ran = run('observe', BUCKET, [TEN_CLIENTS], 4);
 
-  test('gets every request once, without delay, and its response reaches the client', () => {
+  test('receives every request once, without delay', () => {
     expect(ran.offered).toBeGreaterThan(11_500);
     expect(ran.offered - ran.sends).toBeLessThan(10); // in flight at the end
     expect(ran.sentOnce).toBe(true);
   });
 
-  test('reveals its limit: the rate stays within 15 % of it, second after second', () => {
+  test('has its limit learned: the rate stays within 15 % of it in every second', () => {
     for (const rate of ran.rates) expect(Math.abs(rate - 100)).toBeLessThan(15);
   });
 
-  test('is neither blocked nor cut repeatedly: an overrun is one long signal', () => {
+  test('is neither blocked nor cut repeatedly, because an overrun is one long signal', () => {
     expect(ran.events.filter(({ type }) => type === 'limit-state' || type === 'cut')).toEqual([]);
   });
 
-  test('reports the retries that would have been made, and keeps their budget', () => {
+  test('has the retries reported that would have been made, without a charge to their budget', () => {
     const retries = ran.events.filter((event) => event.type === 'retry');
     expect(retries.length).toBeGreaterThan(100);
     expect(new Set(retries.map(({ reason }) => reason))).toEqual(new Set(['status_429']));
@@ -136,14 +136,14 @@ describe('observe mode predicts the refusals of enforce mode within 5 % of all r
     expect(observed.sentOnce).toBe(true);
   });
 
-  test('an upstream that allows no bursts accepts less of unpaced traffic than its limit', () => {
+  test('an upstream without bursts accepts less of unpaced traffic than its limit', () => {
     const gcra: UpstreamSpec = { limit: { kind: 'gcra', rate: 100, burst: 1 }, latency: LATENCY };
     expect(mean(run('observe', gcra).rates)).toBeLessThan(70);
     expect(mean(run('enforce', gcra).rates.slice(-100))).toBeGreaterThan(90);
   });
 });
 
-test('the scenario of the library meets its goal: the limit is learned, and nothing is refused', () => {
+test('the scenario of the library meets its goal: the limit is learned, and no request is refused', () => {
   const { report, goals } = runLibraryScenario('observe');
   expect(goals.filter(({ met }) => !met)).toEqual([]);
   expect(goals.map(({ goal }) => goal)).toContain('refused');
@@ -172,7 +172,7 @@ test('persistent errors do not halve the rate repeatedly', () => {
   expect(events.filter(({ type }) => type === 'limit-state').length).toBeLessThan(120); // in 40 s, of 8000 responses
 });
 
-describe('one request, observed', () => {
+describe('one request in observe mode', () => {
   const KEYED = { method: 'POST', keyed: true };
   const decisions = (world: World) => world.ofType('decision').map(({ decision, why }) => [decision, why]);
 
@@ -181,7 +181,7 @@ describe('one request, observed', () => {
     return new World({ mode: 'observe', upstream, maxTracked });
   }
 
-  test('is sent whether it passes, would have waited, or would have been refused; its record says which', () => {
+  test('is sent whether it passes, would have waited, or would have been refused, and its record states which', () => {
     const world = observing(10, 150);
     const records = [world.call(), world.call(), world.call()];
     world.runUntil(10);
@@ -202,7 +202,7 @@ describe('one request, observed', () => {
     ]);
   });
 
-  test('takes its token in its turn if it would have waited; takes none if it would have been refused', () => {
+  test('takes its token in its turn if it would have waited, and none if it would have been refused', () => {
     const world = observing(10, 150);
     for (let i = 0; i < 3; i += 1) world.call();
     world.runUntil(105);
@@ -212,7 +212,7 @@ describe('one request, observed', () => {
     expect(world.events.filter(({ type }) => type === 'decision').at(-1)).toMatchObject({ decision: 'passed' });
   });
 
-  test('keeps its client in memory while it would be waiting, and no longer', () => {
+  test('keeps its client in memory while it would have waited, and no longer', () => {
     const world = observing(10, 1000, 3);
     for (const client of ['a', 'b', 'c']) world.call({ client });
     world.runUntil(50); // b and c have been answered, and would still wait in enforce mode
@@ -223,7 +223,7 @@ describe('one request, observed', () => {
     expect(world.ofType('client-evicted')).toHaveLength(4);
   });
 
-  test('reports a Retry-After hold without enforcing it', () => {
+  test('has a Retry-After hold reported, and is sent', () => {
     const world = observing(10, 1000);
     world.respond = () => ({ outcome: response(429, { retryAfterMs: 5000 }), after: 10 });
     world.call({ policy: { retry: retryPolicy({ attempts: 1 }) } });
@@ -234,7 +234,7 @@ describe('one request, observed', () => {
     expect(held).toMatchObject({ status: 429, endedAt: 1010 });
   });
 
-  test('passes a blocked upstream', () => {
+  test('is sent to a blocked upstream', () => {
     const world = observing(100, 0);
     world.respond = () => ({ outcome: failure('connect', false), after: 5 });
     const records = world.stream(100, 2000, { policy: { retry: retryPolicy({ attempts: 1 }) } });
@@ -247,7 +247,7 @@ describe('one request, observed', () => {
     expect(decisions(world)).toContainEqual(['refused', 'blocked']);
   });
 
-  test('is not retried; reports that it would have been, and charges the budget', () => {
+  test('is not retried, but the retry is reported and charged to the budget', () => {
     const world = new World({ mode: 'observe', upstream: { budget: { ratio: 0, burst: 1 } } });
     world.respond = () => ({ outcome: response(503), after: 10 });
     const [first, second] = [world.call({ facts: KEYED }), world.call({ facts: KEYED })];
@@ -264,7 +264,7 @@ describe('one request, observed', () => {
     expect(world.ofType('attempt')).toHaveLength(2);
   });
 
-  test('would have had no response to retry if it would have been refused', () => {
+  test('is not reported as retried if it would have been refused', () => {
     const world = observing(10, 0);
     world.respond = () => ({ outcome: response(503), after: 10 });
     world.call();
@@ -274,7 +274,7 @@ describe('one request, observed', () => {
     expect(world.ofType('retry')).toHaveLength(1);
   });
 
-  test('is reported as unknown where its outcome is', () => {
+  test('is reported as unknown if its outcome is unknown', () => {
     const world = new World({ mode: 'observe' });
     world.respond = () => ({ outcome: failure('reset', true), after: 10 });
     const keyed = world.call({ facts: KEYED });

@@ -34,7 +34,7 @@ describe('reports of a hundred thousand payment intents are correct, for one pro
   }
 });
 
-describe("the oracle's judge", () => {
+describe('the judgement of a report', () => {
   const TRUTH = { times: 0, isOpen: false, isKnown: false, isInUse: false };
 
   test.each([
@@ -51,7 +51,7 @@ describe("the oracle's judge", () => {
     ['expired', {}, 'reported as answered, but its client has no response'],
     ['in use', { times: 1, isInUse: true }, undefined],
     ['in use', { times: 1 }, 'reported as in use, but no request has the key'],
-  ] as const)('%s, of %o: %s', (observed, truth, verdict) => {
+  ] as const)('of %s, for a write with %o: %s', (observed, truth, verdict) => {
     expect(contradiction(observed, { ...TRUTH, ...truth })).toBe(verdict);
   });
 });

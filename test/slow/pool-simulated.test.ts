@@ -29,7 +29,7 @@ describe.each(['token-bucket', 'no-burst', 'fixed-window'])('%s', (name) => {
 });
 
 // Measured: 0.911 alone, 0.901 by two and by eight: a call is needed to reassign a place.
-test.each([2, 8])('finds and uses concurrency places with %i replicas', (replicas) => {
+test.each([2, 8])('concurrency places are found and used with %i replicas', (replicas) => {
   const { goodput, waste } = mean('concurrency', replicas, { pool: NEAR });
   expect(goodput).toBeGreaterThan(0.87);
   expect(waste).toBeLessThan(0.01);
@@ -39,7 +39,7 @@ test.each(['replicas-8-pool', 'replicas-100-pool'])('%s: all replicas together u
   expect(missedGoals(runLibraryScenario(name))).toEqual([]);
 });
 
-test('shares a limit of one a second: a token that one replica does not use goes to another', () => {
+test('a limit of one a second is shared: a token that one replica does not use is leased to another', () => {
   const runs = [1, 2, 3, 4, 5, 6, 7, 8].map(
     (seed) => runLibraryScenario('one-per-second', seed, { replicas: 4, pool: NEAR }).report,
   );
@@ -47,7 +47,7 @@ test('shares a limit of one a second: a token that one replica does not use goes
   expect(runs.reduce((sum, { waste }) => sum + waste, 0) / runs.length).toBeLessThan(0.05);
 });
 
-test('applies weights across replicas', () => {
+test('weights apply across replicas', () => {
   const { report } = runLibraryScenario('weights-4-to-1', 1, { replicas: 2, pool: NEAR });
   const heavy = report.groups.find(({ name }) => name === 'heavy');
   expect(Math.abs((heavy?.share ?? 0) / 0.8 - 1)).toBeLessThan(0.03);
@@ -61,28 +61,28 @@ test('a client that sends a hundred times as much hardly affects the others', ()
   expect(others?.latency.p99).toBeLessThan(450);
 });
 
-test('probes an upstream that is down from one replica at a time', () => {
+test('an upstream that is down is probed by one replica at a time', () => {
   const { report } = runLibraryScenario('outage', 1, { replicas: 4, pool: NEAR });
   expect(report.goodput).toBeGreaterThan(0.85);
   expect(countBetween(report, 'sent', [21_000, 30_000])).toBeLessThan(40);
 });
 
-test('has one call in flight at a time, which reports and requests tokens for many requests', () => {
+test('a replica has one call in flight at a time, which reports and requests tokens for many requests', () => {
   const { tally, report } = run('token-bucket', { replicas: 2 });
   const served = countBetween(report, 'accepted', [0, 70_000]);
   expect(tally.calls).toBeLessThan(served / 2);
 });
 
-test('loses nothing when a replica dies: the rest use the limit without exceeding it', () => {
+test('the limit is used by the other replicas, and not exceeded, after one has ended', () => {
   const { report } = run('token-bucket', { replicas: 2 }, { deaths: new Map([[1, 45_000]]) });
   const accepted = (from: number, to: number): number => countBetween(report, 'accepted', [from, to]) / (to - from);
   expect(accepted(50_000, 70_000)).toBeGreaterThan(0.95 * accepted(30_000, 45_000));
   expect(countBetween(report, 'wasted', [45_000, 70_000])).toBeLessThan(30);
 });
 
-// Half of them would remain if the dead replica still held its places. The time to find the rest is random: over 24 seeds
+// Half of them would remain if the ended replica still had its places. The time to find the rest is random: over 24 seeds
 // 0.89, of one 0.69 to 0.97.
-test('releases the concurrency places of a dead replica', () => {
+test('the concurrency places of a replica that has ended are released', () => {
   const parts = [1, 2, 3, 4].map((seed) => {
     const { report } = run('concurrency', { replicas: 2 }, { seed, deaths: new Map([[0, 45_000]]) });
     const accepted = (from: number, to: number): number => countBetween(report, 'accepted', [from, to]) / (to - from);
@@ -105,7 +105,7 @@ describe('while the backend is unreachable', () => {
     }
   });
 
-  test('a replica that is cut off continues alone, and the others divide what is left', () => {
+  test('a replica without a connection continues alone, and the others divide the rest', () => {
     const isAway = (replica: number, now: Millis): boolean => replica === 0 && away(40_000, 50_000)(replica, now);
     const { report, tally } = run('token-bucket', { replicas: 4 }, { isUnreachable: isAway });
     expect(quality(report, [40_000, 54_000])).toEqual({ goodput: 'high', waste: 'low' });
@@ -115,7 +115,7 @@ describe('while the backend is unreachable', () => {
     ]);
   });
 
-  test('a limit that the backend has lost continues from what the replicas know', () => {
+  test('a limit that the backend has lost is restored from what the replicas have', () => {
     const { report } = run('token-bucket', { replicas: 4 }, { forgetAt: 40_000 });
     expect(quality(report, [40_000, 50_000])).toEqual({ goodput: 'high', waste: 'low' });
   });

@@ -36,7 +36,7 @@ const { mapping } = fc.letrec<{ value: unknown; mapping: Record<string, unknown>
   mapping: fc.dictionary(key, tie('value'), { maxKeys: 5, noNullPrototype: true }),
 }));
 
-test('of any two mappings the one above wins, and nothing else of the one beneath is lost', () => {
+test('a merge of two mappings keeps all values of the upper one, and all others of the lower one', () => {
   fc.assert(
     fc.property(mapping, mapping, (written, preset) => {
       const both = structuredClone(written);

@@ -8,14 +8,14 @@ test.each(scenarioNames())('%s loads without a warning, has a description, and r
   expect(scenario.about).toMatch(/[.?]\n$/);
   expect(Object.keys(scenario.goals)).not.toEqual([]);
   expect(scenario.warmup).toBeLessThan(scenario.duration);
-  // Covers only its start: other tests check the quality.
+  // Covers only the start of each: other tests check the quality.
   const duration = name === 'million-clients' ? 500 : 10_000;
   const { report } = runLibraryScenario(name, 1, { duration, warmup: 0 });
   expect(report.counts.successes).toBeGreaterThan(0);
   expect(report.series).toHaveLength(duration / 250);
 });
 
-test('the same seed gives the same run, and another seed another', () => {
+test('equal seeds give equal runs, and different seeds different ones', () => {
   const run = (seed: number): string =>
     JSON.stringify(runLibraryScenario('priorities', seed, { duration: 15_000, warmup: 0 }));
   expect(run(3)).toBe(run(3));
