@@ -131,8 +131,8 @@ export function* exchange(
   }
 }
 
-/** Request timeout, too early, unavailable. */
-const TEMPORARY_REJECTIONS: ReadonlySet<number> = new Set([408, 425, 503]);
+/** Request timeout, too early. */
+const TEMPORARY_REJECTIONS: ReadonlySet<number> = new Set([408, 425]);
 
 /** True if a retry got a definite response of the upstream, success or error, rather than one more failure. */
 function isRecovery(outcome: AttemptOutcome): boolean {
