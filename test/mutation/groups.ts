@@ -45,7 +45,11 @@ export const GROUPS = {
   exchange: {
     mutate: ['src/core/exchange/*.ts'],
     tests: [
-      exchange('driver-polls', 'endpoint-outcomes', 'exchange', 'exchange-driver', 'poll', 'polling-exchange', 'retry'),
+      exchange(
+        ...['authorization-check', 'combined-observers', 'driver-claims', 'driver-departures', 'driver-polls'],
+        ...['driver-steps-reported', 'endpoint-outcomes', 'exchange', 'exchange-driver', 'key-lifetime', 'poll'],
+        ...['poll-outcomes', 'poll-rounds', 'polling-exchange', 'rejection-retry-after', 'request-facts', 'retry'],
+      ),
       'test/property/{exchange,polls}.test.ts',
     ],
   },

@@ -19,8 +19,8 @@ test('combined observers get every call with its arguments, in the order in whic
     onRefused: (...args) => calls.push([name, 'refused', ...args]),
   });
   const exchange: ObservedExchange = {
-    describe: () => expect.fail('nobody asked for it'),
-    lastAttempt: () => expect.fail('nobody asked for it'),
+    describe: () => expect.fail('not called here'),
+    lastAttempt: () => expect.fail('not called here'),
     steps: undefined,
     trace: undefined,
   };

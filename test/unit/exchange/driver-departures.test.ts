@@ -27,14 +27,15 @@ describe('a client that leaves after its admission and before the send', () => {
 });
 
 describe('a departure is reported with what the exchange was waiting for', () => {
-  test.each<[string, DrivenExchange]>([
-    ['body', uploading()],
-    ['claim', new DrivenExchange(WRITE).start()],
-    ['claim', looking()],
-    ['queue', new DrivenExchange({ upstream: limitedTo(1), isTokenTaken: true }).start()],
-    ['attempt', new DrivenExchange().start()],
-    ['wait', new DrivenExchange().start().answer(response(503))],
-  ])('%s', (during, exchange) => {
+  test.each<[string, () => DrivenExchange]>([
+    ['body', () => uploading()],
+    ['claim', () => new DrivenExchange(WRITE).start()],
+    ['claim', () => looking()],
+    ['queue', () => new DrivenExchange({ upstream: limitedTo(1), isTokenTaken: true }).start()],
+    ['attempt', () => new DrivenExchange().start()],
+    ['wait', () => new DrivenExchange().start().answer(response(503))],
+  ])('%s', (during, begin) => {
+    const exchange = begin();
     const time = START + 50;
     exchange.at(time, (driver) => driver.onClientGone());
     expect(exchange.verdict?.kind).toBe('gone');
@@ -57,8 +58,8 @@ describe('a departure is reported with what the exchange was waiting for', () =>
   });
 });
 
-describe('the gate', () => {
-  test('gets to know that the body is missing while the request expects 100 Continue, and that it is there for a retry', () => {
+describe('the driver', () => {
+  test('asks for admission without the body if the request expects 100 Continue, and for its retry with the body', () => {
     const exchange = uploading({ facts: { method: 'PUT', expectsContinue: true } });
     expect(exchange.ticket.isBodyReceived).toBe(false);
     exchange.driver.onBodyRead(true);
@@ -67,7 +68,7 @@ describe('the gate', () => {
     expect(exchange.ticket.isBodyReceived).toBe(true);
   });
 
-  test('has its timer set again by every step that may change when it wakes', () => {
+  test('sets the timer of the gate again at every step that may change its next wake', () => {
     const exchange = new DrivenExchange();
     const added = (run: () => void): boolean => {
       const before = exchange.rearms;
@@ -101,12 +102,13 @@ describe('a shutdown', () => {
     expect(exchange.ofType('dequeued')).toMatchObject([{ admitted: false, waited: 300 }]);
   });
 
-  test.each<[string, DrivenExchange]>([
-    ['that was sent', new DrivenExchange().start()],
-    ['whose body is being read', uploading()],
-    ['that sleeps before a retry', new DrivenExchange().start().answer(response(503))],
-    ['that has ended', new DrivenExchange().start().answer(response(200))],
-  ])('whose time is over changes nothing for a request %s', (_, exchange) => {
+  test.each<[string, () => DrivenExchange]>([
+    ['that was sent', () => new DrivenExchange().start()],
+    ['whose body is being read', () => uploading()],
+    ['that sleeps before a retry', () => new DrivenExchange().start().answer(response(503))],
+    ['that has ended', () => new DrivenExchange().start().answer(response(200))],
+  ])('whose time is over changes nothing for a request %s', (_, begin) => {
+    const exchange = begin();
     const before = [...exchange.effects];
     exchange.driver.expireDrain();
     expect(exchange.effects).toEqual(before);
@@ -129,7 +131,7 @@ describe('a shutdown', () => {
     expect(exchange.answer(response(503)).effects.slice(2)).toEqual(effects);
   });
 
-  test('after the client left during a wait for a poll finds nothing to end', () => {
+  test('changes nothing after the client left during a wait for a poll', () => {
     const pollWait = { tryEnter: () => true, onPollOutcome: () => undefined, leave: () => undefined };
     const exchange = new DrivenExchange({ facts: { preferredWait: 60_000 }, policy: { poll: pollPolicy() }, pollWait });
     exchange

@@ -76,7 +76,7 @@ describe('a poll ends as', () => {
     expect(accounting.outcomes).toEqual(['refused']);
   });
 
-  test('failed if its outcome is unknown', () => {
+  test.each([404, 303])('failed if its outcome is unknown after a %i', (status) => {
     const accounting = new Accounting();
     const exchange = new DrivenExchange({
       facts: { method: 'POST', keyed: true, preferredWait: 20_000 },
@@ -85,8 +85,8 @@ describe('a poll ends as', () => {
     }).start();
     exchange.answer(NOT_READY).at(START + 510, (driver) => driver.onWake());
     exchange.answer(failure('reset', true)).at(exchange.now + 200, (driver) => driver.onWake());
-    exchange.answer(response(404));
-    expect(exchange.verdict).toMatchObject({ kind: 'unknown', reason: 'rejected', status: 404 });
+    exchange.answer(response(status));
+    expect(exchange.verdict).toMatchObject({ kind: 'unknown', reason: 'rejected', status });
     expect(accounting.outcomes).toEqual(['failed']);
   });
 });

@@ -29,8 +29,7 @@ describe('a rejection of the upstream', () => {
     ['that has its own', response(429, { retryAfterMs: 2000 }), {}],
     ['in observe mode', rejection(429, 42_000), { mode: 'observe' }],
   ] as const)('%s is forwarded unchanged', (_, outcome, options) => {
-    const verdict = endOf(outcome, options);
-    expect(verdict).toEqual(FORWARDED);
+    expect(endOf(outcome, options)).toStrictEqual(FORWARDED);
   });
 
   test('that hides an unknown outcome adds nothing to the report of it', () => {
