@@ -49,6 +49,17 @@ test('counts unresolved and answered keys by upstream, until they expire', async
   ]);
 });
 
+test('keeps no name of a request that leaves nothing to remember', async () => {
+  const client = await connectKeys(await startRedis());
+  const { store, swap } = openKeys(client);
+  const { version, session } = await store(1, 'claimed');
+  expect(await client.zcard(OPEN_NAMES)).toBe(1);
+  session.change('one', (claim) => claim.release({ kind: 'other' })); // not closed yet: its response is on its way
+  expect([...session.owners]).toEqual(['one']);
+  expect(await swap(1, session, { expected: version, next: 'next' })).toEqual({ kind: 'stored' });
+  expect([await client.zcard(OPEN_NAMES), await client.zcard(ANSWERED_NAMES)]).toEqual([0, 0]);
+});
+
 test('removes at most 200 expired keys of a kind in a step, and never counts one of them', async () => {
   const redis = await startRedis();
   const client = await connectKeys(redis);

@@ -102,7 +102,7 @@ local function extend(key)
 end
 extend(clock)
 local dropAt = now + kept
-if client == '' then dropAt = owners ~= '' and -dropAt end
+if client == '' then dropAt = state ~= '' and owners ~= '' and -dropAt end
 local set = dropAt and open or state ~= '' and answered
 for _, each in ipairs({open, answered}) do
   if each == set then
