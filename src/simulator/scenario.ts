@@ -1,4 +1,4 @@
-import type { QueueSettings } from '../core/admission/wait-estimate.ts';
+import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
 import type { LimitScope } from '../core/limits/limit-state.ts';

@@ -1,5 +1,5 @@
 import { ActiveClients } from '../core/admission/active-clients.ts';
-import type { QueueSettings } from '../core/admission/wait-estimate.ts';
+import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import { QueueOccupancy } from '../core/admission/queue-occupancy.ts';
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
 import { RetryTokenBucket } from '../core/retry/retry-token-bucket.ts';

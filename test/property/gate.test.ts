@@ -1,5 +1,5 @@
 /** Runs whole exchanges at one gate in virtual time, with random failures, departures and shutdowns. */
-import { PACED_RETURN_GRACE } from '../../src/core/admission/wait-estimate.ts';
+import { PACED_RETURN_GRACE } from '../../src/core/limits/longest-wait.ts';
 import type { UpstreamSettings } from '../../src/store/upstream-state.ts';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';

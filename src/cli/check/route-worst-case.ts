@@ -7,7 +7,7 @@ import type {
   RouteConfig,
   UpstreamConfig,
 } from '../../config/schema/config-schema.ts';
-import { PACED_RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
+import { PACED_RETURN_GRACE } from '../../core/limits/longest-wait.ts';
 import { makeBackOff } from '../../core/backoff/strategies.ts';
 import { jitterAboveHint } from '../../core/retry/hinted-delay.ts';
 import type { Millis } from '../../core/scalars.ts';

@@ -1,6 +1,6 @@
 import type { Config, RouteConfig, UpstreamConfig } from '../../config/schema/config-schema.ts';
 import { formatDuration } from '../../config/values/unit-schemas.ts';
-import { RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
+import { RETURN_GRACE } from '../../core/limits/longest-wait.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { describeEndpoints } from './describe-endpoints.ts';

@@ -1,5 +1,5 @@
 import type { ActiveClients } from './active-clients.ts';
-import type { QueueSettings } from './wait-estimate.ts';
+import type { QueueSettings } from '../limits/longest-wait.ts';
 import type { QueueOccupancy } from './queue-occupancy.ts';
 import type { RetryTokenBucket } from '../retry/retry-token-bucket.ts';
 import type { ClientStore } from './client-allowance.ts';

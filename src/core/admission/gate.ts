@@ -3,8 +3,6 @@ import {
   estimateWait,
   clientHeldUntil,
   isUnfitProbe,
-  maxWaitFor,
-  returnGrace,
   findWaitingLimit,
   refusalForLongWait,
 } from './wait-estimate.ts';
@@ -20,6 +18,7 @@ import { admitObserved } from './observe-mode.ts';
 import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
 import { recordReturn } from '../limits/client-return.ts';
 import { releaseQueued } from '../quota/apply-quota.ts';
+import { longestWait } from '../limits/longest-wait.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
@@ -210,8 +209,7 @@ export class Gate {
       return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
     }
     recordReturn(this.#store, ticket, slot, now);
-    const maxWait =
-      maxWaitFor(ticket, limit, upstream.queue, now) + (ticket.isReturning ? returnGrace(ticket, now) : 0);
+    const maxWait = longestWait(ticket, limit, upstream.queue, deadline, now);
     ticket.maxWait = Math.min(maxWait, deadline - now);
     // A request is not refused if the queue might serve it in time.
     const leastWait =

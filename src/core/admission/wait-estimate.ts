@@ -9,30 +9,6 @@ import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { RefusalReason } from './gate-decision.ts';
 
-export interface QueueSettings {
-  /** The longest time that a request waits. */
-  readonly maxWait: Millis;
-  /** The maximum number of requests that wait for one upstream. */
-  readonly maxDepth: number;
-}
-
-/** A client that has been queueing for longer than this uses its whole share, so its requests are refused sooner. */
-const STANDING_QUEUE_AFTER: Millis = 1000;
-const STANDING_WAIT_SHARE = 0.3;
-/** How much longer a request may wait if its client returns at the time of its Retry-After. */
-export const RETURN_GRACE: Millis = 1000;
-/**
- * The same while a rate paces requests: those without a Retry-After may have been queued before, and several clients return at
- * the start of the same second.
- */
-export const PACED_RETURN_GRACE: Millis = 5000;
-
-/** How much longer the request of a client that returns on time may wait. An ingress waits only briefly for a check. */
-export function returnGrace(ticket: Ticket, now: Millis): Millis {
-  const isPaced = hasFiniteRate(ticket, now) && refusalIfBlocked(ticket, now) === undefined;
-  return isPaced && !ticket.isSentExternally ? PACED_RETURN_GRACE : RETURN_GRACE;
-}
-
 /** Time until each limit has a token for this request; 0 if all have one, Infinity while a lease is being requested. */
 export function tokenDelay(ticket: Ticket, now: Millis): Millis {
   let delay = 0;
@@ -158,13 +134,6 @@ function waitForConnection(slots: ConnectionSlots, turns: number, rate: PerSecon
 /** The refusal reason of a request that would have to wait longer than it may. */
 export function refusalForLongWait(ticket: Ticket, now: Millis): RefusalReason {
   return refusalIfBlocked(ticket, now) ?? (hasFiniteRate(ticket, now) ? 'over_share' : 'queue_timeout');
-}
-
-/** The longest wait at this limit. A client with a standing queue waits less, unless only connections are scarce. */
-export function maxWaitFor(ticket: Ticket, limit: Limit, { maxWait }: QueueSettings, now: Millis): Millis {
-  const { clientSlot } = ticket;
-  const isStanding = clientSlot !== undefined && limit.queue.activeFor(clientSlot, now) > STANDING_QUEUE_AFTER;
-  return isStanding && hasFiniteRate(ticket, now) ? STANDING_WAIT_SHARE * maxWait : maxWait;
 }
 
 /** Whether one of its limits has a finite rate. Only then there is a rate to share. */

@@ -1,4 +1,4 @@
-import { PACED_RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
+import { PACED_RETURN_GRACE } from '../../core/limits/longest-wait.ts';
 import type { ClientStrategy } from '../contention/compare-contention.ts';
 import type { Millis, PerSecond, Random } from '../../core/scalars.ts';
 import type { RoundRobinCell } from '../round-robin.ts';

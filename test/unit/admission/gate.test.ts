@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { QueueSettings } from '../../../src/core/admission/wait-estimate.ts';
+import type { QueueSettings } from '../../../src/core/limits/longest-wait.ts';
 import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { RATE_RULES } from '../../../src/core/rate/rules.ts';
