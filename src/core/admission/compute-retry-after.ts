@@ -155,8 +155,9 @@ function reserveReturnSlot(
   }
   at = Math.min(at, turn + MAX_LEARNED_RETRY_AFTER);
   // The turns of a low weight are rarer than the slots of others: that is no reason for theirs to be later.
-  const turns = limit.queue.keepRefusedPlace(slot, ticket.wholeWeight, addressGroup);
-  if (turns > 0) at = Math.max(at, now + (1000 * turns) / rate);
+  const speed = limit.turnProgress.update(limit.queue.virtualTime, now);
+  const distance = limit.queue.keepRefusedPlace(slot, ticket.wholeWeight, addressGroup);
+  if (speed !== undefined) at = Math.max(at, now + Math.min(distance / speed, MAX_LEARNED_RETRY_AFTER));
   if (!isFlooding && addressGroup !== undefined) (limit.addressSlots ??= new AddressSlots()).set(addressGroup, at, now);
   awaitReturn(store, ticket, at + MAX_LATENESS, now);
   return { delay: at - now, kind };

@@ -32,6 +32,10 @@ export class FairQueue<W extends FairQueueItem<W>> {
     return this.#size;
   }
 
+  get virtualTime(): number {
+    return this.#virtualTime;
+  }
+
   /** The total weight of the active flows; a group counts as one. */
   get activeWeight(): number {
     return this.#order.totalWeight;
@@ -201,17 +205,13 @@ export class FairQueue<W extends FairQueueItem<W>> {
     else this.#order.placeGroup(group);
   }
 
-  /**
-   * Keeps the place of a client that is refused: its turn begins now, unless it has begun. Returns how many turns of others come
-   * first if those that wait now go on asking; 0 for a client that waits, and unless its weight is low.
-   * @param group see `push`
-   */
+  /** Keeps the place of a refused client of a low weight. Returns how far virtual time is from the end of its turn; else 0. */
   keepRefusedPlace(key: number, weight: number, group?: string): number {
-    const place = group ?? key;
     if (this.#flows.has(key) || this.#groupOf(key, group) !== undefined) return 0;
+    const place = group ?? key;
     if (this.#keptPlaces?.get(place) === undefined) this.#keepPlace(place, weight, this.#virtualTime);
     const startTag = this.#keptPlaces?.get(place) ?? Number.NEGATIVE_INFINITY;
-    return Math.max(0, startTag + 1 / weight - this.#virtualTime) * this.activeWeight;
+    return Math.max(0, startTag + 1 / weight - this.#virtualTime);
   }
 
   #keepPlace(key: number | string, weight: number, startTag: number): void {

@@ -5,6 +5,7 @@ import type { ProxyEvent } from '../events/proxy-events.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import type { ExternalOutcomes } from './external-outcomes.ts';
 import type { LimitDemand } from './limit-demand.ts';
+import { ProgressRate } from '../collections/progress-rate.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
 import { ClientHolds } from './client-holds.ts';
 import type { LimitRef } from './limit-ref.ts';
@@ -39,6 +40,8 @@ export class Limit extends ReturnSlots implements HeapItem {
   readonly asList: readonly Limit[] = [this];
   /** The tickets whose innermost limit this is. */
   readonly queue = new FairQueue<Ticket>();
+  /** How fast the virtual time of the queue advances while clients are refused. */
+  readonly turnProgress = new ProgressRate();
   /** Limits nested in this one whose queues are not empty. Created on first use: limits of clients are many. */
   nestedWithWaiters: Set<Limit> | undefined = undefined;
   /** Limits that list this one in their `nestedWithWaiters`. */

@@ -17,6 +17,8 @@ interface Crowd {
   readonly endpoints?: readonly string[];
   /** How long a client takes to send a body. */
   readonly upload?: number;
+  readonly maxWait?: number;
+  readonly timeout?: number;
   /** Clients of another class, which are not counted. */
   readonly others?: { readonly clients: number; readonly weight: number };
 }
@@ -28,12 +30,13 @@ interface Played {
   readonly served: number;
 }
 
-function play({ rate, clients, late, seed, endpoints, upload, others }: Crowd): Played {
+function play({ rate, clients, late, seed, endpoints, upload, others, maxWait = 1000, timeout }: Crowd): Played {
+  const queue = { maxWait, maxDepth: 1000 };
   const fixed = { initialRate: undefined, maxRate: rate, minRate: 0.1, cooldown: 1000 };
   const nested = endpoints?.map((name) => ({ name, scope: 'upstream' as const, isKeyed: false, rate: fixed }));
   const world = new World({
     seed,
-    upstream: nested === undefined ? { rate: fixed } : { rate: { ...fixed, maxRate: 1000 }, nested },
+    upstream: nested === undefined ? { rate: fixed, queue } : { rate: { ...fixed, maxRate: 1000 }, nested, queue },
   });
   let [once, again, served] = [0, 0, 0];
   const ask = (client: string, endpoint: string | undefined, tries: number, weight = 1): void => {
@@ -45,6 +48,7 @@ function play({ rate, clients, late, seed, endpoints, upload, others }: Crowd): 
       weight,
       refs: [SHARED, ...endpointRefs],
       ...(upload === undefined ? {} : { upload }),
+      ...(timeout === undefined ? {} : { policy: { timeout } }),
       onVerdict: ({ verdict }) => {
         if (verdict?.kind !== 'refuse') {
           served += counts;
@@ -104,9 +108,26 @@ test.each([
 });
 
 test.each([
-  { rate: 4, high: 6, low: 3, weight: 10, mostAgain: 0.02 },
+  { rate: 2, clients: 50, maxWait: 20_000, timeout: 10_000 },
+  { rate: 5, clients: 130, maxWait: 20_000, timeout: 10_000 },
+  { rate: 2, clients: 50, maxWait: 10_000, timeout: 10_000 },
+  { rate: 2, clients: 20, maxWait: 6000, timeout: 5000 },
+])(
+  'few clients are refused twice: $clients at $rate/s, $maxWait ms in the queue, a timeout of $timeout ms',
+  (crowd) => {
+    for (let seed = 1; seed <= 5; seed += 1) {
+      const { once, again } = play({ ...crowd, late: 5, seed });
+      expect(once).toBeGreaterThan(200);
+      expect(again).toBeLessThanOrEqual(0.01 * once);
+    }
+  },
+);
+
+test.each([
+  // The first refusals come before it is known how fast turns come.
+  { rate: 4, high: 6, low: 3, weight: 10, mostAgain: 0.03 },
   { rate: 2, high: 6, low: 3, weight: 4, mostAgain: 0.02 },
-  { rate: 20, high: 30, low: 5, weight: 20, mostAgain: 0 },
+  { rate: 20, high: 30, low: 5, weight: 20, mostAgain: 0.06 },
   // While both clients of the high weight stay away, nothing shows how soon they return.
   { rate: 4, high: 2, low: 12, weight: 10, mostAgain: 0.15 },
 ])(
