@@ -1,5 +1,4 @@
 /** Builds one serving process from its parts, and closes it again. */
-import { performance } from 'node:perf_hooks';
 import { compileUpstreams } from './config/compile/compile-policy.ts';
 import { computeCapacities } from './config/compile/capacities.ts';
 import type { Config } from './config/schema/config-schema.ts';
@@ -28,6 +27,7 @@ import { createSupplyHandler, withoutLimitEvents } from './process/worker-member
 import { reloadControls, ConfigReloads } from './process/config-reloads.ts';
 import { createInstanceId } from './process/instance-id.ts';
 import type { App, AppParts } from './process/app-types.ts';
+import { SuspensionClock } from './process/suspension-clock.ts';
 import { ActiveConfig } from './process/active-config.ts';
 import { shareLimits } from './process/sharing/limit-sharing.ts';
 import { MemoryStore } from './store/memory-store.ts';
@@ -39,7 +39,7 @@ import { createProcessMetrics } from './process/create-process-metrics.ts';
 
 export type { App, AppParts } from './process/app-types.ts';
 
-const processClock: Clock = { now: () => performance.now() };
+const processClock: Clock = new SuspensionClock();
 
 /** @throws the error of what could not be opened, such as a port in use or a certificate that cannot be read */
 export function startApp(config: Config, parts: AppParts): Promise<App> {

@@ -110,4 +110,21 @@ describe('the retry budget', () => {
     expect(budget.spend('busy', 0)).toBe(true);
     expect(budget.left).toBe(0.5);
   });
+
+  test('refunds the last of its retries, and none of another client', () => {
+    const budget = new RetryTokenBucket({ ratio: 0, burst: 4 });
+    expect(budget.spend('first', 0)).toBe(true);
+    expect(budget.spend('second', 0)).toBe(true);
+    budget.refund('second');
+    // Three are left: `second` has spent none of them, and may spend two beside `first`.
+    expect([1, 2, 3].map(() => budget.spend('second', 0))).toEqual([true, true, false]);
+  });
+
+  test('forgets what a client has spent once successes have earned it back', () => {
+    const budget = new RetryTokenBucket({ ratio: 0.5, burst: 3 });
+    budget.earn('other', 0);
+    expect([1, 2, 3].map(() => budget.spend('client', 0))).toEqual([true, true, false]);
+    for (let success = 1; success <= 4; success += 1) budget.earn('other', 0);
+    expect([1, 2, 3].map(() => budget.spend('client', 0))).toEqual([true, true, false]);
+  });
 });
