@@ -36,9 +36,12 @@ export interface OpenedPage {
   readonly wrongs: readonly string[];
 }
 
-/** @throws if Chromium is not installed */
+/**
+ * The headless shell is preferred: the same engine without the windows of a desktop browser, which take half of the processor time.
+ * @throws if neither is installed
+ */
 export function startBrowser(): Promise<Browser> {
-  const executablePath = findProgram('chromium');
+  const executablePath = findProgram('chromium-headless-shell') ?? findProgram('chromium');
   if (executablePath === undefined) throw new Error('no chromium: node test/setup/programs.ts tests');
   return chromium.launch({ executablePath, args: FLAGS });
 }
