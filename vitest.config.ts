@@ -1,11 +1,12 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/setup/longest-first.ts';
 
 const EXCLUDED = ['test/bench/**'];
 /** Fast, and without sockets and child processes, which test/setup/no-sockets.ts refuses. Slower ones are in test/slow. */
 const UNIT = ['test/{unit,property}/**/*.test.ts'];
 /** Minutes of virtual time. */
 const SIMULATED = ['test/slow/**/*.test.ts'];
-/** What they see is how fast several processes answer each other: they come after all others, which take all of the processors. */
+/** What they see is how fast several processes answer each other: they come after all others. */
 const ALONE = ['test/e2e/sharing/replicas-*.test.ts'];
 
 /** They measure the memory of their process, which what another file has left for the garbage collector would change. */
@@ -18,7 +19,14 @@ const OWN_PROCESS = [
 ];
 /** Sockets, servers and child processes. */
 const INTEGRATION = ['test/integration/**/*.test.ts'];
-const OTHERS = ['test/!(unit|property|slow|integration)/**/*.test.ts', ...OWN_PROCESS];
+/** The program as a process, and the page in a browser. */
+const PROGRAM = ['test/!(unit|property|slow|integration)/**/*.test.ts'];
+
+/**
+ * The groups run one after the other, because they keep the processors busy to different degrees: a simulation always, a file with
+ * sockets a fifth of its time, one with processes half of it. Each has as many files at a time as two processors can serve in time.
+ */
+const GROUPS = { computing: 0, sockets: 1, processes: 2, alone: 3 };
 
 export default defineConfig({
   test: {
@@ -32,7 +40,7 @@ export default defineConfig({
           // Nothing of a file outlives it: to share processes halves the time.
           isolate: false,
           maxWorkers: 3,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: GROUPS.computing },
         },
       },
       {
@@ -44,7 +52,7 @@ export default defineConfig({
           // take half as long again. Other files start faster with Vite, which keeps what it has transformed.
           experimental: { viteModuleRunner: false, nodeLoader: false },
           maxWorkers: 3,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: GROUPS.computing },
         },
       },
       {
@@ -56,29 +64,48 @@ export default defineConfig({
           setupFiles: ['test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
           // To load the modules once saves a third of the processor time. A file that leaves something open fails.
           isolate: false,
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
+          maxWorkers: 5,
+          sequence: { groupOrder: GROUPS.sockets },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'memory',
+          include: OWN_PROCESS,
+          maxWorkers: 4,
+          sequence: { groupOrder: GROUPS.processes },
         },
       },
       {
         extends: true,
         test: {
           name: 'together',
-          include: OTHERS,
+          include: PROGRAM,
           exclude: [...EXCLUDED, ...ALONE],
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
+          setupFiles: ['test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
+          // As for integration.
+          isolate: false,
+          maxWorkers: 4,
+          sequence: { groupOrder: GROUPS.processes },
         },
       },
       {
         extends: true,
-        test: { name: 'alone', include: ALONE, exclude: EXCLUDED, maxWorkers: 3, sequence: { groupOrder: 1 } },
+        test: {
+          name: 'alone',
+          include: ALONE,
+          exclude: EXCLUDED,
+          maxWorkers: 3,
+          sequence: { groupOrder: GROUPS.alone },
+        },
       },
     ],
     // Each other file in a process of its own: sockets, timers and signal handlers of one never reach another.
     pool: 'forks',
     isolate: true,
     retry: 0,
+    sequence: { sequencer: LongestFirst },
     // Minutes of virtual time are seconds on a quiet machine, and half a minute on one with other work.
     testTimeout: 60_000,
     hookTimeout: 20_000,

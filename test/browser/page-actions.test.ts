@@ -56,9 +56,16 @@ function toast(page: Page): Promise<string | null> {
 
 test('the demo prints the token that its actions need', async () => {
   const printed: string[] = [];
+  const exitListeners = process.listeners('exit');
   const demo = await startDemo({ listen: '127.0.0.1:0', admin: '127.0.0.1:0' }, 'test', (line) => printed.push(line));
   if (demo.kind === 'failed') throw new Error(demo.message);
-  onTestFinished(() => demo.stop());
+  onTestFinished(async () => {
+    await demo.stop();
+    // Its log is written until the process ends, and this process goes on with other tests.
+    for (const listener of process.listeners('exit')) {
+      if (!exitListeners.includes(listener)) process.off('exit', listener);
+    }
+  });
   const { page } = await open(String(demo.app.adminUrl));
   await page.getByRole('button', { name: 'Pin a rate…' }).click();
   await page.getByRole('button', { name: 'Pin rate' }).click();
