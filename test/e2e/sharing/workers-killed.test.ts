@@ -26,6 +26,12 @@ async function allReplaced(gate: Workers, replaced: number): Promise<void> {
     ([restarts, serving]) => restarts === replaced && serving === 2,
     WITHIN,
   );
+  // The log may come later.
+  await eventually(
+    () => gate.pids().length,
+    (count) => count === 2 + replaced,
+    WITHIN,
+  );
 }
 
 test(
@@ -77,13 +83,21 @@ test(
     const upstream = await startHttpUpstream((_nth, response) => response.end('done'));
     const gate = await startWorkers(`workers: 2\nupstreams: {api: {url: "${upstream.url}"}}`);
     const over = new AbortController();
+    /** Milliseconds between the requests of a client. A worker starts late beside ten clients that do not wait. */
+    let thinkTime = 0;
     const client = async (): Promise<void> => {
-      while (!over.signal.aborted) await send(gate.url, '/').catch(() => pause(5));
+      while (!over.signal.aborted) {
+        await send(gate.url, '/').catch(() => pause(5));
+        if (thinkTime > 0) await pause(thinkTime);
+      }
     };
     const clients = Array.from({ length: 10 }, client);
     for (let i = 0; i < 6; i += 1) {
+      thinkTime = 0;
       await pause(500);
       process.kill(gate.pids().at(-1) ?? 0, 'SIGKILL');
+      await pause(200);
+      thinkTime = 20;
       await allReplaced(gate, i + 1);
     }
     over.abort();
