@@ -64,7 +64,7 @@ export default defineConfig({
           setupFiles: ['test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
           // To load the modules once saves a third of the processor time. A file that leaves something open fails.
           isolate: false,
-          maxWorkers: 5,
+          maxWorkers: 4,
           sequence: { groupOrder: GROUPS.sockets },
         },
       },
@@ -73,7 +73,7 @@ export default defineConfig({
         test: {
           name: 'memory',
           include: OWN_PROCESS,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: GROUPS.processes },
         },
       },
@@ -86,7 +86,7 @@ export default defineConfig({
           setupFiles: ['test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
           // As for integration.
           isolate: false,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: GROUPS.processes },
         },
       },
