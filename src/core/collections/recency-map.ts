@@ -65,12 +65,15 @@ export class RecencyMap<K, V> {
     return entry?.value;
   }
 
-  /** The values, the one set longest ago first. The one being visited may be deleted or set again. */
+  *keys(): Iterable<K> {
+    for (const [key] of this) yield key;
+  }
+
   *values(): Iterable<V> {
     for (const [, value] of this) yield value;
   }
 
-  /** As `values`, with the keys. */
+  /** The one set longest ago comes first. The one being visited may be deleted, or set again, which visits it once more. */
   *[Symbol.iterator](): Iterator<readonly [K, V]> {
     let entry = this.#order.head;
     while (entry !== undefined) {

@@ -1,3 +1,4 @@
+import { RecencyMap } from '../../core/collections/recency-map.ts';
 import type { KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { KeyClaim, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import { isUnresolved } from '../../core/idempotency/keyed-write.ts';
@@ -18,7 +19,7 @@ export class LocalWrites {
    * Names used while the shared store was lost, which therefore does not know all about them; with the number of requests that have
    * the key, or wait for it, in this process alone.
    */
-  readonly #names = new Map<string, number>();
+  readonly #names = new RecencyMap<string, number>();
 
   /** @param onDecidedLocally called once for each request that this process decides about alone */
   constructor(store: RegistryKeyStore, onDecidedLocally: (upstream: string) => void, maxNames = MAX_NAMES) {
@@ -50,11 +51,8 @@ export class LocalWrites {
 
   /** A claim without the shared store begins. To be followed by `onEnd`. */
   onBegin({ identity: { name, upstream } }: KeyClaimRequest): void {
-    const requests = this.#requestsOf(name) + 1;
-    this.#names.delete(name);
-    this.#names.set(name, requests);
-    const [oldest] = this.#names.keys();
-    if (this.#names.size > this.#maxNames && oldest !== undefined) this.#names.delete(oldest);
+    this.#names.set(name, this.#requestsOf(name) + 1);
+    if (this.#names.size > this.#maxNames) this.#names.deleteOldest();
     this.#onDecidedLocally(upstream);
   }
 

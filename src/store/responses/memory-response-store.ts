@@ -1,3 +1,4 @@
+import { RecencyMap } from '../../core/collections/recency-map.ts';
 import {
   MAX_EXPIRED,
   MAX_PER_WRITE,
@@ -18,34 +19,15 @@ const ENTRY_BYTES = 512;
 interface Entry {
   readonly bytes: Buffer;
   readonly until: Millis;
-  /** The number of its arrival. */
-  readonly number: number;
 }
-
-interface Arrival {
-  readonly id: string;
-  readonly number: number;
-  readonly until: Millis;
-}
-
-/** Arrivals of responses that are gone, besides as many as are kept, before they are dropped. */
-const MAX_GONE = 10_000;
 
 /** Kept responses in the memory of this process. New ones evict the oldest. */
 export class MemoryResponseStore implements ResponseStore {
   readonly #clock: Clock;
   readonly #max: ResponseBounds;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new RecencyMap<string, Entry>();
   /** The ids of the entries of each write. */
   readonly #ids = new Map<string, Set<string>>();
-  /**
-   * Oldest first, those of responses that were removed or replaced included. Apart from the map: after many deletions of its
-   * oldest entry, a `Map` finds its first entry slowly.
-   */
-  #arrivals: Arrival[] = [];
-  /** The index of the oldest that may be kept. */
-  #oldest = 0;
-  #arrived = 0;
   #bytes = 0;
   #evicted = 0;
 
@@ -81,14 +63,11 @@ export class MemoryResponseStore implements ResponseStore {
   }
 
   #add(id: string, bytes: Buffer, until: Millis): void {
-    this.#arrived += 1;
-    const arrival = { number: this.#arrived, until };
-    this.#entries.set(id, { bytes, ...arrival });
+    this.#entries.set(id, { bytes, until });
     const write = writeOfResponse(id);
     const ids = this.#ids.get(write);
     if (ids === undefined) this.#ids.set(write, new Set([id]));
     else ids.add(id);
-    this.#arrivals.push({ id, ...arrival });
     this.#bytes += ENTRY_BYTES + bytes.length;
   }
 
@@ -106,22 +85,12 @@ export class MemoryResponseStore implements ResponseStore {
   /** Removes the oldest while there are too many, and some of those whose time is over. */
   #removeOldest(now: Millis): void {
     let expired = 0;
-    for (let arrival = this.#arrivals[this.#oldest]; arrival !== undefined; arrival = this.#arrivals[this.#oldest]) {
-      const isOver = arrival.until <= now;
-      if (this.#isKept(arrival)) {
-        if (this.#used <= 1 && (!isOver || expired === MAX_EXPIRED)) break;
-        if (isOver) expired += 1;
-        else this.#evicted += 1;
-        this.#delete(arrival.id);
-      }
-      this.#oldest += 1;
+    for (const [id, { until }] of this.#entries) {
+      const isOver = until <= now;
+      if (this.#used <= 1 && (!isOver || expired === MAX_EXPIRED)) break;
+      if (isOver) expired += 1;
+      else this.#evicted += 1;
+      this.#delete(id);
     }
-    if (this.#arrivals.length < 2 * this.#entries.size + MAX_GONE) return;
-    this.#arrivals = this.#arrivals.filter((each) => this.#isKept(each));
-    this.#oldest = 0;
-  }
-
-  #isKept({ id, number }: Arrival): boolean {
-    return this.#entries.get(id)?.number === number;
   }
 }
