@@ -126,9 +126,6 @@ export class ExchangeReporter<E extends ExchangeEffects> {
 /** What the exchange learned of its key once it had it. */
 function keyEventOf(verdict: ExchangeVerdict): 'key_expired' | 'key_reused' | 'replayed' | undefined {
   if (verdict.kind === 'replay') return 'replayed';
-  if (verdict.kind === 'refuse' && verdict.why === 'key_reused') return verdict.why;
-  const isExpired =
-    (verdict.kind === 'refuse' && verdict.why === 'key_expired') ||
-    (verdict.kind === 'unknown' && verdict.reason === 'key_expired');
-  return isExpired ? 'key_expired' : undefined;
+  const why = verdict.kind === 'refuse' ? verdict.why : verdict.kind === 'unknown' ? verdict.reason : undefined;
+  return why === 'key_expired' || why === 'key_reused' ? why : undefined;
 }

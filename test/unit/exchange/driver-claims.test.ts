@@ -112,6 +112,13 @@ describe('how a write with a key ends is reported', () => {
       'key_expired',
     ],
     ['key_reused', { ...longAgo }, 'other_request', { kind: 'refuse', why: 'key_reused' }, 'key_reused'],
+    [
+      'unknown, with a reused key',
+      { firstSentAt: 100, isAnswered: false },
+      'other_request',
+      { kind: 'unknown', reason: 'key_reused' },
+      'key_reused',
+    ],
   ] as const)('%s: an event, and a step without a wait', (_, record, kept, verdict, event) => {
     const exchange = claiming({ facts: ttl }).at(1250, (driver) => driver.onClaimed(record, false, kept));
     if (exchange.effects.at(-1) === 'look') exchange.driver.onKeyKnown(record);
