@@ -83,9 +83,6 @@ export default defineConfig({
           name: 'together',
           include: PROGRAM,
           exclude: [...EXCLUDED, ...ALONE],
-          setupFiles: ['test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
-          // As for integration.
-          isolate: false,
           maxWorkers: 3,
           sequence: { groupOrder: GROUPS.processes },
         },

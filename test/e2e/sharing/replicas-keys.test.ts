@@ -178,6 +178,11 @@ describe('keys of writes that replicas share', () => {
       // The other replica takes it for ended, and does not send it, because its key has expired.
       const repeat = await pay(elsewhere, 'order');
       expect([repeat.status, repeat.header('tidegate-outcome')]).toEqual([409, 'unknown']);
+      // Until its end is stored, the key is in use there.
+      await eventually(
+        async () => Promise.all((await client.keys('*:name:*')).map((name) => client.hget(name, 'leases'))),
+        (leases) => leases.every((each) => each === ''),
+      );
       one.signal('SIGCONT');
       const { status, header } = await waiting;
       expect([status >= 400, header('tidegate-outcome')]).toEqual([true, 'unknown']);
