@@ -71,10 +71,7 @@ export async function tidegate(app: FastifyInstance, options: TidegateOptions): 
   drainOnClose(app, proxy);
   mountRoutes(app, (request, reply) => {
     reply.hijack();
-    // Headers that hooks have set. Headers of the upstream override them.
-    for (const [name, value] of Object.entries(reply.getHeaders())) {
-      if (value !== undefined && !FRAMING_HEADERS.has(name)) reply.raw.setHeader(name, value);
-    }
+    copyHookHeaders(request, reply);
     mount.handle(request.raw, reply.raw, prefix.replace(/(?<!\/)\/+$/, ''));
   });
   if (options.registry !== undefined) registerMetrics(app, proxy, options.registry);
@@ -106,6 +103,19 @@ function checkOptions(options: TidegateOptions): void {
 
 /** Headers that describe the length of the response, which only the proxy knows. */
 const FRAMING_HEADERS: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'trailer']);
+
+/** Copies the headers that hooks have set. Headers of the upstream override them. */
+function copyHookHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (value === undefined || FRAMING_HEADERS.has(name)) continue;
+    try {
+      reply.raw.setHeader(name, value);
+    } catch (error) {
+      // After `hijack`, nobody else would respond to the client.
+      request.log.error({ header: name, err: error }, 'header of a hook is not valid, and is left out');
+    }
+  }
+}
 
 /** Registers the routes with parsers that leave every body unread, so that the proxy can stream it. */
 function mountRoutes(app: FastifyInstance, handler: (request: FastifyRequest, reply: FastifyReply) => void): void {

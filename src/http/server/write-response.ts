@@ -53,19 +53,25 @@ export function writeResponseHead(
   const reason = reasonPhrase !== standardReason && isWritableReason(reasonPhrase) ? reasonPhrase : standardReason;
   // RFC 9110 §8.6: a 204 has no Content-Length, whatever the upstream sent.
   const fields = status === 204 ? withoutHeader(headers, 'content-length') : headers;
+  const error = tryWriteHead(response, status, reason, fields);
+  if (error === undefined) return true;
+  if (!isTrailerError(error)) return false;
+  return tryWriteHead(response, status, reason, withoutHeader(fields, 'trailer')) === undefined;
+}
+
+/** @returns what Node throws; then the response has the same headers as before; undefined if the head is written */
+function tryWriteHead(response: HttpServerResponse, status: number, reason: string, fields: string[]): unknown {
+  // With headers that hooks of an application have set, Node adds the others to these before it finds that one is not valid.
+  const ofHooks = isHttp1(response) ? response.getHeaders() : {};
   try {
     response.writeHead(status, reason, fields);
-    return true;
+    return undefined;
   } catch (error) {
-    if (!isTrailerError(error)) return false;
-  }
-  // If a hook of the plugin has set a header, Node has already added all others to the response.
-  if (isHttp1(response)) response.removeHeader('trailer');
-  try {
-    response.writeHead(status, reason, withoutHeader(fields, 'trailer'));
-    return true;
-  } catch {
-    return false;
+    if (isHttp1(response)) {
+      for (const name of response.getHeaderNames()) response.removeHeader(name);
+      for (const [name, value] of Object.entries(ofHooks)) if (value !== undefined) response.setHeader(name, value);
+    }
+    return error;
   }
 }
 

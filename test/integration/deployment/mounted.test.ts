@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import Fastify from 'fastify';
 import { Registry } from 'prom-client';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { writeResponseHead } from '../../../src/http/server/write-response.ts';
 import type { ConfigInput } from '../../../src/library/index.ts';
 import { ConfigError, tidegate } from '../../../src/library/index.ts';
 import { makeCertificates } from '../../support/certificates.ts';
@@ -131,6 +132,49 @@ describe('a proxy in an application', () => {
       expect(names.map((name) => answer.header(name))).toEqual(['ours', 'theirs', 'a=1', undefined]);
     },
   );
+
+  test('leaves out a header of a hook that Node refuses, and logs it', async () => {
+    const origin = await startRecordingUpstream();
+    const { url, log } = await startApplication(
+      { config: to(origin.url) },
+      {
+        extend: (app) => {
+          app.addHook('onRequest', (_, reply, done) => {
+            void reply.headers({ 'X-Name': '日本', 'X-Own': 'yes' });
+            done();
+          });
+        },
+      },
+    );
+    const { status, header } = await send(url, '/pay/');
+    expect([status, header('x-name'), header('x-own')]).toEqual([200, undefined, 'yes']);
+    expect(log().filter(({ level }) => level === 50)).toMatchObject([
+      { header: 'x-name', msg: 'header of a hook is not valid, and is left out' },
+    ]);
+  });
+
+  test('keeps headers of hooks, and none of the upstream, if Node refuses the upstream’s head', async () => {
+    const { url } = await listen((_, response) => {
+      response.setHeader('X-Hook', 'ours');
+      const written = writeResponseHead(response, 200, 'OK', [
+        'X-Upstream',
+        'theirs',
+        'X-Hook',
+        'theirs',
+        'X-Bad',
+        '日本',
+      ]);
+      response.writeHead(502, 'Bad Gateway', ['X-Written', String(written)]);
+      response.end();
+    });
+    const { status, header } = await send(url, '/');
+    expect([status, header('x-written'), header('x-hook'), header('x-upstream')]).toEqual([
+      502,
+      'false',
+      'ours',
+      undefined,
+    ]);
+  });
 
   test('retries only what is safe to retry, byte for byte', async () => {
     const upstream = await startHttpUpstream((n, response) => {

@@ -1,5 +1,6 @@
 import type { LinkedItem } from '../../../core/collections/linked-queue.ts';
 import { LinkedQueue } from '../../../core/collections/linked-queue.ts';
+import { RecencyMap } from '../../../core/collections/recency-map.ts';
 import type { AwaitedConnections } from '../awaited-connections.ts';
 import type { Sender } from '../pooled-send.ts';
 import type { Http2Connection } from './http2-connection.ts';
@@ -17,8 +18,8 @@ interface Waiter<W> extends LinkedItem<W> {
 
 type Connection = Pick<Http2Connection, 'sender' | 'isConnecting'>;
 
-/** The waiting requests of each client of an address, or of a client by itself. */
-type Group<W extends Waiter<W>> = Map<string, LinkedQueue<W>>;
+/** The waiting requests of each client of an address, or of a client by itself: first the client whose turn was longest ago. */
+type Group<W extends Waiter<W>> = RecencyMap<string, LinkedQueue<W>>;
 
 /** The maximum number of addresses, and of clients of one, among which the next is chosen: those whose turn was longest ago. */
 const MAX_SCANNED = 1000;
@@ -36,7 +37,8 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
   /** How many of the requests are displaced. */
   displaced = 0;
   readonly #connections: Iterable<Connection>;
-  readonly #groups = new Map<string, Group<W>>();
+  /** First the one whose turn was longest ago. */
+  readonly #groups = new RecencyMap<string, Group<W>>();
   #arrivals = 0;
   /** Of those served, the arrival of the last one. */
   #lastServed = 0;
@@ -69,13 +71,19 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
 
   push(waiter: W): void {
     const [key, client] = [keyOf(waiter.sender), clientOf(waiter.sender)];
-    const group: Group<W> = this.#groups.get(key) ?? new Map<string, LinkedQueue<W>>();
-    const queue = group.get(client) ?? new LinkedQueue<W>();
+    let group = this.#groups.get(key);
+    if (group === undefined) {
+      group = new RecencyMap();
+      this.#groups.set(key, group);
+    }
+    let queue = group.get(client);
+    if (queue === undefined) {
+      queue = new LinkedQueue();
+      group.set(client, queue);
+    }
     queue.push(waiter);
     this.#arrivals += 1;
     waiter.arrival = this.#arrivals;
-    group.set(client, queue);
-    this.#groups.set(key, group);
     this.length += 1;
     if (waiter.isDisplaced) this.displaced += 1;
   }
@@ -102,8 +110,7 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
     waiter.isDisplaced = false;
     connection.sender = sender;
     this.#lastServed = Math.max(this.#lastServed, arrival);
-    const group = moveToEnd(this.#groups, keyOf(sender));
-    if (group !== undefined) moveToEnd(group, clientOf(sender));
+    this.#groups.use(keyOf(sender))?.use(clientOf(sender));
   }
 
   clear(): W[] {
@@ -131,7 +138,7 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
 
   /** Chooses the one that has the fewest connections for its weight, with the one that the next request would get. */
   #fewest<T>(
-    all: ReadonlyMap<string, T>,
+    all: RecencyMap<string, T>,
     nextOf: (one: T) => W | undefined,
     ownerOf: (sender: Sender | undefined) => string,
   ): T | undefined {
@@ -160,15 +167,7 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
   }
 }
 
-function firstOf<T>(all: ReadonlyMap<string, T>): T | undefined {
+function firstOf<T>(all: RecencyMap<string, T>): T | undefined {
   const [first] = all.values();
   return first;
-}
-
-function moveToEnd<T>(all: Map<string, T>, key: string): T | undefined {
-  const one = all.get(key);
-  if (one === undefined) return undefined;
-  all.delete(key);
-  all.set(key, one);
-  return one;
 }
