@@ -49,10 +49,12 @@ describe('a key', () => {
   });
 
   test('is passed on, however many exchanges end within the call that grants it', () => {
-    const claims = new KeyClaims(20_000, 20_000);
+    // Twice as many as overflow the stack if each grant is a call within the release of the last. Each enqueue copies the queue.
+    const count = 10_000;
+    const claims = new KeyClaims(count, count);
     let served = 0;
     claims.tryAcquire('a');
-    for (let i = 0; i < 20_000; i += 1) {
+    for (let i = 0; i < count; i += 1) {
       claims.enqueue('a', {
         fairnessKey: `${i}`,
         client: `${i}`,
@@ -64,7 +66,7 @@ describe('a key', () => {
       if (i % 1000 === 0) claims.tryAcquire(`other ${i}`);
     }
     claims.release('a');
-    expect([served, claims.bound.used, claims.size]).toEqual([20_000, 0, 20]);
+    expect([served, claims.bound.used, claims.size]).toEqual([count, 0, 10]);
   });
 
   test('bounds the waiting requests of one address, so that others find a place', () => {
