@@ -35,8 +35,12 @@ test.each([2, 8])('concurrency places are found and used with %i replicas', (rep
   expect(waste).toBeLessThan(0.01);
 });
 
-test.each(['replicas-8-pool', 'replicas-100-pool'])('%s: all replicas together use the limit', (name) => {
-  expect(missedGoals(runLibraryScenario(name))).toEqual([]);
+// The limit is found within the first 10 s; the goals hold for the 30 s after the warm-up as for the rest of the scenario.
+test.each([
+  ['replicas-8-pool', 90_000],
+  ['replicas-100-pool', 60_000],
+])('%s: all replicas together use the limit', (name, duration) => {
+  expect(missedGoals(runLibraryScenario(name, 1, { duration }))).toEqual([]);
 });
 
 test('a limit of one a second is shared: a token that one replica does not use is leased to another', () => {

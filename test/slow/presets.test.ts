@@ -99,7 +99,11 @@ function load(upstream: object) {
 function upstreamOf(settingsOf: object): UpstreamConfig {
   const loaded = load(settingsOf);
   if (typeof loaded === 'string') throw new Error(loaded);
-  const upstream = loaded.config.upstreams['api'];
+  return onlyUpstream(loaded);
+}
+
+function onlyUpstream({ config }: Exclude<ReturnType<typeof load>, string>): UpstreamConfig {
+  const upstream = config.upstreams['api'];
   if (upstream === undefined) throw new Error('there is no upstream');
   return upstream;
 }
@@ -114,7 +118,7 @@ describe.each(PROVIDERS)('with the preset %s', (provider) => {
       fc.property(settings, (written) => {
         const alone = load({ url, ...written });
         fc.pre(typeof alone !== 'string');
-        const before = upstreamOf({ url, ...written });
+        const before = onlyUpstream(alone);
         const both = upstreamOf({ url, provider, ...written });
         for (const path of leaves(written)) {
           const isEmpty = isMapping(valueAt(written, path));
