@@ -24,6 +24,8 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   #isDecidedLocally = false;
   /** Defined while the claim is waiting, held or shared. */
   #write: KeyedWrite | undefined;
+  /** What was known when the claim was refused: a look-up of another process may arrive after that. */
+  #knownAtRefusal: KnownWrite | undefined;
 
   constructor(options: RegistryKeyClaimOptions) {
     this.#options = options;
@@ -46,6 +48,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   /** What `lookUp` finds, and where the write may have been sent. */
   get known(): KnownWrite {
+    if (this.#knownAtRefusal !== undefined) return this.#knownAtRefusal;
     return { record: this.#write && this.#attempts.lookUp(this.#write), endpoint: this.endpoint };
   }
 
@@ -205,6 +208,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   #refuse(write: KeyedWrite, why: ClaimRefusalReason): void {
     if (this.#progress.state === 'waiting') this.#cancelWait(write);
     const mayHaveTakenEffect = isUnresolved(write);
+    this.#knownAtRefusal = this.known;
     this.#leave(write);
     this.#listener?.onClaimRefused(why, mayHaveTakenEffect);
   }

@@ -130,6 +130,22 @@ describe('a key that the primary keeps', () => {
     expect(repeat?.endpoint).toBe('');
   });
 
+  test('is looked up after the process has stopped waiting for it: the write of the other request may have taken effect', () => {
+    const { startWorker, clock, holdReplies } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()];
+    one.makeClaim(requestFor('order')).begin(recorder(), 100);
+    const waiting = other.makeClaim(requestFor('order'));
+    clock.time = 5;
+    const looked: unknown[] = [];
+    // A drain stops the wait, and asks what is known of the write before it has the refusal.
+    waiting.begin({ onClaimed: () => undefined, onClaimRefused: () => undefined }, 100);
+    const held = holdReplies();
+    waiting.stopWaiting();
+    waiting.lookUp((record) => looked.push(record));
+    for (const reply of held) other.onReply(reply);
+    expect(looked).toEqual([{ firstSentAt: 0, isAnswered: false }]);
+  });
+
   test('is not granted after the process stops waiting, even if the grant is on its way', () => {
     const { startWorker, holdReplies } = startProcesses();
     const [one, other] = [startWorker(), startWorker()];
