@@ -49,10 +49,21 @@ type AccountHeaders = Pick<HttpServerRequest, 'headers' | 'rawHeaders'>;
 function readSource(source: KeyAccountSource, value: string): string {
   if (source.kind === 'header' || value === '') return value;
   const claims = readClaims(value);
-  const claim = source.claims.map((name) => claims?.[name]).find((claim) => claim !== undefined);
-  if (claim !== undefined) return JSON.stringify(claim);
+  const claim = source.claims.map((name) => claims?.[name]).find(isPresent);
+  if (claim !== undefined) return JSON.stringify(claim, inOrder);
   // A bearer token without these claims may be refreshed at any time, so it names no account; other headers count as they are.
   return source.header === 'authorization' ? '' : value;
+}
+
+/** A claim that is null or empty names nobody: two tenants must not share it. */
+function isPresent(claim: unknown): boolean {
+  return claim !== undefined && claim !== null && claim !== '';
+}
+
+/** The order of the members of an object has no meaning (RFC 8259 §1). */
+function inOrder(_name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** The claims of a JWT (RFC 7519). It is not verified: it only names an account, and the upstream decides whether it is valid. */
