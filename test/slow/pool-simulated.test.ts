@@ -35,7 +35,7 @@ test.each([2, 8])('concurrency places are found and used with %i replicas', (rep
   expect(waste).toBeLessThan(0.01);
 });
 
-// The limit is found within the first 10 s; the goals hold for the 30 s after the warm-up as for the rest of the scenario.
+// The goals hold in the part of the scenario after its warm-up as in all of it.
 test.each([
   ['replicas-8-pool', 90_000],
   ['replicas-100-pool', 60_000],
