@@ -10,6 +10,7 @@ import { KeyClient } from '../../sharing/keys/key-client.ts';
 import { SharedKeys } from '../../sharing/keys/shared-keys.ts';
 import { KeptResponses } from '../../http/idempotency/kept-responses.ts';
 import { sealResponses } from '../../store/responses/sealed-response-store.ts';
+import { KeyRecount } from '../../sharing/redis/keys/key-recount.ts';
 import { RedisKeyBackend } from '../../sharing/redis/keys/redis-key-backend.ts';
 import { RedisKeyCommands, type RedisKeyConnection } from '../../sharing/redis/keys/redis-key-commands.ts';
 import { RedisKeyInspection } from '../../sharing/redis/keys/redis-key-inspection.ts';
@@ -35,9 +36,6 @@ export interface RedisKeysParts {
   readonly onDecidedLocally: (upstream: string) => void;
 }
 
-/** Keys expire in Redis without a change that this process makes. */
-const RECOUNT_INTERVAL: Millis = 10_000;
-
 /** How long the end of this process waits for its last changes to be stored. */
 const STORED_WITHIN: Millis = 1000;
 
@@ -48,7 +46,7 @@ export class RedisKeys {
   readonly #shared: SharedKeys;
   readonly #client: KeyClient;
   readonly #commands: RedisKeyCommands;
-  readonly #recount: NodeJS.Timeout;
+  readonly #recount: KeyRecount;
 
   constructor({ connection, sealSecret, maxResponses, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
@@ -56,7 +54,7 @@ export class RedisKeys {
     this.#commands = commands;
     const ahead = (upstream: string): Millis => commands.timeOf(upstream).offset;
     const backend = new RedisKeyBackend({ ...connection, ...parts, commands, ahead });
-    this.#recount = setInterval(() => connection.isConnected() && backend.recount(), RECOUNT_INTERVAL).unref();
+    this.#recount = new KeyRecount({ ...connection, commands, schedule: backgroundTimer });
     this.#shared = new SharedKeys({
       backend,
       clock,
@@ -96,7 +94,7 @@ export class RedisKeys {
 
   /** Resolves once the ends of all requests are stored, or after a second. */
   async close(): Promise<void> {
-    clearInterval(this.#recount);
+    this.#recount.close();
     this.#client.flush();
     await new Promise<void>((resolve) => {
       const cancel = cancellableTimer(STORED_WITHIN, resolve);
@@ -107,6 +105,12 @@ export class RedisKeys {
     });
     this.#shared.close();
   }
+}
+
+/** Does not keep the process running. */
+function backgroundTimer(delay: Millis, run: () => void): () => void {
+  const timer = setTimeout(run, delay).unref();
+  return () => clearTimeout(timer);
 }
 
 /**

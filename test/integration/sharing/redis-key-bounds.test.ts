@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
 import { MAX_EXPIRED } from '../../../src/sharing/redis/keys/key-scripts.ts';
-import type { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
+import { KeyRecount } from '../../../src/sharing/redis/keys/key-recount.ts';
+import type { RedisKeyCommands } from '../../../src/sharing/redis/keys/redis-key-commands.ts';
 import { send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
@@ -22,15 +23,34 @@ import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const DAY = 86_400_000;
 
-const recount = (backend: RedisKeyBackend): Promise<void> =>
-  new Promise((resolve) => {
-    backend.recount();
-    backend.hasUnresolved('up', () => resolve()); // comes after it
+/** Recounts, with each next step only when `runNext` is called. The first of what is scheduled is the next recount. */
+function startRecount(commands: RedisKeyCommands, isConnected = () => true) {
+  const scheduled: { readonly delay: number; readonly run: () => void }[] = [];
+  const recount = new KeyRecount({
+    commands,
+    isConnected,
+    schedule: (delay, run) => {
+      const entry = { delay, run };
+      scheduled.push(entry);
+      return () => void (scheduled.includes(entry) && scheduled.splice(scheduled.indexOf(entry), 1));
+    },
   });
+  /** Redis responds in order, so the step before has its response. */
+  const settle = (): Promise<unknown> => new Promise((resolve) => commands.count('other', resolve));
+  const delays = (): number[] => scheduled.map(({ delay }) => delay);
+  const runNext = (): void => scheduled.splice(-1)[0]?.run();
+  return { recount, settle, delays, runNext };
+}
+
+async function recount(commands: RedisKeyCommands): Promise<void> {
+  const { recount: each, settle } = startRecount(commands);
+  each.recount();
+  await settle();
+}
 
 test('counts unresolved and answered keys by upstream, until they expire', async () => {
   const redis = await startRedis({ clock: true });
-  const { commands, store, backendOf } = openKeys(await connectKeys(redis));
+  const { commands, store } = openKeys(await connectKeys(redis));
   const states: readonly Progress[] = ['claimed', 'unknown', 'unknown', 'responding', 'answered'];
   for (const [n, state] of states.entries()) await store(n, state);
   await store(9, 'answered', { upstream: 'other' });
@@ -39,10 +59,10 @@ test('counts unresolved and answered keys by upstream, until they expire', async
     { upstream: 'other', unresolved: 0, answered: 1 },
   ]);
   redis.shiftClock(DAY / 2);
-  await recount(backendOf('one'));
+  await recount(commands);
   expect(commands.counts.all[0]).toEqual({ upstream: 'up', unresolved: 3, answered: 2 });
   redis.shiftClock(DAY + 60_000);
-  await recount(backendOf('one'));
+  await recount(commands);
   expect(commands.counts.all).toEqual([
     { upstream: 'up', unresolved: 0, answered: 0 },
     { upstream: 'other', unresolved: 0, answered: 0 },
@@ -81,6 +101,58 @@ test('removes at most 200 expired keys of a kind in a step, and never counts one
   }
   const rest = [count - 1 - MAX_EXPIRED, count - 1 - 2 * MAX_EXPIRED];
   expect(left).toEqual([...rest.flatMap((each) => [each, each]), 1, 1, 1, 1]);
+});
+
+test('a recount removes expired keys in steps of at most 200 until none is left', async () => {
+  const redis = await startRedis();
+  const client = await connectKeys(redis);
+  const { commands, store } = openKeys(client);
+  await store(0, 'unknown');
+  await store(1, 'answered');
+  const count = 3.5 * MAX_EXPIRED;
+  for (let n = 2; n < count; n += 1) {
+    await client.zadd(OPEN_NAMES, 2, `expired-${n}`);
+    if (n < count - MAX_EXPIRED) await client.zadd(ANSWERED_NAMES, 2, `expired-${n}`);
+  }
+  const { recount: expired, settle, delays, runNext } = startRecount(commands);
+  const [interval = 0] = delays();
+  expired.recount();
+  const left: number[][] = [];
+  while (left.length < 10) {
+    expired.recount(); // does not double the steps that go on
+    await settle();
+    left.push([await client.zcard(OPEN_NAMES), await client.zcard(ANSWERED_NAMES)]);
+    const [, delay] = delays();
+    if (delay === undefined) break;
+    expect(delay).toBeLessThan(interval / 100);
+    runNext();
+  }
+  const rest = (all: number) => [1, 2, 3, 4].map((step) => Math.max(1, all - 1 - step * MAX_EXPIRED));
+  const answered = rest(count - MAX_EXPIRED);
+  expect(left).toEqual(rest(count).map((open, step) => [open, answered[step]]));
+  expect(commands.counts.all[0]).toEqual({ upstream: 'up', unresolved: 1, answered: 1 });
+});
+
+test('a recount asks nothing of Redis while it is not connected or after its end', async () => {
+  const client = await connectKeys(await startRedis());
+  const { commands, store } = openKeys(client);
+  await store(0, 'unknown');
+  for (let n = 1; n <= 3 * MAX_EXPIRED; n += 1) await client.zadd(OPEN_NAMES, 2, `expired-${n}`);
+  const at = { isConnected: false };
+  const { recount: expired, settle, delays, runNext } = startRecount(commands, () => at.isConnected);
+  expired.recount();
+  await settle();
+  expect(await client.zcard(OPEN_NAMES)).toBe(1 + 3 * MAX_EXPIRED);
+  at.isConnected = true;
+  const [interval] = delays();
+  runNext();
+  await settle();
+  expect(await client.zcard(OPEN_NAMES)).toBe(1 + 2 * MAX_EXPIRED);
+  expect(delays().filter((delay) => delay === interval).length).toBe(1);
+  expired.recount();
+  expired.close();
+  await settle();
+  expect([await client.zcard(OPEN_NAMES), delays()]).toEqual([1 + 2 * MAX_EXPIRED, []]);
 });
 
 test('a key that is forgotten, or used again, is counted once or not at all', async () => {
@@ -157,7 +229,7 @@ test('a flood of unresolved keys of one client removes none of another', async (
 test('of a client whose keys are answered, forgotten or expired, nothing is left', async () => {
   const redis = await startRedis({ clock: true });
   const client = await connectKeys(redis);
-  const { store, swap, nextVersion, backendOf, inspection } = openKeys(client);
+  const { store, swap, nextVersion, commands, inspection } = openKeys(client);
   const shares = async () => (await client.keys('*:client*')).map((key) => key.replace(/^.*:k3:/, '')).toSorted();
   const answered = await store(0, 'claimed');
   await store(1, 'unknown', { client: 2 });
@@ -171,7 +243,7 @@ test('of a client whose keys are answered, forgotten or expired, nothing is left
   expect(await shares()).toEqual(['client:3', 'clients']);
   for (const key of await client.keys('*')) expect([key, await client.pttl(key)]).not.toEqual([key, -1]);
   redis.shiftClock(DAY + 2 * 3_600_000);
-  await recount(backendOf('one'));
+  await recount(commands);
   expect(await shares()).toEqual([]);
 });
 

@@ -42,17 +42,18 @@ local function found(name)
   end
   return {known[1] or '', known[2] or '', table.concat(gone, ' '), known[4] or '0', tostring(now)}
 end
--- A few at a time: a step is short. Those that are left count for nothing, and later steps remove them.
+-- A few at a time: a step is short. Those that are left count for nothing, and later steps remove them. Returns whether some may be left.
 local function dropExpired(set, from)
   local expired = redis.call('ZRANGEBYSCORE', set, from, string.format('%d', now), 'LIMIT', 0, ${MAX_EXPIRED})
   if #expired > 0 then redis.call('ZREM', set, unpack(expired)) end
+  return #expired == ${MAX_EXPIRED}
 end
 local base = string.sub(open, 1, -#'open' - 1)
 local clients = base .. 'clients'
 local function namesOf(client) return base .. 'client:' .. client end
 local function dropOld()
-  dropExpired(open, string.format('%d', -now))
-  dropExpired(answered, '-inf')
+  local areLeft = dropExpired(open, string.format('%d', -now))
+  return dropExpired(answered, '-inf') or areLeft
 end
 -- A response to an answered write may still be on its way.
 local function counts()
@@ -185,11 +186,11 @@ dropOld()
 return {'', '', '', '0', tostring(now)}
 `;
 
-/** Returns the numbers of names with an unresolved write, and of answered ones. */
+/** Returns the numbers of names with an unresolved write, and of answered ones; then `1` if expired names may be left. */
 export const COUNT_NAMES = `${PRELUDE}
-dropOld()
-dropExpired(clients, '-inf')
-return {table.concat({counts()}, ' '), '', '', '0', tostring(now)}
+local areLeft = dropOld()
+areLeft = dropExpired(clients, '-inf') or areLeft
+return {table.concat({counts()}, ' '), areLeft and '1' or '', '', '0', tostring(now)}
 `;
 
 /**

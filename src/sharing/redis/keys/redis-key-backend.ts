@@ -59,12 +59,7 @@ export class RedisKeyBackend implements KeyStateBackend {
   }
 
   hasUnresolved(upstream: string, onFound: (isUnresolved: boolean | undefined) => void): void {
-    this.#count(upstream, (counts) => onFound(counts === undefined ? undefined : !counts.startsWith('0 ')));
-  }
-
-  /** Updates the number of keys of the upstreams of which this process knows it: keys expire without a change. */
-  recount(): void {
-    for (const { upstream } of this.#parts.commands.counts.all) this.#count(upstream, () => undefined);
+    this.#parts.commands.count(upstream, (counted) => onFound(counted?.hasUnresolved));
   }
 
   renew(upstream: string, names: readonly string[], onRenewed: (isRenewed: boolean) => void): void {
@@ -72,15 +67,6 @@ export class RedisKeyBackend implements KeyStateBackend {
     commands.run('tidegateRenewLeases', upstream, names, [owner, String(this.leaseTime)], (reply) =>
       onRenewed(typeof reply !== 'string'),
     );
-  }
-
-  #count(upstream: string, onCounted: (counts: string | undefined) => void): void {
-    const { commands } = this.#parts;
-    commands.run('tidegateCountNames', upstream, [], [], (reply) => {
-      const [counts] = typeof reply === 'string' ? [] : reply;
-      if (counts !== undefined) commands.counts.onReply(upstream, counts);
-      onCounted(counts);
-    });
   }
 
   #toStored(name: WriteName, reply: readonly string[]): StoredName | undefined {

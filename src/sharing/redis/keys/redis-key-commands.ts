@@ -38,6 +38,13 @@ const RENEW: keyof typeof SCRIPTS = 'tidegateRenewLeases';
 /** Strings of a reply for each name. */
 export const REPLY_PARTS = 5;
 
+/** What Redis has counted. */
+export interface CountedNames {
+  readonly hasUnresolved: boolean;
+  /** More names may have expired than one step removes. */
+  readonly hasMoreExpired: boolean;
+}
+
 /** `unsent`: Redis has not received the command. */
 export type Lost = 'unsent' | 'unknown';
 
@@ -86,6 +93,19 @@ export class RedisKeyCommands {
       // Without the time of Redis, those in a state mean nothing here: a key would seem valid for ever.
       (reply) => onReply(time.isKnown || reply === 'unsent' ? reply : 'unknown'),
     );
+  }
+
+  /**
+   * Counts the names of an upstream, and removes some of those that have expired. Calls back once; undefined if Redis has not
+   * responded.
+   */
+  count(upstream: string, onCounted: (counted: CountedNames | undefined) => void): void {
+    this.run('tidegateCountNames', upstream, [], [], (reply) => {
+      const [counts, more] = typeof reply === 'string' ? [] : reply;
+      if (counts === undefined) return onCounted(undefined);
+      this.counts.onReply(upstream, counts);
+      onCounted({ hasUnresolved: !counts.startsWith('0 '), hasMoreExpired: more === '1' });
+    });
   }
 
   /** Sends a command that changes nothing. Calls back once, after it has returned. */
