@@ -201,6 +201,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
       return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
     }
     const mayHaveTakenEffect = this.#progress.record?.isAnswered === false;
+    this.#knownAtRefusal = this.known;
     this.release({ kind: 'other' });
     this.#listener?.onClaimRefused('key_store_lost', mayHaveTakenEffect);
   }

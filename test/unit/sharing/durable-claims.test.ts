@@ -174,6 +174,20 @@ describe('a claim that is stored too late', () => {
     expect(kept()).toEqual([]);
   });
 
+  test('that is refused because it cannot be stored still knows of an earlier attempt', () => {
+    const { begin, commit } = startProcess();
+    const { claim: first } = begin();
+    commit();
+    first.onSend('a');
+    first.recordOutcome('may_have_taken_effect');
+    first.release({ kind: 'unknown' });
+    commit();
+    const { claim, results } = begin();
+    commit(false);
+    expect(results).toEqual([['refused', 'key_store_lost', true]]);
+    expect(lookUp(claim)).toEqual([{ firstSentAt: 0, isAnswered: false }]);
+  });
+
   test('is granted with `onStoreLost: local` although it cannot be stored, but not after its deadline', () => {
     const { begin, commit, clock } = startProcess();
     const prompt = begin({ onStoreLost: 'local' });
