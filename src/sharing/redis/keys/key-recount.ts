@@ -11,8 +11,11 @@ export interface KeyRecountParts {
 
 /** Keys expire in Redis without a change that this process makes. */
 const INTERVAL: Millis = 10_000;
-/** While more have expired. A step takes less than a millisecond of Redis, which serves others in between. */
-const STEP_INTERVAL: Millis = 10;
+/**
+ * While more have expired. A step that finds 200 names of each kind takes 0.9 ms of Redis' processor: 2 % of its time for each
+ * replica, until none is left.
+ */
+const STEP_INTERVAL: Millis = 50;
 
 /** Updates the numbers of keys in Redis, and removes the names of expired ones in steps, until none is left. */
 export class KeyRecount {
