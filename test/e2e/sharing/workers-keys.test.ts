@@ -96,6 +96,25 @@ test(
 );
 
 test(
+  'at the end of a drain, requests that wait for a key are not denied the write that another worker has under way',
+  async () => {
+    const upstream = await startHttpUpstream(() => undefined); // never answers
+    const drain = 'drain: {delay: 0, timeout: 1s}';
+    const gate = await startWorkers(`workers: 2\n${drain}\nupstreams: {api: {url: "${upstream.url}"}}`);
+    const answers = Array.from({ length: 5 }, () => pay(gate, 'order'));
+    await eventually(
+      () => gate.sum('tidegate_requests_in_flight'),
+      (count) => count === answers.length,
+    );
+    gate.child.kill('SIGTERM');
+    const outcomes = (await Promise.all(answers)).map(({ status, header }) => [status, header('tidegate-outcome')]);
+    expect(outcomes).toEqual(answers.map(() => [504, 'unknown']));
+    expect(upstream.hits.length).toBe(1);
+  },
+  PATIENCE,
+);
+
+test(
   'a write whose worker is killed is unresolved: sent again while its key is valid, and not afterwards',
   async () => {
     const held: ServerResponse[] = [];
