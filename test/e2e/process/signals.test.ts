@@ -1,34 +1,41 @@
 /** Signals and orders to drain, one after the other: only a second signal cuts requests in flight. */
+import type { ServerResponse } from 'node:http';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { AdminApi } from '../../support/admin/admin-api.ts';
 import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
 import type { Received } from '../../support/clients/send.ts';
 import { send } from '../../support/clients/send.ts';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
 import type { RunningProcess } from '../../support/proxy/process.ts';
 import { signalGroup, startProcess } from '../../support/proxy/process.ts';
-import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
+import { eventually } from '../../support/proxy/tidegate.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
-/** Milliseconds. Longer than the time in which the duplicate of a signal is ignored, and all the signals of a test. */
-const LATENCY = 3000;
-const TOLERANCE = 700;
+/** Milliseconds. A little longer than that of src/process/signals.ts. */
+const DUPLICATE_SIGNAL_WINDOW = 700;
 
 interface Busy extends RunningProcess {
-  readonly adminUrl: string;
   /** The response to the request that is in flight. */
   readonly last: Promise<Received>;
+  readonly api: AdminApi;
+  /** Returns when a signal or order before it has been handled and another one is no duplicate of it. */
+  readonly settled: () => Promise<void>;
+  /** Ends that response, which takes until then. */
+  readonly respond: () => void;
 }
 
 /** Starts it, with a request in flight. */
 async function startBusy(workers: number, npm = false): Promise<Busy> {
-  const upstream = await startUpstream({ latency: { kind: 'constant', mean: LATENCY } });
+  const held: ServerResponse[] = [];
+  const upstream = await startHttpUpstream((_n, response) => held.push(response));
   const file = writeConfigFile(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
-drain: {delay: 0, timeout: 20s}
+drain: {delay: 0, timeout: 2m}
 workers: ${workers}
 upstreams: {api: {url: "${upstream.url}"}}
 `);
@@ -40,16 +47,23 @@ upstreams: {api: {url: "${upstream.url}"}}
   const { url, admin } = lines.find(({ msg }) => msg === 'listening') ?? {};
   const last = send(String(url), '/');
   await eventually(
-    () => upstream.stats().inFlight,
+    () => held.length,
     (count) => count === 1,
   );
-  return { ...running, adminUrl: String(admin), last };
+  const api = await openAdminApi(String(admin));
+  const settled = async (): Promise<void> => {
+    await api.get('/api/status');
+    await sleep(DUPLICATE_SIGNAL_WINDOW);
+  };
+  return { ...running, api, last, settled, respond: () => held[0]?.end() };
 }
 
 describe.each([1, 2])('with workers: %i', (workers) => {
   test('a signal to the whole group of npm start does no harm', async () => {
     const busy = await startBusy(workers, true);
     signalGroup(busy.child, 'SIGTERM');
+    await busy.settled();
+    busy.respond();
     expect((await busy.last).status).toBe(200);
     expect((await busy.ended).code).toBe(0);
   });
@@ -58,7 +72,7 @@ describe.each([1, 2])('with workers: %i', (workers) => {
     const busy = await startBusy(workers, true);
     const cut = busy.last.catch(() => 'cut');
     signalGroup(busy.child, 'SIGTERM');
-    await sleep(TOLERANCE);
+    await busy.settled();
     signalGroup(busy.child, 'SIGTERM');
     expect(await cut).toBe('cut');
     expect((await busy.ended).code).toBe(1);
@@ -67,11 +81,10 @@ describe.each([1, 2])('with workers: %i', (workers) => {
   test('SIGTERM joins the drain that the admin API began, and a second one ends it', async () => {
     const busy = await startBusy(workers);
     const cut = busy.last.catch(() => 'cut');
-    const api = await openAdminApi(busy.adminUrl);
-    expect((await api.post('/drain')).status).toBe(200);
-    await sleep(TOLERANCE);
+    expect((await busy.api.post('/drain')).status).toBe(200);
+    await busy.settled();
     busy.child.kill('SIGTERM');
-    await sleep(TOLERANCE);
+    await busy.settled();
     expect(busy.child.exitCode).toBeNull();
     busy.child.kill('SIGTERM');
     expect(await cut).toBe('cut');
@@ -80,12 +93,12 @@ describe.each([1, 2])('with workers: %i', (workers) => {
 
   test.each(['SIGTERM', '/drain'])('requests in flight survive an order after the other, %s first', async (first) => {
     const busy = await startBusy(workers);
-    const api = await openAdminApi(busy.adminUrl);
     for (const order of first === 'SIGTERM' ? [first, '/drain'] : [first, 'SIGTERM']) {
       if (order === 'SIGTERM') busy.child.kill(order);
-      else expect((await api.post(order)).status).toBe(200);
-      await sleep(TOLERANCE);
+      else expect((await busy.api.post(order)).status).toBe(200);
+      await busy.settled();
     }
+    busy.respond();
     expect((await busy.last).status).toBe(200);
     expect((await busy.ended).code).toBe(0);
     expect(busy.log().filter(({ msg }) => msg === 'draining')).toHaveLength(1);

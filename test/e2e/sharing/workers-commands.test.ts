@@ -90,11 +90,14 @@ test(
       () => upstream.stats().accepted,
       (accepted) => accepted > 10,
     );
-    const [since, before] = [performance.now(), upstream.stats().accepted];
-    await pause(3000);
-    const rate = (1000 * (upstream.stats().accepted - before)) / (performance.now() - since);
-    expect(rate).toBeGreaterThan(12);
-    expect(rate).toBeLessThan(24);
+    const nextRate = async (): Promise<number> => {
+      const [since, before] = [performance.now(), upstream.stats().accepted];
+      await pause(3000);
+      const rate = (1000 * (upstream.stats().accepted - before)) / (performance.now() - since);
+      expect(rate).toBeLessThan(24);
+      return rate;
+    };
+    await eventually(nextRate, (rate) => rate > 12); // a busy machine may not send that many
   },
   PATIENCE,
 );

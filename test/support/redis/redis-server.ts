@@ -18,6 +18,12 @@ import { connect } from './connect.ts';
 import type { RedisProcess, RedisSettings, RedisStart } from './redis-process.ts';
 import { makeFolder, startRedisAt, startRedisProcess } from './redis-process.ts';
 
+/**
+ * Problems that name the end of Redis. Which of them depends on what a connection does at that moment: it ends while idle, or
+ * with a command under way, or another one is refused.
+ */
+export const REDIS_ENDED = String.raw`(?:connect ECONNREFUSED 127\.0\.0\.1:\d+|(?:read|write) (?:ECONNRESET|EPIPE)|the connection was closed)`;
+
 export interface RedisOptions {
   readonly password?: string;
   /** In the notation of Redis: `64mb`. */
