@@ -37,6 +37,8 @@ export interface FaultLoadParts {
 
 export interface FaultLoadSystem extends FaultLoadParts {
   readonly gate: ProbedProcess;
+  /** Results since the fault began. */
+  readonly results: () => readonly LoadClientResult[];
 }
 
 export interface FaultLoadResult {
@@ -90,7 +92,8 @@ export async function runFaultLoad(
   const start = performance.now();
   await pause(BEFORE);
   const began = performance.now();
-  await fault({ paymentFake, relay, gate });
+  const results = () => clients.results.filter(({ answeredAt }) => answeredAt > began);
+  await fault({ paymentFake, relay, gate, results });
   await waitForGoodput(clients, 0.9 * clients.goodput(start, began));
   await clients.stop();
 
@@ -107,7 +110,7 @@ export async function runFaultLoad(
   await clients.close();
   await paymentFake.kill();
   await expectGivenBack(gate, empty, afterWarmUp);
-  return { results: clients.results.filter(({ answeredAt }) => answeredAt > began), journal, metrics };
+  return { results: results(), journal, metrics };
 }
 
 /** Creates a certificate for the proxy's listener. Returns its YAML and the CA. */
