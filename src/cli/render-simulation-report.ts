@@ -3,6 +3,7 @@ import { downsample, lastValue, meanValue } from '../simulator/report/downsample
 import type {
   ReportCounts,
   GroupReport,
+  LatencyQuantiles,
   SimulationReport,
   ReportSample,
 } from '../simulator/report/simulation-report.ts';
@@ -44,7 +45,7 @@ export function renderSimulationReport({ title, report, goals }: SimulationRepor
 type Cell = readonly [name: string, value: string];
 
 function headline(report: SimulationReport): Cell[] {
-  const { goodput, waste, refused, failures, latency, jain, oscillation } = report;
+  const { goodput, waste, refused, failures, latency, upstreamWait, jain, oscillation } = report;
   return [
     ['goodput', formatNumber(goodput)],
     ['waste', formatNumber(waste)],
@@ -54,10 +55,19 @@ function headline(report: SimulationReport): Cell[] {
     ['added p99', formatTime(latency.p99)],
     ['Jain', formatNumber(jain)],
     ['oscillation', formatNumber(oscillation)],
+    ...(upstreamWait.p99 > 0 ? waitCells(upstreamWait) : []),
   ];
 }
 
-function listCounts({ offered, successes, refused, failed, sends, wasted }: ReportCounts): Cell[] {
+/** The wait at an upstream with workers. */
+function waitCells({ p50, p99 }: LatencyQuantiles): Cell[] {
+  return [
+    ['waited p50', formatTime(p50)],
+    ['waited p99', formatTime(p99)],
+  ];
+}
+
+function listCounts({ offered, successes, refused, failed, sends, wasted, abandoned }: ReportCounts): Cell[] {
   return [
     ['requests', String(offered)],
     ['successes', String(successes)],
@@ -65,6 +75,7 @@ function listCounts({ offered, successes, refused, failed, sends, wasted }: Repo
     ['failed', String(failed)],
     ['sends', String(sends)],
     ['429 or 5xx', String(wasted)],
+    ...(abandoned > 0 ? [['abandoned', String(abandoned)] as const] : []),
   ];
 }
 

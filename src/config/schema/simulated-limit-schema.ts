@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { PositiveDuration, Rate } from '../values/unit-schemas.ts';
+import { workersFields } from './service-schema.ts';
 
 const wholeNumber = z.int().min(1).max(1_000_000);
 const bucketFields = {
@@ -11,8 +12,8 @@ const windowFields = {
   window: PositiveDuration.prefault('1s').describe('The length of a window.'),
 };
 
-/** A limit as a simulated upstream enforces it. */
-export const SimulatedLimitSchema = z.discriminatedUnion('kind', [
+/** A limit as a simulated upstream enforces it, of all requests or of some. */
+export const NestableLimitSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('token-bucket').describe('A token bucket that refills at a constant rate.'),
     ...bucketFields,
@@ -40,4 +41,13 @@ export const SimulatedLimitSchema = z.discriminatedUnion('kind', [
     limit: wholeNumber.describe('Maximum requests in flight.'),
   }),
   z.strictObject({ kind: z.literal('unlimited').describe('No limit.') }),
+]);
+
+/** A limit of all requests as a simulated upstream enforces it. */
+export const SimulatedLimitSchema = z.discriminatedUnion('kind', [
+  ...NestableLimitSchema.options,
+  z.strictObject({
+    kind: z.literal('workers').describe('A service that never rejects, and becomes slow.'),
+    ...workersFields,
+  }),
 ]);

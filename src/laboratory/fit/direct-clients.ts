@@ -1,6 +1,6 @@
 import type { BackOff } from '../../core/backoff/back-off.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
-import type { MethodAndPath } from '../../simulator/upstream/nested-limit-models.ts';
+import type { MethodAndPath } from '../../simulator/upstream/request-match.ts';
 import { seededRandom } from '../../simulator/seeded-random.ts';
 import type { UpstreamSpec } from '../../simulator/upstream/upstream-model.ts';
 import { UpstreamModel } from '../../simulator/upstream/upstream-model.ts';

@@ -1,6 +1,6 @@
 import type { Millis, Random } from '../../core/scalars.ts';
 import type { RequestFacts } from '../../core/exchange/request-facts.ts';
-import type { MethodAndPath } from '../upstream/nested-limit-models.ts';
+import type { MethodAndPath } from '../upstream/request-match.ts';
 import type { ClientGroup } from '../scenario.ts';
 import { rateAt } from '../scenario.ts';
 import { seededRandom } from '../seeded-random.ts';

@@ -9,7 +9,7 @@ import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import type { GateStore } from '../../core/admission/gate-store.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
-import type { MethodAndPath } from '../upstream/nested-limit-models.ts';
+import type { MethodAndPath } from '../upstream/request-match.ts';
 import { EventQueue } from './event-queue.ts';
 import { GateTimer } from './gate-timer.ts';
 import type { ArrivingRequest } from './arrival-process.ts';
@@ -17,6 +17,8 @@ import { ArrivalProcess } from './arrival-process.ts';
 import type { Scenario } from '../scenario.ts';
 import { UPSTREAM_NAME } from '../scenario.ts';
 import { seededRandom } from '../seeded-random.ts';
+import type { StationClock } from '../service/station-timer.ts';
+import { StationTimer } from '../service/station-timer.ts';
 import { SimulatedExchange } from './simulated-exchange.ts';
 import type { UpstreamDecision } from '../upstream/upstream-model.ts';
 import { UpstreamModel } from '../upstream/upstream-model.ts';
@@ -34,6 +36,8 @@ export interface SimulationObserver {
   onOffer(group: number, sent: boolean): void;
   /** The upstream has decided on an attempt. */
   onUpstreamDecision(decision: UpstreamDecision): void;
+  /** The proxy has given up an attempt, on which the upstream works on. */
+  onAbandoned?(): void;
   /** A request has ended for its client. */
   onRequestEnd(answer: SimulatedRequestResult): void;
 }
@@ -47,6 +51,8 @@ export interface SimulatedRequestResult {
   readonly took: Millis;
   /** The part that the network and the upstream took in the last attempt. */
   readonly service: Millis;
+  /** The part of it in which the upstream let the request wait for others. */
+  readonly upstreamWait: Millis;
 }
 
 export interface SimulatorParts {
@@ -66,10 +72,12 @@ const SHARED_LIMITS: readonly LimitRef[] = Object.freeze([
   Object.freeze({ upstream: UPSTREAM_NAME, nested: '', scope: 'upstream', key: '' }),
 ]);
 
-export class Simulator implements Clock {
+export class Simulator implements Clock, StationClock {
   readonly scenario: Scenario;
   readonly random: Random;
   readonly upstream: UpstreamModel;
+  /** The upstream's station, if it has one. */
+  readonly station: StationTimer | undefined;
   readonly observer: SimulationObserver;
   readonly listen: EventSink;
   readonly script: typeof exchange;
@@ -99,6 +107,7 @@ export class Simulator implements Clock {
     // A random stream of its own, so that every policy meets the same upstream.
     this.#upstreamRandom = seededRandom(seed + 2 ** 31);
     this.upstream = new UpstreamModel(scenario.upstream);
+    this.station = this.#makeStation();
     const { mode } = scenario.policy.plan;
     const replicas = Array.from({ length: scenario.replicas }, (_, replica) => replica);
     this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen, mode));
@@ -108,6 +117,10 @@ export class Simulator implements Clock {
 
   now(): Millis {
     return this.#now;
+  }
+
+  wakeAt(at: Millis, run: () => void): void {
+    this.schedule(at, { isProxyEvent: false, run });
   }
 
   /** Whether the proxies' machine sleeps: their events are delayed. */
@@ -173,6 +186,15 @@ export class Simulator implements Clock {
     const decision = this.upstream.decide(this.#now, this.#upstreamRandom, request);
     this.observer.onUpstreamDecision(decision);
     return decision;
+  }
+
+  #makeStation(): StationTimer | undefined {
+    const { station } = this.upstream.model;
+    if (station === undefined) return undefined;
+    const timer = new StationTimer(station, this, (now) => void this.upstream.limit(now));
+    // Waiting requests begin when workers are added.
+    for (const { at } of this.scenario.upstream.steps ?? []) this.wakeAt(at, timer.wake);
+    return timer;
   }
 
   #advancePause(): void {

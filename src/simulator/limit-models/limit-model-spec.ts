@@ -13,9 +13,14 @@ import type { TokenBucketSpec } from './token-bucket.ts';
 import { TokenBucket } from './token-bucket.ts';
 import type { UnlimitedSpec } from './unlimited.ts';
 import { Unlimited } from './unlimited.ts';
+import type { WorkersSpec } from './workers.ts';
+import { Workers } from './workers.ts';
 
 /** A limit as written in a configuration. */
-export type LimitModelSpec =
+export type LimitModelSpec = NestableLimitSpec | WorkersSpec;
+
+/** A limit that may apply to some of an upstream's requests. */
+export type NestableLimitSpec =
   | TokenBucketSpec
   | GcraSpec
   | FixedWindowSpec
@@ -40,6 +45,8 @@ export function makeLimitModel(spec: LimitModelSpec): LimitModel {
       return new Blackout(spec);
     case 'concurrency':
       return new Concurrency(spec);
+    case 'workers':
+      return new Workers(spec);
     case 'unlimited':
       return new Unlimited();
   }
@@ -57,6 +64,8 @@ export function withLimit(spec: LimitModelSpec, limit: number): LimitModelSpec {
     case 'sliding-window-counting':
     case 'concurrency':
       return { ...spec, limit };
+    case 'workers':
+      return { ...spec, workers: limit };
     case 'unlimited':
       return spec;
   }
@@ -74,6 +83,8 @@ export function limitOf(spec: LimitModelSpec): number {
     case 'sliding-window-counting':
     case 'concurrency':
       return spec.limit;
+    case 'workers':
+      return spec.workers;
     case 'unlimited':
       return Number.POSITIVE_INFINITY;
   }

@@ -1,4 +1,5 @@
 import type { Millis } from '../../core/scalars.ts';
+import type { ServiceStation } from '../service/service-station.ts';
 import type { Quota } from '../../core/hints/hints.ts';
 
 /** The decision of a limit on one request. */
@@ -14,6 +15,9 @@ export type LimitDecision =
 export interface LimitModel {
   /** The value that `setLimit` changes: requests a second (buckets), in a window, or in flight; `Infinity` without a limit. */
   readonly limit: number;
+
+  /** Where accepted requests are served. Without one, each takes its latency, whatever else is in flight. */
+  readonly station?: ServiceStation;
 
   /** Decides on a request that arrives at `now`, and charges it if accepted. */
   tryAcquire(now: Millis): LimitDecision;

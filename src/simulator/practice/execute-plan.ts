@@ -9,21 +9,25 @@ import type { PracticeRoute } from './practice-route.ts';
 /** How a request was answered; `gone` if the client had disconnected. */
 export type ResponseOutcome = number | 'reset' | 'hang' | 'cut' | 'gone';
 
-/** Executes a plan on a request. `onEnd` is called once, when the server has finished with it. */
+/**
+ * Executes a plan on a request. `onEnd` is called once, when the server has finished with it.
+ * @param work calls back when the work is done; by default after the plan's delay
+ */
 export function executePlan(
   plan: ResponsePlan,
   route: PracticeRoute,
   request: IncomingMessage,
   response: ServerResponse,
   onEnd: (how: ResponseOutcome) => void,
+  work: (onDone: () => void) => void = (onDone) => runAfter(plan.delay, onDone),
 ): void {
   if (!plan.runsHandler) {
     request.resume();
-    return runAfter(plan.delay, () => finishResponse(plan.ending, undefined, request, response, onEnd));
+    return work(() => finishResponse(plan.ending, undefined, request, response, onEnd));
   }
   route(request, (respond) => {
     if (respond === undefined) return onEnd('gone');
-    runAfter(plan.delay, () => finishResponse(plan.ending, respond(), request, response, onEnd));
+    work(() => finishResponse(plan.ending, respond(), request, response, onEnd));
   });
 }
 

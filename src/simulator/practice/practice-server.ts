@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Millis, Random } from '../../core/scalars.ts';
 import { limitOf, makeLimitModel, withLimit } from '../limit-models/limit-model-spec.ts';
 import { seededRandom } from '../seeded-random.ts';
+import type { AcceptedTimes } from '../upstream/upstream-model.ts';
 import { UpstreamModel } from '../upstream/upstream-model.ts';
 import type { ResponsePlan } from './response-plan.ts';
 import { handleAdminRequest } from './practice-admin.ts';
@@ -14,10 +15,13 @@ import { AttemptCounter } from './attempt-counter.ts';
 import { planResponse, injectChargeFault } from './plan-response.ts';
 import { InterruptibleListener } from './interruptible-listener.ts';
 import { ChargeLedger } from './charge-ledger.ts';
+import type { ResponseOutcome } from './execute-plan.ts';
 import { executePlan } from './execute-plan.ts';
 import type { PracticeSpec } from './practice-spec.ts';
 import { chargedObject, findRoute } from './practice-routes.ts';
 import { parseScript, SCRIPT_GRAMMAR, ScriptError } from './response-script.ts';
+import { runStation } from './practice-station.ts';
+import type { StationTimer } from '../service/station-timer.ts';
 import type { PracticeCountKind, PracticeStats } from './practice-counters.ts';
 import { PracticeCounters } from './practice-counters.ts';
 
@@ -55,12 +59,14 @@ export class PracticeServer {
   readonly #host: string;
   #spec: PracticeSpec;
   #upstream: UpstreamModel;
+  #station: StationTimer | undefined;
   #run: PracticeRun;
 
   constructor(spec: PracticeSpec, host: string, port: number) {
     this.#spec = spec;
     this.#upstream = new UpstreamModel(spec);
     this.#run = makeRun(spec);
+    this.#station = this.#runStation();
     this.#host = host;
     // Never closes an idle connection: that would race with the next request on it.
     this.#server = createServer({ keepAliveTimeout: 0, requestTimeout: 0, headersTimeout: 0, noDelay: true });
@@ -123,6 +129,7 @@ export class PracticeServer {
     if (same && patch.limit !== undefined) upstream.model.setLimit(limitOf(patch.limit), now);
     this.#upstream = upstream;
     this.#spec = spec;
+    this.#station = this.#runStation();
     if (patch.seed !== undefined) this.#run = { ...this.#run, random: seededRandom(patch.seed) };
     this.#listener.update();
   }
@@ -131,12 +138,18 @@ export class PracticeServer {
   reset(): void {
     this.#upstream = new UpstreamModel(this.#spec);
     this.#run = makeRun(this.#spec);
+    this.#station = this.#runStation();
     this.#listener.update();
   }
 
   /** Breaks all connections. Resolves when the port is free. */
   async close(): Promise<void> {
     await this.#listener.close();
+  }
+
+  #runStation(): StationTimer | undefined {
+    const applySteps = (now: Millis): void => void this.#upstream.limit(now);
+    return runStation(this.#upstream.model, this.#spec, this.#run.startedAt, applySteps);
   }
 
   #now(): Millis {
@@ -182,8 +195,15 @@ export class PracticeServer {
     if (afterCharge !== undefined && plan.runsHandler && chargedObject(request.method, path) !== undefined) {
       plan = injectChargeFault(plan, afterCharge, random);
     }
-    const acquired = decision.kind === 'serve' || decision.kind === 'fail' ? upstream : undefined;
-    this.#perform(plan, COUNTED_AS[decision.kind], path, request, response, acquired);
+    const isAccepted = decision.kind === 'serve' || decision.kind === 'fail';
+    const work = isAccepted ? this.#workAtStation(decision) : undefined;
+    this.#perform(plan, COUNTED_AS[decision.kind], path, request, response, isAccepted ? upstream : undefined, work);
+  }
+
+  /** @returns undefined if the upstream has no station: then the work takes its time whatever else is in flight */
+  #workAtStation({ latency, poolLatency = 0 }: AcceptedTimes): ((onDone: () => void) => void) | undefined {
+    const station = this.#station;
+    return station && ((onDone) => station.arrive({ work: latency, poolWork: poolLatency, onServed: onDone }));
   }
 
   #perform(
@@ -193,14 +213,16 @@ export class PracticeServer {
     request: IncomingMessage,
     response: ServerResponse,
     acquired: UpstreamModel | undefined,
+    work?: (onDone: () => void) => void,
   ): void {
     const { counters, ledger } = this.#run;
     const client = request.headers['x-api-key'];
     counters.begin(typeof client === 'string' ? client : 'anonymous', kind);
-    executePlan(plan, findRoute(request.method, path, ledger), request, response, (how) => {
+    const onEnd = (how: ResponseOutcome): void => {
       counters.end(how);
       acquired?.release(this.#now(), { method: request.method ?? 'GET', path });
-    });
+    };
+    executePlan(plan, findRoute(request.method, path, ledger), request, response, onEnd, work);
   }
 }
 

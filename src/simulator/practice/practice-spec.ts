@@ -29,7 +29,7 @@ const atLeast1 = z.number().min(1);
 const time = z.number().min(0);
 const probability = z.number().min(0).max(1);
 
-const limit = z.discriminatedUnion('kind', [
+const nestable = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('token-bucket'), rate: positive, burst: atLeast1 }),
   z.strictObject({ kind: z.literal('gcra'), rate: positive, burst: atLeast1 }),
   z.strictObject({ kind: z.literal('fixed-window'), limit: atLeast1, window: positive }),
@@ -50,6 +50,34 @@ const latency = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('lognormal'), mean: time, sigma: time.exactOptional() }),
 ]);
 
+const slowdown = z.strictObject({
+  factor: atLeast1,
+  from: time.exactOptional(),
+  to: time.exactOptional(),
+  every: positive.exactOptional(),
+  lasting: positive.exactOptional(),
+});
+
+const limit = z.discriminatedUnion('kind', [
+  ...nestable.options,
+  z.strictObject({
+    kind: z.literal('workers'),
+    workers: atLeast1,
+    discipline: z.enum(['fifo', 'sharing']).exactOptional(),
+    thrashing: z.strictObject({ above: atLeast1, slowdown: time }).exactOptional(),
+    slowdowns: z.array(slowdown).exactOptional(),
+    pool: z.strictObject({ connections: atLeast1, latency }).exactOptional(),
+  }),
+]);
+
+const match = {
+  path: z
+    .array(z.string().refine((text) => validatePathPattern(text) === undefined))
+    .min(1)
+    .exactOptional(),
+  method: z.array(z.string().min(1)).min(1).exactOptional(),
+};
+
 const burst = z.strictObject({
   probability,
   status: z.int().min(400).max(599).exactOptional(),
@@ -59,13 +87,9 @@ const burst = z.strictObject({
 
 const nested = z.strictObject({
   name: z.string().min(1),
-  path: z
-    .array(z.string().refine((text) => validatePathPattern(text) === undefined))
-    .min(1)
-    .exactOptional(),
-  method: z.array(z.string().min(1)).min(1).exactOptional(),
+  ...match,
   eachMethod: z.boolean().exactOptional(),
-  limit,
+  limit: nestable,
   reason: z.string().min(1).max(64).exactOptional(),
 });
 
@@ -79,6 +103,7 @@ const afterCharge = z.strictObject({
 export const practicePatch: z.ZodType<Partial<PracticeSpec>> = z.strictObject({
   limit: limit.exactOptional(),
   latency: latency.exactOptional(),
+  latencies: z.array(z.strictObject({ ...match, latency })).exactOptional(),
   refusalLatency: latency.exactOptional(),
   errors: z.array(burst).exactOptional(),
   outages: z.array(z.strictObject({ from: time, to: time, how: z.enum(OUTAGE_KINDS) })).exactOptional(),

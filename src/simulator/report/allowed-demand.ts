@@ -1,9 +1,9 @@
 import type { PerSecond, Millis } from '../../core/scalars.ts';
-import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
 import { limitOf } from '../limit-models/limit-model-spec.ts';
 import type { ClientGroup, Scenario } from '../scenario.ts';
 import { rateAt } from '../scenario.ts';
 import type { NestedLimitSpec } from '../upstream/nested-limit-models.ts';
+import { makeRequestMatcher } from '../upstream/request-match.ts';
 
 /** The demand of the clients in requests a second: all of it, and the part that the upstream's nested limits allow. */
 export interface ClientDemand {
@@ -48,14 +48,7 @@ function ratePerSecond({ limit }: NestedLimitSpec): PerSecond {
 }
 
 /** The limit that applies to the group's requests; undefined if none does. */
-function limitKey({ path, method, eachMethod }: NestedLimitSpec, group: ClientGroup): string | undefined {
-  if (method !== undefined && !method.includes(group.method)) return undefined;
-  const prefix = eachMethod === true ? group.method : '';
-  if (path === undefined) return prefix;
-  const segments = segmentsOf(group.path);
-  for (const pattern of path) {
-    const captured = makePathPattern(pattern).match(segments);
-    if (captured !== undefined) return [prefix, ...captured].join(' ');
-  }
-  return undefined;
+function limitKey(spec: NestedLimitSpec, group: ClientGroup): string | undefined {
+  const captured = makeRequestMatcher(spec)(group);
+  return captured && JSON.stringify([spec.eachMethod === true ? group.method : '', ...captured]);
 }

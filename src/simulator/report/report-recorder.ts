@@ -23,6 +23,7 @@ export class ReportRecorder implements SimulationObserver {
   readonly #groups: readonly GroupRecorder[];
   readonly #demand: (now: Millis) => ClientDemand;
   readonly #latencies = new LatencyHistogram();
+  readonly #upstreamWaits = new LatencyHistogram();
   readonly #series: ReportSample[] = [];
   readonly #rate = new RunningVariance();
   /** Every replica reports the same. */
@@ -61,7 +62,11 @@ export class ReportRecorder implements SimulationObserver {
     if (isWasted) this.#counts.wasted += 1;
   }
 
-  onRequestEnd({ group, member, verdict, status, took, service }: SimulatedRequestResult): void {
+  onAbandoned(): void {
+    if (this.#isAfterWarmup()) this.#counts.abandoned += 1;
+  }
+
+  onRequestEnd({ group, member, verdict, status, took, service, upstreamWait }: SimulatedRequestResult): void {
     const isSuccess = verdict.kind === 'forward' && status < 400;
     if (isSuccess) this.#served[group] = (this.#served[group] ?? 0) + 1;
     if (!this.#isAfterWarmup()) return;
@@ -69,6 +74,7 @@ export class ReportRecorder implements SimulationObserver {
     else if (isSuccess) {
       this.#counts.successes += 1;
       this.#latencies.add(took - service);
+      this.#upstreamWaits.add(upstreamWait);
       this.#groups[group]?.recordSuccess(member, took - service);
     } else this.#counts.failed += 1;
   }
@@ -121,6 +127,7 @@ export class ReportRecorder implements SimulationObserver {
       failures: ratio(failed, ended),
       refused: ratio(refused, ended),
       latency: latencyQuantiles(this.#latencies),
+      upstreamWait: latencyQuantiles(this.#upstreamWaits),
       jain: jainIndex(this.#groups.flatMap((group) => [...group.shares()])),
       oscillation: this.#rate.coefficientOfVariation,
       counts,
@@ -173,7 +180,7 @@ function isServerError(decision: UpstreamDecision): boolean {
 }
 
 function zeroCounts(): { -readonly [K in keyof ReportCounts]: number } {
-  return { offered: 0, successes: 0, refused: 0, failed: 0, sends: 0, wasted: 0 };
+  return { offered: 0, successes: 0, refused: 0, failed: 0, sends: 0, wasted: 0, abandoned: 0 };
 }
 
 function ratio(part: number, whole: number): number {

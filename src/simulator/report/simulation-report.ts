@@ -17,6 +17,8 @@ export interface SimulationReport {
   readonly refused: number;
   /** The latency that the proxy added to the last attempt, of successes. */
   readonly latency: LatencyQuantiles;
+  /** The time for which the upstream let the last attempt wait for others, of successes; 0 without workers. */
+  readonly upstreamWait: LatencyQuantiles;
   /** Jain's fairness index of successes ÷ weight, over all clients: 1 when all are served alike. */
   readonly jain: number;
   /** Standard deviation of the rate ÷ its mean; 0 while it is not limited. */
@@ -41,6 +43,8 @@ export interface ReportCounts {
   /** Attempts that reached the upstream, and those it answered with 429 or 5xx. */
   readonly sends: number;
   readonly wasted: number;
+  /** Attempts that timed out while the upstream worked on them. */
+  readonly abandoned: number;
 }
 
 export interface GroupReport {

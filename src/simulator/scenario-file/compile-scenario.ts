@@ -5,6 +5,7 @@ import type { ScenarioConfig } from './scenario-schema.ts';
 import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
 import { firstMatchingPattern } from '../../http/request/match-path.ts';
 import type { NestedLimitSpec } from '../upstream/nested-limit-models.ts';
+import type { RequestMatch } from '../upstream/request-match.ts';
 import type { ClientGroup, Scenario } from '../scenario.ts';
 import { UPSTREAM_NAME } from '../scenario.ts';
 
@@ -15,7 +16,11 @@ export function compileScenario(name: string, config: ScenarioConfig): Scenario 
     name,
     duration,
     warmup,
-    upstream: { ...upstream, limits: upstream.limits.map(compileNestedLimitModel) },
+    upstream: {
+      ...upstream,
+      limits: upstream.limits.map(compileNestedLimitModel),
+      latencies: upstream.latencies.map(({ match, latency }) => ({ ...compileMatch(match), latency })),
+    },
     networkLatency: network,
     clients: clients.map((group) => compileGroup(group, policy.limits)),
     replicas,
@@ -36,11 +41,17 @@ function compileNestedLimitModel({
 }: ScenarioConfig['upstream']['limits'][number]): NestedLimitSpec {
   return {
     name,
-    ...(match.path === undefined ? {} : { path: toList(match.path) }),
-    ...(match.method === undefined ? {} : { method: toList(match.method) }),
+    ...compileMatch(match),
     eachMethod: each.includes('method'),
     limit,
     ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+function compileMatch({ path, method }: ScenarioConfig['upstream']['limits'][number]['match']): RequestMatch {
+  return {
+    ...(path === undefined ? {} : { path: toList(path) }),
+    ...(method === undefined ? {} : { method: toList(method) }),
   };
 }
 

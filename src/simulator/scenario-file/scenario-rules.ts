@@ -13,6 +13,14 @@ import { suggest } from '../../config/values/suggest.ts';
 import { formatDuration } from '../../config/values/unit-schemas.ts';
 
 const MAX_DURATION_MS = 86_400_000;
+/** Lists of what has a beginning and an end. */
+const TIMED: readonly Path[] = [
+  ['pauses'],
+  ['clients'],
+  ['upstream', 'errors'],
+  ['upstream', 'outages'],
+  ['upstream', 'limit', 'slowdowns'],
+];
 const { shape } = ScenarioSchema;
 
 /** @param root as written, valid or not */
@@ -33,7 +41,7 @@ function* checkTimes(root: object): Generator<RuleFinding> {
     const message = `not shorter than duration (${formatDuration(duration)}): nothing would be counted`;
     yield mistakeAt(['warmup'], message);
   }
-  for (const path of [['pauses'], ['clients'], ['upstream', 'errors'], ['upstream', 'outages']]) {
+  for (const path of TIMED) {
     for (const [i, span] of listAt(root, path).entries()) yield* checkTimeSpan([...path, i], span, duration);
   }
   let end = 0;
@@ -58,10 +66,10 @@ function* checkUpstreamLimit(root: object): Generator<RuleFinding> {
   const limit = parseIfValid(limitSchema, valueAt(root, ['upstream', 'limit']));
   if (limit === undefined) return;
   const latency = parseIfValid(latencySchema, valueAt(root, ['upstream', 'latency']));
-  if (limit.kind === 'concurrency' && latency?.mean === 0) {
+  if ((limit.kind === 'concurrency' || limit.kind === 'workers') && latency?.mean === 0) {
     yield mistakeAt(
       ['upstream', 'latency'],
-      'required with kind concurrency: the number of requests in flight depends on it',
+      `required with kind ${limit.kind}: the number of requests in flight depends on it`,
     );
   }
   const wanted = 'rate' in limit ? 'string' : 'number';
@@ -72,7 +80,7 @@ function* checkUpstreamLimit(root: object): Generator<RuleFinding> {
     else if ((typeof written === 'string' || typeof written === 'number') && typeof written !== wanted) {
       yield mistakeAt(
         path,
-        wanted === 'string' ? `a ${limit.kind} has a rate, such as 40/s` : `a ${limit.kind} has a number, such as 40`,
+        `with kind ${limit.kind}, ${wanted === 'string' ? 'a rate such as 40/s' : 'a number such as 40'} is expected`,
       );
     }
   }

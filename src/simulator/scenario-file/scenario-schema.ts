@@ -4,7 +4,8 @@ import { HINT_STYLES } from '../../config/schema/hint-styles.ts';
 import { OUTAGE_KINDS } from '../upstream/upstream-model.ts';
 import { ClientsSchema } from '../../config/schema/clients-schema.ts';
 import { GoalsSchema } from './goals-schema.ts';
-import { SimulatedLimitSchema } from '../../config/schema/simulated-limit-schema.ts';
+import { LatencySchema } from '../../config/schema/service-schema.ts';
+import { NestableLimitSchema, SimulatedLimitSchema } from '../../config/schema/simulated-limit-schema.ts';
 import { LIMIT_DIMENSIONS, LimitMatchSchema, LimitNameSchema } from '../../config/schema/nested-limits-schema.ts';
 import { Method, Name } from '../../config/schema/name-schemas.ts';
 import { ConfigSchema } from '../../config/schema/config-schema.ts';
@@ -12,34 +13,15 @@ import { Duration, PositiveDuration, Rate, parseRate, formatRate } from '../../c
 import { UpstreamSchema } from '../../config/schema/upstream-schema.ts';
 import { parseFailure, textCodec } from '../../config/values/text-codec.ts';
 
-const mean = Duration.describe('The mean.');
-
-/** A duration alone is a constant latency; an object has a distribution. */
-const LatencySchema = z.union([
-  Duration.transform((constant) => ({ kind: 'constant' as const, mean: constant })),
-  z.discriminatedUnion('kind', [
-    z.strictObject({ kind: z.literal('constant').describe('Always the same.'), mean }),
-    z.strictObject({
-      kind: z.literal('uniform').describe('Anything within mean ± spread.'),
-      mean,
-      spread: Duration.exactOptional().describe('At most the mean, and the mean if absent.'),
-    }),
-    z.strictObject({ kind: z.literal('exponential').describe('Mostly short, occasionally long.'), mean }),
-    z.strictObject({
-      kind: z.literal('lognormal').describe('As measured at services: few short ones, some very long.'),
-      mean,
-      sigma: z.number().min(0).max(5).exactOptional().describe('Of the logarithm; 0.5 if absent.'),
-    }),
-  ]),
-]);
-
 const at = Duration.describe('The time since the start.');
 const from = Duration.describe('The start.');
 const to = PositiveDuration.describe('The end.');
 
+const match = LimitMatchSchema.prefault({}).describe('The requests it applies to; all if absent.');
+
 /** A step of a limit, in the unit of its kind. */
 const StepLimitSchema = textCodec<number>({
-  expected: 'a rate such as 40/s for a bucket, a number such as 40 for a window or requests in flight',
+  expected: 'a rate such as 40/s for a bucket, a number such as 40 for a window, requests in flight or workers',
   forms: [
     { type: 'string', pattern: String.raw`^\d+(?:\.\d{1,4})?/[smh]$` },
     { type: 'integer', minimum: 1, maximum: 1_000_000 },
@@ -55,15 +37,19 @@ const StepLimitSchema = textCodec<number>({
 const UpstreamModelSchema = z.strictObject({
   limit: SimulatedLimitSchema.describe('The limit it enforces.'),
   latency: LatencySchema.prefault('0s').describe('The time a request takes: a duration, or {kind, mean}.'),
+  latencies: z
+    .array(z.strictObject({ match, latency: LatencySchema.describe('The time they take.') }))
+    .prefault([])
+    .describe('Other times for some requests: the first that matches.'),
   refusalLatency: LatencySchema.prefault('0s').describe('The time a rejection takes.'),
   hints: z.enum(HINT_STYLES).prefault('none').describe('How it reports its limit.'),
   limits: z
     .array(
       z.strictObject({
         name: LimitNameSchema.describe('Names the limit in a rejection that gives a reason.'),
-        match: LimitMatchSchema.prefault({}).describe('The requests it applies to; all if absent.'),
+        match,
         each: z.array(z.enum(LIMIT_DIMENSIONS)).prefault([]).describe('Also makes a limit for each value: method.'),
-        limit: SimulatedLimitSchema.describe('The limit it enforces.'),
+        limit: NestableLimitSchema.describe('The limit it enforces.'),
         reason: z.string().min(1).max(64).exactOptional().describe('The reason that a rejection by it gives.'),
       }),
     )
@@ -74,7 +60,7 @@ const UpstreamModelSchema = z.strictObject({
     .array(
       z.strictObject({
         at,
-        limit: StepLimitSchema.describe('A rate for a bucket; a number for a window or requests in flight.'),
+        limit: StepLimitSchema.describe('A rate for a bucket; a number for a window, requests in flight or workers.'),
       }),
     )
     .prefault([])

@@ -1,30 +1,21 @@
-import type { PathPattern } from '../../core/http-semantics/path-pattern.ts';
-import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
 import type { Millis } from '../../core/scalars.ts';
-import type { LimitModelSpec } from '../limit-models/limit-model-spec.ts';
+import type { NestableLimitSpec } from '../limit-models/limit-model-spec.ts';
 import { makeLimitModel } from '../limit-models/limit-model-spec.ts';
 import type { LimitModel } from '../limit-models/limit-model.ts';
+import type { MethodAndPath, RequestMatch } from './request-match.ts';
+import { makeRequestMatcher } from './request-match.ts';
 
-/** A limit of some of an upstream's requests, nested in the limit of all of them. */
-export interface NestedLimitSpec {
+/**
+ * A limit of some of an upstream's requests, nested in the limit of all of them. A `{name}` in a pattern makes a limit for each
+ * value.
+ */
+export interface NestedLimitSpec extends RequestMatch {
   readonly name: string;
-  /**
-   * The requests it applies to: path patterns, of which one must match, and methods; all when absent. A `{name}` in a
-   * pattern makes a limit for each value.
-   */
-  readonly path?: readonly string[];
-  readonly method?: readonly string[];
   /** Also makes a limit for each method. */
   readonly eachMethod?: boolean;
-  readonly limit: LimitModelSpec;
+  readonly limit: NestableLimitSpec;
   /** The reason that a rejection by it gives. */
   readonly reason?: string;
-}
-
-/** The part of a request that nested limits match. */
-export interface MethodAndPath {
-  readonly method: string;
-  readonly path: string;
 }
 
 /** A rejection by a nested limit. */
@@ -39,13 +30,16 @@ const MAX_MODELS = 10_000;
 
 /** The nested limits of an upstream, as it enforces them. */
 export class NestedLimitModels {
-  readonly #specs: readonly { readonly spec: NestedLimitSpec; readonly patterns: readonly PathPattern[] | undefined }[];
+  readonly #limits: readonly {
+    readonly spec: NestedLimitSpec;
+    readonly match: ReturnType<typeof makeRequestMatcher>;
+  }[];
   readonly #models = new Map<string, LimitModel>();
 
   /** @throws RangeError when a number of a spec is out of its range */
   constructor(specs: readonly NestedLimitSpec[]) {
     for (const { limit } of specs) makeLimitModel(limit); // throws here, not at a request
-    this.#specs = specs.map((spec) => ({ spec, patterns: spec.path?.map(makePathPattern) }));
+    this.#limits = specs.map((spec) => ({ spec, match: makeRequestMatcher(spec) }));
   }
 
   /**
@@ -70,15 +64,12 @@ export class NestedLimitModels {
     for (const [, model] of this.#findModels(request)) model.release(now);
   }
 
-  #findModels({ method, path }: MethodAndPath): [NestedLimitSpec, LimitModel][] {
-    if (this.#specs.length === 0) return [];
-    const segments = segmentsOf(path);
+  #findModels(request: MethodAndPath): [NestedLimitSpec, LimitModel][] {
     const found: [NestedLimitSpec, LimitModel][] = [];
-    for (const { spec, patterns } of this.#specs) {
-      if (spec.method !== undefined && !spec.method.includes(method)) continue;
-      const captured = patterns === undefined ? [] : firstMatch(patterns, segments);
+    for (const { spec, match } of this.#limits) {
+      const captured = match(request);
       if (captured === undefined) continue;
-      const key = JSON.stringify([spec.name, spec.eachMethod === true ? method : '', ...captured]);
+      const key = JSON.stringify([spec.name, spec.eachMethod === true ? request.method : '', ...captured]);
       found.push([spec, this.#getOrMakeModel(key, spec)]);
     }
     return found;
@@ -93,12 +84,4 @@ export class NestedLimitModels {
     if (oldest !== undefined) this.#models.delete(oldest);
     return model;
   }
-}
-
-function firstMatch(patterns: readonly PathPattern[], segments: readonly string[]): readonly string[] | undefined {
-  for (const pattern of patterns) {
-    const captured = pattern.match(segments);
-    if (captured !== undefined) return captured;
-  }
-  return undefined;
 }

@@ -8,14 +8,19 @@ import { makeLatencySampler } from './latency-model.ts';
 import type { LimitModelSpec } from '../limit-models/limit-model-spec.ts';
 import { makeLimitModel } from '../limit-models/limit-model-spec.ts';
 import type { LimitModel } from '../limit-models/limit-model.ts';
-import type { MethodAndPath, NestedLimitSpec } from './nested-limit-models.ts';
+import type { NestedLimitSpec } from './nested-limit-models.ts';
 import { NestedLimitModels } from './nested-limit-models.ts';
+import type { LatencyClass } from './request-latency.ts';
+import { makeRequestLatency } from './request-latency.ts';
+import type { MethodAndPath } from './request-match.ts';
 
 /** An upstream as written in a configuration. Times are in ms since its start. */
 export interface UpstreamSpec {
   readonly limit: LimitModelSpec;
   /** The time an accepted request takes; none when absent. */
   readonly latency?: LatencySpec;
+  /** Other times for some requests: the first that matches. */
+  readonly latencies?: readonly LatencyClass[];
   /** The time a rejection takes; none when absent. */
   readonly refusalLatency?: LatencySpec;
   readonly errors?: readonly ErrorBurst[];
@@ -59,8 +64,8 @@ export interface LimitStep {
 
 /** What the upstream does with one request. After `serve` and `fail` the caller must call `onEnd` when the work ends. */
 export type UpstreamDecision =
-  | { readonly kind: 'serve'; readonly latency: Millis; readonly quota: Quota | undefined }
-  | { readonly kind: 'fail'; readonly latency: Millis; readonly quota: Quota | undefined; readonly status: number }
+  | ({ readonly kind: 'serve'; readonly quota: Quota | undefined } & AcceptedTimes)
+  | ({ readonly kind: 'fail'; readonly quota: Quota | undefined; readonly status: number } & AcceptedTimes)
   | ({
       readonly kind: 'throttle';
       readonly latency: Millis;
@@ -68,6 +73,12 @@ export type UpstreamDecision =
       readonly retryAfterMs: Millis;
     } & LimitAttribution)
   | { readonly kind: 'down'; readonly how: OutageKind };
+
+/** The times that an accepted request takes: at a station, of a worker and of a connection of the pool behind. */
+export interface AcceptedTimes {
+  readonly latency: Millis;
+  readonly poolLatency?: Millis;
+}
 
 /** The limit that rejected a request. Set only where the upstream gives reasons or has several limits. */
 export interface LimitAttribution {
@@ -85,7 +96,8 @@ export class UpstreamModel {
   readonly #reason: string | undefined;
   readonly #attributesLimit: boolean;
   readonly #hints: HintStyle;
-  readonly #latency: (random: Random) => Millis;
+  readonly #latency: ReturnType<typeof makeRequestLatency>;
+  readonly #poolLatency: ((random: Random) => Millis) | undefined;
   readonly #refusalLatency: (random: Random) => Millis;
   readonly #errors: readonly ErrorBurst[];
   readonly #outages: readonly Outage[];
@@ -108,7 +120,9 @@ export class UpstreamModel {
     this.#reason = spec.reason;
     this.#attributesLimit = spec.reason !== undefined || (spec.limits ?? []).length > 0;
     this.#hints = spec.hints ?? 'none';
-    this.#latency = makeLatencySampler(spec.latency ?? NO_LATENCY);
+    this.#latency = makeRequestLatency(spec.latency ?? NO_LATENCY, spec.latencies ?? []);
+    const pool = spec.limit.kind === 'workers' ? spec.limit.pool : undefined;
+    this.#poolLatency = pool === undefined ? undefined : makeLatencySampler(pool.latency);
     this.#refusalLatency = makeLatencySampler(spec.refusalLatency ?? NO_LATENCY);
     this.#errors = spec.errors ?? [];
     this.#outages = spec.outages ?? [];
@@ -162,9 +176,14 @@ export class UpstreamModel {
     }
     for (const { probability, status, from, to } of this.#errors) {
       if (!isWithin(now, from, to) || random() >= probability) continue;
-      return { kind: 'fail', latency: this.#latency(random), quota, status: status ?? 503 };
+      return { kind: 'fail', ...this.#drawTimes(request, random), quota, status: status ?? 503 };
     }
-    return { kind: 'serve', latency: this.#latency(random), quota };
+    return { kind: 'serve', ...this.#drawTimes(request, random), quota };
+  }
+
+  #drawTimes(request: MethodAndPath, random: Random): AcceptedTimes {
+    const latency = this.#latency(request, random);
+    return this.#poolLatency === undefined ? { latency } : { latency, poolLatency: this.#poolLatency(random) };
   }
 
   /** Ends a request that `decide` served or failed. */

@@ -1,7 +1,7 @@
 import { Pacer } from '../../../src/core/rate/pacer.ts';
 import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
 import { limitOf } from '../../../src/simulator/limit-models/limit-model-spec.ts';
-import { upstreamCapacity } from '../../../src/simulator/run-scenario.ts';
+import { upstreamCapacity } from '../../../src/simulator/report/upstream-capacity.ts';
 import type { Scenario } from '../../../src/simulator/scenario.ts';
 import { ControllerStore } from './controller-store.ts';
 import type { Controller } from './controllers.ts';
@@ -25,7 +25,7 @@ class OracleMeter extends PassingMeter {
   /** Its share of the limit if there are several proxies. */
   override rate(now: Millis): PerSecond {
     const { upstream, replicas } = this.#scenario;
-    return upstreamCapacity({ ...upstream, outages: [] }, this.#limit(now), now) / replicas;
+    return upstreamCapacity({ ...upstream, outages: [] })(now, this.#limit(now)) / replicas;
   }
 
   override delay(now: Millis): Millis {

@@ -2,7 +2,7 @@ import type { PerSecond } from '../../../src/core/scalars.ts';
 import type { LatencySpec } from '../../../src/simulator/upstream/latency-model.ts';
 import type { LimitModelSpec } from '../../../src/simulator/limit-models/limit-model-spec.ts';
 import { limitOf } from '../../../src/simulator/limit-models/limit-model-spec.ts';
-import { upstreamCapacity } from '../../../src/simulator/run-scenario.ts';
+import { upstreamCapacity } from '../../../src/simulator/report/upstream-capacity.ts';
 import type { UpstreamSpec } from '../../../src/simulator/upstream/upstream-model.ts';
 
 /** A hidden limit to be learned. */
@@ -51,7 +51,7 @@ export const KINDS: readonly LimitKind[] = [
 
 /** Requests a second that the hidden limit admits. */
 export function capacity({ upstream }: LimitKind): PerSecond {
-  return upstreamCapacity(upstream, limitOf(upstream.limit), 0);
+  return upstreamCapacity(upstream)(0, limitOf(upstream.limit));
 }
 
 function kind(

@@ -634,7 +634,7 @@ routes: [{upstream: api, ${flow}}]`)
 
   test('in the practice upstream', () => {
     expect(mistakesOfLine('practice: {limit: {kind: token-buckt, rate: 1/s}}')).toEqual([
-      'practice.limit.kind: expected one of token-bucket, gcra, fixed-window, sliding-window, sliding-window-counting, blackout, concurrency, unlimited (did you mean token-bucket?)',
+      'practice.limit.kind: expected one of token-bucket, gcra, fixed-window, sliding-window, sliding-window-counting, blackout, concurrency, unlimited, workers (did you mean token-bucket?)',
     ]);
     expect(mistakesOfLine('practice: {limit: {rate: 1/s}}')).toEqual(['practice.limit.kind: missing']);
     expect(mistakesOfLine('practice: {limit: {kind: gcra, limit: 5}}')).toEqual([

@@ -128,7 +128,7 @@ goals: {goodput: 0.9, waste: "< 0.1", latency: {p99: ">= 3"}}
 `),
   ).toEqual([
     's.yaml:1:1 duraton: unknown key (did you mean duration?)',
-    's.yaml:3:17 upstream.limit.kind: expected one of token-bucket, gcra, fixed-window, sliding-window, sliding-window-counting, blackout, concurrency, unlimited (did you mean token-bucket?)',
+    's.yaml:3:17 upstream.limit.kind: expected one of token-bucket, gcra, fixed-window, sliding-window, sliding-window-counting, blackout, concurrency, unlimited, workers (did you mean token-bucket?)',
     's.yaml:4:12 upstream.latency: a duration needs a unit (did you mean 50ms or 50s?)',
     's.yaml:6:6 clients[0].nme: unknown key (did you mean name?)',
     's.yaml:6:20 clients[0].rate: a rate needs a unit (did you mean 10/s?)',
@@ -172,10 +172,34 @@ describe('consistency between settings', () => {
       'upstream: {limit: {kind: concurrency, limit: 5}}',
       ['upstream.latency: required with kind concurrency: the number of requests in flight depends on it'],
     ],
-    [STEPS, ['upstream.steps[0].limit: a concurrency has a number, such as 40']],
+    [
+      'upstream: {limit: {kind: workers, workers: 5}}',
+      ['upstream.latency: required with kind workers: the number of requests in flight depends on it'],
+    ],
+    [
+      'upstream: {latency: 5ms, limit: {kind: workers, workers: 5, slowdowns: [{factor: 2, from: 9s, to: 5s}]}}',
+      ['upstream.limit.slowdowns[0].to: not after from'],
+    ],
+    [
+      'upstream: {latency: 5ms, limit: {kind: workers, workers: 5, slowdowns: [{factor: 2, every: 9s}]}}',
+      [
+        'upstream.limit.slowdowns[0]: every (the length of a period) and lasting (how long it is slow in each) need each other',
+      ],
+    ],
+    [
+      'upstream: {latency: 5ms, limit: {kind: workers, workers: 5}, steps: [{at: 1s, limit: 40/s}]}',
+      ['upstream.steps[0].limit: with kind workers, a number such as 40 is expected'],
+    ],
+    [
+      'upstream: {limit: {kind: unlimited}, limits: [{name: slow, limit: {kind: workers, workers: 5}}]}',
+      [
+        'upstream.limits[0].limit.kind: expected one of token-bucket, gcra, fixed-window, sliding-window, sliding-window-counting, blackout, concurrency, unlimited',
+      ],
+    ],
+    [STEPS, ['upstream.steps[0].limit: with kind concurrency, a number such as 40 is expected']],
     [
       STEPS.replace('concurrency, limit: 5', 'gcra, rate: 5/s').replace('40/s', '40'),
-      ['upstream.steps[0].limit: a gcra has a rate, such as 40/s'],
+      ['upstream.steps[0].limit: with kind gcra, a rate such as 40/s is expected'],
     ],
     [
       'goals: {groups: {client: {jain: ">= 1"}}}',

@@ -97,4 +97,12 @@ describe('a report in a terminal', () => {
     expect(drawn).toContain('>3 more<');
     expect(drawReport('one', { ...shared, groups: [group] }, 0)).not.toContain('successes a second');
   });
+
+  test('shows the wait at the upstream and abandoned attempts where there are any', () => {
+    const { report: quick } = runLibraryScenario('token-bucket', 1, { duration: 30_000, warmup: 10_000 });
+    const slow = { ...quick, upstreamWait: { p50: 20, p99: 300 }, counts: { ...quick.counts, abandoned: 17 } };
+    const render = (of: typeof quick) => renderSimulationReport({ title: 'Title', report: of, goals: [] }, 80);
+    expect(render(quick)).not.toMatch(/waited|abandoned/);
+    expect(render(slow)).toMatch(/waited p50 +20ms\s+waited p99 +300ms.*abandoned +17/s);
+  });
 });

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { LatencyHistogram } from '../../../src/simulator/report/latency-histogram.ts';
 import type { ReportSample } from '../../../src/simulator/report/simulation-report.ts';
 import { jainIndex, settlingTime } from '../../../src/simulator/report/simulation-report.ts';
-import { upstreamCapacity, runScenario, SAMPLE_INTERVAL } from '../../../src/simulator/run-scenario.ts';
+import { runScenario, SAMPLE_INTERVAL } from '../../../src/simulator/run-scenario.ts';
+import { upstreamCapacity } from '../../../src/simulator/report/upstream-capacity.ts';
 import type { Scenario } from '../../../src/simulator/scenario.ts';
 import { UPSTREAM_NAME } from '../../../src/simulator/scenario.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
@@ -67,9 +68,9 @@ describe('a run report', () => {
   test('counts nothing as lost during an outage, when the upstream has no capacity', () => {
     const outages = [{ from: 15_000, to: 20_000, how: 'refuse' as const }];
     const spec = { limit: { kind: 'token-bucket', rate: 20, burst: 5 }, outages } as const;
-    expect(upstreamCapacity(spec, 20, 15_000)).toBe(20);
-    expect(upstreamCapacity(spec, 20, 15_250)).toBe(0);
-    expect(upstreamCapacity(spec, 20, 20_250)).toBe(20);
+    expect(upstreamCapacity(spec)(15_000, 20)).toBe(20);
+    expect(upstreamCapacity(spec)(15_250, 20)).toBe(0);
+    expect(upstreamCapacity(spec)(20_250, 20)).toBe(20);
     const report = run(scenarioOf({ upstream: spec }));
     expect(report.goodput).toBeCloseTo(report.counts.successes / (20 * 15), 9);
   });
@@ -77,7 +78,7 @@ describe('a run report', () => {
 
 test("the capacity of concurrency places follows from Little's law", () => {
   const limit = { kind: 'concurrency' as const, limit: 20 };
-  expect(upstreamCapacity({ limit, latency: { kind: 'exponential', mean: 100 } }, 20, 0)).toBe(200);
+  expect(upstreamCapacity({ limit, latency: { kind: 'exponential', mean: 100 } })(0, 20)).toBe(200);
 });
 
 test('the Jain index is 1 for equal clients, and 1/n if one client has everything', () => {

@@ -1,0 +1,65 @@
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import { Slowness } from '../service/slowdown.ts';
+import { rateAt } from '../scenario.ts';
+import type { ClientGroup } from '../scenario.ts';
+import type { WorkersSpec } from '../limit-models/workers.ts';
+import { meanLatency } from '../upstream/request-latency.ts';
+import type { UpstreamSpec } from '../upstream/upstream-model.ts';
+
+/**
+ * Returns the requests a second that an upstream can serve in the interval that ends at a time, from its limit in the unit of its
+ * kind; 0 while it is down. Limits on requests in flight and numbers of workers are converted by Little's law, with the mean latency of what
+ * clients want to send, or with `latency` without clients.
+ */
+export function upstreamCapacity(
+  upstream: UpstreamSpec,
+  clients: readonly ClientGroup[] = [],
+  interval: Millis = 0,
+): (now: Millis, limit: number) => PerSecond {
+  const { limit: spec, outages = [], latency } = upstream;
+  const mean = (now: Millis): Millis =>
+    clients.length === 0 ? (latency?.mean ?? 0) : meanOf(clients, now, (group) => meanLatency(upstream, group));
+  const capacity = ((): ((now: Millis, limit: number) => PerSecond) => {
+    switch (spec.kind) {
+      case 'fixed-window':
+      case 'sliding-window':
+      case 'sliding-window-counting':
+        return (_, limit) => (1000 * limit) / spec.window;
+      case 'concurrency':
+        return (now, limit) => (1000 * limit) / mean(now);
+      case 'workers':
+        return workersCapacity(spec, mean, interval);
+      case 'token-bucket':
+      case 'gcra':
+      case 'blackout':
+      case 'unlimited':
+        return (_, limit) => limit;
+    }
+  })();
+  return (now, limit) => (outages.some(({ from, to }) => now > from && now <= to) ? 0 : capacity(now, limit));
+}
+
+/** Of workers that keep their request while it waits for the pool, the slower of both. */
+function workersCapacity(
+  { pool, slowdowns = [] }: WorkersSpec,
+  mean: (now: Millis) => Millis,
+  interval: Millis,
+): (now: Millis, workers: number) => PerSecond {
+  const slowness = new Slowness(slowdowns);
+  return (now, workers) => {
+    const byWorkers =
+      (1000 * workers) / (mean(now) / slowness.meanSpeed(now - interval, now) + (pool?.latency.mean ?? 0));
+    return pool === undefined ? byWorkers : Math.min(byWorkers, (1000 * pool.connections) / pool.latency.mean);
+  };
+}
+
+/** The mean over what the groups want to send; over the groups while none wants to send. */
+function meanOf(clients: readonly ClientGroup[], now: Millis, of: (group: ClientGroup) => Millis): Millis {
+  let [weights, sum] = [0, 0];
+  for (const group of clients) {
+    const weight = group.count * rateAt(group, now);
+    weights += weight;
+    sum += weight * of(group);
+  }
+  return weights > 0 ? sum / weights : clients.reduce((total, group) => total + of(group), 0) / clients.length;
+}

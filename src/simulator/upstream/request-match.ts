@@ -1,0 +1,37 @@
+import type { PathPattern } from '../../core/http-semantics/path-pattern.ts';
+import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
+
+/** The part of a request that decides which limits and latencies apply to it. */
+export interface MethodAndPath {
+  readonly method: string;
+  readonly path: string;
+}
+
+/** Requests of an upstream: path patterns, of which one must match, and methods; all when absent. */
+export interface RequestMatch {
+  readonly path?: readonly string[];
+  readonly method?: readonly string[];
+}
+
+/**
+ * Returns a function that matches a request. It returns the values of the first pattern that matches, none without patterns, and
+ * undefined if the request does not match.
+ */
+export function makeRequestMatcher({
+  path,
+  method,
+}: RequestMatch): (request: MethodAndPath) => readonly string[] | undefined {
+  const patterns = path?.map(makePathPattern);
+  return (request) => {
+    if (method !== undefined && !method.includes(request.method)) return undefined;
+    return patterns === undefined ? [] : firstMatch(patterns, segmentsOf(request.path));
+  };
+}
+
+function firstMatch(patterns: readonly PathPattern[], segments: readonly string[]): readonly string[] | undefined {
+  for (const pattern of patterns) {
+    const captured = pattern.match(segments);
+    if (captured !== undefined) return captured;
+  }
+  return undefined;
+}
