@@ -25,7 +25,7 @@ export interface StoredWritesOptions extends Clocks {
   readonly onDecidedLocally?: (upstream: string) => void;
 }
 
-/** Surplus rows that a transaction deletes at most. The next transactions delete the others. */
+/** Surplus rows that a step deletes at most. */
 const MAX_SURPLUS = 1000;
 
 /** In `meta`: what to add to the stored times for times of the wall clock. So a step of that clock shifts all of them at once. */
@@ -35,8 +35,8 @@ const SHIFT = 'clock_shift';
 export class StoredWrites implements KeyJournal, PendingChanges {
   readonly #options: StoredWritesOptions;
   readonly #changed = new Set<KeyedWrite>();
-  /** Stored writes that are to be deleted, and for which nothing waits. */
-  #surplus: readonly KeyedWrite[] = [];
+  /** Stored writes that later steps delete, the oldest last. */
+  #surplus: KeyedWrite[] = [];
   /** What the present transaction stores. */
   #applied = new Map<KeyedWrite, StoredRow>();
   #lastId = 0;
@@ -73,7 +73,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     const offset = wallClock() - now - shift;
     const rows = commit.db.prepare('SELECT * FROM writes ORDER BY first_sent_at, id');
     rows.setReadBigInts(true); // one integer beyond 2^53 would make it throw
-    return rows.all().map((row) => {
+    return Array.from(rows.iterate(), (row) => {
       const id = Number(row['id']);
       this.#lastId = Math.max(this.#lastId, id);
       const write = { ...readWrite(row, id), firstSentAt: Math.min(now, Number(row['first_sent_at']) - offset) };
@@ -90,8 +90,8 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   onSurplus(writes: readonly KeyedWrite[]): void {
-    this.#surplus = [...this.#surplus, ...writes];
-    this.#options.commit.request();
+    this.#surplus = writes.toReversed();
+    this.#removeSurplus();
   }
 
   whenStored(run: (isStored: boolean) => void): void {
@@ -113,7 +113,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   get isEmpty(): boolean {
-    return this.size === 0 && this.#surplus.length === 0 && this.#shift === this.#storedShift;
+    return this.size === 0 && this.#shift === this.#storedShift;
   }
 
   apply(): void {
@@ -121,7 +121,6 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     this.#appliedShift = this.#shift;
     if (this.#appliedShift !== this.#storedShift) this.#putShift.run(SHIFT, this.#appliedShift);
     for (const write of this.#changed) this.#storeWrite(write);
-    for (const write of this.#surplus.slice(0, MAX_SURPLUS)) this.#storeWrite(write);
   }
 
   onStored(): void {
@@ -133,13 +132,17 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     }
     this.#applied.clear();
     this.#changed.clear();
-    this.#surplus = this.#surplus.slice(MAX_SURPLUS);
     this.#storedShift = this.#appliedShift;
   }
 
   get #shift(): Millis {
     return this.#shiftAtStart + this.#steps.total();
   }
+
+  readonly #removeSurplus = (): void => {
+    for (const write of this.#surplus.splice(-MAX_SURPLUS)) this.onChange(write);
+    if (this.#surplus.length > 0) this.#options.commit.nextStep(this.#removeSurplus);
+  };
 
   #storeWrite(write: KeyedWrite): void {
     const stored = toStored(write);

@@ -218,22 +218,66 @@ describe('a write in a database', () => {
     expect(database.db.prepare('SELECT count(*) AS rows FROM writes').get()).toMatchObject({ rows: 2 });
   });
 
-  test('is removed with at most 1000 others in a step if there is no room for them', () => {
-    const { startProcess, database } = startMachine();
-    const count = () => database.db.prepare('SELECT count(*) AS rows FROM writes').get()?.['rows'];
-    const first = startProcess();
-    for (let n = 0; n < 2501; n += 1) first.begin(`name-${n}`);
-    first.endTurn();
-    const second = startProcess(1);
-    expect([...second.keys.names()].map(({ name }) => name)).toEqual(['name-2500']);
-    const counts: unknown[] = [];
-    for (let step = 0; step < 4; step += 1) {
-      second.flush();
-      counts.push(count());
+  describe('for which there is no room', () => {
+    /** 2501 writes of an earlier process, of which the next processes keep the last. */
+    function startWithSurplus() {
+      const { startProcess, database } = startMachine();
+      const first = startProcess();
+      for (let n = 0; n < 2501; n += 1) first.begin(`name-${n}`);
+      first.endTurn();
+      const rows = () => Number(database.db.prepare('SELECT count(*) AS rows FROM writes').get()?.['rows']);
+      return { database, rows, startNext: () => startProcess(1) };
     }
-    expect(counts).toEqual([1501, 501, 1, 1]);
-    expect(second.counts()).toEqual({ unresolved: 1, answered: 0 });
-    expect(startProcess().stored).toMatchObject([[2501, { name: 'name-2500' }]]);
+
+    test('is removed in steps of at most 1000, one after another until none is left', () => {
+      const { startNext, rows } = startWithSurplus();
+      const second = startNext();
+      const counts: number[] = [];
+      for (let turn = 0; turn < 8; turn += 1) {
+        expect(second.counts()).toEqual({ unresolved: rows(), answered: 0 });
+        expect([...second.keys.names()].map(({ name }) => name)).toEqual(['name-2500']);
+        counts.push(rows());
+        second.endTurn();
+      }
+      expect([...new Set(counts)]).toEqual([2501, 1501, 501, 1]);
+      expect(startNext().stored).toMatchObject([[2501, { name: 'name-2500' }]]);
+    });
+
+    test('does not delay the commits between two steps', () => {
+      const { startNext, rows } = startWithSurplus();
+      const second = startNext();
+      second.flush();
+      expect(rows()).toBe(1501);
+      for (let n = 0; n < 3; n += 1) second.flush();
+      expect(rows()).toBe(1501);
+    });
+
+    test('is removed by the next process if this one is killed between two steps', () => {
+      const { startNext, rows } = startWithSurplus();
+      const counts: number[] = [];
+      for (let kill = 0; kill < 4; kill += 1) {
+        const next = startNext();
+        expect(next.counts()).toEqual({ unresolved: rows(), answered: 0 });
+        expect([...next.keys.names()].map(({ name }) => name)).toEqual(['name-2500']);
+        next.endTurn();
+        expect(next.counts()).toEqual({ unresolved: rows(), answered: 0 });
+        counts.push(rows());
+      }
+      expect(counts).toEqual([1501, 501, 1, 1]);
+    });
+
+    test('is removed no faster after a time in which nothing could be stored', () => {
+      const { startNext, rows, database } = startWithSurplus();
+      database.db.exec('PRAGMA query_only = ON');
+      const second = startNext();
+      for (let turn = 0; turn < 8; turn += 1) second.endTurn();
+      expect([rows(), second.pendingWrites()]).toEqual([2501, 1000]);
+      database.db.exec('PRAGMA query_only = OFF');
+      second.flush();
+      expect(rows()).toBe(1501);
+      for (let turn = 0; turn < 8; turn += 1) second.endTurn();
+      expect([rows(), second.counts()]).toEqual([1, { unresolved: 1, answered: 0 }]);
+    });
   });
 
   test('is read with a digest of its body beyond 2^53, as a body that is not known', () => {
