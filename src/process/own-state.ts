@@ -4,7 +4,7 @@ import type { Config } from '../config/schema/config-schema.ts';
 import type { KeyInspection } from '../core/idempotency/key-inspection.ts';
 import type { Clock, Millis } from '../core/scalars.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
-import type { OpenWrite, OpenWriteLog } from '../core/idempotency/open-writes.ts';
+import type { OpenWriteLog } from '../core/idempotency/open-writes.ts';
 import type { ResponseStore } from '../core/idempotency/response-store.ts';
 import type { RegistryKeyStore } from '../core/idempotency/registry-key-store.ts';
 import { RegistryKeyInspection } from '../admin/operations/registry-key-inspection.ts';
@@ -19,6 +19,7 @@ import type { StoredWorkerProcesses } from '../store/sqlite/stored-worker-proces
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { awaitEarlierWorkers } from './cluster/earlier-workers.ts';
 import { resolveHashSecret } from './client-hash-secret.ts';
+import { reportInSteps, reportInterrupted } from './interrupted-writes.ts';
 import type { ResourceStack } from './resource-stack.ts';
 
 /** A step of the wall clock is stored at most so much later: without writes, nothing else looks at it. */
@@ -156,13 +157,15 @@ async function openDatabase(
   logger.info({ file, writes: stored.length, unresolved }, 'restored idempotency keys');
   const openWrites = new StoredOpenWrites(commit);
   const interrupted = database.read(() => openWrites.load());
-  const onServing = (): void => {
-    for (const write of interrupted.splice(0)) {
-      reportInterrupted(write, logger, listen, left.length > 0);
-      openWrites.onEnd(write.requestId);
-    }
-    for (const worker of left) workerProcesses.remove(worker);
-  };
+  const onServing = (): void =>
+    reportInSteps(interrupted.splice(0), {
+      report: (write) => reportInterrupted(write, logger, listen, left.length > 0),
+      flush: (done) => logger.flush(() => database.db.isOpen && done()),
+      ...{ openWrites, commit },
+      onDone: () => {
+        for (const worker of left) workerProcesses.remove(worker);
+      },
+    });
   const storedResponses = database.read(
     () => new StoredResponses({ commit, wallClock: () => Date.now(), maxCount: limits.keptResponses }),
   );
@@ -178,22 +181,4 @@ async function openDatabase(
 
 function describe(error: unknown): string {
   return error instanceof Error ? error.message : 'unknown error';
-}
-
-/**
- * The process of this write has ended, and nobody here knows its outcome.
- * @param mayBeAnswered its primary ended before its worker, which may have answered it but could not tell
- */
-export function reportInterrupted(
-  { route, upstream, requestId, method, sentAt }: OpenWrite,
-  logger: Logger,
-  listen: EventSink,
-  mayBeAnswered = false,
-): void {
-  const fields = { route, upstream, requestId, method, sentAt: new Date(sentAt).toISOString() };
-  const message = mayBeAnswered
-    ? 'a write without an idempotency key was under way when its primary ended: its worker may have answered it'
-    : 'a write without an idempotency key was interrupted: its outcome is unknown';
-  logger.warn(fields, message);
-  listen({ type: 'write-interrupted', route });
 }

@@ -2,7 +2,8 @@ import type { Config } from '../../config/schema/config-schema.ts';
 import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
 import { KeyServer } from '../../sharing/keys/key-server.ts';
 import { WorkerOpenWrites } from '../../sharing/keys/worker-open-writes.ts';
-import { openOwnState, type OwnState, type OwnStateParts, reportInterrupted } from '../own-state.ts';
+import { reportInterrupted } from '../interrupted-writes.ts';
+import { openOwnState, type OwnState, type OwnStateParts } from '../own-state.ts';
 import type { ResourceStack } from '../resource-stack.ts';
 
 export interface PrimaryKeysParts extends OwnStateParts {
