@@ -102,6 +102,15 @@ describe('interrupted writes', () => {
     expect([startProcess().openWrites.load(), next.done]).toEqual([[], ['done']]);
   });
 
+  test('stay stored while their lines are not written', () => {
+    const machine = startMachine();
+    sendWrites(machine);
+    const next = machine.startProcess();
+    next.report();
+    for (let turn = 0; turn < 5; turn += 1) next.endTurn();
+    expect([machine.startProcess().openWrites.load().length, machine.written]).toEqual([COUNT, []]);
+  });
+
   test('wait while they cannot be deleted, and then go on', () => {
     const machine = startMachine();
     const ids = sendWrites(machine);
