@@ -16,8 +16,8 @@ import type { GroupCommit, PendingChanges } from './group-commit.ts';
 /** What a row and its index entry take besides its bytes, about. */
 const ROW_BYTES = 512;
 
-/** Rows that a transaction removes at most for each response that it stores, because there are too many: this takes no more bytes. */
-const MAX_EVICTED = 200;
+/** Rows that a transaction removes at most, unless it stores more than it removes. Later steps remove what is left. */
+const MAX_REMOVED = MAX_EXPIRED;
 
 interface PendingResponse {
   readonly bytes: Buffer;
@@ -52,9 +52,13 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   #pending = new Map<string, PendingWrite>();
   #stored: RowTotals;
   /** The totals within the present transaction. */
-  #applied: RowTotals = { count: 0, bytes: 0 };
+  #applied: RowTotals;
   #appliedEvictions = 0;
   #evicted = 0;
+  /** The present transaction leaves rows that are to be removed. */
+  #leavesMore = false;
+  /** The step that removes such rows. */
+  #nextStep: 'none' | 'scheduled' | 'due' = 'none';
   readonly #get: StatementSync;
   readonly #put: StatementSync;
   readonly #delete: StatementSync;
@@ -81,8 +85,9 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     this.#oldest = db.prepare('SELECT id, until FROM responses ORDER BY number LIMIT 1');
     const totals = db.prepare('SELECT count(*) AS count, coalesce(sum(length(bytes)), 0) AS size FROM responses').get();
     const count = Number(totals?.['count']);
-    this.#stored = { count, bytes: count * ROW_BYTES + Number(totals?.['size']) };
+    this.#stored = this.#applied = { count, bytes: count * ROW_BYTES + Number(totals?.['size']) };
     commit.add(this);
+    if (this.#findRemovable() !== undefined) this.#scheduleStep();
   }
 
   get bounds(): readonly ResourceBound[] {
@@ -111,13 +116,12 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   }
 
   get isEmpty(): boolean {
-    return this.#pending.size === 0;
+    return this.#pending.size === 0 && this.#nextStep !== 'due';
   }
 
   apply(): void {
     this.#applied = this.#stored;
     this.#appliedEvictions = 0;
-    let added = 0;
     for (const [write, { isRemoved, kept }] of this.#pending) {
       if (isRemoved) this.#subtract(this.#deleteAll.all(write));
       for (const [id, { bytes, until }] of kept) {
@@ -125,16 +129,18 @@ export class StoredResponses implements ResponseStore, PendingChanges {
         if (Number(this.#countOfWrite.get(write)?.['count']) >= MAX_PER_WRITE) continue;
         this.#put.run(id, bytes, until);
         this.#add(1, ROW_BYTES + bytes.length);
-        added += 1;
       }
     }
-    this.#removeOldest(MAX_EVICTED * Math.max(1, added));
+    this.#leavesMore = this.#removeOldest();
   }
 
   onStored(): void {
     this.#stored = this.#applied;
     this.#evicted += this.#appliedEvictions;
     this.#pending = new Map();
+    if (this.#nextStep === 'scheduled') return;
+    this.#nextStep = 'none';
+    if (this.#leavesMore) this.#scheduleStep();
   }
 
   /** Drops responses instead of holding them until the database recovers. Removals stay: they are about earlier writes. */
@@ -160,17 +166,31 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     }
   }
 
-  /** Removes the oldest while there are too many, and some of those whose time is over. Later transactions remove what is left. */
-  #removeOldest(max: number): void {
-    const now = this.#wallClock();
-    for (let removed = 0; removed < max; removed += 1) {
-      const row = this.#oldest.get();
-      if (row === undefined) return;
-      const isOver = Number(row['until']) <= now;
-      if (this.#usedBy(this.#applied) <= 1 && (!isOver || removed >= MAX_EXPIRED)) return;
-      if (!isOver) this.#appliedEvictions += 1;
-      this.#deleteRow(String(row['id']));
+  #scheduleStep(): void {
+    this.#nextStep = 'scheduled';
+    this.#commit.nextStep(() => {
+      this.#nextStep = 'due';
+      this.#commit.request();
+    });
+  }
+
+  /** Removes the oldest while there are too many, and those whose time is over. @returns whether some are left */
+  #removeOldest(): boolean {
+    for (let removed = 0; ; removed += 1) {
+      const row = this.#findRemovable();
+      if (row === undefined) return false;
+      if (removed >= MAX_REMOVED && this.#usedBy(this.#applied) <= Math.max(1, this.#usedBy(this.#stored))) return true;
+      if (!row.isOver) this.#appliedEvictions += 1;
+      this.#deleteRow(row.id);
     }
+  }
+
+  /** The oldest row, if there are too many or its time is over. */
+  #findRemovable(): { readonly id: string; readonly isOver: boolean } | undefined {
+    const row = this.#oldest.get();
+    if (row === undefined) return undefined;
+    const isOver = Number(row['until']) <= this.#wallClock();
+    return isOver || this.#usedBy(this.#applied) > 1 ? { id: String(row['id']), isOver } : undefined;
   }
 
   #deleteRow(id: string): void {

@@ -34,6 +34,9 @@ function keep(store: ResponseStore, id: string, text: string, lifetime = HOUR): 
 const RESPONSES =
   'CREATE TABLE responses (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, bytes BLOB, until REAL) STRICT';
 
+/** Runs at once what has no delay. */
+const atOnce = (delay: number, run: () => void): void => void (delay === 0 && run());
+
 interface Place {
   readonly store: ResponseStore;
   readonly wait: (ms: number) => void;
@@ -51,7 +54,7 @@ function inDatabase(max: Partial<ResponseBounds> = {}): Place {
   const commit = new GroupCommit({
     db,
     clock: { now: () => now },
-    schedule: (_, run) => run(),
+    schedule: atOnce,
     onProblem: (error) => {
       throw error;
     },
@@ -180,7 +183,7 @@ test('a database that may keep fewer responses than before removes at most 200 f
   db.exec(RESPONSES);
   const open = (max: Partial<ResponseBounds>): ResponseStore => {
     const options = { db, clock: { now: () => 0 }, onProblem: () => undefined };
-    const commit = new GroupCommit({ ...options, schedule: (_, run) => run() });
+    const commit = new GroupCommit({ ...options, schedule: atOnce });
     return new StoredResponses({ commit, wallClock: () => 0, ...max });
   };
   const first = open({});
@@ -192,6 +195,82 @@ test('a database that may keep fewer responses than before removes at most 200 f
     counts.push(db.prepare('SELECT count(*) AS count FROM responses').get()?.['count']);
   }
   expect(counts).toEqual([251, 52, 10, 10]);
+});
+
+describe('a database with too many responses, or expired ones', () => {
+  const COUNT = 1050;
+
+  /** Opens a database with COUNT responses, of which the bound or their time lets ten stay. */
+  function openFull(kind: 'too many' | 'expired') {
+    const db = new DatabaseSync(':memory:');
+    db.exec(RESPONSES);
+    const put = db.prepare('INSERT INTO responses (id, bytes, until) VALUES (?, ?, ?)');
+    const until = (n: number) => (kind === 'expired' && n < COUNT - 10 ? 0 : HOUR);
+    for (let n = 0; n < COUNT; n += 1) put.run(`id-${n}`, Buffer.from('x'), until(n));
+    const rows = () => Number(db.prepare('SELECT count(*) AS count FROM responses').get()?.['count']);
+    const maxCount = kind === 'expired' ? 10 * COUNT : 10;
+    const startProcess = () => {
+      const delays: number[] = [];
+      let due: (() => void)[] = [];
+      const commit = new GroupCommit({
+        ...{ db, clock: { now: () => 0 }, onProblem: () => undefined },
+        schedule: (delay, run) => {
+          delays.push(delay);
+          due.push(run);
+        },
+      });
+      const store = new StoredResponses({ commit, wallClock: () => 0, maxCount });
+      const endTurn = (): void => {
+        const now = due;
+        due = [];
+        for (const run of now) run();
+      };
+      return { store, endTurn, delays, counted: () => Math.round((store.bounds[0]?.used ?? 0) * maxCount) };
+    };
+    return { db, rows, startProcess };
+  }
+
+  test.each(['too many', 'expired'] as const)('removes at most 200 in a step, until none is left: %s', (kind) => {
+    const { rows, startProcess } = openFull(kind);
+    const { endTurn, delays, counted } = startProcess();
+    const counts: number[] = [];
+    for (let turn = 0; turn < 30; turn += 1) {
+      counts.push(rows());
+      expect(counted()).toBe(rows());
+      endTurn();
+    }
+    expect([...new Set(counts)]).toEqual([1050, 850, 650, 450, 250, 50, 10]);
+    expect(delays.filter((delay) => delay > 0)).toEqual(Array.from({ length: 6 }, () => 50));
+  });
+
+  test('removes no more for many new responses, which take their place', () => {
+    const { rows, startProcess } = openFull('too many');
+    const { store, endTurn, counted } = startProcess();
+    for (let n = 0; n < 300; n += 1) keep(store, `new-${n}`, 'x');
+    endTurn();
+    expect([rows(), counted()]).toEqual([COUNT, COUNT]);
+    endTurn();
+    expect(read(store, 'new-299')).toBe('x');
+  });
+
+  test('goes on in the next process after a kill between two steps', () => {
+    const { rows, startProcess } = openFull('too many');
+    const counts: number[] = [];
+    for (let kill = 0; kill < 7; kill += 1) {
+      const { endTurn, counted } = startProcess();
+      expect(counted()).toBe(rows());
+      for (let turn = 0; turn < 3; turn += 1) endTurn();
+      expect(counted()).toBe(rows());
+      counts.push(rows());
+    }
+    expect(counts).toEqual([850, 650, 450, 250, 50, 10, 10]);
+  });
+
+  test('has nothing to store if none is to be removed', () => {
+    const { db, startProcess } = openFull('too many');
+    db.exec('DELETE FROM responses WHERE number > 10');
+    expect(startProcess().delays).toEqual([]);
+  });
 });
 
 test('responses that are replaced again and again take no more memory, nor time', () => {
@@ -231,7 +310,7 @@ test('a database counts the responses of earlier processes', () => {
   db.exec(RESPONSES);
   const open = (max: Partial<ResponseBounds>): ResponseStore => {
     const options = { db, clock: { now: () => 0 }, onProblem: () => undefined };
-    const commit = new GroupCommit({ ...options, schedule: (_, run) => run() });
+    const commit = new GroupCommit({ ...options, schedule: atOnce });
     return new StoredResponses({ commit, wallClock: () => 0, ...max });
   };
   const first = open({});
