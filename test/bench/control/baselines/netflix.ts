@@ -1,49 +1,6 @@
-import type { CutCause } from '../../../../src/core/limits/limit-state.ts';
-import type { FailedSend, RejectedSend } from '../../../../src/core/rate/failed-send.ts';
 import type { Millis, Random } from '../../../../src/core/scalars.ts';
-import { ControllerStore, ForgetfulClients } from '../controller-store.ts';
-import type { Controller } from '../controllers.ts';
-import { PassingMeter } from '../passing-meter.ts';
-import { unqueued } from './adapt.ts';
-
-/** A concurrency limit, updated by every response. */
-interface InFlightLimit {
-  readonly limit: number;
-  /** @param among in flight when it was sent, itself included */
-  update(rtt: Millis, among: number, didDrop: boolean): void;
-}
-
-/** SimpleLimiter: refuses requests beyond the limit. A 429 and an upstream failure count as drops. */
-class InFlightMeter extends PassingMeter {
-  readonly #limit: InFlightLimit;
-
-  constructor(limit: InFlightLimit) {
-    super();
-    this.#limit = limit;
-  }
-
-  override delay(): Millis {
-    return this.inFlight < this.#limit.limit ? 0 : Number.POSITIVE_INFINITY;
-  }
-
-  override expectedDelay(): Millis {
-    return 0;
-  }
-
-  override onAccepted(sentAt: Millis, among: number, now: Millis): void {
-    this.#limit.update(now - sentAt, among, false);
-  }
-
-  override onRejected({ sentAt, inFlightAtSend }: RejectedSend, now: Millis): CutCause | undefined {
-    this.#limit.update(now - sentAt, inFlightAtSend, true);
-    return 'places';
-  }
-
-  override onFailed({ sentAt }: FailedSend, now: Millis): CutCause | undefined {
-    this.#limit.update(now - sentAt, 0, true);
-    return undefined;
-  }
-}
+import type { InFlightLimit } from './in-flight-meter.ts';
+import { inFlightController } from './in-flight-meter.ts';
 
 export class AimdLimit implements InFlightLimit {
   limit = 20;
@@ -102,31 +59,11 @@ export class VegasLimit implements InFlightLimit {
  * (com.netflix.concurrency.limits.limit.AIMDLimit: from 20 at first up to 200. Its least is 20 too, which most limits
  * here are below; it is 1 here, in its favour.)
  */
-export const NETFLIX_AIMD: Controller = {
-  name: 'netflix-aimd',
-  adapt: unqueued,
-  makeStore: ({ policy }, _random, listen) =>
-    new ControllerStore({
-      policy,
-      listen,
-      makeMeter: () => new InFlightMeter(new AimdLimit()),
-      clients: new ForgetfulClients(100_000, listen),
-    }),
-};
+export const NETFLIX_AIMD = inFlightController('netflix-aimd', () => new AimdLimit());
 
 /**
  * Netflix's VegasLimit with its defaults, in its own order: after TCP Vegas (Brakmo and Peterson, 1995) a queue is
  * detected by responses slower than the fastest.
  * (com.netflix.concurrency.limits.limit.VegasLimit at 141214d, Log10RootFunction at 37ee6de.)
  */
-export const NETFLIX_VEGAS: Controller = {
-  name: 'netflix-vegas',
-  adapt: unqueued,
-  makeStore: ({ policy }, random, listen) =>
-    new ControllerStore({
-      policy,
-      listen,
-      makeMeter: () => new InFlightMeter(new VegasLimit(random)),
-      clients: new ForgetfulClients(100_000, listen),
-    }),
-};
+export const NETFLIX_VEGAS = inFlightController('netflix-vegas', (random) => new VegasLimit(random));
