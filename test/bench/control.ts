@@ -5,6 +5,7 @@
  *     npm run bench:control                                    exits with 1 if a goal is missed
  *     npm run bench:control -- --rows step --controllers tidegate,aimd --seeds 2
  *     npm run bench:control -- --ablations                     Tidegate without one rule at a time
+ *     npm run bench:control -- --services                      services that queue, and controllers that learn from latency
  *     npm run bench:control -- --json runs.json --markdown docs/benchmarks.md
  *     npm run bench:control -- --smoke                         takes seconds, and finds gross errors only
  */
@@ -12,15 +13,16 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { changeTable, otherChangeTable } from './control/ablation-tables.ts';
 import { ABLATIONS } from './control/ablations.ts';
-import { BASELINES } from './control/baselines.ts';
+import { BASELINES, SERVICE_CONTROLLERS } from './control/baselines.ts';
 import type { Controller } from './control/controllers.ts';
 import { OURS } from './control/controllers.ts';
 import type { Job } from './control/job.ts';
 import type { ControlRow } from './control/rows/row.ts';
-import { ROWS } from './control/rows.ts';
+import { ROWS, SERVICE_ROWS } from './control/rows.ts';
 import { ABOUT_ABLATIONS, INTRODUCTION, writeSection } from './control/section.ts';
 import type { Result } from './control/run-all.ts';
 import { runAll } from './control/run-all.ts';
+import { serviceTables } from './control/service-table.ts';
 import { findFaults, SMOKE } from './control/smoke.ts';
 import { toMarkdown, toText } from './control/table.ts';
 import {
@@ -40,6 +42,7 @@ const { values } = parseArgs({
     controllers: { type: 'string' },
     seeds: { type: 'string' },
     ablations: { type: 'boolean', default: false },
+    services: { type: 'boolean', default: false },
     json: { type: 'string' },
     markdown: { type: 'string' },
     smoke: { type: 'boolean', default: false },
@@ -48,7 +51,7 @@ const { values } = parseArgs({
 
 /** First seed of the evaluation, not used to choose rules or constants. */
 const JUDGED_FROM = 801;
-/** First seed of the ablations, which decided which rules to keep. */
+/** First seed of the ablations, which decided which rules to keep, and of the services, for which none were chosen yet. */
 const ABLATED_FROM = 301;
 /** Seeds for other controllers, whose figures differ enough. */
 const SEEDS_OF_OTHERS = 2;
@@ -57,13 +60,16 @@ const SEEDS_OF_OTHERS = 2;
 const DEAR = /1000\/s|300\/s|200 in flight/;
 
 const wanted = new RegExp(values.rows, 'i');
-const rows = ROWS.filter(({ name, family }) => wanted.test(name) || wanted.test(family));
-const seeds = Number(values.seeds ?? (values.ablations ? 3 : 5));
+const rows = (values.services ? SERVICE_ROWS : ROWS).filter(
+  ({ name, family }) => wanted.test(name) || wanted.test(family),
+);
+const seeds = Number(values.seeds ?? (values.ablations || values.services ? 3 : 5));
 
 if (rows.length === 0) fail(`--rows: no row or family matches ${wanted}`);
 else if (!Number.isInteger(seeds) || seeds < 1) fail(`--seeds: '${values.seeds}' is no number of seeds`);
 else if (values.smoke) await smoke();
 else if (values.ablations) await ablate();
+else if (values.services) await compareServices();
 else await compare();
 
 async function smoke(): Promise<void> {
@@ -119,6 +125,14 @@ async function compare(): Promise<void> {
   if (missed.length > 0) process.exitCode = 1;
 }
 
+async function compareServices(): Promise<void> {
+  const names = choose(SERVICE_CONTROLLERS);
+  if (names === undefined) return;
+  const results = await run(jobsOf(rows, names, () => seeds));
+  keep(results);
+  for (const table of serviceTables(rows, results, names)) console.log(toText(table));
+}
+
 /** Returns the selected names, by default all; undefined if one is unknown. */
 function choose(controllers: readonly Controller[]): readonly string[] | undefined {
   const all = controllers.map(({ name }) => name);
@@ -134,7 +148,7 @@ function jobsOf(of: readonly ControlRow[], controllers: readonly string[], seeds
       Array.from({ length: seedsFor(controller) }, (_, i) => ({
         row: name,
         controller,
-        seed: (values.ablations ? ABLATED_FROM : JUDGED_FROM) + i,
+        seed: (values.ablations || values.services ? ABLATED_FROM : JUDGED_FROM) + i,
         short: false,
       })),
     ),

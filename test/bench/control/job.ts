@@ -1,14 +1,14 @@
 import { runScenario } from '../../../src/simulator/run-scenario.ts';
 import type { Scenario } from '../../../src/simulator/scenario.ts';
 import { ABLATIONS } from './ablations.ts';
-import { BASELINES } from './baselines.ts';
+import { BASELINES, SERVICE_CONTROLLERS } from './baselines.ts';
 import type { Controller } from './controllers.ts';
 import { OURS } from './controllers.ts';
 import type { ControlFigures } from './measure.ts';
 import { measure } from './measure.ts';
 import { ORACLE } from './oracle.ts';
 import type { ControlRow } from './rows/row.ts';
-import { ROWS } from './rows.ts';
+import { ROWS, SERVICE_ROWS } from './rows.ts';
 
 /** One run: row, controller and seed. */
 export interface Job {
@@ -19,16 +19,20 @@ export interface Job {
   readonly short: boolean;
 }
 
+const ALL_ROWS: readonly ControlRow[] = [...ROWS, ...SERVICE_ROWS];
+
 const CONTROLLERS: ReadonlyMap<string, Controller> = new Map(
-  [OURS, ...BASELINES, ...ABLATIONS].map((controller) => [controller.name, controller]),
+  [OURS, ...BASELINES, ...SERVICE_CONTROLLERS, ...ABLATIONS].map((controller) => [controller.name, controller]),
 );
 
 /** @throws RangeError for an unknown name */
 export function runJob(job: Job): ControlFigures {
-  const row = ROWS.find(({ name }) => name === job.row);
+  const row = ALL_ROWS.find(({ name }) => name === job.row);
   const controller = CONTROLLERS.get(job.controller);
   if (row === undefined || controller === undefined) throw new RangeError(`no such run: ${JSON.stringify(job)}`);
-  const comparesWithOracle = controller !== ORACLE && row.goals.some(({ figure }) => figure.endsWith('Oracle'));
+  const comparesWithOracle =
+    controller !== ORACLE &&
+    (row.comparesWithOracle === true || row.goals.some(({ figure }) => figure.endsWith('Oracle')));
   return run(row, controller, job, comparesWithOracle ? run(row, ORACLE, job, undefined) : undefined);
 }
 
@@ -56,7 +60,7 @@ function shorten(scenario: Scenario): Scenario {
 
 /** Estimates the cost of a run by its offered requests. */
 export function sizeOf({ row, short }: Job): number {
-  const scenario = ROWS.find(({ name }) => name === row)?.scenario;
+  const scenario = ALL_ROWS.find(({ name }) => name === row)?.scenario;
   if (scenario === undefined) return 0;
   const offered = scenario.clients.reduce((sum, { count, rate }) => sum + count * rate, 0);
   return offered * (short ? shorten(scenario) : scenario).duration;

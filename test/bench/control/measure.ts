@@ -21,6 +21,7 @@ export function measure(row: ControlRow, report: SimulationReport, oracle: Contr
     p99,
     oscillation: report.oscillation,
     jain: report.jain,
+    ...(row.scenario.upstream.limit.kind === 'workers' ? serviceFigures(report, oracle) : {}),
     ...(group === undefined ? {} : { served: group.served, share: group.share }),
     ...(oracle === undefined
       ? {}
@@ -32,6 +33,23 @@ export function measure(row: ControlRow, report: SimulationReport, oracle: Contr
       ? {}
       : { wastedOnStep: countBetween(report, changeAt, changeAt + 5000, ({ wasted }) => wasted) }),
     ...(isOutage ? { calls: countBetween(report, changeAt ?? 0, changeTo ?? 0, ({ sent }) => sent) } : {}),
+  };
+}
+
+/** Waits are those of successes: without any, they have no figures. */
+function serviceFigures(
+  { refused, counts, latency, upstreamWait }: SimulationReport,
+  oracle: ControlFigures | undefined,
+): Partial<ControlFigures> {
+  const { successes, abandoned } = counts;
+  const shares = { refused, abandoned: abandoned === 0 ? 0 : abandoned / (successes + abandoned) };
+  if (successes === 0) return shares;
+  const wait = latency.p50 + upstreamWait.p50;
+  return {
+    ...shares,
+    upstreamP50: upstreamWait.p50,
+    upstreamP99: upstreamWait.p99,
+    ...(oracle === undefined ? {} : { overOracle: wait - (oracle.p50 ?? 0) - (oracle.upstreamP50 ?? 0) }),
   };
 }
 

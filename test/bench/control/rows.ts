@@ -4,6 +4,7 @@ import { load, outages, steps } from './rows/changes.ts';
 import { latency, replicas, sharing, waiting } from './rows/clients.ts';
 import { concurrency, counting, minutes, penalties, steady, strict } from './rows/limits.ts';
 import type { RowGoal, ControlRow } from './rows/row.ts';
+import { overloadedServices, sufficientServices } from './rows/workers.ts';
 
 export const ROWS: readonly ControlRow[] = [
   ...steady(),
@@ -21,6 +22,9 @@ export const ROWS: readonly ControlRow[] = [
   ...latency(),
   ...adverse(),
 ];
+
+/** Services that queue instead of rejecting: compared by `--services`, apart from the others. */
+export const SERVICE_ROWS: readonly ControlRow[] = [...overloadedServices(), ...sufficientServices()];
 
 /** Goals for the mean over the rows of a family. */
 export const FAMILY_GOALS: readonly { readonly family: string; readonly goal: RowGoal }[] = [

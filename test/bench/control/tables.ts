@@ -153,12 +153,17 @@ export function format(figure: Figure, value: number): string {
       return `${(value / 1000).toFixed(1)} s`;
     case 'p50':
     case 'p99':
+    case 'upstreamP50':
+    case 'upstreamP99':
+    case 'overOracle':
       return `${value.toFixed(0)} ms`;
     case 'calls':
     case 'wastedOnStep':
       return value.toFixed(0);
     case 'waste':
     case 'failures':
+    case 'refused':
+    case 'abandoned':
       return value >= 0.1 ? value.toFixed(2) : value.toFixed(4);
     case 'goodput':
     case 'ofOracle':

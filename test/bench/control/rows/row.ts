@@ -8,7 +8,11 @@ export interface RowGoal {
   readonly max?: number;
 }
 
-/** `settle` counts from `changeAt`; `calls` are those that reached the upstream between `changeAt` and `changeTo`. */
+/**
+ * `upstreamP50` and `upstreamP99`: the wait that the upstream itself adds. `abandoned`: attempts that timed out while the upstream worked
+ * on them ÷ these and the successes. `overOracle`: the sum of the medians of both waits, at the proxy and at the upstream, minus that of
+ * the oracle. `settle` counts from `changeAt`; `calls` are those that reached the upstream between `changeAt` and `changeTo`.
+ */
 export type Figure =
   | 'goodput'
   | 'ofOracle'
@@ -23,7 +27,12 @@ export type Figure =
   | 'share'
   | 'jain'
   | 'addedOfOracle'
-  | 'failures';
+  | 'failures'
+  | 'refused'
+  | 'upstreamP50'
+  | 'upstreamP99'
+  | 'abandoned'
+  | 'overOracle';
 
 export interface ControlRow {
   readonly name: string;
@@ -35,4 +44,6 @@ export interface ControlRow {
   readonly changeTo?: Millis;
   /** The group whose share, success and latency are measured. */
   readonly group?: string;
+  /** Whether the figures relative to the oracle are wanted without a goal for them. */
+  readonly comparesWithOracle?: boolean;
 }
