@@ -1,18 +1,31 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { AttributedRequest } from '../../src/core/endpoints/failing-parts.ts';
+import { attributesOfClient } from '../../src/core/rate/breaker/request-attributes.ts';
 import { EndpointBalancer } from '../../src/core/endpoints/outlier-detection.ts';
 
 type Act =
-  | { readonly do: 'send'; readonly isRepeatable: boolean; readonly failedAt: readonly number[] }
+  | {
+      readonly do: 'send';
+      readonly isRepeatable: boolean;
+      readonly failedAt: readonly number[];
+      readonly request: AttributedRequest | undefined;
+    }
   | { readonly do: 'end'; readonly which: number; readonly how: 'works' | 'fails' | 'nothing' }
   | { readonly do: 'pass'; readonly time: number }
   | { readonly do: 'resize'; readonly index: number; readonly capacity: number };
+
+const request: fc.Arbitrary<AttributedRequest | undefined> = fc.option(
+  fc.constantFrom('a', 'b').map((client) => ({ attributes: attributesOfClient(client) })),
+  { nil: undefined },
+);
 
 const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({
     do: fc.constant('send' as const),
     isRepeatable: fc.boolean(),
     failedAt: fc.array(fc.nat(5), { maxLength: 2 }),
+    request,
   }),
   fc.record({
     do: fc.constant('end' as const),
@@ -43,7 +56,12 @@ test('keeps an endpoint in rotation, ejects at most the share, and sends single 
           () => 0.5,
           () => undefined,
         );
-        const open: { readonly index: number; readonly sentAt: number; readonly isTrial: boolean }[] = [];
+        const open: {
+          readonly index: number;
+          readonly sentAt: number;
+          readonly isTrial: boolean;
+          readonly request: AttributedRequest | undefined;
+        }[] = [];
         const capacities = Array.from({ length: count }, () => 4);
         const isFull = (index: number): boolean =>
           open.filter((each) => each.index === index).length >= (capacities[index] ?? 0);
@@ -56,7 +74,7 @@ test('keeps an endpoint in rotation, ejects at most the share, and sends single 
             rotation.setCapacity(step.index, step.capacity);
           }
           if (step.do === 'send') {
-            const index = rotation.choose(new Set(step.failedAt), step.isRepeatable, now);
+            const index = rotation.choose(new Set(step.failedAt), step.isRepeatable, now, step.request);
             const isTrial = rotation.isEjected(index);
             if (isTrial) {
               expect(step.failedAt).not.toContain(index);
@@ -74,14 +92,14 @@ test('keeps an endpoint in rotation, ejects at most the share, and sends single 
               expect(rotation.isEjected(other) || isAvoided || isFull(other)).toBe(true);
             }
             rotation.onAttemptStart(index);
-            open.push({ index, sentAt: now, isTrial });
+            open.push({ index, sentAt: now, isTrial, request: step.request });
           }
           if (step.do === 'end') {
             const [ended] = open.splice(step.which % Math.max(1, open.length), 1);
             if (ended === undefined) continue;
-            const { index, sentAt } = ended;
-            if (step.how === 'works') rotation.onSuccess(index, sentAt, now);
-            else if (step.how === 'fails') rotation.onFailure(index, sentAt, now);
+            const { index, sentAt, request } = ended;
+            if (step.how === 'works') rotation.onSuccess(index, sentAt, now, request);
+            else if (step.how === 'fails') rotation.onFailure(index, sentAt, now, request);
             else rotation.onInconclusive(index, sentAt);
             rotation.onAttemptEnd(index);
             if (step.how === 'works' && ended.isTrial) expect(rotation.isEjected(index)).toBe(false);

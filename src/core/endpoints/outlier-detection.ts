@@ -1,4 +1,6 @@
 import type { Millis, Random } from '../scalars.ts';
+import { type EndpointState, isLessLoaded, isWorking, newEndpointState } from './endpoint-state.ts';
+import { type AttributedRequest, FailingParts } from './failing-parts.ts';
 
 /** When a failing endpoint is ejected, and for how long. Named as in Istio's outlier detection. */
 export interface OutlierSettings {
@@ -17,26 +19,9 @@ export type EndpointChange =
   /** `trial`: it answered again. `panic`: the endpoints in rotation fail too, so ejecting this one gains nothing. */
   | { readonly kind: 'returned'; readonly index: number; readonly cause: 'trial' | 'panic' };
 
-interface EndpointState {
-  readonly index: number;
-  /** Attempts that hold one of its connections, or wait for one. */
-  pending: number;
-  /** Requests that its connections carry at a time. */
-  capacity: number;
-  /** Failures since its last success. */
-  streak: number;
-  /** Ejections, forgotten one by one while the endpoint works. */
-  ejections: number;
-  ejectedAt: Millis;
-  /** When its trial may start; undefined while it is in rotation. */
-  trialAt: Millis | undefined;
-  isOnTrial: boolean;
-  returnedAt: Millis;
-}
-
 /** Spreads the trials of proxies that ejected an endpoint at the same time. */
 const JITTER = 0.2;
-/** How long a trial waits for a repeatable request before it takes any request. */
+/** How long a trial waits for a request that is repeatable and does not fail at several endpoints, before it takes any. */
 const TRIAL_WAIT: Millis = 2000;
 
 /**
@@ -50,6 +35,7 @@ export class EndpointBalancer {
   readonly #settings: OutlierSettings;
   readonly #random: Random;
   readonly #onChange: (change: EndpointChange) => void;
+  readonly #failingParts = new FailingParts();
   #ejectedCount = 0;
   /** Where the next search starts, so that equal endpoints take turns. */
   #nextIndex = 0;
@@ -62,17 +48,7 @@ export class EndpointBalancer {
     random: Random,
     onChange: (change: EndpointChange) => void,
   ) {
-    this.#endpoints = Array.from({ length: count }, (_, index) => ({
-      index,
-      pending: 0,
-      capacity,
-      streak: 0,
-      ejections: 0,
-      ejectedAt: Number.NEGATIVE_INFINITY,
-      trialAt: undefined,
-      isOnTrial: false,
-      returnedAt: Number.NEGATIVE_INFINITY,
-    }));
+    this.#endpoints = Array.from({ length: count }, (_, index) => newEndpointState(index, capacity));
     this.#settings = settings;
     this.#random = random;
     this.#onChange = onChange;
@@ -113,7 +89,12 @@ export class EndpointBalancer {
    * @param failedAt endpoints at which the request failed before
    * @param isRepeatable whether the request may be sent again whatever the outcome of this attempt
    */
-  choose(failedAt: ReadonlySet<number> | undefined, isRepeatable: boolean, now: Millis): number {
+  choose(
+    failedAt: ReadonlySet<number> | undefined,
+    isRepeatable: boolean,
+    now: Millis,
+    request?: AttributedRequest,
+  ): number {
     const count = this.#endpoints.length;
     if (count === 1) return 0;
     let best: EndpointState | undefined;
@@ -122,7 +103,7 @@ export class EndpointBalancer {
       const endpoint = this.#at((this.#nextIndex + i) % count);
       const isNew = failedAt?.has(endpoint.index) !== true;
       if (endpoint.trialAt !== undefined) {
-        if (isNew && isTrialDue(endpoint, isRepeatable, now)) return endpoint.index;
+        if (isNew && this.#isTrialDue(endpoint, isRepeatable, now, request)) return endpoint.index;
         continue;
       }
       if (bestOfAll === undefined || isLessLoaded(endpoint, bestOfAll)) bestOfAll = endpoint;
@@ -145,23 +126,33 @@ export class EndpointBalancer {
   }
 
   /** A response that is not a gateway failure. @param sentAt of the attempt */
-  onSuccess(index: number, sentAt: Millis, now: Millis): void {
+  onSuccess(index: number, sentAt: Millis, now: Millis, request?: AttributedRequest): void {
     const endpoint = this.#at(index);
+    if (request !== undefined) this.#failingParts.onSuccess(request);
     if (endpoint.trialAt === undefined) {
       endpoint.streak = 0;
+      endpoint.evidence = 0;
     } else if (sentAt >= endpoint.ejectedAt) {
       this.#return(endpoint, 'trial', now);
     }
   }
 
-  /** No connection, a broken connection, a timeout, or 502 to 504. @returns whether another endpoint works */
-  onFailure(index: number, sentAt: Millis, now: Millis): boolean {
+  /**
+   * No connection, a broken connection, a timeout, or 502 to 504.
+   * @param request undefined if the failure concerns the endpoint, whatever the request: it has no connection
+   * @returns whether another endpoint works
+   */
+  onFailure(index: number, sentAt: Millis, now: Millis, request?: AttributedRequest): boolean {
     if (this.#endpoints.length === 1) return false;
     const endpoint = this.#at(index);
     const othersWork = this.#endpoints.some((other) => other !== endpoint && isWorking(other));
     endpoint.streak += 1;
+    if (request !== undefined) this.#failingParts.onFailure(request, index);
+    const isEvidence = request === undefined || !this.#failingParts.hasPartOf(request);
+    if (isEvidence) endpoint.evidence += 1;
     if (endpoint.trialAt !== undefined) {
-      if (sentAt >= endpoint.ejectedAt) this.#eject(endpoint, now);
+      if (!isEvidence) this.onInconclusive(index, sentAt);
+      else if (sentAt >= endpoint.ejectedAt) this.#eject(endpoint, now);
     } else if (this.#isOutlier(endpoint)) {
       this.#ejectOrPanic(endpoint, now);
     }
@@ -181,7 +172,7 @@ export class EndpointBalancer {
       return;
     }
     const maxEjected = Math.ceil((this.#endpoints.length * this.#settings.maxEjectionPercent) / 100);
-    if (this.#ejectedCount >= maxEjected) return;
+    if (this.#ejectedCount >= maxEjected || endpoint.evidence < this.#settings.consecutiveGatewayErrors) return;
     // Envoy forgets one ejection at each interval without another.
     const { baseEjectionTime } = this.#settings;
     const forgotten = Math.floor((now - endpoint.returnedAt) / Math.max(1, baseEjectionTime));
@@ -205,8 +196,19 @@ export class EndpointBalancer {
     endpoint.trialAt = undefined;
     endpoint.isOnTrial = false;
     endpoint.returnedAt = now;
-    if (cause === 'trial') endpoint.streak = 0;
+    if (cause === 'trial') endpoint.streak = endpoint.evidence = 0;
     this.#onChange({ kind: 'returned', index: endpoint.index, cause });
+  }
+
+  #isTrialDue(
+    { trialAt = Number.POSITIVE_INFINITY, isOnTrial }: EndpointState,
+    isRepeatable: boolean,
+    now: Millis,
+    request: AttributedRequest | undefined,
+  ): boolean {
+    if (isOnTrial || now < trialAt) return false;
+    if (now >= trialAt + TRIAL_WAIT) return true;
+    return isRepeatable && (request === undefined || !this.#failingParts.hasPartOf(request));
   }
 
   #isOutlier({ streak }: EndpointState): boolean {
@@ -219,25 +221,4 @@ export class EndpointBalancer {
     if (endpoint === undefined) throw new RangeError(`there is no endpoint ${index}`);
     return endpoint;
   }
-}
-
-/** Whether a request is sent to the first endpoint and not to the second, because that is full or has more requests. */
-function isLessLoaded(a: EndpointState, b: EndpointState): boolean {
-  const excess = a.pending - a.capacity;
-  const otherExcess = b.pending - b.capacity;
-  if (excess >= 0 || otherExcess >= 0) return excess < otherExcess;
-  return a.pending < b.pending;
-}
-
-/** True if nothing has failed there since the last success. */
-function isWorking({ trialAt, streak }: EndpointState): boolean {
-  return trialAt === undefined && streak === 0;
-}
-
-function isTrialDue(
-  { trialAt = Number.POSITIVE_INFINITY, isOnTrial }: EndpointState,
-  isRepeatable: boolean,
-  now: Millis,
-): boolean {
-  return !isOnTrial && now >= trialAt + (isRepeatable ? 0 : TRIAL_WAIT);
 }

@@ -1,5 +1,6 @@
 import type { AttemptOutcome, ErrorOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
+import type { CallOwner } from './attempt-order.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Endpoint } from './open-endpoint.ts';
 import type { UpstreamAttempt } from './upstream-attempt.ts';
@@ -15,14 +16,17 @@ export class EndpointSelector {
   needsFreshConnection = false;
   readonly #endpoints: Endpoints;
   readonly #judgesResponses: boolean;
+  /** Its driver has the ticket of the request, once there is an attempt. */
+  readonly #owner: Pick<CallOwner, 'driver'>;
   #sentAt: Millis = 0;
   #isOutcomePending = false;
   /** Indexes of endpoints that failed; made when one has. */
   #failedEndpoints: Set<number> | undefined;
 
   /** @param judgesResponses whether a response says that its endpoint works */
-  constructor(endpoints: Endpoints, judgesResponses: boolean) {
+  constructor(endpoints: Endpoints, judgesResponses: boolean, owner: Pick<CallOwner, 'driver'>) {
     this.#endpoints = endpoints;
+    this.#owner = owner;
     this.#judgesResponses = judgesResponses;
   }
 
@@ -34,7 +38,7 @@ export class EndpointSelector {
   choose(isRepeatable: boolean, pinnedTo: string | undefined, now: Millis): Endpoint | undefined {
     const endpoint =
       pinnedTo === undefined
-        ? this.#endpoints.choose(this.#failedEndpoints, isRepeatable, now)
+        ? this.#endpoints.choose(this.#failedEndpoints, isRepeatable, now, this.#owner.driver.ticket)
         : this.#endpoints.findByLabel(pinnedTo);
     if (endpoint === undefined) return undefined;
     this.endpoint = endpoint;
@@ -60,7 +64,7 @@ export class EndpointSelector {
     const isStaleConnection = outcome.kind === 'error' && attempt?.wasOnStaleConnection === true;
     this.needsFreshConnection = isStaleConnection || attempt?.mayEndConnections === true;
     const known = outcome.kind === 'error' ? withConnection(outcome, endpoint, attempt, isStaleConnection) : outcome;
-    const verdict = this.#endpoints.recordOutcome(endpoint, known, this.#sentAt, code);
+    const verdict = this.#endpoints.recordOutcome(endpoint, known, this.#sentAt, this.#owner.driver.ticket, code);
     if (verdict === 'healthy' || verdict === 'ignored') return known;
     this.#failedEndpoints ??= new Set();
     this.#failedEndpoints.add(endpoint.index);

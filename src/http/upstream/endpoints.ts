@@ -4,6 +4,7 @@ import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { OutlierSettings } from '../../core/endpoints/outlier-detection.ts';
 import { classifyForEndpoint } from '../../core/endpoints/classify-for-endpoint.ts';
 import { EndpointBalancer } from '../../core/endpoints/outlier-detection.ts';
+import type { AttributedRequest } from '../../core/endpoints/failing-parts.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { EndpointView } from '../../core/events/gate-views.ts';
@@ -123,8 +124,13 @@ export class Endpoints {
   }
 
   /** The endpoint for the next attempt of a request: see `EndpointBalancer.choose`. */
-  choose(failedEndpoints: ReadonlySet<number> | undefined, isRepeatable: boolean, now: Millis): Endpoint {
-    return this.at(this.#outlierDetector.choose(failedEndpoints, isRepeatable, now));
+  choose(
+    failedEndpoints: ReadonlySet<number> | undefined,
+    isRepeatable: boolean,
+    now: Millis,
+    request: AttributedRequest,
+  ): Endpoint {
+    return this.at(this.#outlierDetector.choose(failedEndpoints, isRepeatable, now, request));
   }
 
   /** @param needsFresh see `EndpointConnections.send` */
@@ -141,19 +147,26 @@ export class Endpoints {
    * Judges the endpoint by the outcome of an attempt.
    * @param code of the error, if it has one
    */
-  recordOutcome({ index }: Endpoint, outcome: AttemptOutcome, sentAt: Millis, code?: string): EndpointVerdict {
+  recordOutcome(
+    { index }: Endpoint,
+    outcome: AttemptOutcome,
+    sentAt: Millis,
+    request: AttributedRequest,
+    code?: string,
+  ): EndpointVerdict {
     const verdict = classifyForEndpoint(outcome);
     const now = this.#clock.now();
     if (verdict !== 'nothing') this.#lastOutcomes.record(index, outcome, code, now);
     if (verdict === 'works') {
-      this.#outlierDetector.onSuccess(index, sentAt, now);
+      this.#outlierDetector.onSuccess(index, sentAt, now, request);
       return 'healthy';
     }
     if (verdict === 'nothing') {
       this.#outlierDetector.onInconclusive(index, sentAt);
       return 'ignored';
     }
-    return this.#outlierDetector.onFailure(index, sentAt, now) ? 'failed-others-healthy' : 'failed';
+    const concerned = outcome.kind === 'error' && outcome.reason === 'connect' ? undefined : request;
+    return this.#outlierDetector.onFailure(index, sentAt, now, concerned) ? 'failed-others-healthy' : 'failed';
   }
 
   /** The outcome will not be known. */

@@ -53,7 +53,7 @@ export class UpstreamCall implements AttemptListener {
     this.#routed = routed;
     this.#response = response;
     this.#owner = owner;
-    this.#selector = new EndpointSelector(routed.route.target.endpoints, !routed.isPreflight);
+    this.#selector = new EndpointSelector(routed.route.target.endpoints, !routed.isPreflight, owner);
     this.#timers = new CallTimers(context.clock, routed, this);
   }
 

@@ -141,6 +141,26 @@ describe('several endpoints', () => {
     expect(endpoints[0].hits()).toEqual(['POST', 'POST', 'POST', 'GET']);
   });
 
+  test('stay in rotation when one path fails at all of them and other requests succeed', async () => {
+    const { gate, endpoints } = await start(2);
+    for (const endpoint of endpoints) {
+      endpoint.answer((request, response) => void response.writeHead(request.url === '/bad' ? 503 : 200).end());
+    }
+    const good: Received[] = [];
+    for (let n = 0; n < 20; n += 1) {
+      await send(gate.url, '/bad');
+      good.push(await send(gate.url, '/good'));
+    }
+    expect(statuses(good)).toEqual([200]);
+    for (const endpoint of endpoints) expect(await gate.metric(ejections(endpoint))).toBe(0);
+    // An endpoint that fails for all requests is ejected nevertheless.
+    endpoints[0].answer((_, response) => void response.writeHead(503).end());
+    await eventually(
+      () => ask(gate, 4, 1).then(() => gate.metric(ejections(endpoints[0]))),
+      (count) => count === 1,
+    );
+  });
+
   test('that all fail count as a failure of the upstream, and none is ejected', async () => {
     const { gate, endpoints } = await start(2);
     await Promise.all(endpoints.map((endpoint) => endpoint.stop()));
