@@ -6,7 +6,8 @@ import type { Millis } from '../scalars.ts';
 
 /**
  * Returns a ticket's weight at a limit, > 0: its class weight, divided among the processes in which the client, or another one of
- * its address, waits for that limit, and scaled by the client's allowance. The clients of an address have its turns together.
+ * its address, waits for that limit, and scaled by the client's allowance. The clients of an address have its turns together, which
+ * `weightInAddress` divides among them.
  * Stores the ticket's other weights: `wholeWeight`, and `weight`, which is its client's part of the class weight at the outermost limit.
  * @param limit by default the one in whose queue it waits
  */
@@ -22,17 +23,27 @@ export function computeEffectiveWeight(
   return shareAt(limit, ticket) * ticket.wholeWeight;
 }
 
+/**
+ * Returns what a weight of `computeEffectiveWeight` counts among the clients of its address: divided among the processes in which
+ * the client itself waits for the limit. The turns of the address are already divided among the processes in which it waits.
+ * @param limit by default the one in whose queue it waits
+ */
+export function weightInAddress(
+  weight: number,
+  { client, fairnessKey, limits }: Ticket,
+  limit: Limit | undefined = limits.at(-1),
+): number {
+  return client === fairnessKey ? weight : weight * (limit?.demand?.waitingShare(client) ?? 1);
+}
+
 /** Converts a weight at one limit to that at another one: the client, or its address, may wait in other processes there. */
 export function convertWeight(weight: number, ticket: Ticket, from: Limit | undefined, to: Limit): number {
   return from === to ? weight : (weight * shareAt(to, ticket)) / shareAt(from, ticket);
 }
 
-/** The part of the weight of its address that counts here, and within that, of its client. */
-function shareAt(limit: Limit | undefined, { fairnessKey, client }: Ticket): number {
-  const demand = limit?.demand;
-  if (demand === undefined) return 1;
-  const share = demand.waitingShare(fairnessKey);
-  return client === fairnessKey ? share : share * demand.waitingShare(client);
+/** The part of the weight of its client, or of its address, that counts here. */
+function shareAt(limit: Limit | undefined, { fairnessKey }: Ticket): number {
+  return limit?.demand?.waitingShare(fairnessKey) ?? 1;
 }
 
 /**

@@ -82,12 +82,12 @@ export class FairQueue<W extends FairQueueItem<W>> {
     return weight / (Math.max(0, others) + weight);
   }
 
-  /** The part of the turns of its group that a client of this weight has while it waits, in (0, 1]; 1 if it has none. */
-  partOfGroup(key: number, weight: number, group?: string): number {
+  /** The part of the turns of its group that a client has while it waits, in (0, 1]; 1 if it has none. See `push`. */
+  partOfGroup(key: number, memberWeight: number, group?: string): number {
     const its = this.#groupOf(key, group);
     if (its === undefined) return 1;
-    const others = its.memberWeight - (this.#flows.get(key)?.weight ?? 0);
-    return weight / (Math.max(0, others) + weight);
+    const others = its.memberWeight - (this.#flows.get(key)?.memberWeight ?? 0);
+    return memberWeight / (Math.max(0, others) + memberWeight);
   }
 
   #groupOf(key: number, group: string | undefined): FairQueueGroup<W> | undefined {
@@ -99,14 +99,16 @@ export class FairQueue<W extends FairQueueItem<W>> {
   /**
    * @param weight > 0. A change applies to the whole flow.
    * @param group the address whose clients have the turns of one client; undefined if the client has its own
+   * @param memberWeight its weight in the group, which decides only which of the members has a turn of the group
    */
-  push(key: number, weight: number, waiter: W, now: Millis, group?: string): void {
+  push(key: number, weight: number, waiter: W, now: Millis, group?: string, memberWeight = weight): void {
     let flow = this.#flows.get(key);
     if (flow === undefined) {
-      flow = group === undefined ? this.#addFlow(key, weight, now) : this.#addMember(key, weight, now, group);
+      if (group === undefined) flow = this.#addFlow(key, weight, now);
+      else flow = this.#addMember(key, weight, now, group, memberWeight);
       this.#flows.set(key, flow);
     } else {
-      this.#changeWeight(flow, weight);
+      this.#changeWeight(flow, weight, memberWeight);
     }
     waiter.flow = flow;
     flow.push(waiter);
@@ -123,15 +125,14 @@ export class FairQueue<W extends FairQueueItem<W>> {
     return flow;
   }
 
-  #addMember(key: number, weight: number, activeSince: Millis, groupKey: string): FairQueueFlow<W> {
+  #addMember(key: number, weight: number, activeSince: Millis, groupKey: string, memberWeight: number) {
     this.#groups ??= new Map();
     const known = this.#groups.get(groupKey);
     const group = known ?? new FairQueueGroup<W>(groupKey, this.#startTagOf(groupKey, weight));
-    const finishTag = group.virtualTime + 1 / weight;
+    const finishTag = group.virtualTime + 1 / memberWeight;
     const tagOrder = this.#tagCount++;
-    const flow = new FairQueueFlow<W>({ key, group, finishTag, tagOrder, weight, activeSince });
-    group.memberCount += 1;
-    group.memberWeight += weight;
+    const flow = new FairQueueFlow<W>({ key, group, finishTag, tagOrder, weight, memberWeight, activeSince });
+    group.onMemberAdded(flow);
     if (known === undefined) {
       group.tagOrder = tagOrder;
       this.#groups.set(groupKey, group);
@@ -141,22 +142,23 @@ export class FairQueue<W extends FairQueueItem<W>> {
     return flow;
   }
 
-  /** Changes the weight of a waiter's flow, from its next turn on. */
-  updateWeight({ flow }: W, weight: number): void {
-    if (flow !== undefined) this.#changeWeight(flow, weight);
+  /** Changes the weights of a waiter's flow, from its next turn on. */
+  updateWeight({ flow }: W, weight: number, memberWeight = weight): void {
+    if (flow !== undefined) this.#changeWeight(flow, weight, memberWeight);
   }
 
-  #changeWeight(flow: FairQueueFlow<W>, weight: number): void {
+  #changeWeight(flow: FairQueueFlow<W>, weight: number, memberWeight: number): void {
     const { group } = flow;
     if (group === undefined) this.#order.totalWeight += weight - flow.weight;
     else {
-      group.memberWeight += weight - flow.weight;
+      group.memberWeight += memberWeight - flow.memberWeight;
       if (group.isNext(flow)) {
         this.#order.totalWeight += weight - group.weight;
         group.weight = weight;
       }
     }
     flow.weight = weight;
+    flow.memberWeight = memberWeight;
   }
 
   /**
@@ -179,7 +181,7 @@ export class FairQueue<W extends FairQueueItem<W>> {
     if (group !== undefined) group.virtualTime = Math.max(group.virtualTime, flow.finishTag);
     this.#unlink(flow, waiter);
     if (flow.length > 0) {
-      flow.finishTag += 1 / flow.weight;
+      flow.finishTag += 1 / (group === undefined ? flow.weight : flow.memberWeight);
       flow.tagOrder = this.#tagCount++;
       this.#order.update(flow);
     }
@@ -237,14 +239,12 @@ export class FairQueue<W extends FairQueueItem<W>> {
     this.#order.remove(flow);
     const { group } = flow;
     if (group !== undefined) {
-      group.memberCount -= 1;
-      group.memberWeight -= flow.weight;
+      group.onMemberRemoved(flow);
       if (group.memberCount > 0) return;
       this.#groups?.delete(group.key);
       this.#order.removeGroup(group);
     }
     this.#entryCount -= 1;
-    const { totalWeight } = this.#order;
-    this.#order.totalWeight = this.#size === 0 ? 0 : totalWeight - (group ?? flow).weight; // no drift by rounding
+    this.#order.totalWeight = this.#size === 0 ? 0 : this.#order.totalWeight - (group ?? flow).weight; // no drift by rounding
   }
 }

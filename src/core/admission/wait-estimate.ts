@@ -3,7 +3,7 @@ import type { Limit } from '../limits/limit.ts';
 import { mayAwaitPlace } from '../limits/may-await-place.ts';
 import type { MeterView } from '../limits/meter.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
-import { convertWeight } from './effective-weight.ts';
+import { convertWeight, weightInAddress } from './effective-weight.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
@@ -145,10 +145,12 @@ export function hasFiniteRate({ limits }: Pick<Ticket, 'limits'>, now: Millis): 
  * The number of requests served before this one: (own queue + 1) ÷ share − 1, at most the length of the queue. Without
  * that bound, the weight of a client with few requests would count for each of ours, and part of the rate stay unused.
  */
-function turnsAhead(limit: Limit | undefined, { clientSlot, addressGroup }: Ticket, weight: number): number {
+function turnsAhead(limit: Limit | undefined, ticket: Ticket, weight: number): number {
+  const { clientSlot, addressGroup } = ticket;
   if (limit === undefined || limit.queue.size === 0 || clientSlot === undefined) return 0;
   const { queue } = limit;
-  const ofAddress = (queue.queuedBy(clientSlot) + 1) / queue.partOfGroup(clientSlot, weight, addressGroup);
+  const ofAddress =
+    (queue.queuedBy(clientSlot) + 1) / queue.partOfGroup(clientSlot, weightInAddress(weight, ticket), addressGroup);
   return Math.min(ofAddress / queue.share(clientSlot, weight, addressGroup) - 1, queue.size);
 }
 
@@ -158,6 +160,7 @@ function turnsAheadAcross(outer: Limit, ticket: Ticket, innerWeight: number, now
   const expected = expectedDelayAt(outer, ticket, now);
   if (expected === 0 || clientSlot === undefined || outer.nestedWithWaiters === undefined) return 0;
   const weight = convertWeight(innerWeight, ticket, ticket.limits.at(-1), outer);
+  const own = weightInAddress(weight, ticket, outer);
   let [waiting, ownQueued] = [0, 0];
   let [ofAddress, others] = [0, 0]; // the weight of the other clients of its address, and of all others
   const seen = new Set<ClientSlot | string>();
@@ -172,13 +175,15 @@ function turnsAheadAcross(outer: Limit, ticket: Ticket, innerWeight: number, now
     for (const { key, group, head, weight: flowWeight } of queueLimit.queue.flows) {
       const isOfAddress = group !== undefined && group.key === addressGroup;
       const counted = isOfAddress ? key : (group?.key ?? key);
-      if (key === clientSlot || seen.has(counted)) continue;
-      if (isOfAddress) ofAddress += convertWeight(flowWeight, ticket, queueLimit, outer);
-      else if (head !== undefined) others += convertWeight(group?.weight ?? flowWeight, head, queueLimit, outer);
+      if (key === clientSlot || head === undefined || seen.has(counted)) continue;
+      const active = convertWeight(isOfAddress ? flowWeight : (group?.weight ?? flowWeight), head, queueLimit, outer);
+      if (isOfAddress) ofAddress += weightInAddress(active, head, outer);
+      else others += active;
       if (seen.size < MAX_CLIENTS_COUNTED) seen.add(counted);
     }
   }
-  return Math.min(((ownQueued + 1) * (ofAddress + weight) * (others + weight)) / weight ** 2 - 1, waiting);
+  const turnsOfAddress = ((ownQueued + 1) * (ofAddress + own)) / own;
+  return Math.min((turnsOfAddress * (others + weight)) / weight - 1, waiting);
 }
 
 /** This many clients that wait in several queues are counted once; beyond that, some count twice. */

@@ -17,6 +17,8 @@ interface Tagged extends HeapItem {
   tagOrder: number;
 }
 
+type FlowFields = 'key' | 'group' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince';
+
 /** The requests of one client in one queue, in order of arrival. */
 export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements Tagged, ActiveSetMember {
   readonly key: number;
@@ -24,7 +26,10 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
   readonly group: FairQueueGroup<W> | undefined;
   finishTag: number;
   tagOrder: number;
+  /** Of its turns, or of those of its group that are its own. */
   weight: number;
+  /** Among the members of its group; not used outside of groups. */
+  memberWeight: number;
   /** Since when the flow has not been empty. */
   readonly activeSince: Millis;
   /** It is in a heap or, while it is deferred, in a rotation. */
@@ -37,14 +42,16 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
     finishTag,
     tagOrder,
     weight,
+    memberWeight = weight,
     activeSince,
-  }: Pick<FairQueueFlow<W>, 'key' | 'group' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince'>) {
+  }: Pick<FairQueueFlow<W>, FlowFields> & { readonly memberWeight?: number }) {
     super();
     this.key = key;
     this.group = group;
     this.finishTag = finishTag;
     this.tagOrder = tagOrder;
     this.weight = weight;
+    this.memberWeight = memberWeight;
     this.activeSince = activeSince;
   }
 }
@@ -56,14 +63,14 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
   readonly members = new BinaryHeap<FairQueueFlow<W>>(isBefore);
   /** Among the members. */
   virtualTime = 0;
-  /** The number of all members, and their total weight. */
+  /** The number of all members, and their total weight among themselves. */
   memberCount = 0;
   memberWeight = 0;
   /** The virtual time at which its turn begins. */
   startTag: number;
   finishTag = 0;
   tagOrder = 0;
-  /** Of the member whose turn is next; while all are deferred, of the one that was next before. */
+  /** Of its next turn: that of the member whose turn it is; while all are deferred, of the one that was next before. */
   weight = 0;
   #next: FairQueueFlow<W> | undefined = undefined;
   /** −1 while all members are deferred. */
@@ -76,6 +83,16 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
 
   get head(): W | undefined {
     return this.members.peek()?.head;
+  }
+
+  onMemberAdded({ memberWeight }: FairQueueFlow<W>): void {
+    this.memberCount += 1;
+    this.memberWeight += memberWeight;
+  }
+
+  onMemberRemoved({ memberWeight }: FairQueueFlow<W>): void {
+    this.memberCount -= 1;
+    this.memberWeight -= memberWeight;
   }
 
   isNext(member: FairQueueFlow<W>): boolean {

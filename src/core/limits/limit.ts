@@ -2,6 +2,7 @@ import type { ClientSlot } from '../admission/client-allowance.ts';
 import type { LimitState } from './limit-state.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
+import { weightInAddress } from '../admission/effective-weight.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import type { ExternalOutcomes } from './external-outcomes.ts';
 import type { LimitDemand } from './limit-demand.ts';
@@ -97,7 +98,7 @@ export class Limit extends ReturnSlots implements HeapItem {
   enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
     const first = this.queue.front;
     if (first !== undefined && !areSameLimits(first.limits, ticket.limits)) this.hasMixedLimits = true;
-    this.queue.push(slot, weight, ticket, now, ticket.addressGroup);
+    this.queue.push(slot, weight, ticket, now, ticket.addressGroup, weightInAddress(weight, ticket));
     ticket.waitingLimit = this;
     this.demand?.onQueued(ticket.fairnessKey, ticket.wholeWeight, ticket.client);
     for (const outer of ticket.limits) {
@@ -110,7 +111,7 @@ export class Limit extends ReturnSlots implements HeapItem {
 
   /** Removes a ticket that is being served. @param weight its present one in this queue */
   serve(ticket: Ticket, weight: number): void {
-    this.queue.updateWeight(ticket, weight);
+    this.queue.updateWeight(ticket, weight, weightInAddress(weight, ticket));
     this.queue.take(ticket);
     this.#onDequeued(ticket, ticket.wholeWeight);
   }

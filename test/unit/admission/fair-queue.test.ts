@@ -191,6 +191,29 @@ describe('clients of a group', () => {
     serve(queue, 4);
     expect([queue.activeWeight, queue.size, queue.share(CODE.A, 1, 'group')]).toEqual([0, 0, 1]);
   });
+
+  test('have turns by their weight, and divide them by their weight in the group', () => {
+    const queue = new FairQueue<Request>();
+    for (let i = 0; i < 8; i += 1) {
+      queue.push(CODE.A, 2, new Request('A'), 0, 'group', 0.5);
+      queue.push(CODE.B, 2, new Request('B'), 0, 'group', 1.5);
+      queue.push(CODE.a, 1, new Request('a'), 0);
+    }
+    expect([queue.activeWeight, queue.share(CODE.A, 2, 'group'), queue.share(CODE.a, 1)]).toEqual([3, 2 / 3, 1 / 3]);
+    expect([queue.partOfGroup(CODE.A, 0.5, 'group'), queue.partOfGroup(CODE.B, 1.5, 'group')]).toEqual([1 / 4, 3 / 4]);
+    const turns = serve(queue, 12);
+    expect(rounds(turns.replaceAll(/[AB]/g, 'x'), 3)).toEqual(Array.from({ length: 4 }, () => 'axx'));
+    expect(rounds(turns.replaceAll('a', ''), 4)).toEqual(['ABBB', 'ABBB']);
+  });
+
+  test('keep the weight of their turns when only a weight in the group changes', () => {
+    const { queue, requests } = grouped('ABa');
+    queue.updateWeight(requests[0]!, 1, 1 / 4);
+    expect([queue.activeWeight, queue.share(CODE.A, 1, 'group')]).toEqual([2, 1 / 2]);
+    expect(queue.partOfGroup(CODE.B, 1, 'group')).toBe(4 / 5);
+    queue.remove(requests[1]!);
+    expect(queue.partOfGroup(CODE.A, 1 / 4, 'group')).toBe(1);
+  });
 });
 
 describe('deferred clients', () => {
@@ -251,7 +274,7 @@ describe('deferred clients', () => {
   });
 });
 
-const CODE = { A: 65, C: 67, a: 97 } as const;
+const CODE = { A: 65, B: 66, C: 67, a: 97 } as const;
 
 describe('shares', () => {
   test('are those of the waiting clients, by weight', () => {

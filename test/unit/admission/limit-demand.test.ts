@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { AwaitedReturns } from '../../../src/core/limits/awaited-returns.ts';
 import type { Limit } from '../../../src/core/limits/limit.ts';
-import { LimitDemand } from '../../../src/core/limits/limit-demand.ts';
+import { LimitDemand, type WeightShares } from '../../../src/core/limits/limit-demand.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
-import { SHARED } from '../../support/core/policy-builders.ts';
+import { limitedTo, SHARED } from '../../support/core/policy-builders.ts';
 import type { QueuedTicket } from '../../support/core/call-record.ts';
 import { World } from '../../support/core/world.ts';
 
@@ -181,6 +181,23 @@ describe('nested limits of a shared one', () => {
     // Its fourth request: four turns of its own and, with each, two of the other client, which has one request only.
     expect(ask('divided', INNER).ticket.estimatedWait).toBeCloseTo(5000, 0);
   });
+
+  test('the wait for the outer limit is estimated by the part of the turns of its address that a client has there', () => {
+    const { world, outer } = open();
+    world.arrive({ refs: [SHARED, INNER], client: 'first' });
+    outer.demand?.setWaitingShares(
+      new Map([
+        ['there', 0.5],
+        ['divided', 0.5],
+      ]),
+    );
+    const ask = (client: string, addressGroup: string, inner: LimitRef): QueuedTicket =>
+      world.arrive({ refs: [SHARED, inner], client, addressGroup, deadline: 60_000 });
+    for (let i = 0; i < 10; i += 1) ask('whole', 'here', SIBLING);
+    ask('sibling', 'there', INNER);
+    // Its address has one of three turns, and it has one of three of these: the ninth turn is its own. The next token is due in a second.
+    expect(ask('divided', 'there', INNER).ticket.estimatedWait).toBeCloseTo(9000, 0);
+  });
 });
 
 test('clients that share the turns of their address are named too, and count only within it', () => {
@@ -197,4 +214,51 @@ test('clients that share the turns of their address are named too, and count onl
   demand.onDequeued('address', 2, 'x');
   demand.onDequeued('address', 2, 'x');
   expect(demand.sampleWaiting(200)).not.toContain('x');
+});
+
+describe('the shares of a client with a key of its own', () => {
+  /** Returns how many requests of each client are served at 20/s in 10 s, of 200 that wait from the start. */
+  function servedOf(clients: readonly (readonly [client: string, address: string])[], shares: WeightShares): number[] {
+    const world = new World({ upstream: { ...limitedTo(20), queue: { maxWait: 60_000, maxDepth: 10_000 } } });
+    world.limit.demand = demandOf();
+    world.limit.demand.setWaitingShares(shares);
+    world.arrive({ client: 'first', addressGroup: 'first' });
+    const requests = clients.map(([client, addressGroup]) =>
+      Array.from({ length: 200 }, () => world.arrive({ client, addressGroup, deadline: 90_000 })),
+    );
+    world.runUntil(10_000);
+    return requests.map((each) => each.filter(({ admission }) => admission?.kind === 'admitted').length);
+  }
+
+  test('apply once, to one that waits in two processes, alone at its address', () => {
+    const shares = new Map([
+      ['there', 0.5],
+      ['divided', 0.5],
+    ]);
+    const [divided = 0, whole = 0] = servedOf(
+      [
+        ['divided', 'there'],
+        ['whole', 'here'],
+      ],
+      shares,
+    );
+    expect(Math.abs(whole / divided - 2)).toBeLessThan(0.1);
+  });
+
+  test('apply to its part of the turns of its address', () => {
+    const shares = new Map([
+      ['there', 0.5],
+      ['divided', 0.5],
+    ]);
+    const [divided = 0, sibling = 0, whole = 0] = servedOf(
+      [
+        ['divided', 'there'],
+        ['sibling', 'there'],
+        ['whole', 'here'],
+      ],
+      shares,
+    );
+    expect(Math.abs(whole / (divided + sibling) - 2)).toBeLessThan(0.1);
+    expect(Math.abs(sibling / divided - 2)).toBeLessThan(0.1);
+  });
 });

@@ -69,6 +69,20 @@ describe.each(['workers', 'replicas'] as const)('%s', (sharing) => {
     expect(polite + roaming).toBeGreaterThan(0.99 * RATE);
   });
 
+  test.each([[[2, 2]], [[3, 1]], [[4, 0]]])(
+    'a client with a key of its own at two members has one share, beside %j others',
+    (clients) => {
+      const impatient = Array.from(
+        { length: 4 },
+        (_, i): ImpatientRequest => ({ member: i % 2, client: 'one', address: 'address' }),
+      );
+      const { polite, impatient: its } = run(sharing, { clients, impatient });
+      expect(its).toBeGreaterThan(0.9 * (RATE / 5));
+      expect(its).toBeLessThan(1.1 * (RATE / 5));
+      expect(polite + its).toBeGreaterThan(0.97 * RATE);
+    },
+  );
+
   test('keys of one address that return early at one member have no more than one share', () => {
     const impatient = Array.from(
       { length: 4 },
