@@ -75,7 +75,12 @@ export interface ClientStore {
   promisedReturn(slot: ClientSlot): Millis;
   /** As `promisedReturn`, of the first such time that it has not used. */
   firstPromisedReturn(slot: ClientSlot): Millis;
-  /** @param first the first one that it has not used; the same if absent */
-  setPromisedReturn(slot: ClientSlot, at: Millis, first?: Millis): void;
+  /** Whether a limit has it in its `returnPromises` too: it is from a time when the upstream had several limits. */
+  isPromiseKeptByLimit(slot: ClientSlot): boolean;
+  /**
+   * @param first the first one that it has not used; the same if absent
+   * @param isKeptByLimit false if absent
+   */
+  setPromisedReturn(slot: ClientSlot, at: Millis, first?: Millis, isKeptByLimit?: boolean): void;
   view(now: Millis): ClientsView;
 }

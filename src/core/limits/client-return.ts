@@ -38,15 +38,13 @@ export function recordPromisedReturn(
   wait: Millis,
   now: Millis,
 ): Millis {
+  movePromise(store, ticket, slot, now);
   const known = promisedReturn(store, ticket, slot);
   const last = now + wait;
   const first = [known.first, known.last].find((promised) => now - promised <= MAX_LATENESS) ?? last;
-  store.clients.setPromisedReturn(slot, last, first);
   const limit = limitOfPromise(store, ticket);
-  if (limit !== undefined) {
-    limit.returnPromises ??= new ReturnPromises();
-    limit.returnPromises.set(ticket.client, { first, last, askedAt: now }, MAX_LATENESS, now);
-  }
+  store.clients.setPromisedReturn(slot, last, first, limit !== undefined);
+  if (limit !== undefined) keepPromise(limit, ticket, { first, last, askedAt: now }, now);
   return wait;
 }
 
@@ -55,6 +53,7 @@ export function recordPromisedReturn(
  * arrived: a slow upload that begins on time is on time.
  */
 export function recordReturn(store: GateStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
+  movePromise(store, ticket, slot, now);
   const promise = promisedReturn(store, ticket, slot);
   const arrivedAt = ticket.arrivedAt ?? now;
   ticket.isReturning = findDueReturn(promise, arrivedAt) !== undefined;
@@ -76,9 +75,32 @@ export function usePromise(store: GateStore, ticket: Ticket, slot: ClientSlot, n
   const remaining = promised < last ? last : NEVER;
   const limit = limitOfPromise(store, ticket);
   const { clients } = store;
-  if (limit === undefined || clients.promisedReturn(slot) === last) clients.setPromisedReturn(slot, remaining);
+  if (limit === undefined || clients.promisedReturn(slot) === last) {
+    clients.setPromisedReturn(slot, remaining, remaining, limit !== undefined);
+  }
   if (remaining === NEVER) limit?.returnPromises?.delete(client);
   else limit?.returnPromises?.set(client, { ...promise, first: last }, MAX_LATENESS, now);
+}
+
+/**
+ * A client has one promise until its upstream gets a nested limit. From then on, the upstream's own limit keeps that one: the next
+ * promise may be of another limit.
+ */
+function movePromise(store: GateStore, ticket: Ticket, slot: ClientSlot, now: Millis): void {
+  const { clients } = store;
+  const [own] = ticket.limits;
+  if (own?.ref.nested !== '' || store.upstream(ticket.upstream).hasNestedLimits !== true) return;
+  const last = clients.promisedReturn(slot);
+  const at = ticket.arrivedAt ?? now;
+  if (clients.isPromiseKeptByLimit(slot) || at - last > MAX_LATENESS) return;
+  const first = clients.firstPromisedReturn(slot);
+  keepPromise(own, ticket, { first, last, askedAt: clients.previousArrival(slot) }, at);
+  clients.setPromisedReturn(slot, last, first, true);
+}
+
+function keepPromise(limit: Limit, { client }: Ticket, promise: ReturnPromise, now: Millis): void {
+  limit.returnPromises ??= new ReturnPromises();
+  limit.returnPromises.set(client, promise, MAX_LATENESS, now);
 }
 
 /** Returns the innermost limit if its upstream has several; otherwise the client has one promise. */

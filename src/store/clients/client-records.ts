@@ -21,9 +21,12 @@ const FIELD_OFFSETS = {
 /** In place of an eighth double: a 32-bit word, two bytes and a 16-bit word. */
 const OPEN_REQUESTS_WORD = 14;
 const STATE_BYTE = 60;
-const STILL_REFUSED_BYTE = 61;
+const FLAGS_BYTE = 61;
 const PROMISE_SPAN_HALF = 31;
 const RECORD_HALVES = RECORD_BYTES / 2;
+/** The bits of the flags. */
+const STILL_REFUSED = 1;
+const PROMISE_KEPT_BY_LIMIT = 2;
 /** In milliseconds: as much as 16 bits hold. */
 const MAX_PROMISE_SPAN: Millis = 0xffff;
 /** The second cache line: the links of a list, and the key. */
@@ -110,8 +113,9 @@ export class ClientRecords {
   }
 
   /** @param first forgotten if it is too far from the last */
-  setPromises(slot: ClientSlot, last: Millis, first: Millis): void {
+  setPromises(slot: ClientSlot, last: Millis, first: Millis, isKeptByLimit = false): void {
     this.set(slot, 'promisedAt', last);
+    this.#setFlag(slot, PROMISE_KEPT_BY_LIMIT, isKeptByLimit);
     const span = last - first;
     this.#halves[RECORD_HALVES * slot + PROMISE_SPAN_HALF] = span > 0 && span <= MAX_PROMISE_SPAN ? span : 0;
   }
@@ -138,10 +142,25 @@ export class ClientRecords {
   }
 
   isStillRefused(slot: ClientSlot): boolean {
-    return this.#bytes[RECORD_BYTES * slot + STILL_REFUSED_BYTE] === 1;
+    return this.#hasFlag(slot, STILL_REFUSED);
   }
 
   setStillRefused(slot: ClientSlot, is: boolean): void {
-    this.#bytes[RECORD_BYTES * slot + STILL_REFUSED_BYTE] = is ? 1 : 0;
+    this.#setFlag(slot, STILL_REFUSED, is);
+  }
+
+  /** See `ClientStore`. */
+  isPromiseKeptByLimit(slot: ClientSlot): boolean {
+    return this.#hasFlag(slot, PROMISE_KEPT_BY_LIMIT);
+  }
+
+  #hasFlag(slot: ClientSlot, flag: number): boolean {
+    return ((this.#bytes[RECORD_BYTES * slot + FLAGS_BYTE] ?? 0) & flag) !== 0;
+  }
+
+  #setFlag(slot: ClientSlot, flag: number, is: boolean): void {
+    const at = RECORD_BYTES * slot + FLAGS_BYTE;
+    const others = (this.#bytes[at] ?? 0) & ~flag;
+    this.#bytes[at] = is ? others | flag : others;
   }
 }

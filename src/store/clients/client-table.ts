@@ -151,9 +151,10 @@ export class ClientTable implements ClientStore {
 
   readonly promisedReturn = (slot: ClientSlot): Millis => this.#records.get(slot, 'promisedAt');
   readonly firstPromisedReturn = (slot: ClientSlot): Millis => this.#records.firstPromise(slot);
+  readonly isPromiseKeptByLimit = (slot: ClientSlot): boolean => this.#records.isPromiseKeptByLimit(slot);
 
-  setPromisedReturn(slot: ClientSlot, when: Millis, first = when): void {
-    this.#records.setPromises(slot, when, first);
+  setPromisedReturn(slot: ClientSlot, when: Millis, first = when, isKeptByLimit = false): void {
+    this.#records.setPromises(slot, when, first, isKeptByLimit);
   }
 
   get bound(): ResourceBound {

@@ -74,6 +74,8 @@ export interface Arrival {
   readonly path?: string;
   /** Whether it is the check of an ingress. */
   readonly isSentExternally?: boolean;
+  /** When its head had been read; now when absent. */
+  readonly arrivedAt?: Millis;
 }
 
 /** A ticket and its last admission result; undefined while it waits. */

@@ -116,6 +116,7 @@ export class World {
       credential = '',
       path,
       isSentExternally = false,
+      arrivedAt,
     } = arrival;
     const settle: AdmissionCallback = (admission, now) => {
       queued.admission = admission;
@@ -124,6 +125,7 @@ export class World {
     const ticket = new CredentialTicket(credential, 'up', client, weight, refs, settle, {
       addressGroup,
       isSentExternally,
+      arrivedAt,
     });
     ticket.isBodyReceived = bodyInHand;
     ticket.requestPath = path;

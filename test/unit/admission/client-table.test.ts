@@ -211,6 +211,24 @@ describe('reserved slots', () => {
     table.resetClient(slot, 0);
     expect(table.firstPromisedReturn(slot)).toBe(Number.NEGATIVE_INFINITY);
   });
+
+  test('are kept by a limit or not, whether or not the client is still refused', () => {
+    const { table } = new Trial();
+    const slot = table.enter(keyOf('a'), 0);
+    expect(table.isPromiseKeptByLimit(slot)).toBe(false);
+    table.setPromisedReturn(slot, 9000, 4000, true);
+    expect(table.isPromiseKeptByLimit(slot)).toBe(true);
+    for (let i = 0; i < 9; i += 1) table.enter(keyOf('a'), 0);
+    expect(table.onRefused(slot, 0.1, 0)).toBeLessThan(1);
+    expect([table.isPromiseKeptByLimit(slot), table.stateAt(slot, 0)]).toEqual([true, 'backoff']);
+    table.setPromisedReturn(slot, 9000);
+    expect([table.isPromiseKeptByLimit(slot), table.stateAt(slot, 0)]).toEqual([false, 'backoff']);
+    table.setPromisedReturn(slot, 9000, 9000, true);
+    table.onAdmitted(slot, 0);
+    expect([table.isPromiseKeptByLimit(slot), table.stateAt(slot, 0)]).toEqual([true, 'cooldown']);
+    table.resetClient(slot, 0);
+    expect(table.isPromiseKeptByLimit(slot)).toBe(false);
+  });
 });
 
 describe('the view', () => {
