@@ -14,7 +14,7 @@ export interface ExchangeEffects {
   lookUpKey(): void;
   /** → `onOutcome`. Called with no response in hand. */
   send(step: SendStep): void;
-  /** The client disconnected: the response is no longer needed. @returns whether the upstream may have the whole request */
+  /** The client disconnected: the response is no longer needed. @returns whether a part of the request may have been sent */
   cancelSend(): boolean;
   /** The response in hand will not be forwarded. */
   discardResponse(): void;

@@ -142,15 +142,13 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   send({ timeout, startBy, keyValidUntil, isPinned }: SendStep): void {
-    const isKeyed = this.#key !== undefined;
     this.#call.start({
       timeout,
       startBy,
       keyValidUntil,
       body: this.#body,
-      isKeyed,
       claim: this.#claim,
-      isRepeatable: isRepeatable(this.#facts, isKeyed),
+      isRepeatable: isRepeatable(this.#facts, this.#key !== undefined),
       pinnedTo: isPinned ? this.#claim?.endpoint : undefined,
       traceHeaders: this.trace?.outgoing,
     });
@@ -199,10 +197,11 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     const problem = this.#requestProblem;
     this.#requestProblem = undefined;
     if (problem === undefined) return;
-    const respond = (isUnknown: boolean): void =>
-      this.#response.respondWith(isUnknown ? asUnknownOutcome(problem) : problem, this.#call.attemptCount);
-    if (unknown) respond(true);
-    else findUnresolvedByOthers(this.#context, this.#routed, this.#key, this.#body, this.#claim, respond);
+    const respond = (answer: Problem): void => this.#response.respondWith(answer, this.#call.attemptCount);
+    if (unknown) return respond(asUnknownOutcome(problem, 'this_request'));
+    findUnresolvedByOthers(this.#context, this.#routed, this.#key, this.#body, this.#claim, (isUnresolved) =>
+      respond(isUnresolved ? asUnknownOutcome(problem, 'earlier_request') : problem),
+    );
   }
 
   readonly #onClose = (): void => {

@@ -17,6 +17,7 @@ import {
   NO_RESPONSE,
   OVERLOAD_PROBLEMS,
   OVERLOAD_RETRY_AFTER_JITTER,
+  PARTLY_SENT,
   REFUSAL_PROBLEMS,
   UNKNOWN_OUTCOME,
   UNKNOWN_OUTCOME_ADVICE,
@@ -70,12 +71,13 @@ function unknownDetails(
   return { ...NO_RESPONSE, detail };
 }
 
-/** The problem for a rejected write, where an earlier request with the same key may have taken effect. */
-export function asUnknownOutcome(problem: Problem): Problem {
+/** The problem for a rejected write that may have taken effect. @param by an earlier one has the same idempotency key */
+export function asUnknownOutcome(problem: Problem, by: 'this_request' | 'earlier_request'): Problem {
+  const why = by === 'this_request' ? PARTLY_SENT : MAY_HAVE_ARRIVED_BEFORE;
   return {
     ...problem,
     ...UNKNOWN_OUTCOME,
-    detail: `${problem.detail} ${MAY_HAVE_ARRIVED_BEFORE} ${UNKNOWN_OUTCOME_ADVICE}`,
+    detail: `${problem.detail} ${why} ${UNKNOWN_OUTCOME_ADVICE}`,
     retryAfterMs: undefined,
     unknown: true,
   };

@@ -17,6 +17,8 @@ export const UNKNOWN_OUTCOME_ADVICE =
 export const MAY_HAVE_ARRIVED_BEFORE =
   'An earlier request with this idempotency key may have reached the upstream, and its outcome is unknown.';
 
+export const PARTLY_SENT = 'A part of this request was sent to the upstream, and its outcome is unknown.';
+
 export const NO_RESPONSE = {
   detail: 'The request was sent to the upstream, and no response arrived.',
   proxyError: 'http_response_incomplete',

@@ -191,7 +191,7 @@ export class Rejections {
   #decideOutcome(request: HttpServerRequest, rejection: Problem, onDecided: (problem: Problem) => void): void {
     const { context, snapshot } = this.#options;
     findUnresolvedOnArrival(context, request, snapshot().router, (isUnresolved) =>
-      onDecided(isUnresolved ? asUnknownOutcome(rejection) : rejection),
+      onDecided(isUnresolved ? asUnknownOutcome(rejection, 'earlier_request') : rejection),
     );
   }
 

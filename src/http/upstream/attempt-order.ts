@@ -16,7 +16,6 @@ export interface CallOwner {
 export interface AttemptOrder extends Pick<SendStep, 'timeout' | 'startBy' | 'keyValidUntil'> {
   /** Undefined if the request has none. */
   readonly body: RequestBody | undefined;
-  readonly isKeyed: boolean;
   /** The claim to its idempotency key; undefined if none was made. */
   readonly claim: KeyClaim | undefined;
   /** The method, or a key, allows another attempt whatever the outcome of this one. */

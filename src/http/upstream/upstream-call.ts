@@ -91,15 +91,13 @@ export class UpstreamCall implements AttemptListener {
     target.endpoints.send(endpoint, attempt, this.#selector.needsFreshConnection, now);
   }
 
-  /** Cancels the attempt or the body being forwarded. @returns whether the upstream may have the whole request */
+  /** Cancels the attempt or the body. @returns whether a part was sent: some upstreams act before the body is complete */
   cancel(): boolean {
     const sent = this.#attempt?.sent === true;
-    // An upstream normally ignores an incomplete request. A write with a key may be an exception: its key stays unresolved.
-    const mayBeProcessed = this.#order?.body?.isIncomplete !== true || this.#order.isKeyed;
     this.#timers.disarm();
     this.#attempt?.cancel(true);
     this.#selector.abandon();
-    return sent && mayBeProcessed;
+    return sent;
   }
 
   /** The response head in hand, once; undefined if there is none. */

@@ -86,7 +86,8 @@ test('aborts the upstream request when a streamed body pauses too long', async (
   client.write('POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n');
   client.write(Buffer.alloc(100_000));
   const answer = await client.ended();
-  expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+  expect(answer).toMatch(/^HTTP\/1\.1 504 /);
+  expect(answer).toMatch(/tidegate-outcome: unknown/i);
   await eventually(
     () => gate.metric(inFlight),
     (count) => count === 0,
@@ -153,12 +154,13 @@ describe('an upload below the minimum rate', () => {
   };
 
   test.each([
-    ['before it is sent', 300, 0],
-    ['as it is sent, however much came at first', 200_300, 200_000],
-  ])('is answered with 408: %s', async (_, length, burst) => {
+    ['a 408 before it is sent', 300, 0, 408],
+    ['an unknown outcome as it is sent, however much came at first', 200_300, 200_000, 504],
+  ])('gets %s', async (_, length, burst, status) => {
     const { upstream, gate, client } = await trickle('500B/s', length, burst);
     const answer = await client.ended();
-    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(answer.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
+    expect(/tidegate-outcome: unknown/i.test(answer)).toBe(status === 504);
     expect(answer).toContain('"reason":"body_slow"');
     await eventually(
       () => gate.metric(inFlight),

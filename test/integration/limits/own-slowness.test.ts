@@ -18,7 +18,11 @@ test('does not block the upstream for others when clients stall their uploads', 
   }
   await pause(600);
   expect((await send(gate.url, '/echo', {})).status).toBe(200);
-  for (const client of stalled) expect(await client.ended()).toMatch(/^HTTP\/1\.1 408 /);
+  for (const client of stalled) {
+    const answer = await client.ended();
+    expect(answer).toMatch(/^HTTP\/1\.1 504 /);
+    expect(answer).toContain('"reason":"body_idle"');
+  }
   expect(gate.view().limits[0]?.state).toBe('open');
   expect(await gate.metric('tidegate_ratelimit_cuts_total{upstream="api",cause="errors"}')).toBe(0);
 });
