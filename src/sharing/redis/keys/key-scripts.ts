@@ -165,7 +165,8 @@ end
 dropOld()
 local unresolved_removed, answered_removed = removeExcess(open, ARGV[14]), removeExcess(answered, ARGV[15])
 local unresolved_count, answered_count = counts()
-if news == '1' or known[2] then redis.call('PUBLISH', channel, announcement) end
+-- Stored by now: without the permission to announce it, requests that wait elsewhere learn of it later.
+if news == '1' or known[2] then redis.pcall('PUBLISH', channel, announcement) end
 return {version, table.concat({unresolved_count, answered_count, unresolved_removed, answered_removed}, ' '), '', '0', tostring(now)}
 `;
 
