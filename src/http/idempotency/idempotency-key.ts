@@ -1,4 +1,5 @@
 /** Finds the idempotency key of a request, or generates one, and names the write that it identifies. */
+import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseListField, trimSpace } from '../../core/http-semantics/list-field.ts';
@@ -41,11 +42,25 @@ export function keyFromHeaders(
   const isHopByHop = isListedInConnection(request.rawHeaders, header.lower);
   const lines = present.filter(({ isExact }) => !(isExact && isHopByHop));
   const [line] = lines;
-  if (lines.length === 1 && line?.isExact === true && line.value !== '') return { value: line.value, from: 'header' };
+  if (lines.length === 1 && line?.isExact === true && line.value !== '') {
+    return { value: textOfHeader(line.value), from: 'header' };
+  }
   const isMintable = request.verb === 'POST' || request.verb === 'PATCH';
   if (!generates || !isMintable || lines.some(({ value, isExact }) => value !== '' || !isExact)) return undefined;
   return { value: randomUUID(), from: 'minted' };
 }
+
+/**
+ * The text of a key, which names the write: the same as in a JSON body, which is UTF-8. The header is forwarded as it is.
+ * @param value one character a byte; one that is not UTF-8 counts as ISO 8859-1
+ */
+function textOfHeader(value: string): string {
+  if (!BEYOND_ASCII.test(value)) return value;
+  const bytes = Buffer.from(value, 'latin1');
+  return isUtf8(bytes) ? bytes.toString() : value;
+}
+
+const BEYOND_ASCII = /[\x80-\xFF]/;
 
 interface HeaderLine {
   readonly value: string;
