@@ -1,7 +1,8 @@
 /**
- * What Redis does with the state of a name, each in one step. KEYS: the states of names; the answered names; the open names; the
- * time. The last of ARGV is what the time is at least. An answer has the version, the state, the owners whose lease has ended, how often it was forgotten,
- * and the time. The field `leases` has each owner of a claim and when its lease ends.
+ * What Redis does with the state of a name, each in one step. KEYS: the states of names; keys of clients, where a script says so; the
+ * answered names; the open names; the time. The last of ARGV is what the time is at least. An answer has the version, the state, the
+ * owners whose lease has ended, how often it was forgotten, and the time. The field `leases` has each owner of a claim and when its
+ * lease ends.
  *
  * The score of an open name is when it is dropped: above 0 if a write of it is unresolved, below 0 if it only has claims, such as
  * of a response that is being sent. If the process of such a claim ends, its write is unresolved, and nothing but this set names it.
@@ -10,6 +11,10 @@
  * Clients share the bound of unresolved names, as in `KeyRecords`. The client of such a name is in its field `client`. Each client has a
  * set of its names with the scores of the open ones, and `clients` has when the last of them is dropped. An earlier version that runs
  * beside this one removes names only from the open ones; what it leaves expires.
+ *
+ * While a slot of a cluster moves, Redis checks where KEYS are before a script runs, and only these: a script that made another key at the
+ * new master would leave it on both. What a script only finds, it cannot declare: the former client of a name, and the names that it
+ * removes, with their clients. It makes none of these keys, but may end with an error in its middle, after the state was stored.
  */
 
 /** Names of a kind that a step removes at most because there are too many, and that it examines for this. */
@@ -70,7 +75,7 @@ return found(KEYS[1])
 `;
 
 /**
- * ARGV: the expected version, the next one, the state (empty: none), the owners of its claims, the client if it is unresolved, how long
+ * KEYS has `clients` and the set of the client, if there is a client. ARGV: the expected version, the next one, the state (empty: none), the owners of its claims, the client if it is unresolved, how long
  * it is kept, this process, its lease, the channel, the announcement, `1` if it is news, the name, `1` if an operator has forgotten a
  * write of it, how many names may be unresolved, and answered. A forgotten name without state keeps its version, so that no process
  * takes it for one that was never known. Beyond the bounds, the names are removed that would be dropped first, but none in use: of the
@@ -187,7 +192,10 @@ dropOld()
 return {'', '', '', '0', tostring(now)}
 `;
 
-/** Returns the numbers of names with an unresolved write, and of answered ones; then `1` if expired names may be left. */
+/**
+ * KEYS has `clients`. Returns the numbers of names with an unresolved write, and of answered ones; then `1` if expired names may be
+ * left.
+ */
 export const COUNT_NAMES = `${PRELUDE}
 local areLeft = dropOld()
 areLeft = dropExpired(clients, '-inf') or areLeft

@@ -2,7 +2,7 @@ import type { Millis } from '../../../core/scalars.ts';
 import type { KeyStateBackend, NameChange, StoredName, SwapResult, WriteName } from '../../keys/key-state-backend.ts';
 import { NO_VERSION } from '../../keys/key-state-backend.ts';
 import { decodeNameState, encodeNameState } from './name-state-codec.ts';
-import type { RedisKeyCommands } from './redis-key-commands.ts';
+import type { Lost, RedisKeyCommands } from './redis-key-commands.ts';
 import { announcementOf, toHex } from './redis-key-names.ts';
 
 export interface RedisKeyBackendParts {
@@ -41,13 +41,14 @@ export class RedisKeyBackend implements KeyStateBackend {
         else this.swap(name, change, onSwapped);
       });
     }
+    const client = String(unresolvedOwner ?? '');
     const text = state === undefined ? '' : encodeNameState(state, this.#parts.ahead(name.upstream));
     const args = [
-      ...[expected, next, text, [...owners].join(' '), String(unresolvedOwner ?? ''), String(Math.ceil(keptFor))],
+      ...[expected, next, text, [...owners].join(' '), client, String(Math.ceil(keptFor))],
       ...[owner, String(this.leaseTime), channel, announcementOf(name), isNews ? '1' : '0', toHex(name.name)],
       ...[isForgotten ? '1' : '0', String(commands.counts.max.unresolved), String(commands.counts.max.answered)],
     ];
-    commands.run('tidegateSwapName', name.upstream, [name.name], args, (reply) => {
+    const onReply = (reply: readonly string[] | Lost): void => {
       if (typeof reply === 'string') return onSwapped({ kind: 'lost', isUnsent: reply === 'unsent' });
       if (reply[0] === next) {
         commands.counts.onReply(name.upstream, reply[1] ?? '');
@@ -55,7 +56,9 @@ export class RedisKeyBackend implements KeyStateBackend {
       }
       const found = this.#toStored(name, reply);
       onSwapped(found === undefined ? { kind: 'lost', isUnsent: true } : { kind: 'changed', found });
-    });
+    };
+    const clients = client === '' ? 'none' : { client };
+    commands.run('tidegateSwapName', name.upstream, [name.name], args, onReply, clients);
   }
 
   hasUnresolved(upstream: string, onFound: (isUnresolved: boolean | undefined) => void): void {

@@ -4,7 +4,7 @@ import type { RedisRequest, RedisRequests } from '../redis-requests.ts';
 import { COUNT_NAMES, READ_NAME, READ_NAMES, RENEW_LEASES, SWAP_NAME } from './key-scripts.ts';
 import { RedisKeyCounts } from './redis-key-counts.ts';
 import { KeyStoreTime } from './key-store-time.ts';
-import { scriptKeys } from './redis-key-names.ts';
+import { scriptKeys, type UsedClients } from './redis-key-names.ts';
 
 export interface RedisKeyConnection {
   readonly client: RedisClient;
@@ -76,13 +76,14 @@ export class RedisKeyCommands {
     names: readonly string[],
     args: readonly string[],
     onReply: (reply: readonly string[] | Lost) => void,
+    clients?: UsedClients,
   ): void {
     const { client, clock, prefix, timeout } = this.#parts;
     const command: unknown = Reflect.get(client, script);
     if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${script}`);
     const sentAt = clock.now();
     const time = this.timeOf(upstream);
-    const keys = scriptKeys(prefix, upstream, names);
+    const keys = scriptKeys(prefix, upstream, names, clients);
     const all = [keys.length, ...keys, ...args, String(time.least(sentAt))];
     this.#send(
       {
@@ -100,12 +101,13 @@ export class RedisKeyCommands {
    * responded.
    */
   count(upstream: string, onCounted: (counted: CountedNames | undefined) => void): void {
-    this.run('tidegateCountNames', upstream, [], [], (reply) => {
+    const onReply = (reply: readonly string[] | Lost): void => {
       const [counts, more] = typeof reply === 'string' ? [] : reply;
       if (counts === undefined) return onCounted(undefined);
       this.counts.onReply(upstream, counts);
       onCounted({ hasUnresolved: !counts.startsWith('0 '), hasMoreExpired: more === '1' });
-    });
+    };
+    this.run('tidegateCountNames', upstream, [], [], onReply, 'all');
   }
 
   /** Sends a command that changes nothing. Calls back once, after it has returned. */

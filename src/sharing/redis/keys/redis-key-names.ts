@@ -15,17 +15,34 @@ export interface UpstreamKeys {
   readonly answered: string;
   /** See key-store-time.ts. */
   readonly time: string;
+  /** The clients with unresolved names. */
+  readonly clients: string;
+  /** Prefix of the unresolved names of each client. */
+  readonly namesOfClients: string;
 }
 
 export function upstreamKeys(prefix: string, upstream: string): UpstreamKeys {
   const base = `${prefix}:{${upstream}/keys}:${NAME_STATE_LAYOUT}`;
-  return { names: `${base}:name:`, open: `${base}:open`, answered: `${base}:answered`, time: `${base}:time` };
+  return {
+    ...{ names: `${base}:name:`, open: `${base}:open`, answered: `${base}:answered`, time: `${base}:time` },
+    ...{ clients: `${base}:clients`, namesOfClients: `${base}:client:` },
+  };
 }
 
+/** Which of the clients' keys a script uses: none, `clients`, or that and the names of one client. */
+export type UsedClients = 'none' | 'all' | { readonly client: string };
+
 /** KEYS of each script: see key-scripts.ts. */
-export function scriptKeys(prefix: string, upstream: string, names: readonly string[]): readonly string[] {
+export function scriptKeys(
+  prefix: string,
+  upstream: string,
+  names: readonly string[],
+  clients: UsedClients = 'none',
+): readonly string[] {
   const keys = upstreamKeys(prefix, upstream);
-  return [...names.map((name) => `${keys.names}${toHex(name)}`), keys.answered, keys.open, keys.time];
+  const ofClients = clients === 'none' ? [] : [keys.clients];
+  if (typeof clients === 'object') ofClients.push(`${keys.namesOfClients}${clients.client}`);
+  return [...names.map((name) => `${keys.names}${toHex(name)}`), ...ofClients, keys.answered, keys.open, keys.time];
 }
 
 export function isUpstreamName(text: string): boolean {
