@@ -19,7 +19,7 @@ import { OURS } from './control/controllers.ts';
 import type { Job } from './control/job.ts';
 import type { ControlRow } from './control/rows/row.ts';
 import { ROWS, SERVICE_ROWS } from './control/rows.ts';
-import { ABOUT_ABLATIONS, INTRODUCTION, writeSection } from './control/section.ts';
+import { ABOUT_ABLATIONS, ABOUT_SERVICES, INTRODUCTION, writeSection } from './control/section.ts';
 import type { Result } from './control/run-all.ts';
 import { runAll } from './control/run-all.ts';
 import { serviceTables } from './control/service-table.ts';
@@ -130,7 +130,12 @@ async function compareServices(): Promise<void> {
   if (names === undefined) return;
   const results = await run(jobsOf(rows, names, () => seeds));
   keep(results);
-  for (const table of serviceTables(rows, results, names)) console.log(toText(table));
+  const tables = serviceTables(rows, results, names);
+  for (const table of tables) console.log(toText(table));
+  if (values.markdown !== undefined) {
+    const shown = tables.filter((_, i) => i % 2 === 0); // the others are for tuning
+    writeSection(values.markdown, 'services', [ABOUT_SERVICES, ...shown.map(toMarkdown)].join('\n'));
+  }
 }
 
 /** Returns the selected names, by default all; undefined if one is unknown. */

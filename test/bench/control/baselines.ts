@@ -9,6 +9,7 @@ import { NETFLIX_GRADIENT2 } from './baselines/gradient2.ts';
 import { NETFLIX_AIMD, NETFLIX_VEGAS } from './baselines/netflix.ts';
 import { NONE } from './baselines/none.ts';
 import { SRE } from './baselines/sre.ts';
+import { LATENCY } from './candidates/latency-meter.ts';
 import type { Controller } from './controllers.ts';
 import { OURS } from './controllers.ts';
 import { ORACLE } from './oracle.ts';
@@ -25,10 +26,11 @@ export const BASELINES: readonly Controller[] = [
   ORACLE,
 ];
 
-/** The controllers that are compared at services that queue: the others learn from the latency. */
+/** The controllers that are compared at services that queue: all but the first two learn from the latency. */
 export const SERVICE_CONTROLLERS: readonly Controller[] = [
   NONE,
   OURS,
+  LATENCY,
   NETFLIX_VEGAS,
   NETFLIX_GRADIENT2,
   ENVOY,

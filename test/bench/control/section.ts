@@ -8,6 +8,7 @@ controllers have the same upstreams, clients and retries. The rules and constant
 runs use other seeds: five for Tidegate, two for each other controller. The goals of the adverse rows were set after runs with other
 seeds, so they only show that nothing became worse.
 
+<!-- tried: by bench -->
 \`\`\`sh
 npm run bench:control                                # some minutes; exits with 1 when a goal is missed
 npm run bench:control -- --rows step --seeds 1       # some rows
@@ -38,9 +39,36 @@ This section shows the value of each rule of the adaptive rate, and of each part
 simplified. The first line removes nothing; it only uses other random numbers, so it shows the noise. A rule whose removal changes no
 more than that has no value in these rows.
 
+<!-- tried: by bench -->
 \`\`\`sh
 npm run bench:control -- --ablations --markdown docs/benchmarks.md
 \`\`\`
+`;
+
+export const ABOUT_SERVICES = `## Services that become slow
+
+Most services reject nothing: under too much load, requests wait at the service. This section compares controllers at such services, in
+virtual time ([simulator.md](simulator.md#simulate-a-service-that-becomes-slow)). Tidegate itself does not limit requests in flight by
+latency. \`tidegate+latency\` is Tidegate with a limiter that does, which is not a part of it yet: where latency has doubled, it tests
+whether fewer requests in flight bring as many answers a second.
+
+<!-- tried: by bench -->
+\`\`\`sh
+npm run bench:control -- --services --markdown docs/benchmarks.md
+\`\`\`
+
+Three seeds. A cell has the goodput; the p99 of the wait at the upstream in milliseconds; and the share of attempts that the upstream
+works on after their timeout.
+
+| | what it does |
+| --- | --- |
+| \`none\` | sends at once |
+| \`netflix-vegas\`, \`netflix-gradient2\` | the concurrency limits of Netflix, by the least and by the usual latency |
+| \`envoy\` | the gradient controller of Envoy's adaptive concurrency filter |
+| \`bbr\` | the greatest delivery rate × the least latency, as TCP BBR |
+| \`cinnamon\` | the concurrency limit of Uber's Cinnamon, without its priorities |
+| \`failsafe\` | the adaptive limiter of failsafe-go |
+| \`oracle\` | keeps as many requests in flight as use the service fully |
 `;
 
 /** Writes the text between the markers of that name; appends it, or creates the file, if they are missing. */

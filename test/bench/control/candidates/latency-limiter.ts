@@ -1,0 +1,226 @@
+import { ThroughputMeasurement } from './throughput-measurement.ts';
+import type { Millis, PerSecond } from '../../../../src/core/scalars.ts';
+
+/** Latency must have grown by this factor to be a reason for a test. */
+const SUSPICIOUS_GROWTH = 2;
+/** Answers over which the latency is averaged, and the usual one, whose least value would otherwise be one of chance. */
+const LATENCY_SPAN = 64;
+const USUAL_SPAN = 256;
+/** A latency counts as at most so many times the mean. */
+const MAX_COUNTED = 4;
+/** The least latency is searched for after so long, or after `LATENCY_SPAN` answers. */
+const SETTLING_TIME: Millis = 1000;
+/** Answers of a measurement without a limit. */
+const WATCHED = 16;
+const MIN_WATCHED: Millis = 100;
+/** Fewer in flight say nothing: they are needed for one request each. */
+const MIN_IN_FLIGHT = 3;
+/** The growth of latency that so many in flight show before they are answered. */
+const CERTAIN_GROWTH = 3;
+const MANY_IN_FLIGHT = 16;
+/** The requests in flight ÷ the limit at least, while answers are counted. */
+const MIN_USE = 0.85;
+/** A queue is certain if the knee is below this share of the requests that were in flight. */
+const MAX_KNEE_SHARE = 0.75;
+/** The limit ÷ the knee. At 2, a request waits at the upstream for as long as it is served. */
+const HEADROOM = 2;
+/** The requests in flight while the knee is measured, ÷ the knee. */
+const REDUCTION = 0.7;
+/** With this share of the answers, the upstream is still fully used. */
+const FULL_SHARE = 0.85;
+/** The weight of the last measurement in the knee, in logarithms. */
+const GAIN = 0.5;
+/** A change of the knee by this factor is measured again soon. */
+const LARGE_CHANGE = 1.25;
+/** Time at the limit for each unit of time below it, and after a test that found no queue. */
+const FULL_TIME = 12;
+const SHORT_FULL_TIME = 3;
+const FIRST_PAUSE = 1;
+const MAX_PAUSE = 64;
+const MIN_PAUSE: Millis = 2000;
+const MAX_TEST: Millis = 10_000;
+const MIN_DRAIN: Millis = 100;
+
+type LatencyLimiterMode = 'watching' | 'searching' | 'full' | 'reduced';
+
+/**
+ * Limits the requests in flight at an upstream that does not reject but becomes slow. Below the knee, answers a second are
+ * proportional to the requests in flight; above it, more in flight bring no more answers, only later ones (Little 1961; Kleinrock,
+ * ICC 1979). Growing latency alone may have other causes, so that it is only the reason for a test: with fewer requests in flight,
+ * an upstream with a queue gives as many answers.
+ *
+ *     watching ─latency doubled─► searching ─as many answers─► searching, with half as many in flight
+ *        ▲───────────fewer answers, no queue──┘      └─fewer answers─► full ⇄ reduced
+ */
+export class LatencyLimiter {
+  #mode: LatencyLimiterMode = 'watching';
+  #limit = Number.POSITIVE_INFINITY;
+  /** The requests in flight that use the upstream fully; while searching, an upper bound. */
+  #knee = Number.POSITIVE_INFINITY;
+  /** Answers a second at or above the knee. */
+  #throughput: PerSecond = Number.POSITIVE_INFINITY;
+  #hasQueue = false;
+  #answers = 0;
+  #inFlight = 0;
+  #latency: Millis = 0;
+  #usualLatency: Millis = 0;
+  /** The least usual latency since a test last found no queue. */
+  #base: Millis = Number.POSITIVE_INFINITY;
+  #modeSince: Millis = 0;
+  /** When the number in flight has fallen to the limit if the answers come as fast as before. */
+  #reachedBy: Millis = 0;
+  /** Undefined while the limit is not in use. */
+  #measurement: ThroughputMeasurement | undefined;
+  #before: ThroughputMeasurement | undefined;
+  #nextTestAt: Millis = Number.NEGATIVE_INFINITY;
+  /** Pause after a test that finds no queue ÷ the time of the test. */
+  #pause = FIRST_PAUSE;
+
+  /** Infinity while the number in flight is not limited. */
+  get limit(): number {
+    return this.#limit;
+  }
+
+  /** Answers a second of the upstream in full use; Infinity while no queue was found. */
+  get throughput(): PerSecond {
+    return this.#hasQueue ? this.#throughput : Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Returns whether this answer makes it certain that the upstream has a queue.
+   * @param inFlight requests in flight before it, its own included
+   */
+  onAnswer(latency: Millis, inFlight: number, now: Millis): boolean {
+    if (this.#answers === 0) this.#modeSince = now;
+    this.#answers += 1;
+    this.#inFlight = inFlight;
+    // A few answers that a pause has delayed, here or at the upstream, do not double the mean.
+    const counted = this.#answers === 1 ? latency : Math.min(latency, MAX_COUNTED * this.#latency);
+    this.#latency += (counted - this.#latency) / Math.min(this.#answers, LATENCY_SPAN);
+    this.#usualLatency += (counted - this.#usualLatency) / Math.min(this.#answers, USUAL_SPAN);
+    const hadQueue = this.#hasQueue;
+    if (this.#mode === 'watching') this.#watch(inFlight, now);
+    else this.#measure(inFlight, now);
+    return this.#hasQueue && !hadQueue;
+  }
+
+  /** Ends a test that cannot be completed. */
+  advance(inFlight: number, now: Millis): void {
+    if (this.#mode === 'watching' || this.#mode === 'full') return;
+    if (inFlight > this.#limit) {
+      // Some requests last much longer than others, or the limit does not hold, as in observe mode.
+      if (now > this.#reachedBy) this.#forget(now);
+    } else if (now > this.#modeSince + this.#longestTest()) {
+      this.#accept(); // fewer in flight are enough for all requests
+      this.#giveUp(now);
+    }
+  }
+
+  #measure(inFlight: number, now: Millis): void {
+    if (inFlight > this.#limit || inFlight < MIN_USE * this.#limit) {
+      this.#measurement = undefined;
+      return;
+    }
+    this.#measurement ??= new ThroughputMeasurement(now + Math.min(this.#latency, 2 * this.#base));
+    this.#measurement.onAnswer(inFlight, now);
+    if (this.#measurement.count < this.#enough()) return;
+    if (this.#mode === 'full') this.#endFull(this.#measurement, now);
+    else this.#endTest(this.#measurement, now);
+  }
+
+  #watch(inFlight: number, now: Millis): void {
+    this.#measurement ??= new ThroughputMeasurement(now);
+    this.#measurement.onAnswer(inFlight, now);
+    if (this.#measurement.count < WATCHED || this.#measurement.duration < MIN_WATCHED) return;
+    const [before, last] = [this.#before, this.#measurement];
+    this.#before = last;
+    this.#measurement = undefined;
+    if (this.#answers < LATENCY_SPAN && now < this.#modeSince + SETTLING_TIME) {
+      this.#base = this.#usualLatency; // fast answers arrive first
+      return;
+    }
+    this.#base = Math.min(this.#base, this.#usualLatency);
+    if (now < this.#nextTestAt || !this.#isSuspicious(last)) return;
+    // The larger one: when answers begin to take longer, there are none for a moment.
+    this.#throughput = Math.max(last.rate, before?.rate ?? 0);
+    this.#knee = last.inFlight;
+    const needed = (1.5 * this.#throughput * this.#base) / 1000;
+    this.#enter('searching', Math.min(last.inFlight / 2, needed), now, last.rate);
+  }
+
+  /** Whether latency has grown, or will have when the requests in flight are answered (Little's law). */
+  #isSuspicious({ inFlight, rate }: ThroughputMeasurement): boolean {
+    if (this.#latency >= SUSPICIOUS_GROWTH * this.#base && inFlight >= MIN_IN_FLIGHT) return true;
+    return inFlight >= MANY_IN_FLIGHT && (1000 * inFlight) / rate >= CERTAIN_GROWTH * this.#base;
+  }
+
+  #endFull(full: ThroughputMeasurement, now: Millis): void {
+    // The better of two: a pause of the upstream is no sign of a lower capacity.
+    this.#throughput = Math.max(full.rate, this.#before?.rate ?? 0);
+    this.#before = full;
+    this.#measurement = undefined;
+    if (now >= this.#nextTestAt) this.#enter('reduced', REDUCTION * this.#knee, now);
+  }
+
+  #endTest({ inFlight, rate }: ThroughputMeasurement, now: Millis): void {
+    const share = Math.min(1, rate / this.#throughput);
+    const measured = inFlight / share;
+    if (!this.#hasQueue && measured > MAX_KNEE_SHARE * this.#knee) {
+      this.#accept();
+      return this.#giveUp(now);
+    }
+    this.#hasQueue = true;
+    this.#throughput = Math.max(this.#throughput, rate);
+    const wasSearching = this.#mode === 'searching';
+    const before = this.#knee;
+    if (share > FULL_SHARE && inFlight > 1) {
+      this.#knee = measured;
+      return this.#enter('searching', inFlight / 2, now);
+    }
+    this.#knee = wasSearching ? measured : before * (measured / before) ** GAIN;
+    const change = Math.max(this.#knee / before, before / this.#knee);
+    this.#nextTestAt = now + (change > LARGE_CHANGE ? SHORT_FULL_TIME : FULL_TIME) * (now - this.#modeSince);
+    this.#before = undefined;
+    this.#enter('full', Math.max(2, HEADROOM * this.#knee), now);
+  }
+
+  /** The present latency is the usual one from now on. */
+  #accept(): void {
+    this.#usualLatency = this.#base = this.#latency;
+  }
+
+  #forget(now: Millis): void {
+    this.#hasQueue = false;
+    this.#giveUp(now);
+  }
+
+  /** Ends a test: it found no queue, or there are too few requests for it. */
+  #giveUp(now: Millis): void {
+    // The requests that the test has delayed come all at once.
+    this.#nextTestAt = now + Math.max(MIN_PAUSE, this.#pause * (now - this.#modeSince));
+    this.#pause = Math.min(MAX_PAUSE, 2 * this.#pause);
+    if (this.#hasQueue) return this.#enter('full', Math.max(2, HEADROOM * this.#knee), now);
+    this.#before = undefined;
+    this.#enter('watching', Number.POSITIVE_INFINITY, now);
+  }
+
+  /** @param rate answers a second until the number in flight has fallen to the limit */
+  #enter(mode: LatencyLimiterMode, limit: number, now: Millis, rate: PerSecond = this.#throughput): void {
+    this.#mode = mode;
+    this.#limit = Math.max(1, Math.round(limit));
+    const excess = Math.max(0, this.#inFlight - this.#limit);
+    this.#reachedBy = now + Math.min(MAX_TEST, MIN_DRAIN + (2000 * excess) / rate);
+    this.#modeSince = now;
+    this.#measurement = undefined;
+  }
+
+  /** Answers that a measurement needs: with as many as are in flight, some are of requests of before. */
+  #enough(): number {
+    return this.#hasQueue ? Math.min(128, Math.max(12, 3 * this.#limit)) : Math.min(64, Math.max(12, 2 * this.#limit));
+  }
+
+  /** Until a test has ended if there are enough requests: those in flight must end first. */
+  #longestTest(): Millis {
+    return Math.min(MAX_TEST, 1000 + (4000 * (this.#knee + this.#enough())) / this.#throughput);
+  }
+}
