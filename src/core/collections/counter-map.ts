@@ -31,6 +31,11 @@ export class CounterMap {
     return this.#counts.get(key) ?? 0;
   }
 
+  /** The counts of all keys in memory, some of them 0. */
+  counts(): Iterable<number> {
+    return this.#counts.values();
+  }
+
   /** Keys in memory: at most 257 plus twice as many as have a count above 0. */
   get size(): number {
     return this.#counts.size;
