@@ -1,6 +1,7 @@
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { OverloadSettings } from '../../core/overload/load-shedding.ts';
+import { FairShedding } from '../../core/overload/fair-shedding.ts';
 import { LoadShedder } from '../../core/overload/load-shedding.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
 import { oldSpaceLimit, oldSpaceUsed } from './v8-heap.ts';
@@ -11,6 +12,7 @@ const SAMPLE_INTERVAL: Millis = 100;
 export class OverloadMonitor {
   readonly #settings: OverloadSettings;
   readonly #loadShedding: LoadShedder;
+  readonly #fairShedding = new FairShedding();
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #listen: EventSink;
@@ -48,10 +50,13 @@ export class OverloadMonitor {
     ];
   }
 
-  /** Whether to reject this request. */
-  shouldShed(): boolean {
+  /**
+   * Whether to reject this request. The addresses with the most requests are shed first.
+   * @param address returns the address that sent it, undefined if it is unknown; called only while requests are shed
+   */
+  shouldShed(address: () => string | undefined): boolean {
     const { shedShare } = this.#loadShedding;
-    if (shedShare === 0 || this.#random() >= shedShare) return false;
+    if (shedShare === 0 || this.#random() >= this.#shedProbability(shedShare, address())) return false;
     this.#shedInEpisode += 1;
     this.#shedBy[this.#loadShedding.cause] += 1;
     return true;
@@ -59,6 +64,11 @@ export class OverloadMonitor {
 
   stop(): void {
     clearTimeout(this.#timer);
+  }
+
+  #shedProbability(shedShare: number, address: string | undefined): number {
+    if (address === undefined) return shedShare;
+    return this.#fairShedding.onArrival(address, shedShare, this.#clock.now());
   }
 
   #schedule(): void {

@@ -37,10 +37,13 @@ export class RequestCapacity {
     return overloadProblem('too_many_requests', random);
   }
 
-  /** Why a request must not begin: this process is overloaded; undefined if it may. */
-  problemIfOverloaded(): Problem | undefined {
+  /**
+   * Why a request must not begin: this process is overloaded; undefined if it may.
+   * @param address see `OverloadMonitor.shouldShed`
+   */
+  problemIfOverloaded(address: () => string | undefined): Problem | undefined {
     const { overload, random } = this.#options;
-    return overload.shouldShed() ? overloadProblem('overloaded', random) : undefined;
+    return overload.shouldShed(address) ? overloadProblem('overloaded', random) : undefined;
   }
 
   /** A rejected request counts until its response is complete. */

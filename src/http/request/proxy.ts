@@ -5,6 +5,7 @@ import { PollRegistry } from '../../core/polling/poll-registry.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { socketAddress, clientAddress } from './client-address.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
+import { sheddingAddress } from '../overload/shedding-address.ts';
 import type { CheckHandler } from '../ext-authz/check-handler.ts';
 import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
 import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
@@ -116,8 +117,11 @@ export class Proxy implements RequestSink {
     return this.#options.capacity.problemIfFull(this.#activeRequests());
   }
 
-  problemIfOverloaded(): Problem | undefined {
-    return this.#options.capacity.problemIfOverloaded();
+  problemIfOverloaded(request: HttpServerRequest): Problem | undefined {
+    const { capacity, snapshot, context } = this.#options;
+    const address = (): string | undefined =>
+      sheddingAddress(request, { isTrustedProxy: snapshot().isTrustedProxy, hash: context.hash });
+    return capacity.problemIfOverloaded(address);
   }
 
   handle(request: HttpServerRequest, response: HttpServerResponse, upgrade?: Upgrade): void {

@@ -124,7 +124,7 @@ export class FastifyListener implements RequestSource {
     const begin = (request: Http1ServerRequest, response: Http1ServerResponse): void => {
       request.hideFromRouter();
       const { rejections } = this.#sink;
-      if (!rejections.rejectIf(request, response, this.#sink.problemIfOverloaded())) handle(request, response);
+      if (!rejections.rejectIf(request, response, this.#sink.problemIfOverloaded(request))) handle(request, response);
     };
     const rejectFull = (problem: Problem) => (request: Http1ServerRequest, response: Http1ServerResponse) => {
       request.hideFromRouter();
@@ -151,9 +151,8 @@ export class FastifyListener implements RequestSource {
         const upgrade = new Upgrade(request, socket, head);
         const { response } = upgrade;
         const { rejections } = this.#sink;
-        if (rejections.rejectIf(request, response, this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded())) {
-          return;
-        }
+        const problem = this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded(request);
+        if (rejections.rejectIf(request, response, problem)) return;
         this.#sink.handle(request, response, upgrade);
       },
     });
@@ -161,7 +160,8 @@ export class FastifyListener implements RequestSource {
 
   #receiveStream(request: HttpServerRequest, response: HttpServerResponse): void {
     const { rejections } = this.#sink;
-    if (rejections.rejectIf(request, response, this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded())) return;
+    const problem = this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded(request);
+    if (rejections.rejectIf(request, response, problem)) return;
     if (request.verb === 'CONNECT') return rejections.reject(request, response, CONNECT_REJECTED);
     if (parseExpect(request.headers.expect) === 'other') return rejections.rejectExpectation(request, response);
     if (KNOWN_METHODS.has(request.verb)) return this.#sink.handle(request, response);

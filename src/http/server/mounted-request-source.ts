@@ -34,7 +34,8 @@ export class MountedRequestSource implements RequestSource {
       return rejections.reject(request, response, UNSUPPORTED_VERSION, true);
     }
     if (localTarget === undefined) return rejections.reject(request, response, NO_ROUTE_PROBLEM);
-    if (rejections.rejectIf(request, response, this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded())) return;
+    const problem = this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded(request);
+    if (rejections.rejectIf(request, response, problem)) return;
     this.#sink.handle(request, response);
   }
 

@@ -30,6 +30,6 @@ export interface RequestSink {
   /** See `RequestCapacity`. */
   problemIfFull(): Problem | undefined;
   /** See `RequestCapacity`. */
-  problemIfOverloaded(): Problem | undefined;
+  problemIfOverloaded(request: HttpServerRequest): Problem | undefined;
   handle(request: HttpServerRequest, response: HttpServerResponse, upgrade?: Upgrade): void;
 }
