@@ -74,7 +74,9 @@ export class UpstreamState implements GateUpstream {
     if (scope === 'upstream') this.#shared = parts.makeLimit(this.#ref, this.rate);
     this.nested = new UpstreamNestedLimits(name, nested, parts);
     this.connectionSlots =
-      parts.connections === undefined ? undefined : new ConnectionSlots(this.#connectionQueue(), parts.connections);
+      parts.connections === undefined
+        ? undefined
+        : new ConnectionSlots(this.#connectionQueue(), parts.connections, this.activeClients);
   }
 
   get scope(): LimitScope {

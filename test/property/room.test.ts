@@ -9,7 +9,10 @@ type Act =
   | { readonly do: 'send' | 'answer' | 'leave'; readonly which: number }
   | { readonly do: 'pass'; readonly time: number };
 
-const client = fc.constantFrom('a', 'b', 'c');
+const client = fc.oneof(
+  { weight: 5, arbitrary: fc.constant('a') }, // it may have to leave connections free
+  { weight: 1, arbitrary: fc.constantFrom('b', 'c') },
+);
 const which = fc.nat(1000);
 const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('arrive' as const), client }) },
@@ -26,10 +29,14 @@ const upstream = fc.constantFrom(
   { scope: 'client' as const, ...limitedTo(20) },
 );
 
-test('never exceeds the connections, queues no request while one is free, and answers every request', () => {
+/** Few connections; or more, where a client may have to leave some free. */
+const connections = fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 9, max: 12 }));
+
+test('never exceeds the connections, queues no request that may take a free one, and answers every request', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 4 }), upstream, fc.array(act, { maxLength: 120 }), (most, settings, acts) => {
+    fc.property(connections, upstream, fc.array(act, { maxLength: 120, size: 'max' }), (most, settings, acts) => {
       const at = new ConnectionLimitedGate(most, settings);
+      at.tracksAttempts = true;
       const guests: WaitingRequest[] = [];
       const unsent = new Set<WaitingRequest>();
       const sent = new Set<WaitingRequest>();
@@ -68,10 +75,15 @@ test('never exceeds the connections, queues no request while one is free, and an
         for (const guest of sent) unsent.delete(guest);
         const holders = unsent.size + sent.size;
         expect(holders).toBeLessThanOrEqual(most);
-        const waiting = guests.filter(({ admission }) => admission === undefined).length;
-        expect(at.gate.view(at.now).limits.reduce((sum, { queued }) => sum + queued, 0)).toBe(waiting);
-        // Without a rate, requests wait only for a connection.
-        if (settings.rate === undefined && waiting > 0) expect(holders).toBe(most);
+        const waiting = guests.filter(({ admission }) => admission === undefined);
+        expect(at.gate.view(at.now).limits.reduce((sum, { queued }) => sum + queued, 0)).toBe(waiting.length);
+        // Without a rate, requests wait only for a connection, or leave the free ones to others.
+        if (settings.rate !== undefined || holders === most) continue;
+        for (const { client } of waiting) {
+          const held = [...unsent, ...sent].filter((each) => each.client === client).length;
+          expect(held).toBeGreaterThanOrEqual(8 * (most - holders));
+          expect(held).toBeGreaterThan(most / 3);
+        }
       }
       at.pass(120_000);
       expect(guests.filter(({ admission }) => admission === undefined)).toEqual([]);

@@ -15,13 +15,21 @@ export class ActiveClients {
   #demand: PerSecond = 0;
   #freshDemand: PerSecond = 0;
   #arrivedAt = Number.NEGATIVE_INFINITY;
+  /** Whose request arrived last, and when the last one of any other client or address did. */
+  #lastKey = '';
+  #othersArrivedAt = Number.NEGATIVE_INFINITY;
 
   /**
    * Records an arrival. A client counts once per window.
+   * @param fairnessKey see `Ticket`
    * @param isReturn the client returns when it was told to: the request was counted when it was refused
    */
-  onArrival(now: Millis, previousArrival: Millis, weight: number, isReturn = false): void {
+  onArrival(fairnessKey: string, now: Millis, previousArrival: Millis, weight: number, isReturn = false): void {
     this.#roll(now);
+    if (fairnessKey !== this.#lastKey) {
+      this.#lastKey = fairnessKey;
+      this.#othersArrivedAt = this.#arrivedAt;
+    }
     this.#freshDemand = this.#decayed(this.#freshDemand, now);
     if (!isReturn) this.#freshDemand = raiseDemand(this.#freshDemand);
     this.#demand = raiseDemand(this.#decayed(this.#demand, now));
@@ -35,6 +43,11 @@ export class ActiveClients {
   totalWeight(now: Millis, own: number): number {
     this.#roll(now);
     return Math.max(own, this.#weight, this.#previousWeight);
+  }
+
+  /** When a request of another client or address arrived last; −Infinity if none did. */
+  lastArrivalOfOthers(fairnessKey: string): Millis {
+    return fairnessKey === this.#lastKey ? this.#othersArrivedAt : this.#arrivedAt;
   }
 
   count(now: Millis): number {

@@ -87,6 +87,8 @@ interface DemandAssessment {
   readonly fairRate: PerSecond;
   /** The client asks for more than `FLOOD_FACTOR` times its fair rate. */
   readonly isFlooding: boolean;
+  /** It leaves the free connections to others, and `rate` is that at which it releases its own. */
+  readonly isYielding: boolean;
   /** The share of all clients of its address together, and what the demand of other addresses leaves of the rate, if anything. */
   readonly share: PerSecond;
   readonly left: PerSecond;
@@ -105,6 +107,10 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
   const share = fairShare(ticket, outermost, Number.isFinite(learnedRate) ? learnedRate : whole, activeClients, now);
   let rate = whole;
   for (const { meter } of ticket.limits) rate = Math.min(rate, returnRateOf(meter, now, ticket.weight));
+  const slots = connectionSlotsFor(ticket, store.upstream(ticket.upstream));
+  // It waits for connections of its own client, however soon others release theirs.
+  const isYielding = slots !== undefined && slots.yieldDelay(ticket, now) > 0;
+  if (isYielding) rate = Math.min(rate, slots.turnoverRateOf(ticket.fairnessKey));
   const demand = store.clients.demand(slot, now);
   // Demand that all clients have in common is no flood, however small one client's share by weight.
   const fair = Math.max(share, activeClients.meanDemandOfOthers(demand, now));
@@ -116,6 +122,7 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
     rate,
     fairRate: fair,
     isFlooding: demand > FLOOD_FACTOR * fair,
+    isYielding,
     share: rate * Math.min(1, sharers * fairShare(ticket, outermost, 1, activeClients, now)),
     left: rate - Math.max(0, activeClients.freshDemand(now) - ownDemand),
   };
@@ -133,7 +140,8 @@ function reserveReturnSlot(
   { ticket, slot, wait }: Omit<RefusedRequest, 'why'>,
   now: Millis,
 ): ReturnSlot {
-  const { limit, rate, isFlooding } = demand;
+  const { limit, rate, isYielding } = demand;
+  const hasOwnSlots = isYielding || demand.isFlooding;
   const { addressGroup } = ticket;
   const turn = now + wait;
   limit.followQuota(turn, now);
@@ -142,9 +150,9 @@ function reserveReturnSlot(
   const hasSlot = last > now && !(ticket.keepsToPromise && last <= promised);
   let at: Millis;
   let kind: ReturnSlotKind = 'shared';
-  if (isFlooding) {
-    kind = 'own';
-    // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
+  if (hasOwnSlots) {
+    kind = isYielding ? 'yielding' : 'own';
+    // Such a client gets its own sequence of slots, so that it does not delay the others' slots.
     const weight = computeEffectiveWeight(store, ticket, now);
     const part = partOfAddress(store, ticket, now);
     at = Math.max(turn, promised) + 1000 / (rate * part * limit.queue.share(slot, weight, addressGroup));
@@ -158,7 +166,9 @@ function reserveReturnSlot(
   const speed = limit.turnProgress.update(limit.queue.virtualTime, now);
   const distance = limit.queue.keepRefusedPlace(slot, ticket.wholeWeight, addressGroup);
   if (speed !== undefined) at = Math.max(at, now + Math.min(distance / speed, MAX_LEARNED_RETRY_AFTER));
-  if (!isFlooding && addressGroup !== undefined) (limit.addressSlots ??= new AddressSlots()).set(addressGroup, at, now);
+  if (!hasOwnSlots && addressGroup !== undefined) {
+    (limit.addressSlots ??= new AddressSlots()).set(addressGroup, at, now);
+  }
   awaitReturn(store, ticket, at + MAX_LATENESS, now);
   return { delay: at - now, kind };
 }

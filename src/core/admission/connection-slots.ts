@@ -1,14 +1,15 @@
 import type { Limit } from '../limits/limit.ts';
 import { CounterMap } from '../collections/counter-map.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
+import type { ActiveClients } from './active-clients.ts';
+import { THRESHOLD_FACTOR } from './queue-occupancy.ts';
+import { ServiceTimes, smoothed } from '../limits/service-times.ts';
 import type { Ticket } from './ticket.ts';
 
-/** A weight of 1/8 for each new sample, as TCP smooths round trips (RFC 6298). */
-const GAIN = 1 / 8;
-/** A sample counts as at most this many times the mean. */
-const LONGEST_SAMPLE = 2;
 /** Complete attempts per connection before their duration is used: the first includes a handshake, in a process that is still cold. */
 const LEARNED_AFTER = 2;
+/** Others that asked within this time may ask again at any moment: a client that holds most connections leaves them the free ones. */
+const OTHERS_ACTIVE_FOR: Millis = 4000;
 
 /** How many requests the connections to an upstream carry; over HTTP/2, each stream counts as a connection. */
 export interface ConnectionCounts {
@@ -31,11 +32,15 @@ export class ConnectionSlots {
   /** Where tickets wait for a connection: the upstream's own limit at scope `upstream`, else a limit of no request. */
   queueLimit: Limit;
   readonly #counts: ConnectionCounts;
+  readonly #activeClients: ActiveClients;
   /** Requests that are admitted and not sent yet. */
   #reserved = 0;
+  readonly #reservedByKey = new CounterMap();
   /** Attempts under way, by fairness key. */
   readonly #activeByKey = new CounterMap();
   #active = 0;
+  /** The service times of those with `THRESHOLD_FACTOR` attempts or more, until they have none. */
+  readonly #ownServiceTimes = new ServiceTimes();
   /** The mean time that an attempt uses its connection, cut short or not; undefined before the first one ends. */
   #serviceTime: Millis | undefined;
   /** The least such time since a request waited in vain: see `onWaitTimeout`. */
@@ -47,9 +52,10 @@ export class ConnectionSlots {
   /** When a connection was last reserved. */
   #takenAt: Millis = Number.POSITIVE_INFINITY;
 
-  constructor(queueLimit: Limit, counts: ConnectionCounts) {
+  constructor(queueLimit: Limit, counts: ConnectionCounts, activeClients: ActiveClients) {
     this.queueLimit = queueLimit;
     this.#counts = counts;
+    this.#activeClients = activeClients;
   }
 
   get isFull(): boolean {
@@ -89,12 +95,11 @@ export class ConnectionSlots {
    * @param isCutShort its client ended it: the upstream would have taken longer, nobody knows how long
    */
   onAttemptEnd(fairnessKey: string, took: Millis, isCutShort: boolean): void {
-    this.#activeByKey.decrement(fairnessKey);
+    const left = this.#activeByKey.decrement(fairnessKey);
     this.#active -= 1;
-    const known = this.#serviceTime ?? took;
-    // One stream of an hour says little about how soon others end.
-    const sample = Math.min(took, LONGEST_SAMPLE * known);
-    this.#serviceTime = known + GAIN * (sample - known);
+    this.#serviceTime = smoothed(this.#serviceTime, took);
+    if (left + 1 >= THRESHOLD_FACTOR) this.#ownServiceTimes.learn(fairnessKey, took);
+    else if (left === 0) this.#ownServiceTimes.forget(fairnessKey);
     if (isCutShort) return;
     this.#completed += 1;
     this.#leastServiceTime = Math.min(this.#leastServiceTime, took);
@@ -110,7 +115,57 @@ export class ConnectionSlots {
 
   /** Whether a client, or an address, has more than this share of the connections. */
   exceedsShare(fairnessKey: string, share: number): boolean {
-    return this.#activeByKey.count(fairnessKey) > share * this.connections;
+    return this.#heldBy(fairnessKey) > share * this.connections;
+  }
+
+  /** Connections that a client, or an address, uses or has reserved. */
+  #heldBy(fairnessKey: string): number {
+    return this.#activeByKey.count(fairnessKey) + this.#reservedByKey.count(fairnessKey);
+  }
+
+  /** Whether anybody may hold `THRESHOLD_FACTOR` times the free connections. */
+  get isNearlyFull(): boolean {
+    return this.#isNearlyFull(this.available);
+  }
+
+  #isNearlyFull(available: number): boolean {
+    return this.#active + this.#reserved >= THRESHOLD_FACTOR * available;
+  }
+
+  /**
+   * How long this request leaves the free connections to others, unless one is released before; 0 if it need not. A client, or an
+   * address, that has more than its share takes none while it holds `THRESHOLD_FACTOR` times the free ones and others were active in
+   * the last seconds (dynamic thresholds, Choudhury and Hahne 1998): it may keep one for long, and they may need one the next moment.
+   */
+  yieldDelay({ fairnessKey, classWeight, isSentExternally }: Ticket, now: Millis): Millis {
+    const { available } = this;
+    if (!this.#isNearlyFull(available) || isSentExternally) return 0;
+    if (this.#heldBy(fairnessKey) < THRESHOLD_FACTOR * available) return 0;
+    const delay = this.#activeClients.lastArrivalOfOthers(fairnessKey) + OTHERS_ACTIVE_FOR - now;
+    if (delay <= 0) return 0;
+    // If the others asked in another window of `ActiveClients` than this client, its share is not known.
+    const share = this.shareOf(classWeight, now);
+    return this.exceedsShare(fairnessKey, share < 1 ? share : 1 / 2) ? delay : 0;
+  }
+
+  /** The part of the connections that is the share of a client of this weight among the active ones, in (0, 1]. */
+  shareOf(classWeight: number, now: Millis): number {
+    const active = Math.max(this.#activeClients.totalWeight(now, classWeight), this.queueLimit.queue.activeWeight);
+    return classWeight / active;
+  }
+
+  /** Whether a connection is free that this request may take. */
+  hasFreeFor(ticket: Ticket, now: Millis): boolean {
+    const { available } = this;
+    return available > 0 && (!this.#isNearlyFull(available) || this.yieldDelay(ticket, now) === 0);
+  }
+
+  /** One of the waiting tickets; while connections are free, only one that may take them. */
+  frontWaiter(now: Millis): Ticket | undefined {
+    const { queue } = this.queueLimit;
+    if (queue.size === 0 || this.isFull || !this.isNearlyFull) return queue.front;
+    const next = queue.peek((ticket) => this.yieldDelay(ticket, now) > 0);
+    return next === undefined || this.yieldDelay(next, now) > 0 ? undefined : next;
   }
 
   /** The number of connections, busy or free. */
@@ -124,8 +179,8 @@ export class ConnectionSlots {
   }
 
   /** Whether a request arriving now has to wait for a connection. */
-  get mustWait(): boolean {
-    return this.queueLimit.queue.size > 0 || this.isFull;
+  mustWait(ticket: Ticket, now: Millis): boolean {
+    return !this.hasFreeFor(ticket, now) || this.frontWaiter(now) !== undefined;
   }
 
   /**
@@ -134,6 +189,15 @@ export class ConnectionSlots {
    */
   get turnoverRate(): PerSecond {
     return this.#serviceTime === undefined ? Number.POSITIVE_INFINITY : this.#perSecond(this.#serviceTime);
+  }
+
+  /**
+   * As `turnoverRate`, of the connections that one client or address holds. Infinity if unknown: it has too few of them, or its
+   * requests have not shown yet how long they take.
+   */
+  turnoverRateOf(fairnessKey: string): PerSecond {
+    const mean = this.#ownServiceTimes.mean(fairnessKey, THRESHOLD_FACTOR);
+    return mean === undefined ? Number.POSITIVE_INFINITY : (1000 * this.#activeByKey.count(fairnessKey)) / mean;
   }
 
   /**
@@ -157,14 +221,16 @@ export class ConnectionSlots {
     return this.isFull ? Math.max(0, now - this.#takenAt) : 0;
   }
 
-  reserve(now: Millis): void {
+  reserve(fairnessKey: string, now: Millis): void {
     this.#reserved += 1;
+    this.#reservedByKey.increment(fairnessKey);
     this.#takenAt = now;
   }
 
   /** An admitted request has been sent, or will not be. */
-  release(): void {
+  release(fairnessKey: string): void {
     this.#reserved -= 1;
+    this.#reservedByKey.decrement(fairnessKey);
   }
 }
 

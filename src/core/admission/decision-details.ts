@@ -18,6 +18,8 @@ export interface DecisionDetails {
   readonly pinnedRate: PerSecond | undefined;
   /** Whether it waits, or would have to wait, for a connection and not for a token. */
   readonly waitsForConnection: boolean;
+  /** Whether connections are free, and it leaves them to others: see `ConnectionSlots.yieldDelay`. */
+  readonly leavesConnections?: boolean;
   /** The estimate of its wait, and the longest wait allowed; undefined if the decision needed neither. */
   readonly estimatedWait: Millis | undefined;
   readonly maxWait: Millis | undefined;
@@ -51,6 +53,8 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
         : undefined,
     pinnedRate: view?.pinnedRate ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
     waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),
+    leavesConnections:
+      connectionSlots !== undefined && !connectionSlots.isFull && connectionSlots.yieldDelay(ticket, now) > 0,
     estimatedWait: ticket.estimatedWait,
     maxWait: ticket.maxWait,
     demand: clientSlot === undefined ? 0 : clients.demand(clientSlot, now),
@@ -94,6 +98,6 @@ function lacksOnlyConnection(ticket: Ticket, slots: ConnectionSlots, now: Millis
   // An available token belongs to the tickets that wait for one.
   if (limit !== undefined && limit !== slots.queueLimit && limit.queue.size > 0) return false;
   // Under the shared limit, tickets that lack a token wait in the same queue: it says nothing while connections are free.
-  const lacks = limit === slots.queueLimit ? slots.isFull : slots.mustWait;
+  const lacks = limit === slots.queueLimit ? !slots.hasFreeFor(ticket, now) : slots.mustWait(ticket, now);
   return lacks && tokenDelay(ticket, now) === 0;
 }

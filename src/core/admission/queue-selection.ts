@@ -10,20 +10,33 @@ import { attributesFor, hasBlockingLimit, hasReadyTicket, tokenDelay } from './w
 
 /**
  * Returns the next ticket of a limit's queue. While connections are scarce, a client with more than its share of them
- * yields to others; so does a ticket that lacks a token which those behind it do not need.
+ * yields to others; so does a ticket that lacks a token which those behind it do not need, and one that leaves the free connections
+ * to others. The last is returned only if no other was found.
  */
 export function findNextTicket(store: GateStore, limit: Limit, now: Millis): Ticket | undefined {
   const { queue } = limit;
   if (queue.size < 2) return queue.peek();
-  const { connectionSlots, activeClients } = store.upstream(limit.ref.upstream);
-  const isScarce = connectionSlots !== undefined && limit === connectionSlots.queueLimit && connectionSlots.isScarce;
-  if (!isScarce) return hasMixedNeeds(limit) ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
-  const active = Math.max(activeClients.totalWeight(now, 0), queue.activeWeight);
+  const slots = slotsAwaitedAt(store, limit);
+  if (slots === undefined || !(slots.isScarce || slots.isNearlyFull)) {
+    return hasMixedNeeds(limit) ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
+  }
+  if (slots.isScarce) {
+    const next = queue.peek(
+      (ticket) =>
+        slots.exceedsShare(ticket.fairnessKey, slots.shareOf(ticket.classWeight, now)) ||
+        (hasMixedNeeds(limit) && lacksToken(ticket, limit, now)),
+    );
+    if (next === undefined || slots.isFull || slots.yieldDelay(next, now) === 0) return next;
+  }
   return queue.peek(
-    (ticket) =>
-      connectionSlots.exceedsShare(ticket.fairnessKey, ticket.classWeight / Math.max(ticket.classWeight, active)) ||
-      (hasMixedNeeds(limit) && lacksToken(ticket, limit, now)),
+    (ticket) => slots.yieldDelay(ticket, now) > 0 || (hasMixedNeeds(limit) && lacksToken(ticket, limit, now)),
   );
+}
+
+/** The connections for which tickets wait in the queue of this limit; undefined if they wait in another one, or for none. */
+export function slotsAwaitedAt(store: GateStore, limit: Limit): ConnectionSlots | undefined {
+  const { connectionSlots } = store.upstream(limit.ref.upstream);
+  return connectionSlots?.queueLimit === limit ? connectionSlots : undefined;
 }
 
 /**
@@ -48,6 +61,7 @@ export function findCompetingTicket(
     if (queueLimit === limit || (queueLimit === slots?.queueLimit && slots.isFull)) continue;
     const next = findNextTicket(store, queueLimit, now);
     if (!hasReadyTicket(queueLimit, next, now)) continue;
+    if (queueLimit === slots?.queueLimit && !slots.hasFreeFor(next, now)) continue;
     const tag = finishTag(store, next, bottleneck, now);
     if (tag > smallestTag || (tag === smallestTag && next.queuedAt >= first.queuedAt)) continue;
     first = next;
@@ -83,15 +97,26 @@ const RECHECK_DELAY: Millis = 1;
 /** The most, if not all flows were examined. */
 const PARTIAL_RECHECK_DELAY: Millis = 10;
 
-/** How soon any ticket of this queue may have its tokens. With mixed needs, that is not always the next ticket. */
-export function soonestDelay(limit: Limit, next: Ticket, now: Millis): Millis {
+/**
+ * How soon any ticket of this queue may have its tokens, and need not leave the free connections to others. With mixed needs, that
+ * is not always the next ticket.
+ * @param slots see `slotsAwaitedAt`
+ */
+export function soonestDelay(limit: Limit, next: Ticket, slots: ConnectionSlots | undefined, now: Millis): Millis {
   const { queue } = limit;
-  let delay = tokenDelay(next, now);
-  if (!hasMixedNeeds(limit) || delay === 0) return delay;
+  const yielding = slots?.yieldDelay(next, now) ?? 0;
+  let delay = yielding > 0 ? Math.max(RECHECK_DELAY, ownDelay(next, limit, slots, now)) : tokenDelay(next, now);
+  if (!(hasMixedNeeds(limit) || yielding > 0) || delay === 0) return delay;
   queue.peek((ticket) => {
-    const other = tokenDelay(ticket, now);
+    const other = ownDelay(ticket, limit, slots, now);
     delay = Math.min(delay, Math.max(RECHECK_DELAY, other));
     return other > 0;
   });
   return queue.wasSearchComplete ? delay : Math.min(delay, PARTIAL_RECHECK_DELAY);
+}
+
+function ownDelay(ticket: Ticket, limit: Limit, slots: ConnectionSlots | undefined, now: Millis): Millis {
+  // A ticket that waits only for a connection has its tokens already.
+  const forTokens = limit === ticket.limits.at(-1) ? tokenDelay(ticket, now) : 0;
+  return Math.max(forTokens, slots?.yieldDelay(ticket, now) ?? 0);
 }

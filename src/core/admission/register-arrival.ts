@@ -18,7 +18,7 @@ export function registerArrival(store: GateStore, ticket: Ticket, upstream: Gate
   if (addressGroup !== undefined) upstream.addressGroups.onArrival(addressGroup, now, before, isReturning);
   ticket.clientSlot = slot;
   computeEffectiveWeight(store, ticket, now);
-  upstream.activeClients.onArrival(now, before, ticket.weight, isReturning);
+  upstream.activeClients.onArrival(ticket.fairnessKey, now, before, ticket.weight, isReturning);
   return slot;
 }
 

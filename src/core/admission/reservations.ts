@@ -18,7 +18,7 @@ export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
 }
 
 export function reserveConnection(ticket: Ticket, slots: ConnectionSlots, now: Millis): void {
-  slots.reserve(now);
+  slots.reserve(ticket.fairnessKey, now);
   ticket.reservedSlots = slots;
 }
 
@@ -26,7 +26,7 @@ export function reserveConnection(ticket: Ticket, slots: ConnectionSlots, now: M
 export function releaseReservations(ticket: Ticket): void {
   for (const limit of ticket.reservedLimits) limit.meter.release();
   ticket.reservedLimits = NO_LIMITS;
-  ticket.reservedSlots?.release();
+  ticket.reservedSlots?.release(ticket.fairnessKey);
   ticket.reservedSlots = undefined;
 }
 

@@ -20,9 +20,10 @@ export type AdmissionResult =
 /**
  * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused client.
  * `own`: the slots of a flooding client, at its share of the rate. `after_own`: the next slot of a client or address that has one.
+ * `yielding`: as `own`, of a client that leaves the free connections to others, as fast as it releases its own.
  * `stalled`: no connection, or no place in flight, has become free for as long.
  */
-export type ReturnSlotKind = 'shared' | 'own' | 'after_own' | 'stalled';
+export type ReturnSlotKind = 'shared' | 'own' | 'yielding' | 'after_own' | 'stalled';
 
 /** Called once for a ticket that was queued. */
 export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => void;

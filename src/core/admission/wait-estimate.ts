@@ -37,17 +37,21 @@ export function findWaitingLimit(ticket: Ticket, slots: ConnectionSlots | undefi
   const limit = limits.at(-1);
   const canTakeToken =
     limit === undefined ||
-    (!hasEligibleWaiter(limit, now) && tokenDelay(ticket, now) <= 0 && !isTokenClaimed(limits, now));
+    (!hasEligibleWaiter(limit, slots, now) && tokenDelay(ticket, now) <= 0 && !isTokenClaimed(limits, slots, now));
   if (!canTakeToken) return limit;
-  return slots?.mustWait === true ? slots.queueLimit : undefined;
+  return slots?.mustWait(ticket, now) === true ? slots.queueLimit : undefined;
 }
 
-/** Whether tickets wait at this limit that no block holds back. */
-function hasEligibleWaiter(limit: Limit, now: Millis): boolean {
+/** Whether tickets wait at this limit that no block holds back, and that do not leave the free connections to others. */
+function hasEligibleWaiter(limit: Limit, slots: ConnectionSlots | undefined, now: Millis): boolean {
   const { queue } = limit;
-  if (queue.size === 0 || !hasBlockingLimit(queue.front)) return queue.size > 0;
-  const next = queue.peek((ticket) => isHeldByBlock(ticket, now));
-  return next !== undefined && !isHeldByBlock(next, now);
+  if (queue.size === 0) return false;
+  const mayYield = slots?.queueLimit === limit && slots.isNearlyFull && !slots.isFull;
+  if (!mayYield && !hasBlockingLimit(queue.front)) return true;
+  const isPassed = (ticket: Ticket): boolean =>
+    isHeldByBlock(ticket, now) || (mayYield && slots.yieldDelay(ticket, now) > 0);
+  const next = queue.peek(isPassed);
+  return next !== undefined && !isPassed(next);
 }
 
 /** Whether a block is in force at one of its limits, for this request or for others. */
@@ -60,11 +64,12 @@ function isHeldByBlock(ticket: Ticket, now: Millis): boolean {
 }
 
 /** True if a request queued at another limit is already entitled to the available token. */
-function isTokenClaimed(limits: readonly Limit[], now: Millis): boolean {
+function isTokenClaimed(limits: readonly Limit[], slots: ConnectionSlots | undefined, now: Millis): boolean {
   const innermost = limits.at(-1);
   for (const limit of limits) {
     const { nestedWithWaiters, queue } = limit;
-    if (limit !== innermost && hasReadyTicket(limit, queue.front, now)) return true;
+    const front = limit === slots?.queueLimit ? slots.frontWaiter(now) : queue.front;
+    if (limit !== innermost && hasReadyTicket(limit, front, now)) return true;
     if (nestedWithWaiters === undefined || nestedWithWaiters.size === 0) continue;
     for (const inner of nestedWithWaiters) if (hasReadyTicket(inner, inner.queue.front, now)) return true;
   }
@@ -100,8 +105,7 @@ export function estimateWait(
 ): Millis {
   const innermost = ticket.limits.at(-1);
   const own = turnsAhead(innermost, ticket, weight);
-  let wait =
-    slots === undefined ? 0 : waitForConnection(slots, turnsAhead(slots.queueLimit, ticket, weight), turnoverRate);
+  let wait = slots === undefined ? 0 : waitForConnection(slots, ticket, weight, turnoverRate, now);
   for (const limit of ticket.limits) {
     const turns = limit === innermost ? own : Math.max(own, turnsAheadAcross(limit, ticket, weight, now));
     wait = Math.max(wait, waitForToken(limit, ticket, turns, slots, now));
@@ -124,10 +128,24 @@ function waitForToken(
   return delay + (lacking === 0 ? 0 : (1000 * lacking) / limit.meter.rate(now));
 }
 
-/** Time until enough connections have become free for the request and all that precede it. */
-function waitForConnection(slots: ConnectionSlots, turns: number, rate: PerSecond): Millis {
-  if (!slots.mustWait) return 0;
-  const lacking = turns + 1 - Math.max(0, slots.available) - slots.yielding;
+/**
+ * Time until enough connections have become free for the request and all that precede it. One that leaves the free connections to
+ * others waits for those of its own client.
+ */
+function waitForConnection(
+  slots: ConnectionSlots,
+  ticket: Ticket,
+  weight: number,
+  rate: PerSecond,
+  now: Millis,
+): Millis {
+  const { queueLimit } = slots;
+  if (slots.yieldDelay(ticket, now) > 0) {
+    const lacking = Math.min(turnsOfOwn(queueLimit, ticket, weight), queueLimit.queue.size + 1) - slots.yielding;
+    return lacking > 0 ? (1000 * lacking) / Math.min(rate, slots.turnoverRateOf(ticket.fairnessKey)) : 0;
+  }
+  if (!slots.mustWait(ticket, now)) return 0;
+  const lacking = turnsAhead(queueLimit, ticket, weight) + 1 - Math.max(0, slots.available) - slots.yielding;
   return lacking > 0 ? (1000 * lacking) / rate : 0;
 }
 
@@ -149,9 +167,16 @@ function turnsAhead(limit: Limit | undefined, ticket: Ticket, weight: number): n
   const { clientSlot, addressGroup } = ticket;
   if (limit === undefined || limit.queue.size === 0 || clientSlot === undefined) return 0;
   const { queue } = limit;
-  const ofAddress =
-    (queue.queuedBy(clientSlot) + 1) / queue.partOfGroup(clientSlot, weightInAddress(weight, ticket), addressGroup);
-  return Math.min(ofAddress / queue.share(clientSlot, weight, addressGroup) - 1, queue.size);
+  return Math.min(turnsOfOwn(limit, ticket, weight) / queue.share(clientSlot, weight, addressGroup) - 1, queue.size);
+}
+
+/** The number of requests of its client, or its address, that are served up to this one, itself included. */
+function turnsOfOwn({ queue }: Limit, ticket: Ticket, weight: number): number {
+  const { clientSlot, addressGroup } = ticket;
+  if (clientSlot === undefined) return 1;
+  return (
+    (queue.queuedBy(clientSlot) + 1) / queue.partOfGroup(clientSlot, weightInAddress(weight, ticket), addressGroup)
+  );
 }
 
 /** As `turnsAhead`, at an outer limit: among the tickets of all queues that lack only its token. */

@@ -9,7 +9,13 @@ import { usePromise } from '../limits/client-return.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
 import { computeEffectiveWeight, convertWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
-import { findBottleneckLimit, findCompetingTicket, findNextTicket, soonestDelay } from './queue-selection.ts';
+import {
+  findBottleneckLimit,
+  findCompetingTicket,
+  findNextTicket,
+  slotsAwaitedAt,
+  soonestDelay,
+} from './queue-selection.ts';
 import { continueRelease } from '../quota/apply-quota.ts';
 import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
 import type { Ticket } from './ticket.ts';
@@ -97,7 +103,7 @@ export class WaitQueue {
       if (!hasTokens && tokenDelay(ticket, now) > 0) break;
       const upstream = this.#store.upstream(ticket.upstream);
       const slots = connectionSlotsFor(ticket, upstream);
-      if (limit === slots?.queueLimit && slots.isFull) break;
+      if (limit === slots?.queueLimit && !slots.hasFreeFor(ticket, now)) break;
       const competitor = hasTokens
         ? undefined
         : findCompetingTicket(this.#store, ticket, limit, upstream.connectionSlots, now);
@@ -124,8 +130,10 @@ export class WaitQueue {
       }
       takeTokens(ticket, due, now);
     }
-    if (slots?.isFull === true && ticket.clientSlot !== undefined) {
-      return slots.queueLimit.enqueue(ticket, ticket.clientSlot, weight, now);
+    if (slots !== undefined && ticket.clientSlot !== undefined && !slots.hasFreeFor(ticket, now)) {
+      slots.queueLimit.enqueue(ticket, ticket.clientSlot, weight, now);
+      if (!slots.isFull) this.#schedule(slots.queueLimit, now);
+      return;
     }
     this.grantConnection(ticket, slots, now);
     this.#finishWaiting(ticket, true, now);
@@ -160,16 +168,12 @@ export class WaitQueue {
   #schedule(limit: Limit, now: Millis): void {
     const ticket = findNextTicket(this.#store, limit, now);
     this.#wakes.remove(limit);
+    const slots = slotsAwaitedAt(this.#store, limit);
     // Without a wake time: an empty queue, and one that waits for leased tokens, a connection or the end of a request.
-    const hasNoWake = ticket === undefined || this.#awaitsConnection(limit);
-    limit.wakeAt = hasNoWake ? Number.POSITIVE_INFINITY : now + soonestDelay(limit, ticket, now);
+    const hasNoWake = ticket === undefined || slots?.isFull === true;
+    limit.wakeAt = hasNoWake ? Number.POSITIVE_INFINITY : now + soonestDelay(limit, ticket, slots, now);
     if (limit.quotaReview !== undefined) limit.wakeAt = Math.min(limit.wakeAt, now + REVIEW_INTERVAL);
     if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
-  }
-
-  #awaitsConnection(limit: Limit): boolean {
-    const { connectionSlots } = this.#store.upstream(limit.ref.upstream);
-    return connectionSlots?.isFull === true && limit === connectionSlots.queueLimit;
   }
 
   #expire(ticket: Ticket, now: Millis): void {

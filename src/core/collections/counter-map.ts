@@ -17,14 +17,15 @@ export class CounterMap {
     this.#counts.set(key, (count ?? 0) + by);
   }
 
-  /** Down to 0. */
-  decrement(key: string, by = 1): void {
+  /** Down to 0. Returns the count that is left. */
+  decrement(key: string, by = 1): number {
     const count = this.count(key);
-    if (count === 0) return;
+    if (count === 0) return 0;
     this.#counts.set(key, Math.max(0, count - by));
-    if (count > by) return;
+    if (count > by) return count - by;
     this.#zeroCount += 1;
     if (this.#zeroCount > ZEROS_KEPT && 2 * this.#zeroCount > this.#counts.size) this.#sweep();
+    return 0;
   }
 
   count(key: string): number {

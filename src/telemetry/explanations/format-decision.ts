@@ -131,7 +131,11 @@ function formatBlock(limit: LimitView | undefined, block: BlockStatus | undefine
   return `the upstream is blocked${of}: only probes are sent`;
 }
 
-function formatLimitParts({ limit, block, pinnedRate, waitsForConnection }: DecisionDetails, origin: Millis): string[] {
+function formatLimitParts(
+  { limit, block, pinnedRate, waitsForConnection, leavesConnections }: DecisionDetails,
+  origin: Millis,
+): string[] {
+  if (waitsForConnection && leavesConnections === true) return [LEAVES_CONNECTIONS];
   if (waitsForConnection) return ['all connections to the upstream are in use'];
   if (limit === undefined) return [];
   const { queued, inFlight, concurrencyLimit, quotaLeft } = limit;
@@ -185,9 +189,14 @@ export function formatReturnSlot(
   return `${humanizeDuration(later)}${atMost} after its turn, because ${RETURN_SLOT_TEXTS[returnSlot]}`;
 }
 
+const LEAVES_CONNECTIONS =
+  'this client, or its address, has most of the connections to the upstream, and leaves the free ones to others';
+
 const RETURN_SLOT_TEXTS: Readonly<Record<ReturnSlotKind, string>> = {
   shared: 'refused requests get return times one after another, at the rate in force',
   own: `this client, or its address, asks for more than ${FLOOD_FACTOR} times its share: its refused requests get return times one after another, at its share of the rate`,
+  yielding:
+    'this client, or its address, has most of the connections and leaves the free ones to others: its refused requests get return times one after another, as fast as it releases connections',
   after_own:
     'this client, or others at its address, already have return times: those after that follow one another as fast as other addresses allow',
   stalled: 'no connection has become free for that long',

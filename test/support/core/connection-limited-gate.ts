@@ -28,6 +28,8 @@ export class ConnectionLimitedGate {
   busy = 0;
   /** Busy connections whose clients have stalled. */
   stalled = 0;
+  /** Whether requests that are sent and answered count as attempts of their clients. */
+  tracksAttempts = false;
   readonly #refsOf: (client: string) => readonly LimitRef[];
 
   constructor(connections: number, upstream: Partial<UpstreamSettings> = {}) {
@@ -71,6 +73,7 @@ export class ConnectionLimitedGate {
   /** Sends the request on a free connection. */
   send({ ticket }: WaitingRequest): void {
     this.gate.onSent(ticket, this.now);
+    if (this.tracksAttempts) this.gate.connections.onClaimed('up', ticket.fairnessKey);
     this.busy += 1;
   }
 
@@ -78,6 +81,7 @@ export class ConnectionLimitedGate {
   answer({ ticket }: WaitingRequest, outcome: AttemptOutcome = response(200)): void {
     this.gate.onOutcome(ticket, outcome, this.now);
     this.gate.onAttemptEnd(ticket, this.now);
+    if (this.tracksAttempts) this.gate.connections.onReleased('up', ticket.fairnessKey, this.now - ticket.sentAt);
     this.gate.onExchangeEnd(ticket);
     this.vacate();
   }

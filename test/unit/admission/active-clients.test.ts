@@ -8,7 +8,7 @@ class Arrivals {
   readonly #last = new Map<string, Millis>();
 
   note(name: string, now: Millis, weight = 1): this {
-    this.activity.onArrival(now, this.#last.get(name) ?? Number.NEGATIVE_INFINITY, weight);
+    this.activity.onArrival(name, now, this.#last.get(name) ?? Number.NEGATIVE_INFINITY, weight);
     this.#last.set(name, now);
     return this;
   }
@@ -45,16 +45,16 @@ describe('active clients', () => {
     const { activity } = new Arrivals().note('a', 0).note('b', 0).note('b', 0).note('c', 0);
     expect(activity.meanDemandOfOthers(0.5, 0)).toBe((2 - 0.5) / 2);
     expect(activity.meanDemandOfOthers(0.5 * Math.exp(-0.5), 1000)).toBeCloseTo(((2 - 0.5) / 2) * Math.exp(-0.5), 12);
-    activity.onArrival(1000, 0, 1);
+    activity.onArrival('a', 1000, 0, 1);
     expect(activity.meanDemandOfOthers(0, 1000)).toBeCloseTo((2 * Math.exp(-0.5) + 0.5) / 2, 12);
   });
 
   test('reports the demand of all clients, without arrivals at the time that a Retry-After named', () => {
     const { activity } = new Arrivals().note('a', 0).note('b', 0);
     expect(activity.freshDemand(0)).toBe(1);
-    activity.onArrival(1000, 0, 1, true);
+    activity.onArrival('a', 1000, 0, 1, true);
     expect(activity.freshDemand(1000)).toBeCloseTo(Math.exp(-0.5), 12);
-    activity.onArrival(2000, 1000, 1);
+    activity.onArrival('a', 2000, 1000, 1);
     expect(activity.freshDemand(2000)).toBeCloseTo(Math.exp(-1) + 0.5, 12);
     expect(new ActiveClients().freshDemand(0)).toBe(0);
   });
@@ -63,8 +63,17 @@ describe('active clients', () => {
     expect(new ActiveClients().meanDemandOfOthers(0, 0)).toBe(0);
     const { activity } = new Arrivals().note('a', 0);
     expect(activity.meanDemandOfOthers(0.5, 0)).toBe(0);
-    activity.onArrival(0, Number.NEGATIVE_INFINITY, 1);
+    activity.onArrival('b', 0, Number.NEGATIVE_INFINITY, 1);
     expect(activity.meanDemandOfOthers(1 + 1e-9, 0)).toBe(0);
+  });
+
+  test('knows when others than a client asked last', () => {
+    const { activity } = new Arrivals();
+    expect(activity.lastArrivalOfOthers('a')).toBe(Number.NEGATIVE_INFINITY);
+    const arrivals = new Arrivals().note('a', 0).note('a', 10);
+    expect(arrivals.activity.lastArrivalOfOthers('a')).toBe(Number.NEGATIVE_INFINITY);
+    arrivals.note('b', 20).note('b', 30).note('a', 40).note('a', 50);
+    expect(['a', 'b', 'c'].map((key) => arrivals.activity.lastArrivalOfOthers(key))).toEqual([30, 50, 50]);
   });
 
   test('drops all counts after a pause', () => {

@@ -197,6 +197,22 @@ test.each<[string, Partial<LimitView>, string]>([
   expect(textsOf(explanation, 'decided')[0]).toContain(`refused (blocked): ${text}, `);
 });
 
+test.each([
+  [
+    true,
+    'this client, or its address, has most of the connections to the upstream, and leaves the free ones to others',
+  ],
+  [false, 'all connections to the upstream are in use'],
+])('a request that waits for a connection says why: leaves free ones to others %s', (leavesConnections, text) => {
+  const details: DecisionDetails = {
+    ...{ limit: undefined, block: undefined, pinnedRate: undefined, waitsForConnection: true, leavesConnections },
+    ...{ estimatedWait: 311, maxWait: 100, demand: 90, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0 },
+    returnSlot: undefined,
+  };
+  const decided = { what: 'decided', at: 1000, decision: 'queued', why: undefined, isObserved: false } as const;
+  expect(textsOf(explain([{ ...decided, retryAfterMs: undefined, details }]), 'decided')[0]).toContain(text);
+});
+
 test.each<[DecisionDetails['returnSlot'], number, string]>([
   ['shared', 4311, '4 s after its turn, because refused requests get return times one after another, at the rate'],
   ['own', 30_311, '30 s (the maximum) after its turn, because this client, or its address, asks for more than 3 times'],
@@ -205,6 +221,7 @@ test.each<[DecisionDetails['returnSlot'], number, string]>([
     3311,
     '3 s after its turn, because this client, or others at its address, already have return times: those',
   ],
+  ['yielding', 3311, '3 s after its turn, because this client, or its address, has most of the connections and leaves'],
   ['stalled', 2311, '2 s after its turn, because no connection has become free for that long'],
 ])(
   'a Retry-After by a return time of the kind %s has the reason why it is later than the turn',
