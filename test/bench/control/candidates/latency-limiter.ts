@@ -135,11 +135,9 @@ export class LatencyLimiter {
     const [before, last] = [this.#before, this.#measurement];
     this.#before = last;
     this.#measurement = undefined;
-    if (this.#answers < LATENCY_SPAN && now < this.#modeSince + SETTLING_TIME) {
-      this.#base = this.#usualLatency; // fast answers arrive first
-      return;
-    }
-    this.#base = Math.min(this.#base, this.#usualLatency);
+    const isSettling = this.#answers < LATENCY_SPAN && now < this.#modeSince + SETTLING_TIME;
+    // Fast answers arrive first.
+    this.#base = isSettling ? this.#usualLatency : Math.min(this.#base, this.#usualLatency);
     if (now < this.#nextTestAt || !this.#isSuspicious(last)) return;
     // The larger one: when answers begin to take longer, there are none for a moment.
     this.#throughput = Math.max(last.rate, before?.rate ?? 0);
