@@ -1,3 +1,4 @@
+import type { Millis } from '../../core/scalars.ts';
 import type { LimitDecision, LimitModel } from './limit-model.ts';
 import { ACCEPTED } from './limit-model.ts';
 import type { StationSpec } from '../service/service-station.ts';
@@ -32,7 +33,7 @@ export class Workers implements LimitModel {
     return undefined;
   }
 
-  setLimit(limit: number, now: number): void {
+  setLimit(limit: number, now: Millis): void {
     this.station.setWorkers(limit, now);
   }
 }

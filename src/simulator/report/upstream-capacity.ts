@@ -17,8 +17,8 @@ export function upstreamCapacity(
   interval: Millis = 0,
 ): (now: Millis, limit: number) => PerSecond {
   const { limit: spec, outages = [], latency } = upstream;
-  const mean = (now: Millis): Millis =>
-    clients.length === 0 ? (latency?.mean ?? 0) : meanOf(clients, now, (group) => meanLatency(upstream, group));
+  const groups = clients.map((group) => ({ group, latency: meanLatency(upstream, group) }));
+  const mean = (now: Millis): Millis => (groups.length === 0 ? (latency?.mean ?? 0) : meanOf(groups, now));
   const capacity = ((): ((now: Millis, limit: number) => PerSecond) => {
     switch (spec.kind) {
       case 'fixed-window':
@@ -53,13 +53,18 @@ function workersCapacity(
   };
 }
 
+interface GroupLatency {
+  readonly group: ClientGroup;
+  readonly latency: Millis;
+}
+
 /** The mean over what the groups want to send; over the groups while none wants to send. */
-function meanOf(clients: readonly ClientGroup[], now: Millis, of: (group: ClientGroup) => Millis): Millis {
+function meanOf(groups: readonly GroupLatency[], now: Millis): Millis {
   let [weights, sum] = [0, 0];
-  for (const group of clients) {
+  for (const { group, latency } of groups) {
     const weight = group.count * rateAt(group, now);
     weights += weight;
-    sum += weight * of(group);
+    sum += weight * latency;
   }
-  return weights > 0 ? sum / weights : clients.reduce((total, group) => total + of(group), 0) / clients.length;
+  return weights > 0 ? sum / weights : groups.reduce((total, { latency }) => total + latency, 0) / groups.length;
 }

@@ -42,6 +42,7 @@ export class ServiceStation {
   readonly #pool: ServiceStation | undefined;
   /** By the work done at which they end. */
   readonly #inService = new EventQueue<Job>();
+  /** All at time 0: in the order of arrival. */
   readonly #waiting = new EventQueue<Job>();
   #workers: number;
   /** Jobs that keep a worker while they are at the pool. */

@@ -1,5 +1,5 @@
-import type { PathPattern } from '../../core/http-semantics/path-pattern.ts';
 import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
+import { firstMatchingPattern } from '../../http/request/match-path.ts';
 
 /** The part of a request that decides which limits and latencies apply to it. */
 export interface MethodAndPath {
@@ -24,14 +24,6 @@ export function makeRequestMatcher({
   const patterns = path?.map(makePathPattern);
   return (request) => {
     if (method !== undefined && !method.includes(request.method)) return undefined;
-    return patterns === undefined ? [] : firstMatch(patterns, segmentsOf(request.path));
+    return patterns === undefined ? [] : firstMatchingPattern(patterns, segmentsOf(request.path))?.captured;
   };
-}
-
-function firstMatch(patterns: readonly PathPattern[], segments: readonly string[]): readonly string[] | undefined {
-  for (const pattern of patterns) {
-    const captured = pattern.match(segments);
-    if (captured !== undefined) return captured;
-  }
-  return undefined;
 }

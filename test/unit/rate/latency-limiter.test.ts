@@ -5,6 +5,7 @@ import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
 import { EventQueue } from '../../../src/simulator/engine/event-queue.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import type { StationSpec } from '../../../src/simulator/service/service-station.ts';
+import { makeLatencySampler } from '../../../src/simulator/upstream/latency-model.ts';
 import { ServiceStation } from '../../../src/simulator/service/service-station.ts';
 
 interface Load {
@@ -95,16 +96,9 @@ class Loaded {
   }
 }
 
-const constant = (ms: Millis) => (): Millis => ms;
-const exponential =
-  (mean: Millis) =>
-  (random: () => number): Millis =>
-    -Math.log(1 - random()) * mean;
-/** Lognormal with σ = 1. */
-const heavyTailed =
-  (mean: Millis) =>
-  (random: () => number): Millis =>
-    mean * Math.exp(Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()) - 0.5);
+const constant = (mean: Millis) => makeLatencySampler({ kind: 'constant', mean });
+const exponential = (mean: Millis) => makeLatencySampler({ kind: 'exponential', mean });
+const heavyTailed = (mean: Millis) => makeLatencySampler({ kind: 'lognormal', mean, sigma: 1 });
 
 const SEEDS = [1, 2, 3, 4];
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import type { Job, StationSpec } from '../../../src/simulator/service/service-station.ts';
 import { ServiceStation } from '../../../src/simulator/service/service-station.ts';
+import { makeLatencySampler } from '../../../src/simulator/upstream/latency-model.ts';
 import { Slowness } from '../../../src/simulator/service/slowdown.ts';
 
 type Arrival = readonly [at: number, work: number, poolWork?: number];
@@ -144,7 +145,7 @@ describe('the mean time at a station with random arrivals', () => {
     }
     return total / count;
   }
-  const exponential = (random: () => number): number => -Math.log(1 - random()) * 10;
+  const exponential = makeLatencySampler({ kind: 'exponential', mean: 10 });
 
   // Kleinrock, Queueing Systems I (1975), §3.2: T = x ÷ (1 − ρ).
   test.each([0.5, 0.8])('is that of M/M/1 at load %d', (load) => {
