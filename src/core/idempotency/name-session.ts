@@ -200,9 +200,9 @@ export class NameSession {
     return { kind: 'forgotten', write };
   }
 
-  /** The owners of the claims. */
+  /** The owners of the claims of `state`. */
   get owners(): ReadonlySet<string> {
-    return new Set([...this.#claims.values()].map(({ owner }) => owner));
+    return new Set(this.state?.claims.map(({ owner }) => owner));
   }
 
   /** What is to be stored; undefined if nothing is known any more. */

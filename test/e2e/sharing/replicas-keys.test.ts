@@ -169,9 +169,12 @@ describe('keys of writes that replicas share', () => {
       expect((await pay(one, 'first')).status).toBe(200);
       const waiting = pay(one, 'order');
       const client = redis.client();
+      const readLeases = async () =>
+        Promise.all((await client.keys('*:name:*')).map((name) => client.hget(name, 'leases')));
+      // The end of the first write is stored after its client has the response.
       await eventually(
-        async () => (await client.keys('*:name:*')).length,
-        (count) => count === 2,
+        readLeases,
+        (leases) => leases.length === 2 && leases.filter((each) => each === '').length === 1,
       );
       one.signal('SIGSTOP');
       await pause(LEASE_ENDS);
@@ -179,10 +182,7 @@ describe('keys of writes that replicas share', () => {
       const repeat = await pay(elsewhere, 'order');
       expect([repeat.status, repeat.header('tidegate-outcome')]).toEqual([409, 'unknown']);
       // Until its end is stored, the key is in use there.
-      await eventually(
-        async () => Promise.all((await client.keys('*:name:*')).map((name) => client.hget(name, 'leases'))),
-        (leases) => leases.every((each) => each === ''),
-      );
+      await eventually(readLeases, (leases) => leases.every((each) => each === ''));
       one.signal('SIGCONT');
       const { status, header } = await waiting;
       expect([status >= 400, header('tidegate-outcome')]).toEqual([true, 'unknown']);

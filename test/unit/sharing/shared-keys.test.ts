@@ -202,6 +202,22 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(0);
   });
 
+  test('of an unresolved write has no lease once it is released, before the response has ended', () => {
+    const { start, settle, rows } = startReplicas();
+    const claim = start('one').client.makeClaim(requestFor('order'));
+    claim.begin(recorder(), 100);
+    settle();
+    expect([...(rows.get('order')?.leases.keys() ?? [])]).toEqual(['one']);
+    claim.onSend('e1');
+    claim.recordOutcome('may_have_taken_effect');
+    claim.release({ kind: 'other' });
+    settle();
+    expect(rows.get('order')?.leases.size).toBe(0);
+    claim.close();
+    settle();
+    expect([rows.get('order')?.unresolved, rows.get('order')?.leases.size]).toEqual([true, 0]);
+  });
+
   test('of a request that was refused needs no call when it ends', () => {
     const { start, settle, calls } = startReplicas();
     const [one, other] = [start('one'), start('other')];
