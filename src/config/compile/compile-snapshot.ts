@@ -21,6 +21,7 @@ import type { ClientClassRule, ClientNameRule } from '../../http/request/client-
 import {
   identityHeaders,
   makeClientIdentifier,
+  makeNetworkHash,
   makePathRedactor,
   makeTrustCheck,
 } from '../../http/request/client-identity.ts';
@@ -95,6 +96,7 @@ export function compileSnapshot(
       { classes: compileClientClasses(config), names: compileClientNames(config) },
       clientHasher,
     ),
+    hashNetwork: makeNetworkHash(clientHasher),
     redactPath: makePathRedactor(clients.key),
     isTrustedProxy: makeTrustCheck(clients.trustedProxies, config.listen.address.kind === 'unix'),
     addsForwarded: config.forwarded,

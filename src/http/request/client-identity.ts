@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js';
 import type { ClientKey } from '../../config/schema/clients-schema.ts';
 import { UNIX_PEER } from '../../config/schema/clients-schema.ts';
 import { UNKNOWN_ADDRESS } from './client-address.ts';
-import type { ClientHasher } from './client-hash.ts';
+import type { ClientHasher, HashFunction } from './client-hash.ts';
 import type { Glob } from './glob.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 
@@ -110,6 +110,11 @@ function makeKeyReader(key: ClientKey): KeyReader {
     case 'ip':
       return { kind: 'ip', read: (_, address) => address };
   }
+}
+
+/** A hash of networks, equal to `addressGroupOf` the clients in them. */
+export function makeNetworkHash(hasher: Pick<ClientHasher, 'cachedHash'>): HashFunction {
+  return hasher.cachedHash((network) => hashInput('ip', network));
 }
 
 /** The input of a client's hash. Addresses of one network are one client. */

@@ -1,5 +1,6 @@
 import type { Millis } from '../../core/scalars.ts';
 import type { CheckRouter } from '../ext-authz/check-router.ts';
+import type { HashFunction } from './client-hash.ts';
 import type { IdentifyClient } from './client-identity.ts';
 import type { UpstreamTarget } from './route.ts';
 import type { Router } from './router.ts';
@@ -24,6 +25,8 @@ export interface Snapshot {
   /** Undefined if the check API is off. */
   readonly check: ExtAuthzSettings | undefined;
   readonly identifyClient: IdentifyClient;
+  /** Hashes a network (see `networkOf`) as in `addressGroupOf`. */
+  readonly hashNetwork: HashFunction;
   /** Removes from a path what identifies clients. */
   readonly redactPath: (path: string) => string;
   /** Whether this is the address of a trusted proxy in front. */
