@@ -11,6 +11,7 @@ import type {
   TraceContext,
   ObservedExchange,
 } from '../../core/exchange/exchange-observer.ts';
+import { addressGroupOf } from '../request/client-identity.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import { describeRoutedRequest, policyFor } from '../request/routed-request.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
@@ -27,6 +28,7 @@ import { encodePermit } from './check-permit.ts';
 /** Handles one check of an ingress: its exchange sends nothing, and only the verdict is written. */
 export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember {
   place = -1;
+  readonly addressGroup: string;
   steps: TraceStep[] | undefined;
   trace: TraceContext | undefined;
   readonly driver: ExchangeDriver<CheckHandler>;
@@ -48,6 +50,7 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
   ) {
     this.#context = context;
     this.#routed = routed;
+    this.addressGroup = addressGroupOf(routed.client);
     this.#options = options;
     this.#onDone = onDone;
     this.#response = new ClientResponse(context, routed);

@@ -1,7 +1,8 @@
+import { THRESHOLD_FACTOR } from '../../core/admission/queue-occupancy.ts';
+import { CounterMap } from '../../core/collections/counter-map.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Random } from '../../core/scalars.ts';
 import type { OverloadMonitor } from './overload-monitor.ts';
-import type { HttpServerResponse } from '../server/server-response.ts';
 import type { Problem } from '../response/problem.ts';
 import { overloadProblem } from '../response/problem-details.ts';
 
@@ -12,29 +13,67 @@ export interface RequestCapacityOptions {
   readonly random: Random;
 }
 
-/** Whether this process has capacity for another request. */
+/**
+ * The requests that take memory, by address, and whether there is room for another. One address has 8/9 of it at most (dynamic
+ * thresholds, Choudhury and Hahne 1998).
+ */
 export class RequestCapacity {
   readonly #options: RequestCapacityOptions;
-  /** Rejected requests whose response is not complete. */
-  #responding = 0;
+  #size = 0;
+  readonly #sizeBy = new CounterMap();
+  /** Requests that were refused for lack of room, and whose response is not complete. */
+  #refused = 0;
   #rejections = 0;
 
   constructor(options: RequestCapacityOptions) {
     this.#options = options;
   }
 
-  /** @param count requests that take memory, without the rejected ones */
-  bound(count: number): ResourceBound {
+  get bound(): ResourceBound {
     const { maxRequests } = this.#options;
-    return { name: 'requests', used: (count + this.#responding) / maxRequests, reached: this.#rejections };
+    return { name: 'requests', used: (this.#size + this.#refused) / maxRequests, reached: this.#rejections };
   }
 
-  /** Why there is no room for a new request; undefined if there is. @param count see `bound` */
-  problemIfFull(count: number): Problem | undefined {
-    const { maxRequests, random } = this.#options;
-    if (count + this.#responding < maxRequests) return undefined;
+  /** A request takes room, until `leave`. @param address see `senderAddress` */
+  enter(address: string | undefined): void {
+    this.#size += 1;
+    if (address !== undefined) this.#sizeBy.increment(address);
+  }
+
+  leave(address: string | undefined): void {
+    this.#size -= 1;
+    if (address !== undefined) this.#sizeBy.decrement(address);
+  }
+
+  /**
+   * A request for which there was no room waits for its response, until the returned function is called. It takes no room: an address
+   * that sends more than its part would otherwise take that of others with its refusals.
+   */
+  enterRefused(): () => void {
+    this.#refused += 1;
+    return this.#leaveRefused;
+  }
+
+  readonly #leaveRefused = (): void => {
+    this.#refused -= 1;
+  };
+
+  /**
+   * Why there is no room for a new request; undefined if there is.
+   * @param address see `senderAddress`; called only while one address may have more than its part
+   */
+  problemIfFull(address: () => string | undefined): Problem | undefined {
+    const left = this.#options.maxRequests - this.#size;
+    if (left > 0 && !this.#exceedsPart(address, left)) return undefined;
     this.#rejections += 1;
-    return overloadProblem('too_many_requests', random);
+    return overloadProblem('too_many_requests', this.#options.random);
+  }
+
+  #exceedsPart(address: () => string | undefined, left: number): boolean {
+    const most = THRESHOLD_FACTOR * left;
+    if (this.#size < most) return false;
+    const sender = address();
+    return sender !== undefined && this.#sizeBy.count(sender) >= most;
   }
 
   /**
@@ -45,14 +84,4 @@ export class RequestCapacity {
     const { overload, random } = this.#options;
     return overload.shouldShed(address) ? overloadProblem('overloaded', random) : undefined;
   }
-
-  /** A rejected request counts until its response is complete. */
-  countRejected(response: HttpServerResponse): void {
-    this.#responding += 1;
-    response.on('close', this.#onClosed);
-  }
-
-  readonly #onClosed = (): void => {
-    this.#responding -= 1;
-  };
 }

@@ -5,7 +5,7 @@ import { PollRegistry } from '../../core/polling/poll-registry.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { socketAddress, clientAddress } from './client-address.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
-import { sheddingAddress } from '../overload/shedding-address.ts';
+import { senderAddress } from '../overload/sender-address.ts';
 import type { CheckHandler } from '../ext-authz/check-handler.ts';
 import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
 import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
@@ -58,10 +58,14 @@ export class Proxy implements RequestSink {
       answerTimes: new LatencyEstimates(),
       polls: new PollRegistry(),
     };
-    const { capacity, snapshot } = options;
+    const { snapshot } = options;
     const parts = { context: this.#context, snapshot, nextId: () => this.#nextId() };
     this.#preflights = new CorsPreflights(parts);
-    this.rejections = new Rejections({ ...parts, capacity, preflights: this.#preflights });
+    this.rejections = new Rejections({
+      ...parts,
+      preflights: this.#preflights,
+      count: (request, isRefused) => this.count(request, isRefused),
+    });
     this.#unlimitedContext = { ...this.#context, gate: new BypassGate(options.context.gate) };
     this.#extAuthz = new ExtAuthzApi({
       context: this.#context,
@@ -84,7 +88,7 @@ export class Proxy implements RequestSink {
 
   get bounds(): readonly ResourceBound[] {
     const { keys, responses, polls } = this.#context;
-    const own = [this.#options.capacity.bound(this.#activeRequests()), ...keys.bounds, ...polls.bounds];
+    const own = [this.#options.capacity.bound, ...keys.bounds, ...polls.bounds];
     return [...(this.#source?.bounds ?? []), ...own, ...(responses?.bounds ?? [])];
   }
 
@@ -113,15 +117,25 @@ export class Proxy implements RequestSink {
     this.#context.gateTimer.stop();
   }
 
-  problemIfFull(): Problem | undefined {
-    return this.#options.capacity.problemIfFull(this.#activeRequests());
+  problemIfFull(request: HttpServerRequest): Problem | undefined {
+    return this.#options.capacity.problemIfFull(() => this.#senderOf(request));
   }
 
   problemIfOverloaded(request: HttpServerRequest): Problem | undefined {
-    const { capacity, snapshot, context } = this.#options;
-    const address = (): string | undefined =>
-      sheddingAddress(request, { isTrustedProxy: snapshot().isTrustedProxy, hash: context.hash });
-    return capacity.problemIfOverloaded(address);
+    return this.#options.capacity.problemIfOverloaded(() => this.#senderOf(request));
+  }
+
+  count(request: HttpServerRequest, isRefused: boolean): () => void {
+    const { capacity } = this.#options;
+    if (isRefused) return capacity.enterRefused();
+    const address = this.#senderOf(request);
+    capacity.enter(address);
+    return () => capacity.leave(address);
+  }
+
+  #senderOf(request: HttpServerRequest): string | undefined {
+    const { isTrustedProxy, hashNetwork } = this.#options.snapshot();
+    return senderAddress(request, { isTrustedProxy, hash: hashNetwork });
   }
 
   handle(request: HttpServerRequest, response: HttpServerResponse, upgrade?: Upgrade): void {
@@ -166,18 +180,15 @@ export class Proxy implements RequestSink {
 
   #start(handler: RequestHandler | CheckHandler): void {
     this.#handlers.add(handler);
+    this.#options.capacity.enter(handler.addressGroup);
     if (this.#drainDeadline !== undefined) handler.drain(this.#drainDeadline);
     handler.start();
   }
 
   readonly #onHandlerDone = (ended: RequestHandler | CheckHandler): void => {
     this.#handlers.remove(ended);
+    this.#options.capacity.leave(ended.addressGroup);
   };
-
-  /** Requests that take memory: those in progress, and those pipelined behind them. */
-  #activeRequests(): number {
-    return this.#handlers.size + (this.#source?.queuedCount ?? 0);
-  }
 
   #nextId(): string {
     this.#requestCount += 1;

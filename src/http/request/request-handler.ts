@@ -25,6 +25,7 @@ import type { Problem } from '../response/problem.ts';
 import { Http1ServerRequest } from '../server/http1-server-request.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import { UpstreamCall } from '../upstream/upstream-call.ts';
+import { addressGroupOf } from './client-identity.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { makeDriver } from './make-driver.ts';
 import { announceArrival, lastAttemptOf, timingsOf } from './observe-request.ts';
@@ -35,6 +36,7 @@ import { describeRoutedRequest, factsOf, type RoutedRequest } from './routed-req
 /** Handles one request: performs the effects of its exchange over HTTP. The exchange and the gate decide what happens when. */
 export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember {
   place = -1;
+  readonly addressGroup: string;
   steps: TraceStep[] | undefined;
   trace: TraceContext | undefined;
   readonly driver: ExchangeDriver<RequestHandler>;
@@ -60,6 +62,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   constructor(context: ExchangeContext, routed: RoutedRequest, onDone: (handler: RequestHandler) => void) {
     this.#context = context;
     this.#routed = routed;
+    this.addressGroup = addressGroupOf(routed.client);
     this.#onDone = onDone;
     this.#key = routed.key;
     this.#startedAt = context.clock.now();

@@ -198,7 +198,8 @@ export const OVERLOAD_PROBLEMS = {
   },
   too_many_requests: {
     title: 'Too many concurrent requests',
-    detail: 'This proxy is handling its maximum number of concurrent requests. Nothing was sent to the upstream.',
+    detail:
+      'This proxy is handling its maximum number of concurrent requests, in total or from one address. Nothing was sent to the upstream.',
   },
   replay_memory: {
     title: 'No memory for the body',

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import type { Random } from '../../core/scalars.ts';
-import type { RequestCapacity } from '../overload/request-capacity.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import { corsHeaders, preflightMethod } from '../headers/cors-headers.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
@@ -8,6 +7,7 @@ import { isBodyPending } from '../server/server-request.ts';
 import { finalRecipientResponse } from '../headers/max-forwards.ts';
 import { findUnresolvedOnArrival } from '../idempotency/unresolved-key-check.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
+import type { CountRequest } from '../server/request-source.ts';
 import type { Snapshot } from '../request/snapshot-types.ts';
 import type { CorsPreflights } from './cors-preflights.ts';
 import type { Problem } from './problem.ts';
@@ -30,11 +30,11 @@ const MAX_FORWARDS_REACHED = requestProblem(
 
 export interface RejectionsOptions {
   readonly context: ProxyContext;
-  readonly capacity: RequestCapacity;
   readonly snapshot: () => Snapshot;
   /** A unique request id. */
   readonly nextId: () => string;
   readonly preflights: CorsPreflights;
+  readonly count: CountRequest;
 }
 
 /** Responds to requests that never become an exchange, and records them. */
@@ -131,16 +131,17 @@ export class Rejections {
     decide: (onDecided: (problem: Problem) => void) => void,
     write: (requestId: string, problem: Problem, retryAfterSeconds: number | undefined) => number,
   ): void {
-    const { context, capacity, snapshot, nextId } = this.#options;
+    const { context, count, snapshot, nextId } = this.#options;
     const { clock, listen, observer, random } = context;
     let problem = rejection;
     let retryAfterSeconds: number | undefined;
     const startedAt = clock.now();
     const id = nextId();
     let bytesOut = 0;
-    capacity.countRejected(response);
+    const leave = count(request, rejection.reason === 'too_many_requests');
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
+      leave();
       const path = redactedPath(request, snapshot().redactPath);
       const took = clock.now() - startedAt;
       const record = rejectionRecord(problem, {

@@ -36,8 +36,9 @@ export interface FastifyListenerOptions extends HttpServerOptions {
 /** The proxy's own server: Fastify with the one route of @fastify/http-proxy, whose handler is replaced by the exchange. */
 export class FastifyListener implements RequestSource {
   readonly #options: FastifyListenerOptions;
-  readonly #pipelines = new Pipelines((socket, problem, request) =>
-    this.#sink.rejections.rejectUnparsed(socket, problem, request),
+  readonly #pipelines = new Pipelines(
+    (socket, problem, request) => this.#sink.rejections.rejectUnparsed(socket, problem, request),
+    (request, isRefused) => this.#sink.count(request, isRefused),
   );
   readonly #app: FastifyInstance;
   readonly #server: HttpServer;
@@ -56,10 +57,6 @@ export class FastifyListener implements RequestSource {
 
   get bounds(): readonly ResourceBound[] {
     return [this.#server.bound];
-  }
-
-  get queuedCount(): number {
-    return this.#pipelines.queuedCount;
   }
 
   async open(sink: RequestSink): Promise<string> {
@@ -131,7 +128,7 @@ export class FastifyListener implements RequestSource {
       this.#sink.rejections.rejectIf(request, response, problem);
     };
     const receive = (request: Http1ServerRequest, response: Http1ServerResponse, start: StartRequest): void => {
-      const full = this.#sink.problemIfFull();
+      const full = this.#sink.problemIfFull(request);
       if (full === undefined) this.#pipelines.enqueue(request, response, start);
       else this.#pipelines.refuse(request, response, rejectFull(full));
     };
@@ -151,7 +148,7 @@ export class FastifyListener implements RequestSource {
         const upgrade = new Upgrade(request, socket, head);
         const { response } = upgrade;
         const { rejections } = this.#sink;
-        const problem = this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded(request);
+        const problem = this.#sink.problemIfFull(request) ?? this.#sink.problemIfOverloaded(request);
         if (rejections.rejectIf(request, response, problem)) return;
         this.#sink.handle(request, response, upgrade);
       },
@@ -160,7 +157,7 @@ export class FastifyListener implements RequestSource {
 
   #receiveStream(request: HttpServerRequest, response: HttpServerResponse): void {
     const { rejections } = this.#sink;
-    const problem = this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded(request);
+    const problem = this.#sink.problemIfFull(request) ?? this.#sink.problemIfOverloaded(request);
     if (rejections.rejectIf(request, response, problem)) return;
     if (request.verb === 'CONNECT') return rejections.reject(request, response, CONNECT_REJECTED);
     if (parseExpect(request.headers.expect) === 'other') return rejections.rejectExpectation(request, response);

@@ -7,7 +7,6 @@ import { NO_ROUTE_PROBLEM } from '../response/problem-details.ts';
 /** Requests that the host program's server hands over. The server keeps its connections. */
 export class MountedRequestSource implements RequestSource {
   readonly bounds = [];
-  readonly queuedCount = 0;
   #sink: RequestSink | undefined;
 
   open(sink: RequestSink): Promise<string> {
@@ -34,7 +33,7 @@ export class MountedRequestSource implements RequestSource {
       return rejections.reject(request, response, UNSUPPORTED_VERSION, true);
     }
     if (localTarget === undefined) return rejections.reject(request, response, NO_ROUTE_PROBLEM);
-    const problem = this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded(request);
+    const problem = this.#sink.problemIfFull(request) ?? this.#sink.problemIfOverloaded(request);
     if (rejections.rejectIf(request, response, problem)) return;
     this.#sink.handle(request, response);
   }

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { Http1ServerResponse } from './http1-server-response.ts';
 import type { Http1ServerRequest } from './http1-server-request.ts';
 import type { Problem } from '../response/problem.ts';
+import type { CountRequest } from './request-source.ts';
 import { lingeringClose } from './end-response.ts';
 import { dropFurtherRequests } from '../undici/drop-requests.ts';
 
@@ -20,15 +21,12 @@ const MAX_QUEUED = 16;
 export class Pipelines {
   readonly #bySocket = new WeakMap<Socket, Pipeline>();
   readonly #rejectUnparsed: RejectUnparsed;
-  readonly #queued: QueuedCounter = { count: 0 };
+  readonly #count: CountRequest;
 
-  constructor(rejectUnparsed: RejectUnparsed) {
+  /** @param count for the requests that wait for earlier responses of their connection */
+  constructor(rejectUnparsed: RejectUnparsed, count: CountRequest) {
     this.#rejectUnparsed = rejectUnparsed;
-  }
-
-  /** Requests that were parsed and wait for earlier responses of their connection. */
-  get queuedCount(): number {
-    return this.#queued.count;
+    this.#count = count;
   }
 
   /** Queues a request whose head was parsed. @param begin called when its turn comes */
@@ -62,16 +60,20 @@ export class Pipelines {
   #pipelineOf(socket: Socket): Pipeline {
     let pipeline = this.#bySocket.get(socket);
     if (pipeline === undefined) {
-      pipeline = new Pipeline(socket, this.#rejectUnparsed, this.#queued);
+      pipeline = new Pipeline(socket, this.#rejectUnparsed, this.#count);
       this.#bySocket.set(socket, pipeline);
     }
     return pipeline;
   }
 }
 
-/** Shared by all connections. */
-interface QueuedCounter {
-  count: number;
+/** A request that waits for earlier responses of its connection. */
+interface QueuedRequest {
+  readonly request: Http1ServerRequest;
+  readonly response: Http1ServerResponse;
+  readonly begin: StartRequest;
+  /** See `CountRequest`. */
+  readonly uncount: () => void;
 }
 
 /**
@@ -81,12 +83,12 @@ interface QueuedCounter {
 class Pipeline {
   readonly #socket: Socket;
   readonly #rejectUnparsed: RejectUnparsed;
-  readonly #queued: QueuedCounter;
+  readonly #count: CountRequest;
   #request: Http1ServerRequest | undefined;
   #response: Http1ServerResponse | undefined;
   /** A request or a rejection waits for the current response. */
   #isResponseAwaited = false;
-  readonly #queue: (readonly [Http1ServerRequest, Http1ServerResponse, StartRequest])[] = [];
+  readonly #queue: QueuedRequest[] = [];
   #isPaused = false;
   #rejection: Problem | undefined;
   /** A request that was parsed in part and has not begun. */
@@ -96,15 +98,16 @@ class Pipeline {
   /** What follows is dropped, whether it can be parsed or not. */
   #isDropping = false;
 
-  constructor(socket: Socket, rejectUnparsed: RejectUnparsed, queued: QueuedCounter) {
+  constructor(socket: Socket, rejectUnparsed: RejectUnparsed, count: CountRequest) {
     this.#socket = socket;
     this.#rejectUnparsed = rejectUnparsed;
-    this.#queued = queued;
+    this.#count = count;
     socket.once('close', () => this.#dropQueued());
     socket.destroySoon = () => lingeringClose(socket); // Node 24 calls it after the last response
   }
 
-  enqueue(request: Http1ServerRequest, response: Http1ServerResponse, begin: StartRequest): void {
+  /** @param isRefused there was no room for it */
+  enqueue(request: Http1ServerRequest, response: Http1ServerResponse, begin: StartRequest, isRefused = false): void {
     // The rest of the headers may arrive after a 408, which said that the request was not processed.
     if (this.#rejection !== undefined || this.#isEnding || !this.#socket.writable) return;
     if (request.endsConnection) {
@@ -112,8 +115,7 @@ class Pipeline {
       response.shouldKeepAlive = false;
     }
     if (!this.#isBusy()) return this.#start(request, response, begin);
-    this.#queue.push([request, response, begin]);
-    this.#queued.count += 1;
+    this.#queue.push({ request, response, begin, uncount: this.#count(request, isRefused) });
     this.#awaitResponse();
     this.#applyReadAhead();
   }
@@ -128,18 +130,18 @@ class Pipeline {
       request.endsConnection = true;
       this.#isDropping = true;
     }
-    this.enqueue(request, response, begin);
+    this.enqueue(request, response, begin, true);
   }
 
   reject(problem: Problem): void {
     if (this.#rejection !== undefined || this.#isDropping || !this.#socket.writable) return;
     this.#rejection = problem;
-    const last = this.#queue.at(-1)?.[0];
-    if (last?.complete === false) {
-      last.hideFromRouter(); // as for each request that begins
-      this.#unfinished = last;
+    const last = this.#queue.at(-1);
+    if (last?.request.complete === false) {
+      last.request.hideFromRouter(); // as for each request that begins
+      this.#unfinished = last.request;
       this.#queue.pop();
-      this.#queued.count -= 1;
+      last.uncount();
     }
     // The unparsable bytes belong to the body of the current request, whose handler responds.
     else if (!this.#isResponseAwaited && this.#isBusy() && this.#request?.complete === false) {
@@ -194,19 +196,18 @@ class Pipeline {
     // That was the last response on this connection: queued requests are dropped.
     if (!this.#socket.writable) return this.#dropQueued();
     const next = this.#queue.shift();
-    if (next !== undefined) this.#queued.count -= 1;
     if (next === undefined) {
       if (this.#rejection !== undefined) this.#rejectUnparsed(this.#socket, this.#rejection, this.#unfinished);
       return;
     }
-    this.#start(...next);
+    next.uncount();
+    this.#start(next.request, next.response, next.begin);
     if (this.#queue.length > 0 || this.#rejection !== undefined) this.#awaitResponse();
     this.#applyReadAhead();
   };
 
   #dropQueued(): void {
-    this.#queued.count -= this.#queue.length;
-    this.#queue.length = 0;
+    for (const { uncount } of this.#queue.splice(0)) uncount();
   }
 
   /** Pauses after this turn, because Node 24 resumes at the end of each message, and when a body is read. */

@@ -8,8 +8,6 @@ import type { Upgrade } from './upgrade.ts';
 /** Where requests come from: the proxy's own listener, or the server of a host program. */
 export interface RequestSource {
   readonly bounds: readonly ResourceBound[];
-  /** Requests that were parsed and wait for earlier ones of their connection. */
-  readonly queuedCount: number;
   /**
    * Starts accepting requests.
    * @returns the address: `https://127.0.0.1:8443`, `unix:/run/tidegate.sock`; empty for a host program's server
@@ -24,12 +22,19 @@ export interface RequestSource {
   close(): Promise<void>;
 }
 
+/**
+ * Counts a request that has no handler, in `limits.requests`. Returns a function that ends this; to be called once.
+ * @param isRefused there was no room for it
+ */
+export type CountRequest = (request: HttpServerRequest, isRefused: boolean) => () => void;
+
 /** Where requests go: the proxy. */
 export interface RequestSink {
   readonly rejections: Rejections;
   /** See `RequestCapacity`. */
-  problemIfFull(): Problem | undefined;
+  problemIfFull(request: HttpServerRequest): Problem | undefined;
   /** See `RequestCapacity`. */
   problemIfOverloaded(request: HttpServerRequest): Problem | undefined;
+  readonly count: CountRequest;
   handle(request: HttpServerRequest, response: HttpServerResponse, upgrade?: Upgrade): void;
 }

@@ -21,7 +21,7 @@ listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 log: {level: info}
 limits: {overload: {eventLoopDelay: 1m}}   # this test covers the other bounds
-clients: {key: ["header:x-api-key"]}
+clients: {key: ["header:x-api-key"], trustedProxies: [127.0.0.1]}
 upstreams:
   shared: {url: "${url}", queue: {maxWait: 0}, rateLimit: {initialRate: 100/s, maxRate: 100/s}}
   own: {url: "${url}", rateLimit: {scope: client, initialRate: 1/s, maxRate: 1/s}}
@@ -96,12 +96,14 @@ test(
     expect(await metric(reached('replay_memory'))).toBeGreaterThan(0);
     expect(await metric('tidegate_replay_buffer_bytes')).toBe(0);
 
-    // Queued and pipelined requests: as many as the heap has room for, and one refusal for each connection with more.
+    // Queued and pipelined requests: as many as the heap has room for, and one refusal for each connection with more. One address
+    // may not have all of them.
     const [held, hangUp] = beginFlood(url, {
       connections: 1000,
       requests: 11_000,
       ahead: 11,
-      request: (n) => `POST /held HTTP/1.1\r\nX-Api-Key: held-${n}\r\nContent-Length: 8\r\n${TAIL}\r\namount=1`,
+      request: (n) =>
+        `POST /held HTTP/1.1\r\nX-Api-Key: held-${n}\r\nX-Forwarded-For: 192.0.2.${n % 4}\r\nContent-Length: 8\r\n${TAIL}\r\namount=1`,
     });
     await eventually(
       () => metric(reached('requests')),

@@ -100,6 +100,70 @@ describe('concurrent requests', () => {
     );
   });
 
+  describe('of one address leave a ninth of the bound to others', () => {
+    const BUSY = '203.0.113.66';
+    const CALM = '198.51.100.1';
+
+    async function start() {
+      const { url } = await listen((request, response) => {
+        if (request.url === '/slow') return void request.resume();
+        response.end();
+      });
+      const gate = await startTidegate(
+        `limits: {requests: 18}\nclients: {trustedProxies: [127.0.0.1]}\nupstreams: {api: {url: "${url}"}}`,
+      );
+      const ask = (address: string) => send(gate.url, '/', { headers: ['X-Forwarded-For', address] });
+      const expectPartKept = async () => {
+        const refused = await ask(BUSY);
+        expect(refused.status).toBe(503);
+        expect(refused.json()).toMatchObject({ reason: 'too_many_requests' });
+        expect(Number(refused.header('retry-after'))).toBeGreaterThanOrEqual(1);
+        expect((await ask(CALM)).status).toBe(200);
+      };
+      return { gate, ask, expectPartKept };
+    }
+
+    test('with a connection each', async () => {
+      const { gate, ask, expectPartKept } = await start();
+      const slow = Array.from({ length: 16 }, () => {
+        const outgoing = begin(gate.url, '/slow', { headers: ['X-Forwarded-For', BUSY] });
+        outgoing.end();
+        return outgoing;
+      });
+      await eventually(
+        () => gate.metric(used('requests')),
+        (share) => share === 16 / 18,
+      );
+      await expectPartKept();
+      expect(await gate.metric(reached('requests'))).toBe(1);
+      slow[0]?.destroy();
+      await eventually(
+        () => ask(BUSY),
+        ({ status }) => status === 200,
+      );
+    });
+
+    test('pipelined, with refused ones that wait on each of its connections', async () => {
+      const { gate, expectPartKept } = await start();
+      const slow = `GET /slow HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${BUSY}\r\n\r\n`;
+      const clients = await Promise.all(Array.from({ length: 4 }, () => openRaw(gate.url)));
+      // The second time, one refusal waits on each connection.
+      for (const count of [16, 16 + 4]) {
+        for (const client of clients) client.write(slow.repeat(4));
+        await eventually(
+          () => gate.metric(used('requests')),
+          (share) => share === count / 18,
+        );
+      }
+      await expectPartKept();
+      for (const client of clients) client.socket.destroy();
+      await eventually(
+        () => gate.metric(used('requests')),
+        (share) => share === 0,
+      );
+    });
+  });
+
   test('are bounded on one connection too, queued ones included: the next is rejected in its turn, as the last', async () => {
     const held: ServerResponse[] = [];
     let isReleased = false;
@@ -107,12 +171,13 @@ describe('concurrent requests', () => {
       if (isReleased) response.end();
       else held.push(response);
     });
-    const gate = await startTidegate(`limits: {requests: 50}\nupstreams: {api: {url: "${url}"}}`);
+    // One address may have 50 of these.
+    const gate = await startTidegate(`limits: {requests: 56}\nupstreams: {api: {url: "${url}"}}`);
     const client = await openRaw(gate.url);
     client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(200));
     await eventually(
       () => gate.metric(used('requests')),
-      (share) => share === 51 / 50,
+      (share) => share === 51 / 56,
     );
     client.write('GET /more HTTP/1.1\r\nHost: x\r\n\r\nnot HTTP\r\n\r\n');
     expect(await gate.metric(reached('requests'))).toBe(1);

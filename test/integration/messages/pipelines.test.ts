@@ -13,7 +13,10 @@ import { eventually } from '../../support/proxy/tidegate.ts';
 async function openServer(prepare: (response: Http1ServerResponse) => void = () => undefined) {
   const begun: string[] = [];
   const open: Http1ServerResponse[] = [];
-  const pipelines = new Pipelines((socket) => socket.destroy());
+  const pipelines = new Pipelines(
+    (socket) => socket.destroy(),
+    () => () => undefined,
+  );
   const server = createServer(
     { IncomingMessage: Http1ServerRequest, ServerResponse: Http1ServerResponse },
     (request, response) => {

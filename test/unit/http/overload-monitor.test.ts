@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Millis } from '../../../src/core/scalars.ts';
 import { OverloadMonitor } from '../../../src/http/overload/overload-monitor.ts';
-import { sheddingAddress } from '../../../src/http/overload/shedding-address.ts';
+import { senderAddress } from '../../../src/http/overload/sender-address.ts';
 import type { HttpServerRequest } from '../../../src/http/server/server-request.ts';
 import { makeTrustCheck } from '../../../src/http/request/client-identity.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
@@ -77,7 +77,7 @@ describe('a request counts for', () => {
   const addressOf = (remoteAddress: string, forwardedFor?: string): string | undefined => {
     const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor };
     const request = { headers, socket: { remoteAddress } } as unknown as HttpServerRequest;
-    return sheddingAddress(request, { isTrustedProxy, hash: (text) => `hash of ${text}` });
+    return senderAddress(request, { isTrustedProxy, hash: (text) => `hash of ${text}` });
   };
 
   test.each([
