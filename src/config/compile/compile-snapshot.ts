@@ -20,8 +20,8 @@ import { compileGlob } from '../../http/request/glob.ts';
 import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
 import {
   identityHeaders,
+  makeAddressHash,
   makeClientIdentifier,
-  makeNetworkHash,
   makePathRedactor,
   makeTrustCheck,
 } from '../../http/request/client-identity.ts';
@@ -85,6 +85,7 @@ export function compileSnapshot(
   clientHasher: Pick<ClientHasher, 'cachedHash'>,
 ): Snapshot {
   const { clients } = config;
+  const hashAddress = makeAddressHash(clientHasher);
   const routes = config.routes.map((route) => [route, compileRoute(route, config, targets)] as const);
   const routesExcept = (excluded: RouteConfig['check']): Route[] =>
     routes.filter(([{ check }]) => check !== excluded).map(([, route]) => route);
@@ -95,8 +96,9 @@ export function compileSnapshot(
       clients.key,
       { classes: compileClientClasses(config), names: compileClientNames(config) },
       clientHasher,
+      hashAddress,
     ),
-    hashNetwork: makeNetworkHash(clientHasher),
+    hashAddress,
     redactPath: makePathRedactor(clients.key),
     isTrustedProxy: makeTrustCheck(clients.trustedProxies, config.listen.address.kind === 'unix'),
     addsForwarded: config.forwarded,

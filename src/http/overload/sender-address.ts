@@ -1,13 +1,6 @@
 import { clientAddress, socketAddress } from '../request/client-address.ts';
-import type { HashFunction } from '../request/client-hash.ts';
-import { networkOf } from '../request/client-identity.ts';
+import type { Snapshot } from '../request/snapshot-types.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
-
-export interface SenderAddressOptions {
-  readonly isTrustedProxy: (address: string) => boolean;
-  /** Of a network: see `networkOf`. */
-  readonly hash: HashFunction;
-}
 
 /**
  * The hash of the address that a request counts for in the bounds of this process: the client's own, IPv6 as its /64. Undefined if
@@ -15,9 +8,9 @@ export interface SenderAddressOptions {
  */
 export function senderAddress(
   request: HttpServerRequest,
-  { isTrustedProxy, hash }: SenderAddressOptions,
+  { isTrustedProxy, hashAddress }: Pick<Snapshot, 'isTrustedProxy' | 'hashAddress'>,
 ): string | undefined {
   const peer = socketAddress(request.socket.remoteAddress);
   const address = clientAddress(request, peer, isTrustedProxy);
-  return address === peer && isTrustedProxy(peer) ? undefined : hash(networkOf(address));
+  return address === peer && isTrustedProxy(peer) ? undefined : hashAddress(address);
 }

@@ -52,13 +52,15 @@ export function makeClientIdentifier(
   keys: readonly ClientKey[],
   { classes, names }: ClientRules,
   hasher: Pick<ClientHasher, 'cachedHash'>,
+  hashAddress: HashFunction = makeAddressHash(hasher),
 ): IdentifyClient {
   const hasRules = classes.length > 0 || names.length > 0;
   const readers = keys.map(makeKeyReader);
   const byAddress = makeKeyReader({ kind: 'ip' });
   const hashOf = new Map(
-    [...readers, byAddress].map(({ kind }) => [kind, hasher.cachedHash((text) => hashInput(kind, text))]),
+    readers.map(({ kind }) => [kind, hasher.cachedHash((text) => hashInput(kind, text))] as const),
   );
+  hashOf.set(byAddress.kind, hashAddress);
   const hashKey = ({ kind }: KeyReader, value: string): string => hashOf.get(kind)?.(value) ?? '';
   return (request, address) => {
     let reader = byAddress;
@@ -112,9 +114,9 @@ function makeKeyReader(key: ClientKey): KeyReader {
   }
 }
 
-/** A hash of networks, equal to `addressGroupOf` the clients in them. */
-export function makeNetworkHash(hasher: Pick<ClientHasher, 'cachedHash'>): HashFunction {
-  return hasher.cachedHash((network) => hashInput('ip', network));
+/** A hash of addresses, equal for the addresses of one network. */
+export function makeAddressHash(hasher: Pick<ClientHasher, 'cachedHash'>): HashFunction {
+  return hasher.cachedHash((address) => hashInput('ip', address));
 }
 
 /** The input of a client's hash. Addresses of one network are one client. */

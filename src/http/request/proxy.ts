@@ -134,8 +134,7 @@ export class Proxy implements RequestSink {
   }
 
   #senderOf(request: HttpServerRequest): string | undefined {
-    const { isTrustedProxy, hashNetwork } = this.#options.snapshot();
-    return senderAddress(request, { isTrustedProxy, hash: hashNetwork });
+    return senderAddress(request, this.#options.snapshot());
   }
 
   handle(request: HttpServerRequest, response: HttpServerResponse, upgrade?: Upgrade): void {

@@ -25,8 +25,8 @@ export interface Snapshot {
   /** Undefined if the check API is off. */
   readonly check: ExtAuthzSettings | undefined;
   readonly identifyClient: IdentifyClient;
-  /** Hashes a network (see `networkOf`) as in `addressGroupOf`. */
-  readonly hashNetwork: HashFunction;
+  /** See `makeAddressHash`. */
+  readonly hashAddress: HashFunction;
   /** Removes from a path what identifies clients. */
   readonly redactPath: (path: string) => string;
   /** Whether this is the address of a trusted proxy in front. */

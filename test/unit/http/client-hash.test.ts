@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { ClientHasher } from '../../../src/http/request/client-hash.ts';
-import { addressGroupOf, makeClientIdentifier, makeNetworkHash } from '../../../src/http/request/client-identity.ts';
+import { addressGroupOf, makeAddressHash, makeClientIdentifier } from '../../../src/http/request/client-identity.ts';
 import type { HttpServerRequest } from '../../../src/http/server/server-request.ts';
 import { heldBytes } from '../../support/heap.ts';
 
@@ -32,10 +32,10 @@ describe('the hash of a client', () => {
 test.each([
   ['header:x-api-key', { 'x-api-key': 'a' }],
   ['ip', {}],
-])('the hash of a network is that of the address group of its clients, identified by %s', (_, headers) => {
+])('the hash of an address is that of the address group of clients in its network, identified by %s', (_, headers) => {
   const hasher = new ClientHasher('secret');
   const keys = [{ kind: 'header', name: 'x-api-key' }] as const;
   const identify = makeClientIdentifier(keys, { classes: [], names: [] }, hasher);
   const client = identify({ headers } as unknown as HttpServerRequest, '2001:db8::1');
-  expect(makeNetworkHash(hasher)('2001:db8::/64')).toBe(addressGroupOf(client));
+  expect(makeAddressHash(hasher)('2001:db8::2')).toBe(addressGroupOf(client));
 });

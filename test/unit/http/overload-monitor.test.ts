@@ -3,7 +3,7 @@ import type { Millis } from '../../../src/core/scalars.ts';
 import { OverloadMonitor } from '../../../src/http/overload/overload-monitor.ts';
 import { senderAddress } from '../../../src/http/overload/sender-address.ts';
 import type { HttpServerRequest } from '../../../src/http/server/server-request.ts';
-import { makeTrustCheck } from '../../../src/http/request/client-identity.ts';
+import { makeAddressHash, makeTrustCheck } from '../../../src/http/request/client-identity.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 
 const DELAY = 500;
@@ -74,10 +74,11 @@ test('a process that is not overloaded does not compute addresses', () => {
 
 describe('a request counts for', () => {
   const isTrustedProxy = makeTrustCheck(['10.0.0.0/8'], false);
+  const hashAddress = makeAddressHash({ cachedHash: (toInput) => (text) => `hash of ${toInput(text)}` });
   const addressOf = (remoteAddress: string, forwardedFor?: string): string | undefined => {
     const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor };
     const request = { headers, socket: { remoteAddress } } as unknown as HttpServerRequest;
-    return senderAddress(request, { isTrustedProxy, hash: (text) => `hash of ${text}` });
+    return senderAddress(request, { isTrustedProxy, hashAddress });
   };
 
   test.each([
@@ -87,7 +88,7 @@ describe('a request counts for', () => {
     ['the client that a trusted proxy names', '10.0.0.1', '192.0.2.9', '192.0.2.9'],
     ['a client in the network of the proxies', '10.0.0.1', '10.0.0.7', '10.0.0.7'],
   ])('%s', (_, peer, forwardedFor, address) => {
-    expect(addressOf(peer, forwardedFor)).toBe(`hash of ${address}`);
+    expect(addressOf(peer, forwardedFor)).toBe(`hash of ip\0${address}`);
   });
 
   test.each([undefined, '', ','])('no address, if a trusted proxy sends X-Forwarded-For %j', (forwardedFor) => {
