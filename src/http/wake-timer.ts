@@ -21,6 +21,11 @@ export class WakeTimer {
     this.#clock = clock;
   }
 
+  /** Whether there may be work due at some time. */
+  get isSet(): boolean {
+    return this.#at !== Number.POSITIVE_INFINITY;
+  }
+
   /** To be called whenever the target may have to be woken earlier than before. */
   rearm(): void {
     const at = this.#target.nextWake() ?? Number.POSITIVE_INFINITY;

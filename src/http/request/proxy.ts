@@ -77,7 +77,7 @@ export class Proxy implements RequestSink {
   }
 
   get inFlight(): number {
-    return this.#handlers.size;
+    return this.#handlers.size + (this.#source?.startingCount ?? 0);
   }
 
   /** Whether a request in flight uses these endpoints. Looks at all requests, so it must not be called often. */
@@ -123,6 +123,10 @@ export class Proxy implements RequestSink {
 
   problemIfOverloaded(request: HttpServerRequest): Problem | undefined {
     return this.#options.capacity.problemIfOverloaded(() => this.#senderOf(request));
+  }
+
+  get hasQueued(): boolean {
+    return this.#context.gateTimer.isSet;
   }
 
   count(request: HttpServerRequest, isRefused: boolean): () => void {

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Fastify from 'fastify';
@@ -17,6 +18,8 @@ import type { Http1ServerResponse } from './http1-server-response.ts';
 import { Http1ServerRequest } from './http1-server-request.ts';
 import { KNOWN_METHODS } from './server-request.ts';
 import type { HttpServerResponse } from './server-response.ts';
+import { StartQueue } from './start-queue.ts';
+import { isLoopBusy } from '../undici/write-batching.ts';
 import { Pipelines, type StartRequest } from './pipelines.ts';
 import type { Problem } from '../response/problem.ts';
 import { requestProblem } from '../response/problem-details.ts';
@@ -39,6 +42,10 @@ export class FastifyListener implements RequestSource {
   readonly #pipelines = new Pipelines(
     (socket, problem, request) => this.#sink.rejections.rejectUnparsed(socket, problem, request),
     (request, isRefused) => this.#sink.count(request, isRefused),
+    new StartQueue({
+      now: () => performance.now(),
+      needsTimers: () => isLoopBusy() && this.#sink.hasQueued,
+    }),
   );
   readonly #app: FastifyInstance;
   readonly #server: HttpServer;
@@ -57,6 +64,10 @@ export class FastifyListener implements RequestSource {
 
   get bounds(): readonly ResourceBound[] {
     return [this.#server.bound];
+  }
+
+  get startingCount(): number {
+    return this.#pipelines.startingCount;
   }
 
   async open(sink: RequestSink): Promise<string> {

@@ -7,6 +7,7 @@ import { NO_ROUTE_PROBLEM } from '../response/problem-details.ts';
 /** Requests that the host program's server hands over. The server keeps its connections. */
 export class MountedRequestSource implements RequestSource {
   readonly bounds = [];
+  readonly startingCount = 0;
   #sink: RequestSink | undefined;
 
   open(sink: RequestSink): Promise<string> {

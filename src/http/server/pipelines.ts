@@ -3,6 +3,7 @@ import type { Http1ServerResponse } from './http1-server-response.ts';
 import type { Http1ServerRequest } from './http1-server-request.ts';
 import type { Problem } from '../response/problem.ts';
 import type { CountRequest } from './request-source.ts';
+import type { StartQueue } from './start-queue.ts';
 import { lingeringClose } from './end-response.ts';
 import { dropFurtherRequests } from '../undici/drop-requests.ts';
 
@@ -14,6 +15,9 @@ export type StartRequest = (request: Http1ServerRequest, response: Http1ServerRe
  */
 export type RejectUnparsed = (socket: Socket, problem: Problem, request: Http1ServerRequest | undefined) => void;
 
+/** Chooses when requests begin. */
+type Starts = Pick<StartQueue, 'mustWait' | 'add' | 'size'>;
+
 /** Requests queued on a connection before it is paused. One read of 64 KiB may bring more. */
 const MAX_QUEUED = 16;
 
@@ -22,11 +26,18 @@ export class Pipelines {
   readonly #bySocket = new WeakMap<Socket, Pipeline>();
   readonly #rejectUnparsed: RejectUnparsed;
   readonly #count: CountRequest;
+  readonly #startQueue: Starts;
 
-  /** @param count for the requests that wait for earlier responses of their connection */
-  constructor(rejectUnparsed: RejectUnparsed, count: CountRequest) {
+  /** @param count for the requests that wait */
+  constructor(rejectUnparsed: RejectUnparsed, count: CountRequest, startQueue: Starts) {
     this.#rejectUnparsed = rejectUnparsed;
     this.#count = count;
+    this.#startQueue = startQueue;
+  }
+
+  /** Connections whose next request begins in this turn of the event loop or in one of the next. */
+  get startingCount(): number {
+    return this.#startQueue.size;
   }
 
   /** Queues a request whose head was parsed. @param begin called when its turn comes */
@@ -60,14 +71,14 @@ export class Pipelines {
   #pipelineOf(socket: Socket): Pipeline {
     let pipeline = this.#bySocket.get(socket);
     if (pipeline === undefined) {
-      pipeline = new Pipeline(socket, this.#rejectUnparsed, this.#count);
+      pipeline = new Pipeline(socket, this.#rejectUnparsed, this.#count, this.#startQueue);
       this.#bySocket.set(socket, pipeline);
     }
     return pipeline;
   }
 }
 
-/** A request that waits for earlier responses of its connection. */
+/** A request that waits for earlier responses of its connection, or in the start queue. */
 interface QueuedRequest {
   readonly request: Http1ServerRequest;
   readonly response: Http1ServerResponse;
@@ -84,10 +95,11 @@ class Pipeline {
   readonly #socket: Socket;
   readonly #rejectUnparsed: RejectUnparsed;
   readonly #count: CountRequest;
+  readonly #startQueue: Starts;
   #request: Http1ServerRequest | undefined;
   #response: Http1ServerResponse | undefined;
-  /** A request or a rejection waits for the current response. */
-  #isResponseAwaited = false;
+  /** A request or a rejection waits for the current response, or in the start queue. */
+  #isNextAwaited = false;
   readonly #queue: QueuedRequest[] = [];
   #isPaused = false;
   #rejection: Problem | undefined;
@@ -98,10 +110,11 @@ class Pipeline {
   /** What follows is dropped, whether it can be parsed or not. */
   #isDropping = false;
 
-  constructor(socket: Socket, rejectUnparsed: RejectUnparsed, count: CountRequest) {
+  constructor(socket: Socket, rejectUnparsed: RejectUnparsed, count: CountRequest, startQueue: Starts) {
     this.#socket = socket;
     this.#rejectUnparsed = rejectUnparsed;
     this.#count = count;
+    this.#startQueue = startQueue;
     socket.once('close', () => this.#dropQueued());
     socket.destroySoon = () => lingeringClose(socket); // Node 24 calls it after the last response
   }
@@ -114,9 +127,14 @@ class Pipeline {
       this.#isEnding = true;
       response.shouldKeepAlive = false;
     }
-    if (!this.#isBusy()) return this.#start(request, response, begin);
+    const isBusy = this.#isBusy();
+    if (!isBusy && !this.#startQueue.mustWait) return this.#start(request, response, begin);
     this.#queue.push({ request, response, begin, uncount: this.#count(request, isRefused) });
-    this.#awaitResponse();
+    if (isBusy) this.#awaitResponse();
+    else {
+      this.#isNextAwaited = true;
+      this.#startQueue.add(this.#startNext);
+    }
     this.#applyReadAhead();
   }
 
@@ -144,7 +162,7 @@ class Pipeline {
       last.uncount();
     }
     // The unparsable bytes belong to the body of the current request, whose handler responds.
-    else if (!this.#isResponseAwaited && this.#isBusy() && this.#request?.complete === false) {
+    else if (!this.#isNextAwaited && this.#isBusy() && this.#request?.complete === false) {
       return this.#request.bodyListener?.onMalformed(problem);
     }
     if (this.#isBusy()) this.#awaitResponse();
@@ -177,22 +195,22 @@ class Pipeline {
 
   #isBusy(): boolean {
     const response = this.#response;
-    return this.#isResponseAwaited || (response !== undefined && !response.closed && !response.writableFinished);
+    return this.#isNextAwaited || (response !== undefined && !response.closed && !response.writableFinished);
   }
 
   #awaitResponse(): void {
-    if (this.#isResponseAwaited) return;
-    this.#isResponseAwaited = true;
+    if (this.#isNextAwaited) return;
+    this.#isNextAwaited = true;
     this.#response?.once('close', this.#onResponseClosed);
   }
 
   /** Lets other connections run between two requests of one. */
   readonly #onResponseClosed = (): void => {
-    setImmediate(this.#startNext);
+    this.#startQueue.add(this.#startNext);
   };
 
   readonly #startNext = (): void => {
-    this.#isResponseAwaited = false;
+    this.#isNextAwaited = false;
     // That was the last response on this connection: queued requests are dropped.
     if (!this.#socket.writable) return this.#dropQueued();
     const next = this.#queue.shift();

@@ -8,6 +8,8 @@ import type { Upgrade } from './upgrade.ts';
 /** Where requests come from: the proxy's own listener, or the server of a host program. */
 export interface RequestSource {
   readonly bounds: readonly ResourceBound[];
+  /** Requests that arrived, and whose handling begins soon. */
+  readonly startingCount: number;
   /**
    * Starts accepting requests.
    * @returns the address: `https://127.0.0.1:8443`, `unix:/run/tidegate.sock`; empty for a host program's server
@@ -36,5 +38,7 @@ export interface RequestSink {
   /** See `RequestCapacity`. */
   problemIfOverloaded(request: HttpServerRequest): Problem | undefined;
   readonly count: CountRequest;
+  /** Whether requests wait in a queue that a timer serves. */
+  readonly hasQueued: boolean;
   handle(request: HttpServerRequest, response: HttpServerResponse, upgrade?: Upgrade): void;
 }

@@ -13,7 +13,7 @@ let isFlushScheduled = false;
 
 /** Runs an action after everything that arrived in this turn of the event loop has been read, together with other such actions. */
 export function afterPoll(act: () => void): void {
-  if (pendingActions.push(act) >= MAX_BATCH) flush();
+  if (pendingActions.push(act) >= MAX_BATCH) flushBatch();
   if (isFlushScheduled) return;
   isFlushScheduled = true;
   setImmediate(flushScheduled);
@@ -39,6 +39,11 @@ export function batchWhenBusy(send: () => void): void {
   else send();
 }
 
+/** Whether the event loop is short of processor time, as far as the last writes have shown. */
+export function isLoopBusy(): boolean {
+  return isBusy;
+}
+
 function checkUtilization(): void {
   const now = performance.eventLoopUtilization();
   isBusy = performance.eventLoopUtilization(now, lastUtilization).utilization > BUSY_UTILIZATION;
@@ -48,10 +53,11 @@ function checkUtilization(): void {
 
 function flushScheduled(): void {
   isFlushScheduled = false;
-  flush();
+  flushBatch();
 }
 
-function flush(): void {
+/** Runs the actions of the current batch now. */
+export function flushBatch(): void {
   const actions = pendingActions;
   pendingActions = [];
   for (const action of actions) action();
