@@ -194,6 +194,7 @@ settings = {
   cooldown = numbers[4],
   maxProbeDelay = numbers[5] == numbers[5] and numbers[5] or nil,
   isPerClient = numbers[6] == 1,
+  learnsFromLatency = false, -- how many requests are in flight everywhere is not known when a response arrives
 }
 
 local time = redis.call('TIME')

@@ -5,13 +5,17 @@
 const PROVIDED = {
   'AdaptiveRate.settings': 'settings',
   'AdaptiveRate.rules': 'RATE_RULES',
+  'InFlightLimiter.rules': 'RATE_RULES',
   'Breaker.settings': 'settings',
   'Breaker.random': 'random',
   'Breaker.interval': 'RATE_RULES.probeInterval',
   'ActiveBlock.interval': 'RATE_RULES.probeInterval',
 };
 /** The classes of fields whose declared type is not a class. */
-const CLASSES = { 'InFlightLimiter.detector': 'ConcurrencyLimitDetector' };
+const CLASSES = {
+  'InFlightLimiter.detector': 'ConcurrencyLimitDetector',
+  'InFlightLimiter.latency': 'LatencyLimiter',
+};
 /** Long lists that are rarely used. They stay packed until an element is accessed by its index; `for … of` and `length` do not unpack them. */
 const LAZY = ['SendHistory.counts', 'Changes.sums'];
 const TYPED_ARRAYS = ['Float32Array', 'Uint16Array'];
@@ -19,6 +23,7 @@ const TYPED_ARRAYS = ['Float32Array', 'Uint16Array'];
 const SEVERAL_OWNERS = [
   'ActiveWeight',
   'SendHistory',
+  'ThroughputMeasurement',
   'Changes',
   'MajorityVote',
   'RecentFailures',
@@ -79,7 +84,8 @@ export function generateStateCodec(ts, { checker, nameOf, classNamed }, rootClas
         const className = CLASSES[place];
         const whole = className === undefined ? declared : checker.getDeclaredTypeOfSymbol(classNamed(className));
         const fieldType = checker.getNonNullableType(whole);
-        const visit = fieldType === whole ? visitField : visitOptional;
+        const isOptional = checker.getNonNullableType(declared) !== declared;
+        const visit = isOptional ? visitOptional : visitField;
         return `${key} = ${visit(fieldType, `${path}.${key}`, place)}`;
       });
       const table = `{${fields.join(', ')}}`;

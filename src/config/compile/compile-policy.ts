@@ -46,7 +46,10 @@ export function compileUpstream(
   return {
     name,
     scope: rateLimit.scope,
-    rate: compileRateSettings(rateLimit, rateLimit.scope !== 'upstream'),
+    rate: {
+      ...compileRateSettings(rateLimit, rateLimit.scope !== 'upstream'),
+      learnsFromLatency: rateLimit.learnFromLatency,
+    },
     nested: [...compileClassLimits(classes), ...limits.map(compileNestedLimit)],
     queue,
     budget: retry.budget,

@@ -113,6 +113,10 @@ function* checkUpstream(
   yield* checkCertificatePair([...path, 'tls'], tls);
   yield* checkIdempotency(path, upstream, context, isWritten);
   yield* checkPacing(path, upstream, isWritten);
+  if (upstream.rateLimit?.learnFromLatency === true && context.store === 'redis') {
+    const message = 'not with state.store redis: replicas do not know how many requests of others are in flight';
+    yield mistakeAt([...path, 'rateLimit', 'learnFromLatency'], message);
+  }
   yield* checkThrottle([...path, 'throttle'], upstream, isWritten);
 }
 
@@ -132,6 +136,12 @@ export function* checkPacing(
 ): Generator<RuleFinding> {
   const { queue, timeout, perTryTimeout } = upstream;
   yield* checkRateBounds([...path, 'rateLimit'], upstream.rateLimit, isWritten);
+  if (upstream.rateLimit?.learnFromLatency === true && upstream.rateLimit.scope !== 'upstream') {
+    yield mistakeAt(
+      [...path, 'rateLimit', 'learnFromLatency'],
+      'only with scope upstream: a queue is that of all requests',
+    );
+  }
   yield* checkNestedLimits(path, upstream, isWritten);
   if (timeout === undefined) return;
   if (queue !== undefined && queue.maxWait >= timeout && isWritten([...path, 'queue', 'maxWait'])) {

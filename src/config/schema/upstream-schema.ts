@@ -19,6 +19,12 @@ const RateLimitSchema = z.strictObject({
     'The header with the credential, for scope credential and to see whose quota a hint reports.',
   ),
   ...rateFields,
+  learnFromLatency: z
+    .boolean()
+    .prefault(false)
+    .describe(
+      'Limit the requests in flight when latency shows that they queue at the upstream, which rejects nothing.',
+    ),
 });
 
 const QueueSchema = z.strictObject({

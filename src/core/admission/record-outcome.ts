@@ -57,7 +57,7 @@ function recordAnswer(context: OutcomeContext, { status, hints }: UpstreamRespon
   if (lacksQuota && ticket.limitRefs.at(-1)?.nested === '') upstream.unmeteredSuccesses.onSuccess(ticket.client, now);
   const innermost = innermostUpstreamLimit(ticket);
   for (const limit of ticket.limits) {
-    recordAccepted(limit, ticket, limit === innermost ? ticket.inFlightAtSend : 0, now);
+    recordAccepted(context, limit, limit === innermost ? ticket.inFlightAtSend : 0, now);
   }
   if (status < 500) upstream.retryBudget.earn(ticket.fairnessKey, now);
 }
@@ -131,7 +131,7 @@ function recordRejection(context: OutcomeContext, status: number, hints: Hints, 
     else limit.holdClient(ticket.client, until, now);
     return undefined;
   }
-  for (const other of ticket.limits) if (other !== limit) recordAccepted(other, ticket, 0, now);
+  for (const other of ticket.limits) if (other !== limit) recordAccepted(context, other, 0, now);
   if (limit === undefined || clientSlot === undefined) return undefined;
 
   const rejection = {
@@ -180,9 +180,13 @@ function findOrCreateLimit({ ticket, store }: OutcomeContext, ref: LimitRef, now
   return limit;
 }
 
-function recordAccepted({ meter }: Limit, ticket: Ticket, inFlightAtSend: number, now: Millis): void {
+function recordAccepted(context: OutcomeContext, limit: Limit, inFlightAtSend: number, now: Millis): void {
+  const { meter } = limit;
+  const { sentAt, attributes } = context.ticket;
   const needsAttributes = meter.hasBlock === true || meter.hasRecentFailures === true;
-  meter.onAccepted(ticket.sentAt, inFlightAtSend, now, needsAttributes ? ticket.attributes : undefined);
+  const from = meter.rate(now);
+  const cause = meter.onAccepted(sentAt, inFlightAtSend, now, needsAttributes ? attributes : undefined);
+  if (cause !== undefined) emitRateCut(context, limit, cause, from, now);
 }
 
 function recordFailure(

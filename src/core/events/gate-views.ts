@@ -3,6 +3,7 @@ import type { ErrorReason } from '../exchange/attempt-outcome.ts';
 import type { LimitScope, LimitState } from '../limits/limit-state.ts';
 import type { QuotaOwner } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
+import type { LatencyLimit } from '../rate/in-flight-limiter.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { ClientState } from './event-labels.ts';
 
@@ -17,8 +18,10 @@ export interface LimitView {
   /** Infinity while open and unlimited. */
   readonly rate: PerSecond;
   readonly ceiling: PerSecond;
-  /** How many requests may be in flight, if the upstream limits concurrency; `rate` is then derived from it. Otherwise undefined. */
+  /** How many requests may be in flight, if the upstream limits that or has a queue; `rate` is then derived. Otherwise undefined. */
   readonly concurrencyLimit: number | undefined;
+  /** The limit that latency has shown; absent if there is none, or if another process knows it. */
+  readonly latencyLimit?: LatencyLimit | undefined;
   /** Monotonic time until which nothing but a probe passes; undefined if not blocked. */
   readonly blockedUntil: Millis | undefined;
   /** The block in force, which may concern a part of all requests; absent without one. */

@@ -23,8 +23,13 @@ export class ForwardingLearner<L extends Learner> implements Learner {
     return this.learnedMeter.onEnded(now);
   }
 
-  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): void {
-    this.learnedMeter.onAccepted(sentAt, inFlightAtSend, now, attributes);
+  onAccepted(
+    sentAt: Millis,
+    inFlightAtSend: number,
+    now: Millis,
+    attributes?: RequestAttributes,
+  ): CutCause | undefined {
+    return this.learnedMeter.onAccepted(sentAt, inFlightAtSend, now, attributes);
   }
 
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {

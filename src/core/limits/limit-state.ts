@@ -5,4 +5,4 @@ export type LimitScope = 'upstream' | 'client' | 'credential';
 
 /** Why a rate was cut: the `cause` label of `tidegate_ratelimit_cuts_total`. */
 export type CutCause = (typeof CUT_CAUSES)[number];
-export const CUT_CAUSES = ['first', 'small', 'heavy', 'places', 'blocked', 'errors'] as const;
+export const CUT_CAUSES = ['first', 'small', 'heavy', 'places', 'latency', 'blocked', 'errors'] as const;

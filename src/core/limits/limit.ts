@@ -187,6 +187,7 @@ export class Limit extends ReturnSlots implements HeapItem {
       rate: currentRate(meter, now),
       ceiling: meter.ceiling,
       concurrencyLimit: meter.concurrencyLimit,
+      latencyLimit: meter.latencyLimit,
       blockedUntil: blocked ? meter.blockedUntil : undefined,
       block: meter.block?.(now),
       quotaLeft: meter.quotaLeft,

@@ -43,6 +43,10 @@ export class LocalMeter implements Meter {
     return Number.isFinite(limit) ? limit : undefined;
   }
 
+  get latencyLimit(): Meter['latencyLimit'] {
+    return this.#rate.inFlightLimiter.latencyLimit;
+  }
+
   get blockedUntil(): Millis | undefined {
     const { probeAt } = this.#rate.breaker;
     const { stopUntil } = this.#quota;
@@ -59,7 +63,7 @@ export class LocalMeter implements Meter {
   }
 
   rate(now: Millis): PerSecond {
-    return Math.min(this.#rate.rate, this.#quota.rate(now));
+    return Math.min(this.#rate.rate, this.#quota.rate(now), this.#rate.inFlightLimiter.throughput);
   }
 
   get hasBlock(): boolean {
@@ -140,8 +144,8 @@ export class LocalMeter implements Meter {
     return this.#rate.inFlightLimiter.onEnded();
   }
 
-  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): void {
-    this.#rate.onAccepted(sentAt, inFlightAtSend, now, attributes);
+  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, source?: RequestAttributes): CutCause | undefined {
+    return this.#rate.onAccepted(sentAt, inFlightAtSend, now, source);
   }
 
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
@@ -208,12 +212,10 @@ export class LocalMeter implements Meter {
     resumeRate(this.#rate, { rate, ceiling }, now, concurrencyLimit);
   }
 
-  /** See `learnAcceptedBefore`. */
   reviseFirstDecrease(): void {
     learnAcceptedBefore(this.#rate);
   }
 
-  /** See `late-knowledge.ts`. */
   learnInFlightAtSend(inFlightAtSend: number, isRejected: boolean, now: Millis): boolean {
     return learnInFlightAtSend(this.#rate, inFlightAtSend, isRejected, now);
   }

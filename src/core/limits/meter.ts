@@ -3,6 +3,7 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { Quota } from '../hints/hints.ts';
 import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
+import type { LatencyLimit } from '../rate/in-flight-limiter.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
 
@@ -44,8 +45,11 @@ export interface Learner {
   onSent(now: Millis): number;
   /** A request is no longer in flight. Returns whether another one may be sent because of that. */
   onEnded(now: Millis): boolean;
-  /** @param inFlightAtSend what `onSent` returned for the request; 0 if unknown */
-  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): void;
+  /**
+   * Returns the cause if the number in flight is limited from now on: the answer has shown a queue at the upstream.
+   * @param inFlightAtSend what `onSent` returned for the request; 0 if unknown
+   */
+  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): CutCause | undefined;
   /** Returns the cause if the rate was cut or the limit blocked. */
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined;
   /** Returns the cause if the limit was blocked. */
@@ -83,6 +87,8 @@ export interface MeterView {
   readonly ceiling: PerSecond;
   /** How many requests may be in flight; undefined if the limit is not on that number. */
   readonly concurrencyLimit: number | undefined;
+  /** The limit that latency has shown, if it is known here. */
+  readonly latencyLimit?: LatencyLimit | undefined;
   /** Until then nothing passes, or only a probe; undefined if nothing is blocked or stopped. */
   readonly blockedUntil: Millis | undefined;
   /** Whether a block is in force, so that pacing needs a request's attributes. Absent if the meter never blocks. */

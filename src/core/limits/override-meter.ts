@@ -57,6 +57,10 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.learnedMeter.ceiling;
   }
 
+  get latencyLimit(): Meter['latencyLimit'] {
+    return this.pinnedRate === undefined ? this.learnedMeter.latencyLimit : undefined;
+  }
+
   get concurrencyLimit(): number | undefined {
     return this.pinnedRate === undefined ? this.learnedMeter.concurrencyLimit : undefined;
   }

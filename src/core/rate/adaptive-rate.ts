@@ -4,7 +4,7 @@ import type { ActiveBlock } from './breaker/active-block.ts';
 import { leaveBlock, rateAfterBlock, startBlock } from './breaker/apply-block.ts';
 import { Breaker } from './breaker/breaker.ts';
 import type { RateDecrease } from './decrease.ts';
-import { applyDecrease, recordLimitRejection, recordRejection } from './decrease.ts';
+import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection } from './decrease.ts';
 import { advanceGrowth, isCalm } from './growth.ts';
 import { InFlightLimiter } from './in-flight-limiter.ts';
 import { continueEstimate, estimateFromOverrun } from './overrun-estimator.ts';
@@ -13,7 +13,7 @@ import type { FailedSend, RejectedSend } from './failed-send.ts';
 import type { RateRules } from './rules.ts';
 import { RATE_RULES } from './rules.ts';
 import type { RateSettings, RateState } from './rate-state.ts';
-import { clamp, clampToSettings, makeRateState, resetToSettings, resetToUnlimited, smoothRtt } from './rate-state.ts';
+import { clamp, clampToSettings, makeRateState, resetToSettings, resetToUnlimited } from './rate-state.ts';
 import { FeedbackFreshness } from './feedback-freshness.ts';
 import type { RequestAttributes } from './breaker/request-attributes.ts';
 import type { Millis, PerSecond, Random } from '../scalars.ts';
@@ -49,7 +49,7 @@ export class AdaptiveRate {
     this.#rules = rules;
     this.state = makeRateState(settings);
     this.breaker = new Breaker(settings, random, rules.probeInterval);
-    this.inFlightLimiter = new InFlightLimiter(rules.makeConcurrencyDetector());
+    this.inFlightLimiter = new InFlightLimiter(rules);
   }
 
   get phase(): LimitState {
@@ -87,7 +87,7 @@ export class AdaptiveRate {
   /** As `delay`, but with an estimate of when the other request ends. */
   expectedDelay(now: Millis, attributes?: RequestAttributes): Millis {
     if (this.breaker.isHeldBack(attributes)) return this.breaker.expectedBlockTime(now, attributes);
-    return this.inFlightLimiter.isFull ? 1000 / this.state.rate : 0;
+    return this.inFlightLimiter.isFull ? 1000 / Math.min(this.state.rate, this.inFlightLimiter.throughput) : 0;
   }
 
   /** Admits a request whose `delay` is 0. Returns whether it is the probe of a block. */
@@ -115,31 +115,29 @@ export class AdaptiveRate {
     return this.inFlightLimiter.onSent();
   }
 
-  /** A response that is no rejection and no sign of a broken upstream. @param inFlightAtSend as for a rejection */
-  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): void {
+  /** A response that is no rejection and no sign of a broken upstream. Returns the cause if it limits the number in flight. */
+  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, source?: RequestAttributes): CutCause | undefined {
     const state = this.state;
-    state.smoothedRtt = smoothRtt(state.smoothedRtt, now - sentAt);
-    state.consecutiveRejections = 0;
-    if (sentAt >= state.decreasedAt) {
-      state.acceptedSinceDecrease += 1;
-      state.recentAccepted += 1;
-    }
+    recordAcceptance(state, sentAt, now);
     this.#acceptedAt = now;
     this.#feedback.onAccepted(state.growthElapsed);
-    this.breaker.detector.onAccepted(sentAt, now, attributes);
-    this.inFlightLimiter.onAccepted(inFlightAtSend);
-    const endedBlock = this.breaker.endIfProven(state, sentAt, now, attributes);
+    this.breaker.detector.onAccepted(sentAt, now, source);
+    const accepted = { latency: now - sentAt, at: now, isRejecting: !isCalm(state, now) };
+    const isQueueFound = this.inFlightLimiter.onAccepted(inFlightAtSend, accepted, this.settings);
+    const endedBlock = this.breaker.endIfProven(state, sentAt, now, source);
     if (endedBlock !== undefined && !endedBlock.isPartial) this.#unblock(endedBlock, sentAt, now);
     else if (state.phase === 'backoff' && sentAt >= state.decreasedAt) {
       state.phase = 'cooldown';
       state.risingSince = state.decreasedAt;
     }
+    return isQueueFound ? 'latency' : undefined;
   }
 
   /** A rejection that counts against this limit. Returns the cause if the rate was cut or the limit blocked. */
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
     const { sentAt, retryAfterMs, activeClients, overrun = false, attributes } = rejection;
     this.history.onRejected(sentAt);
+    this.inFlightLimiter.onResponse(rejection.inFlightAtSend);
     // A rejection within a partial block says nothing about the rate outside it.
     if (this.breaker.isPartial && this.breaker.isHeldBack(attributes)) {
       return this.breaker.onProbeFailed(rejection, now);
@@ -184,12 +182,12 @@ export class AdaptiveRate {
     const state = this.state;
     clampToSettings(state, this.settings);
     this.breaker.expireUnused(now);
+    this.inFlightLimiter.advance(now);
     const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.growthPausedUntil) : this.#advancedAt;
     const elapsed = clamp(now - since, 0, MAX_TIME_STEP);
     this.#advancedAt = now;
     if (state.phase === 'cooldown' && now >= state.growthPausedUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
-    const isLearned = this.settings.initialRate === undefined;
     if (this.breaker.isReopenDue(now)) this.#reopen();
     else if (this.inFlightLimiter.isLimited && queued) {
       this.inFlightLimiter.grow(state, this.settings, this.history.recent.acceptedRate(now, 1000), now);
@@ -199,7 +197,7 @@ export class AdaptiveRate {
     ) {
       if (this.#feedback.isExpired(elapsed)) resetToSettings(state, this.settings);
       else if (!this.#feedback.isStale(state)) advanceGrowth(state, this.settings, this.#rules, elapsed);
-    } else if (isLearned && isCalm(state, now)) this.#reopen();
+    } else if (this.settings.initialRate === undefined && isCalm(state, now)) this.#reopen();
   }
 
   /** Skips time without observations: the rate does not grow for it. */

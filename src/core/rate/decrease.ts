@@ -133,6 +133,15 @@ export function applyDecrease(
   state.recentRejected = 0;
 }
 
+/** Records a response that is no rejection. */
+export function recordAcceptance(state: RateState, sentAt: Millis, now: Millis): void {
+  state.smoothedRtt = smoothRtt(state.smoothedRtt, now - sentAt);
+  state.consecutiveRejections = 0;
+  if (sentAt < state.decreasedAt) return;
+  state.acceptedSinceDecrease += 1;
+  state.recentAccepted += 1;
+}
+
 /** Records a rejection, whether it leads to a cut or not. */
 export function recordRejection(state: RateState, sentAt: Millis, now: Millis): void {
   if (sentAt >= state.decreasedAt) {

@@ -4,16 +4,41 @@ import type { RateRules } from './rules.ts';
 import type { RateSettings, RateState } from './rate-state.ts';
 import { clamp } from './rate-state.ts';
 
-/** Counts the requests in flight, and limits them if the upstream turns out to limit their number. */
+/** A response that is no rejection, and no sign of a broken upstream. */
+export interface AcceptedResponse {
+  /** Until its head. */
+  readonly latency: Millis;
+  readonly at: Millis;
+  /** The upstream has rejected requests of late. */
+  readonly isRejecting: boolean;
+}
+
+/** A limit on the requests that have no response yet, because latency has shown a queue at the upstream. */
+export interface LatencyLimit {
+  readonly size: number;
+  /** Requests in flight that have no response yet. */
+  readonly unanswered: number;
+}
+
+/**
+ * Counts the requests in flight, and limits them if the upstream turns out to limit their number, or to have a queue. A response that is
+ * being received is in flight too, but waits in no queue.
+ */
 export class InFlightLimiter {
+  readonly #rules: Pick<RateRules, 'makeLatencyLimiter'>;
   readonly #detector: ReturnType<RateRules['makeConcurrencyDetector']>;
   #limit: ConcurrencyLimit | undefined;
+  /** Undefined while nothing is learned from latency. */
+  #latency: ReturnType<RateRules['makeLatencyLimiter']> | undefined;
   #count = 0;
+  /** Those that have no response yet. */
+  #unanswered = 0;
   /** Requests that are admitted and not sent yet: they count too. */
   #reserved = 0;
 
-  constructor(detector: ReturnType<RateRules['makeConcurrencyDetector']>) {
-    this.#detector = detector;
+  constructor(rules: Pick<RateRules, 'makeConcurrencyDetector' | 'makeLatencyLimiter'>) {
+    this.#rules = rules;
+    this.#detector = rules.makeConcurrencyDetector();
   }
 
   get count(): number {
@@ -22,15 +47,27 @@ export class InFlightLimiter {
 
   /** Infinity if the number in flight is not limited. */
   get limit(): number {
-    return this.#limit?.size ?? Number.POSITIVE_INFINITY;
+    return Math.min(this.#limit?.size ?? Number.POSITIVE_INFINITY, this.#latency?.limit ?? Number.POSITIVE_INFINITY);
   }
 
   get isLimited(): boolean {
     return this.#limit !== undefined;
   }
 
+  /** The limit because of latency; undefined without one. */
+  get latencyLimit(): LatencyLimit | undefined {
+    if (this.#latency === undefined || this.throughput === Number.POSITIVE_INFINITY) return undefined;
+    return { size: this.#latency.limit, unanswered: this.#unanswered };
+  }
+
+  /** Answers a second while the number in flight is limited because of latency; Infinity otherwise. */
+  get throughput(): PerSecond {
+    return this.#latency?.throughput ?? Number.POSITIVE_INFINITY;
+  }
+
   get isFull(): boolean {
-    return this.#count + this.#reserved >= this.limit;
+    const isQueueFull = this.#latency !== undefined && this.#unanswered + this.#reserved >= this.#latency.limit;
+    return isQueueFull || (this.#limit !== undefined && this.#count + this.#reserved >= this.#limit.size);
   }
 
   reserve(): void {
@@ -44,6 +81,7 @@ export class InFlightLimiter {
 
   /** Returns how many are in flight, this one included. */
   onSent(): number {
+    this.#unanswered += 1;
     this.#count += 1;
     return this.#count;
   }
@@ -51,23 +89,41 @@ export class InFlightLimiter {
   /** Returns whether another request may have been waiting for that. */
   onEnded(): boolean {
     this.#count -= 1;
-    return this.isLimited && !this.isFull;
+    this.#unanswered = Math.min(this.#unanswered, this.#count); // it may have ended without a response
+    return this.limit < Number.POSITIVE_INFINITY && !this.isFull;
   }
 
   /** Corrects the count by what another process knows. */
   adjustCount(by: number): void {
     this.#count = Math.max(0, this.#count + by);
+    this.#unanswered = Math.min(this.#unanswered, this.#count);
   }
 
-  /** @param inFlightAtSend what `onSent` returned; 0 if unknown */
-  onAccepted(inFlightAtSend: number): void {
-    if (inFlightAtSend > 0) this.#detector.onAccepted(inFlightAtSend);
+  /**
+   * Returns whether the response shows that the upstream has a queue.
+   * @param inFlightAtSend what `onSent` returned; 0 if unknown: then the latency may be what another process presumes
+   */
+  onAccepted(inFlightAtSend: number, accepted: AcceptedResponse, settings: RateSettings): boolean {
     this.#limit?.onAccepted();
+    if (inFlightAtSend === 0) return false;
+    this.#detector.onAccepted(inFlightAtSend);
+    const isQueueFound = this.#learnFromLatency(accepted, settings);
+    this.onResponse(inFlightAtSend);
+    return isQueueFound;
   }
 
   /** As `onAccepted`, for a number in flight that became known later. */
   onAcceptedLate(inFlightAtSend: number): void {
     this.#detector.onAccepted(inFlightAtSend);
+  }
+
+  /** A request has its response. @param inFlightAtSend as for `onAccepted` */
+  onResponse(inFlightAtSend: number): void {
+    if (inFlightAtSend > 0) this.#unanswered = Math.max(0, this.#unanswered - 1);
+  }
+
+  advance(now: Millis): void {
+    this.#latency?.advance(this.#unanswered, now);
   }
 
   onRejected(now: Millis): void {
@@ -107,5 +163,10 @@ export class InFlightLimiter {
   /** Removes the limit; the detector keeps its evidence. */
   removeLimit(): void {
     this.#limit = undefined;
+  }
+
+  #learnFromLatency({ latency, isRejecting, at }: AcceptedResponse, { learnsFromLatency }: RateSettings): boolean {
+    this.#latency = learnsFromLatency === true ? (this.#latency ?? this.#rules.makeLatencyLimiter()) : undefined;
+    return this.#latency?.onAnswer(latency, this.#unanswered, at, isRejecting) === true;
   }
 }

@@ -15,6 +15,8 @@ export interface RateSettings {
   readonly maxProbeDelay?: Millis | undefined;
   /** Whether it belongs to one client or credential. There may be thousands of such limits: they detect no rejected parts. */
   readonly isPerClient?: boolean;
+  /** Whether requests in flight are limited when latency shows a queue at the upstream; false when absent. */
+  readonly learnsFromLatency?: boolean;
 }
 
 /** The default of `maxProbeDelay`. */

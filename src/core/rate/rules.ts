@@ -4,6 +4,7 @@ import { isApplicationLimited, isCeilingStale, cubicGrowthRate } from './growth.
 import { recordRejectionCost, recordProbeLoss, planGrowthPeriod } from './probe-planner.ts';
 import { isBackgroundRejection } from './background-rejections.ts';
 import { ConcurrencyLimitDetector } from './concurrency-limit.ts';
+import { LatencyLimiter } from './latency-limiter.ts';
 import { planRecovery } from './recovery.ts';
 
 /** The rules of the adaptive rate, by name, so that an ablation can replace one and measure its effect. */
@@ -23,6 +24,7 @@ export const RATE_RULES = {
   planRecovery,
   makeConcurrencyDetector: (): Pick<ConcurrencyLimitDetector, 'onAccepted' | 'onRejected' | 'reset'> =>
     new ConcurrencyLimitDetector(),
+  makeLatencyLimiter: (): Pick<LatencyLimiter, 'limit' | 'throughput' | 'onAnswer' | 'advance'> => new LatencyLimiter(),
 } as const;
 
 export type RateRules = typeof RATE_RULES;

@@ -198,7 +198,10 @@ export class AuthoritativeLimit<Member> {
       },
       accepted: (sentAt, serial, at, source) => {
         const send = reporter.takeSend(serial, sentAt);
-        meter.onAccepted(this.#effectiveSentAt(sentAt, send), send?.inFlightAtSend ?? 0, clampTime(at), source);
+        const from = meter.rate(now);
+        const inFlightAtSend = send?.inFlightAtSend ?? 0;
+        const cause = meter.onAccepted(this.#effectiveSentAt(sentAt, send), inFlightAtSend, clampTime(at), source);
+        if (cause !== undefined) decreases.push({ cause, from, to: meter.rate(now), sentAt });
         if (!meter.hasBlock) this.#probingMember = undefined;
       },
       rejected: (rejection: RejectedSend, at) => {

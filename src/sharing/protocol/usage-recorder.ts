@@ -1,3 +1,4 @@
+import type { CutCause } from '../../core/limits/limit-state.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { Quota } from '../../core/hints/hints.ts';
 import type { QuotaOwner, Requester } from '../../core/quota/requester.ts';
@@ -62,11 +63,13 @@ export abstract class UsageRecorder extends TermsView {
     return false;
   }
 
-  onAccepted(sentAt: Millis, serial: number, now: Millis, source?: RequestAttributes): void {
+  /** Returns undefined: the server decides whether this limits the number in flight. */
+  onAccepted(sentAt: Millis, serial: number, now: Millis, source?: RequestAttributes): CutCause | undefined {
     const { block, phase } = this.terms;
     this.usageLog.accepted(sentAt, serial, now, source);
     const endsBlock = block !== undefined && isBlockedBy(block, source);
     this.requestReport(endsBlock || phase === 'blocked' || phase === 'backoff' ? 'now' : this.#routineUrgency(now));
+    return undefined;
   }
 
   /** Returns undefined: the server decides whether this decreases the rate. */

@@ -31,8 +31,13 @@ export class FallbackLimiter {
     return this.meter.rate(now) / this.share;
   }
 
-  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, source: RequestAttributes | undefined): void {
-    this.meter.onAccepted(sentAt, this.#ownInFlightAtSend(sentAt, inFlightAtSend), now, source);
+  onAccepted(
+    sentAt: Millis,
+    inFlightAtSend: number,
+    now: Millis,
+    source: RequestAttributes | undefined,
+  ): CutCause | undefined {
+    return this.meter.onAccepted(sentAt, this.#ownInFlightAtSend(sentAt, inFlightAtSend), now, source);
   }
 
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {

@@ -35,9 +35,9 @@ export abstract class ReplicaLearner extends ReplicaMeterView {
     return this.fallback?.meter.onEnded() ?? false;
   }
 
-  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, source?: RequestAttributes): void {
+  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, source?: RequestAttributes): CutCause | undefined {
     this.leased.onAccepted(sentAt, inFlightAtSend, now, source);
-    this.fallback?.onAccepted(sentAt, inFlightAtSend, now, source);
+    return this.fallback?.onAccepted(sentAt, inFlightAtSend, now, source);
   }
 
   /** Returns undefined while the backend answers: it decides whether this decreases the rate. */

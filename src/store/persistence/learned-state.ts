@@ -45,6 +45,7 @@ export function collectLearnedLimits(
     rate,
     ceiling,
     concurrencyLimit,
+    latencyLimit,
     blockedUntil,
     quotaOwner,
     block,
@@ -61,7 +62,8 @@ export function collectLearnedLimits(
       ref: { upstream, nested, scope, key },
       rate: isLearned ? rate : undefined,
       ceiling: isLearned && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
-      concurrencyLimit: isLearned ? concurrencyLimit : undefined,
+      // One that latency has shown is soon found again.
+      concurrencyLimit: isLearned && concurrencyLimit !== latencyLimit?.size ? concurrencyLimit : undefined,
       blockedUntil: isBlocked ? blockedUntil : undefined,
       block,
       quotaOwner: isBlocked && quotaOwner?.until === blockedUntil ? quotaOwner : undefined,

@@ -138,11 +138,16 @@ function formatLimitParts(
   if (waitsForConnection && leavesConnections === true) return [LEAVES_CONNECTIONS];
   if (waitsForConnection) return ['all connections to the upstream are in use'];
   if (limit === undefined) return [];
-  const { queued, inFlight, concurrencyLimit, quotaLeft } = limit;
+  const { queued, inFlight, concurrencyLimit, latencyLimit, quotaLeft } = limit;
   const parts = [
     limit.isBlockedByOperator === true ? formatBlock(limit, block, origin) : formatPace(limit, pinnedRate),
   ];
-  if (concurrencyLimit !== undefined) {
+  if (latencyLimit !== undefined && concurrencyLimit === latencyLimit.size) {
+    const { size, unanswered } = latencyLimit;
+    parts.push(
+      `${unanswered} of at most ${size} requests wait for a response, because more would only be answered later`,
+    );
+  } else if (concurrencyLimit !== undefined) {
     parts.push(`${inFlight} of at most ${concurrencyLimit} requests are in flight`);
   }
   if (quotaLeft !== undefined) parts.push(`${Math.round(100 * quotaLeft)} % of the quota is left`);

@@ -98,6 +98,7 @@ const CUT_CAUSE_TEXT: Readonly<Record<CutCause, string>> = {
   small: 'a few 429s',
   heavy: 'many 429s',
   places: '429s for requests in flight',
+  latency: 'a queue at the upstream',
   blocked: 'every request rejected',
   errors: 'failing requests',
 };

@@ -9,9 +9,8 @@ import { NETFLIX_GRADIENT2 } from './baselines/gradient2.ts';
 import { NETFLIX_AIMD, NETFLIX_VEGAS } from './baselines/netflix.ts';
 import { NONE } from './baselines/none.ts';
 import { SRE } from './baselines/sre.ts';
-import { LATENCY } from './candidates/latency-meter.ts';
 import type { Controller } from './controllers.ts';
-import { OURS } from './controllers.ts';
+import { LATENCY, OURS } from './controllers.ts';
 import { ORACLE } from './oracle.ts';
 
 /** Controllers for comparison. */

@@ -22,6 +22,16 @@ export interface Controller {
 
 export const OURS: Controller = ours({});
 
+/** Tidegate with `rateLimit.learnFromLatency`. */
+export const LATENCY: Controller = {
+  ...OURS,
+  name: 'tidegate+latency',
+  adapt: (scenario) => {
+    const { policy } = scenario;
+    return { ...scenario, policy: { ...policy, rate: { ...policy.rate, learnsFromLatency: true } } };
+  },
+};
+
 function ours(meters: Pick<MemoryStoreOptions, 'makeMeter'>): Controller {
   return {
     name: 'tidegate',

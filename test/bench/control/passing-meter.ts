@@ -51,7 +51,7 @@ export class PassingMeter implements Meter {
 
   release(): void {}
 
-  onAccepted(_sentAt: Millis, _among: number, _now: Millis): void {}
+  onAccepted(_sentAt: Millis, _among: number, _now: Millis): undefined {}
 
   onRejected(_rejection: RejectedSend, _now: Millis): CutCause | undefined {
     return undefined;

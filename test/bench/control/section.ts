@@ -48,9 +48,8 @@ npm run bench:control -- --ablations --markdown docs/benchmarks.md
 export const ABOUT_SERVICES = `## Services that become slow
 
 Most services reject nothing: under too much load, requests wait at the service. This section compares controllers at such services, in
-virtual time ([simulator.md](simulator.md#simulate-a-service-that-becomes-slow)). Tidegate itself does not limit requests in flight by
-latency. \`tidegate+latency\` is Tidegate with a limiter that does, which is not a part of it yet: where latency has doubled, it tests
-whether fewer requests in flight bring as many answers a second.
+virtual time ([simulator.md](simulator.md#simulate-a-service-that-becomes-slow)). \`tidegate+latency\` is Tidegate with \`rateLimit.learnFromLatency\`:
+where latency has doubled, it tests whether fewer requests in flight bring as many responses a second ([control.md](control.md#learn-from-latency-latency-limiterts)).
 
 <!-- tried: by bench -->
 \`\`\`sh

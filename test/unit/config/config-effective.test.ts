@@ -95,6 +95,7 @@ upstreams:
       minRate: 0.1/s
       cooldown: 1s
       maxProbeDelay: 30s
+      learnFromLatency: false
     limits: []
     queue:
       maxWait: 1s

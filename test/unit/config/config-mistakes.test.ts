@@ -407,6 +407,17 @@ describe('consistency between settings', () => {
     ]);
   });
 
+  test('latency is learned from where all requests in flight are known', () => {
+    expect(mistakesOfUpstream('rateLimit: {learnFromLatency: true}')).toEqual([]);
+    expect(mistakesOfUpstream('rateLimit: {learnFromLatency: true, scope: client}')).toEqual([
+      'rateLimit.learnFromLatency: only with scope upstream: a queue is that of all requests',
+    ]);
+    const store = 'state: {store: redis, url: "redis://:p@127.0.0.1", secret: s}';
+    expect(
+      mistakesOf(`${store}\nupstreams: {api: {url: http://a, rateLimit: {learnFromLatency: true}}}`),
+    ).toContainEqual(expect.stringContaining('learnFromLatency: not with state.store redis'));
+  });
+
   test('intervals must be in order, also with the inherited settings of an override', () => {
     expect(mistakesOfUpstream('retry: {backOff: {baseInterval: 30s}}')).toEqual([
       'retry.backOff.baseInterval: maxInterval is below baseInterval',

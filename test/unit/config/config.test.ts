@@ -97,6 +97,7 @@ describe('defaults', () => {
             credentialHeader: 'Authorization',
             minRate: 0.1,
             cooldown: 1000,
+            learnFromLatency: false,
             maxProbeDelay: 30_000,
           },
           limits: [],

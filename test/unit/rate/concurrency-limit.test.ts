@@ -16,6 +16,17 @@ function evidence(asMany = 0): ConcurrencyLimitDetector {
   return watch;
 }
 
+const SETTINGS: RateSettings = {
+  initialRate: undefined,
+  maxRate: Number.POSITIVE_INFINITY,
+  minRate: 0.1,
+  cooldown: 1000,
+};
+
+function limiterWith(detector: ConcurrencyLimitDetector): InFlightLimiter {
+  return new InFlightLimiter({ ...RATE_RULES, makeConcurrencyDetector: () => detector });
+}
+
 describe('a concurrency limit', () => {
   test('is inferred at the fifth rejection with an unusual and constant number in flight', () => {
     const watch = evidence();
@@ -142,7 +153,7 @@ describe('the number of places', () => {
 });
 
 test('a concurrency limit is cleared when it is refuted, and then needs new evidence', () => {
-  const inFlight = new InFlightLimiter(evidence());
+  const inFlight = limiterWith(evidence());
   for (let i = 0; i < 4; i += 1) expect(inFlight.detectLimit(10, 0)).toBe(false);
   expect(inFlight.detectLimit(10, 0)).toBe(true);
   expect(inFlight.limit).toBe(9);
@@ -155,11 +166,28 @@ test('a concurrency limit is cleared when it is refuted, and then needs new evid
 });
 
 test('a concurrency limit is not inferred while the number in flight is unknown', () => {
-  const inFlight = new InFlightLimiter(evidence());
-  for (let i = 0; i < 128; i += 1) inFlight.onAccepted(0);
+  const inFlight = limiterWith(evidence());
+  for (let i = 0; i < 128; i += 1) inFlight.onAccepted(0, { latency: 50, at: 0, isRejecting: false }, SETTINGS);
   for (let i = 0; i < 20; i += 1) expect(inFlight.detectLimit(0, 0)).toBe(false);
   for (let i = 0; i < 4; i += 1) expect(inFlight.detectLimit(10, 0)).toBe(false);
   expect(inFlight.detectLimit(10, 0)).toBe(true);
+});
+
+test('a response that is being received does not count against a limit that latency has shown', () => {
+  const settings = { ...SETTINGS, learnsFromLatency: true };
+  const latencyLimiter = { limit: 2, throughput: 10, onAnswer: () => true, advance: () => undefined };
+  const inFlight = new InFlightLimiter({ ...RATE_RULES, makeLatencyLimiter: () => latencyLimiter });
+  const accepted = { latency: 50, at: 0, isRejecting: false };
+  for (let i = 0; i < 3; i += 1) inFlight.onSent();
+  expect(inFlight.onAccepted(1, accepted, settings)).toBe(true);
+  expect([inFlight.isFull, inFlight.latencyLimit]).toEqual([true, { size: 2, unanswered: 2 }]);
+  inFlight.onResponse(2);
+  expect([inFlight.isFull, inFlight.count]).toEqual([false, 3]);
+  // Two end without a response that was counted.
+  for (let i = 0; i < 3; i += 1) inFlight.onEnded();
+  expect(inFlight.latencyLimit).toEqual({ size: 2, unanswered: 0 });
+  inFlight.onAccepted(1, accepted, { ...settings, learnsFromLatency: false });
+  expect([inFlight.limit, inFlight.latencyLimit]).toEqual([Number.POSITIVE_INFINITY, undefined]);
 });
 
 /** Accepts any evidence at once. */

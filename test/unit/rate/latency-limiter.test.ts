@@ -1,6 +1,6 @@
 /** The limiter in front of a service in virtual time: requests wait for it while as many are in flight as it allows. */
 import { describe, expect, test } from 'vitest';
-import { LatencyLimiter } from '../../bench/control/candidates/latency-limiter.ts';
+import { LatencyLimiter } from '../../../src/core/rate/latency-limiter.ts';
 import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
 import { EventQueue } from '../../../src/simulator/engine/event-queue.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
@@ -12,7 +12,7 @@ interface Load {
   readonly station: StationSpec;
   /** Of Poisson arrivals. */
   readonly rate: PerSecond;
-  readonly work: (random: () => number) => Millis;
+  readonly work: (random: () => number, now: Millis) => Millis;
   readonly seed?: number;
   /** Changes of the number of workers. */
   readonly steps?: readonly (readonly [at: Millis, workers: number])[];
@@ -87,11 +87,11 @@ class Loaded {
       const onServed = (at: Millis): void => {
         this.#now = at;
         this.answers += 1;
-        if (this.limiter.onAnswer(at - sentAt, this.#inFlight, at)) this.queuesFound += 1;
+        if (this.limiter.onAnswer(at - sentAt, this.#inFlight, at, false)) this.queuesFound += 1;
         this.#inFlight -= 1;
         this.#send();
       };
-      this.#station.arrive({ work: this.#load.work(this.#random), poolWork: 0, onServed }, this.#now);
+      this.#station.arrive({ work: this.#load.work(this.#random, this.#now), poolWork: 0, onServed }, this.#now);
     }
   }
 }
@@ -114,7 +114,7 @@ describe('a service with a queue at twice its capacity', () => {
     let [answers, inFlight] = [0, 0];
     for (const seed of SEEDS) {
       const loaded = new Loaded({ station: { workers }, rate: 2 * capacity, work, seed });
-      loaded.run(workers === 2 ? 12_000 : 8000);
+      loaded.run(workers === 2 ? 20_000 : 8000);
       expect(loaded.queuesFound).toBe(1);
       for (let second = 0; second < 60; second += 1) {
         answers += loaded.run(1000).answered;
@@ -192,6 +192,26 @@ describe('a service without a queue', () => {
       expect(delayed).toBeLessThan(0.05);
       expect(answered).toBeGreaterThan(195);
     }
+  });
+});
+
+describe('a service whose slow requests become more frequent', () => {
+  /** Every request lasts 50 ms, but after a minute more than half of them are polls of 30 s. */
+  const polls = (random: () => number, now: Millis): Millis => (random() < (now < 60_000 ? 0.01 : 0.57) ? 30_000 : 50);
+  test.each(SEEDS)('is not delayed (seed %i)', (seed) => {
+    const loaded = new Loaded({ station: { workers: 1_000_000 }, rate: 20, work: polls, seed });
+    loaded.run(60_000);
+    expect(loaded.run(600_000).delayed).toBe(0);
+  });
+
+  /** After a minute, there are only polls. */
+  const onlyPolls = (_random: () => number, now: Millis): Millis => (now < 60_000 ? 50 : 30_000);
+  test.each(SEEDS)('is hardly delayed (seed %i)', (seed) => {
+    const loaded = new Loaded({ station: { workers: 1_000_000 }, rate: 20, work: onlyPolls, seed });
+    loaded.run(60_000);
+    // Nothing is answered in the first half minute.
+    loaded.run(30_000);
+    expect(loaded.run(300_000).answered).toBeGreaterThan(0.9 * 20);
   });
 });
 

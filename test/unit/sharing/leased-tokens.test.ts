@@ -69,7 +69,7 @@ class LeaseMeter implements Meter {
     this.pendingSends -= 1;
   }
 
-  onAccepted(): void {}
+  onAccepted(): undefined {}
   abandonProbe(): void {}
   seedHistory(): void {}
   onRejected(): undefined {}

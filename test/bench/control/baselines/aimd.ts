@@ -39,7 +39,7 @@ class AimdMeter extends PassingMeter {
   }
 
   /** Grows by responses, as TCP by acknowledgements, so an unused rate does not grow. */
-  override onAccepted(): void {
+  override onAccepted(): undefined {
     this.#rate += INCREASE / this.#rate;
   }
 

@@ -46,7 +46,7 @@ export class AwsMeter extends PassingMeter {
     return false;
   }
 
-  override onAccepted(_sentAt: Millis, _among: number, now: Millis): void {
+  override onAccepted(_sentAt: Millis, _among: number, now: Millis): undefined {
     const measured = this.#clock(now);
     const t = (now - this.#lastFail) / 1000;
     const k = Math.cbrt((this.#wMax * (1 - BETA)) / SCALE);

@@ -63,7 +63,7 @@ export class BbrMeter extends PassingMeter {
     return true;
   }
 
-  override onAccepted(sentAt: Millis, _among: number, now: Millis): void {
+  override onAccepted(sentAt: Millis, _among: number, now: Millis): undefined {
     if (this.#delivery.onDelivered(sentAt, now)) this.#checkFull();
     if (this.#mode === 'startup' && this.#isFull) this.#mode = 'drain';
     if (this.#mode === 'drain' && this.inFlight <= this.#product) this.#mode = 'cycle';

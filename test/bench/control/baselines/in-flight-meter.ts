@@ -42,7 +42,7 @@ class InFlightMeter extends PassingMeter {
     return true;
   }
 
-  override onAccepted(sentAt: Millis, among: number, now: Millis): void {
+  override onAccepted(sentAt: Millis, among: number, now: Millis): undefined {
     this.#limit.update(now - sentAt, among, false, { now, inFlight: this.inFlight });
   }
 

@@ -57,7 +57,7 @@ export class SreMeter extends PassingMeter {
     return 0;
   }
 
-  override onAccepted(_sentAt: Millis, _among: number, now: Millis): void {
+  override onAccepted(_sentAt: Millis, _among: number, now: Millis): undefined {
     this.#accepts.add(now);
   }
 }

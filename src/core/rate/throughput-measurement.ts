@@ -1,4 +1,4 @@
-import type { Millis, PerSecond } from '../../../../src/core/scalars.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
 /** Counts answers while the number of requests in flight is about the same. */
 export class ThroughputMeasurement {

@@ -1,13 +1,11 @@
+import { LATENCY_SPAN, LatencyTrend, USUAL_SPAN } from './latency-trend.ts';
 import { ThroughputMeasurement } from './throughput-measurement.ts';
-import type { Millis, PerSecond } from '../../../../src/core/scalars.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
 /** Latency must have grown by this factor to be a reason for a test. */
 const SUSPICIOUS_GROWTH = 2;
-/** Answers over which the latency is averaged, and the usual one, whose least value would otherwise be one of chance. */
-const LATENCY_SPAN = 64;
-const USUAL_SPAN = 256;
-/** A latency counts as at most so many times the mean. */
-const MAX_COUNTED = 4;
+/** The same at an upstream that rejects what it cannot serve: its rate is limited already, and a queue is less likely. */
+const GROWTH_DESPITE_REJECTIONS = 4;
 /** The least latency is searched for after so long, or after `LATENCY_SPAN` answers. */
 const SETTLING_TIME: Millis = 1000;
 /** Answers of a measurement without a limit. */
@@ -35,11 +33,16 @@ const LARGE_CHANGE = 1.25;
 /** Time at the limit for each unit of time below it, and after a test that found no queue. */
 const FULL_TIME = 12;
 const SHORT_FULL_TIME = 3;
-const FIRST_PAUSE = 1;
+const FIRST_PAUSE = 2;
 const MAX_PAUSE = 64;
 const MIN_PAUSE: Millis = 2000;
-const MAX_TEST: Millis = 10_000;
+const MAX_TEST: Millis = 15_000;
+/** The number in flight falls for so long at most, and to this share of it, or there is no test. */
+const MAX_FALL: Millis = 5000;
+const MAX_TEST_SHARE = 0.7;
 const MIN_DRAIN: Millis = 100;
+/** Requests that are sent for each answer while the number in flight falls to the limit: the test may be a false alarm. */
+const SENT_WHILE_FALLING = 0.25;
 
 type LatencyLimiterMode = 'watching' | 'searching' | 'full' | 'reduced';
 
@@ -55,17 +58,15 @@ type LatencyLimiterMode = 'watching' | 'searching' | 'full' | 'reduced';
 export class LatencyLimiter {
   #mode: LatencyLimiterMode = 'watching';
   #limit = Number.POSITIVE_INFINITY;
+  /** While the number in flight falls to the limit: it may be as large as this. */
+  #allowance = Number.NEGATIVE_INFINITY;
   /** The requests in flight that use the upstream fully; while searching, an upper bound. */
   #knee = Number.POSITIVE_INFINITY;
   /** Answers a second at or above the knee. */
   #throughput: PerSecond = Number.POSITIVE_INFINITY;
   #hasQueue = false;
-  #answers = 0;
+  readonly #latency = new LatencyTrend();
   #inFlight = 0;
-  #latency: Millis = 0;
-  #usualLatency: Millis = 0;
-  /** The least usual latency since a test last found no queue. */
-  #base: Millis = Number.POSITIVE_INFINITY;
   #modeSince: Millis = 0;
   /** When the number in flight has fallen to the limit if the answers come as fast as before. */
   #reachedBy: Millis = 0;
@@ -78,7 +79,7 @@ export class LatencyLimiter {
 
   /** Infinity while the number in flight is not limited. */
   get limit(): number {
-    return this.#limit;
+    return Math.max(this.#limit, Math.floor(this.#allowance));
   }
 
   /** Answers a second of the upstream in full use; Infinity while no queue was found. */
@@ -89,17 +90,15 @@ export class LatencyLimiter {
   /**
    * Returns whether this answer makes it certain that the upstream has a queue.
    * @param inFlight requests in flight before it, its own included
+   * @param isRejecting the upstream has rejected requests of late
    */
-  onAnswer(latency: Millis, inFlight: number, now: Millis): boolean {
-    if (this.#answers === 0) this.#modeSince = now;
-    this.#answers += 1;
+  onAnswer(latency: Millis, inFlight: number, now: Millis, isRejecting: boolean): boolean {
+    if (this.#latency.answers === 0) this.#modeSince = now;
+    this.#latency.onAnswer(latency);
     this.#inFlight = inFlight;
-    // A few answers that a pause has delayed, here or at the upstream, do not double the mean.
-    const counted = this.#answers === 1 ? latency : Math.min(latency, MAX_COUNTED * this.#latency);
-    this.#latency += (counted - this.#latency) / Math.min(this.#answers, LATENCY_SPAN);
-    this.#usualLatency += (counted - this.#usualLatency) / Math.min(this.#answers, USUAL_SPAN);
+    this.#allowance -= 1 - SENT_WHILE_FALLING;
     const hadQueue = this.#hasQueue;
-    if (this.#mode === 'watching') this.#watch(inFlight, now);
+    if (this.#mode === 'watching') this.#watch(inFlight, now, isRejecting);
     else this.#measure(inFlight, now);
     return this.#hasQueue && !hadQueue;
   }
@@ -111,8 +110,7 @@ export class LatencyLimiter {
       // Some requests last much longer than others, or the limit does not hold, as in observe mode.
       if (now > this.#reachedBy) this.#forget(now);
     } else if (now > this.#modeSince + this.#longestTest()) {
-      this.#accept(); // fewer in flight are enough for all requests
-      this.#giveUp(now);
+      this.#giveUp(now); // fewer in flight are enough for all requests
     }
   }
 
@@ -121,35 +119,43 @@ export class LatencyLimiter {
       this.#measurement = undefined;
       return;
     }
-    this.#measurement ??= new ThroughputMeasurement(now + Math.min(this.#latency, 2 * this.#base));
+    this.#measurement ??= new ThroughputMeasurement(now + Math.min(this.#latency.mean, 2 * this.#latency.base));
     this.#measurement.onAnswer(inFlight, now);
     if (this.#measurement.count < this.#enough()) return;
     if (this.#mode === 'full') this.#endFull(this.#measurement, now);
     else this.#endTest(this.#measurement, now);
   }
 
-  #watch(inFlight: number, now: Millis): void {
+  #watch(inFlight: number, now: Millis, isRejecting: boolean): void {
     this.#measurement ??= new ThroughputMeasurement(now);
     this.#measurement.onAnswer(inFlight, now);
     if (this.#measurement.count < WATCHED || this.#measurement.duration < MIN_WATCHED) return;
     const [before, last] = [this.#before, this.#measurement];
     this.#before = last;
     this.#measurement = undefined;
-    const isSettling = this.#answers < LATENCY_SPAN && now < this.#modeSince + SETTLING_TIME;
-    // Fast answers arrive first.
-    this.#base = isSettling ? this.#usualLatency : Math.min(this.#base, this.#usualLatency);
-    if (now < this.#nextTestAt || !this.#isSuspicious(last)) return;
+    this.#latency.updateBase(this.#latency.answers < LATENCY_SPAN && now < this.#modeSince + SETTLING_TIME);
+    if (now < this.#nextTestAt || !this.#isSuspicious(last, isRejecting)) return;
     // The larger one: when answers begin to take longer, there are none for a moment.
-    this.#throughput = Math.max(last.rate, before?.rate ?? 0);
+    this.#throughput = Math.max(last.rate, (last.rate + (before?.rate ?? 0)) / 2);
     this.#knee = last.inFlight;
-    const needed = (1.5 * this.#throughput * this.#base) / 1000;
-    this.#enter('searching', Math.min(last.inFlight / 2, needed), now, last.rate);
+    const needed = (1.5 * this.#throughput * this.#latency.base) / 1000;
+    const reachable = inFlight - (1 - SENT_WHILE_FALLING) * (last.rate / 1000) * MAX_FALL;
+    const limit = Math.max(reachable, Math.min(last.inFlight / 2, needed));
+    if (limit > MAX_TEST_SHARE * last.inFlight) return;
+    this.#enter('searching', limit, now, last.rate);
   }
 
   /** Whether latency has grown, or will have when the requests in flight are answered (Little's law). */
-  #isSuspicious({ inFlight, rate }: ThroughputMeasurement): boolean {
-    if (this.#latency >= SUSPICIOUS_GROWTH * this.#base && inFlight >= MIN_IN_FLIGHT) return true;
-    return inFlight >= MANY_IN_FLIGHT && (1000 * inFlight) / rate >= CERTAIN_GROWTH * this.#base;
+  #isSuspicious({ inFlight, rate }: ThroughputMeasurement, isRejecting: boolean): boolean {
+    const growth = isRejecting ? GROWTH_DESPITE_REJECTIONS : SUSPICIOUS_GROWTH;
+    if (this.#latency.hasGrown(growth) && inFlight >= MIN_IN_FLIGHT) return true;
+    const isCold = this.#latency.answers < USUAL_SPAN;
+    return (
+      !isRejecting &&
+      isCold &&
+      inFlight >= MANY_IN_FLIGHT &&
+      (1000 * inFlight) / rate >= CERTAIN_GROWTH * this.#latency.base
+    );
   }
 
   #endFull(full: ThroughputMeasurement, now: Millis): void {
@@ -163,10 +169,7 @@ export class LatencyLimiter {
   #endTest({ inFlight, rate }: ThroughputMeasurement, now: Millis): void {
     const share = Math.min(1, rate / this.#throughput);
     const measured = inFlight / share;
-    if (!this.#hasQueue && measured > MAX_KNEE_SHARE * this.#knee) {
-      this.#accept();
-      return this.#giveUp(now);
-    }
+    if (!this.#hasQueue && measured > MAX_KNEE_SHARE * this.#knee) return this.#giveUp(now);
     this.#hasQueue = true;
     this.#throughput = Math.max(this.#throughput, rate);
     const wasSearching = this.#mode === 'searching';
@@ -180,11 +183,6 @@ export class LatencyLimiter {
     this.#nextTestAt = now + (change > LARGE_CHANGE ? SHORT_FULL_TIME : FULL_TIME) * (now - this.#modeSince);
     this.#before = undefined;
     this.#enter('full', Math.max(2, HEADROOM * this.#knee), now);
-  }
-
-  /** The present latency is the usual one from now on. */
-  #accept(): void {
-    this.#usualLatency = this.#base = this.#latency;
   }
 
   #forget(now: Millis): void {
@@ -207,7 +205,8 @@ export class LatencyLimiter {
     this.#mode = mode;
     this.#limit = Math.max(1, Math.round(limit));
     const excess = Math.max(0, this.#inFlight - this.#limit);
-    this.#reachedBy = now + Math.min(MAX_TEST, MIN_DRAIN + (2000 * excess) / rate);
+    this.#allowance = this.#inFlight;
+    this.#reachedBy = now + Math.min(MAX_TEST, MIN_DRAIN + (2000 * excess) / (1 - SENT_WHILE_FALLING) / rate);
     this.#modeSince = now;
     this.#measurement = undefined;
   }

@@ -1,0 +1,66 @@
+import type { Millis } from '../scalars.ts';
+
+/** Answers over which the latency is averaged, and the usual one, whose least value would otherwise be one of chance. */
+export const LATENCY_SPAN = 64;
+export const USUAL_SPAN = 256;
+/** A latency counts as at most so many times the mean. */
+const MAX_COUNTED = 4;
+/** The share of requests that are fast. */
+const FAST_SHARE = 0.25;
+/** The change of an estimate of the fast latency with each answer, and of the usual one. */
+const FAST_GAIN = 0.1;
+const USUAL_FAST_GAIN = 0.03;
+
+/**
+ * How the latency of an upstream changes: its mean, and the quantile of the fast quarter. A queue delays all requests; if slow requests
+ * only become more frequent, the fast ones are as fast as before. The quantile is a stochastic approximation (Robbins and Monro, 1951) in
+ * logarithms, which outliers do not move far.
+ */
+export class LatencyTrend {
+  #answers = 0;
+  #mean: Millis = 0;
+  #usualMean: Millis = 0;
+  /** The least usual mean so far. */
+  #base: Millis = Number.POSITIVE_INFINITY;
+  #fast: Millis = 0;
+  #usualFast: Millis = 0;
+  #fastBase: Millis = Number.POSITIVE_INFINITY;
+
+  get answers(): number {
+    return this.#answers;
+  }
+
+  get mean(): Millis {
+    return this.#mean;
+  }
+
+  /** Infinity before the first call of `updateBase`. */
+  get base(): Millis {
+    return this.#base;
+  }
+
+  onAnswer(latency: Millis): void {
+    this.#answers += 1;
+    // A few answers that a pause has delayed, here or at the upstream, do not double the mean.
+    const counted = this.#answers === 1 ? latency : Math.min(latency, MAX_COUNTED * this.#mean);
+    this.#mean += (counted - this.#mean) / Math.min(this.#answers, LATENCY_SPAN);
+    this.#usualMean += (counted - this.#usualMean) / Math.min(this.#answers, USUAL_SPAN);
+    this.#fast = approach(this.#answers === 1 ? latency : this.#fast, latency, FAST_GAIN);
+    this.#usualFast = approach(this.#answers === 1 ? latency : this.#usualFast, latency, USUAL_FAST_GAIN);
+  }
+
+  /** @param isFirst at the start, when fast answers arrive first: no latency of before counts */
+  updateBase(isFirst: boolean): void {
+    this.#base = isFirst ? this.#usualMean : Math.min(this.#base, this.#usualMean);
+    this.#fastBase = isFirst ? this.#usualFast : Math.min(this.#fastBase, this.#usualFast);
+  }
+
+  /** Whether the mean and the fast quarter are so many times what they were. */
+  hasGrown(factor: number): boolean {
+    return this.#mean >= factor * this.#base && this.#fast >= factor * this.#fastBase;
+  }
+}
+
+function approach(quantile: Millis, latency: Millis, gain: number): Millis {
+  return quantile * (latency < quantile ? 1 - gain * (1 - FAST_SHARE) : 1 + gain * FAST_SHARE);
+}
