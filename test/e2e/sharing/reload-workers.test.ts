@@ -81,8 +81,9 @@ test(
       await startHttpUpstream((_n, response) => response.end('one')),
       await startHttpUpstream((_n, response) => response.end('two')),
     ];
+    // On a busy machine, a token takes longer than the default of 1 s.
     const configOf = (n: number) =>
-      `workers: 2\nupstreams: {api${n % 3}: {url: "${upstreams[n % 2]?.url}", timeout: ${20 + n}s, rateLimit: {scope: ${n % 4 === 0 ? 'client' : 'upstream'}, maxRate: ${3000 + n}/s}}}`;
+      `workers: 2\nupstreams: {api${n % 3}: {url: "${upstreams[n % 2]?.url}", timeout: ${20 + n}s, queue: {maxWait: 15s}, rateLimit: {scope: ${n % 4 === 0 ? 'client' : 'upstream'}, maxRate: ${3000 + n}/s}}}`;
     const gate = await startReloadable(configOf(0));
     const traffic = { isOver: false };
     const answers: string[] = [];
