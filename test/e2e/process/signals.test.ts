@@ -37,7 +37,7 @@ listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
 drain: {delay: 0, timeout: 2m}
 workers: ${workers}
-upstreams: {api: {url: "${upstream.url}"}}
+upstreams: {api: {url: "${upstream.url}", timeout: 2m, perTryTimeout: 2m}}
 `);
   const home = mkdtempSync(join(tmpdir(), 'tidegate-npm-'));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
