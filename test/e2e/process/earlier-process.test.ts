@@ -10,8 +10,8 @@ import { identifyProcess } from '../../../src/process/cluster/process-identity.t
 import { headerOf, send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
-import { isAlive, startWorkers, type Workers } from '../../support/proxy/workers.ts';
-import { type Hit, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { isAlive, startWorkers, untilStored, workerOf, type Workers } from '../../support/proxy/workers.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PATIENCE = 300_000;
 
@@ -25,7 +25,7 @@ async function startMachine(workers: number) {
     if (body.toString() === 'hold') held.push(response);
     else response.end('paid');
   });
-  const api = `{url: "${upstream.url}", idempotency: {ttl: 1h}}`;
+  const api = `{url: "${upstream.url}", timeout: 2m, perTryTimeout: 2m, idempotency: {ttl: 1h}}`;
   let stored = 0;
   return {
     file,
@@ -43,26 +43,15 @@ async function startMachine(workers: number) {
       );
       return { result };
     },
-    /**
-     * Resolves when all writes so far are stored, which nothing waits for without a key. Each worker sends its messages in order, and a
-     * key is granted once all before it is stored.
-     */
-    untilStored: async (url: string) => {
-      const asked = new Set<string>();
-      while (asked.size < workers) {
-        const headers = ['idempotency-key', `stored-${stored}`];
+    untilStored: (url: string) =>
+      untilStored(workers, async () => {
         stored += 1;
+        const headers = ['idempotency-key', `stored-${stored}`];
         expect((await send(url, '/pay', { method: 'POST', body: 'x', headers })).status).toBe(200);
-        asked.add(workerOf(upstream.hits.at(-1)));
-      }
-    },
+        return upstream.hits.at(-1)!;
+      }),
   };
 }
-
-const workerOf = (hit: Hit | undefined): string => {
-  const id = headerOf(hit?.headers ?? [], 'x-request-id') ?? '';
-  return id.split('-')[1] ?? '';
-};
 
 const killAll = async (gate: Workers): Promise<void> => {
   for (const pid of [gate.child.pid ?? 0, ...gate.pids()].filter(isAlive)) process.kill(pid, 'SIGKILL');

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { headerOf, send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
-import { startWorkers } from '../../support/proxy/workers.ts';
+import { startWorkers, untilStored } from '../../support/proxy/workers.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PATIENCE = 300_000;
@@ -26,11 +26,13 @@ test.each([
   'after SIGKILL, a write without a response is unresolved, and an answered one is not: %s',
   async (_, workers, durability) => {
     const held: ServerResponse[] = [];
-    const upstream = await startHttpUpstream((nth, response, { body }) => {
-      if (body.toString() === 'prompt' || nth > 4) response.end('paid');
+    let isHolding = true;
+    const upstream = await startHttpUpstream((_nth, response, { body }) => {
+      if (body.toString() === 'prompt' || !isHolding) response.end('paid');
       else held.push(response);
     });
-    const api = `{url: "${upstream.url}", idempotency: {ttl: [{path: /pay, ttl: 4s}, {path: /charge, ttl: 1h}]}}`;
+    const ttl = '[{path: /pay, ttl: 4s}, {path: /charge, ttl: 1h}]';
+    const api = `{url: "${upstream.url}", timeout: 2m, perTryTimeout: 2m, idempotency: {ttl: ${ttl}}}`;
     const state = `state: {store: sqlite, file: ${join(makeFolder(), 'state.db')}, durability: ${durability}}`;
     const start = () => startWorkers(`workers: ${workers}\n${state}\nupstreams: {api: ${api}}`);
     const first = await start();
@@ -48,6 +50,16 @@ test.each([
       () => held.length,
       (count) => count === 3,
     );
+    const stored = await untilStored(workers, async (n) => {
+      const before = held.length;
+      pay(first.url, `stored-${n}`, '/charge').catch(() => undefined);
+      await eventually(
+        () => held.length,
+        (count) => count > before,
+      );
+      return upstream.hits.at(-1)!;
+    });
+    isHolding = false;
     for (const pid of [first.child.pid ?? 0, ...first.pids()]) process.kill(pid, 'SIGKILL');
     expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(await unkeyed).toBe('lost');
@@ -55,10 +67,13 @@ test.each([
 
     const second = await start();
     expect(second.log().find(({ msg }) => msg === 'restored idempotency keys')).toMatchObject({
-      writes: 3,
-      unresolved: 2,
+      writes: 3 + stored,
+      unresolved: 2 + stored,
     });
-    const interrupted = second.log().filter(({ msg }) => String(msg).startsWith('a write without an idempotency key'));
+    const interrupted = await eventually(
+      () => second.log().filter(({ msg }) => String(msg).startsWith('a write without an idempotency key')),
+      ({ length }) => length > 0,
+    );
     expect(interrupted).toMatchObject([{ route: '/', upstream: 'api', method: 'POST' }]);
     const { sentAt, requestId } = interrupted[0] ?? {};
     expect([Date.parse(String(sentAt)) >= since, Date.parse(String(sentAt)) <= Date.now()]).toEqual([true, true]);
@@ -75,7 +90,7 @@ test.each([
     const unresolved = [409, 'key_expired', 'unknown'];
     const answered = [409, 'key_expired', undefined];
     expect(outcomes).toEqual([unresolved, answered, unresolved, answered]);
-    expect(upstream.hits.length).toBe(5);
+    expect(upstream.hits.length).toBe(5 + stored);
   },
   PATIENCE,
 );

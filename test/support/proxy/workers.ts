@@ -1,4 +1,6 @@
 /** Starts Tidegate with several worker processes, as a user does. */
+import { headerOf } from '../clients/send.ts';
+import type { Hit } from '../upstreams/http-upstream.ts';
 import { writeConfigFile } from './config-file.ts';
 import type { RunningProcess } from './process.ts';
 import { startProcess } from './process.ts';
@@ -58,4 +60,22 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** The number of the worker that sent a request to the upstream. */
+export function workerOf({ headers }: Pick<Hit, 'headers'>): string {
+  return headerOf(headers, 'x-request-id')?.split('-')[1] ?? '';
+}
+
+/**
+ * Resolves when all writes so far are stored, which nothing waits for without a key. Each worker sends its messages in order, and a
+ * key is granted once all before it is stored.
+ * @param sendKeyed sends a write with a new key, and returns what the upstream received
+ * @returns the number of writes with keys
+ */
+export async function untilStored(workers: number, sendKeyed: (n: number) => Promise<Hit>): Promise<number> {
+  const asked = new Set<string>();
+  let sent = 0;
+  for (; asked.size < workers; sent += 1) asked.add(workerOf(await sendKeyed(sent)));
+  return sent;
 }
