@@ -11,10 +11,14 @@ const KEYS = Number(process.env['TIDEGATE_TEST_KEYS'] ?? 84_000);
 
 /** Starts Tidegate with a heap of 256 MiB and one upstream for each kind of load. */
 async function start() {
+  const failed = Promise.withResolvers<undefined>();
   const { url } = await listen((request, response) => {
     request.resume();
     if (request.url === '/held') return;
-    request.on('end', () => response.writeHead(request.url === '/failing' ? 503 : 200).end());
+    request.on('end', () => {
+      if (request.url === '/failing') void failed.promise.then(() => response.writeHead(503).end());
+      else response.end();
+    });
   });
   const config = writeConfigFile(`
 listen: 127.0.0.1:0
@@ -28,10 +32,10 @@ upstreams:
   held: {url: "${url}", timeout: 2h, perTryTimeout: 2h, rateLimit: {initialRate: 10/s, maxRate: 10/s}, queue: {maxWait: 1h, maxDepth: 1000000}}
   failing:
     url: "${url}"
-    timeout: 3m
-    perTryTimeout: 1m
-    queue: {maxWait: 2m}   # more uploads than connections: on a busy machine the last waits longer than a second
-    retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 4s}, budget: {ratio: 10, burst: 100000}}
+    timeout: 10m
+    perTryTimeout: 5m
+    queue: {maxWait: 5m}   # more uploads than connections: on a busy machine the last waits longer than a second
+    retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 1s}, budget: {ratio: 10, burst: 100000}}
     rateLimit: {scope: client}
 routes: [{path: /, upstream: shared}, {path: /own, upstream: own}, {path: /held, upstream: held}, {path: /failing, upstream: failing}]
 `);
@@ -47,7 +51,9 @@ routes: [{path: /, upstream: shared}, {path: /own, upstream: own}, {path: /held,
     const line = text.split('\n').find((each) => each.startsWith(`${name} `));
     return Number(line?.split(' ')[1]);
   };
-  return { ended, log, url: String(listening?.['url']), metric };
+  /** Until it is called, the responses to `/failing` are held. */
+  const fail = (): void => failed.resolve(undefined);
+  return { ended, log, url: String(listening?.['url']), metric, fail };
 }
 
 const used = (bound: string) => `tidegate_bound_used_ratio{bound="${bound}"}`;
@@ -57,7 +63,7 @@ const TAIL = 'Host: x\r\nAuthorization: Bearer 012345678901234567890123456789012
 test(
   'with a heap of 256 MiB, survives floods of client keys, retryable uploads and queued requests',
   async () => {
-    const { ended, log, url, metric } = await start();
+    const { ended, log, url, metric, fail } = await start();
     let isOver = false;
     void ended.then(() => (isOver = true));
 
@@ -85,15 +91,19 @@ test(
 
     // Large bodies: as many as the replay buffer holds are retried, the others are sent once.
     const body = 'x'.repeat(60_000);
-    const uploads = await flood(url, {
+    const uploading = flood(url, {
       connections: 1300,
       requests: 1300,
       ahead: 1,
       request: (n) =>
         `POST /failing HTTP/1.1\r\nX-Api-Key: upload-${n}\r\nIdempotency-Key: ${n}\r\nContent-Length: 60000\r\n${TAIL}\r\n${body}`,
     });
-    expect(uploads).toEqual({ answered: { 503: 1300 }, cut: 0 });
-    expect(await metric(reached('replay_memory'))).toBeGreaterThan(0);
+    await eventually(
+      () => metric(reached('replay_memory')),
+      (count) => count > 0,
+    );
+    fail();
+    expect(await uploading).toEqual({ answered: { 503: 1300 }, cut: 0 });
     expect(await metric('tidegate_replay_buffer_bytes')).toBe(0);
 
     // Queued and pipelined requests: as many as the heap has room for, and one refusal for each connection with more. One address
