@@ -132,11 +132,7 @@ test(
     );
     for (const pid of gate.pids()) process.kill(pid, 'SIGKILL');
     expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    await eventually(
-      () => gate.sum('tidegate_workers '),
-      (serving) => serving === 2,
-      60_000,
-    );
+    await eventually(gate.pids, ({ length }) => length === 4, 60_000);
     await pause(2000);
     for (let i = 0; i < 4; i += 1) {
       const { status, json, header } = await pay(gate, 'order');
