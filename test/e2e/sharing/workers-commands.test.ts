@@ -80,10 +80,11 @@ test(
       `workers: 2\n${ADMIN}clients: {key: [header:x-api-key, ip]}\nupstreams: {till: {url: "${upstream.url}"}}`,
     );
     const api = await openAdminApi(gate.adminUrl);
-    expect((await api.post('/api/upstreams/till/pin?rate=20/s')).json()).toMatchObject({ pinned: 20 });
+    expect((await api.post('/api/upstreams/till/pin?rate=10/s')).json()).toMatchObject({ pinned: 10 });
     process.kill(gate.pids()[0] ?? 0, 'SIGKILL');
     await eventually(gate.pids, ({ length }) => length === 3);
     const clients = Array.from({ length: 8 }, (_, i) => ({ name: `c${i}`, rate: 20 }));
+    const began = performance.now();
     const traffic = startTraffic({ target: gate.url, clients });
     onTestFinished(() => traffic.stop());
     await eventually(
@@ -93,11 +94,13 @@ test(
     const nextRate = async (): Promise<number> => {
       const [since, before] = [performance.now(), upstream.stats().accepted];
       await pause(3000);
-      const rate = (1000 * (upstream.stats().accepted - before)) / (performance.now() - since);
-      expect(rate).toBeLessThan(24);
-      return rate;
+      const { accepted } = upstream.stats();
+      const now = performance.now();
+      // Since the beginning: a delay may move requests from one interval to the next, but none before it.
+      expect(accepted).toBeLessThan(1 + (12 * (now - began)) / 1000);
+      return (1000 * (accepted - before)) / (now - since);
     };
-    await eventually(nextRate, (rate) => rate > 12); // a busy machine may not send that many
+    await eventually(nextRate, (rate) => rate > 6, 90_000); // a busy machine may not send that many at first
   },
   PATIENCE,
 );
