@@ -108,7 +108,9 @@ test('reloads when a file that the configuration refers to is replaced', async (
 test('rejects a file that changes settings which need a restart, and names them', async () => {
   const [one, two] = [await startNamed('one'), await startNamed('two')];
   const gate = await startReloadable(`upstreams: {api: {url: "${one.url}"}}`);
-  gate.rewrite(`workers: 2\nclients: {maxTracked: 10}\nlimits: {requests: 5}\nupstreams: {api: {url: "${two.url}"}}`);
+  gate.rewrite(
+    `workers: 2\nclients: {maxTracked: 10}\nlimits: {requests: 5, overload: {eventLoopDelay: 1h}}\nupstreams: {api: {url: "${two.url}"}}`,
+  );
   await eventually(gate.problems, ({ length }) => length === 1);
   expect(gate.problems()).toEqual(['needs a restart: workers, limits.requests, clients.maxTracked']);
   expect((await send(gate.url, '/')).body.toString()).toBe('one');

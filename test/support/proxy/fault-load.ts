@@ -27,8 +27,6 @@ const RECOVERY_TIMEOUT: Millis = 20_000;
 /** The deadline of a request plus the delay that a busy machine may add. */
 const DEADLINE: Millis = 4000;
 const LATENESS: Millis = 4000;
-/** On a busy machine the event loop is late, and requests that are shed have no log lines to compare with. */
-const NO_SHEDDING = 'limits: {overload: {eventLoopDelay: 1h}}\n';
 /** Allowed memory growth in bytes, for compiled code and grown tables. */
 const GROWTH = 2 * 1024 * 1024;
 
@@ -75,7 +73,7 @@ export async function runFaultLoad(
   const lines: LogLine[] = [];
   const upstream = `{url: "${url({ paymentFake, relay })}", timeout: ${DEADLINE}ms, ${settings}}`;
   const shown = http2 ? showCertificate() : undefined;
-  const gate = await startProbedProcess(`${shown?.listen ?? ''}${NO_SHEDDING}upstreams: {pay: ${upstream}}`, (line) =>
+  const gate = await startProbedProcess(`${shown?.listen ?? ''}upstreams: {pay: ${upstream}}`, (line) =>
     lines.push(line),
   );
   onTestFinished(() => gate.stop('SIGKILL'));

@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { HeldResources, ProbeCommand } from './memory-probe.ts';
 import { builtProgram } from '../programs/built-program.ts';
-import { eventually } from './tidegate.ts';
+import { eventually, NO_SHEDDING } from './tidegate.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -92,14 +92,15 @@ export class ProbedProcess {
 }
 
 /**
- * Starts one from YAML; adds `admin`, a short `drain`, and `listen` unless set.
+ * Starts one from YAML; adds `admin`, a short `drain`, and `listen` and `limits` unless set.
  * @param onLine called with each line of its log
  */
 export async function startProbedProcess(yaml: string, onLine: (line: LogLine) => void): Promise<ProbedProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
   const config = join(folder, 'tidegate.yaml');
   const listen = /^listen:/m.test(yaml) ? '' : 'listen: 127.0.0.1:0\n';
-  writeFileSync(config, `${listen}admin: 127.0.0.1:0\ndrain: {delay: 0, timeout: 1s}\n${yaml}`);
+  const limits = /^limits:/m.test(yaml) ? '' : `${NO_SHEDDING}\n`;
+  writeFileSync(config, `${listen}admin: 127.0.0.1:0\ndrain: {delay: 0, timeout: 1s}\n${limits}${yaml}`);
   const args = ['--import', './test/support/proxy/memory-probe.ts', builtProgram('main'), 'serve', '--config', config];
   const child = spawn(process.execPath, args, {
     cwd: ROOT,

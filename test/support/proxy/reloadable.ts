@@ -3,7 +3,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { writeConfigFile } from './config-file.ts';
 import type { RunningProcess } from './process.ts';
 import { startProcess } from './process.ts';
-import { eventually } from './tidegate.ts';
+import { eventually, NO_SHEDDING } from './tidegate.ts';
 
 const START = 40_000;
 
@@ -11,7 +11,7 @@ export interface Reloadable extends RunningProcess {
   readonly url: string;
   readonly adminUrl: string;
   readonly file: string;
-  /** Replaces the file atomically, as an editor does. `listen`, `admin` and `drain` are added. */
+  /** Replaces the file atomically, as an editor does. `listen`, `admin`, `drain` and `limits` are added. */
   readonly rewrite: (yaml: string) => void;
   /** Number of successful reloads so far. */
   readonly reloads: () => number;
@@ -23,10 +23,15 @@ export interface Reloadable extends RunningProcess {
 
 const GIVEN = 'listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n';
 
+function complete(yaml: string, given: string): string {
+  // At the end, so that the lines of `yaml` keep their numbers.
+  return `${given}${yaml}${/^limits:/m.test(yaml) ? '' : `\n${NO_SHEDDING}\n`}`;
+}
+
 /** @param given replaces `listen`, `admin` and a short `drain` */
 export async function startReloadable(
   yaml: string,
-  { given = `${GIVEN}drain: {delay: 0, timeout: 5s}\n`, file = writeConfigFile(`${given}${yaml}`), env = {} } = {},
+  { given = `${GIVEN}drain: {delay: 0, timeout: 5s}\n`, file = writeConfigFile(complete(yaml, given)), env = {} } = {},
 ): Promise<Reloadable> {
   const running = startProcess(['serve', '--config', file], { env });
   let complaint = '';
@@ -47,7 +52,7 @@ export async function startReloadable(
     adminUrl,
     file,
     rewrite: (next) => {
-      writeFileSync(`${file}~`, `${given}${next}`);
+      writeFileSync(`${file}~`, complete(next, given));
       renameSync(`${file}~`, file);
     },
     reloads: () => linesStarting('configuration reloaded').length,

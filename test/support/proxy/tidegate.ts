@@ -68,8 +68,11 @@ export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'
   };
 }
 
-/** Disables load shedding, because clients and upstreams in this process delay its event loop too. */
-const NO_SHEDDING = 'limits: {overload: {eventLoopDelay: 1h}}';
+/**
+ * Disables load shedding: clients and upstreams in the same process delay its event loop too, and so does other work on the machine.
+ * A request that is shed gets a 503, and no log line.
+ */
+export const NO_SHEDDING = 'limits: {overload: {eventLoopDelay: 1h}}';
 
 function complete(yaml: string): string {
   return `${given(NO_SHEDDING, yaml)}${given('listen: 127.0.0.1:0', yaml)}${given('admin: 127.0.0.1:0', yaml)}${given('drain: {delay: 0, timeout: 1s}', yaml)}${yaml}`;

@@ -4,7 +4,7 @@ import type { Hit } from '../upstreams/http-upstream.ts';
 import { writeConfigFile } from './config-file.ts';
 import type { RunningProcess } from './process.ts';
 import { startProcess } from './process.ts';
-import { eventually } from './tidegate.ts';
+import { eventually, NO_SHEDDING } from './tidegate.ts';
 
 /** Milliseconds. Only what hangs takes as long: a busy machine takes half a minute to start three processes. */
 const START = 120_000;
@@ -19,7 +19,7 @@ export interface Workers extends RunningProcess {
 }
 
 /**
- * Adds `listen`, `admin` and a short `drain` unless set.
+ * Adds `listen`, `admin`, a short `drain` and `limits` unless set.
  * @param yaml the rest of the configuration, including `workers`
  * @param env environment variables in addition to PATH
  */
@@ -27,7 +27,8 @@ export async function startWorkers(yaml: string, env: NodeJS.ProcessEnv = {}): P
   const listen = /^listen:/m.test(yaml) ? '' : 'listen: 127.0.0.1:0\n';
   const drain = /^drain:/m.test(yaml) ? '' : 'drain: {delay: 0, timeout: 5s}\n';
   const admin = /^admin:/m.test(yaml) ? '' : 'admin: 127.0.0.1:0\n';
-  const config = writeConfigFile(`${listen}${admin}${drain}${yaml}`);
+  const limits = /^limits:/m.test(yaml) ? '' : `${NO_SHEDDING}\n`;
+  const config = writeConfigFile(`${listen}${admin}${drain}${limits}${yaml}`);
   const running = startProcess(['serve', '--config', config], { env });
   let complaint = '';
   running.child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
