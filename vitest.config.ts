@@ -103,9 +103,9 @@ export default defineConfig({
     isolate: true,
     retry: 0,
     sequence: { sequencer: LongestFirst },
-    // Minutes of virtual time are seconds on a quiet machine, and half a minute on one with other work.
-    testTimeout: 60_000,
-    hookTimeout: 20_000,
+    // Minutes of virtual time are seconds on a quiet machine, and a minute on one with other work.
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
     teardownTimeout: 10_000,
     // A misspelt filter must not pass for a clean run.
     passWithNoTests: false,

@@ -30,7 +30,7 @@ test('memory use does not grow with the size of a body, in either direction', as
   const peak = await peakOf(SIZE);
   expect(warm).toBeGreaterThan(50 * MIB); // the measurement saw the process
   expect(peak - warm).toBeLessThan(ALLOWED);
-}, 60_000);
+});
 
 test('buffers of a streamed body are freed without full garbage collections', async () => {
   const upstream = await startBigBodyUpstream();
@@ -70,6 +70,6 @@ test('buffers of a streamed body are freed without full garbage collections', as
     // V8 starts a full collection for every 64 MB of external memory, which would be eight.
     expect(fewest, `${way} ${framing}`).toBeLessThanOrEqual(2);
   }
-}, 60_000);
+});
 
 const countFull = (gcLog: string): number => gcLog.split('Mark-Compact').length - 1;

@@ -21,4 +21,4 @@ test('finished requests are collected from the young generation, also after a fu
   const before = await gate.promotedBytes();
   expect(await ask()).toEqual({ answered: { 200: REQUESTS }, cut: 0 });
   expect((await gate.promotedBytes()) - before).toBeLessThan(REQUESTS * MOST_KEPT);
-}, 30_000);
+});

@@ -173,7 +173,7 @@ clients:
   expect(check.stdout).toContain('weight: 2');
   outputs.push({ where: 'check', text: check.stdout + check.stderr });
   expectNoSecret(outputs);
-}, 60_000);
+});
 
 test('no secret appears in configuration errors, wherever it is written', async () => {
   const path = folderOf({
@@ -206,7 +206,7 @@ state: {store: redis, url: "redis://:hush@a/x", password: [hush], prefix: "a b"}
   ]);
   expect(all.map(({ code }) => code)).toEqual(all.map(() => 1));
   expectNoSecret(all.map(({ stdout, stderr }, i) => ({ where: `mistake ${i}`, text: stdout + stderr })));
-}, 60_000);
+});
 
 test('no secret appears in the report of an uncaught exception', async () => {
   const fault = `
@@ -229,4 +229,4 @@ test('no secret appears in the report of an uncaught exception', async () => {
     { where: 'stdout', text: stdout },
     { where: 'stderr', text: stderr },
   ]);
-}, 30_000);
+});

@@ -12,7 +12,7 @@ test('times out an attempt whose response arrives too slowly', async () => {
     { settings: 'perTryTimeout: 1s' },
   );
   expect(countReasons(results).get('timeout')).toBeGreaterThan(20);
-}, 90_000);
+});
 
 test('reports a charge completed after the attempt timeout as unknown', async () => {
   const { results, journal } = await runFaultLoad(
@@ -26,4 +26,4 @@ test('reports a charge completed after the attempt timeout as unknown', async ()
   const unknown = new Set(results.flatMap((each) => (each.unknown ? [each.id] : [])));
   const done = journal.filter(({ what, intent }) => what === 'charged' && unknown.has(intent));
   expect(done.length).toBeGreaterThan(20);
-}, 90_000);
+});

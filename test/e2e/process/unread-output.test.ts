@@ -120,7 +120,7 @@ test('serves while its output is not read, drops lines beyond the buffer, and ex
 
   child.kill('SIGTERM');
   expect(await ended).toEqual([0, null]);
-}, 30_000);
+});
 
 test('serves while its terminal is stopped, and exits when the terminal closes', async () => {
   const config = await writeConfig();
@@ -146,7 +146,7 @@ test('serves while its terminal is stopped, and exits when the terminal closes',
     () => isAlive(pid),
     (alive) => !alive,
   );
-}, 30_000);
+});
 
 function isAlive(pid: number): boolean {
   try {

@@ -54,4 +54,4 @@ upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}, limits: [{name: 
   expect(metrics).toMatch(
     /^tidegate_ratelimit_rate_requests_per_second\{upstream="api",limit="endpoint",scope="upstream"\} \d/m,
   );
-}, 90_000);
+});

@@ -43,4 +43,4 @@ upstreams: {api: {url: "${url}", connections: 1, timeout: 500ms, perTryTimeout: 
   expect(served).toEqual(['/stream', '/next']);
   expect(connections()).toBe(1);
   expect(await gate.metric('tidegate_bound_used_ratio{bound="upstream_connections"}')).toBe(0);
-}, 20_000);
+});

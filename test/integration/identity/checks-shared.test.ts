@@ -46,4 +46,4 @@ state: {store: redis, url: "${redis.url}"}
     () => ask(one.url, 'b'),
     ({ status }) => status === 200,
   );
-}, 30_000);
+});

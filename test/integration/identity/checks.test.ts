@@ -548,4 +548,4 @@ test('applies a report to the limit that all workers share', async () => {
     async () => Promise.all(Array.from({ length: 10 }, async () => (await send(gate.url, '/check?wait=0')).status)),
     (statuses) => statuses.every((status) => status === 429),
   );
-}, 60_000);
+});

@@ -55,7 +55,7 @@ test(`forwards ${COUNT} random requests and responses as if there were no proxy`
   };
   await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(lane)));
   expect(found).toEqual([]);
-}, 60_000);
+});
 
 test('generates cases that cover every variant', () => {
   const cases = drawCases(COUNT, SEED);

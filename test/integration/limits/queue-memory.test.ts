@@ -38,4 +38,4 @@ clients: {key: ["header:x-api-key"]}
   const each = (heldBytes() - before) / queued();
   expect(each).toBeLessThan(BYTES_EACH.request);
   expect(each).toBeGreaterThan(BYTES_EACH.request / 2);
-}, 30_000);
+});

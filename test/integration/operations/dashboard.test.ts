@@ -114,7 +114,7 @@ test('has data for each panel, and rules that can be evaluated', async () => {
   );
   expect(rules.length).toBeGreaterThan(10);
   expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
-}, 90_000);
+});
 
 test('selects the data source, the job and the instances by variables alone', () => {
   const text = readFileSync(docker('grafana/dashboards/tidegate.json'), 'utf8');

@@ -108,7 +108,7 @@ test('a claim whose lease is not renewed has ended, also if the clock of Redis w
   expect((await other.read())?.gone.has('one')).toBe(false);
   await pause(0.6 * replica.backend.leaseTime);
   expect((await other.read())?.gone.has('one')).toBe(true);
-}, 30_000);
+});
 
 test('a state that cannot be read counts as no response', async () => {
   const redis = await startRedis();

@@ -93,7 +93,7 @@ export async function startUpstream(options: Partial<PracticeOptions> = {}): Pro
 export async function eventually<T>(
   read: () => T | Promise<T>,
   holds: (seen: T) => boolean,
-  within = 30_000,
+  within = 60_000,
   every = 10,
 ): Promise<T> {
   const until = performance.now() + within;
