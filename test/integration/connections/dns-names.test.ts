@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { startDns } from '../../support/upstreams/dns-server.ts';
 import { pause } from '../../support/pause.ts';
@@ -133,7 +134,13 @@ describe('a hostname', () => {
 describe('several addresses', () => {
   test('are all used', async () => {
     const { one, two, url } = await twoHosts();
-    for (const host of [one, two]) host.answer((_, response) => void pause(50).then(() => response.end()));
+    const held: ServerResponse[] = [];
+    for (const host of [one, two]) {
+      // Once all have arrived: each request needs a connection of its own.
+      host.answer((_, response) => {
+        if (held.push(response) === 12) for (const each of held) each.end();
+      });
+    }
     const dns = await startDns(['127.0.0.1', '127.0.0.2']);
     const gate = await startTidegate(yaml(url), dns);
     await Promise.all(Array.from({ length: 12 }, () => ask(gate)));

@@ -141,7 +141,8 @@ test('serves the queue by the old limit after a change of scope, and new request
     ['upstream', 'client'],
     ['client', 'upstream'],
   ] as const) {
-    const waiting = Array.from({ length: 8 }, () => send(gate.url, '/'));
+    // In the two seconds in which they are served, a busy machine sends enough of them to fill the queue.
+    const waiting = Array.from({ length: 20 }, () => send(gate.url, '/'));
     await eventually(
       () => gate.metric('tidegate_queue_depth{upstream="api"}'),
       (depth) => depth >= 6,

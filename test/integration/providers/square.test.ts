@@ -5,9 +5,9 @@ import { startSquare } from '../../support/providers/square.ts';
 test('waits for the X-RateLimit-Reset of RATE_LIMITED', async () => {
   const square = await startSquare({ limit: 2 });
   const { send, throttled } = await startProviderProxy('square', square);
-  const answers = [];
-  for (let i = 0; i < 3; i += 1) answers.push(await send('GET', '/v2/payments'));
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  // The third of a window is refused. A slow machine sends fewer in some windows.
+  do expect((await send('GET', '/v2/payments')).status).toBe(200);
+  while (square.refused() === 0);
   // Once: it sent a reset time, and the proxy waited for it.
   expect(square.refused()).toBe(1);
   expect(await throttled('RATE_LIMITED')).toBe(1);
