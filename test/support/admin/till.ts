@@ -9,7 +9,7 @@
 import type { ServerResponse } from 'node:http';
 import type { KeysPage } from '../../../src/admin/api/key-schemas.ts';
 import { send } from '../clients/send.ts';
-import { startTidegate } from '../proxy/tidegate.ts';
+import { eventually, startTidegate } from '../proxy/tidegate.ts';
 import { startHttpUpstream } from '../upstreams/http-upstream.ts';
 import { openAdminApi, TOKEN } from './admin-api.ts';
 
@@ -33,7 +33,14 @@ routes: [{path: /, upstream: till}, {path: /bank, upstream: bank}]
     const api = await openAdminApi(gate.adminUrl ?? '');
     const pay = (key: string, path = '/pay', more: readonly string[] = []) =>
       send(gate.url, path, { method: 'POST', body: key, headers: ['Idempotency-Key', key, ...more] });
-    const list = async (query = '') => (await api.get(`/api/keys${query}`)).json() as unknown as KeysPage;
+    /** Asks again where a busy machine let Redis respond too late. */
+    const list = async (query = '') => {
+      const found = await eventually(
+        () => api.get(`/api/keys${query}`),
+        ({ status }) => status !== 503,
+      );
+      return found.json() as unknown as KeysPage;
+    };
     /** As a client that the proxy refuses: the response says whether the write may have happened. */
     const outcome = async (key: string) => (await pay(key, '/pay', ['Expect', 'x'])).header('tidegate-outcome');
     return { gate, api, pay, list, outcome };
