@@ -1,6 +1,10 @@
 import { spawn } from 'node:child_process';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { BYTES_EACH } from '../../../src/cli/check/describe-memory.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
+import { ClientTable } from '../../../src/store/clients/client-table.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
+import { upstreamSettings } from '../../support/core/policy-builders.ts';
 import { heldBytes } from '../../support/heap.ts';
 import { startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 import { send } from '../../support/clients/send.ts';
@@ -38,4 +42,35 @@ clients: {key: ["header:x-api-key"]}
   const each = (heldBytes() - before) / queued();
   expect(each).toBeLessThan(BYTES_EACH.request);
   expect(each).toBeGreaterThan(BYTES_EACH.request / 2);
+});
+
+describe('the memory figures are measured: reported at no less, and at most twice the actual use', () => {
+  const COUNT = 30_000;
+  const random = seededRandom(1);
+  const hash = () => Math.floor(random() * 2 ** 52).toString(16);
+
+  test('a client', () => {
+    const before = heldBytes();
+    const table = new ClientTable(COUNT, () => undefined);
+    for (let i = 0; i < COUNT; i += 1) table.leave(table.enter(`api\0${hash()}`, i));
+    const each = (heldBytes() - before) / COUNT;
+    expect(table.view(0).tracked).toBe(COUNT);
+    expect(each).toBeLessThan(BYTES_EACH.client);
+    expect(each).toBeGreaterThan(BYTES_EACH.client / 2);
+  });
+
+  test('a per-client limit', () => {
+    const count = COUNT / 2;
+    const before = heldBytes();
+    const upstreams = [upstreamSettings({ scope: 'client' })];
+    const store = new MemoryStore({ upstreams, maxTracked: COUNT, random, listen: () => undefined });
+    for (let i = 0; i < count; i += 1) {
+      const { meter } = store.findOrCreateLimit({ upstream: 'up', nested: '', scope: 'client', key: hash() });
+      meter.onAccepted(i, meter.onSent(i), i + 1); // includes what is allocated on first use
+    }
+    const each = (heldBytes() - before) / count;
+    expect([...store.limits()]).toHaveLength(count);
+    expect(each).toBeLessThan(BYTES_EACH.limit);
+    expect(each).toBeGreaterThan(BYTES_EACH.limit / 2);
+  });
 });

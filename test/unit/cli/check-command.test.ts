@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { runCheck } from '../../../src/cli/check/check-command.ts';
-import { BYTES_EACH } from '../../../src/cli/check/describe-memory.ts';
-import { ClientTable } from '../../../src/store/clients/client-table.ts';
-import { MemoryStore } from '../../../src/store/memory-store.ts';
-import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import { makePem } from '../../support/certificates.ts';
-import { heldBytes } from '../../support/heap.ts';
-import { upstreamSettings } from '../../support/core/policy-builders.ts';
 
 function run(text: string, full = false) {
   return runCheck('tidegate.yaml', { full }, { env: {}, readFile: () => text });
@@ -276,36 +270,5 @@ describe('the worst cases', () => {
     expect(find(lines, 'response')).toBe('response: starts at most 5s after the end of the upload: 5s attempt');
     expect(find(lines, 'refusal')).toBeUndefined();
     expect(lines).toContain('147MiB: 10000 requests that would wait in queues, about 15KiB each');
-  });
-});
-
-describe('the memory figures are measured: reported at no less, and at most twice the actual use', () => {
-  const COUNT = 30_000;
-  const random = seededRandom(1);
-  const hash = () => Math.floor(random() * 2 ** 52).toString(16);
-
-  test('a client', () => {
-    const before = heldBytes();
-    const table = new ClientTable(COUNT, () => undefined);
-    for (let i = 0; i < COUNT; i += 1) table.leave(table.enter(`api\0${hash()}`, i));
-    const each = (heldBytes() - before) / COUNT;
-    expect(table.view(0).tracked).toBe(COUNT);
-    expect(each).toBeLessThan(BYTES_EACH.client);
-    expect(each).toBeGreaterThan(BYTES_EACH.client / 2);
-  });
-
-  test('a per-client limit', () => {
-    const count = COUNT / 2; // so many that what else the process allocates meanwhile is little
-    const before = heldBytes();
-    const upstreams = [upstreamSettings({ scope: 'client' })];
-    const store = new MemoryStore({ upstreams, maxTracked: COUNT, random, listen: () => undefined });
-    for (let i = 0; i < count; i += 1) {
-      const { meter } = store.findOrCreateLimit({ upstream: 'up', nested: '', scope: 'client', key: hash() });
-      meter.onAccepted(i, meter.onSent(i), i + 1); // includes what is allocated on first use
-    }
-    const each = (heldBytes() - before) / count;
-    expect([...store.limits()]).toHaveLength(count);
-    expect(each).toBeLessThan(BYTES_EACH.limit);
-    expect(each).toBeGreaterThan(BYTES_EACH.limit / 2);
   });
 });
