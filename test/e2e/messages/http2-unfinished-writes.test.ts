@@ -44,7 +44,7 @@ test('the connection of an abandoned upload is closed if its upstream retires it
       setTimeout(resolve, 1);
     });
   }
-  expect(upstream.heads()).toBe(1);
+  await eventually(upstream.heads, (count) => count === 1);
   client.destroy();
 
   const left = await eventually(
