@@ -27,6 +27,8 @@ const RECOVERY_TIMEOUT: Millis = 20_000;
 /** The deadline of a request plus the delay that a busy machine may add. */
 const DEADLINE: Millis = 4000;
 const LATENESS: Millis = 4000;
+/** The default. On a busy machine, requests are answered in time because others are shed. */
+const SHEDDING = 'limits: {overload: {eventLoopDelay: 500ms}}\n';
 /** Allowed memory growth in bytes, for compiled code and grown tables. */
 const GROWTH = 2 * 1024 * 1024;
 
@@ -73,7 +75,7 @@ export async function runFaultLoad(
   const lines: LogLine[] = [];
   const upstream = `{url: "${url({ paymentFake, relay })}", timeout: ${DEADLINE}ms, ${settings}}`;
   const shown = http2 ? showCertificate() : undefined;
-  const gate = await startProbedProcess(`${shown?.listen ?? ''}upstreams: {pay: ${upstream}}`, (line) =>
+  const gate = await startProbedProcess(`${SHEDDING}${shown?.listen ?? ''}upstreams: {pay: ${upstream}}`, (line) =>
     lines.push(line),
   );
   onTestFinished(() => gate.stop('SIGKILL'));
@@ -100,7 +102,7 @@ export async function runFaultLoad(
   const metrics = await waitUntilIdle(gate, clients);
   const requests = await eventually(
     () => lines.filter(({ msg }) => msg === 'request'),
-    ({ length }) => length >= clients.sent,
+    ({ length }) => length >= logged(clients.results).length,
   );
   expectAnswered(clients, requests, metrics);
   // Faults of clients and upstreams must not be logged as errors.
@@ -170,11 +172,16 @@ function expectAnswered(
   expect(results.filter((each) => each.answeredAt - each.sentAt > DEADLINE + LATENESS)).toEqual([]);
 
   expect(sum(metrics, 'tidegate_requests_total')).toBe(sent);
-  expect(new Set(requests.map(({ id }) => id)).size).toBe(sent);
-  expect(countAnswers(requests)).toEqual(countAnswers(results));
+  expect(new Set(requests.map(({ id }) => id)).size).toBe(logged(results).length);
+  expect(countAnswers(requests)).toEqual(countAnswers(logged(results)));
   const unknown = results.filter((each) => each.unknown).length;
   expect(requests.filter(({ outcome }) => outcome === 'unknown')).toHaveLength(unknown);
   expect(sum(metrics, 'tidegate_requests_total', 'outcome="unknown"')).toBe(unknown);
+}
+
+/** The results of requests with a log line: those that are shed have none. */
+function logged(results: readonly LoadClientResult[]): readonly LoadClientResult[] {
+  return results.filter(({ reason }) => reason !== 'overloaded');
 }
 
 /** Counts responses by status, and truncated bodies. */
