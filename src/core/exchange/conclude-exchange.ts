@@ -4,6 +4,7 @@
  */
 import type { RefusalReason } from '../admission/gate-decision.ts';
 import type { KeptResponseMatch } from '../idempotency/key-record.ts';
+import type { WriteHistory } from '../idempotency/write-history.ts';
 import { classifyWrite, mayHaveTakenEffect } from '../idempotency/write-outcome.ts';
 import { hintedDelay } from '../retry/hinted-delay.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
@@ -46,13 +47,14 @@ export function* conclude(
 ): ExchangeGenerator {
   const { request, policy, attempts } = state;
   if (outcome.kind === 'error') {
-    const isUnknown = mayHaveTakenEffect(request, outcome) || (yield* mayHaveTakenEffectByNow(state));
+    const isUnknown = mayHaveTakenEffect(request, outcome) || (yield* historyByNow(state)).isUnconfirmed;
     return { kind: isUnknown ? 'unknown' : 'fail', reason: outcome.reason, attempts, retryOutcome };
   }
   const verdict = forwardIfConclusive(state, outcome, retryOutcome);
   if (verdict !== undefined) return verdict;
   // A rejection describes only its own attempt, whichever hop sent it; a 409, the attempt that is still in progress.
-  if (!(yield* mayHaveTakenEffectByNow(state))) return { kind: 'forward', unknown: false, attempts, retryOutcome };
+  const { mayHaveTakenEffect: isUnknown } = yield* historyByNow(state);
+  if (!isUnknown) return { kind: 'forward', unknown: false, attempts, retryOutcome };
   const meaning = classifyWrite(outcome, policy.retry.notProcessed);
   const rejection = meaning === 'not_processed' ? meaning : 'rejected';
   const reason = isThrottled(outcome.status, outcome.hints) ? 'throttled' : rejection;
@@ -63,7 +65,7 @@ export function* conclude(
 export function* refuse(state: ExchangeState, why: RefusalReason, retryAfterMs: Millis): ExchangeGenerator {
   const { attempts } = state;
   const retryOutcome = state.isRetrying ? 'deadline' : undefined;
-  if (yield* mayHaveTakenEffectByNow(state)) return { kind: 'unknown', reason: why, attempts, retryOutcome };
+  if ((yield* historyByNow(state)).isUnconfirmed) return { kind: 'unknown', reason: why, attempts, retryOutcome };
   return { kind: 'refuse', why, retryAfterMs, attempts, retryOutcome };
 }
 
@@ -99,7 +101,7 @@ export function* concludeExpiredKey(state: ExchangeState): ExchangeGenerator {
   yield* refreshKeyRecord(state);
   const { history } = state;
   const end = { attempts: state.attempts, retryOutcome: state.isRetrying ? 'key_expired' : undefined } as const;
-  if (history.mayHaveTakenEffect) return { kind: 'unknown', reason: 'key_expired', ...end };
+  if (history.isUnconfirmed) return { kind: 'unknown', reason: 'key_expired', ...end };
   if (history.wasAnswered) return { kind: 'refuse', why: 'key_expired', retryAfterMs: undefined, ...end };
   return { kind: 'refuse', why: 'queue_timeout', retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
 }
@@ -134,8 +136,8 @@ function* refreshKeyRecord({ hasClaimedKey, history }: ExchangeState): Generator
   if (known.kind !== 'gone') history.setEarlierRecord(expectResult('known', known).record);
 }
 
-/** Whether the write may have taken effect, by this exchange or by another with its key. */
-function* mayHaveTakenEffectByNow(state: ExchangeState): Generator<ExchangeStep, boolean, StepResult> {
+/** What is known of the write by now, from this exchange and from others with its key. */
+function* historyByNow(state: ExchangeState): Generator<ExchangeStep, WriteHistory, StepResult> {
   if (!state.history.isOwnUnresolved) yield* refreshKeyRecord(state);
-  return state.history.mayHaveTakenEffect;
+  return state.history;
 }

@@ -9,7 +9,7 @@ import {
   removeOneCredential,
 } from './credential-list.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
-import { UNKNOWN_ENDPOINT } from './keyed-write.ts';
+import { isArriving, UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { Millis } from '../scalars.ts';
 
 /** Stores what is known of writes, so that the next process knows it. */
@@ -39,10 +39,9 @@ export interface StoredWrite extends WriteIdentity {
  */
 export function toStored(write: KeyedWrite): StoredWrite | undefined {
   const { upstream, name, credential, owner, credentialHeader, body, firstSentAt, endpoint } = write;
-  const { sentCount, wasDelivered } = write;
+  const { sentCount } = write;
   const known = { upstream, name, credential, owner, credentialHeader, body, firstSentAt };
-  const isArriving = write.respondingFor !== NO_CREDENTIALS && !wasDelivered;
-  if (write.state === 'answered' && !isArriving) {
+  if (write.state === 'answered' && !isArriving(write)) {
     const { finalFor, unresolvedFor } = withoutOpen(write);
     const isAnswered = countCredentials(unresolvedFor) < MAX_CREDENTIALS;
     if (isAnswered && (finalFor !== NO_CREDENTIALS || (sentCount === 0 && write.finalFor === NO_CREDENTIALS))) {

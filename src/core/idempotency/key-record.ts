@@ -4,12 +4,19 @@ import type { Millis } from '../scalars.ts';
 export interface KeyRecord {
   /** When the write was first sent. */
   readonly firstSentAt: Millis;
-  /** The upstream has answered the write, and the client has the response. Otherwise its effect is unknown. */
+  /** The upstream has answered the write, and the client has the response, or gets it. Otherwise its effect is unknown. */
   readonly isAnswered: boolean;
+  /** The response is still being sent, and no client has a whole one; absent otherwise. */
+  readonly isArriving?: boolean;
   /** That response resolves the write permanently, whatever happens to the present request; absent if it does not. */
   readonly isFinal?: boolean;
   /** This request was presumed ended, and another one has the key now. */
   readonly isInUse?: boolean;
+}
+
+/** Whether the write may have taken effect, and no client has a whole response that confirms it. */
+export function isUnconfirmed(record: KeyRecord | undefined): boolean {
+  return record !== undefined && (!record.isAnswered || record.isArriving === true);
 }
 
 /** Whether a response is kept for repeats of a write; `other_request`: for a request with another query or body. */

@@ -79,9 +79,16 @@ export function isAnsweredFor({ state, unresolvedFor }: KeyedWrite, credential: 
   return state === 'answered' && !hasCredential(unresolvedFor, credential);
 }
 
-/** True if the write may have taken effect and no response confirms it. */
-export function isUnresolved({ sentCount, state, finalFor, unresolvedFor }: KeyedWrite): boolean {
+/** True while a response to an answered write is being sent, and no client has a whole one: it may break off. */
+export function isArriving({ state, respondingFor, wasDelivered }: KeyedWrite): boolean {
+  return state === 'answered' && respondingFor !== NO_CREDENTIALS && !wasDelivered;
+}
+
+/** True if the write may have taken effect and no client has a response that confirms it. */
+export function isUnresolved(write: KeyedWrite): boolean {
+  const { sentCount, state, finalFor, unresolvedFor } = write;
   // Another attempt of a write with a final response changes nothing.
-  if (state === 'answered') return unresolvedFor !== NO_CREDENTIALS || (sentCount > 0 && finalFor === NO_CREDENTIALS);
+  const isOpenByOthers = unresolvedFor !== NO_CREDENTIALS || (sentCount > 0 && finalFor === NO_CREDENTIALS);
+  if (state === 'answered') return isOpenByOthers || isArriving(write);
   return sentCount > 0 || state === 'unresolved';
 }

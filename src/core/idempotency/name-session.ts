@@ -63,13 +63,14 @@ export class NameSession {
   readonly #claims = new Map<string, HeldClaim>();
   /** Whether `state` differs from what was read. */
   hasChanged = false;
+  /** A response has ended, and claims know that it was being sent. */
+  hasEndedResponse = false;
 
   /** @param known the state passed in does not change; times are on this clock */
   constructor(name: string, known: NameState | undefined, clock: Clock) {
     this.#name = name;
     this.#clock = clock;
     if (known === undefined) return;
-    const keys = this.#keys;
     const writes = known.writes.map((each) => this.#restoreWrite(each));
     for (const { id, owner, write: index, request, progress } of known.claims) {
       const write = writes[index];
@@ -77,7 +78,7 @@ export class NameSession {
       const resumed = { write, progress: { ...progress } };
       this.#claims.set(id, { owner, request, claim: this.#makeClaim(request, resumed) });
     }
-    for (const write of writes) keys.leave(write);
+    for (const write of writes) this.#keys.leave(write);
   }
 
   /** The requests of these claims have ended, and may have done their writes. */
@@ -110,7 +111,7 @@ export class NameSession {
   }
 
   /** Changes a claim; does nothing if others have taken it for abandoned. @returns whether it is there */
-  change(id: string, run: (claim: RegistryKeyClaim) => void): boolean {
+  change(id: string, run: (claim: RegistryKeyClaim) => unknown): boolean {
     const found = this.#claims.get(id);
     if (found === undefined) return false;
     run(found.claim);
@@ -139,7 +140,7 @@ export class NameSession {
 
   /** Removes a claim whose response has ended. */
   close(id: string): void {
-    this.change(id, (claim) => claim.close());
+    this.change(id, (claim) => (this.hasEndedResponse = claim.close() || this.hasEndedResponse));
     this.#claims.delete(id);
   }
 
@@ -150,8 +151,7 @@ export class NameSession {
 
   /** What a claim knows; undefined if it is not there. */
   lookUp(id: string): KnownWrite | undefined {
-    const claim = this.#claims.get(id)?.claim;
-    return claim?.known;
+    return this.#claims.get(id)?.claim.known;
   }
 
   /** What a claim knows before its next attempt: see `RegistryKeyClaim.freeEndpoint`. @param last of the attempt before */

@@ -6,6 +6,7 @@ import type { KeyClaim, KeyClaimChange, KeyClaimEnd, KeyClaimListener } from './
 import type { KeyedWrite } from './keyed-write.ts';
 import { isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { ClaimRefusalReason, KeyRecord, KnownWrite } from './key-record.ts';
+import { isUnconfirmed } from './key-record.ts';
 import type { RegistryKeyClaimOptions, StoredClaim } from './registry-key-claim-options.ts';
 import { WriteAttempts } from './write-attempts.ts';
 import type { WriteOutcome } from './write-outcome.ts';
@@ -158,8 +159,9 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     this.#attempts.onUndelivered();
   }
 
-  close(): void {
-    this.#attempts.close();
+  /** @returns see `WriteAttempts.close` */
+  close(): boolean {
+    return this.#attempts.close();
   }
 
   /** The process of the request has ended: an attempt may have taken effect, or the response may have been cut. */
@@ -200,7 +202,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
       this.#isDecidedLocally ||= !isStored;
       return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
     }
-    const mayHaveTakenEffect = this.#progress.record?.isAnswered === false;
+    const mayHaveTakenEffect = isUnconfirmed(this.#progress.record);
     this.#knownAtRefusal = this.known;
     this.release({ kind: 'other' });
     this.#listener?.onClaimRefused('key_store_lost', mayHaveTakenEffect);

@@ -4,7 +4,7 @@ import { addCredential, hasCredential } from './credential-list.ts';
 import type { KeyClaimEnd } from './key-store.ts';
 import type { KeyRecord } from './key-record.ts';
 import type { KeyedWrite } from './keyed-write.ts';
-import { isAnsweredFor } from './keyed-write.ts';
+import { isAnsweredFor, isArriving } from './keyed-write.ts';
 import type { RegistryKeyClaimOptions } from './registry-key-claim-options.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 
@@ -69,7 +69,8 @@ export class WriteAttempts {
     const isSentByOthers = sentCount > (this.#progress.firstSentAt === undefined ? 0 : 1);
     const known = this.#recall(write);
     const isOpenByOthers = isSentByOthers && known?.isFinal !== true;
-    return isOpenByOthers ? { firstSentAt, isAnswered: false } : known;
+    if (isOpenByOthers) return { firstSentAt, isAnswered: false };
+    return known?.isAnswered === true && isArriving(write) ? { ...known, isArriving: true } : known;
   }
 
   /**
@@ -107,12 +108,15 @@ export class WriteAttempts {
     keys.leave(write);
   }
 
-  /** The response has ended. */
-  close(): void {
-    const { keys } = this.#options;
-    if (this.#answered !== undefined) keys.onResponseEnd(this.#answered, this.#credential, this.#progress.isDelivered);
+  /** The response has ended. @returns whether requests that have the key know that it arrives, and no other one does */
+  close(): boolean {
+    const write = this.#answered;
     this.#answered = undefined;
     this.#progress.isResponding = false;
+    if (write === undefined) return false;
+    const wasArriving = isArriving(write);
+    this.#options.keys.onResponseEnd(write, this.#credential, this.#progress.isDelivered);
+    return wasArriving && !isArriving(write) && write.requestCount > 0;
   }
 
   get #credential(): number {

@@ -1,6 +1,7 @@
 import { isNamedByKey, isSafeOnlyByKey } from '../retry/choose-retry.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { KeyRecord } from './key-record.ts';
+import { isUnconfirmed } from './key-record.ts';
 import type { Millis } from '../scalars.ts';
 import type { RequestFacts } from '../exchange/request-facts.ts';
 import type { RetryPolicy } from '../retry/retry-policy.ts';
@@ -29,7 +30,12 @@ export class WriteHistory {
     return this.isOwnUnresolved || this.#earlier?.isAnswered === false;
   }
 
-  /** The same, by an attempt of this exchange; false if a final response to the write is known. */
+  /** The same, or the response that confirms it is still being sent: a refusal must not read as if nothing was done. */
+  get isUnconfirmed(): boolean {
+    return this.mayHaveTakenEffect || isUnconfirmed(this.#earlier);
+  }
+
+  /** The write may have taken effect by an attempt of this exchange; false if a final response to the write is known. */
   get isOwnUnresolved(): boolean {
     return this.#isOwnUnresolved && this.#earlier?.isFinal !== true;
   }

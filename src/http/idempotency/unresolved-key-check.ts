@@ -1,4 +1,5 @@
 /** Whether an earlier request may have done the write that a rejected request repeats. */
+import { isUnconfirmed } from '../../core/idempotency/key-record.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { isSafeMethod } from '../../core/http-semantics/methods.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
@@ -58,7 +59,7 @@ export function findUnresolvedByOthers(
   claim: KeyClaim | undefined,
   onFound: (mayHaveTakenEffect: boolean) => void,
 ): void {
-  if (claim?.hasWrite === true) return claim.lookUp((record) => onFound(record?.isAnswered === false));
+  if (claim?.hasWrite === true) return claim.lookUp((record) => onFound(isUnconfirmed(record)));
   if (isSafeRequest(routed)) return onFound(false);
   // A body that is kept has been searched for a key, and one that is too long has none.
   const isKeyFinal = body?.retention === 'whole' || body?.retention === 'too_long';

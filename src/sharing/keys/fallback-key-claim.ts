@@ -1,4 +1,5 @@
 import type { KeyRecord } from '../../core/idempotency/key-record.ts';
+import { isUnconfirmed } from '../../core/idempotency/key-record.ts';
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -85,7 +86,7 @@ export class FallbackKeyClaim implements KeyClaim {
     const { request, local } = this.#parts;
     this.#claim.lookUp((record) => {
       local.learn(request, record, this.#claim.endpoint);
-      copy.lookUp((known) => onRecord(withUse(known, record)));
+      copy.lookUp((known) => onRecord(withPresent(known, record)));
     });
   }
 
@@ -113,10 +114,10 @@ export class FallbackKeyClaim implements KeyClaim {
     this.#copy ??= local.claim(request);
     this.#isCombined = true;
     const onClaimed: KeyClaimListener['onClaimed'] = (known, hasWaitedHere) =>
-      listener.onClaimed(withUse(known, record), hasWaited || hasWaitedHere);
+      listener.onClaimed(withPresent(known, record), hasWaited || hasWaitedHere);
     const onClaimRefused: KeyClaimListener['onClaimRefused'] = (why, mayHaveTakenEffect) => {
       this.#claim.release({ kind: 'other' });
-      listener.onClaimRefused(why, mayHaveTakenEffect || record?.isAnswered === false);
+      listener.onClaimRefused(why, mayHaveTakenEffect || isUnconfirmed(record));
     };
     this.#copy.begin({ onClaimed, onClaimRefused }, deadline);
   }
@@ -134,7 +135,9 @@ export class FallbackKeyClaim implements KeyClaim {
   }
 }
 
-/** @param record of the shared store, which knows whether others have the key */
-function withUse(known: KeyRecord | undefined, record: KeyRecord | undefined): KeyRecord | undefined {
-  return known !== undefined && record?.isInUse === true ? { ...known, isInUse: true } : known;
+/** @param record of the shared store, which knows what others do: whether they have the key, or send a response */
+function withPresent(known: KeyRecord | undefined, record: KeyRecord | undefined): KeyRecord | undefined {
+  if (known === undefined) return undefined;
+  const isInUse = record?.isInUse === true ? { isInUse: true } : {};
+  return { ...known, ...isInUse, ...(record?.isArriving === true ? { isArriving: true } : {}) };
 }

@@ -41,7 +41,10 @@ export class KeyServer {
     const claims = this.#claims.get(worker);
     this.#claims.delete(worker);
     this.#openWrites.leave(worker);
-    for (const claim of claims?.values() ?? []) this.#announceChange(claim, () => claim.abandon());
+    for (const claim of claims?.values() ?? []) {
+      claim.abandon();
+      this.#announceChange(claim);
+    }
   }
 
   /** Operations of a worker that has ended are too late: `leave` has taken their place. */
@@ -74,10 +77,11 @@ export class KeyServer {
       case 'release':
         return claim.apply(operation);
       case 'undelivered':
-        return this.#announceChange(claim, () => claim.apply(operation));
+        claim.apply(operation);
+        return this.#announceChange(claim);
       case 'close':
-        claim.close();
         claims.delete(operation.claim);
+        if (claim.close()) this.#announceChange(claim);
     }
   }
 
@@ -97,9 +101,8 @@ export class KeyServer {
     claim.begin(listener, deadline);
   }
 
-  /** Sends what is known of a write to the requests that hold its key. */
-  #announceChange(changed: RegistryKeyClaim, change: () => void): void {
-    change();
+  /** Sends what is known of the write of this claim to the requests that hold its key. */
+  #announceChange(changed: RegistryKeyClaim): void {
     for (const [worker, claims] of this.#claims) {
       for (const [number, claim] of claims) {
         if (claim.isHolderOf(changed)) this.#send(worker, { type: 'changed', claim: number, ...claim.known });

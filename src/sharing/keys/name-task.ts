@@ -1,6 +1,6 @@
 import { newClaimProgress } from '../../core/idempotency/claim-progress.ts';
 import type { KeyClaimChange, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { SharedClaim } from '../../core/idempotency/name-session.ts';
+import type { NameSession, SharedClaim } from '../../core/idempotency/name-session.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { KeyOperation } from './key-protocol.ts';
 import type { PendingClaim } from './pending-claims.ts';
@@ -35,9 +35,9 @@ export function undo(claim: number): readonly NameTask[] {
   ];
 }
 
-/** It changes what other requests with the key know. */
-export function isUndelivered(task: NameTask): boolean {
-  return task.kind === 'change' && task.operation.do === 'undelivered';
+/** Whether these tasks have changed what other requests with the key know of its response. */
+export function isNewsOf(tasks: readonly NameTask[], { hasEndedResponse }: NameSession): boolean {
+  return hasEndedResponse || tasks.some((task) => task.kind === 'change' && task.operation.do === 'undelivered');
 }
 
 /** The claim that ends with it, or of which only a response goes on; undefined if none. */

@@ -1,5 +1,6 @@
 import { MAX_PER_KEY } from '../../core/idempotency/key-claims.ts';
 import type { ClaimRefusalReason } from '../../core/idempotency/key-record.ts';
+import { isUnconfirmed } from '../../core/idempotency/key-record.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { NameSession } from '../../core/idempotency/name-session.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
@@ -85,7 +86,7 @@ export class PendingClaims {
     if (result.kind === 'waits') return () => this.#wait(pending);
     if (result.kind === 'refused') return () => this.refuse(pending, result.why, result.mayHaveTakenEffect);
     const { record, endpoint } = result;
-    const mayHaveTakenEffect = record?.isAnswered === false;
+    const mayHaveTakenEffect = isUnconfirmed(record);
     if (!isStopped) {
       return () => {
         if (!pending.isStopped) {

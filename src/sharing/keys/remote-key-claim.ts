@@ -1,5 +1,6 @@
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { ClaimRefusalReason, KeyRecord, KnownWrite } from '../../core/idempotency/key-record.ts';
+import { isUnconfirmed } from '../../core/idempotency/key-record.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { KeyOperation } from './key-protocol.ts';
@@ -25,8 +26,8 @@ export const REPLY_WITHIN: Millis = 1000;
 const NEGLIGIBLE: Millis = 100;
 
 /**
- * A claim to a key that another process keeps. While the claim holds the key alone, only a response that was cut changes what
- * other requests have established, and the keeper sends that. So the claim costs one round trip, and each retry another.
+ * A claim to a key that another process keeps. While the claim holds the key alone, only the end of an earlier response changes
+ * what other requests have established, and the keeper sends that. So the claim costs one round trip, and each retry another.
  */
 export class RemoteKeyClaim implements KeyClaim {
   readonly #options: RemoteKeyClaimOptions;
@@ -125,7 +126,7 @@ export class RemoteKeyClaim implements KeyClaim {
     this.#known = known;
     if (!this.#isStopped) return this.#listener?.onClaimed(known.record, hasWaited);
     this.release({ kind: 'other' });
-    this.#listener?.onClaimRefused('draining', known.record?.isAnswered === false);
+    this.#listener?.onClaimRefused('draining', isUnconfirmed(known.record));
   }
 
   onRefused(why: ClaimRefusalReason, mayHaveTakenEffect: boolean): void {

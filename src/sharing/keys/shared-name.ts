@@ -8,7 +8,7 @@ import { NO_VERSION } from './key-state-backend.ts';
 import { NameLease } from './name-lease.ts';
 import { numberOf, OwnClaims, unresolvedBy } from './own-claims.ts';
 import type { LeasedName } from './owner-leases.ts';
-import { claimOfSend, isUndelivered, type NameTask, undo } from './name-task.ts';
+import { claimOfSend, isNewsOf, type NameTask, undo } from './name-task.ts';
 import type { PendingClaimsParts } from './pending-claims.ts';
 import { PendingClaims } from './pending-claims.ts';
 
@@ -115,11 +115,10 @@ export class SharedName implements LeasedName {
 
   #attempt(tasks: readonly NameTask[]): void {
     const { backend, clock, nextVersion } = this.#parts;
-    const { name } = this.name;
     const { version, state, gone, forgets } = this.#known;
-    const session = new NameSession(name, state, clock);
+    const session = new NameSession(this.name.name, state, clock);
     session.abandon((owner, id) => this.#own.isOver(owner, id, gone, (number) => this.#pending.has(number)));
-    const isNews = session.hasChanged || tasks.some(isUndelivered);
+    const isAnyGone = session.hasChanged;
     const effects = tasks.map((task) => this.#perform(session, task));
     if (!session.hasChanged) {
       // These claims have left nothing to remove.
@@ -135,6 +134,7 @@ export class SharedName implements LeasedName {
     }
     const next = nextVersion();
     const sentAt = clock.now();
+    const isNews = isAnyGone || isNewsOf(tasks, session);
     const { state: changed, owners, unresolvedOwner } = session;
     const change = { expected: version, next, state: changed, owners, unresolvedOwner, isNews };
     backend.swap(this.name, { ...change, keptFor: this.#longestTtl + KEPT_FOR }, (result) => {
@@ -209,7 +209,7 @@ export class SharedName implements LeasedName {
     this.#known = stored;
     this.#unconfirmed = undefined;
     this.#isChangedByOthers = false;
-    for (const [id, claim] of isChangedByOthers || tasks.some(isUndelivered) ? before : []) {
+    for (const [id, claim] of isChangedByOthers || isNewsOf(tasks, session) ? before : []) {
       reply({ type: 'changed', claim: numberOf(id), ...(session.lookUp(id) ?? unresolvedBy(claim, clock.now())) });
     }
     for (const effect of effects) effect();

@@ -1,7 +1,7 @@
 /** Replicas share the keys of writes over Redis, also when one of them is killed or stopped, and when Redis is away. */
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { send } from '../../support/clients/send.ts';
+import { begin, send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
 import { startProcess } from '../../support/proxy/process.ts';
@@ -209,6 +209,43 @@ describe('keys of writes that replicas share', () => {
         'key_expired',
         'unknown',
       ]);
+      expect(upstream.hits.length).toBe(1);
+    },
+    PATIENCE,
+  );
+
+  test.each(['ends', 'breaks off unnoticed'] as const)(
+    'a response that one replica is still sending leaves the write open at the other, until it %s',
+    async (end) => {
+      const held: ServerResponse[] = [];
+      const upstream = await startHttpUpstream((_nth, response) => {
+        response.writeHead(201, { 'Content-Length': '8' }).write('paid');
+        held.push(response);
+      });
+      const { one, other } = await startTwo(`{url: "${upstream.url}", idempotency: {ttl: 1s}}`);
+      const first = begin(one.url, '/pay', { method: 'POST', body: 'order', headers: ['idempotency-key', 'order'] });
+      const incoming = new Promise<IncomingMessage>((resolve) => first.once('response', resolve));
+      first.end('order');
+      (await incoming).on('error', () => undefined).resume();
+      await pause(1000);
+      // Before a claim of the key, and after it.
+      const refuse = async () => {
+        const answers = [await pay(other, 'order', ['expect', 'payment']), await pay(other, 'order')];
+        return answers.map(({ status, header }) => header('tidegate-outcome') ?? status);
+      };
+      const unknown = ['unknown', 'unknown'];
+      expect(await refuse()).toEqual(unknown);
+      if (end === 'ends') {
+        held[0]?.end('done');
+        await eventually(refuse, ([before, after]) => before === 417 && after === 409);
+      } else {
+        one.signal('SIGSTOP'); // it cannot store that its client has gone
+        first.destroy();
+        expect(await refuse()).toEqual(unknown);
+        await pause(LEASE_ENDS);
+        expect(await refuse()).toEqual(unknown);
+        one.signal('SIGCONT');
+      }
       expect(upstream.hits.length).toBe(1);
     },
     PATIENCE,

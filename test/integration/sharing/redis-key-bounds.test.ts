@@ -51,7 +51,7 @@ async function recount(commands: RedisKeyCommands): Promise<void> {
 test('counts unresolved and answered keys by upstream, until they expire', async () => {
   const redis = await startRedis({ clock: true });
   const { commands, store } = openKeys(await connectKeys(redis));
-  const states: readonly Progress[] = ['claimed', 'unknown', 'unknown', 'responding', 'answered'];
+  const states: readonly Progress[] = ['claimed', 'unknown', 'responding', 'repeated', 'answered'];
   for (const [n, state] of states.entries()) await store(n, state);
   await store(9, 'answered', { upstream: 'other' });
   expect(commands.counts.all).toEqual([

@@ -53,14 +53,14 @@ test('writes of a process whose lease has ended are unresolved and can be forgot
   }
 });
 
-test('a response that is being sent leaves nothing unresolved, and an open name is dropped with its state', async () => {
+test('a response to a repeat of an answered write leaves nothing unresolved, and an open name is dropped with its state', async () => {
   const client = await connectKeys(await startRedis());
   const { store, backendOf, list } = openKeys(client);
   const backend = backendOf('asked');
   const hasUnresolved = () => new Promise((resolve) => backend.hasUnresolved('up', resolve));
-  await store(0, 'responding');
+  await store(0, 'repeated');
   expect(await hasUnresolved()).toBe(false);
-  await store(1, 'claimed');
+  await store(1, 'responding');
   expect(await hasUnresolved()).toBe(true);
   const [seconds] = await client.time();
   const open = async () => (await client.zrange(OPEN_NAMES, '0', '-1')).toSorted();

@@ -28,8 +28,11 @@ export const OPEN_NAMES = `${PREFIX}:{up/keys}:k3:open`;
 export const ANSWERED_NAMES = `${PREFIX}:{up/keys}:k3:answered`;
 const DAY = 86_400_000;
 
-/** What a request has done: it holds its key, its response is being sent, has been sent, or nobody knows its outcome. */
-export type Progress = 'claimed' | 'responding' | 'answered' | 'unknown';
+/**
+ * What a request has done: it holds its key, its response is being sent, has been sent, or nobody knows its outcome. `repeated`: its
+ * response has been sent, and one to a repeat is being sent.
+ */
+export type Progress = 'claimed' | 'responding' | 'answered' | 'repeated' | 'unknown';
 
 export interface StoredWrite {
   readonly version: string;
@@ -115,10 +118,14 @@ export function openKeys(
     session.claim(owner, owner, requestFor(n, upstream, sharer));
     const change = (run: (claim: RegistryKeyClaim) => void): void => void session.change(owner, run);
     if (progress === 'unknown') change((claim) => claim.release({ kind: 'unknown' }));
-    if (progress === 'responding' || progress === 'answered') {
-      change((claim) => claim.release({ kind: 'answered', isFinal: true, isDelivered: true }));
+    const respond = (claim: RegistryKeyClaim): void =>
+      claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    if (progress !== 'claimed' && progress !== 'unknown') change(respond);
+    if (progress !== 'claimed' && progress !== 'responding') session.close(owner);
+    if (progress === 'repeated') {
+      session.claim(`${owner}/repeat`, owner, requestFor(n, upstream, sharer));
+      session.change(`${owner}/repeat`, respond);
     }
-    if (progress === 'unknown' || progress === 'answered') session.close(owner);
     const version = nextVersion();
     const result = await swap(n, session, { expected: NO_VERSION, next: version }, where);
     expect(result).toEqual({ kind: 'stored' });

@@ -651,6 +651,47 @@ describe('an idempotency key', () => {
     expect(does(lock)).toBe('body claim admit send reserve');
   });
 
+  describe('to whose write a response is being sent', () => {
+    const record = { firstSentAt: -450, isAnswered: true, isFinal: true };
+    const arriving = { ...record, isArriving: true };
+    const start = (at: Millis): StepResult[] => [read(0), { kind: 'claimed', at, record: arriving }];
+    const known = (isArriving: boolean): StepResult => ({
+      kind: 'known',
+      record: isArriving ? arriving : record,
+      at: 9,
+    });
+    const once = { ...claiming, retry: retryPolicy({ attempts: 1 }) };
+
+    test.each([
+      ['by a limit', [refused('held', 5)], { kind: 'refuse', why: 'held' }, { reason: 'held' }],
+      [
+        'without a connection',
+        [admitted(0), sent(failure('connect', false), 5)],
+        { kind: 'fail', reason: 'connect' },
+        { reason: 'connect' },
+      ],
+    ] as const)(
+      'is unknown if it is refused %s, and plainly refused once that has ended',
+      (_, steps, plain, unknown) => {
+        const refusal = (isArriving: boolean) => play([...start(0), ...steps, known(isArriving)], KEYED, once).verdict;
+        expect(refusal(true)).toMatchObject({ kind: 'unknown', ...unknown });
+        expect(refusal(false)).toMatchObject(plain);
+      },
+    );
+
+    test('is unknown if the key has expired, and plainly refused once that has ended', () => {
+      const refusal = (isArriving: boolean) =>
+        play([...start(60), known(isArriving)], { ...KEYED, keyTtl: 500 }, claiming).verdict;
+      expect(refusal(true)).toMatchObject({ kind: 'unknown', reason: 'key_expired' });
+      expect(refusal(false)).toMatchObject({ kind: 'refuse', why: 'key_expired' });
+    });
+
+    test.each([409, 422, 429, 503])('gets a %i of the upstream as it is', (status) => {
+      const rejected = play([...start(0), admitted(0), sent(response(status), 5), known(true)], KEYED, once);
+      expect(rejected.verdict).toMatchObject({ kind: 'forward', unknown: false });
+    });
+  });
+
   test('is not claimed if nothing depends on it, nor for requests without a key or for safe requests', () => {
     for (const [facts, plan] of [
       [KEYED, {}],

@@ -9,7 +9,7 @@ import {
 } from '../../../src/core/idempotency/credential-list.ts';
 import type { CredentialList } from '../../../src/core/idempotency/credential-list.ts';
 import type { KeyedWrite, WriteIdentity } from '../../../src/core/idempotency/keyed-write.ts';
-import { isAnsweredFor, isSameWrite, isUnresolved } from '../../../src/core/idempotency/keyed-write.ts';
+import { isAnsweredFor, isArriving, isSameWrite, isUnresolved } from '../../../src/core/idempotency/keyed-write.ts';
 
 function listOf(...credentials: readonly number[]): CredentialList {
   let list = NO_CREDENTIALS;
@@ -96,6 +96,18 @@ describe('a write with a key', () => {
     expect(isUnresolved(write({ state: 'answered', sentCount: 1 }))).toBe(true);
     expect(isUnresolved(write({ state: 'answered', sentCount: 1, finalFor: 5 }))).toBe(false);
     expect(isUnresolved(write({ state: 'answered', unresolvedFor: 6, finalFor: 5 }))).toBe(true);
+  });
+
+  test('that was answered is unresolved while its response is being sent, until a client has a whole one', () => {
+    const arriving = write({ state: 'answered', finalFor: 5, respondingFor: 5 });
+    expect([isArriving(arriving), isUnresolved(arriving)]).toEqual([true, true]);
+    for (const whole of [
+      { ...arriving, respondingFor: NO_CREDENTIALS },
+      { ...arriving, wasDelivered: true },
+    ]) {
+      expect([isArriving(whole), isUnresolved(whole)]).toEqual([false, false]);
+    }
+    for (const state of ['new', 'unresolved'] as const) expect(isArriving({ ...arriving, state })).toBe(false);
   });
 
   test('counts as answered for every credential except those without a response', () => {

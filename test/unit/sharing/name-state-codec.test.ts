@@ -46,7 +46,7 @@ function changedAt(text: string, path: Path, replacement: unknown): string {
   return JSON.stringify(root.root) ?? '';
 }
 
-const OPTIONAL = /\.(body|endpoint|ttl|isNew|isFinal|record|last|firstSentAt)$/;
+const OPTIONAL = /\.(body|endpoint|ttl|isNew|isArriving|isFinal|record|last|firstSentAt)$/;
 
 test('decodes what it encodes, with times on the local clock', () => {
   const text = storedText();

@@ -184,6 +184,69 @@ describe('a key that the primary keeps', () => {
   });
 });
 
+describe('a response that a worker is sending', () => {
+  const ANSWERED = { firstSentAt: 0, isAnswered: true, isFinal: true };
+
+  function startResponding() {
+    const { startWorker, holdReplies } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()];
+    const first = one.makeClaim(requestFor('order'));
+    first.begin(recorder(), 100);
+    first.onSend('e1');
+    first.recordOutcome('answered');
+    const found: boolean[] = [];
+    const find = (): void => {
+      for (const names of [['order'], undefined]) other.findUnresolved('up', names, (each) => found.push(each));
+    };
+    return { one, other, first, holdReplies, found, find };
+  }
+
+  test('leaves the write open for refusals of other workers until its end', () => {
+    const { first, found, find } = startResponding();
+    first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    find();
+    first.close();
+    find();
+    expect(found).toEqual([true, true, false, false]);
+  });
+
+  test('is known to the request that waited for the key, and so is its end', () => {
+    const { other, first } = startResponding();
+    const waited = recorder();
+    const second = other.makeClaim(requestFor('order'));
+    second.begin(waited, 100);
+    first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    const known: unknown[] = [];
+    second.lookUp((record) => known.push(record));
+    first.close();
+    second.lookUp((record) => known.push(record));
+    const arriving = { ...ANSWERED, isArriving: true };
+    expect(waited.results).toEqual([['claimed', arriving]]);
+    expect(known).toEqual([arriving, ANSWERED]);
+  });
+
+  test('is not announced to requests with other keys, nor if nobody has the key', () => {
+    const { other, first, holdReplies } = startResponding();
+    other.makeClaim(requestFor('another')).begin(recorder(), 100);
+    first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    const replies = holdReplies();
+    first.close();
+    expect(replies).toEqual([]);
+  });
+
+  test('makes a drain unknown for a request that is granted the key too late', () => {
+    const { other, first, holdReplies } = startResponding();
+    const waited = recorder();
+    const second = other.makeClaim(requestFor('order'));
+    second.begin(waited, 100);
+    const held = holdReplies();
+    first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    second.stopWaiting();
+    for (const reply of held) other.onReply(reply);
+    expect(waited.results).toEqual([['refused', 'draining', true]]);
+  });
+});
+
 describe('when a process ends', () => {
   test('the writes that a worker was granted, or may not have delivered, are unresolved', () => {
     const { server, startWorker, clock } = startProcesses();

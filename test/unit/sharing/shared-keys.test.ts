@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { KeyClaimListener, KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
+import type { KeyClaim, KeyClaimListener, KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
 import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
 import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
 import { FallbackKeyStore } from '../../../src/sharing/keys/fallback-key-store.ts';
@@ -42,6 +42,8 @@ function startReplicas() {
   const rows = new Map<string, Row>();
   const forgets = new Map<string, number>();
   const calls: string[] = [];
+  /** Names of changes that others have to know. */
+  const announced: string[] = [];
   /** How the next calls fail. `late`: carried out, without a response; `held`: the same, but later. */
   const faults: ('unsent' | 'late' | 'held')[] = [];
   const held: (() => unknown)[] = [];
@@ -67,6 +69,7 @@ function startReplicas() {
     const before = rows.get(name)?.leases;
     const ends = (each: string): number => (each === owner ? clock.time + LEASE : (before?.get(each) ?? 0));
     const leases = new Map([...owners].map((each) => [each, ends(each)]));
+    if (change.isNews) announced.push(name);
     if (state === undefined) rows.delete(name);
     else rows.set(name, { version, state: JSON.stringify(state), leases, unresolved });
     return { kind: 'stored' };
@@ -161,7 +164,7 @@ function startReplicas() {
     clock.time = end;
     settle();
   };
-  return { clock, start, settle, advance, calls, faults, held, rows, forget };
+  return { clock, start, settle, advance, calls, announced, faults, held, rows, forget };
 }
 
 function recorder(): KeyClaimListener & { readonly results: unknown[] } {
@@ -638,6 +641,93 @@ describe('a key that replicas share', () => {
     }
   });
 
+  describe('to whose write a replica is sending a response', () => {
+    const ANSWERED = { firstSentAt: 0, isAnswered: true, isFinal: true };
+    const ARRIVING = { ...ANSWERED, isArriving: true };
+
+    function startResponding() {
+      const replicas = startReplicas();
+      const { start, settle } = replicas;
+      const [one, other] = [start('one'), start('other')];
+      const first = one.client.makeClaim(requestFor('order'));
+      first.begin(recorder(), 100);
+      settle();
+      first.onSend('e1');
+      first.recordOutcome('answered');
+      first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+      settle();
+      const claim = (by: typeof one = other) => {
+        const [made, { results, ...listener }] = [by.client.makeClaim(requestFor('order')), recorder()];
+        made.begin(listener, 100_000);
+        settle();
+        return { made, results };
+      };
+      const lookUp = (made: KeyClaim): unknown[] => {
+        const known: unknown[] = [];
+        made.lookUp((record) => known.push(record));
+        settle();
+        return known;
+      };
+      return { ...replicas, one, other, first, claim, lookUp };
+    }
+
+    test('is open for refusals of the others until that has ended', () => {
+      const { settle, other, first } = startResponding();
+      const found: boolean[] = [];
+      const find = (): void => {
+        for (const names of [['order'], undefined]) {
+          other.client.findUnresolved('up', names, (each) => found.push(each));
+        }
+        settle();
+      };
+      find();
+      first.close();
+      settle();
+      find();
+      expect(found).toEqual([true, true, false, false]);
+    });
+
+    test.each(['one', 'other'] as const)(
+      'is known as such to the request of replica %s that has the key, until the end of the response',
+      (by) => {
+        const { settle, other, first, claim, lookUp, ...replicas } = startResponding();
+        const { made, results } = claim({ one: replicas.one, other }[by]);
+        expect([results, lookUp(made)]).toEqual([[['claimed', ARRIVING]], [ARRIVING]]);
+        replicas.announced.length = 0;
+        first.close();
+        settle();
+        expect(replicas.announced).toEqual(['order']);
+        if (by === 'other') other.news('order');
+        settle();
+        expect(lookUp(made)).toEqual([ANSWERED]);
+      },
+    );
+
+    test('announces no end that nobody waits for', () => {
+      const { settle, first, announced } = startResponding();
+      announced.length = 0;
+      first.close();
+      settle();
+      expect(announced).toEqual([]);
+    });
+
+    test('is unresolved once the lease of that replica has ended', () => {
+      const { advance, claim } = startResponding();
+      advance(LEASE + 1, true);
+      expect(claim().results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+    });
+
+    test('makes a drain unknown', () => {
+      const { settle, other } = startResponding();
+      const { results, ...listener } = recorder();
+      const made = other.client.makeClaim(requestFor('order'));
+      made.begin(listener, 100_000);
+      made.stopWaiting();
+      settle();
+      expect(results).toEqual([['refused', 'draining', true]]);
+    });
+  });
+
   test('counts as unresolved for refusals by others from the grant on, and if the store does not respond', () => {
     const { start, settle, faults } = startReplicas();
     const [one, other] = [start('one'), start('other')];
@@ -835,7 +925,8 @@ describe('with `onStoreLost: local`', () => {
     claim.recordOutcome('answered');
     claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
     claim.close();
-    expect(waiting.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+    const arriving = { firstSentAt: 0, isAnswered: true, isFinal: true, isArriving: true };
+    expect(waiting.results).toEqual([['claimed', arriving]]);
     waiting.claim.release({ kind: 'other' });
     waiting.claim.close();
     begin('order');

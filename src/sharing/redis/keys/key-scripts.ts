@@ -5,7 +5,7 @@
  * lease ends.
  *
  * The score of an open name is when it is dropped: above 0 if a write of it is unresolved, below 0 if it only has claims, such as
- * of a response that is being sent. If the process of such a claim ends, its write is unresolved, and nothing but this set names it.
+ * of a response that is being sent after another client has a whole one. If the process of such a claim ends, its write is unresolved, and nothing but this set names it.
  * The score of an answered name is when it is dropped.
  *
  * Clients share the bound of unresolved names, as in `KeyRecords`. The client of such a name is in its field `client`. Each client has a

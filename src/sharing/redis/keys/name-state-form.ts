@@ -31,7 +31,8 @@ const IDENTITY: Checks<StoredIdentity> = {
 };
 
 const RECORD: Checks<KeyRecord> = {
-  ...{ firstSentAt: isNumber, isAnswered: isFlag, isFinal: optional(isFlag), isInUse: optional(isFlag) },
+  ...{ firstSentAt: isNumber, isAnswered: isFlag },
+  ...{ isArriving: optional(isFlag), isFinal: optional(isFlag), isInUse: optional(isFlag) },
 };
 
 const isOutcome = oneOf({
