@@ -45,7 +45,8 @@ export class SharedName implements LeasedName {
   #open = 0;
   /** A change that may have been stored, and its tasks. */
   #unconfirmed: { readonly version: string; readonly tasks: ReadonlySet<NameTask> } | undefined;
-  #isChangedByOthers = false;
+  /** The claims of this process do not know of the last change: another process made it, or there was no response to it. */
+  #isUnreported = false;
   #isRetryScheduled = false;
   #longestTtl: Millis = 0;
 
@@ -152,11 +153,11 @@ export class SharedName implements LeasedName {
     this.#unconfirmed = undefined;
     const isForgotten = found.forgets > this.#known.forgets;
     this.#known = found;
+    this.#isUnreported = true;
     if (found.version === unconfirmed?.version) {
       this.#own.onStored(found.state, unconfirmed.tasks, () => false);
       return this.#attempt(tasks.filter((task) => !unconfirmed.tasks.has(task)));
     }
-    this.#isChangedByOthers = true;
     // The results of claims from before would bring back what an operator has forgotten.
     if (isForgotten) this.#own.onForgotten(found.state);
     this.#attempt(tasks);
@@ -204,17 +205,16 @@ export class SharedName implements LeasedName {
 
   #finish(session: NameSession, stored: StoredName, tasks: readonly NameTask[], effects: (() => void)[]): void {
     const { reply, clock } = this.#parts;
-    const before = this.#own.stored;
-    const isChangedByOthers = this.#isChangedByOthers;
+    const isUnreported = this.#isUnreported;
     this.#known = stored;
     this.#unconfirmed = undefined;
-    this.#isChangedByOthers = false;
-    for (const [id, claim] of isChangedByOthers || isNewsOf(tasks, session) ? before : []) {
+    this.#isUnreported = false;
+    for (const [id, claim] of isUnreported || isNewsOf(tasks, session) ? this.#own.stored : []) {
       reply({ type: 'changed', claim: numberOf(id), ...(session.lookUp(id) ?? unresolvedBy(claim, clock.now())) });
     }
     for (const effect of effects) effect();
     this.#own.onStored(stored.state, tasks, (id) => session.has(id)); // after the effects, which grant claims
-    const mayBeFree = isChangedByOthers || tasks.some(({ kind }) => kind === 'change' || kind === 'close');
+    const mayBeFree = isUnreported || tasks.some(({ kind }) => kind === 'change' || kind === 'close');
     if (mayBeFree) this.#pending.retryWaiting();
     this.#isBusy = false;
     this.#runNext();

@@ -703,6 +703,20 @@ describe('a key that replicas share', () => {
       },
     );
 
+    test.each([
+      ['an end', true, ANSWERED],
+      ['a cut', false, { firstSentAt: 0, isAnswered: false }],
+    ])('has %s that is known to its other request, although the store did not confirm it', (_, isWhole, record) => {
+      const { settle, advance, faults, one, first, claim, lookUp } = startResponding();
+      const { made } = claim(one);
+      faults.push('late');
+      if (isWhole) first.close();
+      else first.onUndelivered();
+      settle();
+      advance(500);
+      expect(lookUp(made)).toEqual([record]);
+    });
+
     test('announces no end that nobody waits for', () => {
       const { settle, first, announced } = startResponding();
       announced.length = 0;
