@@ -228,8 +228,8 @@ export class CheckedClients {
   }
 
   /**
-   * A killed process logs nothing: its requests are over once its claims have ended. A response that broke off counts as received
-   * until the process that sent it can store that it did.
+   * A killed process logs nothing: its requests are over once its claims have ended. If the upstream rejects a repeat, a response that
+   * broke off counts as received until the process that sent it can store that it did.
    */
   #loggedOf(ask: OracleRequest, asks: readonly AskRecord[]): ProxyLogEntry | undefined {
     const entry = this.#parts.log.entry(ask.number);

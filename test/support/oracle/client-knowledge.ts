@@ -97,7 +97,7 @@ export class ClientKnowledge {
     const hadFinalResponse = this.hasFinalResponse;
     this.#knowsDone ||= reported.has('done');
     this.#knowsDeclined ||= reported.has('declined');
-    // A response being forwarded counts as delivered: requests refused meanwhile cannot know that it will break off.
+    // A repeat that the upstream rejects while a response is being forwarded is plain, although that may break off.
     const isBreaking = [...left, ...this.#left].some(({ hasBegun, manner }) => hasBegun || manner.leaves === 'soon');
     const othersAreUnresolved =
       !isAlone && (reported.has('unknown') || reported.has('nothing') || this.#left.length > 0);
