@@ -72,7 +72,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     if (this.#phase.name !== 'claiming') return;
     const now = this.#clock.now();
     if (hasWaited) this.queued += this.#reporter.onClaim(this.#phaseSince, undefined, now);
-    this.#resume({ kind: 'claimed', record, response, at: now });
+    this.#resume({ kind: 'claimed', record, hasWaited, response, at: now });
   }
 
   onClaimRefused(why: KeyClaimRefused['why'], mayHaveTakenEffect: boolean): void {

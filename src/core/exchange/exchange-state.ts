@@ -78,8 +78,9 @@ export class ExchangeState {
     this.#deadline += body.at - admittedAt;
   }
 
-  onKeyClaimed(record: KeyRecord | undefined): void {
+  onKeyClaimed(record: KeyRecord | undefined, hasWaited = false): void {
     this.hasClaimedKey = true;
+    this.history.hasWaited = hasWaited;
     this.history.setEarlierRecord(record);
   }
 

@@ -57,8 +57,8 @@ export function* exchange(
     const claim = yield { do: 'claim', deadline: state.sendBy() };
     if (claim.kind === 'gone') return clientGone(state);
     if (claim.kind === 'unclaimed') return refuseClaim(state, claim);
-    const { record, response, at } = expectResult('claimed', claim);
-    state.onKeyClaimed(record);
+    const { record, hasWaited, response, at } = expectResult('claimed', claim);
+    state.onKeyClaimed(record, hasWaited);
     const repeated = concludeRepeat(state, response);
     if (repeated !== undefined) return repeated;
     if (at > state.keyValidUntil()) return yield* concludeExpiredKey(state);

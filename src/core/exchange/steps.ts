@@ -86,6 +86,8 @@ export interface KeyClaimed {
   readonly kind: 'claimed';
   /** What is recorded of the write; absent if nothing is. */
   readonly record?: KeyRecord | undefined;
+  /** Another request had the key. */
+  readonly hasWaited?: boolean;
   /** Whether a response to the write is kept; absent: `none`. */
   readonly response?: KeptResponseMatch | undefined;
   readonly at: Millis;

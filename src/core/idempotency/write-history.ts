@@ -20,6 +20,8 @@ export class WriteHistory {
   #isInProgress = false;
   /** The record that other exchanges have left. */
   #earlier: KeyRecord | undefined;
+  /** Another exchange had the key, and its response follows: this one is a duplicate of it, not a repeat after its end. */
+  hasWaited = false;
 
   constructor(policy: RetryPolicy) {
     this.#policy = policy;
@@ -30,9 +32,12 @@ export class WriteHistory {
     return this.isOwnUnresolved || this.#earlier?.isAnswered === false;
   }
 
-  /** The same, or the response that confirms it is still being sent: a refusal must not read as if nothing was done. */
+  /**
+   * The same, or the response that confirms it is still being sent: a refusal must not read as if nothing was done. That response goes to
+   * the request that a duplicate has waited for, so it changes nothing for the duplicate.
+   */
   get isUnconfirmed(): boolean {
-    return this.mayHaveTakenEffect || isUnconfirmed(this.#earlier);
+    return this.mayHaveTakenEffect || (!this.hasWaited && isUnconfirmed(this.#earlier));
   }
 
   /** The write may have taken effect by an attempt of this exchange; false if a final response to the write is known. */

@@ -56,7 +56,8 @@ export function runIntents(options: OracleOptions): OracleRun {
     const losses = processes.keyStore?.lossesOf(name) ?? [];
     const lostAt = losses.at(-1);
     const lateAt = processes.keyStore?.lateAt(name);
-    const isOpenNow = (): boolean => (intent.isOpen && !intent.isSettled) || intent.underWay > 0;
+    const isArriving = intent.arriving > 0 && intent.arriving === intent.answers;
+    const isOpenNow = (): boolean => (intent.isOpen && !intent.isSettled) || intent.underWay > 0 || isArriving;
     const isStoreLost = reportedAt - processes.lastLossAt < LOSS_LASTS;
     // A change that a process had given up may be an attempt, for all that others know.
     const isOpenByFault = isStoreLost || lateAt !== undefined;
@@ -126,6 +127,7 @@ function scheduleIntent(scene: OracleScene, number: number): void {
       claims: 0,
       lastClaimAt: NEVER,
       answers: 0,
+      arriving: 0,
       isSettled: false,
     },
   };

@@ -49,6 +49,8 @@ export interface SimulatedIntent {
   lastClaimAt: Millis;
   /** Responses to the write that the client has received; one that breaks off later counts until then. */
   answers: number;
+  /** Those that will break off. */
+  arriving: number;
   /** When such a response last broke off. */
   lastCutAt: Millis;
   /** Its one token has a final response, after which nothing that has ended is open. */
@@ -236,11 +238,13 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     const answers = isAnswered(verdict, outcome) ? 1 : 0;
     this.#isBreaking = true;
     this.#intent.answers += answers;
+    this.#intent.arriving += answers;
     this.#intent.isOpen ||= this.#isOwnOpen;
     world.at(world.now + 30 * random(), () => {
       // A cut by the upstream is noticed twice: there, and when the client's connection closes.
       for (let i = this.#scene.random() < 0.5 ? 1 : 2; i > 0; i -= 1) this.#claim.onUndelivered();
       this.#intent.answers -= answers;
+      this.#intent.arriving -= answers;
       if (answers > 0) this.#intent.lastCutAt = world.now;
       this.#judgeNoAnswer(verdict, outcome);
       this.#end();

@@ -686,6 +686,14 @@ describe('an idempotency key', () => {
       expect(refusal(false)).toMatchObject({ kind: 'refuse', why: 'key_expired' });
     });
 
+    test('is plainly refused if it has waited for the request that got this response', () => {
+      const waited: StepResult = { kind: 'claimed', at: 0, record: arriving, hasWaited: true };
+      const refusal = (record: KeyRecord) =>
+        play([read(0), waited, refused('held', 5), { kind: 'known', record, at: 9 }], KEYED, claiming).verdict;
+      expect(refusal(arriving)).toMatchObject({ kind: 'refuse', why: 'held' });
+      expect(refusal({ firstSentAt: -450, isAnswered: false })).toMatchObject({ kind: 'unknown', reason: 'held' });
+    });
+
     test.each([409, 422, 429, 503])('gets a %i of the upstream as it is', (status) => {
       const rejected = play([...start(0), admitted(0), sent(response(status), 5), known(true)], KEYED, once);
       expect(rejected.verdict).toMatchObject({ kind: 'forward', unknown: false });
