@@ -75,7 +75,7 @@ const NOWHERE = 1;
  */
 export function failover(sentinel: RedisSentinel, faults: FaultLog): Fault {
   const servers = [sentinel.master, sentinel.replica];
-  let last: { readonly masterPort: number; readonly at: Millis } | undefined;
+  let last: { readonly epoch: number; readonly at: Millis } | undefined;
   return {
     name: 'failover with lost writes',
     inject: async (random) => {
@@ -83,8 +83,8 @@ export function failover(sentinel: RedisSentinel, faults: FaultLog): Fault {
       const master = servers.find((each) => each.port === port);
       const replica = servers.find((each) => each.port !== port);
       if (master === undefined || replica === undefined) throw new Error(`Sentinel names port ${port}`);
-      // On a slow machine, Sentinel may fail over by itself, also during this fault: then more is lost.
-      const hasChanged = last !== undefined && last.masterPort !== port;
+      // On a slow machine, Sentinel may fail over by itself, also during this fault: then more is lost. After two, the master is the same.
+      const hasChanged = last !== undefined && last.epoch !== (await sentinel.epoch());
       const part = { from: hasChanged ? (last?.at ?? 0) : performance.now(), to: Number.POSITIVE_INFINITY };
       faults.lostParts.push(part);
       await follow(replica, NOWHERE);
@@ -97,7 +97,7 @@ export function failover(sentinel: RedisSentinel, faults: FaultLog): Fault {
       const isFollowing = async (server: RedisServer): Promise<boolean> =>
         (await infoOf(server)).includes('master_link_status:up');
       await until(async () => (await isFollowing(master)) || (await isFollowing(replica)), 'the replication');
-      last = { masterPort: await sentinel.masterPort(), at: performance.now() };
+      last = { epoch: await sentinel.epoch(), at: performance.now() };
       part.to = last.at;
       // Sentinel needs to know the replica before the next failover.
       await sleep(2500);

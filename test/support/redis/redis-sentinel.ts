@@ -18,6 +18,8 @@ export interface RedisSentinel {
   readonly client: () => Redis;
   /** Returns the port of the master according to Sentinel. */
   readonly masterPort: () => Promise<number>;
+  /** Returns the number of the last failover: Sentinel's `config-epoch`. */
+  readonly epoch: () => Promise<number>;
 }
 
 const NAME = 'mymaster';
@@ -60,6 +62,10 @@ export async function startSentinel(options: RedisOptions = {}): Promise<RedisSe
     masterPort: async () => {
       const address = await asked.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME);
       return Number([address].flat()[1]);
+    },
+    epoch: async () => {
+      const fields = [await asked.call('SENTINEL', 'MASTER', NAME)].flat().map(String);
+      return Number(fields[fields.indexOf('config-epoch') + 1]);
     },
   };
 }
