@@ -14,6 +14,7 @@ import type {
 } from '../../core/exchange/exchange-observer.ts';
 import type { SendStep } from '../../core/exchange/steps.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
+import { endpointOfKey } from '../idempotency/endpoint-of-key.ts';
 import { keyClaimEnd } from '../idempotency/key-claim-end.ts';
 import { makeKeyClaim } from '../idempotency/make-key-claim.ts';
 import { findUnresolvedByOthers } from '../idempotency/unresolved-key-check.ts';
@@ -152,7 +153,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
       body: this.#body,
       claim: this.#claim,
       isRepeatable: isRepeatable(this.#facts, this.#key !== undefined),
-      pinnedTo: isPinned ? this.#claim?.endpoint : undefined,
+      pinnedTo: isPinned ? endpointOfKey(this.#claim, this.#call.endpoint, this.#routed.route.target) : undefined,
       traceHeaders: this.trace?.outgoing,
     });
   }

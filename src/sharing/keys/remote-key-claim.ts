@@ -75,8 +75,8 @@ export class RemoteKeyClaim implements KeyClaim {
     const { claim, clock, request, send } = this.#options;
     const now = clock.now();
     this.#sends += 1;
-    const { record } = this.#known;
-    if (this.#sends === 1 && record === undefined) this.#known = { record, endpoint }; // others have sent it nowhere
+    const { record, endpoint: known } = this.#known;
+    if (known === undefined) this.#known = { record, endpoint }; // the keeper fixes this one too
     // From the grant on, the keeper counts the write as sent to the only endpoint.
     const isKnown = this.#sends === 1 && endpoint === request.endpoint && now - this.#claimedAt < NEGLIGIBLE;
     if (isKnown) return;
@@ -93,7 +93,8 @@ export class RemoteKeyClaim implements KeyClaim {
     const isAlone = this.#state === 'held' && request.concurrent !== 'pass' && isLeaseValid() && !this.#hasLapsed;
     // The keeper forgets the endpoint before an attempt goes to another one.
     if (isAlone && this.#sends < (request.endpoint === undefined ? 1 : 2)) return onRecord(this.#known.record);
-    const lookUp: LookUp = { onRecord, cancelTimer: after(REPLY_WITHIN, () => this.#answer(lookUp, this.#unresolved)) };
+    const cancelTimer = after(REPLY_WITHIN, () => this.#answer(lookUp, this.#unresolved));
+    const lookUp: LookUp = { onRecord, sends: this.#sends, cancelTimer };
     this.#lookUps.push(lookUp);
     send({ do: 'look', claim, last: this.#last });
   }
@@ -137,12 +138,14 @@ export class RemoteKeyClaim implements KeyClaim {
   }
 
   /** @param isReply to a look-up; otherwise another request has changed the record */
-  onKnown(known: KnownWrite, isReply: boolean): void {
-    this.#known = { record: known.record, endpoint: known.endpoint ?? this.endpoint };
+  onKnown({ record, endpoint }: KnownWrite, isReply: boolean): void {
+    const lookUp = isReply ? this.#lookUps.shift() : undefined;
+    // Nothing has taken effect anywhere. If the reply is late, the write was sent again meanwhile.
+    const isFreed = record === undefined && lookUp?.sends === this.#sends;
+    this.#known = { record, endpoint: endpoint ?? (isFreed ? undefined : this.endpoint) };
     if (!isReply) return;
     this.#hasLapsed = false; // the record is the present one
-    const lookUp = this.#lookUps.shift();
-    if (lookUp !== undefined) this.#answer(lookUp, known.record);
+    if (lookUp !== undefined) this.#answer(lookUp, record);
   }
 
   onLapsed(): void {
@@ -181,6 +184,8 @@ export class RemoteKeyClaim implements KeyClaim {
 /** A reply that comes too late is not awaited any more. */
 interface LookUp {
   onRecord: (record: KeyRecord | undefined) => void;
+  /** The sends before it. */
+  readonly sends: number;
   readonly cancelTimer: () => void;
 }
 

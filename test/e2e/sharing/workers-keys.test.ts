@@ -115,6 +115,30 @@ test(
 );
 
 test(
+  'a write whose first attempt was not processed stays at the endpoint of the second one after its primary was killed',
+  async () => {
+    const endpoints: string[] = [];
+    let killPrimary = (): void => undefined;
+    const start = (endpoint: string) =>
+      startHttpUpstream((_nth, response) => {
+        endpoints.push(endpoint);
+        if (endpoints.length === 1) return response.writeHead(503).end();
+        if (endpoints.length > 2) return response.writeHead(201).end('paid');
+        killPrimary();
+        return setTimeout(() => response.destroy(), 500); // its worker notices the end of the primary
+      });
+    const urls = [(await start('a')).url, (await start('b')).url].map((url) => `"${url}"`).join(', ');
+    const retry = 'retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 1ms}}';
+    const gate = await startWorkers(`workers: 2\nupstreams: {api: {urls: [${urls}], ${retry}}}`);
+    killPrimary = () => void gate.child.kill('SIGKILL');
+    expect((await pay(gate, 'order')).status).toBe(201);
+    const [first, second, third] = endpoints;
+    expect([first === second, third]).toEqual([false, second]);
+  },
+  PATIENCE,
+);
+
+test(
   'a write whose worker is killed is unresolved: sent again while its key is valid, and not afterwards',
   async () => {
     const held: ServerResponse[] = [];

@@ -28,6 +28,8 @@ function startProcesses() {
   const clients: KeyClient[] = [];
   const operations: KeyOperation[] = [];
   const logged: string[] = [];
+  /** Replies that are awaited. */
+  const timers: (() => void)[] = [];
   const openWrites = new WorkerOpenWrites(
     {
       onSent: ({ requestId }) => logged.push(`sent ${requestId}`),
@@ -57,13 +59,16 @@ function startProcesses() {
         server.onOperations(worker, sent);
       },
       schedule: (run) => run(),
-      after: () => () => undefined,
+      after: (_delay, run) => {
+        timers.push(run);
+        return () => void timers.splice(timers.indexOf(run), 1);
+      },
     });
     clients.push(client);
     return client;
   };
   const holdReplies = (): KeyReply[] => (hold = []);
-  return { clock, server, startWorker, operations, holdReplies, logged };
+  return { clock, server, startWorker, operations, holdReplies, logged, timers };
 }
 
 /** Records the results of a claim. */
@@ -316,6 +321,45 @@ describe('when a process ends', () => {
     held.lookUp((record) => known.push(record));
     held.release({ kind: 'other' });
     expect([known, operations.length]).toEqual([[{ firstSentAt: 0, isAnswered: false }], sent]);
+  });
+});
+
+describe('a write whose first attempt did nothing at its endpoint', () => {
+  test.each(['loses its primary', 'gets no reply'] as const)('is bound to the second one if it %s', (way) => {
+    const { startWorker, timers, holdReplies } = startProcesses();
+    const worker = startWorker();
+    const claim = worker.makeClaim(requestFor('order', { endpoint: undefined }));
+    claim.begin(recorder(), 100);
+    claim.onSend('e1');
+    claim.recordOutcome('not_processed');
+    const known: unknown[] = [];
+    claim.lookUp((record) => known.push(record, claim.endpoint));
+    claim.onSend('e2');
+    claim.recordOutcome('may_have_taken_effect');
+    const late = holdReplies();
+    if (way === 'loses its primary') worker.onKeeperGone();
+    claim.lookUp((record) => known.push(record, claim.endpoint));
+    if (way === 'gets no reply') for (const run of timers.splice(0)) run();
+    const unresolved = { firstSentAt: 0, isAnswered: false };
+    expect(known).toEqual([undefined, undefined, unresolved, 'e2']);
+    for (const reply of late) worker.onReply(reply);
+    expect(claim.endpoint).toBe('e2');
+  });
+
+  test('is bound to the endpoint of an attempt that follows a look-up without a reply', () => {
+    const { startWorker, timers, holdReplies } = startProcesses();
+    const worker = startWorker();
+    const claim = worker.makeClaim(requestFor('order', { endpoint: undefined }));
+    claim.begin(recorder(), 100);
+    claim.onSend('e1');
+    claim.recordOutcome('not_processed');
+    const late = holdReplies();
+    claim.lookUp(() => undefined);
+    for (const run of timers.splice(0)) run();
+    expect(claim.endpoint).toBe('e1');
+    claim.onSend('e1');
+    for (const reply of late) worker.onReply(reply); // it says that the endpoint is free
+    expect(claim.endpoint).toBe('e1');
   });
 });
 

@@ -193,6 +193,28 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(1);
   });
 
+  test('binds a write to the endpoint of its last attempt while the store does not respond', () => {
+    const { start, settle, advance, faults } = startReplicas();
+    const claim = start('one').client.makeClaim(requestFor('order', { endpoint: undefined }));
+    claim.begin(recorder(), 100);
+    settle();
+    claim.onSend('e1');
+    settle();
+    claim.recordOutcome('not_processed');
+    const known: unknown[] = [];
+    const lookUp = (): void => claim.lookUp((record) => known.push(record, claim.endpoint));
+    lookUp();
+    settle();
+    faults.push('unsent');
+    claim.onSend('e2');
+    settle();
+    claim.recordOutcome('may_have_taken_effect');
+    lookUp();
+    faults.push('unsent');
+    advance(300); // the store is tried again
+    expect(known).toEqual([undefined, undefined, { firstSentAt: 0, isAnswered: false }, 'e2']);
+  });
+
   test('of a write that had no effect leaves no state', () => {
     const { start, settle, rows } = startReplicas();
     const claim = start('one').client.makeClaim(requestFor('order'));
