@@ -91,8 +91,12 @@ export class RemoteKeyClaim implements KeyClaim {
     const { claim, request, send, after, isLeaseValid } = this.#options;
     if (!this.hasWrite) return onRecord(undefined);
     const isAlone = this.#state === 'held' && request.concurrent !== 'pass' && isLeaseValid() && !this.#hasLapsed;
+    const { record } = this.#known;
+    // A response that is still being sent may break off, and the announcement of that may be lost.
+    const isSettled = record?.isArriving !== true;
     // The keeper forgets the endpoint before an attempt goes to another one.
-    if (isAlone && this.#sends < (request.endpoint === undefined ? 1 : 2)) return onRecord(this.#known.record);
+    const isCurrent = isAlone && isSettled && this.#sends < (request.endpoint === undefined ? 1 : 2);
+    if (isCurrent) return onRecord(record);
     const cancelTimer = after(REPLY_WITHIN, () => this.#answer(lookUp, this.#unresolved));
     const lookUp: LookUp = { onRecord, sends: this.#sends, cancelTimer };
     this.#lookUps.push(lookUp);

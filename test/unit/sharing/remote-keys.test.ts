@@ -230,6 +230,24 @@ describe('a response that a worker is sending', () => {
     expect(known).toEqual([arriving, ANSWERED]);
   });
 
+  test('is asked for again before a rejection counts, in case the announcement of its cut was lost', () => {
+    const { other, first, holdReplies } = startResponding();
+    const second = other.makeClaim(requestFor('order'));
+    second.begin(recorder(), 100);
+    first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    second.onSend('e1');
+    second.recordOutcome('rejected');
+    const lost = holdReplies();
+    first.onUndelivered();
+    first.close();
+    expect(lost.map(({ type }) => type)).toContain('changed');
+    lost.length = 0;
+    const known: unknown[] = [];
+    second.lookUp((record) => known.push(record));
+    for (const reply of lost) other.onReply(reply);
+    expect(known).toEqual([{ firstSentAt: 0, isAnswered: false }]);
+  });
+
   test('is not announced to requests with other keys, nor if nobody has the key', () => {
     const { other, first, holdReplies } = startResponding();
     other.makeClaim(requestFor('another')).begin(recorder(), 100);

@@ -215,6 +215,29 @@ describe('a key that replicas share', () => {
     expect(known).toEqual([undefined, undefined, { firstSentAt: 0, isAnswered: false }, 'e2']);
   });
 
+  test('is read again before a rejection counts while a response arrives, because an announcement may be lost', () => {
+    const { start, settle, advance } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const first = one.client.makeClaim(requestFor('order'));
+    first.begin(recorder(), 100_000);
+    settle();
+    first.recordOutcome('answered');
+    first.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    settle();
+    const second = other.client.makeClaim(requestFor('order'));
+    second.begin(recorder(), 100_000);
+    settle();
+    second.onSend('e1');
+    second.recordOutcome('rejected');
+    first.onUndelivered();
+    first.close();
+    settle();
+    const known: unknown[] = [];
+    second.lookUp((record) => known.push(record));
+    advance(10);
+    expect(known).toEqual([{ firstSentAt: 0, isAnswered: false }]);
+  });
+
   test('of a write that had no effect leaves no state', () => {
     const { start, settle, rows } = startReplicas();
     const claim = start('one').client.makeClaim(requestFor('order'));
