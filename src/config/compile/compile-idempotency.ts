@@ -8,9 +8,16 @@ import { mergeSlashes } from '../../http/request/match-path.ts';
 
 type IdempotencyConfig = UpstreamConfig['idempotency'];
 
-/** @param mode in observe mode, no key is generated, and no response is kept */
-export function compileIdempotency(config: IdempotencyConfig, mode: EnforcementMode): IdempotencySettings {
-  const { header, jsonField, account, replayedHeader, generate, concurrent, onStoreLost, ttl, replayAnswers } = config;
+/**
+ * @param mode in observe mode, no key is generated, and no response is kept
+ * @param endpointCount of the upstream
+ */
+export function compileIdempotency(
+  config: IdempotencyConfig,
+  mode: EnforcementMode,
+  endpointCount: number,
+): IdempotencySettings {
+  const { header, jsonField, account, replayedHeader, generate, onStoreLost, ttl, replayAnswers } = config;
   const parts = compileAccountSources(account);
   return {
     header: header === false ? undefined : { name: header, lower: header.toLowerCase() },
@@ -19,11 +26,19 @@ export function compileIdempotency(config: IdempotencyConfig, mode: EnforcementM
     accountHeaders: new Set(parts.map((part) => part.header)),
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
     generates: generate && mode === 'enforce',
-    concurrent,
+    concurrent: concurrentOf(config, endpointCount),
     onStoreLost,
     keepResponsesFor: mode === 'enforce' ? replayAnswers : undefined,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
   };
+}
+
+/** Of endpoints that do not share keys, each request of a write has to know which one the others were sent to. */
+function concurrentOf(
+  { concurrent, sharesKeys }: IdempotencyConfig,
+  endpointCount: number,
+): IdempotencyConfig['concurrent'] {
+  return concurrent === 'pass' && endpointCount > 1 && !sharesKeys ? 'wait' : concurrent;
 }
 
 function compileAccountSources(account: IdempotencyConfig['account']): readonly KeyAccountSource[] {

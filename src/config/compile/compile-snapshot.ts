@@ -70,7 +70,7 @@ export function compileTargets(
         nestedLimits: compileNestedRules(upstream, config.clients.key),
         classLimits: compileClassLimits(name, config.clients.classes),
         identityHeaders: new Set([rateLimit.credentialHeader.toLowerCase(), ...identityHeaders(config.clients.key)]),
-        idempotency: compileIdempotency(idempotency, config.mode),
+        idempotency: compileIdempotency(idempotency, config.mode, options.urls.length),
         streamIdle,
         throttle: compileThrottleRules(upstream),
       };

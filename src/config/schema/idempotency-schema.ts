@@ -55,7 +55,9 @@ const IdempotencyInputSchema = z.strictObject({
   concurrent: z
     .enum(['wait', 'refuse', 'pass'])
     .prefault('wait')
-    .describe('What happens to a request whose key is in use by another: it waits, is rejected with 409, or passes.'),
+    .describe(
+      'What happens to a request whose key is in use by another: it waits, is rejected with 409, or passes. With several urls that do not share keys, pass is as wait.',
+    ),
   onStoreLost: z
     .enum(['refuse', 'local'])
     .prefault('refuse')

@@ -30,6 +30,12 @@ async function startEndpoints(answer: (nth: number, response: ServerResponse) =>
   return { urls: JSON.stringify(urls), endpointsOf: (key: string) => endpointsOf(attempts, key) };
 }
 
+function ownFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
 function endpointsOf(attempts: readonly Attempt[], key: string): string[] {
   return attempts.filter((each) => each.key === key).map(({ endpoint }) => endpoint);
 }
@@ -71,12 +77,32 @@ test('a write that is in progress at an endpoint is repeated there, also with a 
   const { urls, endpointsOf } = await startEndpoints((nth, response) =>
     response.writeHead(nth < 3 ? 409 : 201).end('said'),
   );
-  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
   const gate = await startTidegate(`
-state: {store: sqlite, file: ${join(folder, 'keys.db')}}
+state: {store: sqlite, file: ${join(ownFolder(), 'keys.db')}}
 upstreams: {api: {urls: ${urls}, retry: {${RETRY}}, idempotency: {ttl: 1h}}}
 `);
   expect((await pay(gate, 'order')).status).toBe(201);
   expect(new Set(endpointsOf('order')).size).toBe(1);
 });
+
+test.each(['sqlite', 'redis'] as const)(
+  'concurrent requests with one key reach one endpoint with concurrent: pass, at processes with %s',
+  async (store) => {
+    const { urls, endpointsOf } = await startEndpoints((nth, response) => {
+      setTimeout(() => response.writeHead(201, nth === 1 ? {} : { 'Idempotent-Replayed': 'true' }).end('paid'), 100);
+    });
+    const state = store === 'sqlite' ? `file: ${join(ownFolder(), 'keys.db')}` : `url: "${(await startRedis()).url}"`;
+    const start = () =>
+      startTidegate(`
+state: {store: ${store}, ${state}}
+upstreams: {api: {urls: ${urls}, idempotency: {ttl: 1h, concurrent: pass}}}
+`);
+    const one = await start();
+    const other = store === 'sqlite' ? one : await start();
+    const keys = Array.from({ length: 10 }, (_, n) => `order ${n}`);
+    const answers = await Promise.all(keys.flatMap((key) => [pay(one, key), pay(other, key)]));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+    expect(keys.map((key) => new Set(endpointsOf(key)).size)).toEqual(keys.map(() => 1));
+  },
+  PATIENCE,
+);

@@ -19,13 +19,13 @@ function found(idempotency: string): string[] {
   });
 }
 
-function compiled(idempotency: string, mode: 'enforce' | 'observe' = 'enforce') {
+function compiled(idempotency: string, mode: 'enforce' | 'observe' = 'enforce', endpointCount = 1) {
   const loaded = load(idempotency);
   if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
   const { pay } = loaded.config.upstreams;
   if (pay === undefined) throw new Error('no upstream');
   return {
-    ...compileIdempotency(pay.idempotency, mode),
+    ...compileIdempotency(pay.idempotency, mode, endpointCount),
     effective: formatEffectiveConfig(loaded.config, loaded.substituted),
   };
 }
@@ -277,4 +277,14 @@ describe('the account of a key', () => {
     const written = '{account: [header:A, "jwt:X-Assertion:iss|email", jwt:sub]}';
     expect(compiled(written).effective).toMatch('account: [header:A, jwt:X-Assertion:iss|email, jwt:sub]');
   });
+});
+
+test.each([
+  ['pass', 1, false, 'pass'],
+  ['pass', 2, true, 'pass'],
+  ['pass', 2, false, 'wait'],
+  ['refuse', 2, false, 'refuse'],
+] as const)('concurrent: %s at %i endpoints with sharesKeys: %s is %s', (concurrent, count, sharesKeys, effective) => {
+  const settings = compiled(`{concurrent: ${concurrent}, sharesKeys: ${sharesKeys}}`, 'enforce', count);
+  expect(settings.concurrent).toBe(effective);
 });
