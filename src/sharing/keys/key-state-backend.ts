@@ -32,6 +32,8 @@ export interface NameChange {
   readonly unresolvedOwner: number | undefined;
   /** How long it is stored at least, from now on. */
   readonly keptFor: Millis;
+  /** The same while a write of it is unresolved or in progress, if that is longer. */
+  readonly openFor?: Millis;
   /** Other processes that hold the key have to know of the change. */
   readonly isNews: boolean;
   /** An operator has forgotten a write: see `StoredName.forgets`. */

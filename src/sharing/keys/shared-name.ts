@@ -1,11 +1,11 @@
 import { NameSession, type SharedClaim } from '../../core/idempotency/name-session.ts';
-import { DEFAULT_KEY_LIFETIME } from '../../core/idempotency/key-registry.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { KeyReply } from './key-protocol.ts';
 import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend.ts';
 import { NO_VERSION } from './key-state-backend.ts';
 import { NameLease } from './name-lease.ts';
+import { NameLifetime } from './name-lifetime.ts';
 import { numberOf, OwnClaims, unresolvedBy } from './own-claims.ts';
 import type { LeasedName } from './owner-leases.ts';
 import { claimOfSend, isNewsOf, type NameTask, undo } from './name-task.ts';
@@ -23,8 +23,6 @@ export interface SharedNameParts extends PendingClaimsParts {
 
 /** After no response. */
 const RETRY_AFTER: Millis = 250;
-/** How long what is known of a write is remembered after its key has expired. */
-const KEPT_FOR: Millis = 24 * 60 * 60 * 1000;
 
 const NOTHING_KNOWN: StoredName = { version: NO_VERSION, state: undefined, gone: new Set(), forgets: 0 };
 
@@ -48,7 +46,7 @@ export class SharedName implements LeasedName {
   /** The claims of this process do not know of the last change: another process made it, or there was no response to it. */
   #isUnreported = false;
   #isRetryScheduled = false;
-  #longestTtl: Millis = 0;
+  readonly #lifetime = new NameLifetime();
 
   constructor(name: WriteName, parts: SharedNameParts) {
     this.name = name;
@@ -76,7 +74,7 @@ export class SharedName implements LeasedName {
   }
 
   claim(number: number, request: KeyClaimRequest, deadline: Millis): void {
-    this.#longestTtl = Math.max(this.#longestTtl, request.ttl ?? DEFAULT_KEY_LIFETIME);
+    this.#lifetime.onRequest(request.ttl);
     this.#open += 1;
     this.#pending.add(number, request, deadline);
   }
@@ -138,7 +136,7 @@ export class SharedName implements LeasedName {
     const isNews = isAnyGone || isNewsOf(tasks, session);
     const { state: changed, owners, unresolvedOwner } = session;
     const change = { expected: version, next, state: changed, owners, unresolvedOwner, isNews };
-    backend.swap(this.name, { ...change, keptFor: this.#longestTtl + KEPT_FOR }, (result) => {
+    backend.swap(this.name, { ...change, ...this.#lifetime.terms }, (result) => {
       if (result.kind === 'lost') return this.#onLost(tasks, result.isUnsent ? undefined : next);
       if (result.kind === 'changed') return this.#attemptOn(result.found, tasks);
       this.lease.onRenewed(sentAt);

@@ -292,3 +292,33 @@ upstreams: {api: {url: "${upstream.url}", idempotency: {ttl: 1s}}}
   expect(repeats.map(({ status }) => status)).toEqual([200, 409]);
   expect(repeats[1]?.json()['reason']).toBe('key_expired');
 });
+
+test('keeps an unresolved write for a year, and an answered one until a day after its ttl', async () => {
+  const redis = await startRedis({ clock: true });
+  const client = await connectKeys(redis);
+  const upstream = await startHttpUpstream((_nth, response, { body }) => {
+    if (body.toString() === 'unresolved') response.destroy();
+    else response.end('paid');
+  });
+  const gate = await startTidegate(`
+state: {store: redis, url: "${redis.url}"}
+upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}, idempotency: {ttl: 1h}}}
+`);
+  const pay = (key: string) => send(gate.url, '/pay', { method: 'POST', body: key, headers: ['Idempotency-Key', key] });
+  expect([(await pay('unresolved')).status, (await pay('answered')).status]).toEqual([504, 200]);
+  const states = 'tidegate:{api/keys}:k3:name:*';
+  const lifetimes = async (): Promise<number[]> => {
+    const keys = await client.keys(states);
+    const times = await Promise.all(keys.map((key) => client.pttl(key)));
+    return times.map((time) => Math.round(time / DAY)).toSorted((a, b) => a - b);
+  };
+  await eventually(lifetimes, (days) => days.join() === '1,365');
+  redis.shiftClock(300 * DAY);
+  const late = await pay('unresolved');
+  expect([late.status, late.json()['reason'], late.header('tidegate-outcome')]).toEqual([
+    409,
+    'key_expired',
+    'unknown',
+  ]);
+  expect(upstream.hits).toHaveLength(2);
+});

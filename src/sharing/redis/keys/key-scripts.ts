@@ -78,7 +78,7 @@ return found(KEYS[1])
  * KEYS has `clients` and the set of the client, if there is a client. ARGV: the expected version, the next one, the state (empty:
  * none), the owners of its claims, the client if it is unresolved, how long it is kept, this process, its lease, the channel, the
  * announcement, `1` if it is news, the name, `1` if an operator has forgotten a write of it, how many names may be unresolved, and
- * answered. A forgotten name without state keeps its version, so that no process takes it for one that was never known. Beyond the
+ * answered, how long it is kept while a write of it is unresolved or in progress. A forgotten name without state keeps its version, so that no process takes it for one that was never known. Beyond the
  * bounds, the names are removed that would be dropped first, but none in use: of the client, if it has more unresolved names than
  * its share, otherwise of all. The second string of the answer has the numbers of unresolved and answered names, and of those that
  * were removed.
@@ -86,9 +86,13 @@ return found(KEYS[1])
 export const SWAP_NAME = `${PRELUDE}
 local expected, version, state, owners, client = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local kept, this, lease, channel, announcement, news, name = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11], ARGV[12]
-local known = redis.call('HMGET', KEYS[1], 'version', 'awaited', 'leases', 'client')
+local known = redis.call('HMGET', KEYS[1], 'version', 'awaited', 'leases', 'client', 'kept')
 local former = known[4] or ''
 if (known[1] or '') ~= expected then return found(KEYS[1]) end
+local left = redis.call('PTTL', KEYS[1])
+kept = math.max(kept, tonumber(known[5] or left))
+local resolved = string.format('%d', kept)
+if client ~= '' or owners ~= '' then kept = math.max(kept, left, tonumber(ARGV[16])) end
 if ARGV[13] == '1' then redis.call('HINCRBY', KEYS[1], 'forgets', 1) end
 if state == '' and redis.call('HEXISTS', KEYS[1], 'forgets') == 0 then
   redis.call('DEL', KEYS[1])
@@ -97,9 +101,8 @@ else
   for owner, at in leasesOf(known[3]) do ends[owner] = at end
   ends[this] = string.format('%d', now + lease)
   for owner in string.gmatch(owners, '%S+') do leases[#leases + 1] = owner .. ' ' .. (ends[owner] or '0') end
-  redis.call('HSET', KEYS[1], 'version', version, 'state', state, 'leases', table.concat(leases, ' '), 'client', client)
+  redis.call('HSET', KEYS[1], 'version', version, 'state', state, 'leases', table.concat(leases, ' '), 'client', client, 'kept', resolved)
   redis.call('HDEL', KEYS[1], 'awaited')
-  kept = math.max(kept, redis.call('PTTL', KEYS[1]))
   redis.call('PEXPIRE', KEYS[1], kept)
 end
 redis.call('HSET', clock, 'last', string.format('%d', now))

@@ -32,7 +32,17 @@ export class RedisKeyBackend implements KeyStateBackend {
   }
 
   swap(name: WriteName, change: NameChange, onSwapped: (result: SwapResult) => void): void {
-    const { expected, next, state, owners, unresolvedOwner, keptFor, isNews, isForgotten = false } = change;
+    const {
+      expected,
+      next,
+      state,
+      owners,
+      unresolvedOwner,
+      keptFor,
+      openFor = 0,
+      isNews,
+      isForgotten = false,
+    } = change;
     const { commands, owner, channel } = this.#parts;
     // The time is not known before the first answer.
     if (!commands.timeOf(name.upstream).isKnown) {
@@ -47,6 +57,7 @@ export class RedisKeyBackend implements KeyStateBackend {
       ...[expected, next, text, [...owners].join(' '), client, String(Math.ceil(keptFor))],
       ...[owner, String(this.leaseTime), channel, announcementOf(name), isNews ? '1' : '0', toHex(name.name)],
       ...[isForgotten ? '1' : '0', String(commands.counts.max.unresolved), String(commands.counts.max.answered)],
+      String(Math.ceil(openFor)),
     ];
     const onReply = (reply: readonly string[] | Lost): void => {
       if (typeof reply === 'string') return onSwapped({ kind: 'lost', isUnsent: reply === 'unsent' });
