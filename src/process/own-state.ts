@@ -167,7 +167,7 @@ async function openDatabase(
       },
     });
   const storedResponses = database.read(
-    () => new StoredResponses({ commit, wallClock: () => Date.now(), maxCount: limits.keptResponses }),
+    () => new StoredResponses({ commit, steadyTime: () => writes.steadyTime(), maxCount: limits.keptResponses }),
   );
   return {
     database,

@@ -34,7 +34,8 @@ interface PendingWrite {
 
 export interface StoredResponsesOptions extends Partial<ResponseBounds> {
   readonly commit: GroupCommit;
-  readonly wallClock: () => Millis;
+  /** A time of later processes too, which a step of the wall clock does not change: see `StoredWrites.steadyTime`. */
+  readonly steadyTime: () => Millis;
 }
 
 /** What the rows take. */
@@ -46,7 +47,7 @@ interface RowTotals {
 /** Kept responses in a database. New ones evict the oldest. */
 export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #commit: GroupCommit;
-  readonly #wallClock: () => Millis;
+  readonly #steadyTime: () => Millis;
   readonly #max: ResponseBounds;
   /** The changes that are not stored yet, by write. */
   #pending = new Map<string, PendingWrite>();
@@ -67,10 +68,10 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   readonly #countOfWrite: StatementSync;
   readonly #oldest: StatementSync;
 
-  constructor({ commit, wallClock, maxCount = MAX_RESPONSES, maxBytes = MAX_STORED_BYTES }: StoredResponsesOptions) {
+  constructor({ commit, steadyTime, maxCount = MAX_RESPONSES, maxBytes = MAX_STORED_BYTES }: StoredResponsesOptions) {
     const { db } = commit;
     this.#commit = commit;
-    this.#wallClock = wallClock;
+    this.#steadyTime = steadyTime;
     this.#max = { maxCount, maxBytes };
     this.#get = db.prepare('SELECT bytes, until FROM responses WHERE id = ?');
     this.#put = db.prepare('INSERT INTO responses (id, bytes, until) VALUES (?, ?, ?)');
@@ -99,12 +100,12 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     const response = pending?.kept.get(id);
     if (response !== undefined || pending?.isRemoved === true) return onRead(response?.bytes);
     const { bytes: stored, until } = this.#tryGet(this.#get, id) ?? {};
-    const isValid = stored instanceof Uint8Array && Number(until) > this.#wallClock();
+    const isValid = stored instanceof Uint8Array && Number(until) > this.#steadyTime();
     onRead(isValid ? Buffer.from(stored) : undefined);
   }
 
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {
-    this.#pendingOf(writeOfResponse(id)).kept.set(id, { bytes, until: this.#wallClock() + lifetime });
+    this.#pendingOf(writeOfResponse(id)).kept.set(id, { bytes, until: this.#steadyTime() + lifetime });
     this.#commit.whenStored(onKept);
   }
 
@@ -189,7 +190,7 @@ export class StoredResponses implements ResponseStore, PendingChanges {
   #findRemovable(): { readonly id: string; readonly isOver: boolean } | undefined {
     const row = this.#oldest.get();
     if (row === undefined) return undefined;
-    const isOver = Number(row['until']) <= this.#wallClock();
+    const isOver = Number(row['until']) <= this.#steadyTime();
     return isOver || this.#usedBy(this.#applied) > 1 ? { id: String(row['id']), isOver } : undefined;
   }
 

@@ -135,6 +135,11 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     this.#storedShift = this.#appliedShift;
   }
 
+  /** The wall clock without its steps, also those in earlier processes: the origin of all stored times. */
+  steadyTime(): Millis {
+    return this.#options.wallClock() - this.#shift;
+  }
+
   get #shift(): Millis {
     return this.#shiftAtStart + this.#steps.total();
   }

@@ -59,7 +59,7 @@ function inDatabase(max: Partial<ResponseBounds> = {}): Place {
       throw error;
     },
   });
-  return { store: new StoredResponses({ commit, wallClock: () => now, ...max }), wait: (ms) => void (now += ms) };
+  return { store: new StoredResponses({ commit, steadyTime: () => now, ...max }), wait: (ms) => void (now += ms) };
 }
 
 /** Of a worker whose primary keeps them in memory. */
@@ -184,7 +184,7 @@ test('a database that may keep fewer responses than before removes at most 200 f
   const open = (max: Partial<ResponseBounds>): ResponseStore => {
     const options = { db, clock: { now: () => 0 }, onProblem: () => undefined };
     const commit = new GroupCommit({ ...options, schedule: atOnce });
-    return new StoredResponses({ commit, wallClock: () => 0, ...max });
+    return new StoredResponses({ commit, steadyTime: () => 0, ...max });
   };
   const first = open({});
   for (let n = 0; n < 450; n += 1) keep(first, `id-${n}`, 'x');
@@ -219,7 +219,7 @@ describe('a database with too many responses, or expired ones', () => {
           due.push(run);
         },
       });
-      const store = new StoredResponses({ commit, wallClock: () => 0, maxCount });
+      const store = new StoredResponses({ commit, steadyTime: () => 0, maxCount });
       const endTurn = (): void => {
         const now = due;
         due = [];
@@ -311,7 +311,7 @@ test('a database counts the responses of earlier processes', () => {
   const open = (max: Partial<ResponseBounds>): ResponseStore => {
     const options = { db, clock: { now: () => 0 }, onProblem: () => undefined };
     const commit = new GroupCommit({ ...options, schedule: atOnce });
-    return new StoredResponses({ commit, wallClock: () => 0, ...max });
+    return new StoredResponses({ commit, steadyTime: () => 0, ...max });
   };
   const first = open({});
   for (const id of ['a', 'b', 'c']) keep(first, id, id);
@@ -336,7 +336,7 @@ test('responses that a database cannot store are not kept in memory, and its ear
   const flush = (): void => {
     for (const run of waiting.splice(0)) run();
   };
-  const store = new StoredResponses({ commit, wallClock: () => 0 });
+  const store = new StoredResponses({ commit, steadyTime: () => 0 });
   keep(store, 'a.one', 'earlier');
   flush();
   isFull = true;

@@ -8,6 +8,7 @@ import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-sto
 import { StateDatabase } from '../../../src/store/sqlite/state-database.ts';
 import { GroupCommit } from '../../../src/store/sqlite/group-commit.ts';
 import { StoredOpenWrites } from '../../../src/store/sqlite/stored-open-writes.ts';
+import { StoredResponses } from '../../../src/store/sqlite/stored-responses.ts';
 import { StoredWrites } from '../../../src/store/sqlite/stored-writes.ts';
 
 const TTL = 1000;
@@ -54,6 +55,12 @@ function startMachine() {
     const keys = new KeyRegistry(maxUnresolved);
     const stored = writes.load();
     keys.resume(stored, writes);
+    const responses = new StoredResponses({ commit, steadyTime: () => writes.steadyTime() });
+    const isKept = (id: string): boolean => {
+      let found: unknown;
+      responses.read(id, (bytes) => (found = bytes));
+      return found !== undefined;
+    };
     const store = new RegistryKeyStore(keys, clock, () => () => undefined);
     /** Runs what is due at the end of a turn. */
     const endTurn = (): void => {
@@ -83,6 +90,8 @@ function startMachine() {
     return {
       ...{ stored, begin, endTurn, keys, openWrites, pendingWrites: () => writes.size, flush: () => commit.flush() },
       counts: () => writes.counts,
+      keep: (id: string, lifetime: number) => responses.keep(id, Buffer.from('paid'), lifetime, () => undefined),
+      isKept,
     };
   };
   return { database, wall, problems, commits, startProcess };
@@ -338,6 +347,23 @@ describe('the age of a stored write', () => {
     second.flush();
     expect(ages(startProcess())).toEqual([4000, 2000, 1000]);
   });
+
+  test.each([-30_000, 30_000])(
+    'and that of a kept response stays the same if the wall clock is set by %i ms',
+    (step) => {
+      const { startProcess, wall } = startMachine();
+      const first = startProcess();
+      first.keep('order', 10_000);
+      first.endTurn();
+      wall.set = step;
+      wall.time += 9000;
+      first.flush();
+      const second = startProcess();
+      expect([first.isKept('order'), second.isKept('order')]).toEqual([true, true]);
+      wall.time += 1001;
+      expect([first.isKept('order'), second.isKept('order')]).toEqual([false, false]);
+    },
+  );
 
   test('stays the same if the clock step and a change of the write are stored together, and after a failure', () => {
     const { startProcess, database, wall } = startMachine();
