@@ -78,10 +78,10 @@ return found(KEYS[1])
  * KEYS has `clients` and the set of the client, if there is a client. ARGV: the expected version, the next one, the state (empty:
  * none), the owners of its claims, the client if it is unresolved, how long it is kept, this process, its lease, the channel, the
  * announcement, `1` if it is news, the name, `1` if an operator has forgotten a write of it, how many names may be unresolved, and
- * answered, how long it is kept while a write of it is unresolved or in progress. A forgotten name without state keeps its version, so that no process takes it for one that was never known. Beyond the
- * bounds, the names are removed that would be dropped first, but none in use: of the client, if it has more unresolved names than
- * its share, otherwise of all. The second string of the answer has the numbers of unresolved and answered names, and of those that
- * were removed.
+ * answered, how long it is kept while a write of it is unresolved or in progress. A forgotten name without state keeps its version, so
+ * that no process takes it for one that was never known. Beyond the bounds, the names are removed that would be dropped first, but none
+ * in use: of the client, if it has more unresolved names than its share, otherwise of all. The second string of the answer has the
+ * numbers of unresolved and answered names, and of those that were removed.
  */
 export const SWAP_NAME = `${PRELUDE}
 local expected, version, state, owners, client = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
