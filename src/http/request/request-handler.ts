@@ -216,7 +216,6 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#finishIfDone();
   };
 
-  /** The client has disconnected before it had the whole response. */
   #onUndelivered(): void {
     if (this.#verdict?.kind !== 'forward' && this.#verdict?.kind !== 'replay') return;
     this.#claim?.onUndelivered();

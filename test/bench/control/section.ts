@@ -48,8 +48,9 @@ npm run bench:control -- --ablations --markdown docs/benchmarks.md
 export const ABOUT_SERVICES = `## Services that become slow
 
 Most services reject nothing: under too much load, requests wait at the service. This section compares controllers at such services, in
-virtual time ([simulator.md](simulator.md#simulate-a-service-that-becomes-slow)). \`tidegate+latency\` is Tidegate with \`rateLimit.learnFromLatency\`:
-where latency has doubled, it tests whether fewer requests in flight bring as many responses a second ([control.md](control.md#learn-from-latency-latency-limiterts)).
+virtual time ([simulator.md](simulator.md#simulate-a-service-that-becomes-slow)). \`tidegate+latency\` is Tidegate with
+\`rateLimit.learnFromLatency\`: where latency has doubled, it tests whether fewer requests in flight bring as many responses a second
+([control.md](control.md#learn-from-latency-latency-limiterts)).
 
 <!-- tried: by bench -->
 \`\`\`sh
