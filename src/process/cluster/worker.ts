@@ -37,7 +37,7 @@ interface ExposedParts {
 
 /**
  * Serves as one of several workers, as the primary at the other end of the channel directs.
- * @returns undefined when it could not start: the primary has received the error
+ * @returns undefined when it could not start: the primary has received the error, or has exited
  */
 export async function startWorker(): Promise<RunningWorker | undefined> {
   const messages = new PrimaryMessages();
@@ -65,7 +65,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
   let generation = 0;
   const exposed = Promise.withResolvers<ExposedParts>();
   try {
-    const app = await startApp(start.config, {
+    const starting = startApp(start.config, {
       logger,
       logOutput,
       version: start.version,
@@ -89,6 +89,9 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         exposeToPrimary: (registry, processApi, keys) => exposed.resolve({ registry, processApi, keys }),
       },
     });
+    // Only the primary can give it a listening socket. Node never reports that it does not, and a connection to Redis keeps the process.
+    const app = await Promise.race([starting, messages.disconnected]);
+    if (app === undefined) return undefined;
     sendToPrimary({ type: 'listening', url: app.url });
     const { registry, processApi, keys: sharedKeys } = await exposed.promise;
     const reload = async (next: ReloadMessage): Promise<void> => {
@@ -129,6 +132,8 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
 class PrimaryMessages {
   readonly start: Promise<WorkerStart | undefined>;
   readonly shutdown: Promise<'drain' | 'close'>;
+  /** Resolves when the primary has exited. */
+  readonly disconnected: Promise<undefined>;
   readonly updates = new EarlyMessages<LimitUpdates>();
   readonly keyReplies = new EarlyMessages<KeyReply>();
   readonly reloads = new EarlyMessages<ReloadMessage>();
@@ -138,7 +143,9 @@ class PrimaryMessages {
     const started = Promise.withResolvers<WorkerStart | undefined>();
     const over = Promise.withResolvers<'drain' | 'close'>();
     this.start = started.promise;
+    const gone = Promise.withResolvers<undefined>();
     this.shutdown = over.promise;
+    this.disconnected = gone.promise;
     process.on('message', (message: unknown) => {
       if (!isToWorker(message)) return;
       switch (message.type) {
@@ -168,6 +175,7 @@ class PrimaryMessages {
     process.once('disconnect', () => {
       started.resolve(undefined);
       over.resolve('drain');
+      gone.resolve(undefined);
     });
   }
 }
