@@ -23,7 +23,7 @@ import { ClientResponse } from '../response/client-response.ts';
 import { type ForwardedVerdict, forwardResponse, replayKept } from '../response/forward-verdict.ts';
 import { asUnknownOutcome, DRAINING_PROBLEM, problemForVerdict } from '../response/problem-details.ts';
 import type { Problem } from '../response/problem.ts';
-import { Http1ServerRequest } from '../server/http1-server-request.ts';
+import type { BodyListener } from '../server/server-request.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import { UpstreamCall } from '../upstream/upstream-call.ts';
 import { addressGroupOf } from './client-identity.ts';
@@ -35,7 +35,7 @@ import type { RequestBody } from './request-body.ts';
 import { describeRoutedRequest, factsOf, type RoutedRequest } from './routed-request.ts';
 
 /** Handles one request: performs the effects of its exchange over HTTP. The exchange and the gate decide what happens when. */
-export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember {
+export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember, BodyListener {
   place = -1;
   readonly addressGroup: string;
   steps: TraceStep[] | undefined;
@@ -82,7 +82,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   start(): void {
     const { request, response, route } = this.#routed;
     announceArrival(this.#context, route, this.#key);
-    if (request instanceof Http1ServerRequest) request.bodyListener = this;
+    request.bodyListener = this;
     response.on('close', this.#onClose);
     this.driver.start();
   }
@@ -240,7 +240,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#body?.release();
     // Node keeps request and response for a while: what they refer to would be copied by each scavenge until then.
     this.#routed.response.off('close', this.#onClose);
-    if (this.#routed.request instanceof Http1ServerRequest) this.#routed.request.bodyListener = undefined;
+    this.#routed.request.bodyListener = undefined;
     this.#onDone(this);
     const timings = timingsOf(this.#routed, this.#startedAt, this.driver, this.#call, this.trace, this.#body);
     const record = this.#response.toRecord(this.#verdict, timings);

@@ -1,6 +1,5 @@
 import { IncomingMessage } from 'node:http';
-import type { Problem } from '../response/problem.ts';
-import type { HttpServerRequest } from './server-request.ts';
+import type { BodyListener, HttpServerRequest } from './server-request.ts';
 import { hasBody, takeBuffered, withoutQuery } from './server-request.ts';
 
 const SMALL_CHUNK = 512;
@@ -22,8 +21,7 @@ export class Http1ServerRequest extends IncomingMessage implements HttpServerReq
    * that follows on the connection may be parsed as one.
    */
   endsConnection = false;
-  /** Notified when the rest of the body cannot be parsed. */
-  bodyListener: { onMalformed(problem: Problem): void } | undefined;
+  bodyListener: BodyListener | undefined;
 
   /** Joins small chunks until there is enough, or the body is read. */
   #gatherBuffer: Buffer | undefined;

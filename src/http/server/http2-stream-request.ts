@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import { constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import { parseExpect } from '../headers/expect-header.ts';
-import type { HttpServerRequest } from './server-request.ts';
+import type { BodyListener, HttpServerRequest } from './server-request.ts';
 import { takeBuffered, withoutQuery } from './server-request.ts';
 import { isSameAuthority } from '../request/request-target.ts';
 
@@ -19,6 +19,7 @@ export class Http2StreamRequest extends Readable implements HttpServerRequest {
   readonly rawHeaders: readonly string[];
   readonly hasBody: boolean;
   readonly socket: HttpServerRequest['socket'];
+  bodyListener: BodyListener | undefined;
   readonly #stream: ServerHttp2Stream;
   #isAttached = false;
 

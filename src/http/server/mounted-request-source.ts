@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestSource, RequestSink } from './request-source.ts';
 import { UNSUPPORTED_VERSION } from '../request/validate-request.ts';
 import { MountedRequest } from './mounted-request.ts';
+import { watchUpload } from './mounted-uploads.ts';
 import { NO_ROUTE_PROBLEM } from '../response/problem-details.ts';
 
 /** Requests that the host program's server hands over. The server keeps its connections. */
@@ -36,6 +37,7 @@ export class MountedRequestSource implements RequestSource {
     if (localTarget === undefined) return rejections.reject(request, response, NO_ROUTE_PROBLEM);
     const problem = this.#sink.problemIfFull(request) ?? this.#sink.problemIfOverloaded(request);
     if (rejections.rejectIf(request, response, problem)) return;
+    if (!request.complete) watchUpload(message, request, response);
     this.#sink.handle(request, response);
   }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import type { HttpServerRequest } from './server-request.ts';
+import type { BodyListener, HttpServerRequest } from './server-request.ts';
 import { hasBody, takeBuffered, withoutQuery } from './server-request.ts';
 
 /** Bytes buffered here; the rest waits in the message, then at the client. */
@@ -19,6 +19,7 @@ export class MountedRequest extends Readable implements HttpServerRequest {
   readonly rawHeaders: readonly string[];
   readonly hasBody: boolean;
   readonly socket: HttpServerRequest['socket'];
+  bodyListener: BodyListener | undefined;
   readonly #message: IncomingMessage;
   #isAttached = false;
 

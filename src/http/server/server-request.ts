@@ -1,6 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { METHODS } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { Problem } from '../response/problem.ts';
+
+/** Handles an upload that cannot be read to its end. */
+export interface BodyListener {
+  onMalformed(problem: Problem): void;
+}
 
 /** A request of a client, over HTTP/1.1 or HTTP/2. The stream is its body: `end` means that the body is complete. */
 export interface HttpServerRequest extends Readable {
@@ -20,6 +26,8 @@ export interface HttpServerRequest extends Readable {
   readonly path: string;
   /** The same for all requests of a connection. */
   readonly socket: { readonly remoteAddress?: string | undefined };
+  /** Over HTTP/1.1: notified when the rest of the body cannot be parsed. */
+  bodyListener: BodyListener | undefined;
   /** Reads the whole body at once. Undefined if a part of it has not arrived, or something has read it. */
   takeArrivedBody(): Buffer | undefined;
 }
