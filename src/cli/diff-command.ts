@@ -77,8 +77,9 @@ function formatChange(change: ConfigChange): string {
   return `${path}: ${from} → ${to}${meaning === undefined ? '' : ` (${meaning})`}`;
 }
 
-/** The effect of a change on learned limits and on connections. */
-function describeEffect({ steps }: ConfigChange): string | undefined {
+/** The effect of a change on learned limits, on connections and on writes with keys. */
+function describeEffect({ steps, changesWriteIdentity }: ConfigChange): string | undefined {
+  if (changesWriteIdentity) return 'a repeat of an earlier write may be a new write from then on';
   const [part, , key, setting] = steps;
   if (part === 'clients' && steps[1] === 'key') {
     return 'clients are identified anew: what was learned about each is lost';

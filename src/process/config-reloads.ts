@@ -138,7 +138,8 @@ export class ConfigReloads {
     this.#certificates = certificates;
     this.#loadedAt = wallClock();
     this.#note(this.#loadedAt, undefined);
-    listen({ type: 'reload', ok: true, changed });
+    const identifyingWrites = changes.filter((each) => each.changesWriteIdentity).map(({ path }) => path);
+    listen({ type: 'reload', ok: true, changed, identifyingWrites });
     return { kind: 'applied', changed };
   }
 

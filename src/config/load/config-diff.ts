@@ -7,6 +7,7 @@ import { formatPath } from './mistakes.ts';
 import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig } from '../schema/config-schema.ts';
 import { PRACTICE_URL } from '../values/upstream-url.ts';
+import { changesWriteIdentity } from './write-identity-changes.ts';
 
 export interface ConfigChange {
   readonly kind: 'added' | 'removed' | 'changed';
@@ -17,6 +18,8 @@ export interface ConfigChange {
   readonly from: string | undefined;
   readonly to: string | undefined;
   readonly needsRestart: boolean;
+  /** See `changesWriteIdentity`. */
+  readonly changesWriteIdentity: boolean;
 }
 
 /** A configuration, with the references to variables and files as they were written: as `loadConfig` returns them. */
@@ -58,6 +61,7 @@ export function diffConfigs(before: EffectiveConfiguration, after: EffectiveConf
     needsRestart:
       RESTART_PATHS.some((path) => path.every((step, i) => steps[i] === step)) ||
       (startsPractice && steps[0] === 'upstreams' && isPracticeUrl(steps, to)),
+    changesWriteIdentity: changesWriteIdentity(steps, before.config, after.config),
   }));
 }
 

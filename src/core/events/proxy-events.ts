@@ -140,6 +140,8 @@ export type ProxyEvent =
       readonly problem?: string | undefined;
       /** Paths of settings, such as `upstreams.payments.timeout`; never their values. */
       readonly changed?: readonly string[];
+      /** Those of them that change what identifies a write. */
+      readonly identifyingWrites?: readonly string[];
     }
   | { readonly type: 'done'; readonly record: RequestRecord }
   | OperatorEvent

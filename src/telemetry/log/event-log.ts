@@ -96,9 +96,15 @@ function logPubSubLost(logger: Logger, { store, isDeaf, cause }: Extract<ProxyEv
   } else logger.info({ store }, 'pub/sub of the shared store available again');
 }
 
-function logReload(logger: Logger, { ok, problem, changed }: Extract<ProxyEvent, { type: 'reload' }>): void {
-  if (ok) logger.info({ changed }, 'configuration reloaded');
-  else logger.error({ problem }, 'configuration not reloaded: the previous one stays in effect');
+function logReload(logger: Logger, event: Extract<ProxyEvent, { type: 'reload' }>): void {
+  const { ok, problem, changed, identifyingWrites = [] } = event;
+  if (!ok) return logger.error({ problem }, 'configuration not reloaded: the previous one stays in effect');
+  logger.info({ changed }, 'configuration reloaded');
+  if (identifyingWrites.length === 0) return;
+  logger.warn(
+    { changed: identifyingWrites },
+    'repeats of earlier writes may be sent as new ones: what identifies a write has changed',
+  );
 }
 
 function logOverload(logger: Logger, event: Extract<ProxyEvent, { type: 'overload' }>): void {

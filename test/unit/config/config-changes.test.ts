@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { diffConfigs } from '../../../src/config/load/config-diff.ts';
 import { ConfigSource } from '../../../src/config/load/config-source.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
@@ -119,4 +119,39 @@ test('a submitted text is validated as the file would be, and reads only files t
   expect(reads).not.toContain('/run/other');
   // A comparison does not change the watched files.
   expect([...source.files]).toEqual(['/etc/tidegate.yaml', '/run/known']);
+});
+
+describe('marks what changes the identity of a write, and nothing else', () => {
+  const api = (more: string, upstream = '') =>
+    `upstreams: {api: {url: "https://a.example"${upstream}, idempotency: {${more}}}}\n`;
+  const inBody = api('jsonField: key');
+  const small = ', retry: {replayLimit: 1KiB}';
+  const route = (more: string) => `routes: [{path: /, upstream: api${more}}]\n`;
+
+  test.each([
+    ['another header', API, api('header: X-Key'), ['upstreams.api.idempotency.header']],
+    [
+      'a field of the body',
+      api('header: X-Key'),
+      api('header: X-Key, jsonField: key'),
+      ['upstreams.api.idempotency.jsonField'],
+    ],
+    ['an account', API, api('account: "header:X-Account"'), ['upstreams.api.idempotency.account']],
+    ['the host', API, api('', ', preserveHost: true'), ['upstreams.api.preserveHost']],
+    ['a replayLimit, with keys in bodies', inBody, api('jsonField: key', small), ['upstreams.api.retry.replayLimit']],
+    ['a replayLimit, with keys in headers', API, api('', small), []],
+    ['a replayLimit of a route', inBody + route(''), inBody + route(small), ['routes["/"].retry']],
+    ['a replayLimit of a route, with keys in headers', API + route(''), API + route(small), []],
+    ['another retry setting of a route', inBody + route(''), inBody + route(', retry: {attempts: 1}'), []],
+    ['the ttl', API, api('ttl: 1h'), []],
+  ])('%s', (_, before, after, paths) => {
+    const both = [
+      [before, after],
+      [after, before],
+    ] as const;
+    for (const [from, to] of both) {
+      const identifying = diffConfigs(load(from), load(to)).filter((each) => each.changesWriteIdentity);
+      expect(identifying.map(({ path }) => path)).toEqual(paths);
+    }
+  });
 });

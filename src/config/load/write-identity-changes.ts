@@ -1,0 +1,32 @@
+/** Which changes of settings make a repeat of an earlier write a new one. */
+import { routeName } from '../schema/route-name.ts';
+import type { Config } from '../schema/config-schema.ts';
+import type { Path } from './mistakes.ts';
+
+/** Settings of `idempotency` that say what identifies a write. */
+const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'account']);
+
+/**
+ * Whether a change at this path changes what identifies a write: `before` and `after` find another key, account or host in the same
+ * request. A body beyond `replayLimit` is not searched for a key.
+ */
+export function changesWriteIdentity(path: Path, before: Config, after: Config): boolean {
+  const [part, name, key, setting] = path;
+  if (part === 'routes') return key === 'retry' && changesSearch(String(name), before, after);
+  if (part !== 'upstreams') return false;
+  if (key === 'idempotency') return setting === undefined || IDENTIFYING.has(setting);
+  if (key === 'preserveHost') return true;
+  const searchesBodies = [before, after].some((each) => readsJson(each, String(name)));
+  return key === 'retry' && setting === 'replayLimit' && searchesBodies;
+}
+
+/** Whether a route overrides `replayLimit` differently, and its upstream has keys in bodies. */
+function changesSearch(name: string, before: Config, after: Config): boolean {
+  const [from, to] = [before, after].map(({ routes }) => routes.find((route) => routeName(route) === name));
+  if (from === undefined || to === undefined || from.retry?.replayLimit === to.retry?.replayLimit) return false;
+  return readsJson(before, from.upstream) || readsJson(after, to.upstream);
+}
+
+function readsJson({ upstreams }: Config, name: string): boolean {
+  return upstreams[name]?.idempotency.jsonField !== undefined;
+}
