@@ -20,6 +20,7 @@ describe('reports of a hundred thousand payment intents are correct, for one pro
             concurrent,
             hasTtl,
             topology,
+            endpoints: 1 + (run % 3),
           });
           wrong.push(...contradictions);
           reports += Object.values(counts).reduce((sum, count) => sum + count, 0);

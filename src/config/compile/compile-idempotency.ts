@@ -26,7 +26,7 @@ export function compileIdempotency(
     accountHeaders: new Set(parts.map((part) => part.header)),
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
     generates: generate && mode === 'enforce',
-    concurrent: concurrentOf(config, endpointCount),
+    concurrent: effectiveConcurrent(config, endpointCount),
     onStoreLost,
     keepResponsesFor: mode === 'enforce' ? replayAnswers : undefined,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
@@ -34,8 +34,8 @@ export function compileIdempotency(
 }
 
 /** Of endpoints that do not share keys, each request of a write has to know which one the others were sent to. */
-function concurrentOf(
-  { concurrent, sharesKeys }: IdempotencyConfig,
+export function effectiveConcurrent(
+  { concurrent, sharesKeys }: Pick<IdempotencyConfig, 'concurrent' | 'sharesKeys'>,
   endpointCount: number,
 ): IdempotencyConfig['concurrent'] {
   return concurrent === 'pass' && endpointCount > 1 && !sharesKeys ? 'wait' : concurrent;

@@ -20,6 +20,10 @@ const KILLS = 60;
 const LOSSES = 10;
 const LOST_TIME = 2000;
 
+/** How often the store of replicas does not respond, and for how long at most. */
+const OUTAGES = 40;
+const OUTAGE_LASTS = 1000;
+
 /** After a lost response of the store, more than is open may be reported as unknown for so long. */
 const LOSS_LASTS = 500;
 
@@ -88,6 +92,10 @@ export function runIntents(options: OracleOptions): OracleRun {
     for (let i = 0; i < KILLS; i += 1) world.at(110_000 * random(), () => processes.killOne());
   }
   if (options.seed % 2 === 0) scheduleLosses(scene);
+  const { keyStore } = processes;
+  for (let i = keyStore === undefined ? 0 : OUTAGES; i > 0; i -= 1) {
+    world.at(110_000 * random(), () => keyStore?.goAway(OUTAGE_LASTS * random()));
+  }
   world.runUntil(200_000);
   return { contradictions, reported: counts };
 }

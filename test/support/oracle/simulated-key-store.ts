@@ -39,6 +39,8 @@ export class SimulatedKeyStore {
   /** When a call about a name was last carried out that its replica had given up. */
   readonly #lateAt = new Map<string, Millis>();
   readonly #replicas = new Set<SimulatedReplica>();
+  /** Until then, all responses are lost. */
+  #awayUntil: Millis = 0;
 
   constructor(world: World, random: Random, maxDelay: Millis) {
     this.#world = world;
@@ -112,6 +114,11 @@ export class SimulatedKeyStore {
     };
   }
 
+  /** Loses all responses for this time. */
+  goAway(time: Millis): void {
+    this.#awayUntil = this.#world.now + time;
+  }
+
   /** @returns a function that brings these data back, as a restart with an older file, or a failover */
   takeSnapshot(): () => void {
     const snapshot = new Map([...this.#rows].map(([key, row]) => [key, { ...row, leases: new Map(row.leases) }]));
@@ -145,7 +152,7 @@ export class SimulatedKeyStore {
     onResult: (result: T | L) => void,
   ): void {
     const world = this.#world;
-    const fault = this.#random();
+    const fault = (world.now < this.#awayUntil ? LOST : 1) * this.#random();
     const deliver = (after: Millis, result: () => T | L): void =>
       void world.at(world.now + after, () => replica.isAlive() && onResult(result()));
     if (fault < LOST) {

@@ -1,5 +1,6 @@
 /** One request of the oracle, run in virtual time by an interpreter that replaces the proxy's. */
 import type { ExchangeEffects } from '../../../src/core/exchange/effects.ts';
+import { effectiveConcurrent } from '../../../src/config/compile/compile-idempotency.ts';
 import { ExchangeDriver } from '../../../src/core/exchange/exchange-driver.ts';
 import { runExchange } from '../../../src/core/exchange/polling-exchange.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
@@ -9,6 +10,8 @@ import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.
 import type { ExchangeVerdict } from '../../../src/core/exchange/exchange-verdict.ts';
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener } from '../../../src/core/idempotency/key-store.ts';
 import { classifyWrite, isFinalAnswer } from '../../../src/core/idempotency/write-outcome.ts';
+import { isNamedByKey } from '../../../src/core/retry/choose-retry.ts';
+import { endpointOfKey } from '../../../src/http/idempotency/endpoint-of-key.ts';
 import type { RoutePolicy, SendStep } from '../../../src/core/exchange/steps.ts';
 import { failure, requestFacts, SHARED } from '../core/policy-builders.ts';
 import type { World } from '../core/world.ts';
@@ -27,6 +30,8 @@ export interface OracleOptions {
   /** Whether keys expire, after a time known to the proxy. */
   readonly hasTtl: boolean;
   readonly topology: SimulatedTopology;
+  /** Of the upstream; each knows only its own keys. */
+  readonly endpoints: number;
 }
 
 /** An operation that one client wants to execute once, under one key. */
@@ -75,6 +80,9 @@ export interface OracleScene {
   readonly judge: (intent: SimulatedIntent, reported: ReportedOutcome, own: OwnKnowledge) => void;
 }
 
+const ENDPOINTS = [{ label: 'a' }, { label: 'b' }, { label: 'c' }] as const;
+type Endpoint = (typeof ENDPOINTS)[number];
+
 /** Implements the effects of one exchange, as the proxy does over sockets. */
 export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   readonly #scene: OracleScene;
@@ -84,6 +92,10 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   readonly #claim: KeyClaim;
   readonly #ticket: Ticket;
   readonly #uploads: boolean;
+  /** Where the last attempt went; undefined before the first. */
+  #endpoint: Endpoint | undefined;
+  /** Another endpoint may get the write, which its method makes safe to repeat. */
+  readonly #mayChangeEndpoint: boolean;
   /** Counts what is awaited; a result of an earlier wait is ignored. */
   #turn = 0;
   #isUnderWay = false;
@@ -106,6 +118,7 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
       expectsContinue: this.#uploads,
       ...(options.hasTtl && { keyTtl: TTL }),
     });
+    this.#mayChangeEndpoint = options.endpoints > 1 && !isNamedByKey(facts);
     this.#process = processes.choose();
     this.#process.requests.add(this);
     this.#claim = this.#process.store.makeClaim({
@@ -118,9 +131,9 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
         body: 1,
       },
       place: { fairnessKey: intent.name, client: intent.name },
-      concurrent: options.concurrent,
+      concurrent: effectiveConcurrent({ concurrent: options.concurrent, sharesKeys: false }, options.endpoints),
       ttl: options.hasTtl ? TTL : undefined,
-      ...{ endpoint: 'up', onStoreLost: 'refuse' },
+      ...{ endpoint: options.endpoints === 1 ? ENDPOINTS[0].label : undefined, onStoreLost: 'refuse' },
     });
     const client = `client ${Math.floor(40 * random())}`;
     this.#ticket = new Ticket('up', client, 1, [SHARED], (admission, now) => this.#driver.onAdmission(admission, now));
@@ -168,9 +181,12 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     this.#claim.lookUp((record) => this.#driver.onKeyKnown(record));
   }
 
-  send({ timeout, startBy }: SendStep): void {
+  send({ timeout, startBy, isPinned }: SendStep): void {
     const { world, random, ledger, plan } = this.#scene;
-    this.#claim.onSend('up');
+    const endpoint = this.#chooseEndpoint(isPinned);
+    if (endpoint === undefined) return this.#recordOutcome(failure('connect', false));
+    this.#endpoint = endpoint;
+    this.#claim.onSend(endpoint.label);
     this.#setUnderWay(true);
     const forConnection = random() < 0.1 ? 1.2 * timeout * random() : 0;
     if (forConnection >= timeout) return this.#later(timeout, () => this.#recordOutcome(failure('timeout', false)));
@@ -180,9 +196,20 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
       if (remaining + 1e-6 < (plan.retry.minAttemptTime ?? 0)) throw new Error(`sent ${remaining} ms before its end`);
       const { name, key, method } = this.#intent;
       const isRepeatable = method === 'PUT' || method === 'DELETE';
-      const { outcome, after } = ledger.attempt(name, key, isRepeatable, remaining, world.now);
+      const { outcome, after } = ledger.attempt(name, `${endpoint.label} ${key}`, isRepeatable, remaining, world.now);
       this.#later(after, () => this.#recordOutcome(outcome));
     });
+  }
+
+  /** The next one in turn, unless only one may know the key. @returns undefined if nobody knows which */
+  #chooseEndpoint(isPinned: boolean): Endpoint | undefined {
+    const all = ENDPOINTS.slice(0, this.#scene.options.endpoints);
+    if (isPinned) {
+      const label = endpointOfKey(this.#claim, this.#endpoint, { endpoints: { all } });
+      if (label !== undefined) return all.find((each) => each.label === label);
+    }
+    if (this.#endpoint === undefined) return all[Math.floor(all.length * this.#scene.random())];
+    return all[(all.indexOf(this.#endpoint) + 1) % all.length];
   }
 
   cancelSend(): boolean {
@@ -216,7 +243,7 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     } else if (isDelivered) this.#judgeAnswer(verdict, outcome);
     else this.#judgeNoAnswer(verdict, outcome);
     this.#intent.lastClaimAt = this.#scene.world.now;
-    this.#claim.release(claimEnd(verdict, outcome, isDelivered));
+    this.#claim.release(claimEnd(verdict, outcome, isDelivered, this.#mayChangeEndpoint));
     if (verdict.kind === 'forward') this.#driver.onResponseEnd();
     if (!this.#isBreaking) this.#end();
   }
@@ -303,10 +330,15 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   }
 }
 
-function claimEnd(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined, isDelivered: boolean): KeyClaimEnd {
+function claimEnd(
+  verdict: ExchangeVerdict,
+  outcome: AttemptOutcome | undefined,
+  isDelivered: boolean,
+  mayChangeEndpoint: boolean,
+): KeyClaimEnd {
   if (verdict.kind === 'gone' && verdict.unknown) return { kind: 'unknown' };
   if (outcome === undefined || !isAnswered(verdict, outcome)) return { kind: 'other' };
-  return { kind: 'answered', isFinal: isFinalAnswer(outcome), isDelivered };
+  return { kind: 'answered', isFinal: isFinalAnswer(outcome, mayChangeEndpoint), isDelivered };
 }
 
 /** True if the forwarded response answers the write itself. */
