@@ -1,9 +1,9 @@
-/** Which changes of settings make a repeat of an earlier write a new one. */
+/** Finds changes of settings that make a repeat of an earlier write a new one. */
 import { routeName } from '../schema/route-name.ts';
 import type { Config } from '../schema/config-schema.ts';
 import type { Path } from './mistakes.ts';
 
-/** Settings of `idempotency` that say what identifies a write. */
+/** Settings of `idempotency` that determine what identifies a write. */
 const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'account']);
 
 /**
@@ -20,7 +20,7 @@ export function changesWriteIdentity(path: Path, before: Config, after: Config):
   return key === 'retry' && setting === 'replayLimit' && searchesBodies;
 }
 
-/** Whether a route overrides `replayLimit` differently, and its upstream has keys in bodies. */
+/** Whether the `replayLimit` of a route changes, and its upstream has keys in bodies. */
 function changesSearch(name: string, before: Config, after: Config): boolean {
   const [from, to] = [before, after].map(({ routes }) => routes.find((route) => routeName(route) === name));
   if (from === undefined || to === undefined || from.retry?.replayLimit === to.retry?.replayLimit) return false;

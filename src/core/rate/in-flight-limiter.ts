@@ -6,10 +6,10 @@ import { clamp } from './rate-state.ts';
 
 /** A response that is no rejection, and no sign of a broken upstream. */
 export interface AcceptedResponse {
-  /** Until its head. */
+  /** From the send to the response head. */
   readonly latency: Millis;
   readonly at: Millis;
-  /** The upstream has rejected requests of late. */
+  /** The upstream has rejected requests recently. */
   readonly isRejecting: boolean;
 }
 
@@ -74,7 +74,7 @@ export class InFlightLimiter {
     this.#reserved += 1;
   }
 
-  /** An admitted request has been sent, or will not be. */
+  /** Releases the reservation of an admitted request once it is sent or abandoned. */
   releaseReservation(): void {
     this.#reserved -= 1;
   }
@@ -86,7 +86,7 @@ export class InFlightLimiter {
     return this.#count;
   }
 
-  /** Returns whether another request may have been waiting for that. */
+  /** Returns whether another request may have been waiting for this end. */
   onEnded(): boolean {
     this.#count -= 1;
     this.#unanswered = Math.min(this.#unanswered, this.#count); // it may have ended without a response
@@ -101,7 +101,7 @@ export class InFlightLimiter {
 
   /**
    * Returns whether the response shows that the upstream has a queue.
-   * @param inFlightAtSend what `onSent` returned; 0 if unknown: then the latency may be what another process presumes
+   * @param inFlightAtSend what `onSent` returned; 0 if unknown: then the latency may be an assumption of another process
    */
   onAccepted(inFlightAtSend: number, accepted: AcceptedResponse, settings: RateSettings): boolean {
     this.#limit?.onAccepted();
@@ -112,7 +112,7 @@ export class InFlightLimiter {
     return isQueueFound;
   }
 
-  /** As `onAccepted`, for a number in flight that became known later. */
+  /** Like `onAccepted`, for a number in flight that became known later. */
   onAcceptedLate(inFlightAtSend: number): void {
     this.#detector.onAccepted(inFlightAtSend);
   }

@@ -2,21 +2,21 @@ import { LATENCY_SPAN, LatencyTrend, USUAL_SPAN } from './latency-trend.ts';
 import { ThroughputMeasurement } from './throughput-measurement.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 
-/** Latency must have grown by this factor to be a reason for a test. */
+/** Growth of latency, as a factor, that triggers a test. */
 const SUSPICIOUS_GROWTH = 2;
 /** The same at an upstream that rejects what it cannot serve: its rate is limited already, and a queue is less likely. */
 const GROWTH_DESPITE_REJECTIONS = 4;
-/** The least latency is searched for after so long, or after `LATENCY_SPAN` answers. */
+/** The search for the lowest latency begins after this time, or after `LATENCY_SPAN` answers. */
 const SETTLING_TIME: Millis = 1000;
-/** Answers of a measurement without a limit. */
+/** Answers in a measurement without a limit. */
 const WATCHED = 16;
 const MIN_WATCHED: Millis = 100;
-/** Fewer in flight say nothing: they are needed for one request each. */
+/** Fewer requests in flight show no queue: a service without one may need as many. */
 const MIN_IN_FLIGHT = 3;
-/** The growth of latency that so many in flight show before they are answered. */
+/** At the start, growth of latency that `MANY_IN_FLIGHT` requests show before they are answered. */
 const CERTAIN_GROWTH = 3;
 const MANY_IN_FLIGHT = 16;
-/** The requests in flight ÷ the limit at least, while answers are counted. */
+/** Answers are counted only while the requests in flight ÷ the limit are at least this. */
 const MIN_USE = 0.85;
 /** A queue is certain if the knee is below this share of the requests that were in flight. */
 const MAX_KNEE_SHARE = 0.75;
@@ -30,18 +30,19 @@ const FULL_SHARE = 0.85;
 const GAIN = 0.5;
 /** A change of the knee by this factor is measured again soon. */
 const LARGE_CHANGE = 1.25;
-/** Time at the limit for each unit of time below it, and after a test that found no queue. */
+/** Time at the limit ÷ the time of the test before it; the short one after a large change. */
 const FULL_TIME = 12;
 const SHORT_FULL_TIME = 3;
+/** The first and the longest pause after a test that found no queue ÷ the time of the test. */
 const FIRST_PAUSE = 2;
 const MAX_PAUSE = 64;
 const MIN_PAUSE: Millis = 2000;
 const MAX_TEST: Millis = 15_000;
-/** The number in flight falls for so long at most, and to this share of it, or there is no test. */
+/** There is a test only if the number in flight can fall to `MAX_TEST_SHARE` of it within this time. */
 const MAX_FALL: Millis = 5000;
 const MAX_TEST_SHARE = 0.7;
 const MIN_DRAIN: Millis = 100;
-/** Requests that are sent for each answer while the number in flight falls to the limit: the test may be a false alarm. */
+/** Requests sent for each answer while the number in flight falls to the limit; above 0, because the test may be a false alarm. */
 const SENT_WHILE_FALLING = 0.25;
 
 type LatencyLimiterMode = 'watching' | 'searching' | 'full' | 'reduced';
@@ -49,8 +50,8 @@ type LatencyLimiterMode = 'watching' | 'searching' | 'full' | 'reduced';
 /**
  * Limits the requests in flight at an upstream that does not reject but becomes slow. Below the knee, answers a second are
  * proportional to the requests in flight; above it, more in flight bring no more answers, only later ones (Little 1961; Kleinrock,
- * ICC 1979). Growing latency alone may have other causes, so that it is only the reason for a test: with fewer requests in flight,
- * an upstream with a queue gives as many answers.
+ * ICC 1979). Growing latency may have other causes, so it only triggers a test: with fewer requests in flight, an upstream with a
+ * queue gives as many answers.
  *
  *     watching ─latency doubled─► searching ─as many answers─► searching, with half as many in flight
  *        ▲───────────fewer answers, no queue──┘      └─fewer answers─► full ⇄ reduced
@@ -68,7 +69,7 @@ export class LatencyLimiter {
   readonly #latency = new LatencyTrend();
   #inFlight = 0;
   #modeSince: Millis = 0;
-  /** When the number in flight has fallen to the limit if the answers come as fast as before. */
+  /** When the number in flight must have fallen to the limit: twice the time that this takes at the rate of answers before. */
   #reachedBy: Millis = 0;
   /** Undefined while the limit is not in use. */
   #measurement: ThroughputMeasurement | undefined;
@@ -90,7 +91,7 @@ export class LatencyLimiter {
   /**
    * Returns whether this answer makes it certain that the upstream has a queue.
    * @param inFlight requests in flight before it, its own included
-   * @param isRejecting the upstream has rejected requests of late
+   * @param isRejecting the upstream has rejected requests recently
    */
   onAnswer(latency: Millis, inFlight: number, now: Millis, isRejecting: boolean): boolean {
     if (this.#latency.answers === 0) this.#modeSince = now;
@@ -107,10 +108,10 @@ export class LatencyLimiter {
   advance(inFlight: number, now: Millis): void {
     if (this.#mode === 'watching' || this.#mode === 'full') return;
     if (inFlight > this.#limit) {
-      // Some requests last much longer than others, or the limit does not hold, as in observe mode.
+      // Some requests take much longer than others, or the limit is not enforced, as in observe mode.
       if (now > this.#reachedBy) this.#forget(now);
     } else if (now > this.#modeSince + this.#longestTest()) {
-      this.#giveUp(now); // fewer in flight are enough for all requests
+      this.#giveUp(now); // there are too few requests to reach the limit
     }
   }
 
@@ -135,7 +136,7 @@ export class LatencyLimiter {
     this.#measurement = undefined;
     this.#latency.updateBase(this.#latency.answers < LATENCY_SPAN && now < this.#modeSince + SETTLING_TIME);
     if (now < this.#nextTestAt || !this.#isSuspicious(last, isRejecting)) return;
-    // The larger one: when answers begin to take longer, there are none for a moment.
+    // The larger rate: when latency begins to grow, no answers arrive for a moment.
     this.#throughput = Math.max(last.rate, (last.rate + (before?.rate ?? 0)) / 2);
     this.#knee = last.inFlight;
     const needed = (1.5 * this.#throughput * this.#latency.base) / 1000;
@@ -145,7 +146,7 @@ export class LatencyLimiter {
     this.#enter('searching', limit, now, last.rate);
   }
 
-  /** Whether latency has grown, or will have when the requests in flight are answered (Little's law). */
+  /** Whether latency has grown, or will have grown once the requests in flight are answered (Little's law). */
   #isSuspicious({ inFlight, rate }: ThroughputMeasurement, isRejecting: boolean): boolean {
     const growth = isRejecting ? GROWTH_DESPITE_REJECTIONS : SUSPICIOUS_GROWTH;
     if (this.#latency.hasGrown(growth) && inFlight >= MIN_IN_FLIGHT) return true;
@@ -159,7 +160,7 @@ export class LatencyLimiter {
   }
 
   #endFull(full: ThroughputMeasurement, now: Millis): void {
-    // The better of two: a pause of the upstream is no sign of a lower capacity.
+    // The higher of two rates: a pause of the upstream does not show a lower capacity.
     this.#throughput = Math.max(full.rate, this.#before?.rate ?? 0);
     this.#before = full;
     this.#measurement = undefined;
@@ -192,7 +193,7 @@ export class LatencyLimiter {
 
   /** Ends a test: it found no queue, or there are too few requests for it. */
   #giveUp(now: Millis): void {
-    // The requests that the test has delayed come all at once.
+    // The requests that the test has delayed are sent all at once.
     this.#nextTestAt = now + Math.max(MIN_PAUSE, this.#pause * (now - this.#modeSince));
     this.#pause = Math.min(MAX_PAUSE, 2 * this.#pause);
     if (this.#hasQueue) return this.#enter('full', Math.max(2, HEADROOM * this.#knee), now);
@@ -211,12 +212,12 @@ export class LatencyLimiter {
     this.#measurement = undefined;
   }
 
-  /** Answers that a measurement needs: with as many as are in flight, some are of requests of before. */
+  /** Answers that a measurement needs: more than are in flight, because the first ones belong to earlier requests. */
   #enough(): number {
     return this.#hasQueue ? Math.min(128, Math.max(12, 3 * this.#limit)) : Math.min(64, Math.max(12, 2 * this.#limit));
   }
 
-  /** Until a test has ended if there are enough requests: those in flight must end first. */
+  /** The longest time of a test with enough requests; those in flight must be answered first. */
   #longestTest(): Millis {
     return Math.min(MAX_TEST, 1000 + (4000 * (this.#knee + this.#enough())) / this.#throughput);
   }

@@ -1,13 +1,13 @@
 import type { Millis } from '../scalars.ts';
 
-/** Answers over which the latency is averaged, and the usual one, whose least value would otherwise be one of chance. */
+/** Answers over which the mean latency and the usual one are averaged. With fewer, the lowest usual one would be due to chance. */
 export const LATENCY_SPAN = 64;
 export const USUAL_SPAN = 256;
-/** A latency counts as at most so many times the mean. */
+/** A latency counts as at most this many times the mean. */
 const MAX_COUNTED = 4;
 /** The share of requests that are fast. */
 const FAST_SHARE = 0.25;
-/** The change of an estimate of the fast latency with each answer, and of the usual one. */
+/** The step of the estimate of the fast latency with each answer, and of its usual value. */
 const FAST_GAIN = 0.1;
 const USUAL_FAST_GAIN = 0.03;
 
@@ -49,13 +49,13 @@ export class LatencyTrend {
     this.#usualFast = approach(this.#answers === 1 ? latency : this.#usualFast, latency, USUAL_FAST_GAIN);
   }
 
-  /** @param isFirst at the start, when fast answers arrive first: no latency of before counts */
+  /** @param isFirst true at the start, when the fast answers arrive first: earlier values are replaced */
   updateBase(isFirst: boolean): void {
     this.#base = isFirst ? this.#usualMean : Math.min(this.#base, this.#usualMean);
     this.#fastBase = isFirst ? this.#usualFast : Math.min(this.#fastBase, this.#usualFast);
   }
 
-  /** Whether the mean and the fast quarter are so many times what they were. */
+  /** Whether the mean and the latency of the fast quarter are at least `factor` times their lowest usual values. */
   hasGrown(factor: number): boolean {
     return this.#mean >= factor * this.#base && this.#fast >= factor * this.#fastBase;
   }

@@ -14,8 +14,8 @@ export interface RequestCapacityOptions {
 }
 
 /**
- * The requests that take memory, by address, and whether there is room for another. One address has 8/9 of it at most (dynamic
- * thresholds, Choudhury and Hahne 1998).
+ * Counts the requests that take memory, by address, and decides whether there is room for another. One address gets 8/9 of the room at
+ * most (dynamic thresholds, Choudhury and Hahne 1998).
  */
 export class RequestCapacity {
   readonly #options: RequestCapacityOptions;
@@ -46,8 +46,8 @@ export class RequestCapacity {
   }
 
   /**
-   * A request for which there was no room waits for its response, until the returned function is called. It takes no room: an address
-   * that sends more than its part would otherwise take that of others with its refusals.
+   * Counts a request that was refused for lack of room, until the returned function is called: its response is complete. It takes no
+   * room: otherwise, the refusals of an address that exceeds its part would take the room of others.
    */
   enterRefused(): () => void {
     this.#refused += 1;

@@ -1,6 +1,6 @@
 /**
- * Responds to uploads to a mounted proxy that cannot be read to their end, before the host program does: its plain 400 or 408 would
- * say that the request was not processed, although the upstream may have acted on a part of it.
+ * Responds to uploads to a mounted proxy that cannot be read completely, before the host program does: its plain 400 or 408 would
+ * mean that the request was not processed, although the upstream may have acted on a part of it.
  */
 import type { IncomingMessage } from 'node:http';
 import { Server as HttpServer, ServerResponse, STATUS_CODES } from 'node:http';
@@ -24,7 +24,7 @@ const watchedServers = new WeakSet<HttpServer | HttpsServer>();
 /** Watches an upload until it is complete. */
 export function watchUpload({ socket }: IncomingMessage, request: MountedRequest, response: ServerResponse): void {
   uploads.set(socket, { request, response });
-  // Of the server that emits the event: a Fastify that listens at several addresses has a server for each (`multipleBindings`).
+  // The server that emits the event: a Fastify that listens at several addresses has a server for each (`multipleBindings`).
   const server: unknown = Reflect.get(socket, 'server');
   if (!(server instanceof HttpServer || server instanceof HttpsServer) || watchedServers.has(server)) return;
   watchedServers.add(server);
@@ -42,8 +42,8 @@ function respondToUpload(error: NodeJS.ErrnoException, socket: Socket): boolean 
   const { request, response } = upload;
   const problem = problemFor(error);
   if (problem !== undefined && response.socket === socket) request.bodyListener?.onMalformed(problem);
-  // Handlers of the host program write only to a socket that is writable. A connection that closes without a response, because an
-  // earlier one is still being sent for example, leaves the outcome open too.
+  // Handlers of the host program write only to a writable socket. The outcome is also unknown to the client if the connection closes
+  // without a response, for example because an earlier response is still being sent.
   if (response.writableEnded) lingeringClose(socket);
   else socket.destroy();
   return true;
@@ -61,7 +61,7 @@ const STATUS_BY_CODE: ReadonlyMap<string | undefined, number> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 408],
 ]);
 
-/** What Node 24 does where nothing listens for `clientError` (_http_server.js, `socketOnError`), as in further servers of Fastify. */
+/** What Node 24 does without a `clientError` listener (_http_server.js, `socketOnError`), as on Fastify's additional servers. */
 function respondAsNode(error: NodeJS.ErrnoException, socket: Socket): void {
   const current: unknown = Reflect.get(socket, '_httpMessage');
   const hasBegun = current instanceof ServerResponse && current.headersSent;

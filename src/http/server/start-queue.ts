@@ -1,7 +1,7 @@
 import type { Millis } from '../../core/scalars.ts';
 import { flushBatch } from '../undici/write-batching.ts';
 
-/** The time for which one turn of the event loop starts requests. With the rest of a turn it is less than `MAX_LATENESS` of the pacer. */
+/** The time for which one turn of the event loop starts requests. With the rest of a turn, it is below `MAX_LATENESS` of the pacer. */
 const TURN_BUDGET: Millis = 5;
 /** Started entries are removed from the front of the list in steps of this many. */
 const COMPACT_AFTER = 1024;
@@ -21,7 +21,7 @@ export class StartQueue {
   readonly #now: () => Millis;
   readonly #needsTimers: () => boolean;
   readonly #starts: (() => void)[] = [];
-  /** The index of the next one to run. */
+  /** The index of the next entry to run. */
   #next = 0;
   #isScheduled = false;
   #turnEnd: Millis = 0;
@@ -40,7 +40,7 @@ export class StartQueue {
     return this.size > 0 || this.#needsTimers();
   }
 
-  /** Runs `start` in this turn or a later one, after those that wait already. */
+  /** Runs `start` in this turn or a later one, after those already waiting. */
   add(start: () => void): void {
     this.#starts.push(start);
     if (!this.#isScheduled) this.#schedule();
@@ -70,7 +70,7 @@ export class StartQueue {
     }
   };
 
-  /** What the request has caused runs first, as if each had arrived by itself. */
+  /** Callbacks that the request has scheduled run before the next request, as if each had arrived alone. */
   readonly #continue = (): void => process.nextTick(this.#continueTurn);
 
   readonly #continueTurn = (): void => {

@@ -135,7 +135,7 @@ export class FallbackKeyClaim implements KeyClaim {
   }
 }
 
-/** @param record of the shared store, which knows what others do: whether they have the key, or send a response */
+/** @param record of the shared store, which also shows whether another process has the key or is sending a response */
 function withPresent(known: KeyRecord | undefined, record: KeyRecord | undefined): KeyRecord | undefined {
   if (known === undefined) return undefined;
   const isInUse = record?.isInUse === true ? { isInUse: true } : {};

@@ -101,7 +101,7 @@ export class KeyServer {
     claim.begin(listener, deadline);
   }
 
-  /** Sends what is known of the write of this claim to the requests that hold its key. */
+  /** Sends what is known of this claim's write to the requests that hold its key. */
   #announceChange(changed: RegistryKeyClaim): void {
     for (const [worker, claims] of this.#claims) {
       for (const [number, claim] of claims) {

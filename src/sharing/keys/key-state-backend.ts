@@ -30,9 +30,9 @@ export interface NameChange {
   readonly owners: ReadonlySet<string>;
   /** Whose share of the unresolved writes the name takes; undefined if none of its writes is unresolved. */
   readonly unresolvedOwner: number | undefined;
-  /** How long it is stored at least, from now on. */
+  /** The state is stored for at least this long from now on. */
   readonly keptFor: Millis;
-  /** The same while a write of it is unresolved or in progress, if that is longer. */
+  /** Replaces `keptFor` while one of its writes is unresolved or in progress, if it is longer. */
   readonly openFor?: Millis;
   /** Other processes that hold the key have to know of the change. */
   readonly isNews: boolean;

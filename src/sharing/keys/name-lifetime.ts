@@ -7,10 +7,10 @@ const DAY: Millis = 24 * 60 * 60 * 1000;
 /** How long what is known of a write is remembered after its key has expired. */
 const KEPT_FOR: Millis = DAY;
 
-/** The same for a write that is unresolved or in progress. In practice, it is remembered until it is resolved or evicted. */
+/** The same from the last change on, while a write is unresolved or in progress: in practice, until it is resolved or evicted. */
 const OPEN_FOR: Millis = 365 * DAY;
 
-/** How long the writes of a name are stored, by the requests of this process. */
+/** How long the writes of a name are stored, as the requests of this process determine it. */
 export class NameLifetime {
   #longestTtl: Millis = 0;
   #openFor: Millis = 0;

@@ -35,7 +35,7 @@ export function undo(claim: number): readonly NameTask[] {
   ];
 }
 
-/** Whether these tasks have changed what other requests with the key know of its response. */
+/** Whether these tasks have changed the record of the response, which other requests with the key depend on. */
 export function isNewsOf(tasks: readonly NameTask[], { hasEndedResponse }: NameSession): boolean {
   return hasEndedResponse || tasks.some((task) => task.kind === 'change' && task.operation.do === 'undelivered');
 }

@@ -27,7 +27,7 @@ const NEGLIGIBLE: Millis = 100;
 
 /**
  * A claim to a key that another process keeps. While the claim holds the key alone, only the end of an earlier response changes
- * what other requests have established, and the keeper sends that. So the claim costs one round trip, and each retry another.
+ * what other requests have established, and the keeper announces it. So the claim costs one round trip, and each retry another.
  */
 export class RemoteKeyClaim implements KeyClaim {
   readonly #options: RemoteKeyClaimOptions;
@@ -76,7 +76,7 @@ export class RemoteKeyClaim implements KeyClaim {
     const now = clock.now();
     this.#sends += 1;
     const { record, endpoint: known } = this.#known;
-    if (known === undefined) this.#known = { record, endpoint }; // the keeper fixes this one too
+    if (known === undefined) this.#known = { record, endpoint }; // the keeper records the same one
     // From the grant on, the keeper counts the write as sent to the only endpoint.
     const isKnown = this.#sends === 1 && endpoint === request.endpoint && now - this.#claimedAt < NEGLIGIBLE;
     if (isKnown) return;
@@ -92,7 +92,7 @@ export class RemoteKeyClaim implements KeyClaim {
     if (!this.hasWrite) return onRecord(undefined);
     const isAlone = this.#state === 'held' && request.concurrent !== 'pass' && isLeaseValid() && !this.#hasLapsed;
     const { record } = this.#known;
-    // A response that is still being sent may break off, and the announcement of that may be lost.
+    // A response that is still being sent may break off, and the announcement of this may be lost.
     const isSettled = record?.isArriving !== true;
     // The keeper forgets the endpoint before an attempt goes to another one.
     const isCurrent = isAlone && isSettled && this.#sends < (request.endpoint === undefined ? 1 : 2);
@@ -144,7 +144,7 @@ export class RemoteKeyClaim implements KeyClaim {
   /** @param isReply to a look-up; otherwise another request has changed the record */
   onKnown({ record, endpoint }: KnownWrite, isReply: boolean): void {
     const lookUp = isReply ? this.#lookUps.shift() : undefined;
-    // Nothing has taken effect anywhere. If the reply is late, the write was sent again meanwhile.
+    // Without a record, no attempt has taken effect anywhere, unless the write was sent again before this late reply.
     const isFreed = record === undefined && lookUp?.sends === this.#sends;
     this.#known = { record, endpoint: endpoint ?? (isFreed ? undefined : this.endpoint) };
     if (!isReply) return;
@@ -185,10 +185,10 @@ export class RemoteKeyClaim implements KeyClaim {
   }
 }
 
-/** A reply that comes too late is not awaited any more. */
+/** A pending look-up. A reply after `REPLY_WITHIN` is ignored. */
 interface LookUp {
   onRecord: (record: KeyRecord | undefined) => void;
-  /** The sends before it. */
+  /** How many times the write had been sent before this look-up. */
   readonly sends: number;
   readonly cancelTimer: () => void;
 }

@@ -43,7 +43,7 @@ export class SharedName implements LeasedName {
   #open = 0;
   /** A change that may have been stored, and its tasks. */
   #unconfirmed: { readonly version: string; readonly tasks: ReadonlySet<NameTask> } | undefined;
-  /** The claims of this process do not know of the last change: another process made it, or there was no response to it. */
+  /** The last change was not reported to the claims of this process: another process made it, or no response to it arrived. */
   #isUnreported = false;
   #isRetryScheduled = false;
   readonly #lifetime = new NameLifetime();
