@@ -18,6 +18,8 @@ export interface LatencyLimit {
   readonly size: number;
   /** Requests in flight that have no response yet. */
   readonly unanswered: number;
+  /** It is in force to find out whether the upstream has a queue; none has been found yet. */
+  readonly isTest: boolean;
 }
 
 /**
@@ -56,8 +58,9 @@ export class InFlightLimiter {
 
   /** The limit because of latency; undefined without one. */
   get latencyLimit(): LatencyLimit | undefined {
-    if (this.#latency === undefined || this.throughput === Number.POSITIVE_INFINITY) return undefined;
-    return { size: this.#latency.limit, unanswered: this.#unanswered };
+    const { limit, throughput } = this.#latency ?? {};
+    if (limit === undefined || limit === Number.POSITIVE_INFINITY) return undefined;
+    return { size: limit, unanswered: this.#unanswered, isTest: throughput === Number.POSITIVE_INFINITY };
   }
 
   /** Answers a second while the number in flight is limited because of latency; Infinity otherwise. */

@@ -143,10 +143,9 @@ function formatLimitParts(
     limit.isBlockedByOperator === true ? formatBlock(limit, block, origin) : formatPace(limit, pinnedRate),
   ];
   if (latencyLimit !== undefined && concurrencyLimit === latencyLimit.size) {
-    const { size, unanswered } = latencyLimit;
-    parts.push(
-      `${unanswered} of at most ${size} requests wait for a response, because more would only be answered later`,
-    );
+    const { size, unanswered, isTest } = latencyLimit;
+    const reason = isTest ? 'to see whether more would' : 'because more would';
+    parts.push(`${unanswered} of at most ${size} requests wait for a response, ${reason} only be answered later`);
   } else if (concurrencyLimit !== undefined) {
     parts.push(`${inFlight} of at most ${concurrencyLimit} requests are in flight`);
   }

@@ -180,12 +180,14 @@ test('a response that is being received does not count against a limit that late
   const accepted = { latency: 50, at: 0, isRejecting: false };
   for (let i = 0; i < 3; i += 1) inFlight.onSent();
   expect(inFlight.onAccepted(1, accepted, settings)).toBe(true);
-  expect([inFlight.isFull, inFlight.latencyLimit]).toEqual([true, { size: 2, unanswered: 2 }]);
+  expect([inFlight.isFull, inFlight.latencyLimit]).toEqual([true, { size: 2, unanswered: 2, isTest: false }]);
   inFlight.onResponse(2);
   expect([inFlight.isFull, inFlight.count]).toEqual([false, 3]);
   // Two end without a response that was counted.
   for (let i = 0; i < 3; i += 1) inFlight.onEnded();
-  expect(inFlight.latencyLimit).toEqual({ size: 2, unanswered: 0 });
+  expect(inFlight.latencyLimit).toEqual({ size: 2, unanswered: 0, isTest: false });
+  latencyLimiter.throughput = Number.POSITIVE_INFINITY;
+  expect(inFlight.latencyLimit?.isTest).toBe(true);
   inFlight.onAccepted(1, accepted, { ...settings, learnsFromLatency: false });
   expect([inFlight.limit, inFlight.latencyLimit]).toEqual([Number.POSITIVE_INFINITY, undefined]);
 });

@@ -47,6 +47,15 @@ test('an initial rate that met no limit is not stored: another initialRate count
   expect(learned([{ ...configured, rate: 20 }], 30)).toHaveLength(1);
 });
 
+test('a limit on requests in flight is stored unless latency has shown it, or tests it', () => {
+  const places: LimitView = { ...limited, concurrencyLimit: 9 };
+  const latencyLimit = { size: 9, unanswered: 3, isTest: true };
+  expect(learned([places, { ...places, latencyLimit }]).map(({ concurrencyLimit }) => concurrencyLimit)).toEqual([
+    9,
+    undefined,
+  ]);
+});
+
 test('bounds the number of stored limits', () => {
   expect(learned([limited, limited, limited])).toHaveLength(2);
 });
