@@ -16,6 +16,8 @@ interface Load {
   readonly seed?: number;
   /** Changes of the number of workers. */
   readonly steps?: readonly (readonly [at: Millis, workers: number])[];
+  /** The part of the limit that is used, as where tokens arrive late from another process; 1 by default. */
+  readonly use?: number;
   /** The limit is ignored, as in observe mode. */
   readonly isObserved?: boolean;
 }
@@ -76,7 +78,8 @@ class Loaded {
   }
 
   #isFull(): boolean {
-    return this.#load.isObserved !== true && this.#inFlight >= this.limiter.limit;
+    const { isObserved = false, use = 1 } = this.#load;
+    return !isObserved && this.#inFlight >= Math.max(1, use * this.limiter.limit);
   }
 
   #send(): void {
@@ -127,6 +130,14 @@ describe('a service with a queue at twice its capacity', () => {
     expect(answers / seconds / capacity).toBeGreaterThan(0.92);
     expect(inFlight / seconds / workers).toBeGreaterThan(1.4);
     expect(inFlight / seconds / workers).toBeLessThan(2.8);
+  });
+
+  test('is found although a test uses its limit only in part', () => {
+    for (const seed of SEEDS) {
+      const loaded = new Loaded({ station: { workers: 8 }, rate: 320, work: exponential(50), use: 0.6, seed });
+      loaded.run(10_000);
+      expect(loaded.queuesFound).toBe(1);
+    }
   });
 
   test('is used fully when all requests share its workers', () => {
