@@ -200,11 +200,6 @@ export class NameSession {
     return { kind: 'forgotten', write };
   }
 
-  /** The owners of the claims of `state`. */
-  get owners(): ReadonlySet<string> {
-    return new Set(this.state?.claims.map(({ owner }) => owner));
-  }
-
   /** What is to be stored; undefined if nothing is known any more. */
   get state(): NameState | undefined {
     const claims: SharedClaim[] = [];
@@ -240,6 +235,11 @@ export class NameSession {
     const options = { keys: this.#keys, clock: this.#clock, schedule: NO_TIMER, request, countsAsSent };
     return new RegistryKeyClaim(resumed === undefined ? options : { ...options, resumed });
   }
+}
+
+/** The owners of the claims. */
+export function ownersOf(state: NameState | undefined): ReadonlySet<string> {
+  return new Set(state?.claims.map(({ owner }) => owner));
 }
 
 function toShared(write: KeyedWrite): SharedWrite {

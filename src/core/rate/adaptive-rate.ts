@@ -122,8 +122,9 @@ export class AdaptiveRate {
     this.#acceptedAt = now;
     this.#feedback.onAccepted(state.growthElapsed);
     this.breaker.detector.onAccepted(sentAt, now, source);
-    const accepted = { latency: now - sentAt, at: now, isRejecting: !isCalm(state, now) };
-    const isQueueFound = this.inFlightLimiter.onAccepted(inFlightAtSend, accepted, this.settings);
+    const isRejecting = !isCalm(state, now);
+    const accepted = this.settings.learnsFromLatency ? { latency: now - sentAt, at: now, isRejecting } : undefined;
+    const isQueueFound = this.inFlightLimiter.onAccepted(inFlightAtSend, accepted);
     const endedBlock = this.breaker.endIfProven(state, sentAt, now, source);
     if (endedBlock !== undefined && !endedBlock.isPartial) this.#unblock(endedBlock, sentAt, now);
     else if (state.phase === 'backoff' && sentAt >= state.decreasedAt) {

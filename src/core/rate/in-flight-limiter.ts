@@ -105,12 +105,13 @@ export class InFlightLimiter {
   /**
    * Returns whether the response shows that the upstream has a queue.
    * @param inFlightAtSend what `onSent` returned; 0 if unknown: then the latency may be an assumption of another process
+   * @param accepted absent if nothing is learned from latency: what was learned from it before is discarded
    */
-  onAccepted(inFlightAtSend: number, accepted: AcceptedResponse, settings: RateSettings): boolean {
+  onAccepted(inFlightAtSend: number, accepted?: AcceptedResponse): boolean {
     this.#limit?.onAccepted();
     if (inFlightAtSend === 0) return false;
     this.#detector.onAccepted(inFlightAtSend);
-    const isQueueFound = this.#learnFromLatency(accepted, settings);
+    const isQueueFound = this.#learnFromLatency(accepted);
     this.onResponse(inFlightAtSend);
     return isQueueFound;
   }
@@ -168,8 +169,12 @@ export class InFlightLimiter {
     this.#limit = undefined;
   }
 
-  #learnFromLatency({ latency, isRejecting, at }: AcceptedResponse, { learnsFromLatency }: RateSettings): boolean {
-    this.#latency = learnsFromLatency === true ? (this.#latency ?? this.#rules.makeLatencyLimiter()) : undefined;
-    return this.#latency?.onAnswer(latency, this.#unanswered, at, isRejecting) === true;
+  #learnFromLatency(accepted: AcceptedResponse | undefined): boolean {
+    if (accepted === undefined) {
+      this.#latency = undefined;
+      return false;
+    }
+    this.#latency ??= this.#rules.makeLatencyLimiter();
+    return this.#latency.onAnswer(accepted.latency, this.#unanswered, accepted.at, accepted.isRejecting);
   }
 }

@@ -1,4 +1,4 @@
-import { NameSession, type SharedClaim } from '../../core/idempotency/name-session.ts';
+import { NameSession, ownersOf, type SharedClaim } from '../../core/idempotency/name-session.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { KeyReply } from './key-protocol.ts';
@@ -134,8 +134,8 @@ export class SharedName implements LeasedName {
     const next = nextVersion();
     const sentAt = clock.now();
     const isNews = isAnyGone || isNewsOf(tasks, session);
-    const { state: changed, owners, unresolvedOwner } = session;
-    const change = { expected: version, next, state: changed, owners, unresolvedOwner, isNews };
+    const { state: changed, unresolvedOwner } = session;
+    const change = { expected: version, next, state: changed, owners: ownersOf(changed), unresolvedOwner, isNews };
     backend.swap(this.name, { ...change, ...this.#lifetime.terms }, (result) => {
       if (result.kind === 'lost') return this.#onLost(tasks, result.isUnsent ? undefined : next);
       if (result.kind === 'changed') return this.#attemptOn(result.found, tasks);

@@ -103,7 +103,7 @@ test('a process cannot store again what it knew of a write that was forgotten', 
   // From the present version on, it is stored like any other. Without state, the mark stays.
   expect(await swap(0, session, { expected: 'version-2', next: 'new' })).toEqual({ kind: 'stored' });
   expect(await inspection.find(idOf(0))).toMatchObject({ kind: 'found' });
-  const nothing = { state: undefined, owners: new Set<string>(), unresolvedOwner: undefined };
+  const nothing = { state: undefined, unresolvedOwner: undefined };
   expect(await swap(0, nothing, { expected: 'new', next: 'empty' })).toEqual({ kind: 'stored' });
   expect(await swap(0, session, { expected: 'new', next: 'later' })).toMatchObject({
     kind: 'changed',

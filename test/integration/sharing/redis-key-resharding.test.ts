@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import type { KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
-import { NameSession } from '../../../src/core/idempotency/name-session.ts';
+import { NameSession, ownersOf } from '../../../src/core/idempotency/name-session.ts';
 import type { NameChange, SwapResult } from '../../../src/sharing/keys/key-state-backend.ts';
 import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
 import { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
@@ -23,8 +23,8 @@ const REQUEST: KeyClaimRequest = {
 function unresolved(expected: string, next: string): NameChange {
   const session = new NameSession('order', undefined, performance);
   session.claim('one/1', 'one', REQUEST);
-  const { state, owners } = session;
-  return { expected, next, state, owners, unresolvedOwner: CLIENT, keptFor: 120_000, isNews: false };
+  const { state } = session;
+  return { expected, next, state, owners: ownersOf(state), unresolvedOwner: CLIENT, keptFor: 120_000, isNews: false };
 }
 
 /** Stores the name and an answered one, and starts to move their slot. */

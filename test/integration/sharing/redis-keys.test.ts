@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import { expect, test } from 'vitest';
 import type { KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
-import { NameSession } from '../../../src/core/idempotency/name-session.ts';
+import { NameSession, ownersOf } from '../../../src/core/idempotency/name-session.ts';
 import type { NameChange, StoredName, SwapResult } from '../../../src/sharing/keys/key-state-backend.ts';
 import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
 import { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
@@ -44,8 +44,16 @@ function connect(redis: RedisServer, owner: string) {
 function firstClaim(owner: string): NameChange {
   const session = new NameSession('order', undefined, clock);
   session.claim(`${owner}/1`, owner, REQUEST);
-  const { state, owners, unresolvedOwner } = session;
-  return { expected: NO_VERSION, next: `${owner}.1`, state, owners, unresolvedOwner, keptFor: 120_000, isNews: false };
+  const { state, unresolvedOwner } = session;
+  return {
+    expected: NO_VERSION,
+    next: `${owner}.1`,
+    state,
+    owners: ownersOf(state),
+    unresolvedOwner,
+    keptFor: 120_000,
+    isNews: false,
+  };
 }
 
 async function startStored(owner: string) {

@@ -9,7 +9,7 @@ import { Redis } from 'ioredis';
 import { expect, onTestFinished } from 'vitest';
 import type { WriteMatches, WriteQuery } from '../../../src/core/idempotency/key-inspection.ts';
 import type { KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
-import { NameSession } from '../../../src/core/idempotency/name-session.ts';
+import { NameSession, ownersOf } from '../../../src/core/idempotency/name-session.ts';
 import type { RegistryKeyClaim } from '../../../src/core/idempotency/registry-key-claim.ts';
 import { idOfName, KEY_DIGEST, NAME_DIGEST } from '../../../src/core/idempotency/write-id.ts';
 import type { NameChange, SwapResult } from '../../../src/sharing/keys/key-state-backend.ts';
@@ -29,8 +29,8 @@ export const ANSWERED_NAMES = `${PREFIX}:{up/keys}:k3:answered`;
 const DAY = 86_400_000;
 
 /**
- * What a request has done: it holds its key, its response is being sent, has been sent, or nobody knows its outcome. `repeated`: its
- * response has been sent, and one to a repeat is being sent.
+ * What a request has done. `claimed`: it has the key. `responding`, `answered`: its response is being sent, or was sent. `repeated`: its
+ * response was sent, and one to a repeat is being sent. `unknown`: its outcome is unknown.
  */
 export type Progress = 'claimed' | 'responding' | 'answered' | 'repeated' | 'unknown';
 
@@ -96,11 +96,11 @@ export function openKeys(
     new RedisKeyBackend({ ...connection, commands, owner, ahead });
   const swap = (
     n: number,
-    { state, owners, unresolvedOwner }: Pick<NameSession, 'state' | 'owners' | 'unresolvedOwner'>,
+    { state, unresolvedOwner }: Pick<NameSession, 'state' | 'unresolvedOwner'>,
     change: Pick<NameChange, 'expected' | 'next'>,
     { owner = 'one', upstream = 'up' } = {},
   ): Promise<SwapResult> => {
-    const more = { state, owners, unresolvedOwner, keptFor: DAY, isNews: false };
+    const more = { state, owners: ownersOf(state), unresolvedOwner, keptFor: DAY, isNews: false };
     return new Promise((resolve) => {
       backendOf(owner).swap({ upstream, name: nameOf(n) }, { ...change, ...more }, resolve);
     });

@@ -16,13 +16,6 @@ function evidence(asMany = 0): ConcurrencyLimitDetector {
   return watch;
 }
 
-const SETTINGS: RateSettings = {
-  initialRate: undefined,
-  maxRate: Number.POSITIVE_INFINITY,
-  minRate: 0.1,
-  cooldown: 1000,
-};
-
 function limiterWith(detector: ConcurrencyLimitDetector): InFlightLimiter {
   return new InFlightLimiter({ ...RATE_RULES, makeConcurrencyDetector: () => detector });
 }
@@ -167,19 +160,18 @@ test('a concurrency limit is cleared when it is refuted, and then needs new evid
 
 test('a concurrency limit is not inferred while the number in flight is unknown', () => {
   const inFlight = limiterWith(evidence());
-  for (let i = 0; i < 128; i += 1) inFlight.onAccepted(0, { latency: 50, at: 0, isRejecting: false }, SETTINGS);
+  for (let i = 0; i < 128; i += 1) inFlight.onAccepted(0);
   for (let i = 0; i < 20; i += 1) expect(inFlight.detectLimit(0, 0)).toBe(false);
   for (let i = 0; i < 4; i += 1) expect(inFlight.detectLimit(10, 0)).toBe(false);
   expect(inFlight.detectLimit(10, 0)).toBe(true);
 });
 
 test('a response that is being received does not count against a limit that latency has shown', () => {
-  const settings = { ...SETTINGS, learnsFromLatency: true };
   const latencyLimiter = { limit: 2, throughput: 10, onAnswer: () => true, advance: () => undefined };
   const inFlight = new InFlightLimiter({ ...RATE_RULES, makeLatencyLimiter: () => latencyLimiter });
   const accepted = { latency: 50, at: 0, isRejecting: false };
   for (let i = 0; i < 3; i += 1) inFlight.onSent();
-  expect(inFlight.onAccepted(1, accepted, settings)).toBe(true);
+  expect(inFlight.onAccepted(1, accepted)).toBe(true);
   expect([inFlight.isFull, inFlight.latencyLimit]).toEqual([true, { size: 2, unanswered: 2, isTest: false }]);
   inFlight.onResponse(2);
   expect([inFlight.isFull, inFlight.count]).toEqual([false, 3]);
@@ -188,7 +180,7 @@ test('a response that is being received does not count against a limit that late
   expect(inFlight.latencyLimit).toEqual({ size: 2, unanswered: 0, isTest: false });
   latencyLimiter.throughput = Number.POSITIVE_INFINITY;
   expect(inFlight.latencyLimit?.isTest).toBe(true);
-  inFlight.onAccepted(1, accepted, { ...settings, learnsFromLatency: false });
+  inFlight.onAccepted(1);
   expect([inFlight.limit, inFlight.latencyLimit]).toEqual([Number.POSITIVE_INFINITY, undefined]);
 });
 

@@ -1,5 +1,5 @@
 import type { KeysUnavailable, WriteRemoval } from '../../../core/idempotency/key-inspection.ts';
-import type { NameSession } from '../../../core/idempotency/name-session.ts';
+import { type NameSession, ownersOf } from '../../../core/idempotency/name-session.ts';
 import type { Millis } from '../../../core/scalars.ts';
 import type { KeyStateBackend, SwapResult, WriteName } from '../../keys/key-state-backend.ts';
 import { RedisLost, type RedisNameReader } from './redis-name-reader.ts';
@@ -53,12 +53,12 @@ function swap(
   name: WriteName,
   expected: string,
   next: string,
-  { state, owners, unresolvedOwner }: NameSession,
+  { state, unresolvedOwner }: NameSession,
   backend: RedisKeyRemovalParts['backend'],
 ): Promise<SwapResult> {
   // Replicas that know the name read it again.
   const more = { keptFor: REMEMBERED_FOR, isNews: true, isForgotten: true };
   return new Promise((resolve) => {
-    backend.swap(name, { expected, next, state, owners, unresolvedOwner, ...more }, resolve);
+    backend.swap(name, { expected, next, state, owners: ownersOf(state), unresolvedOwner, ...more }, resolve);
   });
 }
