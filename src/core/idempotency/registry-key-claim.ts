@@ -4,7 +4,7 @@ import { newClaimProgress } from './claim-progress.ts';
 import type { KeyClaimant } from './key-claims.ts';
 import type { KeyClaim, KeyClaimChange, KeyClaimEnd, KeyClaimListener } from './key-store.ts';
 import type { KeyedWrite } from './keyed-write.ts';
-import { isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
+import { UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { ClaimRefusalReason, KeyRecord, KnownWrite } from './key-record.ts';
 import { isUnconfirmed } from './key-record.ts';
 import type { RegistryKeyClaimOptions, StoredClaim } from './registry-key-claim-options.ts';
@@ -210,10 +210,9 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   #refuse(write: KeyedWrite, why: ClaimRefusalReason): void {
     if (this.#progress.state === 'waiting') this.#cancelWait(write);
-    const mayHaveTakenEffect = isUnresolved(write);
     this.#knownAtRefusal = this.known;
     this.#leave(write);
-    this.#listener?.onClaimRefused(why, mayHaveTakenEffect);
+    this.#listener?.onClaimRefused(why, isUnconfirmed(this.#knownAtRefusal.record));
   }
 
   #cancelWait(write: KeyedWrite): void {
