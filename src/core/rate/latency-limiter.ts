@@ -26,6 +26,8 @@ const HEADROOM = 2;
 const REDUCTION = 0.7;
 /** With this share of the answers, the upstream is still fully used. */
 const FULL_SHARE = 0.85;
+/** More than this many times the known throughput is no coincidence: workers were added, or there was no queue. */
+const CERTAIN_INCREASE = 1.5;
 /** The weight of the last measurement in the knee, in logarithms. */
 const GAIN = 0.5;
 /** A change of the knee by this factor is measured again soon. */
@@ -162,7 +164,13 @@ export class LatencyLimiter {
 
   #endFull(full: ThroughputMeasurement, now: Millis): void {
     // The higher of two rates: a pause of the upstream does not show a lower capacity.
+    const increase = full.rate / this.#throughput;
     this.#throughput = Math.max(full.rate, this.#before?.rate ?? 0);
+    if (increase > CERTAIN_INCREASE) {
+      // Below the knee, answers a second are proportional to the requests in flight, so it is at least as much larger.
+      this.#knee *= increase;
+      return this.#enter('full', HEADROOM * this.#knee, now);
+    }
     this.#before = full;
     this.#measurement = undefined;
     if (now >= this.#nextTestAt) this.#enter('reduced', REDUCTION * this.#knee, now);
@@ -171,7 +179,10 @@ export class LatencyLimiter {
   #endTest({ inFlight, rate }: ThroughputMeasurement, now: Millis): void {
     const share = Math.min(1, rate / this.#throughput);
     const measured = inFlight / share;
-    if (!this.#hasQueue && measured > MAX_KNEE_SHARE * this.#knee) return this.#giveUp(now);
+    if (!this.#hasQueue && measured > MAX_KNEE_SHARE * this.#knee) {
+      this.#latency.raiseBase();
+      return this.#giveUp(now);
+    }
     this.#hasQueue = true;
     this.#throughput = Math.max(this.#throughput, rate);
     const wasSearching = this.#mode === 'searching';

@@ -10,6 +10,8 @@ const FAST_SHARE = 0.25;
 /** The step of the estimate of the fast latency with each answer, and of its usual value. */
 const FAST_GAIN = 0.1;
 const USUAL_FAST_GAIN = 0.03;
+/** The lowest usual latencies rise by this factor at most after each test that finds no queue. */
+const MAX_RAISE = 1.5;
 
 /**
  * How the latency of an upstream changes: its mean, and the quantile of the fast quarter. A queue delays all requests; if slow requests
@@ -20,7 +22,7 @@ export class LatencyTrend {
   #answers = 0;
   #mean: Millis = 0;
   #usualMean: Millis = 0;
-  /** The least usual mean so far. */
+  /** The least usual mean so far, raised by tests. */
   #base: Millis = Number.POSITIVE_INFINITY;
   #fast: Millis = 0;
   #usualFast: Millis = 0;
@@ -53,6 +55,12 @@ export class LatencyTrend {
   updateBase(isFirst: boolean): void {
     this.#base = isFirst ? this.#usualMean : Math.min(this.#base, this.#usualMean);
     this.#fastBase = isFirst ? this.#usualFast : Math.min(this.#fastBase, this.#usualFast);
+  }
+
+  /** A test has found no queue: the requests themselves have become slower. One test may be wrong, so a part of the growth counts. */
+  raiseBase(): void {
+    this.#base = Math.min(this.#usualMean, MAX_RAISE * this.#base);
+    this.#fastBase = Math.min(this.#usualFast, MAX_RAISE * this.#fastBase);
   }
 
   /** Whether the mean and the latency of the fast quarter are at least `factor` times their lowest usual values. */

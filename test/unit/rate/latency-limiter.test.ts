@@ -28,6 +28,7 @@ class Loaded {
   readonly #load: Load;
   readonly #random: () => number;
   readonly #station: ServiceStation;
+  #rate: PerSecond;
   readonly #arrivals = new EventQueue<'arrival'>();
   readonly #steps: (readonly [at: Millis, workers: number])[];
   #now: Millis = 0;
@@ -40,6 +41,7 @@ class Loaded {
 
   constructor(load: Load) {
     this.#load = load;
+    this.#rate = load.rate;
     this.#random = seededRandom(load.seed ?? 1);
     this.#station = new ServiceStation(load.station);
     this.#steps = [...(load.steps ?? [])];
@@ -67,9 +69,14 @@ class Loaded {
     return { answered: (1000 * this.answers) / time, delayed: this.delayed / sent };
   }
 
+  /** From the next arrival on. */
+  setRate(rate: PerSecond): void {
+    this.#rate = rate;
+  }
+
   #arrive(): void {
     this.#arrivals.pop();
-    this.#arrivals.push(this.#now - (Math.log(1 - this.#random()) * 1000) / this.#load.rate, 'arrival');
+    this.#arrivals.push(this.#now - (Math.log(1 - this.#random()) * 1000) / this.#rate, 'arrival');
     // No more than that wait, as with a bound of the queue.
     if (this.#isFull() && this.#waiting >= 50) return;
     this.#waiting += 1;
@@ -202,6 +209,45 @@ describe('a service without a queue', () => {
       const { delayed, answered } = loaded.run(60_000);
       expect(delayed).toBeLessThan(0.05);
       expect(answered).toBeGreaterThan(195);
+      loaded.run(600_000);
+      expect(loaded.run(3_600_000).delayed).toBe(0);
+    }
+  });
+
+  test('that had a minute of cached responses is hardly delayed', () => {
+    const work = (random: () => number, now: Millis): Millis => (now < 60_000 ? 5 : exponential(50)(random));
+    for (const seed of SEEDS) {
+      const loaded = new Loaded({ station: { workers: 1_000_000 }, rate: 200, work, seed });
+      loaded.run(60_000);
+      expect(loaded.run(3_600_000).delayed).toBeLessThan(0.02);
+    }
+  });
+
+  // The chance that a test with few answers finds a queue where there is none is not small, so a verdict has to be revised.
+  test('that seemed to have a queue gets ten times the requests soon after they arrive', () => {
+    let [answered, found] = [0, 0];
+    const seeds = Array.from({ length: 20 }, (_, i) => i + 1);
+    for (const seed of seeds) {
+      const work = (random: () => number, now: Millis) => exponential(now < 60_000 ? 15 : 50)(random);
+      const loaded = new Loaded({ station: { workers: 1_000_000 }, rate: 80, work, seed });
+      loaded.run(660_000);
+      found += loaded.limiter.throughput < Number.POSITIVE_INFINITY ? 1 : 0;
+      loaded.setRate(800);
+      answered += loaded.run(3000).answered / 800 / seeds.length;
+    }
+    expect(found).toBeGreaterThan(10);
+    expect(answered).toBeGreaterThan(0.75);
+  });
+
+  test('that has become slower and is overloaded later is found to have a queue', () => {
+    const steps = [[600_000, 8]] as const;
+    const work = (_random: () => number, now: Millis): Millis => (now < 60_000 ? 10 : 50);
+    for (const seed of SEEDS) {
+      const loaded = new Loaded({ station: { workers: 1_000_000 }, rate: 320, work, steps, seed });
+      loaded.run(600_000);
+      expect(loaded.queuesFound).toBe(0);
+      loaded.run(10_000);
+      expect(loaded.queuesFound).toBe(1);
     }
   });
 });
