@@ -246,7 +246,7 @@ local function encodeTerms(terms)
   local encoded = {
     terms.epoch, indexOf(LIMIT_STATES, terms.phase), terms.isUnlimited and 1 or 0, terms.rate, terms.ceiling,
     terms.concurrencyLimit or NOTHING, terms.blockedUntil or NOTHING, terms.expectedAt,
-    (terms.isProbeOut and 1 or 0) + (terms.awaitsPlace and 2 or 0),
+    (terms.isProbeOut and 1 or 0) + (terms.awaitsPlace and 2 or 0) + (terms.countsResponses and 4 or 0),
     terms.quotaLeft or NOTHING, terms.otherWeight, terms.validFor, terms.inFlight, terms.sendCount, terms.replicas,
     0, NOTHING, NOTHING, NOTHING, terms.isQuotaPerRequester and 1 or 0,
     terms.otherDemandWeight,

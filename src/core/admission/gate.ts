@@ -11,7 +11,7 @@ import type { GateView, LimitView } from '../events/gate-views.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { readDecisionDetails, type DecisionDetails } from './decision-details.ts';
 import { abandonReservations, releaseReservations, takeTokens } from './reservations.ts';
-import { recordOutcome, recordQuota } from './record-outcome.ts';
+import { recordOutcome, recordQuota, recordResponse } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
 import { admitObserved } from './observe-mode.ts';
@@ -68,6 +68,7 @@ export class Gate {
     ticket.sentAt = now;
     releaseReservations(ticket);
     ticket.inFlightLimits = ticket.limits;
+    ticket.isUnanswered = true;
     for (const { meter, isClassLimit } of ticket.limits) {
       const inFlightAtSend = meter.onSent(now);
       if (isClassLimit) continue;
@@ -101,6 +102,7 @@ export class Gate {
     const context = { ticket, upstream, store: this.#store, emit: this.#emit };
     const isReleased = outcome.kind === 'response' && recordQuota(context, outcome, now);
     const attributedLimit = recordOutcome(context, outcome, now);
+    recordResponse(ticket, now);
     for (const limit of ticket.limits) {
       if (isReleased) this.#waitQueue.serveReadyWithin(limit, now);
       else this.#waitQueue.serveReady(limit, now);
@@ -112,6 +114,7 @@ export class Gate {
 
   /** The attempt no longer counts as in flight: its response body has ended, was aborted, or is a long stream. */
   onAttemptEnd(ticket: Ticket, now: Millis): void {
+    recordResponse(ticket, now); // its client may have left before
     const { inFlightLimits } = ticket;
     ticket.inFlightLimits = NO_LIMITS;
     for (const limit of inFlightLimits) if (limit.meter.onEnded(now)) this.#waitQueue.serveReadyWithin(limit, now);
@@ -152,7 +155,6 @@ export class Gate {
     }
   }
 
-  /** See `WaitQueue`. */
   nextWake(): Millis | undefined {
     return this.#waitQueue.nextWake();
   }

@@ -50,6 +50,13 @@ export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, 
   return undefined;
 }
 
+/** The attempt has its response, or will get none. */
+export function recordResponse(ticket: Ticket, now: Millis): void {
+  if (!ticket.isUnanswered) return;
+  ticket.isUnanswered = false;
+  for (const { meter } of ticket.inFlightLimits) meter.onResponse(now);
+}
+
 /** A response that is neither a rejection nor a sign of a broken upstream. */
 function recordAnswer(context: OutcomeContext, { status, hints }: UpstreamResponse, now: Millis): void {
   const { ticket, upstream } = context;

@@ -82,6 +82,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   sendNumber = 0;
   /** Limits whose tokens it has taken, until it is sent. */
   reservedLimits: readonly Limit[] = NO_LIMITS;
+  /** It is in flight, and has no response yet. */
+  isUnanswered = false;
   /** Limits at which it counts as in flight. */
   inFlightLimits: readonly Limit[] = NO_LIMITS;
   /** Limits whose probe it is. */

@@ -19,6 +19,10 @@ export class ForwardingLearner<L extends Learner> implements Learner {
     return this.learnedMeter.onSent(now);
   }
 
+  onResponse(now: Millis): void {
+    this.learnedMeter.onResponse(now);
+  }
+
   onEnded(now: Millis): boolean {
     return this.learnedMeter.onEnded(now);
   }

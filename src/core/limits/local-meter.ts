@@ -47,6 +47,10 @@ export class LocalMeter implements Meter {
     return this.#rate.inFlightLimiter.latencyLimit;
   }
 
+  get countsResponses(): boolean {
+    return this.#rate.settings.learnsFromLatency === true;
+  }
+
   get blockedUntil(): Millis | undefined {
     const { probeAt } = this.#rate.breaker;
     const { stopUntil } = this.#quota;
@@ -101,16 +105,14 @@ export class LocalMeter implements Meter {
 
   take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean {
     const isProbe = this.#rate.admit(now, attributes);
-    this.#pacer.take(due, this.#pacingRate(now));
+    this.#pacer.take(due, Math.min(this.#rate.pace, this.#quota.rate(now)));
     return isProbe;
   }
 
-  /** See `AdaptiveRate`. */
   probe(now: Millis): void {
     this.#rate.probe(now);
   }
 
-  /** See `AdaptiveRate`. */
   onUnblockedSend(now: Millis): void {
     this.#rate.onUnblockedSend(now);
   }
@@ -138,6 +140,10 @@ export class LocalMeter implements Meter {
   onSent(now: Millis): number {
     this.#sendCount += 1;
     return this.#rate.onSent(now);
+  }
+
+  onResponse(): void {
+    this.#rate.inFlightLimiter.onResponse();
   }
 
   onEnded(): boolean {
@@ -202,7 +208,6 @@ export class LocalMeter implements Meter {
     this.#rate.advance(now, queued, feedbackLag);
   }
 
-  /** See `AdaptiveRate`. */
   skipTime(now: Millis): void {
     this.#rate.skipTime(now);
   }
@@ -225,7 +230,6 @@ export class LocalMeter implements Meter {
     this.#rate.inFlightLimiter.adjustCount(by);
   }
 
-  /** The time of the last token; −Infinity before the first. */
   get lastToken(): Millis {
     return this.#pacer.last;
   }
@@ -242,9 +246,5 @@ export class LocalMeter implements Meter {
     // Pacing by a quota ends at its reset, even within an interval.
     const quotaDelay = Math.min(this.#pacer.delay(now, this.#quota.rate(now)), this.#quota.knownFor(now));
     return Math.max(stopDelay, quotaDelay, this.#pacer.delay(now, this.#rate.pace));
-  }
-
-  #pacingRate(now: Millis): PerSecond {
-    return Math.min(this.#rate.pace, this.#quota.rate(now));
   }
 }

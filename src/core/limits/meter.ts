@@ -43,6 +43,8 @@ export interface Pacing {
 export interface Learner {
   /** Returns how many requests are in flight, this one included. */
   onSent(now: Millis): number;
+  /** A request in flight has its response, or will get none. Called once for each, after what the response says is recorded. */
+  onResponse(now: Millis): void;
   /** A request is no longer in flight. Returns whether another one may be sent because of that. */
   onEnded(now: Millis): boolean;
   /**

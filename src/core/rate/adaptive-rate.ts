@@ -138,7 +138,6 @@ export class AdaptiveRate {
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
     const { sentAt, retryAfterMs, activeClients, overrun = false, attributes } = rejection;
     this.history.onRejected(sentAt);
-    this.inFlightLimiter.onResponse(rejection.inFlightAtSend);
     // A rejection within a partial block says nothing about the rate outside it.
     if (this.breaker.isPartial && this.breaker.isHeldBack(attributes)) {
       return this.breaker.onProbeFailed(rejection, now);

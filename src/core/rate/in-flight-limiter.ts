@@ -92,7 +92,7 @@ export class InFlightLimiter {
   /** Returns whether another request may have been waiting for this end. */
   onEnded(): boolean {
     this.#count -= 1;
-    this.#unanswered = Math.min(this.#unanswered, this.#count); // it may have ended without a response
+    this.#unanswered = Math.min(this.#unanswered, this.#count); // responses may not be reported: see `LimitTerms`
     return this.limit < Number.POSITIVE_INFINITY && !this.isFull;
   }
 
@@ -111,9 +111,7 @@ export class InFlightLimiter {
     this.#limit?.onAccepted();
     if (inFlightAtSend === 0) return false;
     this.#detector.onAccepted(inFlightAtSend);
-    const isQueueFound = this.#learnFromLatency(accepted);
-    this.onResponse(inFlightAtSend);
-    return isQueueFound;
+    return this.#learnFromLatency(accepted);
   }
 
   /** Like `onAccepted`, for a number in flight that became known later. */
@@ -121,9 +119,9 @@ export class InFlightLimiter {
     this.#detector.onAccepted(inFlightAtSend);
   }
 
-  /** A request has its response. @param inFlightAtSend as for `onAccepted` */
-  onResponse(inFlightAtSend: number): void {
-    if (inFlightAtSend > 0) this.#unanswered = Math.max(0, this.#unanswered - 1);
+  /** A request has its response, or will get none. */
+  onResponse(): void {
+    this.#unanswered = Math.max(0, this.#unanswered - 1);
   }
 
   advance(now: Millis): void {

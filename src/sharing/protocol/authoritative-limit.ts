@@ -6,32 +6,7 @@ import type { FailedSend, RejectedSend } from '../../core/rate/failed-send.ts';
 import type { EncodedUsage } from './usage-entries.ts';
 import { replayUsage } from './usage-replay.ts';
 import { RecentTokens } from './recent-tokens.ts';
-
-/** A request that was sent, counted among those of all members. */
-export interface SentRequest {
-  readonly sentAt: Millis;
-  /** The epoch that its member knew. */
-  readonly epoch: number;
-  /** Requests in flight when it was sent, itself included. */
-  readonly inFlightAtSend: number;
-  /** Its number among all sends; undefined if that is not known. */
-  readonly sendNumber: number | undefined;
-}
-
-/** The account of a member, a worker or replica, as far as its reports need it. */
-export interface UsageReporter<Member> {
-  readonly memberId: Member;
-  /** Its tokens that are neither spent nor returned. */
-  leasedTokens: number;
-  inFlight: number;
-  /** The epoch that it knows. */
-  epoch: number;
-  recordSend(serial: number, send: SentRequest): void;
-  /** Removes and returns a send; undefined if it is unknown, or its outcome was reported before. */
-  takeSend(serial: number, sentAt: Millis): SentRequest | undefined;
-  findSend(sentAt: Millis): SentRequest | undefined;
-  recordEnd(at: Millis): void;
-}
+import type { SentRequest, UsageReporter } from './usage-reporter.ts';
 
 /** A decrease of the rate. */
 export interface AppliedDecrease {
@@ -118,6 +93,7 @@ export class AuthoritativeLimit<Member> {
   /** Removes all that a member had: tokens, requests in flight, and the probe. */
   removeMember(reporter: UsageReporter<Member>): void {
     this.reclaim(reporter);
+    for (; reporter.unanswered > 0; reporter.unanswered -= 1) this.meter.onResponse();
     for (; reporter.inFlight > 0; reporter.inFlight -= 1) this.meter.onEnded();
     if (this.#probingMember === reporter.memberId) this.#abandonProbe();
   }
@@ -182,6 +158,7 @@ export class AuthoritativeLimit<Member> {
       sent: (serial, at) => {
         const inFlightAtSend = meter.onSent(clampTime(at));
         reporter.inFlight += 1;
+        reporter.unanswered += 1;
         reporter.recordSend(serial, {
           sentAt: at,
           epoch: reporter.epoch,
@@ -190,9 +167,15 @@ export class AuthoritativeLimit<Member> {
         });
         if (isProbingMember()) this.#isProbeSent = true;
       },
+      responded: () => {
+        if (reporter.unanswered === 0) return;
+        reporter.unanswered -= 1;
+        meter.onResponse();
+      },
       ended: (at) => {
         if (reporter.inFlight === 0) return;
         reporter.inFlight -= 1;
+        reporter.unanswered = Math.min(reporter.unanswered, reporter.inFlight);
         reporter.recordEnd(clampTime(at));
         meter.onEnded();
       },

@@ -36,6 +36,8 @@ export interface LimitTerms {
   readonly otherWeight: number;
   /** The total weight of the other members: of the clients that wait there or are to return. */
   readonly otherDemandWeight: number;
+  /** Members report when a request has its response. */
+  readonly countsResponses: boolean;
   /** How long a token may be used after its time. */
   readonly validFor: Millis;
 }
@@ -58,6 +60,7 @@ export function initialTerms({ initialRate, maxRate }: RateSettings): LimitTerms
     quotaLeft: undefined,
     quotaOwner: undefined,
     isQuotaPerRequester: false,
+    countsResponses: false,
     otherWeight: 0,
     otherDemandWeight: 0,
     validFor: 0,
@@ -83,6 +86,7 @@ export function termsFromMeter(meter: LocalMeter, epoch: number, validFor: Milli
     quotaLeft,
     quotaOwner: meter.quotaOwner(now),
     isQuotaPerRequester: meter.isQuotaPerRequester(now),
+    countsResponses: meter.countsResponses,
     validFor,
   };
 }

@@ -30,6 +30,7 @@ import {
   PROBED,
   BLOCK_BYPASSED,
   BLOCKED,
+  RESPONDED,
   ENTRY_LENGTHS,
   UNKNOWN,
 } from './usage-entries.ts';
@@ -78,6 +79,10 @@ export class UsageLog {
 
   sent(serial: number, now: Millis): void {
     this.#write(SENT, serial, now);
+  }
+
+  responded(now: Millis): void {
+    this.#write(RESPONDED, now);
   }
 
   ended(now: Millis): void {
@@ -210,6 +215,8 @@ export class UsageLog {
   }
 }
 
+const ROUTINE = [SENT, RESPONDED, ENDED, ACCEPTED, TOKEN_RETURNED, TOKEN_UNUSED];
+
 function isRoutine(kind: number): boolean {
-  return kind === SENT || kind === ENDED || kind === ACCEPTED || kind === TOKEN_RETURNED || kind === TOKEN_UNUSED;
+  return ROUTINE.includes(kind);
 }

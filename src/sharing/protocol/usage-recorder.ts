@@ -55,6 +55,12 @@ export abstract class UsageRecorder extends TermsView {
     return this.#lastSerial;
   }
 
+  onResponse(now: Millis): void {
+    if (!this.terms.countsResponses) return;
+    this.usageLog.responded(now);
+    this.requestReport(this.terms.concurrencyLimit === undefined ? this.#routineUrgency(now) : 'now');
+  }
+
   /** Returns false: only the server knows whether another request may go. */
   onEnded(now: Millis): boolean {
     this.#inFlight -= 1;

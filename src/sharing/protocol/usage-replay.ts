@@ -28,6 +28,7 @@ import {
   PROBED,
   BLOCK_BYPASSED,
   BLOCKED,
+  RESPONDED,
   ENTRY_LENGTHS,
   UNKNOWN,
 } from './usage-entries.ts';
@@ -36,6 +37,7 @@ import {
 export interface UsageHandler {
   tokenReturned(): void;
   sent(serial: number, now: Millis): void;
+  responded(now: Millis): void;
   ended(now: Millis): void;
   accepted(sentAt: Millis, serial: number, now: Millis, source?: RequestAttributes): void;
   rejected(rejection: RejectedSend, now: Millis): void;
@@ -70,6 +72,9 @@ export function replayUsage(numbers: EncodedUsage, handler: UsageHandler): void 
         break;
       case SENT:
         handler.sent(at(i + 1), at(i + 2));
+        break;
+      case RESPONDED:
+        handler.responded(at(i + 1));
         break;
       case ENDED:
         handler.ended(at(i + 1));

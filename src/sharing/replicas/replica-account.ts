@@ -1,5 +1,5 @@
 import type { Millis } from '../../core/scalars.ts';
-import type { UsageReporter, SentRequest } from '../protocol/authoritative-limit.ts';
+import type { UsageReporter, SentRequest } from '../protocol/usage-reporter.ts';
 import type { WeightAccount } from './active-weight.ts';
 
 /** A replica's account at the backend: a few numbers, however much the replica sends. */
@@ -7,6 +7,7 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
   readonly memberId: string;
   leasedTokens = 0;
   inFlight = 0;
+  unanswered = 0;
   /** The epoch that it knows, and since when; each request states them. */
   epoch = 0;
   knownSince: Millis = Number.NEGATIVE_INFINITY;

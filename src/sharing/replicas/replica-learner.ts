@@ -30,6 +30,11 @@ export abstract class ReplicaLearner extends ReplicaMeterView {
     return this.leased.inFlight;
   }
 
+  onResponse(now: Millis): void {
+    this.leased.onResponse(now);
+    this.fallback?.meter.onResponse();
+  }
+
   onEnded(now: Millis): boolean {
     this.leased.onEnded(now);
     return this.fallback?.meter.onEnded() ?? false;

@@ -1,4 +1,4 @@
-import type { SentRequest } from '../protocol/authoritative-limit.ts';
+import type { SentRequest } from '../protocol/usage-reporter.ts';
 
 /** Entries of a new ring: small, because there may be a ring for each client. */
 const MIN_RING = 4;

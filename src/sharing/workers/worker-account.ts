@@ -1,7 +1,7 @@
 import type { DemandSample } from '../protocol/demand-groups.ts';
 import type { LimitTerms } from '../protocol/limit-terms.ts';
 import type { Millis } from '../../core/scalars.ts';
-import type { UsageReporter, SentRequest } from '../protocol/authoritative-limit.ts';
+import type { UsageReporter, SentRequest } from '../protocol/usage-reporter.ts';
 import { SentRequests } from './sent-requests.ts';
 
 /** A number that no other worker of a server has or had. */
@@ -32,6 +32,7 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
   /** Tokens that are neither spent nor returned. */
   leasedTokens = 0;
   inFlight = 0;
+  unanswered = 0;
   /** The epoch that the worker knows. */
   epoch: number;
   lastReportAt: Millis;

@@ -44,6 +44,8 @@ export class PassingMeter implements Meter {
     return this.inFlight;
   }
 
+  onResponse(): void {}
+
   onEnded(): boolean {
     this.inFlight -= 1;
     return false;

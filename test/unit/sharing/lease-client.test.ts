@@ -32,6 +32,7 @@ function terms(fields: Partial<ReplicaTerms> = {}): ReplicaTerms {
     quotaLeft: undefined,
     quotaOwner: undefined,
     isQuotaPerRequester: false,
+    countsResponses: false,
     otherWeight: 0,
     otherDemandWeight: 0,
     validFor: 100,

@@ -54,6 +54,8 @@ class LeaseMeter implements Meter {
     this.tokens += tokens;
   }
 
+  onResponse(): void {}
+
   onEnded(): boolean {
     this.inFlight -= 1;
     return false;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
-import type { SentRequest } from '../../../src/sharing/protocol/authoritative-limit.ts';
+import type { SentRequest } from '../../../src/sharing/protocol/usage-reporter.ts';
 import { SentRequests } from '../../../src/sharing/workers/sent-requests.ts';
 
 function sending(serial: number): SentRequest {
