@@ -202,17 +202,23 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
       this.#isDecidedLocally ||= !isStored;
       return this.#listener?.onClaimed(this.#progress.record, this.#hasWaited);
     }
-    const mayHaveTakenEffect = isUnconfirmed(this.#progress.record);
     this.#knownAtRefusal = this.known;
     this.release({ kind: 'other' });
-    this.#listener?.onClaimRefused('key_store_lost', mayHaveTakenEffect);
+    this.#reportRefusal('key_store_lost');
   }
 
   #refuse(write: KeyedWrite, why: ClaimRefusalReason): void {
     if (this.#progress.state === 'waiting') this.#cancelWait(write);
     this.#knownAtRefusal = this.known;
     this.#leave(write);
-    this.#listener?.onClaimRefused(why, isUnconfirmed(this.#knownAtRefusal.record));
+    this.#reportRefusal(why);
+  }
+
+  /** A response that is still being sent goes to the request that this one has waited for: see `WriteHistory.isUnconfirmed`. */
+  #reportRefusal(why: ClaimRefusalReason): void {
+    const record = this.#knownAtRefusal?.record;
+    const isOpen = this.#hasWaited ? record?.isAnswered === false : isUnconfirmed(record);
+    this.#listener?.onClaimRefused(why, isOpen);
   }
 
   #cancelWait(write: KeyedWrite): void {

@@ -72,6 +72,32 @@ function lookUp(claim: KeyClaim): unknown[] {
   return records;
 }
 
+describe('a request whose claim cannot be stored', () => {
+  test('knows that the response, which was being sent when it got the key, has arrived', () => {
+    const { begin, commit } = startProcess();
+    const first = begin().claim;
+    commit();
+    const repeat = begin();
+    answer(first); // the repeat has the key
+    first.close();
+    commit(false);
+    expect(repeat.results).toEqual([['refused', 'key_store_lost', false]]);
+  });
+
+  test('has a plain refusal if it has waited for the key, and an unknown outcome if it has not', () => {
+    const { begin, commit } = startProcess();
+    const first = begin().claim;
+    commit();
+    const waited = begin();
+    answer(first);
+    commit(false);
+    expect(waited.results).toEqual([['refused', 'key_store_lost', false]]);
+    const late = begin();
+    commit(false);
+    expect(late.results).toEqual([['refused', 'key_store_lost', true]]);
+  });
+});
+
 describe('a retry that may go to another endpoint', () => {
   test('is sent once the store no longer names the first endpoint', () => {
     const { begin, commit, kept } = startProcess();
