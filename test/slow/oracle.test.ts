@@ -44,6 +44,7 @@ describe('the judgement of a report', () => {
     ['done', { times: 2 }, 'carried out 2 times'],
     ['nothing', { times: 2 }, 'carried out 2 times'],
     ['declined', { times: 1 }, 'reported as declined, but it is done'],
+    ['declined', { times: 1, isKnown: true }, undefined],
     ['not done', { times: 1 }, 'reported as not done, but it is'],
     ['not done', { times: 1, isKnown: true }, undefined],
     ['not done', {}, undefined],

@@ -28,13 +28,13 @@ export const DEFAULT_RETRY_AFTER: Millis = 1000;
  * @returns undefined for an error, and for a response that describes only its own attempt of a write
  */
 export function forwardIfConclusive(
-  { isWrite, policy, attempts }: ExchangeState,
+  { request, isWrite, policy, attempts }: ExchangeState,
   outcome: AttemptOutcome,
   retryOutcome: RetryOutcome | undefined,
 ): ExchangeVerdict | undefined {
   if (outcome.kind === 'error') return undefined;
   if (!isWrite) return { kind: 'forward', unknown: false, attempts, retryOutcome };
-  const meaning = classifyWrite(outcome, policy.retry.notProcessed);
+  const meaning = classifyWrite(request, outcome, policy.retry.notProcessed);
   if (meaning !== 'may_have_taken_effect' && meaning !== 'answered') return undefined;
   return { kind: 'forward', unknown: meaning === 'may_have_taken_effect', attempts, retryOutcome };
 }
@@ -55,7 +55,7 @@ export function* conclude(
   // A rejection describes only its own attempt, whichever hop sent it; a 409, the attempt that is still in progress.
   const { mayHaveTakenEffect: isUnknown } = yield* historyByNow(state);
   if (!isUnknown) return { kind: 'forward', unknown: false, attempts, retryOutcome };
-  const meaning = classifyWrite(outcome, policy.retry.notProcessed);
+  const meaning = classifyWrite(request, outcome, policy.retry.notProcessed);
   const rejection = meaning === 'not_processed' ? meaning : 'rejected';
   const reason = isThrottled(outcome.status, outcome.hints) ? 'throttled' : rejection;
   return { kind: 'unknown', reason, status: outcome.status, attempts, retryOutcome };
@@ -119,7 +119,7 @@ export function concludeRepeat(
       return { kind: 'replay', ...end };
     case 'other_request':
       // Its response is kept, and nobody has it yet.
-      if (history.mayHaveTakenEffect) return { kind: 'unknown', reason: 'key_reused', ...end };
+      if (history.isUnconfirmed) return { kind: 'unknown', reason: 'key_reused', ...end };
       return { kind: 'refuse', why: 'key_reused', retryAfterMs: undefined, ...end };
   }
 }

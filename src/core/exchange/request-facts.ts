@@ -28,6 +28,11 @@ export function isSafe({ method, replaySafety }: ReplayFacts): boolean {
   return replaySafety === 'safe' || isSafeMethod(method);
 }
 
+/** True if the upstream can recognise a repeat only by the key. */
+export function isNamedByKey({ keyed, method, replaySafety }: Pick<RequestFacts, 'keyed'> & ReplayFacts): boolean {
+  return keyed && replaySafety !== 'safe' && !isIdempotentMethod(method);
+}
+
 /**
  * True if the request may be sent again whatever the outcome of an attempt.
  * @param keyed it has an idempotency key, in a header or in its body

@@ -1,11 +1,11 @@
-import { isNamedByKey, isSafeOnlyByKey } from '../retry/choose-retry.ts';
+import { isSafeOnlyByKey } from '../retry/choose-retry.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { KeyRecord } from './key-record.ts';
 import { isUnconfirmed } from './key-record.ts';
 import type { Millis } from '../scalars.ts';
 import type { RequestFacts } from '../exchange/request-facts.ts';
 import type { RetryPolicy } from '../retry/retry-policy.ts';
-import { isSafe } from '../exchange/request-facts.ts';
+import { isNamedByKey, isSafe } from '../exchange/request-facts.ts';
 import { classifyWrite } from './write-outcome.ts';
 
 /** What is known about the write of one request: from its own attempts, and from other exchanges with the same key. */
@@ -67,7 +67,7 @@ export class WriteHistory {
     if (outcome.kind === 'response' || outcome.sent) this.#firstSentAt ??= sentAt;
     this.#isInProgress ||= outcome.kind === 'response' && (outcome.hints.lock || outcome.status === 409);
     if (isSafe(request)) return;
-    const meaning = classifyWrite(outcome, this.#policy.notProcessed);
+    const meaning = classifyWrite(request, outcome, this.#policy.notProcessed);
     if (meaning === 'answered') {
       this.#isOwnAnswered = true;
       this.#isOwnUnresolved = false;

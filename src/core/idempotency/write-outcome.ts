@@ -1,7 +1,7 @@
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { RequestFacts } from '../exchange/request-facts.ts';
 import type { RetryPolicy } from '../retry/retry-policy.ts';
-import { isSafe } from '../exchange/request-facts.ts';
+import { isNamedByKey, isSafe } from '../exchange/request-facts.ts';
 import { isThrottled } from '../exchange/attempt-outcome.ts';
 
 /**
@@ -9,13 +9,14 @@ import { isThrottled } from '../exchange/attempt-outcome.ts';
  *
  * | outcome | means |
  * | --- | --- |
- * | 2xx, 402, a response marked as replayed | `answered`: the upstream responded to the write, in this or an earlier attempt |
+ * | 2xx, a response marked as replayed, a 402 to a POST or PATCH with a key | `answered`: the response to the write, now or earlier |
  * | 429 and other throttled responses, the statuses of `retry.notProcessed` | `not_processed`: this attempt did nothing |
  * | 3xx, any other 4xx | `rejected`: this attempt did nothing; it may come from a router or a firewall in front |
  * | any other 5xx, a response marked `Tidegate-Outcome: unknown`, a broken connection, a timeout | `may_have_taken_effect` |
  * | no connection, a refused stream | `nothing_sent` |
  *
- * Only `answered` says anything about earlier attempts.
+ * Only `answered` says anything about earlier attempts. A 402 to a write that its method alone makes repeatable does not: a payment may
+ * be declined because an earlier attempt has made it.
  */
 export type WriteOutcome = 'answered' | 'not_processed' | 'rejected' | 'may_have_taken_effect' | 'nothing_sent';
 
@@ -23,6 +24,7 @@ export type WriteOutcome = 'answered' | 'not_processed' | 'rejected' | 'may_have
 export const NOT_PROCESSED: ReadonlySet<number> = new Set([501, 503, 505, 529]);
 
 export function classifyWrite(
+  request: Parameters<typeof isNamedByKey>[0],
   outcome: AttemptOutcome,
   notProcessed: ReadonlySet<number> = NOT_PROCESSED,
 ): WriteOutcome {
@@ -32,7 +34,7 @@ export function classifyWrite(
   if (isUnknown === true) return 'may_have_taken_effect';
   if (isThrottled(status, hints)) return 'not_processed';
   if (hints.lock) return 'rejected';
-  if (status < 300 || status === 402) return 'answered';
+  if (status < 300 || (status === 402 && isNamedByKey(request))) return 'answered';
   if (notProcessed.has(status)) return 'not_processed';
   return status >= 500 ? 'may_have_taken_effect' : 'rejected';
 }
@@ -49,9 +51,9 @@ export function isFinalAnswer(outcome: AttemptOutcome, mayUseOtherEndpoints = fa
 
 /** Whether a write may have taken effect although its outcome is a failure (RFC 9110 §9.2.2). */
 export function mayHaveTakenEffect(
-  request: Pick<RequestFacts, 'method' | 'replaySafety'>,
+  request: Pick<RequestFacts, 'keyed' | 'method' | 'replaySafety'>,
   outcome: AttemptOutcome,
   { notProcessed }: Pick<RetryPolicy, 'notProcessed'> = {},
 ): boolean {
-  return !isSafe(request) && classifyWrite(outcome, notProcessed) === 'may_have_taken_effect';
+  return !isSafe(request) && classifyWrite(request, outcome, notProcessed) === 'may_have_taken_effect';
 }

@@ -1,7 +1,7 @@
 import { hintedDelay, jitterAboveHint } from './hinted-delay.ts';
 import type { RetryOutcome, RetryPolicy, RetryReason } from './retry-policy.ts';
 import { isGatewayError, isThrottled, type AttemptOutcome } from '../exchange/attempt-outcome.ts';
-import { isSafe, type RequestFacts } from '../exchange/request-facts.ts';
+import { isNamedByKey, isSafe, type RequestFacts } from '../exchange/request-facts.ts';
 import { isIdempotentMethod } from '../http-semantics/methods.ts';
 import { NOT_PROCESSED } from '../idempotency/write-outcome.ts';
 import type { Millis, Random } from '../scalars.ts';
@@ -165,11 +165,6 @@ function isStoredError(request: RequestFacts, { notProcessed = NOT_PROCESSED }: 
 /** True if only its key makes this write safe to repeat, so it is safe only while the upstream remembers the key. */
 export function isSafeOnlyByKey(request: RequestFacts, { unkeyedWrites }: RetryPolicy): boolean {
   return isNamedByKey(request) && unkeyedWrites !== 'always';
-}
-
-/** True if the upstream can recognise a repeat only by the key. */
-export function isNamedByKey({ keyed, method, replaySafety }: RequestFacts): boolean {
-  return keyed && replaySafety !== 'safe' && !isIdempotentMethod(method);
 }
 
 /**

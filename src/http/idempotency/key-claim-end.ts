@@ -2,7 +2,7 @@ import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { KeyClaimEnd } from '../../core/idempotency/key-store.ts';
 import { classifyWrite, isFinalAnswer } from '../../core/idempotency/write-outcome.ts';
-import { isNamedByKey } from '../../core/retry/choose-retry.ts';
+import { isNamedByKey } from '../../core/exchange/request-facts.ts';
 import { factsOf, policyFor, type RoutedRequest } from '../request/routed-request.ts';
 
 /**
@@ -19,8 +19,9 @@ export function keyClaimEnd(
   if (verdict.kind === 'gone' && verdict.unknown) return { kind: 'unknown' };
   if (verdict.kind === 'replay') return { kind: 'answered', isFinal: true, isDelivered };
   if (verdict.kind !== 'forward' || outcome === undefined) return { kind: 'other' };
-  if (classifyWrite(outcome, policy.notProcessed) !== 'answered') return { kind: 'other' };
+  const request = { ...factsOf(routed), keyed: true };
+  if (classifyWrite(request, outcome, policy.notProcessed) !== 'answered') return { kind: 'other' };
   const knowOwnKeysOnly = routed.route.target.endpoints.all.length > 1 && policy.sharesKeys !== true;
-  const mayUseOtherEndpoints = knowOwnKeysOnly && !isNamedByKey({ ...factsOf(routed), keyed: true });
+  const mayUseOtherEndpoints = knowOwnKeysOnly && !isNamedByKey(request);
   return { kind: 'answered', isFinal: isFinalAnswer(outcome, mayUseOtherEndpoints), isDelivered };
 }

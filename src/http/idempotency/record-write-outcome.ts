@@ -2,7 +2,7 @@ import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import { classifyWrite } from '../../core/idempotency/write-outcome.ts';
 import type { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import type { AttemptOrder } from '../upstream/attempt-order.ts';
-import { isSafeRequest, policyFor, type RoutedRequest } from '../request/routed-request.ts';
+import { factsOf, isSafeRequest, policyFor, type RoutedRequest } from '../request/routed-request.ts';
 
 /**
  * Records what the outcome of an attempt says about a write, and how long the upstream took to answer it. Does nothing for a
@@ -15,7 +15,8 @@ export function recordWriteOutcome(
   answerTimes: LatencyEstimates,
 ): void {
   if (isSafeRequest(routed)) return;
-  const meaning = classifyWrite(outcome, policyFor(routed).retry.notProcessed);
+  const request = { ...factsOf(routed), keyed: order?.claim !== undefined };
+  const meaning = classifyWrite(request, outcome, policyFor(routed).retry.notProcessed);
   order?.claim?.recordOutcome(meaning);
   // A streamed body was sent at the client's pace, so the time is not the upstream's alone.
   if (outcome.kind === 'error' || outcome.isReplayed === true || order?.body?.isStreamed === true) return;

@@ -49,7 +49,7 @@ test.each(['wait', 'refuse', 'pass'])(
       intent.history.push(outcome.kind === 'response' ? String(outcome.status) : outcome.reason);
       // A failure to connect cannot occur on an open connection: to the proxy it broke.
       const seen: AttemptOutcome = outcome.kind === 'error' ? { ...outcome, sent: true } : outcome;
-      if (classifyWrite(seen) === 'may_have_taken_effect') intent.isOpen = true;
+      if (classifyWrite({ method: hit.method, keyed: true }, seen) === 'may_have_taken_effect') intent.isOpen = true;
       setTimeout(() => {
         // A slow machine may have delayed the response to the end of the attempt.
         if (performance.now() - hit.at > 300) intent.isOpen = true;

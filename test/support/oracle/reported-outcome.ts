@@ -62,7 +62,7 @@ export function contradiction(
     case 'done':
       return times === 1 ? undefined : 'reported as done, but it is not';
     case 'declined':
-      return times === 0 ? undefined : 'reported as declined, but it is done';
+      return times === 0 || isKnown ? undefined : 'reported as declined, but it is done';
     case 'not done':
       return times === 0 || isKnown ? undefined : 'reported as not done, but it is';
     case 'unknown':

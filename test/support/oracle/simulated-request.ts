@@ -9,8 +9,9 @@ import type { Millis, Random } from '../../../src/core/scalars.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { ExchangeVerdict } from '../../../src/core/exchange/exchange-verdict.ts';
 import type { KeyClaim, KeyClaimEnd, KeyClaimListener } from '../../../src/core/idempotency/key-store.ts';
+import type { WriteOutcome } from '../../../src/core/idempotency/write-outcome.ts';
 import { classifyWrite, isFinalAnswer } from '../../../src/core/idempotency/write-outcome.ts';
-import { isNamedByKey } from '../../../src/core/retry/choose-retry.ts';
+import { isNamedByKey } from '../../../src/core/exchange/request-facts.ts';
 import { endpointOfKey } from '../../../src/http/idempotency/endpoint-of-key.ts';
 import type { RoutePolicy, SendStep } from '../../../src/core/exchange/steps.ts';
 import { failure, requestFacts, SHARED } from '../core/policy-builders.ts';
@@ -243,7 +244,7 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     } else if (isDelivered) this.#judgeAnswer(verdict, outcome);
     else this.#judgeNoAnswer(verdict, outcome);
     this.#intent.lastClaimAt = this.#scene.world.now;
-    this.#claim.release(claimEnd(verdict, outcome, isDelivered, this.#mayChangeEndpoint));
+    this.#claim.release(this.#claimEnd(verdict, outcome, isDelivered));
     if (verdict.kind === 'forward') this.#driver.onResponseEnd();
     if (!this.#isBreaking) this.#end();
   }
@@ -262,7 +263,7 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   /** Delivers the head of the response; the body breaks off shortly after. */
   #breakOffAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
     const { world, random } = this.#scene;
-    const answers = isAnswered(verdict, outcome) ? 1 : 0;
+    const answers = this.#isAnswered(verdict, outcome) ? 1 : 0;
     this.#isBreaking = true;
     this.#intent.answers += answers;
     this.#intent.arriving += answers;
@@ -279,17 +280,17 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   }
 
   #judgeNoAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
-    this.#intent.isOpen ||= this.#isOwnOpen || isAnswered(verdict, outcome);
+    this.#intent.isOpen ||= this.#isOwnOpen || this.#isAnswered(verdict, outcome);
     this.#scene.judge(this.#intent, 'nothing', { isOpen: true, atClaim: this.#atClaim });
   }
 
   #judgeAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
     const own = { isOpen: this.#isOwnOpen, atClaim: this.#atClaim };
     this.#scene.judge(this.#intent, outcomeOfVerdict(verdict, outcome), own);
-    if (outcome?.kind === 'response' && outcome.status < 300 && isAnswered(verdict, outcome)) {
+    if (outcome?.kind === 'response' && outcome.status < 300 && this.#isAnswered(verdict, outcome)) {
       this.#intent.isSettled ||= this.#intent.credential !== undefined;
     }
-    if (isAnswered(verdict, outcome)) {
+    if (this.#isAnswered(verdict, outcome)) {
       this.#intent.isOpen = false;
       this.#intent.lastOpenAt = this.#scene.world.now;
       this.#intent.answers += 1;
@@ -305,9 +306,24 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
   #recordOutcome(outcome: AttemptOutcome): void {
     const what = outcome.kind === 'response' ? outcome.status : `${outcome.reason}${outcome.sent ? '' : ', unsent'}`;
     this.#intent.history.push(`${Math.round(this.#scene.world.now)}: ${what}`);
-    if (classifyWrite(outcome) === 'may_have_taken_effect') this.#isOwnOpen = true;
-    this.#claim.recordOutcome(classifyWrite(outcome));
+    if (this.#meaningOf(outcome) === 'may_have_taken_effect') this.#isOwnOpen = true;
+    this.#claim.recordOutcome(this.#meaningOf(outcome));
     this.#driver.onOutcome(outcome);
+  }
+
+  #meaningOf(outcome: AttemptOutcome): WriteOutcome {
+    return classifyWrite({ method: this.#intent.method, keyed: true }, outcome);
+  }
+
+  /** True if the forwarded response answers the write itself. */
+  #isAnswered(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): boolean {
+    return verdict.kind === 'forward' && outcome !== undefined && this.#meaningOf(outcome) === 'answered';
+  }
+
+  #claimEnd(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined, isDelivered: boolean): KeyClaimEnd {
+    if (verdict.kind === 'gone' && verdict.unknown) return { kind: 'unknown' };
+    if (outcome === undefined || !this.#isAnswered(verdict, outcome)) return { kind: 'other' };
+    return { kind: 'answered', isFinal: isFinalAnswer(outcome, this.#mayChangeEndpoint), isDelivered };
   }
 
   #setUnderWay(isUnderWay: boolean): void {
@@ -328,20 +344,4 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     const turn = this.#turn;
     world.at(world.now + delay, () => turn === this.#turn && run());
   }
-}
-
-function claimEnd(
-  verdict: ExchangeVerdict,
-  outcome: AttemptOutcome | undefined,
-  isDelivered: boolean,
-  mayChangeEndpoint: boolean,
-): KeyClaimEnd {
-  if (verdict.kind === 'gone' && verdict.unknown) return { kind: 'unknown' };
-  if (outcome === undefined || !isAnswered(verdict, outcome)) return { kind: 'other' };
-  return { kind: 'answered', isFinal: isFinalAnswer(outcome, mayChangeEndpoint), isDelivered };
-}
-
-/** True if the forwarded response answers the write itself. */
-function isAnswered(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): boolean {
-  return verdict.kind === 'forward' && outcome !== undefined && classifyWrite(outcome) === 'answered';
 }

@@ -74,6 +74,8 @@ export class UpstreamLedger {
       if (end < known.doneAt) return response(409);
       return { ...response(known.status), isReplayed: true } as AttemptOutcome;
     }
+    // A payment by PUT that was made before may be declined, because it has used up the funds.
+    if (isRepeatable && this.times(intent) > 0 && this.#random() < 0.3) return response(402);
     const status = this.#statusOf(intent);
     const doneAt = end + (this.#random() < 0.2 ? 100 * this.#random() : 0);
     if (key !== undefined) this.#keys.set(key, { since: at, doneAt, status });

@@ -881,8 +881,12 @@ describe('a write whose response is kept', () => {
 
   test('is not plainly refused for another body while no client has the response', () => {
     const response = 'other_request';
-    const open: StepResult = { kind: 'claimed', record: { firstSentAt: -1000, isAnswered: false }, response, at: 5 };
-    const { verdict } = play([read(0), open], keyed, { claims: true });
-    expect(verdict).toEqual({ kind: 'unknown', reason: 'key_reused', attempts: 0, retryOutcome: undefined });
+    for (const open of [
+      { firstSentAt: -1000, isAnswered: false },
+      { ...record, isArriving: true },
+    ]) {
+      const { verdict } = play([read(0), { kind: 'claimed', record: open, response, at: 5 }], keyed, { claims: true });
+      expect(verdict).toEqual({ kind: 'unknown', reason: 'key_reused', attempts: 0, retryOutcome: undefined });
+    }
   });
 });

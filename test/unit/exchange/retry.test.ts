@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { RetryChoice } from '../../../src/core/retry/choose-retry.ts';
-import { chooseRetry, isNamedByKey } from '../../../src/core/retry/choose-retry.ts';
+import { chooseRetry } from '../../../src/core/retry/choose-retry.ts';
 import { mayHaveTakenEffect } from '../../../src/core/idempotency/write-outcome.ts';
 import type { BackOff } from '../../../src/core/backoff/back-off.ts';
 import type { Hints, Quota } from '../../../src/core/hints/hints.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { RequestFacts } from '../../../src/core/exchange/request-facts.ts';
+import { isNamedByKey } from '../../../src/core/exchange/request-facts.ts';
 import type { RetryOn, RetryPolicy, RetryReason } from '../../../src/core/retry/retry-policy.ts';
 import {
   failure,

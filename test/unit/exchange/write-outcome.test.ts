@@ -4,6 +4,7 @@ import type { WriteOutcome } from '../../../src/core/idempotency/write-outcome.t
 import { classifyWrite, isFinalAnswer } from '../../../src/core/idempotency/write-outcome.ts';
 import { failure, response } from '../../support/core/policy-builders.ts';
 
+const KEYED_POST = { method: 'POST', keyed: true };
 const replayed = (status: number): AttemptOutcome => ({ ...response(status), isReplayed: true }) as AttemptOutcome;
 const unknown = (status: number): AttemptOutcome => ({ ...response(status), isUnknown: true }) as AttemptOutcome;
 
@@ -36,12 +37,25 @@ describe('the meaning of an outcome for its write', () => {
     ['a broken connection', failure('reset', true), 'may_have_taken_effect'],
     ['a refused connection', failure('connect', false), 'nothing_sent'],
   ])('depends on the outcome: %s', (_, outcome, meaning) => {
-    expect(classifyWrite(outcome)).toBe(meaning);
+    expect(classifyWrite(KEYED_POST, outcome)).toBe(meaning);
   });
+
+  test.each([
+    ['POST', true, 'answered'],
+    ['PATCH', true, 'answered'],
+    ['POST', false, 'rejected'],
+    ['PUT', true, 'rejected'],
+    ['DELETE', false, 'rejected'],
+  ] as const)(
+    'depends on whether the key names the write: a 402 to a %s, with a key %s: %s',
+    (method, keyed, meaning) => {
+      expect(classifyWrite({ method, keyed }, response(402))).toBe(meaning);
+    },
+  );
 
   test('follows the configured statuses instead of the usual ones', () => {
     const statuses = new Set([500]);
-    expect([500, 503].map((status) => classifyWrite(response(status), statuses))).toEqual([
+    expect([500, 503].map((status) => classifyWrite(KEYED_POST, response(status), statuses))).toEqual([
       'not_processed',
       'may_have_taken_effect',
     ]);
