@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { startApp } from '../app.ts';
 import { formatWarnings } from '../config/load/mistakes.ts';
 import type { ConfigInput } from '../config/schema/config-schema.ts';
+import { guardServer } from '../http/server/mounted-connection.ts';
 import { MountedRequestSource } from '../http/server/mounted-request-source.ts';
 import type { ReloadResult } from '../process/reload-result.ts';
 import type { App } from '../process/app-types.ts';
@@ -69,7 +70,11 @@ export async function tidegate(app: FastifyInstance, options: TidegateOptions): 
     mount: { entrance: mount, proto: server instanceof HttpsServer ? 'https' : 'http' },
   });
   drainOnClose(app, proxy);
+  guardServer(server);
+  const hasHandlerTimeout = Number(Reflect.get(app.initialConfig, 'handlerTimeout')) > 0; // not in its type
   mountRoutes(app, (request, reply) => {
+    // Fastify 5.12.8 runs the handler nevertheless while an `onSend` hook delays the 503 (lib/route.js).
+    if (hasHandlerTimeout && isHandlerTimeout(request.signal.reason)) return;
     reply.hijack();
     copyHookHeaders(request, reply);
     mount.handle(request.raw, reply.raw, prefix.replace(/(?<!\/)\/+$/, ''));
@@ -115,6 +120,10 @@ function copyHookHeaders(request: FastifyRequest, reply: FastifyReply): void {
       request.log.error({ header: name, err: error }, 'header of a hook is not valid, and is left out');
     }
   }
+}
+
+function isHandlerTimeout(reason: unknown): boolean {
+  return reason instanceof Error && 'code' in reason && reason.code === 'FST_ERR_HANDLER_TIMEOUT';
 }
 
 /** Registers the routes with parsers that leave every body unread, so that the proxy can stream it. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestSource, RequestSink } from './request-source.ts';
 import { UNSUPPORTED_VERSION } from '../request/validate-request.ts';
 import { MountedRequest } from './mounted-request.ts';
-import { watchUpload } from './mounted-uploads.ts';
+import { MountedConnection } from './mounted-connection.ts';
 import { NO_ROUTE_PROBLEM } from '../response/problem-details.ts';
 
 /** Requests that the host program's server hands over. The server keeps its connections. */
@@ -23,21 +23,26 @@ export class MountedRequestSource implements RequestSource {
    */
   handle(message: IncomingMessage, response: ServerResponse, prefix: string): void {
     if (this.#sink === undefined) throw new Error('a request arrived before the proxy was ready');
-    // The client left while the program's own hooks ran: the events that would report it are past.
-    if (response.closed || message.socket.destroyed) return;
+    const connection = MountedConnection.of(message.socket);
+    // The client left, or the program responded, while the program's own hooks ran: the events that would report it are past.
+    if (connection.isOver(response)) return void message.resume();
     const { rejections } = this.#sink;
     // Upgrades are ignored here. The start of the next request is then unknown: see `Http1ServerRequest.endsConnection`.
     if (message.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     const { url = '', httpVersion } = message;
     const localTarget = withoutPrefix(url, prefix);
     const request = new MountedRequest(message, localTarget ?? url);
+    connection.add(request, response);
+    // Timeouts of hooks would write a response. Without their listeners Node closes the connection.
+    message.removeAllListeners('timeout');
+    response.removeAllListeners('timeout');
+    if (connection.problem !== undefined) return rejections.reject(request, response, connection.problem, true);
     if (httpVersion !== '1.1' && httpVersion !== '1.0') {
       return rejections.reject(request, response, UNSUPPORTED_VERSION, true);
     }
     if (localTarget === undefined) return rejections.reject(request, response, NO_ROUTE_PROBLEM);
     const problem = this.#sink.problemIfFull(request) ?? this.#sink.problemIfOverloaded(request);
     if (rejections.rejectIf(request, response, problem)) return;
-    if (!request.complete) watchUpload(message, request, response);
     this.#sink.handle(request, response);
   }
 
