@@ -1,15 +1,13 @@
 import type { Limit } from '../limits/limit.ts';
-import { CounterMap } from '../collections/counter-map.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { ActiveClients } from './active-clients.ts';
+import { HeldPlaces } from './held-places.ts';
 import { THRESHOLD_FACTOR } from './queue-occupancy.ts';
-import { ServiceTimes, smoothed } from '../limits/service-times.ts';
+import { smoothed } from '../limits/service-times.ts';
 import type { Ticket } from './ticket.ts';
 
 /** Complete attempts per connection before their duration is used: the first includes a handshake, in a process that is still cold. */
 const LEARNED_AFTER = 2;
-/** Others that asked within this time may ask again at any moment: a client that holds most connections leaves them the free ones. */
-const OTHERS_ACTIVE_FOR: Millis = 4000;
 
 /** How many requests the connections to an upstream carry; over HTTP/2, each stream counts as a connection. */
 export interface ConnectionCounts {
@@ -28,19 +26,11 @@ export interface ConnectionCounts {
  * The connections to one upstream. A request beyond them waits in the fair queue, where one client's flood does not delay
  * the others, and not in the connection pool.
  */
-export class ConnectionSlots {
-  /** Where tickets wait for a connection: the upstream's own limit at scope `upstream`, else a limit of no request. */
-  queueLimit: Limit;
+export class ConnectionSlots extends HeldPlaces {
   readonly #counts: ConnectionCounts;
-  readonly #activeClients: ActiveClients;
   /** Requests that are admitted and not sent yet. */
   #reserved = 0;
-  readonly #reservedByKey = new CounterMap();
-  /** Attempts under way, by fairness key. */
-  readonly #activeByKey = new CounterMap();
   #active = 0;
-  /** The service times of those with `THRESHOLD_FACTOR` attempts or more, until they have none. */
-  readonly #ownServiceTimes = new ServiceTimes();
   /** The mean time that an attempt uses its connection, cut short or not; undefined before the first one ends. */
   #serviceTime: Millis | undefined;
   /** The least such time since a request waited in vain: see `onWaitTimeout`. */
@@ -52,10 +42,10 @@ export class ConnectionSlots {
   /** When a connection was last reserved. */
   #takenAt: Millis = Number.POSITIVE_INFINITY;
 
+  /** @param queueLimit the upstream's own limit at scope `upstream`, else a limit of no request */
   constructor(queueLimit: Limit, counts: ConnectionCounts, activeClients: ActiveClients) {
-    this.queueLimit = queueLimit;
+    super(queueLimit, activeClients, THRESHOLD_FACTOR);
     this.#counts = counts;
-    this.#activeClients = activeClients;
   }
 
   get isFull(): boolean {
@@ -84,7 +74,7 @@ export class ConnectionSlots {
 
   /** An attempt begins; it has or awaits a connection. @param fairnessKey see `Ticket` */
   onAttemptStart(fairnessKey: string): void {
-    this.#activeByKey.increment(fairnessKey);
+    this.addHeld(fairnessKey);
     this.#active += 1;
     this.#peakActive = Math.max(this.#peakActive, this.#active);
   }
@@ -95,11 +85,9 @@ export class ConnectionSlots {
    * @param isCutShort its client ended it: the upstream would have taken longer, nobody knows how long
    */
   onAttemptEnd(fairnessKey: string, took: Millis, isCutShort: boolean): void {
-    const left = this.#activeByKey.decrement(fairnessKey);
+    this.removeHeld(fairnessKey, took);
     this.#active -= 1;
     this.#serviceTime = smoothed(this.#serviceTime, took);
-    if (left + 1 >= THRESHOLD_FACTOR) this.#ownServiceTimes.learn(fairnessKey, took);
-    else if (left === 0) this.#ownServiceTimes.forget(fairnessKey);
     if (isCutShort) return;
     this.#completed += 1;
     this.#leastServiceTime = Math.min(this.#leastServiceTime, took);
@@ -113,16 +101,6 @@ export class ConnectionSlots {
     this.#leastServiceTime = this.#serviceTime ?? this.#leastServiceTime;
   }
 
-  /** Whether a client, or an address, has more than this share of the connections. */
-  exceedsShare(fairnessKey: string, share: number): boolean {
-    return this.#heldBy(fairnessKey) > share * this.connections;
-  }
-
-  /** Connections that a client, or an address, uses or has reserved. */
-  #heldBy(fairnessKey: string): number {
-    return this.#activeByKey.count(fairnessKey) + this.#reservedByKey.count(fairnessKey);
-  }
-
   /** Whether anybody may hold `THRESHOLD_FACTOR` times the free connections. */
   get isNearlyFull(): boolean {
     return this.#isNearlyFull(this.available);
@@ -132,26 +110,10 @@ export class ConnectionSlots {
     return this.#active + this.#reserved >= THRESHOLD_FACTOR * available;
   }
 
-  /**
-   * How long this request leaves the free connections to others, unless one is released before; 0 if it need not. A client, or an
-   * address, that has more than its share takes none while it holds `THRESHOLD_FACTOR` times the free ones and others were active in
-   * the last seconds (dynamic thresholds, Choudhury and Hahne 1998): it may keep one for long, and they may need one the next moment.
-   */
-  yieldDelay({ fairnessKey, classWeight, isSentExternally }: Ticket, now: Millis): Millis {
+  /** While it holds `THRESHOLD_FACTOR` times the free ones. */
+  protected leavesFreePlaces(fairnessKey: string): boolean {
     const { available } = this;
-    if (!this.#isNearlyFull(available) || isSentExternally) return 0;
-    if (this.#heldBy(fairnessKey) < THRESHOLD_FACTOR * available) return 0;
-    const delay = this.#activeClients.lastArrivalOfOthers(fairnessKey) + OTHERS_ACTIVE_FOR - now;
-    if (delay <= 0) return 0;
-    // If the others asked in another window of `ActiveClients` than this client, its share is not known.
-    const share = this.shareOf(classWeight, now);
-    return this.exceedsShare(fairnessKey, share < 1 ? share : 1 / 2) ? delay : 0;
-  }
-
-  /** The part of the connections that is the share of a client of this weight among the active ones, in (0, 1]. */
-  shareOf(classWeight: number, now: Millis): number {
-    const active = Math.max(this.#activeClients.totalWeight(now, classWeight), this.queueLimit.queue.activeWeight);
-    return classWeight / active;
+    return this.#isNearlyFull(available) && this.heldBy(fairnessKey) >= THRESHOLD_FACTOR * available;
   }
 
   /** Whether a connection is free that this request may take. */
@@ -169,7 +131,7 @@ export class ConnectionSlots {
   }
 
   /** The number of connections, busy or free. */
-  get connections(): number {
+  get size(): number {
     return this.#counts.totalConnections();
   }
 
@@ -192,15 +154,6 @@ export class ConnectionSlots {
   }
 
   /**
-   * As `turnoverRate`, of the connections that one client or address holds. Infinity if unknown: it has too few of them, or its
-   * requests have not shown yet how long they take.
-   */
-  turnoverRateOf(fairnessKey: string): PerSecond {
-    const mean = this.#ownServiceTimes.mean(fairnessKey, THRESHOLD_FACTOR);
-    return mean === undefined ? Number.POSITIVE_INFINITY : (1000 * this.#activeByKey.count(fairnessKey)) / mean;
-  }
-
-  /**
    * The turnover at the least service time. What the waiting requests will take is not known: most of those before them may have
    * been slow ones of other clients, or a process that has just started becomes faster.
    */
@@ -210,7 +163,7 @@ export class ConnectionSlots {
   }
 
   #perSecond(serviceTime: Millis): PerSecond {
-    return (1000 * Math.max(1, this.connections)) / serviceTime;
+    return (1000 * Math.max(1, this.size)) / serviceTime;
   }
 
   /**
@@ -223,14 +176,14 @@ export class ConnectionSlots {
 
   reserve(fairnessKey: string, now: Millis): void {
     this.#reserved += 1;
-    this.#reservedByKey.increment(fairnessKey);
+    this.addHeld(fairnessKey);
     this.#takenAt = now;
   }
 
   /** An admitted request has been sent, or will not be. */
   release(fairnessKey: string): void {
     this.#reserved -= 1;
-    this.#reservedByKey.decrement(fairnessKey);
+    this.removeHeld(fairnessKey);
   }
 }
 

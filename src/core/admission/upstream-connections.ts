@@ -30,7 +30,7 @@ export class UpstreamConnections {
 
   /** The number of connections to the upstream; undefined if they are not bounded here. */
   capacity(upstream: string): number | undefined {
-    return this.#store.upstream(upstream).connectionSlots?.connections;
+    return this.#store.upstream(upstream).connectionSlots?.size;
   }
 
   /** What queued requests wait for: see `findAwaitedEnds`. In observe mode nothing, because all requests are sent at once. */

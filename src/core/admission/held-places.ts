@@ -1,0 +1,89 @@
+import { CounterMap } from '../collections/counter-map.ts';
+import type { Limit } from '../limits/limit.ts';
+import { ServiceTimes } from '../limits/service-times.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { ActiveClients } from './active-clients.ts';
+import type { Ticket } from './ticket.ts';
+
+/** Others that asked within this time may ask again at any moment: a client that holds most places leaves them the free ones. */
+export const OTHERS_ACTIVE_FOR: Millis = 4000;
+
+/**
+ * A number of places, each of which a request holds for a time: connections, or places in flight at a limit. Clients and addresses
+ * (fairness keys) share the places themselves, not only the turns to take one: a client whose requests take long by themselves would
+ * otherwise hold most of them.
+ */
+export abstract class HeldPlaces {
+  /** Where tickets wait for a place. */
+  queueLimit: Limit;
+  readonly #activeClients: ActiveClients;
+  readonly #heldByKey = new CounterMap();
+  /** The service times of those that hold `#tracksFrom` places or more, until they hold none. */
+  readonly #ownServiceTimes = new ServiceTimes();
+  readonly #tracksFrom: number;
+
+  /** @param tracksFrom service times are known of those that hold so many places or more, after as many samples */
+  constructor(queueLimit: Limit, activeClients: ActiveClients, tracksFrom: number) {
+    this.queueLimit = queueLimit;
+    this.#activeClients = activeClients;
+    this.#tracksFrom = tracksFrom;
+  }
+
+  /** The number of places, held or free. */
+  abstract get size(): number;
+
+  /** Whether a client, or an address, with more than its share leaves the free places to others that are active. */
+  protected abstract leavesFreePlaces(fairnessKey: string, now: Millis): boolean;
+
+  /** Returns how many it holds now, this one included. */
+  protected addHeld(fairnessKey: string): number {
+    this.#heldByKey.increment(fairnessKey);
+    return this.heldBy(fairnessKey);
+  }
+
+  /** @param took how long the place was held; undefined if that says nothing of the next one */
+  protected removeHeld(fairnessKey: string, took?: Millis): void {
+    const left = this.#heldByKey.decrement(fairnessKey);
+    if (left === 0) this.#ownServiceTimes.forget(fairnessKey);
+    else if (took !== undefined && left + 1 >= this.#tracksFrom) this.#ownServiceTimes.learn(fairnessKey, took);
+  }
+
+  /** Places that a client, or an address, uses or has reserved. */
+  protected heldBy(fairnessKey: string): number {
+    return this.#heldByKey.count(fairnessKey);
+  }
+
+  /** Whether a client, or an address, has more than this share of the places. */
+  exceedsShare(fairnessKey: string, share: number): boolean {
+    return this.heldBy(fairnessKey) > share * this.size;
+  }
+
+  /** The part of the places that is the share of a client of this weight among the active ones, in (0, 1]. */
+  shareOf(classWeight: number, now: Millis): number {
+    const active = Math.max(this.#activeClients.totalWeight(now, classWeight), this.queueLimit.queue.activeWeight);
+    return classWeight / active;
+  }
+
+  /**
+   * How long this request leaves the free places to others, unless one is released before; 0 if it need not. A client, or an
+   * address, that has more than its share takes none while few are free and others were active in the last seconds (dynamic
+   * thresholds, Choudhury and Hahne 1998): it may keep one for long, and they may need one the next moment.
+   */
+  yieldDelay({ fairnessKey, classWeight, isSentExternally }: Ticket, now: Millis): Millis {
+    if (isSentExternally || !this.leavesFreePlaces(fairnessKey, now)) return 0;
+    const delay = this.#activeClients.lastArrivalOfOthers(fairnessKey) + OTHERS_ACTIVE_FOR - now;
+    if (delay <= 0) return 0;
+    // If the others asked in another window of `ActiveClients` than this client, its share is not known.
+    const share = this.shareOf(classWeight, now);
+    return this.exceedsShare(fairnessKey, share < 1 ? share : 1 / 2) ? delay : 0;
+  }
+
+  /**
+   * How many places of one client or address become free each second: places ÷ service time (Little's law). Infinity if unknown: it
+   * has too few of them, or its requests have not shown yet how long they take.
+   */
+  turnoverRateOf(fairnessKey: string): PerSecond {
+    const mean = this.#ownServiceTimes.mean(fairnessKey, this.#tracksFrom);
+    return mean === undefined ? Number.POSITIVE_INFINITY : (1000 * this.heldBy(fairnessKey)) / mean;
+  }
+}
