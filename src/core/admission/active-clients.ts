@@ -3,7 +3,8 @@ import { decayDemand, raiseDemand } from './client-allowance.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 
-const WINDOW: Millis = 2000;
+/** Clients are active in the window of their last arrival, and in the next one. */
+export const ACTIVITY_WINDOW: Millis = 2000;
 
 /** The number, weight and demand of the active clients, over the current and the previous window of 2 s, whichever is more. */
 export class ActiveClients {
@@ -34,7 +35,7 @@ export class ActiveClients {
     if (!isReturn) this.#freshDemand = raiseDemand(this.#freshDemand);
     this.#demand = raiseDemand(this.#decayed(this.#demand, now));
     this.#arrivedAt = now;
-    if (Math.floor(previousArrival / WINDOW) === this.#window) return;
+    if (Math.floor(previousArrival / ACTIVITY_WINDOW) === this.#window) return;
     this.#weight += weight;
     this.#clients += 1;
   }
@@ -74,7 +75,7 @@ export class ActiveClients {
   }
 
   #roll(now: Millis): void {
-    const window = Math.floor(now / WINDOW);
+    const window = Math.floor(now / ACTIVITY_WINDOW);
     if (window === this.#window) return;
     const isNext = window === this.#window + 1;
     this.#previousWeight = isNext ? this.#weight : 0;

@@ -75,11 +75,17 @@ function excessAt({ meter }: Limit): number {
   return Math.max(0, meter.inFlight - (meter.concurrencyLimit ?? Number.POSITIVE_INFINITY));
 }
 
-/** How long the request, or others before it, have waited for a place in vain: the wait is expected to last as long again. */
+/**
+ * How long the request, or others before it, have waited for a place in vain, or for one of their own if they leave the free ones to
+ * others: the wait is expected to last as long again.
+ */
 export function longestPlaceWait(ticket: Ticket, now: Millis): Millis {
   let longest = 0;
   for (const limit of ticket.limits) {
+    const { places } = limit;
     if (awaitsPlaceAt(limit, ticket, now)) longest = Math.max(longest, now - limit.placeFreeAt);
+    if (places === undefined || places.yieldDelay(ticket, now) <= 0) continue;
+    longest = Math.max(longest, places.stalledFor(ticket.fairnessKey, now));
   }
   return longest;
 }

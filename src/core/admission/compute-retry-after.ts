@@ -87,7 +87,7 @@ interface DemandAssessment {
   readonly fairRate: PerSecond;
   /** The client asks for more than `FLOOD_FACTOR` times its fair rate. */
   readonly isFlooding: boolean;
-  /** It leaves the free connections to others, and `rate` is that at which it releases its own. */
+  /** It leaves the free connections or places in flight to others, and `rate` is that at which it releases its own. */
   readonly isYielding: boolean;
   /** The share of all clients of its address together, and what the demand of other addresses leaves of the rate, if anything. */
   readonly share: PerSecond;
@@ -108,9 +108,13 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
   let rate = whole;
   for (const { meter } of ticket.limits) rate = Math.min(rate, returnRateOf(meter, now, ticket.weight));
   const slots = connectionSlotsFor(ticket, store.upstream(ticket.upstream));
-  // It waits for connections of its own client, however soon others release theirs.
-  const isYielding = slots !== undefined && slots.yieldDelay(ticket, now) > 0;
-  if (isYielding) rate = Math.min(rate, slots.turnoverRateOf(ticket.fairnessKey));
+  // It waits for connections or places of its own client, however soon others release theirs.
+  let isYielding = false;
+  for (const places of [slots, ...ticket.limits.map((each) => each.places)]) {
+    if (places === undefined || places.yieldDelay(ticket, now) <= 0) continue;
+    isYielding = true;
+    rate = Math.min(rate, places.turnoverRateOf(ticket.fairnessKey));
+  }
   const demand = store.clients.demand(slot, now);
   // Demand that all clients have in common is no flood, however small one client's share by weight.
   const fair = Math.max(share, activeClients.meanDemandOfOthers(demand, now));

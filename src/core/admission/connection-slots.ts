@@ -1,7 +1,7 @@
 import type { Limit } from '../limits/limit.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { ActiveClients } from './active-clients.ts';
-import { HeldPlaces } from './held-places.ts';
+import { SharedPlaces } from '../limits/shared-places.ts';
 import { THRESHOLD_FACTOR } from './queue-occupancy.ts';
 import { smoothed } from '../limits/service-times.ts';
 import type { Ticket } from './ticket.ts';
@@ -26,7 +26,7 @@ export interface ConnectionCounts {
  * The connections to one upstream. A request beyond them waits in the fair queue, where one client's flood does not delay
  * the others, and not in the connection pool.
  */
-export class ConnectionSlots extends HeldPlaces {
+export class ConnectionSlots extends SharedPlaces {
   readonly #counts: ConnectionCounts;
   /** Requests that are admitted and not sent yet. */
   #reserved = 0;

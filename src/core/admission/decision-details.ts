@@ -2,6 +2,7 @@ import { fairShare } from './active-clients.ts';
 import { tokenDelay, expectedDelayAt, clientHeldUntil } from './wait-estimate.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { Limit } from '../limits/limit.ts';
+import { placeYieldDelay } from '../limits/limit-places.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
@@ -18,8 +19,10 @@ export interface DecisionDetails {
   readonly pinnedRate: PerSecond | undefined;
   /** Whether it waits, or would have to wait, for a connection and not for a token. */
   readonly waitsForConnection: boolean;
-  /** Whether connections are free, and it leaves them to others: see `ConnectionSlots.yieldDelay`. */
+  /** Whether connections are free, and it leaves them to others: see `SharedPlaces.yieldDelay`. */
   readonly leavesConnections?: boolean;
+  /** The same of places in flight. */
+  readonly leavesPlaces?: boolean;
   /** The estimate of its wait, and the longest wait allowed; undefined if the decision needed neither. */
   readonly estimatedWait: Millis | undefined;
   readonly maxWait: Millis | undefined;
@@ -55,6 +58,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
     waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),
     leavesConnections:
       connectionSlots !== undefined && !connectionSlots.isFull && connectionSlots.yieldDelay(ticket, now) > 0,
+    leavesPlaces: placeYieldDelay(ticket, now) > 0,
     estimatedWait: ticket.estimatedWait,
     maxWait: ticket.maxWait,
     demand: clientSlot === undefined ? 0 : clients.demand(clientSlot, now),

@@ -10,7 +10,8 @@ import type { ClientSlot } from './client-allowance.ts';
 import type { GateView, LimitView } from '../events/gate-views.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { readDecisionDetails, type DecisionDetails } from './decision-details.ts';
-import { abandonReservations, releaseReservations, takeTokens } from './reservations.ts';
+import { abandonReservations, endReservations, releaseReservations, takeTokens } from './reservations.ts';
+import { releasePlaces } from '../limits/limit-places.ts';
 import { recordOutcome, recordQuota, recordResponse } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -117,6 +118,7 @@ export class Gate {
     recordResponse(ticket, now); // its client may have left before
     const { inFlightLimits } = ticket;
     ticket.inFlightLimits = NO_LIMITS;
+    releasePlaces(ticket, now - ticket.sentAt);
     for (const limit of inFlightLimits) if (limit.meter.onEnded(now)) this.#waitQueue.serveReadyWithin(limit, now);
   }
 
@@ -132,7 +134,7 @@ export class Gate {
   /** The exchange is over; its client may be evicted. In observe mode, a ticket that is still queued ends when it is settled. */
   onExchangeEnd(ticket: Ticket): void {
     if (ticket.flow !== undefined) return;
-    releaseReservations(ticket); // in observe mode
+    endReservations(ticket);
     if (ticket.clientSlot !== undefined) this.#store.clients.leave(ticket.clientSlot);
     ticket.clientSlot = undefined;
   }

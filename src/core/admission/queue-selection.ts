@@ -5,32 +5,41 @@ import type { Limit } from '../limits/limit.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
+import { exceedsPlaceShare, hasSharedPlaces, placeYieldDelay } from '../limits/limit-places.ts';
 import type { Ticket } from './ticket.ts';
 import { attributesFor, hasBlockingLimit, hasReadyTicket, tokenDelay } from './wait-estimate.ts';
 
 /**
- * Returns the next ticket of a limit's queue. While connections are scarce, a client with more than its share of them
- * yields to others; so does a ticket that lacks a token which those behind it do not need, and one that leaves the free connections
- * to others. The last is returned only if no other was found.
+ * Returns the next ticket of a limit's queue. While connections or places in flight are scarce, a client with more than its share of
+ * them yields to others; so does a ticket that lacks a token which those behind it do not need, and one that leaves the free
+ * connections or places to others. The last is returned only if no other was found.
  */
 export function findNextTicket(store: GateStore, limit: Limit, now: Millis): Ticket | undefined {
   const { queue } = limit;
   if (queue.size < 2) return queue.peek();
   const slots = slotsAwaitedAt(store, limit);
-  if (slots === undefined || !(slots.isScarce || slots.isNearlyFull)) {
+  const isScarce = slots?.isScarce === true;
+  const sharesPlaces = hasSharedPlaces(queue.front);
+  if (!sharesPlaces && !isScarce && slots?.isNearlyFull !== true) {
     return hasMixedNeeds(limit) ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
   }
-  if (slots.isScarce) {
+  if (sharesPlaces || isScarce) {
     const next = queue.peek(
       (ticket) =>
-        slots.exceedsShare(ticket.fairnessKey, slots.shareOf(ticket.classWeight, now)) ||
+        (isScarce && slots.exceedsShare(ticket.fairnessKey, slots.shareOf(ticket.classWeight, now))) ||
+        exceedsPlaceShare(ticket, now) ||
         (hasMixedNeeds(limit) && lacksToken(ticket, limit, now)),
     );
-    if (next === undefined || slots.isFull || slots.yieldDelay(next, now) === 0) return next;
+    if (next === undefined || slots?.isFull === true || yieldDelay(next, slots, now) === 0) return next;
   }
   return queue.peek(
-    (ticket) => slots.yieldDelay(ticket, now) > 0 || (hasMixedNeeds(limit) && lacksToken(ticket, limit, now)),
+    (ticket) => yieldDelay(ticket, slots, now) > 0 || (hasMixedNeeds(limit) && lacksToken(ticket, limit, now)),
   );
+}
+
+/** How long a ticket leaves the free connections, or the free places in flight, to others. */
+function yieldDelay(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): Millis {
+  return Math.max(slots?.yieldDelay(ticket, now) ?? 0, placeYieldDelay(ticket, now));
 }
 
 /** The connections for which tickets wait in the queue of this limit; undefined if they wait in another one, or for none. */
@@ -98,13 +107,13 @@ const RECHECK_DELAY: Millis = 1;
 const PARTIAL_RECHECK_DELAY: Millis = 10;
 
 /**
- * How soon any ticket of this queue may have its tokens, and need not leave the free connections to others. With mixed needs, that
- * is not always the next ticket.
+ * How soon any ticket of this queue may have its tokens, and need not leave the free connections or places to others. With mixed
+ * needs, that is not always the next ticket.
  * @param slots see `slotsAwaitedAt`
  */
 export function soonestDelay(limit: Limit, next: Ticket, slots: ConnectionSlots | undefined, now: Millis): Millis {
   const { queue } = limit;
-  const yielding = slots?.yieldDelay(next, now) ?? 0;
+  const yielding = yieldDelay(next, slots, now);
   let delay = yielding > 0 ? Math.max(RECHECK_DELAY, ownDelay(next, limit, slots, now)) : tokenDelay(next, now);
   if (!(hasMixedNeeds(limit) || yielding > 0) || delay === 0) return delay;
   queue.peek((ticket) => {
@@ -118,5 +127,5 @@ export function soonestDelay(limit: Limit, next: Ticket, slots: ConnectionSlots 
 function ownDelay(ticket: Ticket, limit: Limit, slots: ConnectionSlots | undefined, now: Millis): Millis {
   // A ticket that waits only for a connection has its tokens already.
   const forTokens = limit === ticket.limits.at(-1) ? tokenDelay(ticket, now) : 0;
-  return Math.max(forTokens, slots?.yieldDelay(ticket, now) ?? 0);
+  return Math.max(forTokens, yieldDelay(ticket, slots, now));
 }

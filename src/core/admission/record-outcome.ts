@@ -2,6 +2,7 @@ import type { GateStore, GateUpstream } from './gate-store.ts';
 import type { CutCause } from '../limits/limit-state.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
+import { releasePlacesOnResponse } from '../limits/limit-places.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
 import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
@@ -35,6 +36,7 @@ interface OutcomeContext {
 export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, now: Millis): Limit | undefined {
   if (outcome.kind === 'response') {
     const { status, hints } = outcome;
+    releasePlacesOnResponse(context.ticket, now);
     if (isThrottled(status, hints)) return recordRejection(context, status, hints, now);
     if (!isGatewayError(status)) recordAnswer(context, outcome, now);
     else if (outcome.otherEndpointsWork === true || hints.isFromCache === true) abandonProbes(context.ticket);

@@ -1,5 +1,6 @@
 import { attributesFor } from './wait-estimate.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
+import { releasePlaces } from '../limits/limit-places.ts';
 import type { Ticket } from './ticket.ts';
 import { NO_LIMITS } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
@@ -11,9 +12,12 @@ import type { Millis } from '../scalars.ts';
 export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   ticket.reservedLimits = ticket.limits;
   for (const limit of ticket.limits) {
-    const { demand, meter } = limit;
+    const { demand, meter, places } = limit;
     demand?.returns?.remove(ticket.fairnessKey);
     if (meter.take(now, due, attributesFor(meter, ticket))) ticket.probedLimits = [...ticket.probedLimits, limit];
+    if (places === undefined || meter.concurrencyLimit === undefined) continue;
+    places.hold(ticket.fairnessKey, now);
+    ticket.heldPlaces = [...ticket.heldPlaces, places];
   }
 }
 
@@ -30,9 +34,16 @@ export function releaseReservations(ticket: Ticket): void {
   ticket.reservedSlots = undefined;
 }
 
+/** Releases what a request still holds when its exchange is over, in observe mode; its places no later than its response ends. */
+export function endReservations(ticket: Ticket): void {
+  releaseReservations(ticket);
+  if (ticket.inFlightLimits.length === 0) releasePlaces(ticket);
+}
+
 /** As `releaseReservations`, for a request that will not be sent: another one may be the probe. */
 export function abandonReservations(ticket: Ticket): void {
   releaseReservations(ticket);
+  releasePlaces(ticket);
   for (const limit of ticket.probedLimits) limit.meter.abandonProbe();
   ticket.probedLimits = NO_LIMITS;
 }

@@ -9,6 +9,7 @@ import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import { makeRequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
+import type { LimitPlaces } from '../limits/limit-places.ts';
 import type { FairQueueFlow, FairQueueItem } from '../collections/fair-queue-flow.ts';
 
 /** The gate's decision on a request. */
@@ -20,7 +21,7 @@ export type AdmissionResult =
 /**
  * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused client.
  * `own`: the slots of a flooding client, at its share of the rate. `after_own`: the next slot of a client or address that has one.
- * `yielding`: as `own`, of a client that leaves the free connections to others, as fast as it releases its own.
+ * `yielding`: as `own`, of a client that leaves the free connections or places in flight to others, as fast as it releases its own.
  * `stalled`: no connection, or no place in flight, has become free for as long.
  */
 export type ReturnSlotKind = 'shared' | 'own' | 'yielding' | 'after_own' | 'stalled';
@@ -30,6 +31,7 @@ export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => voi
 
 /** A shared empty array, so that a request without limits allocates none. */
 export const NO_LIMITS: readonly Limit[] = [];
+export const NO_PLACES: readonly LimitPlaces[] = [];
 
 export const ADMITTED: AdmissionResult = { kind: 'admitted' };
 
@@ -84,6 +86,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   reservedLimits: readonly Limit[] = NO_LIMITS;
   /** It is in flight, and has no response yet. */
   isUnanswered = false;
+  /** Where it holds a place in flight: see `LimitPlaces`. */
+  heldPlaces: readonly LimitPlaces[] = NO_PLACES;
   /** Limits at which it counts as in flight. */
   inFlightLimits: readonly Limit[] = NO_LIMITS;
   /** Limits whose probe it is. */

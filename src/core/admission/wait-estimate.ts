@@ -3,15 +3,16 @@ import type { Limit } from '../limits/limit.ts';
 import { mayAwaitPlace } from '../limits/may-await-place.ts';
 import type { MeterView } from '../limits/meter.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
+import { hasSharedPlaces, placeYieldDelay } from '../limits/limit-places.ts';
 import { convertWeight, weightInAddress } from './effective-weight.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { RefusalReason } from './gate-decision.ts';
 
-/** Time until each limit has a token for this request; 0 if all have one, Infinity while a lease is being requested. */
+/** Time until each limit has a token for this request, and a place that it need not leave to others; Infinity while one is requested. */
 export function tokenDelay(ticket: Ticket, now: Millis): Millis {
-  let delay = 0;
+  let delay = placeYieldDelay(ticket, now);
   for (const { meter } of ticket.limits) delay = Math.max(delay, meter.delay(now, attributesFor(meter, ticket)));
   return delay;
 }
@@ -42,14 +43,14 @@ export function findWaitingLimit(ticket: Ticket, slots: ConnectionSlots | undefi
   return slots?.mustWait(ticket, now) === true ? slots.queueLimit : undefined;
 }
 
-/** Whether tickets wait at this limit that no block holds back, and that do not leave the free connections to others. */
+/** Whether tickets wait at this limit that no block holds back, and that leave no free connections or places in flight to others. */
 function hasEligibleWaiter(limit: Limit, slots: ConnectionSlots | undefined, now: Millis): boolean {
   const { queue } = limit;
   if (queue.size === 0) return false;
   const mayYield = slots?.queueLimit === limit && slots.isNearlyFull && !slots.isFull;
-  if (!mayYield && !hasBlockingLimit(queue.front)) return true;
+  if (!mayYield && !hasBlockingLimit(queue.front) && !hasSharedPlaces(queue.front)) return true;
   const isPassed = (ticket: Ticket): boolean =>
-    isHeldByBlock(ticket, now) || (mayYield && slots.yieldDelay(ticket, now) > 0);
+    isHeldByBlock(ticket, now) || placeYieldDelay(ticket, now) > 0 || (mayYield && slots.yieldDelay(ticket, now) > 0);
   const next = queue.peek(isPassed);
   return next !== undefined && !isPassed(next);
 }
@@ -108,7 +109,7 @@ export function estimateWait(
   let wait = slots === undefined ? 0 : waitForConnection(slots, ticket, weight, turnoverRate, now);
   for (const limit of ticket.limits) {
     const turns = limit === innermost ? own : Math.max(own, turnsAheadAcross(limit, ticket, weight, now));
-    wait = Math.max(wait, waitForToken(limit, ticket, turns, slots, now));
+    wait = Math.max(wait, waitForToken(limit, ticket, turns, weight, slots, now));
   }
   return wait;
 }
@@ -118,9 +119,14 @@ function waitForToken(
   limit: Limit,
   ticket: Ticket,
   turns: number,
+  weight: number,
   slots: ConnectionSlots | undefined,
   now: Millis,
 ): Millis {
+  const { places } = limit;
+  if (places !== undefined && places.yieldDelay(ticket, now) > 0) {
+    return places.timeToRelease(ticket.fairnessKey, turnsOfOwn(ticket.limits.at(-1) ?? limit, ticket, weight));
+  }
   const mayYield = slots !== undefined && mayAwaitPlace(limit.meter, now, attributesFor(limit.meter, ticket));
   const yielding = mayYield ? slots.yieldingPlaces(limit) : 0;
   const [delay, lacking] =
@@ -142,7 +148,7 @@ function waitForConnection(
   const { queueLimit } = slots;
   if (slots.yieldDelay(ticket, now) > 0) {
     const lacking = Math.min(turnsOfOwn(queueLimit, ticket, weight), queueLimit.queue.size + 1) - slots.yielding;
-    return lacking > 0 ? (1000 * lacking) / Math.min(rate, slots.turnoverRateOf(ticket.fairnessKey)) : 0;
+    return slots.timeToRelease(ticket.fairnessKey, lacking, rate);
   }
   if (!slots.mustWait(ticket, now)) return 0;
   const lacking = turnsAhead(queueLimit, ticket, weight) + 1 - Math.max(0, slots.available) - slots.yielding;

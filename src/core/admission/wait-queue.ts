@@ -7,6 +7,7 @@ import type { ClientSlot } from './client-allowance.ts';
 import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
 import { usePromise } from '../limits/client-return.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
+import { trackPlaces } from '../limits/limit-places.ts';
 import { computeEffectiveWeight, convertWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import {
@@ -160,6 +161,7 @@ export class WaitQueue {
 
   #advanceLimit(limit: Limit, now: Millis): void {
     limit.meter.advance(now, limit.queue.size > 0);
+    trackPlaces(limit, this.#store);
     if (!limit.meter.awaitsPlace(now)) limit.placeFreeAt = now;
     const change = limit.takeStateChange(now);
     if (change !== undefined) this.#emit(change);

@@ -1,4 +1,5 @@
 import type { ClientSlot } from '../admission/client-allowance.ts';
+import type { LimitPlaces } from './limit-places.ts';
 import type { LimitState } from './limit-state.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
@@ -58,6 +59,8 @@ export class Limit extends ReturnSlots implements HeapItem {
   heapIndex = -1;
   /** The clients that wait or are to return. Present only where processes divide the limit by the weights of their clients. */
   demand: LimitDemand | undefined = undefined;
+  /** Who holds its places in flight. Set once it limits their number, if clients share it. */
+  places: LimitPlaces | undefined = undefined;
   /** When a request last did not have to wait for a place in flight, as far as this process knows. */
   placeFreeAt: Millis = Number.POSITIVE_INFINITY;
   /** In observe mode: when a request was last sent that would have been queued or refused. */

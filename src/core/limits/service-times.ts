@@ -26,7 +26,7 @@ export class ServiceTimes {
   }
 
   forget(key: string): void {
-    this.#byKey.delete(key);
+    if (this.#byKey.size > 0) this.#byKey.delete(key);
   }
 
   /** Undefined before there are this many samples. */

@@ -132,7 +132,7 @@ function formatBlock(limit: LimitView | undefined, block: BlockStatus | undefine
 }
 
 function formatLimitParts(
-  { limit, block, pinnedRate, waitsForConnection, leavesConnections }: DecisionDetails,
+  { limit, block, pinnedRate, waitsForConnection, leavesConnections, leavesPlaces }: DecisionDetails,
   origin: Millis,
 ): string[] {
   if (waitsForConnection && leavesConnections === true) return [LEAVES_CONNECTIONS];
@@ -149,6 +149,7 @@ function formatLimitParts(
   } else if (concurrencyLimit !== undefined) {
     parts.push(`${inFlight} of at most ${concurrencyLimit} requests are in flight`);
   }
+  if (leavesPlaces === true) parts.push(LEAVES_PLACES);
   if (quotaLeft !== undefined) parts.push(`${Math.round(100 * quotaLeft)} % of the quota is left`);
   if (queued > 0) parts.push(pluralize(queued, 'request is queued', 'requests are queued'));
   return parts;
@@ -196,11 +197,14 @@ export function formatReturnSlot(
 const LEAVES_CONNECTIONS =
   'this client, or its address, has most of the connections to the upstream, and leaves the free ones to others';
 
+const LEAVES_PLACES =
+  'this client, or its address, has more than its share of these, and leaves the free places to others';
+
 const RETURN_SLOT_TEXTS: Readonly<Record<ReturnSlotKind, string>> = {
   shared: 'refused requests get return times one after another, at the rate in force',
   own: `this client, or its address, asks for more than ${FLOOD_FACTOR} times its share: its refused requests get return times one after another, at its share of the rate`,
   yielding:
-    'this client, or its address, has most of the connections and leaves the free ones to others: its refused requests get return times one after another, as fast as it releases connections',
+    'this client, or its address, has most of the connections, or of the places in flight, and leaves the free ones to others: its refused requests get return times one after another, as fast as it releases its own',
   after_own:
     'this client, or others at its address, already have return times: those after that follow one another as fast as other addresses allow',
   stalled: 'no connection has become free for that long',

@@ -220,6 +220,22 @@ test.each([
   expect(textsOf(explain([{ ...decided, retryAfterMs: undefined, details }]), 'decided')[0]).toContain(text);
 });
 
+test('a request that leaves free places in flight to others says so', () => {
+  const limit: LimitView = {
+    ...{ upstream: 'up', nested: '', scope: 'upstream', key: '', state: 'open', rate: 80, ceiling: Infinity },
+    ...{ concurrencyLimit: 9, latencyLimit: { size: 9, unanswered: 7, isTest: false }, blockedUntil: undefined },
+    ...{ quotaLeft: undefined, queued: 12, inFlight: 7 },
+  };
+  const details: DecisionDetails = {
+    ...{ limit, block: undefined, pinnedRate: undefined, waitsForConnection: false, estimatedWait: 50, maxWait: 100 },
+    ...{ demand: 90, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0, returnSlot: undefined, leavesPlaces: true },
+  };
+  const decided = { what: 'decided', at: 1000, decision: 'queued', why: undefined, isObserved: false } as const;
+  expect(textsOf(explain([{ ...decided, retryAfterMs: undefined, details }]), 'decided')[0]).toContain(
+    '7 of at most 9 requests wait for a response, because more would only be answered later, this client, or its address, has more than its share of these, and leaves the free places to others, 12 requests are queued',
+  );
+});
+
 test.each([
   [
     true,
@@ -244,7 +260,11 @@ test.each<[DecisionDetails['returnSlot'], number, string]>([
     3311,
     '3 s after its turn, because this client, or others at its address, already have return times: those',
   ],
-  ['yielding', 3311, '3 s after its turn, because this client, or its address, has most of the connections and leaves'],
+  [
+    'yielding',
+    3311,
+    '3 s after its turn, because this client, or its address, has most of the connections, or of the places in flight, and leaves',
+  ],
   ['stalled', 2311, '2 s after its turn, because no connection has become free for that long'],
 ])(
   'a Retry-After by a return time of the kind %s has the reason why it is later than the turn',

@@ -1,9 +1,9 @@
 import { CounterMap } from '../collections/counter-map.ts';
-import type { Limit } from '../limits/limit.ts';
-import { ServiceTimes } from '../limits/service-times.ts';
+import type { Limit } from './limit.ts';
+import { ServiceTimes } from './service-times.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
-import type { ActiveClients } from './active-clients.ts';
-import type { Ticket } from './ticket.ts';
+import { ACTIVITY_WINDOW, type ActiveClients } from '../admission/active-clients.ts';
+import type { Ticket } from '../admission/ticket.ts';
 
 /** Others that asked within this time may ask again at any moment: a client that holds most places leaves them the free ones. */
 export const OTHERS_ACTIVE_FOR: Millis = 4000;
@@ -13,7 +13,7 @@ export const OTHERS_ACTIVE_FOR: Millis = 4000;
  * (fairness keys) share the places themselves, not only the turns to take one: a client whose requests take long by themselves would
  * otherwise hold most of them.
  */
-export abstract class HeldPlaces {
+export abstract class SharedPlaces {
   /** Where tickets wait for a place. */
   queueLimit: Limit;
   readonly #activeClients: ActiveClients;
@@ -35,10 +35,8 @@ export abstract class HeldPlaces {
   /** Whether a client, or an address, with more than its share leaves the free places to others that are active. */
   protected abstract leavesFreePlaces(fairnessKey: string, now: Millis): boolean;
 
-  /** Returns how many it holds now, this one included. */
-  protected addHeld(fairnessKey: string): number {
+  protected addHeld(fairnessKey: string): void {
     this.#heldByKey.increment(fairnessKey);
-    return this.heldBy(fairnessKey);
   }
 
   /** @param took how long the place was held; undefined if that says nothing of the next one */
@@ -65,7 +63,7 @@ export abstract class HeldPlaces {
   }
 
   /**
-   * How long this request leaves the free places to others, unless one is released before; 0 if it need not. A client, or an
+   * How long this request leaves the free places to others at least, unless one is released before; 0 if it need not. A client, or an
    * address, that has more than its share takes none while few are free and others were active in the last seconds (dynamic
    * thresholds, Choudhury and Hahne 1998): it may keep one for long, and they may need one the next moment.
    */
@@ -75,7 +73,8 @@ export abstract class HeldPlaces {
     if (delay <= 0) return 0;
     // If the others asked in another window of `ActiveClients` than this client, its share is not known.
     const share = this.shareOf(classWeight, now);
-    return this.exceedsShare(fairnessKey, share < 1 ? share : 1 / 2) ? delay : 0;
+    if (!this.exceedsShare(fairnessKey, share < 1 ? share : 1 / 2)) return 0;
+    return Math.min(delay, ACTIVITY_WINDOW - (now % ACTIVITY_WINDOW));
   }
 
   /**
@@ -85,5 +84,13 @@ export abstract class HeldPlaces {
   turnoverRateOf(fairnessKey: string): PerSecond {
     const mean = this.#ownServiceTimes.mean(fairnessKey, this.#tracksFrom);
     return mean === undefined ? Number.POSITIVE_INFINITY : (1000 * this.heldBy(fairnessKey)) / mean;
+  }
+
+  /**
+   * Time until a client or address that leaves the free places to others has released this many of its own.
+   * @param maxRate how fast any places become free
+   */
+  timeToRelease(fairnessKey: string, count: number, maxRate: PerSecond = Number.POSITIVE_INFINITY): Millis {
+    return count > 0 ? (1000 * count) / Math.min(maxRate, this.turnoverRateOf(fairnessKey)) : 0;
   }
 }
