@@ -98,7 +98,7 @@ export function trackPlaces(limit: Limit, store: GateStore): void {
 /** See `SharedPlaces.yieldDelay`: the longest, at any limit of the ticket. */
 export function placeYieldDelay(ticket: Ticket, now: Millis): Millis {
   let delay = 0;
-  if (ticket.heldPlaces.length > 0) return 0; // it has its own, and waits for a connection
+  if (ticket.reservedLimits.length > 0) return 0; // it has its place, and waits for a connection
   for (const { places } of ticket.limits) {
     if (places !== undefined) delay = Math.max(delay, places.yieldDelay(ticket, now));
   }
@@ -107,8 +107,8 @@ export function placeYieldDelay(ticket: Ticket, now: Millis): Millis {
 
 /** Whether its client, or its address, has more than its share of the places of a limit. */
 export function exceedsPlaceShare(ticket: Ticket, now: Millis): boolean {
-  const { fairnessKey, classWeight, isSentExternally, limits, heldPlaces } = ticket;
-  if (isSentExternally || heldPlaces.length > 0) return false;
+  const { fairnessKey, classWeight, isSentExternally, limits, reservedLimits } = ticket;
+  if (isSentExternally || reservedLimits.length > 0) return false;
   return limits.some(({ places }) => places?.exceedsShare(fairnessKey, places.shareOf(classWeight, now)) === true);
 }
 
