@@ -7,7 +7,7 @@ import type { ClientSlot } from './client-allowance.ts';
 import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
 import { usePromise } from '../limits/client-return.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
-import { trackPlaces } from '../limits/limit-places.ts';
+import { hasSharedPlaces, trackPlaces } from '../limits/limit-places.ts';
 import { computeEffectiveWeight, convertWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import {
@@ -72,8 +72,11 @@ export class WaitQueue {
 
   /** Removes a ticket without settling it. */
   dequeue(ticket: Ticket, now: Millis): void {
-    ticket.waitingLimit?.dequeue(ticket);
+    const { waitingLimit } = ticket;
+    waitingLimit?.dequeue(ticket);
     this.#finishWaiting(ticket, false, now);
+    // Of the clients of one address, the next one may have a larger share of the places.
+    if (waitingLimit !== undefined && hasSharedPlaces(ticket)) this.#schedule(waitingLimit, now);
   }
 
   /** Reserves a connection for a ticket that has its tokens, and records its admission. */
