@@ -7,7 +7,7 @@ import { SharedPlaces, OTHERS_ACTIVE_FOR } from './shared-places.ts';
 import type { GateStore } from '../admission/gate-store.ts';
 import { NO_PLACES, type Ticket } from '../admission/ticket.ts';
 
-/** The service times of a client with one place are not known: it leaves others all places but one. */
+/** Service times are learned of clients that hold this many places or more, after as many samples: most limits have few places. */
 const TRACKS_FROM = 2;
 
 /**
