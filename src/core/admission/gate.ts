@@ -11,8 +11,7 @@ import type { GateView, LimitView } from '../events/gate-views.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { readDecisionDetails, type DecisionDetails } from './decision-details.ts';
 import { abandonReservations, endReservations, releaseReservations, takeTokens } from './reservations.ts';
-import { releasePlaces } from '../limits/limit-places.ts';
-import { recordOutcome, recordQuota, recordResponse } from './record-outcome.ts';
+import { recordAttemptEnd, recordOutcome, recordQuota, recordResponse } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
 import { admitObserved } from './observe-mode.ts';
@@ -115,10 +114,8 @@ export class Gate {
 
   /** The attempt no longer counts as in flight: its response body has ended, was aborted, or is a long stream. */
   onAttemptEnd(ticket: Ticket, now: Millis): void {
-    recordResponse(ticket, now); // its client may have left before
     const { inFlightLimits } = ticket;
-    ticket.inFlightLimits = NO_LIMITS;
-    releasePlaces(ticket, now - ticket.sentAt);
+    recordAttemptEnd(ticket, now);
     for (const limit of inFlightLimits) if (limit.meter.onEnded(now)) this.#waitQueue.serveReadyWithin(limit, now);
   }
 

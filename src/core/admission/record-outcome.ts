@@ -2,13 +2,13 @@ import type { GateStore, GateUpstream } from './gate-store.ts';
 import type { CutCause } from '../limits/limit-state.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
-import { releasePlacesOnResponse } from '../limits/limit-places.ts';
+import { releasePlaces, releasePlacesOnResponse } from '../limits/limit-places.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
 import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
 import { applyQuota } from '../quota/apply-quota.ts';
 import type { FailedSend } from '../rate/failed-send.ts';
-import type { Ticket } from './ticket.ts';
+import { NO_LIMITS, type Ticket } from './ticket.ts';
 import type { Hints } from '../hints/hints.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
@@ -36,7 +36,6 @@ interface OutcomeContext {
 export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, now: Millis): Limit | undefined {
   if (outcome.kind === 'response') {
     const { status, hints } = outcome;
-    releasePlacesOnResponse(context.ticket, now);
     if (isThrottled(status, hints)) return recordRejection(context, status, hints, now);
     if (!isGatewayError(status)) recordAnswer(context, outcome, now);
     else if (outcome.otherEndpointsWork === true || hints.isFromCache === true) abandonProbes(context.ticket);
@@ -56,7 +55,15 @@ export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, 
 export function recordResponse(ticket: Ticket, now: Millis): void {
   if (!ticket.isUnanswered) return;
   ticket.isUnanswered = false;
+  releasePlacesOnResponse(ticket, now);
   for (const { meter } of ticket.inFlightLimits) meter.onResponse(now);
+}
+
+/** The attempt is over, with a response or without one. The caller reports that to the limits at which it was in flight. */
+export function recordAttemptEnd(ticket: Ticket, now: Millis): void {
+  recordResponse(ticket, now);
+  releasePlaces(ticket, now - ticket.sentAt);
+  ticket.inFlightLimits = NO_LIMITS;
 }
 
 /** A response that is neither a rejection nor a sign of a broken upstream. */
