@@ -71,8 +71,10 @@ describe('a new block', () => {
       probeSentAt: undefined,
       earlierProbes: [],
       overdueProbes: 0,
-      probePath: [],
+      probeSource: [],
+      hasProbeSenderFailed: false,
       unansweredPaths: [],
+      failedSendersPaths: [],
     });
   });
 
@@ -192,10 +194,10 @@ describe('the next probe', () => {
     changes: Partial<ActiveBlock>,
     retryAfterMs?: number,
     attributes?: RequestAttributes,
-    { random = 0.5, hasFailedBefore = false, latest = LATEST } = {},
+    { random = 0.5, hasFailedBefore = false, latest = LATEST, sentAt = 2000 } = {},
   ): ActiveBlock => {
     const made = block({ probeSentAt: 1000, ...changes });
-    scheduleProbe(made, { retryAfterMs, attributes }, latest, 2000, () => random, hasFailedBefore);
+    scheduleProbe(made, { sentAt, retryAfterMs, attributes }, latest, 2000, () => random, hasFailedBefore);
     return made;
   };
 
@@ -230,6 +232,11 @@ describe('the next probe', () => {
   test('of such a sender comes a quarter of the delay later, or two seconds at most', () => {
     expect(schedule({ failedProbes: 1 }).repeatAt).toBe(2250);
     expect(schedule({ failedProbes: 20 }).repeatAt).toBe(2000 + LATEST + 2000);
+  });
+
+  test('of such a sender comes a quarter of the time later that it took to fail, or two seconds at most', () => {
+    expect(schedule({ failedProbes: 1 }, undefined, undefined, { sentAt: -3000 }).repeatAt).toBe(2200 + 1250);
+    expect(schedule({ failedProbes: 1 }, undefined, undefined, { sentAt: -28_000 }).repeatAt).toBe(2200 + 2000);
   });
 
   test('is never moved to an earlier time', () => {

@@ -115,9 +115,9 @@ describe('while the upstream is blocked', () => {
     const world = blockedWorld();
     for (const patience of [2000, 4000, 8000, 16_000, 30_000]) {
       const end = world.now + patience;
-      world.send(world.arrive());
+      world.send(world.arrive({ client: `without a response for ${patience} ms` }));
       world.runUntil(end - 500);
-      const waiting = world.arrive();
+      const waiting = world.arrive({ client: `after ${patience} ms` });
       expect(waiting.admission).toBeUndefined();
       world.runUntil(end - 1);
       expect(waiting.admission).toBeUndefined();

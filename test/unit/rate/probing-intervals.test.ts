@@ -16,7 +16,7 @@ import type { Random } from '../../../src/core/scalars.ts';
 import { rateState } from '../../support/core/rate-builders.ts';
 
 const MIDDLE: Random = () => 0.5;
-const NOTHING = { retryAfterMs: undefined, attributes: undefined };
+const NOTHING = { sentAt: 1000, retryAfterMs: undefined, attributes: undefined };
 
 /** Begins at 1000, with a rate of 100 a second. */
 function block(terms: Partial<ActiveBlock> = {}): ActiveBlock {
@@ -76,7 +76,7 @@ describe('the next probe', () => {
   test('is sent at once for other clients than the held one, if it is the first', () => {
     const planned = block();
     const attributes = makeRequestAttributes('a', 'a', 0, '/', '');
-    scheduleProbe(planned, { retryAfterMs: 300_000, attributes }, 30_000, 1000, MIDDLE);
+    scheduleProbe(planned, { sentAt: 1000, retryAfterMs: 300_000, attributes }, 30_000, 1000, MIDDLE);
     expect(probeDelay(planned, 1000, makeRequestAttributes('b', 'b', 0, '/', ''))).toBe(50);
     expect(probeDelay(planned, 1000, attributes)).toBe(300_010);
   });
@@ -84,12 +84,12 @@ describe('the next probe', () => {
   test('is sent by its latest time, whatever the upstream requests, but not for the held client', () => {
     const planned = block({ failedProbes: 1 });
     const attributes = makeRequestAttributes('a', 'a', 0, '/', '');
-    scheduleProbe(planned, { retryAfterMs: 300_000, attributes }, 30_000, 1000, MIDDLE);
+    scheduleProbe(planned, { sentAt: 1000, retryAfterMs: 300_000, attributes }, 30_000, 1000, MIDDLE);
     expect(probeDelay(planned, 1000)).toBe(30_000);
     expect(probeDelay(planned, 1000, makeRequestAttributes('b', 'b', 0, '/', ''))).toBe(30_000);
     expect(probeDelay(planned, 1000, attributes)).toBe(300_010);
     expect(expectedBlockTime(planned, 1000, attributes)).toBe(300_010);
-    scheduleProbe(planned, NOTHING, 2000, 40_000, MIDDLE);
+    scheduleProbe(planned, { ...NOTHING, sentAt: 40_000 }, 2000, 40_000, MIDDLE);
     expect(probeDelay(planned, 40_000, attributes)).toBe(261_010); // it still applies
   });
 

@@ -12,9 +12,9 @@ const PROBE_GROWTH = 1.5;
 /** Added to a Retry-After, so that no difference of clocks makes a probe early. */
 const CLOCK_MARGIN: Millis = 10;
 const PROBE_CAP: Millis = 5000;
-/** A sender that has failed may send the next probe later than others may, by this share of the delay of theirs. */
+/** A sender that has failed may send the next probe this share of the delay later than others, or of the time that it took to fail. */
 const DEFERRED_SHARE = 0.25;
-/** Time for a client to return in the second that its Retry-After names. */
+/** Time for a client to return in the second that its Retry-After names. After a probe without a response, always this long. */
 const MAX_DEFERRAL: Millis = 2000;
 /** A partial block ends if no request asked for a probe for this long. */
 const UNUSED_BLOCK_EXPIRY: Millis = 300_000;
@@ -79,10 +79,13 @@ export interface ActiveBlock {
   earlierProbes: Millis[];
   /** How often another one had to be sent because the last one had no response. */
   overdueProbes: number;
-  /** The path of the probe in flight: see `pathNumbersOf`. */
-  probePath: readonly number[];
-  /** The paths of those before it that have no response yet. */
+  /** The attributes of the probe in flight; empty if unknown. */
+  probeSource: RequestAttributes;
+  /** Whether its sender took part in the failures. */
+  hasProbeSenderFailed: boolean;
+  /** The paths of those before it that have no response yet: of senders that had not failed, and of others. */
   unansweredPaths: number[];
+  failedSendersPaths: number[];
   readonly interval: (failedProbes: number, rateBefore: PerSecond) => Millis;
 }
 
@@ -106,8 +109,10 @@ export function createBlock(parameters: BlockParameters, now: Millis): ActiveBlo
     probeSentAt: undefined,
     earlierProbes: [],
     overdueProbes: 0,
-    probePath: [],
+    probeSource: [],
+    hasProbeSenderFailed: false,
     unansweredPaths: [],
+    failedSendersPaths: [],
   };
 }
 
@@ -141,16 +146,12 @@ export function clientHeldUntilIn(
  * @param hasFailed whether its sender took part in the failures: see `FailureDetector.hasSenderFailed`
  */
 export function probeDelay(block: ActiveBlock, now: Millis, attributes?: RequestAttributes, hasFailed = false): Millis {
-  const at = nextProbeAt(block) + pathDeferral(block, attributes, true);
-  return Math.max(0, earliestProbe(block, at, attributes, hasFailed) - now);
+  const at = nextProbeAt(block) + pathDeferral(block, attributes, hasFailed, true);
+  const isSuccessor = hasFailed && block.probeSentAt !== undefined; // of a probe without a response
+  return Math.max(0, earliestProbe(block, isSuccessor ? at + MAX_DEFERRAL : at, hasFailed, attributes) - now);
 }
 
-function earliestProbe(
-  block: ActiveBlock,
-  at: Millis,
-  attributes: RequestAttributes | undefined,
-  hasFailed: boolean,
-): Millis {
+function earliestProbe(block: ActiveBlock, at: Millis, hasFailed: boolean, attributes?: RequestAttributes): Millis {
   return Math.max(at, clientHeldUntilIn(block, attributes), hasFailed ? block.repeatAt : at);
 }
 
@@ -177,7 +178,8 @@ export function provesRecovery(block: ActiveBlock, sentAt: Millis, attributes?: 
 /**
  * How long the block is expected to hold back this request. While a probe is in flight: until the next one, if this one
  * fails. If that is overdue, it may take as long again, until another may be sent without its response; if one had no response
- * before, that long.
+ * before, that long. The time that a sender gives way after that is not part of it: all refused clients return in one sequence,
+ * and those that others give way to would return later, too.
  */
 export function expectedBlockTime(
   block: ActiveBlock,
@@ -195,8 +197,8 @@ export function expectedBlockTime(
     at = overdueFor > 0 && block.overdueProbes > 0 ? latest : Math.min(next + 2 * overdueFor, latest);
     isProbeSlow = at >= latest;
   }
-  at += pathDeferral(block, attributes, isProbeSlow);
-  return Math.max(0, earliestProbe(block, at, attributes, hasFailed) - now);
+  at += pathDeferral(block, attributes, false, isProbeSlow);
+  return Math.max(0, earliestProbe(block, at, hasFailed, attributes) - now);
 }
 
 /** Estimates when a blackout ended: halfway from the last failed probe to the accepted one, sent at `sentAt`. */
@@ -216,7 +218,7 @@ export function isBlackout({ consecutiveRejections }: RateState): boolean {
  */
 export function scheduleProbe(
   block: ActiveBlock,
-  { retryAfterMs, attributes }: Pick<FailedSend, 'retryAfterMs' | 'attributes'>,
+  { sentAt, retryAfterMs, attributes }: Pick<FailedSend, 'sentAt' | 'retryAfterMs' | 'attributes'>,
   latest: Millis,
   now: Millis,
   random: Random,
@@ -228,11 +230,8 @@ export function scheduleProbe(
   const repeatDelay = Math.min(latest, isBeforeBlock ? plannedDelay : Math.max(plannedDelay, requestedDelay));
   const delay = hasFailedBefore ? Math.min(latest, plannedDelay) : repeatDelay;
   block.probeAt = Math.max(block.probeAt, now + delay);
-  block.repeatAt = Math.max(
-    block.repeatAt,
-    now + repeatDelay,
-    block.probeAt + Math.min(MAX_DEFERRAL, DEFERRED_SHARE * delay),
-  );
+  const deferral = Math.min(MAX_DEFERRAL, DEFERRED_SHARE * Math.max(delay, now - sentAt));
+  block.repeatAt = Math.max(block.repeatAt, now + repeatDelay, block.probeAt + deferral);
   block.probeSentAt = undefined;
   if (requestedDelay === 0 || attributes === undefined) return;
   block.heldClient = clientNumberOf(attributes);

@@ -19,7 +19,7 @@ import {
 } from './active-block.ts';
 import type { BlockTrigger } from './block-trigger.ts';
 import { estimateRateBefore, MIN_RATE_BEFORE } from './block-trigger.ts';
-import { addProbe, dropLastProbe, endFailedProbe, makeProbeDue } from './unanswered-probes.ts';
+import { addProbe, dropLastProbe, endFailedProbe, hasSenderFailed, makeProbeDue } from './unanswered-probes.ts';
 import { FailureDetector } from './failure-detector.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import type { RequestAttributes } from './request-attributes.ts';
@@ -75,7 +75,7 @@ export class Breaker {
   probeDelay(now: Millis, attributes: RequestAttributes | undefined): Millis {
     const block = this.#active;
     if (block === undefined || !isBlockedBy(block, attributes)) return 0;
-    return probeDelay(block, now, attributes, this.detector.hasSenderFailed(attributes, block));
+    return probeDelay(block, now, attributes, hasSenderFailed(block, this.detector, attributes));
   }
 
   /** How long ago the next probe became due without being sent; 0 if none is due. */
@@ -98,7 +98,7 @@ export class Breaker {
 
   /** The request being admitted is the probe. */
   onProbeSent(now: Millis, attributes?: RequestAttributes): void {
-    if (this.#active !== undefined) addProbe(this.#active, now, attributes);
+    if (this.#active !== undefined) addProbe(this.#active, this.detector, now, attributes);
   }
 
   /**

@@ -2,8 +2,9 @@
 
 import type { Millis } from '../../scalars.ts';
 import type { ActiveBlock } from './active-block.ts';
+import type { FailureDetector } from './failure-detector.ts';
 import type { RequestAttributes } from './request-attributes.ts';
-import { pathNumbersOf } from './request-attributes.ts';
+import { addressNumberOf, clientNumberOf, pathNumbersOf } from './request-attributes.ts';
 
 /** The first probe without a response is waited for this long, the next one twice as long, and so on. */
 const PROBE_PATIENCE: Millis = 2000;
@@ -29,28 +30,59 @@ export function nextProbeAt(block: ActiveBlock): Millis {
   return block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + probePatience(block);
 }
 
-/** A probe is being sent. One before it that has no response yet may still end the block. */
-export function addProbe(block: ActiveBlock, now: Millis, attributes?: RequestAttributes): void {
-  const { probeSentAt, earlierProbes, unansweredPaths } = block;
+/** A probe is being sent. One before it that has no response yet may still end the block, but its sender counts as failed. */
+export function addProbe(
+  block: ActiveBlock,
+  detector: FailureDetector,
+  now: Millis,
+  attributes: RequestAttributes | undefined,
+): void {
+  const { probeSentAt, earlierProbes } = block;
+  const hasFailed = hasSenderFailed(block, detector, attributes);
   if (probeSentAt !== undefined) {
+    if (block.probeSource.length > 0) detector.recordFailedSender(block.probeSource, now);
     earlierProbes.push(probeSentAt);
     if (earlierProbes.length > MAX_EARLIER_PROBES) earlierProbes.shift();
     if (probePatience(block) < block.probeTimeout) block.overdueProbes += 1;
-    for (const number of block.probePath) {
-      if (unansweredPaths.includes(number)) continue;
-      unansweredPaths.push(number);
-      if (unansweredPaths.length > MAX_PATH_NUMBERS) unansweredPaths.shift();
+    const paths = block.hasProbeSenderFailed ? block.failedSendersPaths : block.unansweredPaths;
+    for (const number of pathNumbersOf(block.probeSource)) {
+      if (paths.includes(number)) continue;
+      paths.push(number);
+      if (paths.length > MAX_PATH_NUMBERS) paths.shift();
     }
   }
   block.probeSentAt = now;
-  block.probePath = attributes === undefined ? [] : pathNumbersOf(attributes);
+  block.probeSource = attributes ?? [];
+  block.hasProbeSenderFailed = hasFailed;
+}
+
+/** Whether the sender of a request took part in the failures, or the probe in flight is its own. */
+export function hasSenderFailed(
+  block: ActiveBlock,
+  detector: FailureDetector,
+  attributes: RequestAttributes | undefined,
+): boolean {
+  return detector.hasSenderFailed(attributes, block) || isSenderOfProbe(block, attributes);
+}
+
+/** Clients are distinguished only if one address is blocked alone: see `FailureDetector.hasSenderFailed`. */
+function isSenderOfProbe({ scope, probeSource }: ActiveBlock, attributes: RequestAttributes | undefined): boolean {
+  if (attributes === undefined) return false;
+  const numberOf = addressNumberOf(scope) === undefined ? addressNumberOf : clientNumberOf;
+  const number = numberOf(attributes) ?? 0;
+  return number !== 0 && number !== numberOf(scope) && number === numberOf(probeSource);
 }
 
 /** The probe that was sent last will have no response. */
 export function dropLastProbe(block: ActiveBlock): void {
   block.probeSentAt = undefined;
-  block.probePath = [];
-  if (block.earlierProbes.length === 0) block.unansweredPaths = [];
+  block.probeSource = [];
+  if (block.earlierProbes.length === 0) clearPaths(block);
+}
+
+function clearPaths(block: ActiveBlock): void {
+  block.unansweredPaths = [];
+  block.failedSendersPaths = [];
 }
 
 /** Makes the next probe due now, for any client. */
@@ -59,7 +91,7 @@ export function makeProbeDue(block: ActiveBlock, now: Millis): void {
   block.probeAt = Math.min(block.probeAt, now);
   block.heldClientUntil = Number.NEGATIVE_INFINITY;
   block.repeatAt = Math.min(block.repeatAt, now);
-  block.unansweredPaths = [];
+  clearPaths(block);
 }
 
 /** A request has failed: if it was a probe, that one is no longer waited for. Returns whether it was the one sent last. */
@@ -88,20 +120,25 @@ export function firstProbeSentAt({
 
 /**
  * How much later than others this request may be the next probe: the more of its path it has in common with probes that have
- * no response, the later, because it may be as slow as they are.
+ * no response, the later, because it may be as slow as they are. Those of senders that had failed show nothing about others.
+ * @param hasFailed whether its sender took part in the failures
  * @param isProbeSlow whether the one in flight counts as such
  */
 export function pathDeferral(
   block: ActiveBlock,
   attributes: RequestAttributes | undefined,
+  hasFailed: boolean,
   isProbeSlow: boolean,
 ): Millis {
-  const { unansweredPaths, probePath } = block;
-  if (attributes === undefined || (unansweredPaths.length === 0 && probePath.length === 0)) return 0;
+  const { unansweredPaths, failedSendersPaths, probeSource, hasProbeSenderFailed } = block;
+  if (attributes === undefined) return 0;
+  const slow = [
+    ...unansweredPaths,
+    ...(hasFailed ? failedSendersPaths : []),
+    ...(isProbeSlow && (hasFailed || !hasProbeSenderFailed) ? pathNumbersOf(probeSource) : []),
+  ];
+  if (slow.length === 0) return 0;
   const numbers = pathNumbersOf(attributes);
-  let common = 0;
-  for (const number of numbers) {
-    if (unansweredPaths.includes(number) || (isProbeSlow && probePath.includes(number))) common += 1;
-  }
+  const common = numbers.filter((number) => slow.includes(number)).length;
   return common === 0 ? 0 : (Math.min(MAX_PATH_DEFERRAL, probePatience(block)) * common) / numbers.length;
 }
