@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CallRecord, QueuedTicket } from '../../support/core/call-record.ts';
 import { isSuccess } from '../../support/core/call-record.ts';
+import { blockedBy, from } from '../../support/core/attributed-line.ts';
 import { failure, response } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
@@ -142,5 +143,22 @@ describe('after a probe without a response', () => {
     const other = world.arrive({ client: 'failed 2', path: '/refunds' });
     world.runUntil(7000);
     expect([same, other].map(isOut)).toEqual([false, true]);
+  });
+
+  test('of a client of an address that is blocked alone, it and the clients that had failed give way to the others', () => {
+    const line = blockedBy((i) => ({ client: `failed ${i}`, path: `/${i}` }));
+    expect(line.part).toBe('address');
+    line.now = 2000;
+    line.rate.admit(2000, from({ client: 'slow', path: '/slow' }));
+    const delayOf = (client: string): Millis => line.rate.delay(2000, from({ client, path: '/other' }));
+    expect(['other', 'slow', 'failed 1'].map(delayOf)).toEqual([2000, 4000, 4000]);
+  });
+
+  test('of a client that is blocked alone, its next request comes as soon as that of others would', () => {
+    const line = blockedBy((i) => ({ path: `/${i}` }));
+    expect(line.part).toBe('client');
+    line.now = 2000;
+    line.rate.admit(2000, from({ path: '/slow' }));
+    expect(line.rate.delay(2000, from({ path: '/other' }))).toBe(2000);
   });
 });
