@@ -52,7 +52,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
     limit: view,
     block:
       limit?.meter.hasBlock === true && limit.meter.isHeldBack?.(now, ticket.attributes) === true
-        ? view?.block
+        ? limit.meter.block?.(now, ticket.attributes)
         : undefined,
     pinnedRate: view?.pinnedRate ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
     waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),

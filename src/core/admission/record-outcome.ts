@@ -5,6 +5,7 @@ import type { Limit } from '../limits/limit.ts';
 import { releasePlaces, releasePlacesOnResponse } from '../limits/limit-places.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
 import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
+import { attributesFor } from './wait-estimate.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
 import { applyQuota } from '../quota/apply-quota.ts';
 import type { FailedSend } from '../rate/failed-send.ts';
@@ -222,7 +223,7 @@ function recordFailure(
 }
 
 function abandonProbes(ticket: Ticket): void {
-  for (const limit of ticket.probedLimits) limit.meter.abandonProbe();
+  for (const { meter } of ticket.probedLimits) meter.abandonProbe(attributesFor(meter, ticket));
 }
 
 function emitRateCut({ ticket, emit }: OutcomeContext, limit: Limit, cause: CutCause, from: number, now: Millis): void {

@@ -44,6 +44,6 @@ export function endReservations(ticket: Ticket): void {
 export function abandonReservations(ticket: Ticket): void {
   releaseReservations(ticket);
   releasePlaces(ticket);
-  for (const limit of ticket.probedLimits) limit.meter.abandonProbe();
+  for (const { meter } of ticket.probedLimits) meter.abandonProbe(attributesFor(meter, ticket));
   ticket.probedLimits = NO_LIMITS;
 }

@@ -229,7 +229,11 @@ export function isUnfitProbe(ticket: Ticket, now: Millis): boolean {
   return ticket.limits.some((limit) => {
     const { meter } = limit;
     const isBlocked = meter.hasBlock === true || meter.phase === 'blocked';
-    return isBlocked && meter.probeOverdueFor(now) < PROBE_BODY_WAIT && isBlockedAt(limit, ticket, now);
+    return (
+      isBlocked &&
+      meter.probeOverdueFor(now, attributesFor(meter, ticket)) < PROBE_BODY_WAIT &&
+      isBlockedAt(limit, ticket, now)
+    );
   });
 }
 

@@ -78,8 +78,8 @@ export class LocalMeter implements Meter {
     return this.#rate.breaker.detector.needsAttributes;
   }
 
-  block(now: Millis): BlockStatus | undefined {
-    return this.#rate.breaker.status(now);
+  block(now: Millis, attributes?: RequestAttributes): BlockStatus | undefined {
+    return this.#rate.breaker.status(now, attributes);
   }
 
   isHeldBack(now: Millis, attributes?: RequestAttributes): boolean {
@@ -90,8 +90,8 @@ export class LocalMeter implements Meter {
     return this.#delayAfterStops(this.#rate.delay(now, attributes), now, attributes);
   }
 
-  probeOverdueFor(now: Millis): Millis {
-    return this.#rate.breaker.probeOverdueFor(now);
+  probeOverdueFor(now: Millis, attributes?: RequestAttributes): Millis {
+    return this.#rate.breaker.probeOverdueFor(now, attributes);
   }
 
   expectedDelay(now: Millis, attributes?: RequestAttributes): Millis {
@@ -121,8 +121,8 @@ export class LocalMeter implements Meter {
     this.#rate.inFlightLimiter.releaseReservation();
   }
 
-  abandonProbe(): void {
-    this.#rate.breaker.abandonProbe();
+  abandonProbe(attributes?: RequestAttributes): void {
+    this.#rate.breaker.abandonProbe(attributes);
   }
 
   seedHistory(accepted: PerSecond, now: Millis): void {
@@ -201,7 +201,7 @@ export class LocalMeter implements Meter {
 
   probeNow(now: Millis): void {
     this.#quota.clearStops();
-    this.#rate.breaker.probeNow(now);
+    this.#rate.breaker.blocks.makeProbesDue(now);
   }
 
   advance(now: Millis, queued: boolean, feedbackLag?: Millis): void {

@@ -25,7 +25,7 @@ export interface Pacing {
    */
   awaitsPlace(now: Millis, attributes?: RequestAttributes): boolean;
   /** While blocked: how long ago the next probe became due without being sent; else 0. */
-  probeOverdueFor(now: Millis): Millis;
+  probeOverdueFor(now: Millis, attributes?: RequestAttributes): Millis;
   /**
    * Takes a token. Call it only if `delay` is 0, or for one that is taken early and moves those after it. Returns whether the request is the probe of a block.
    * @param due when the token was due, if a timer fired late; else now
@@ -34,7 +34,7 @@ export interface Pacing {
   /** Ends the reservation of a token: its request has been sent, or never will be. */
   release(): void;
   /** The probe was not sent, or its result will never be known: another request may be the probe. */
-  abandonProbe(): void;
+  abandonProbe(attributes?: RequestAttributes): void;
   /** Ends all stops and makes the next probe due now. Absent if another process keeps the limit. */
   probeNow?(now: Millis): void;
 }
@@ -116,8 +116,8 @@ export interface MeterView {
   returnRate?(now: Millis, weight: number): PerSecond;
   /** The rate of the whole limit, where `rate` is only this process's share of it. */
   sharedRate?(now: Millis): PerSecond;
-  /** The block in force, if there is one. */
-  block?(now: Millis): BlockStatus | undefined;
+  /** The block that holds back a request with these attributes; without attributes, the block that began last. */
+  block?(now: Millis, attributes?: RequestAttributes): BlockStatus | undefined;
   /** Whether a quota stops or paces requests. */
   isQuotaInForce(now: Millis): boolean;
   /** Whether the quota in force covers this requester. */

@@ -112,8 +112,8 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.learnedMeter.hasRecentFailures === true;
   }
 
-  block(now: Millis): BlockStatus | undefined {
-    return this.hasBlock ? this.learnedMeter.block?.(now) : undefined;
+  block(now: Millis, attributes?: RequestAttributes): BlockStatus | undefined {
+    return this.hasBlock ? this.learnedMeter.block?.(now, attributes) : undefined;
   }
 
   isQuotaInForce(now: Millis): boolean {
@@ -156,8 +156,9 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.learnedMeter.awaitsPlace(now, attributes);
   }
 
-  probeOverdueFor(now: Millis): Millis {
-    return this.#isBlockedByOperator || this.pinnedRate !== undefined ? 0 : this.learnedMeter.probeOverdueFor(now);
+  probeOverdueFor(now: Millis, attributes?: RequestAttributes): Millis {
+    if (this.#isBlockedByOperator || this.pinnedRate !== undefined) return 0;
+    return this.learnedMeter.probeOverdueFor(now, attributes);
   }
 
   take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean {
@@ -173,8 +174,8 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     else this.#reservedTokens -= 1;
   }
 
-  abandonProbe(): void {
-    this.learnedMeter.abandonProbe();
+  abandonProbe(attributes?: RequestAttributes): void {
+    this.learnedMeter.abandonProbe(attributes);
   }
 
   probeNow(now: Millis): void {

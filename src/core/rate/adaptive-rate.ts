@@ -139,11 +139,11 @@ export class AdaptiveRate {
     const { sentAt, retryAfterMs, activeClients, overrun = false, attributes } = rejection;
     this.history.onRejected(sentAt);
     // A rejection within a partial block says nothing about the rate outside it.
-    if (this.breaker.isPartial && this.breaker.isHeldBack(attributes)) {
-      return this.breaker.onProbeFailed(rejection, now);
-    }
-    const part = this.breaker.onRejected(this.state, attributes, now);
+    if (this.breaker.isInBlockedPart(attributes)) return this.breaker.onProbeFailed(rejection, now);
+    const isPassedOver = this.breaker.detector.isPassedOver(attributes, now);
+    const part = this.breaker.onRejected(this.state, rejection, now);
     if (part !== undefined) return startBlock(this, 'rejections', rejection, now, part);
+    if (isPassedOver) return this.breaker.onProbeFailed(rejection, now);
     recordRejection(this.state, sentAt, now);
     const isBackground = !this.inFlightLimiter.isLimited && this.#rules.isBackgroundRejection(this.state);
     if (!isBackground) recordLimitRejection(this.state, this.#rules, now);
@@ -181,7 +181,7 @@ export class AdaptiveRate {
   advance(now: Millis, queued: boolean, feedbackLag: Millis = 0): void {
     const state = this.state;
     clampToSettings(state, this.settings);
-    this.breaker.expireUnused(now);
+    this.breaker.blocks.removeUnused(now);
     this.inFlightLimiter.advance(now);
     const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.growthPausedUntil) : this.#advancedAt;
     const elapsed = clamp(now - since, 0, MAX_TIME_STEP);

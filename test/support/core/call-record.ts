@@ -28,6 +28,9 @@ export interface Send {
 export interface Call {
   readonly client?: string;
   readonly weight?: number;
+  readonly addressGroup?: string;
+  /** The path of the request; unknown when absent. */
+  readonly path?: string;
   readonly facts?: Partial<RequestFacts>;
   readonly policy?: Partial<RoutePolicy>;
   readonly refs?: readonly LimitRef[];

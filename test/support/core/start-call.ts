@@ -1,3 +1,4 @@
+import type { AdmissionCallback } from '../../../src/core/admission/ticket.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { ExchangeEffects } from '../../../src/core/exchange/effects.ts';
@@ -5,6 +6,19 @@ import { ExchangeDriver } from '../../../src/core/exchange/exchange-driver.ts';
 import { runExchange } from '../../../src/core/exchange/polling-exchange.ts';
 import type { Call, CallRecord, CallWorld, ScheduledCallback, Send } from './call-record.ts';
 import { SHARED, failure, requestFacts, routePolicy } from './policy-builders.ts';
+
+class PathTicket extends Ticket {
+  readonly #path: string | undefined;
+
+  constructor(path: string | undefined, ...parts: ConstructorParameters<typeof Ticket>) {
+    super(...parts);
+    this.#path = path;
+  }
+
+  protected override path(): string | undefined {
+    return this.#path;
+  }
+}
 
 /** Starts an exchange in this world, now. */
 export function startCall(world: CallWorld, call: Call): CallRecord {
@@ -72,14 +86,9 @@ export function startCall(world: CallWorld, call: Call): CallRecord {
       call.onVerdict?.(record);
     },
   };
-  const ticket = new Ticket(
-    'up',
-    call.client ?? 'client',
-    call.weight ?? 1,
-    call.refs ?? [SHARED],
-    (admission, now) => driver.onAdmission(admission, now),
-    { arrivedAt: world.now },
-  );
+  const onSettled: AdmissionCallback = (admission, now) => driver.onAdmission(admission, now);
+  const { client = 'client', weight = 1, refs = [SHARED], addressGroup, path } = call;
+  const ticket = new PathTicket(path, 'up', client, weight, refs, onSettled, { arrivedAt: world.now, addressGroup });
   const driver = new ExchangeDriver({
     generator: runExchange(
       requestFacts(call.facts),

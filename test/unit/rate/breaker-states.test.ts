@@ -49,10 +49,10 @@ describe('the breaker', () => {
     nothing();
     breaker.onProbeSent(5);
     breaker.abandonProbe();
-    breaker.probeNow(5);
+    breaker.blocks.makeProbesDue(5);
     breaker.onProbeFailed(failed(5), 5);
     breaker.widen(REQUEST);
-    breaker.expireUnused(900_000);
+    breaker.blocks.removeUnused(900_000);
     nothing();
   });
 
@@ -93,9 +93,9 @@ describe('the breaker', () => {
     blockAt1000(breaker, limited(), { retryAfterMs: 20_000, attributes: REQUEST });
     breaker.onProbeFailed(failed(1050, { retryAfterMs: 20_000, attributes: REQUEST }), 1060);
     breaker.onProbeSent(21_070);
-    breaker.probeNow(1100);
+    breaker.blocks.makeProbesDue(1100);
     expect([breaker.probeDelay(1100, REQUEST), breaker.probeDelay(1100, undefined)]).toEqual([0, 0]);
-    breaker.probeNow(9000);
+    breaker.blocks.makeProbesDue(9000);
     expect(breaker.probeAt).toBe(1100);
   });
 
@@ -111,9 +111,9 @@ describe('the breaker', () => {
     ]);
     state.rate = 8;
     expect(breaker.unblockedRate(state)).toBe(8);
-    breaker.expireUnused(301_050);
+    breaker.blocks.removeUnused(301_050);
     expect(breaker.isActive).toBe(true);
-    breaker.expireUnused(301_051);
+    breaker.blocks.removeUnused(301_051);
     expect(breaker.isActive).toBe(false);
   });
 

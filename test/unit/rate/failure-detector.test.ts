@@ -170,18 +170,22 @@ describe('the detector of failures', () => {
     expect([detector.hasAcceptedSince(99), detector.hasAcceptedSince(100)]).toEqual([true, false]);
   });
 
-  test('needs attributes after an error, and after a rejection until three requests were accepted', () => {
+  test('needs attributes after an error, and after a rejection until three requests and one of its sender were accepted', () => {
     const detector = new FailureDetector();
     expect(detector.needsAttributes).toBe(false);
-    detector.onRejected(rateState(), of(1), false, 0);
+    detector.onRejected(rateState(), { attributes: of(1), sentAt: 0 }, false, 0);
     expect(detector.needsAttributes).toBe(false);
-    detector.onRejected(rateState(), of(1), true, 0);
+    detector.onRejected(rateState(), { attributes: of(1), sentAt: 0 }, true, 0);
     const seen = [1, 2, 3].map(() => {
       const { needsAttributes } = detector;
       detector.onAccepted(0, 0, of(2));
       return needsAttributes;
     });
-    expect([...seen, detector.needsAttributes]).toEqual([true, true, true, false]);
+    expect([...seen, detector.needsAttributes]).toEqual([true, true, true, true]);
+    detector.onAccepted(0, 0, of(1));
+    expect(detector.needsAttributes).toBe(true);
+    detector.onAccepted(1, 1, of(1));
+    expect(detector.needsAttributes).toBe(false);
     detector.onFailed(failed(), false, 0);
     expect(detector.needsAttributes).toBe(true);
     detector.clearErrors();
@@ -194,9 +198,9 @@ describe('the detector of failures', () => {
     const before = (cause: 'rejections' | 'errors' = 'rejections') =>
       detector.stateBeforeBlock(cause, undefined, state).rate;
     expect(before()).toBe(80);
-    detector.onRejected(state, of(1), false, 0);
+    detector.onRejected(state, { attributes: of(1), sentAt: 0 }, false, 0);
     state.rate = 40;
-    detector.onRejected(state, of(1), false, 0);
+    detector.onRejected(state, { attributes: of(1), sentAt: 0 }, false, 0);
     expect([before(), before('errors')]).toEqual([80, 40]);
     state.rate = 80;
     expect(detector.stateBeforeBlock('rejections', undefined, { ...state, ceiling: 7 }).ceiling).not.toBe(7);
@@ -204,7 +208,7 @@ describe('the detector of failures', () => {
     expect(before()).toBe(90);
     detector.onAccepted(0, 0, undefined);
     state.rate = 30;
-    detector.onRejected(state, of(1), false, 0);
+    detector.onRejected(state, { attributes: of(1), sentAt: 0 }, false, 0);
     state.rate = 20;
     expect(before()).toBe(30);
     const part = { scope: of(1), stateBefore: rateState({ rate: 60 }) };
@@ -214,7 +218,9 @@ describe('the detector of failures', () => {
   test('finds what three of four rejections share and, during a block, what they share with the last', () => {
     const detector = new FailureDetector();
     expect(detector.scopeOf('rejections', failed(), false)).toEqual(ANY_REQUEST);
-    for (const address of [1, 1, 2, 1]) detector.onRejected(rateState(), of(address, 0, 3), false, 0);
+    for (const address of [1, 1, 2, 1]) {
+      detector.onRejected(rateState(), { attributes: of(address, 0, 3), sentAt: 0 }, false, 0);
+    }
     const scope = (isBlocked: boolean, attributes?: RequestAttributes) =>
       detector.scopeOf('rejections', failed(attributes), isBlocked);
     expect([scope(false), scope(false, of(2, 0, 3))]).toEqual([of(1, 0, 3), of(1, 0, 3)]);

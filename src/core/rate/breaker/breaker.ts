@@ -9,17 +9,15 @@ import {
   createBlock,
   readBlockStatus,
   expectedBlockTime,
-  isBlockedBy,
-  isUnused,
-  provesRecovery,
   scheduleProbe,
   probeDelay,
   probeOverdueFor,
   MAX_PROBE_TIMEOUT,
 } from './active-block.ts';
+import { ActiveBlocks } from './active-blocks.ts';
 import type { BlockTrigger } from './block-trigger.ts';
 import { estimateRateBefore, MIN_RATE_BEFORE } from './block-trigger.ts';
-import { addProbe, dropLastProbe, endFailedProbe, hasSenderFailed, makeProbeDue } from './unanswered-probes.ts';
+import { addProbe, dropLastProbe, endFailedProbe, hasSenderFailed } from './unanswered-probes.ts';
 import { FailureDetector } from './failure-detector.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import type { RequestAttributes } from './request-attributes.ts';
@@ -34,7 +32,7 @@ export class Breaker {
   readonly #random: Random;
   readonly #interval: RateRules['probeInterval'];
   readonly detector = new FailureDetector();
-  #active: ActiveBlock | undefined;
+  readonly blocks = new ActiveBlocks();
   /** After errors: when the whole rate will be back, what it is, and until when it counts as the accepted rate. */
   #recoveredAt = Number.NEGATIVE_INFINITY;
   #recoveredRate: PerSecond = 0;
@@ -49,83 +47,87 @@ export class Breaker {
   }
 
   get isActive(): boolean {
-    return this.#active !== undefined;
-  }
-
-  /** Whether a block is in force that some requests pass. */
-  get isPartial(): boolean {
-    return this.#active?.isPartial === true;
+    return this.blocks.latest !== undefined;
   }
 
   /** When the next probe may be sent; undefined if nothing is blocked or the block is partial. */
   get probeAt(): Millis | undefined {
-    return this.isPartial ? undefined : this.#active?.probeAt;
+    return this.isPartial ? undefined : this.blocks.latest?.probeAt;
   }
 
-  status(now: Millis): BlockStatus | undefined {
-    return this.#active === undefined ? undefined : readBlockStatus(this.#active, now);
+  /** The block that holds back this request. @param attributes absent for the block that began last */
+  status(now: Millis, attributes?: RequestAttributes): BlockStatus | undefined {
+    const block = this.blocks.findOrLatest(attributes);
+    return block === undefined ? undefined : readBlockStatus(block, now);
   }
 
-  /** Whether the block in force holds back this request. */
+  /** Whether a block holds back this request. */
   isHeldBack(attributes: RequestAttributes | undefined): boolean {
-    return this.#active !== undefined && isBlockedBy(this.#active, attributes);
+    return this.blocks.find(attributes) !== undefined;
+  }
+
+  /** Whether a block is in force that some requests pass. */
+  get isPartial(): boolean {
+    return this.blocks.latest?.isPartial === true;
+  }
+
+  /** Whether it belongs to a part that is blocked while others pass. */
+  isInBlockedPart(attributes: RequestAttributes | undefined): boolean {
+    return this.blocks.find(attributes)?.isPartial === true;
   }
 
   /** Time until this request may be sent as the probe; 0 if one is due or the request is not held back. */
   probeDelay(now: Millis, attributes: RequestAttributes | undefined): Millis {
-    const block = this.#active;
-    if (block === undefined || !isBlockedBy(block, attributes)) return 0;
+    const block = this.blocks.find(attributes);
+    if (block === undefined) return 0;
     return probeDelay(block, now, attributes, hasSenderFailed(block, this.detector, attributes));
   }
 
-  /** How long ago the next probe became due without being sent; 0 if none is due. */
-  probeOverdueFor(now: Millis): Millis {
-    return this.#active === undefined ? 0 : probeOverdueFor(this.#active, now);
+  /** How long ago the next probe became due without being sent; 0 if none is due. @param attributes see `status` */
+  probeOverdueFor(now: Millis, attributes?: RequestAttributes): Millis {
+    const block = this.blocks.findOrLatest(attributes);
+    return block === undefined ? 0 : probeOverdueFor(block, now);
   }
 
   /** How long the block is expected to hold back this request; 0 if it does not. */
   expectedBlockTime(now: Millis, attributes: RequestAttributes | undefined): Millis {
-    const block = this.#active;
-    if (block === undefined || !isBlockedBy(block, attributes)) return 0;
+    const block = this.blocks.find(attributes);
+    if (block === undefined) return 0;
     return expectedBlockTime(block, now, attributes, this.detector.hasSenderFailed(attributes, block));
   }
 
   /** The rate that paces the requests which the block does not hold back. */
   unblockedRate({ rate }: RateState): PerSecond {
-    const block = this.#active;
+    const block = this.blocks.latest;
     return block === undefined || block.isPartial ? rate : block.stateBefore.rate;
   }
 
   /** The request being admitted is the probe. */
   onProbeSent(now: Millis, attributes?: RequestAttributes): void {
-    if (this.#active !== undefined) addProbe(this.#active, this.detector, now, attributes);
+    const block = this.blocks.find(attributes) ?? this.blocks.latest;
+    if (block !== undefined) addProbe(block, this.detector, now, attributes);
   }
 
   /**
    * A request outside the block's scope is being sent: the limit goes on for such requests as before the block. Returns
    * whether it is the first one.
    */
-  onUnblockedSend(state: RateState): boolean {
-    const block = this.#active;
+  onUnblockedSend(state: RateState, block = this.blocks.latest): boolean {
     if (block === undefined || block.isPartial) return false;
     block.isPartial = true;
     Object.assign(state, block.stateBefore);
     return true;
   }
 
-  /** The probe was not sent, or its result will never be known: another one may be sent. */
-  abandonProbe(): void {
-    if (this.#active !== undefined) dropLastProbe(this.#active);
-  }
-
-  /** Makes the next probe due now, for any client. */
-  probeNow(now: Millis): void {
-    if (this.#active !== undefined) makeProbeDue(this.#active, now);
+  /** The probe was not sent, or its result will never be known: another one may be sent. @param attributes see `status` */
+  abandonProbe(attributes?: RequestAttributes): void {
+    const block = this.blocks.findOrLatest(attributes);
+    if (block !== undefined) dropLastProbe(block);
   }
 
   /** Schedules the next probe. Ignores requests sent before this one was due: earlier ones, and those of observe mode. */
   onProbeFailed(failure: FailedSend, now: Millis): undefined {
-    const block = this.#active;
+    const block = this.blocks.find(failure.attributes);
     if (block === undefined) return;
     const hasFailedBefore = this.detector.hasSenderFailed(failure.attributes, block);
     this.detector.recordFailedSender(failure.attributes, now);
@@ -142,10 +144,11 @@ export class Breaker {
    * Call it before the rejection cuts the rate.
    * @returns the part that is rejected alone; undefined if all requests are affected or nothing passes beside a block
    */
-  onRejected(state: RateState, attributes: RequestAttributes | undefined, now: Millis): RejectedPart | undefined {
+  onRejected(state: RateState, rejection: FailedSend, now: Millis): RejectedPart | undefined {
+    const { attributes } = rejection;
     if (!this.isHeldBack(attributes)) this.detector.recordFailedSender(attributes, now);
-    const findsParts = this.#active?.isPartial !== false && this.#settings.isPerClient !== true;
-    return this.detector.onRejected(state, attributes, findsParts, now);
+    const findsParts = this.blocks.latest?.isPartial !== false && this.#settings.isPerClient !== true;
+    return this.detector.onRejected(state, rejection, findsParts, now);
   }
 
   /** Returns whether errors are frequent enough for a block. */
@@ -155,7 +158,7 @@ export class Breaker {
 
   /** A request outside the scope was rejected, and nothing was accepted since the block began: the scope includes it. */
   widen(attributes: RequestAttributes | undefined): void {
-    const block = this.#active;
+    const block = this.blocks.latest;
     if (block !== undefined) block.scope = commonAttributes(block.scope, attributes ?? []);
   }
 
@@ -165,8 +168,8 @@ export class Breaker {
    */
   block(state: RateState, trigger: BlockTrigger, now: Millis): void {
     const { cause, failure, part } = trigger;
-    const previous = this.#active;
-    const isWider = previous !== undefined && !this.detector.hasAcceptedSince(previous.since);
+    const previous = this.blocks.latest;
+    const isWider = previous !== undefined && part === undefined && !this.detector.hasAcceptedSince(previous.since);
     const found = part === undefined ? this.detector.scopeOf(cause, failure, previous !== undefined) : [...part.scope];
     const scope = isWider ? commonAttributes(previous.scope, found) : found;
     this.onUnblockedSend(state);
@@ -186,7 +189,7 @@ export class Breaker {
 
   /** Continues with a block that another process had, unless one is in force here. */
   resume(state: RateState, { cause, scope, probeAt, heldClient, heldClientUntil }: BlockStatus, now: Millis): void {
-    if (this.#active !== undefined) return;
+    if (this.isActive) return;
     const stateBefore = saveRevertibleState(state);
     const { rate, phase } = stateBefore;
     const rateBefore = Number.isFinite(rate) ? rate : Math.max(this.#settings.minRate, MIN_RATE_BEFORE);
@@ -201,13 +204,9 @@ export class Breaker {
 
   #start(parameters: Omit<BlockParameters, 'probeTimeout' | 'interval'>, now: Millis): ActiveBlock {
     const probeTimeout = Math.min(MAX_PROBE_TIMEOUT, this.#maxProbeDelay);
-    this.#active = createBlock({ ...parameters, probeTimeout, interval: this.#interval }, now);
-    return this.#active;
-  }
-
-  /** Ends a partial block that no request has used for long: it costs a comparison at each request. */
-  expireUnused(now: Millis): void {
-    if (this.#active !== undefined && isUnused(this.#active, now)) this.#active = undefined;
+    const block = createBlock({ ...parameters, probeTimeout, interval: this.#interval }, now);
+    this.blocks.add(block);
+    return block;
   }
 
   /** Ends the block if an accepted request proves that it may. Returns the block that has ended. */
@@ -217,10 +216,9 @@ export class Breaker {
     now: Millis,
     attributes: RequestAttributes | undefined,
   ): ActiveBlock | undefined {
-    const block = this.#active;
-    if (block === undefined || !provesRecovery(block, sentAt, attributes)) return undefined;
-    if (block.isResumed) this.onUnblockedSend(state);
-    this.#active = undefined;
+    const block = this.blocks.removeProven(sentAt, attributes);
+    if (block === undefined) return undefined;
+    if (block.isResumed) this.onUnblockedSend(state, block);
     this.detector.clearErrors();
     if (block.isPartial) return block;
     this.#reopenAt = undefined;

@@ -8,6 +8,7 @@ import { MajorityVote } from './majority-vote.ts';
 import { RecentFailures } from './recent-failures.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import { RejectedPartDetector } from './rejected-part.ts';
+import { RejectedSenders } from './rejected-senders.ts';
 import type { RequestAttributes } from './request-attributes.ts';
 import { addressNumberOf, ANY_REQUEST, clientNumberOf, commonAttributes } from './request-attributes.ts';
 
@@ -22,9 +23,10 @@ const TOOK_PART_WITHIN: Millis = 10_000;
 /** Finds whether requests fail or are rejected so often that they must be blocked, and what those have in common. */
 export class FailureDetector {
   readonly #errorWindow = new ErrorWindow();
-  /** Votes of the rejections since the last accepted response. */
+  /** Votes of the rejections since the last accepted response, without those of senders that are passed over. */
   #commonRejected: MajorityVote | undefined;
   #rejectedParts: RejectedPartDetector | undefined;
+  #rejectedSenders: RejectedSenders | undefined;
   /** The state of the limit before the first of those rejections. */
   #stateBeforeRejections: RevertibleRateState | undefined;
   /** Created at the first failure. */
@@ -35,13 +37,18 @@ export class FailureDetector {
 
   /** Whether `onAccepted` needs the attributes of a request. */
   get needsAttributes(): boolean {
-    return this.#errorWindow.hasRecentErrors || this.#rejectedParts?.isSampling === true;
+    return (
+      this.#errorWindow.hasRecentErrors ||
+      this.#rejectedParts?.isSampling === true ||
+      this.#rejectedSenders?.isEmpty === false
+    );
   }
 
   /** @param attributes needed while `needsAttributes` is set */
   onAccepted(sentAt: Millis, now: Millis, attributes: RequestAttributes | undefined): void {
     this.#acceptedSentAt = Math.max(this.#acceptedSentAt, sentAt);
     this.#commonRejected?.clear();
+    this.#rejectedSenders?.onAccepted(attributes, sentAt, now);
     this.#rejectedParts?.onAccepted(attributes);
     this.#errorWindow.onAnswer(now, false, attributes);
   }
@@ -53,16 +60,28 @@ export class FailureDetector {
    */
   onRejected(
     state: RateState,
-    attributes: RequestAttributes | undefined,
+    { attributes, sentAt }: Pick<FailedSend, 'attributes' | 'sentAt'>,
     findsParts: boolean,
     now: Millis,
   ): RejectedPart | undefined {
+    const isPassedOver = this.isPassedOver(attributes, now);
+    if (!isPassedOver) this.#addVote(state, attributes);
+    if (!findsParts) return undefined;
+    this.#rejectedSenders ??= new RejectedSenders();
+    this.#rejectedSenders.onRejected(attributes, sentAt);
+    this.#rejectedParts ??= new RejectedPartDetector();
+    return this.#rejectedParts.onRejected(state, attributes, now, isPassedOver);
+  }
+
+  #addVote(state: RateState, attributes: RequestAttributes | undefined): void {
     this.#commonRejected ??= new MajorityVote(COMMON_MARGIN);
     if (this.#commonRejected.isEmpty) this.#stateBeforeRejections = saveRevertibleState(state);
     this.#commonRejected.add(attributes);
-    if (!findsParts) return undefined;
-    this.#rejectedParts ??= new RejectedPartDetector();
-    return this.#rejectedParts.onRejected(state, attributes, now);
+  }
+
+  /** Whether one more rejection of this sender says nothing about others: see `RejectedSenders`. */
+  isPassedOver(attributes: RequestAttributes | undefined, now: Millis): boolean {
+    return this.#rejectedSenders?.isPassedOver(attributes, now) === true;
   }
 
   /**

@@ -4,11 +4,15 @@ import type { Millis } from '../../scalars.ts';
 import { saveRevertibleState } from '../decrease.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
-/** The number of rejections kept, and of accepted requests sampled after each. */
+/** The number of states kept, one for each rejection, and of accepted requests sampled after each rejection. */
 const REJECTIONS = 32;
 export const PASSES_AFTER_REJECTION = 3;
+/** The result in a record. An ignored rejection has cut nothing. */
+const PASSED = 0;
+const REJECTED = 1;
+const IGNORED = 2;
 const RECORD_LENGTH = ATTRIBUTE_COUNT + 1;
-const MAX_RECORDS = REJECTIONS * (1 + PASSES_AFTER_REJECTION);
+const MAX_RECORDS = 6 * REJECTIONS;
 /** The least number of rejections of a part. */
 const MIN_REJECTIONS = 4;
 /** One case in 50,000 exceeds this by chance. */
@@ -31,9 +35,9 @@ export interface RejectedPart {
  * Surprise and Coincidence", Computational Linguistics 19 (1), 1993).
  */
 export class RejectedPartDetector {
-  /** A record for each request, oldest first: 1 if it was rejected, else 0; then its attributes. */
+  /** A record for each request, oldest first: its result, then its attributes. */
   #numbers: number[] = [];
-  /** The state of the limit before each rejection. */
+  /** The state of the limit before each rejection that was not ignored. */
   #statesBefore: RevertibleRateState[] = [];
   #passesLeft = 0;
   #lastRejectedAt: Millis = Number.NEGATIVE_INFINITY;
@@ -46,41 +50,48 @@ export class RejectedPartDetector {
   onAccepted(attributes: RequestAttributes | undefined): void {
     if (this.#passesLeft === 0 || attributes === undefined) return;
     this.#passesLeft -= 1;
-    this.#add(0, attributes);
+    this.#add(PASSED, attributes);
   }
 
-  /** Call it before the rejection cuts the rate. @returns the affected part; undefined if all requests are affected */
-  onRejected(state: RateState, attributes: RequestAttributes | undefined, now: Millis): RejectedPart | undefined {
+  /**
+   * Call it before the rejection cuts the rate.
+   * @param isIgnored whether it cuts nothing: see `RejectedSenders`
+   * @returns the affected part; undefined if all requests are affected
+   */
+  onRejected(
+    state: RateState,
+    attributes: RequestAttributes | undefined,
+    now: Millis,
+    isIgnored = false,
+  ): RejectedPart | undefined {
     if (now - this.#lastRejectedAt > SAMPLES_EXPIRY) this.#forget();
     this.#lastRejectedAt = now;
-    // Only requests accepted between rejections distinguish parts, so a rejection in a row adds nothing.
-    const hasPassed = this.#passesLeft < PASSES_AFTER_REJECTION;
     this.#passesLeft = PASSES_AFTER_REJECTION;
-    this.#statesBefore.push(saveRevertibleState(state));
-    if (this.#statesBefore.length > REJECTIONS) this.#statesBefore.shift();
-    this.#add(1, attributes ?? []);
-    return attributes === undefined || !hasPassed ? undefined : this.#find(attributes, state);
+    if (!isIgnored) {
+      this.#statesBefore.push(saveRevertibleState(state));
+      if (this.#statesBefore.length > REJECTIONS) this.#statesBefore.shift();
+    }
+    this.#add(isIgnored ? IGNORED : REJECTED, attributes ?? []);
+    return attributes === undefined ? undefined : this.#find(attributes, state);
   }
 
   #find(attributes: RequestAttributes, state: RateState): RejectedPart | undefined {
     let scope: RequestAttributes | undefined;
-    let others: RequestAttributes[] = [];
     let highestRatio = MIN_LOG_LIKELIHOOD_RATIO;
     for (const part of listCandidateParts(attributes)) {
-      const rejected = this.#count(1, part);
+      const rejected = this.#countRejected(part);
       if (rejected < MIN_REJECTIONS) continue;
       const alike = this.#listRejectedAlike(part);
       const ratio = this.#ratioOf(part, rejected, alike);
       if (ratio > highestRatio) {
         highestRatio = ratio;
         scope = part;
-        others = alike;
       }
     }
     if (scope === undefined) return undefined;
     const own = narrowToAddress(scope, attributes); // if all come from one address, the part is narrower
-    if (this.#count(1, own) === this.#count(1, scope)) scope = own;
-    return { scope, stateBefore: this.#stateBefore([scope, ...others], state) };
+    if (this.#countRejected(own) === this.#countRejected(scope)) scope = own;
+    return { scope, stateBefore: this.#stateBefore(scope, state) };
   }
 
   /**
@@ -91,13 +102,19 @@ export class RejectedPartDetector {
     const alike: RequestAttributes[] = [];
     const unlike: RequestAttributes[] = [part];
     for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] !== 1 || this.#isWithinAny(unlike, at) || this.#isWithinAny(alike, at)) continue;
+      if (this.#numbers[at] === PASSED || this.#isWithinAny(unlike, at) || this.#isWithinAny(alike, at)) continue;
       const other = this.#partLike(part, at);
       if (other === undefined) continue;
-      if (this.#hasPassed(other) || this.#count(1, other) < MIN_REJECTIONS) unlike.push(other);
+      if (this.#hasPassed(other) || this.#countRejected(other) < MIN_REJECTIONS) unlike.push(other);
       else alike.push(other);
     }
     return alike;
+  }
+
+  /** Whether requests have passed of the part that is defined by the same attributes and that this record belongs to. */
+  #mayPass(part: RequestAttributes, at: number): boolean {
+    const other = this.#partLike(part, at);
+    return other === undefined || this.#hasPassed(other);
   }
 
   /** The part defined by the same attributes that the record at this index belongs to; undefined if it lacks one of them. */
@@ -113,9 +130,9 @@ export class RejectedPartDetector {
 
   /** The log-likelihood ratio for the part having a limit of its own, with others left out; 0 if there is no evidence. */
   #ratioOf(part: RequestAttributes, rejected: number, others: readonly RequestAttributes[]): number {
-    const passed = this.#count(0, part);
-    const allRejected = this.#count(1, []) - this.#countAll(1, others);
-    const all = allRejected + this.#count(0, []);
+    const passed = this.#countPassed(part);
+    const allRejected = this.#countRejected([]) - this.#countAllRejected(others);
+    const all = allRejected + this.#countPassed([]);
     const inside = rejected + passed;
     const outside = all - inside;
     if (isPathOnly(part) && passed > MAX_PASSED_SHARE_OF_PATH * (all - allRejected)) return 0;
@@ -123,40 +140,46 @@ export class RejectedPartDetector {
     return likelihood(rejected, inside) + likelihood(allRejected - rejected, outside) - likelihood(allRejected, all);
   }
 
-  /** The state before the first of the latest rejections that all concern these parts: they were no reason to cut. */
-  #stateBefore(parts: readonly RequestAttributes[], state: RateState): RevertibleRateState {
+  /** The state before the first of the latest rejections that all concern this part, or others of which nothing passes. */
+  #stateBefore(scope: RequestAttributes, state: RateState): RevertibleRateState {
     let before: RevertibleRateState = saveRevertibleState(state);
-    let at = this.#numbers.length - RECORD_LENGTH;
-    for (let i = this.#statesBefore.length - 1; i >= 0; i -= 1) {
-      while (at >= 0 && this.#numbers[at] !== 1) at -= RECORD_LENGTH;
-      if (at < 0 || !this.#isWithinAny(parts, at)) break;
+    let i = this.#statesBefore.length;
+    for (let at = this.#numbers.length - RECORD_LENGTH; at >= 0 && i > 0; at -= RECORD_LENGTH) {
+      if (this.#numbers[at] !== REJECTED) continue;
+      if (!this.#isWithin(scope, at) && this.#mayPass(scope, at)) break;
+      i -= 1;
       before = this.#statesBefore[i] ?? before;
-      at -= RECORD_LENGTH;
     }
     return before;
   }
 
-  /** @param kind 1 for rejected, 0 for accepted @param part empty for all requests */
-  #count(kind: number, part: RequestAttributes): number {
+  /** @param part empty for all requests */
+  #countPassed(part: RequestAttributes): number {
     let count = 0;
     for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] === kind && this.#isWithin(part, at)) count += 1;
+      if (this.#numbers[at] === PASSED && this.#isWithin(part, at)) count += 1;
     }
     return count;
   }
 
-  #hasPassed(part: RequestAttributes): boolean {
+  /** As `countPassed`. */
+  #countRejected(part: RequestAttributes): number {
+    let count = 0;
     for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] === 0 && this.#isWithin(part, at)) return true;
+      if (this.#numbers[at] !== PASSED && this.#isWithin(part, at)) count += 1;
     }
-    return false;
+    return count;
   }
 
-  /** As `count`, in parts that do not overlap. */
-  #countAll(kind: number, parts: readonly RequestAttributes[]): number {
+  /** As `countRejected`, in parts that do not overlap. */
+  #countAllRejected(parts: readonly RequestAttributes[]): number {
     let sum = 0;
-    for (const part of parts) sum += this.#count(kind, part);
+    for (const part of parts) sum += this.#countRejected(part);
     return sum;
+  }
+
+  #hasPassed(part: RequestAttributes): boolean {
+    return this.#countPassed(part) > 0;
   }
 
   #isWithinAny(parts: readonly RequestAttributes[], at: number): boolean {
