@@ -130,8 +130,8 @@ function attributedLimitRef(
 }
 
 /**
- * Records a rejection at the limit it is about, and an accepted response at the others. A limit that does not exist yet
- * is created, with the client's demand as its history. Returns the limit that the rejection counts against.
+ * Records a rejection at the limit it is about, and an accepted response at the others. If it names no limit, outer
+ * limits learn that not one part alone may be rejected there. A limit that does not exist yet is created, with the client's demand as its history. Returns the limit that the rejection counts against.
  */
 function recordRejection(context: OutcomeContext, status: number, hints: Hints, now: Millis): Limit | undefined {
   const { ticket, upstream, emit } = context;
@@ -148,7 +148,13 @@ function recordRejection(context: OutcomeContext, status: number, hints: Hints, 
     else limit.holdClient(ticket.client, until, now);
     return undefined;
   }
-  for (const other of ticket.limits) if (other !== limit) recordAccepted(context, other, 0, now);
+  for (const other of ticket.limits) {
+    if (other === limit) continue;
+    const isShared = other.ref.scope === 'upstream' && !other.isClassLimit;
+    const mayBeRejected = isShared && hints.limit === undefined && !ticket.probedLimits.includes(other);
+    recordAccepted(context, other, 0, now, mayBeRejected);
+    if (mayBeRejected) other.meter.onUnattributedRejection?.(ticket.attributes, now);
+  }
   if (limit === undefined || clientSlot === undefined) return undefined;
 
   const rejection = {
@@ -197,10 +203,17 @@ function findOrCreateLimit({ ticket, store }: OutcomeContext, ref: LimitRef, now
   return limit;
 }
 
-function recordAccepted(context: OutcomeContext, limit: Limit, inFlightAtSend: number, now: Millis): void {
+/** @param isAnonymous whether its sender is not known to be accepted there */
+function recordAccepted(
+  context: OutcomeContext,
+  limit: Limit,
+  inFlightAtSend: number,
+  now: Millis,
+  isAnonymous = false,
+): void {
   const { meter } = limit;
   const { sentAt, attributes } = context.ticket;
-  const needsAttributes = meter.hasBlock === true || meter.hasRecentFailures === true;
+  const needsAttributes = !isAnonymous && (meter.hasBlock === true || meter.hasRecentFailures === true);
   const from = meter.rate(now);
   const cause = meter.onAccepted(sentAt, inFlightAtSend, now, needsAttributes ? attributes : undefined);
   if (cause !== undefined) emitRateCut(context, limit, cause, from, now);

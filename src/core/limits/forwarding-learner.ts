@@ -44,6 +44,10 @@ export class ForwardingLearner<L extends Learner> implements Learner {
     return this.learnedMeter.onFailed(failure, now);
   }
 
+  onUnattributedRejection(attributes: RequestAttributes, now: Millis): void {
+    this.learnedMeter.onUnattributedRejection?.(attributes, now);
+  }
+
   onQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
     return this.learnedMeter.onQuota(quota, sentAt, now, requester);
   }

@@ -158,6 +158,10 @@ export class LocalMeter implements Meter {
     return this.#rate.onRejected(rejection, now);
   }
 
+  onUnattributedRejection(attributes: RequestAttributes, now: Millis): void {
+    this.#rate.breaker.detector.onUnattributedRejection(attributes, now);
+  }
+
   onFailed(failure: FailedSend, now: Millis): CutCause | undefined {
     return this.#rate.onFailed(failure, now);
   }
@@ -182,7 +186,6 @@ export class LocalMeter implements Meter {
     this.#quota.drop(isPerRequester, now);
   }
 
-  /** Whether requesters have quotas of their own. */
   isQuotaPerRequester(now: Millis): boolean {
     return this.#quota.isPerRequester(now);
   }

@@ -54,6 +54,11 @@ export interface Learner {
   onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): CutCause | undefined;
   /** Returns the cause if the rate was cut or the limit blocked. */
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined;
+  /**
+   * A request was rejected that is counted at a nested limit, but the response names no limit: it may be this one. Absent if
+   * another process keeps the limit.
+   */
+  onUnattributedRejection?(attributes: RequestAttributes, now: Millis): void;
   /** Returns the cause if the limit was blocked. */
   onFailed(failure: FailedSend, now: Millis): CutCause | undefined;
   /**

@@ -73,6 +73,12 @@ export class FailureDetector {
     return this.#rejectedParts.onRejected(state, attributes, now, isPassedOver);
   }
 
+  /** A rejection that may be due to this limit, and cuts nothing here: not only the others are rejected. */
+  onUnattributedRejection(attributes: RequestAttributes, now: Millis): void {
+    this.#rejectedParts ??= new RejectedPartDetector();
+    this.#rejectedParts.onIgnored(attributes, now);
+  }
+
   #addVote(state: RateState, attributes: RequestAttributes | undefined): void {
     this.#commonRejected ??= new MajorityVote(COMMON_MARGIN);
     if (this.#commonRejected.isEmpty) this.#stateBeforeRejections = saveRevertibleState(state);

@@ -64,15 +64,25 @@ export class RejectedPartDetector {
     now: Millis,
     isIgnored = false,
   ): RejectedPart | undefined {
-    if (now - this.#lastRejectedAt > SAMPLES_EXPIRY) this.#forget();
-    this.#lastRejectedAt = now;
-    this.#passesLeft = PASSES_AFTER_REJECTION;
+    this.#beginSample(now);
     if (!isIgnored) {
       this.#statesBefore.push(saveRevertibleState(state));
       if (this.#statesBefore.length > REJECTIONS) this.#statesBefore.shift();
     }
     this.#add(isIgnored ? IGNORED : REJECTED, attributes ?? []);
     return attributes === undefined ? undefined : this.#find(attributes, state);
+  }
+
+  /** A rejection that cuts nothing, and shows only that requests with these attributes are rejected too. */
+  onIgnored(attributes: RequestAttributes, now: Millis): void {
+    this.#beginSample(now);
+    this.#add(IGNORED, attributes);
+  }
+
+  #beginSample(now: Millis): void {
+    if (now - this.#lastRejectedAt > SAMPLES_EXPIRY) this.#forget();
+    this.#lastRejectedAt = now;
+    this.#passesLeft = PASSES_AFTER_REJECTION;
   }
 
   #find(attributes: RequestAttributes, state: RateState): RejectedPart | undefined {
