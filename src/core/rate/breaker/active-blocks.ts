@@ -7,11 +7,13 @@ import { makeProbeDue } from './unanswered-probes.ts';
 
 /** More parts are not blocked at the same time: each request is compared with all of them. */
 const MAX_BLOCKS = 32;
+/** Shared, because limits of clients are many. */
+const NONE: readonly ActiveBlock[] = [];
 
 /** The blocks of a limit: those of parts that are rejected, and the one that began last. Only that may hold back all requests. */
 export class ActiveBlocks {
   /** Oldest first. */
-  #blocks: ActiveBlock[] = [];
+  #blocks = NONE;
 
   get latest(): ActiveBlock | undefined {
     return this.#blocks.at(-1);
@@ -32,8 +34,7 @@ export class ActiveBlocks {
   add(block: ActiveBlock): void {
     const isKept = (other: ActiveBlock): boolean =>
       other.cause === 'rejections' && other.isPartial && !matchesAttributes(block.scope, other.scope);
-    this.#blocks = this.#blocks.filter(isKept).slice(1 - MAX_BLOCKS);
-    this.#blocks.push(block);
+    this.#blocks = [...this.#blocks.filter(isKept).slice(1 - MAX_BLOCKS), block];
   }
 
   /** Removes the blocks that end by the acceptance of this request. Returns the one of them that began last. */

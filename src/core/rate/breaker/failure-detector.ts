@@ -8,7 +8,6 @@ import { MajorityVote } from './majority-vote.ts';
 import { RecentFailures } from './recent-failures.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import { RejectedPartDetector } from './rejected-part.ts';
-import { RejectedSenders } from './rejected-senders.ts';
 import type { RequestAttributes } from './request-attributes.ts';
 import { addressNumberOf, ANY_REQUEST, clientNumberOf, commonAttributes } from './request-attributes.ts';
 
@@ -26,7 +25,6 @@ export class FailureDetector {
   /** Votes of the rejections since the last accepted response, without those of senders that are passed over. */
   #commonRejected: MajorityVote | undefined;
   #rejectedParts: RejectedPartDetector | undefined;
-  #rejectedSenders: RejectedSenders | undefined;
   /** The state of the limit before the first of those rejections. */
   #stateBeforeRejections: RevertibleRateState | undefined;
   /** Created at the first failure. */
@@ -40,7 +38,7 @@ export class FailureDetector {
     return (
       this.#errorWindow.hasRecentErrors ||
       this.#rejectedParts?.isSampling === true ||
-      this.#rejectedSenders?.isEmpty === false
+      this.#rejectedParts?.senders.isEmpty === false
     );
   }
 
@@ -48,7 +46,7 @@ export class FailureDetector {
   onAccepted(sentAt: Millis, now: Millis, attributes: RequestAttributes | undefined): void {
     this.#acceptedSentAt = Math.max(this.#acceptedSentAt, sentAt);
     this.#commonRejected?.clear();
-    this.#rejectedSenders?.onAccepted(attributes, sentAt, now);
+    this.#rejectedParts?.senders.onAccepted(attributes, sentAt, now);
     this.#rejectedParts?.onAccepted(attributes);
     this.#errorWindow.onAnswer(now, false, attributes);
   }
@@ -65,11 +63,14 @@ export class FailureDetector {
     now: Millis,
   ): RejectedPart | undefined {
     const isPassedOver = this.isPassedOver(attributes, now);
-    if (!isPassedOver) this.#addVote(state, attributes);
+    if (!isPassedOver) {
+      this.#commonRejected ??= new MajorityVote(COMMON_MARGIN);
+      if (this.#commonRejected.isEmpty) this.#stateBeforeRejections = saveRevertibleState(state);
+      this.#commonRejected.add(attributes);
+    }
     if (!findsParts) return undefined;
-    this.#rejectedSenders ??= new RejectedSenders();
-    this.#rejectedSenders.onRejected(attributes, sentAt);
     this.#rejectedParts ??= new RejectedPartDetector();
+    this.#rejectedParts.senders.onRejected(attributes, sentAt);
     return this.#rejectedParts.onRejected(state, attributes, now, isPassedOver);
   }
 
@@ -79,15 +80,9 @@ export class FailureDetector {
     this.#rejectedParts.onIgnored(attributes, now);
   }
 
-  #addVote(state: RateState, attributes: RequestAttributes | undefined): void {
-    this.#commonRejected ??= new MajorityVote(COMMON_MARGIN);
-    if (this.#commonRejected.isEmpty) this.#stateBeforeRejections = saveRevertibleState(state);
-    this.#commonRejected.add(attributes);
-  }
-
   /** Whether one more rejection of this sender says nothing about others: see `RejectedSenders`. */
   isPassedOver(attributes: RequestAttributes | undefined, now: Millis): boolean {
-    return this.#rejectedSenders?.isPassedOver(attributes, now) === true;
+    return this.#rejectedParts?.senders.isPassedOver(attributes, now) === true;
   }
 
   /**

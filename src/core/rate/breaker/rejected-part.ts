@@ -2,6 +2,7 @@ import type { RequestAttributes } from './request-attributes.ts';
 import { isPathOnly, narrowToAddress, listCandidateParts, ATTRIBUTE_COUNT } from './request-attributes.ts';
 import type { Millis } from '../../scalars.ts';
 import { saveRevertibleState } from '../decrease.ts';
+import { RejectedSenders } from './rejected-senders.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
 /** The number of states kept, one for each rejection, and of accepted requests sampled after each rejection. */
@@ -35,6 +36,7 @@ export interface RejectedPart {
  * Surprise and Coincidence", Computational Linguistics 19 (1), 1993).
  */
 export class RejectedPartDetector {
+  readonly senders = new RejectedSenders();
   /** A record for each request, oldest first: its result, then its attributes. */
   #numbers: number[] = [];
   /** The state of the limit before each rejection that was not ignored. */
