@@ -2,14 +2,13 @@ import type { GateStore, GateUpstream } from './gate-store.ts';
 import type { CutCause } from '../limits/limit-state.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
-import { releasePlaces, releasePlacesOnResponse } from '../limits/limit-places.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
 import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
 import { attributesFor } from './wait-estimate.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
 import { applyQuota } from '../quota/apply-quota.ts';
 import type { FailedSend } from '../rate/failed-send.ts';
-import { NO_LIMITS, type Ticket } from './ticket.ts';
+import type { Ticket } from './ticket.ts';
 import type { Hints } from '../hints/hints.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
@@ -50,21 +49,6 @@ export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, 
     recordFailure(context, { retryAfterMs: undefined, isUnreachable }, now);
   }
   return undefined;
-}
-
-/** The attempt has its response, or will get none. */
-export function recordResponse(ticket: Ticket, now: Millis): void {
-  if (!ticket.isUnanswered) return;
-  ticket.isUnanswered = false;
-  releasePlacesOnResponse(ticket, now);
-  for (const { meter } of ticket.inFlightLimits) meter.onResponse(now);
-}
-
-/** The attempt is over, with a response or without one. The caller reports that to the limits at which it was in flight. */
-export function recordAttemptEnd(ticket: Ticket, now: Millis): void {
-  recordResponse(ticket, now);
-  releasePlaces(ticket, now - ticket.sentAt);
-  ticket.inFlightLimits = NO_LIMITS;
 }
 
 /** A response that is neither a rejection nor a sign of a broken upstream. */

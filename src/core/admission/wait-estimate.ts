@@ -228,12 +228,9 @@ export function isUnfitProbe(ticket: Ticket, now: Millis): boolean {
   if (ticket.isBodyReceived) return false;
   return ticket.limits.some((limit) => {
     const { meter } = limit;
-    const isBlocked = meter.hasBlock === true || meter.phase === 'blocked';
-    return (
-      isBlocked &&
-      meter.probeOverdueFor(now, attributesFor(meter, ticket)) < PROBE_BODY_WAIT &&
-      isBlockedAt(limit, ticket, now)
-    );
+    if (meter.hasBlock !== true && meter.phase !== 'blocked') return false;
+    const overdueFor = meter.probeOverdueFor(now, attributesFor(meter, ticket));
+    return overdueFor < PROBE_BODY_WAIT && isBlockedAt(limit, ticket, now);
   });
 }
 

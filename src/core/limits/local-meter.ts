@@ -228,7 +228,6 @@ export class LocalMeter implements Meter {
     return learnInFlightAtSend(this.#rate, inFlightAtSend, isRejected, now);
   }
 
-  /** Corrects the number in flight by what another process knows. */
   adjustInFlight(by: number): void {
     this.#rate.inFlightLimiter.adjustCount(by);
   }
@@ -237,16 +236,14 @@ export class LocalMeter implements Meter {
     return this.#pacer.last;
   }
 
-  /** Cancels tokens that were taken for a time later than `now`: the next one follows the last before it. */
   rewind(now: Millis): void {
     this.#pacer.rewind(now);
   }
 
   #delayAfterStops(blocked: Millis, now: Millis, attributes: RequestAttributes | undefined): Millis {
     const stopDelay = Math.max(this.#quota.delay(now), blocked);
-    // A probe is not paced: it is the only request in flight.
+    // A probe, the only request in flight, is not paced. Pacing by a quota ends at its reset, even within an interval.
     if (this.#rate.breaker.isHeldBack(attributes)) return stopDelay;
-    // Pacing by a quota ends at its reset, even within an interval.
     const quotaDelay = Math.min(this.#pacer.delay(now, this.#quota.rate(now)), this.#quota.knownFor(now));
     return Math.max(stopDelay, quotaDelay, this.#pacer.delay(now, this.#rate.pace));
   }

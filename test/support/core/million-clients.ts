@@ -15,7 +15,10 @@ const store = new MemoryStore({
     {
       name: 'api',
       scope,
-      rate: { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 },
+      rate: {
+        ...{ initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 },
+        isPerClient: scope !== 'upstream',
+      },
       queue: { maxWait: 1000, maxDepth: 100 },
       budget: { ratio: 0.2, burst: 10 },
     },

@@ -5,27 +5,26 @@ import { addressNumberOf, clientNumberOf } from './request-attributes.ts';
 /** The most senders that are remembered: the last ones that were rejected. */
 const MAX_SENDERS = 64;
 const EXPIRY: Millis = 60_000;
+const RECORD_LENGTH = 3;
 
 /**
  * The addresses and clients that were rejected and not accepted since. If others were accepted meanwhile, one more rejection
  * of such a sender is no sign that the rate is too high, or that nothing is accepted: it may have a limit of its own.
  */
 export class RejectedSenders {
-  /** The number of an address or client, when its last rejected request was sent, and 1 if others were accepted since, else 0. */
-  #senders: number[] = [];
-  #sentAt: Millis[] = [];
-  #isPassed: number[] = [];
+  /** Each has three numbers: its own, when its last rejected request was sent, and 1 if others were accepted since, else 0. */
+  #numbers: number[] = [];
 
   get isEmpty(): boolean {
-    return this.#senders.length === 0;
+    return this.#numbers.length === 0;
   }
 
   /** Whether the sender was rejected, and since then others were accepted and it was not. */
   isPassedOver(attributes: RequestAttributes | undefined, now: Millis): boolean {
     if (attributes === undefined) return false;
     for (const sender of sendersOf(attributes)) {
-      const at = this.#senders.indexOf(sender);
-      if (at >= 0 && this.#isPassed[at] === 1 && now - (this.#sentAt[at] ?? 0) <= EXPIRY) return true;
+      const at = this.#find(sender);
+      if (at >= 0 && this.#numbers[at + 2] === 1 && now - (this.#numbers[at + 1] ?? 0) <= EXPIRY) return true;
     }
     return false;
   }
@@ -33,40 +32,35 @@ export class RejectedSenders {
   onRejected(attributes: RequestAttributes | undefined, sentAt: Millis): void {
     if (attributes === undefined) return;
     for (const sender of sendersOf(attributes)) {
-      const at = this.#senders.indexOf(sender);
-      const isPassed = at < 0 ? 0 : (this.#isPassed[at] ?? 0);
-      if (at >= 0) this.#remove(at);
-      else if (this.#senders.length >= MAX_SENDERS) this.#remove(0);
-      this.#senders.push(sender);
-      this.#sentAt.push(sentAt);
-      this.#isPassed.push(isPassed);
+      const at = this.#find(sender);
+      const isPassed = at < 0 ? 0 : (this.#numbers[at + 2] ?? 0);
+      if (at >= 0) this.#numbers.splice(at, RECORD_LENGTH);
+      else if (this.#numbers.length >= RECORD_LENGTH * MAX_SENDERS) this.#numbers.splice(0, RECORD_LENGTH);
+      this.#numbers.push(sender, sentAt, isPassed);
     }
   }
 
   /** @param attributes undefined if unknown: any sender may have been accepted */
   onAccepted(attributes: RequestAttributes | undefined, sentAt: Millis, now: Millis): void {
     if (this.isEmpty) return;
-    const accepted = attributes === undefined ? this.#senders : sendersOf(attributes);
-    for (let at = this.#senders.length - 1; at >= 0; at -= 1) {
-      const rejectedAt = this.#sentAt[at] ?? 0;
-      if (now - rejectedAt > EXPIRY) this.#remove(at);
+    const accepted = attributes === undefined ? undefined : sendersOf(attributes);
+    for (let at = this.#numbers.length - RECORD_LENGTH; at >= 0; at -= RECORD_LENGTH) {
+      const rejectedAt = this.#numbers[at + 1] ?? 0;
+      if (now - rejectedAt > EXPIRY) this.#numbers.splice(at, RECORD_LENGTH);
       else if (sentAt > rejectedAt) {
-        if (accepted.includes(this.#senders[at] ?? 0)) return this.#clear();
-        this.#isPassed[at] = 1;
+        if (accepted === undefined || accepted.includes(this.#numbers[at] ?? 0)) {
+          this.#numbers = [];
+          return;
+        }
+        this.#numbers[at + 2] = 1;
       }
     }
   }
 
-  #clear(): void {
-    this.#senders = [];
-    this.#sentAt = [];
-    this.#isPassed = [];
-  }
-
-  #remove(at: number): void {
-    this.#senders.splice(at, 1);
-    this.#sentAt.splice(at, 1);
-    this.#isPassed.splice(at, 1);
+  /** The index of a sender; -1 if it is not there. */
+  #find(sender: number): number {
+    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) if (this.#numbers[at] === sender) return at;
+    return -1;
   }
 }
 
