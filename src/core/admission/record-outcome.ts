@@ -114,8 +114,9 @@ function attributedLimitRef(
 }
 
 /**
- * Records a rejection at the limit it is about, and an accepted response at the others. If it names no limit, outer
- * limits learn that not one part alone may be rejected there. A limit that does not exist yet is created, with the client's demand as its history. Returns the limit that the rejection counts against.
+ * Records a rejection at the limit it is about, and an accepted response at the others. If it names no limit, outer limits learn that
+ * not one part alone may be rejected there. A limit that does not exist yet is created, with the client's demand as its history.
+ * Returns the limit that the rejection counts against.
  */
 function recordRejection(context: OutcomeContext, status: number, hints: Hints, now: Millis): Limit | undefined {
   const { ticket, upstream, emit } = context;
