@@ -50,10 +50,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
   const view = limit?.view(now);
   return {
     limit: view,
-    block:
-      limit?.meter.hasBlock === true && limit.meter.isHeldBack?.(now, ticket.attributes) === true
-        ? limit.meter.block?.(now, ticket.attributes)
-        : undefined,
+    block: limit === undefined ? undefined : findBlock(limit, view?.block, ticket, now),
     pinnedRate: view?.pinnedRate ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
     waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),
     leavesConnections:
@@ -73,6 +70,18 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
     heldFor: clientSlot === undefined ? 0 : Math.max(0, clientHeldUntil(clients, ticket, clientSlot, now) - now),
     returnSlot: ticket.returnSlot,
   };
+}
+
+/** The block that holds back the request. Thousands of details are kept, so it is the `latest` of the limit's view if it is the same. */
+function findBlock(
+  { meter }: Limit,
+  latest: BlockStatus | undefined,
+  ticket: Ticket,
+  now: Millis,
+): BlockStatus | undefined {
+  if (meter.hasBlock !== true || meter.isHeldBack?.(now, ticket.attributes) !== true) return undefined;
+  const block = meter.block?.(now, ticket.attributes);
+  return block?.scope === latest?.scope ? latest : block;
 }
 
 function tightestLimit(ticket: Ticket, now: Millis): Limit | undefined {
