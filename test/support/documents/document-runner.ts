@@ -125,7 +125,7 @@ export class DocumentRunner {
     };
     const whole = this.#here([...this.#variables, script].join('\n'));
     // Its own process group, so that npm, its shell and the program end together.
-    return spawn('bash', ['-euo', 'pipefail', '-c', whole], { cwd: this.#folder, env, detached: true });
+    return spawn('bash', ['--norc', '-euo', 'pipefail', '-c', whole], { cwd: this.#folder, env, detached: true });
   }
 
   async #runWell(script: string, wanted = 0): Promise<void> {
