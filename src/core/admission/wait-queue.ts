@@ -75,7 +75,7 @@ export class WaitQueue {
     const { waitingLimit } = ticket;
     waitingLimit?.dequeue(ticket);
     this.#finishWaiting(ticket, false, now);
-    // Of the clients of one address, the next one may have a larger share of the places.
+    // The next client of the same address may have a larger share of the places.
     if (waitingLimit !== undefined && hasSharedPlaces(ticket)) this.#schedule(waitingLimit, now);
   }
 

@@ -93,8 +93,7 @@ export class RejectedPartDetector {
     for (const part of listCandidateParts(attributes)) {
       const rejected = this.#countRejected(part);
       if (rejected < MIN_REJECTIONS) continue;
-      const alike = this.#listRejectedAlike(part);
-      const ratio = this.#ratioOf(part, rejected, alike);
+      const ratio = this.#ratioOf(part, rejected, this.#countRejectedAlike(part));
       if (ratio > highestRatio) {
         highestRatio = ratio;
         scope = part;
@@ -107,20 +106,22 @@ export class RejectedPartDetector {
   }
 
   /**
-   * The other parts defined by the same attributes of which nothing passes: several addresses over limits of their own, for
-   * example. What they add to the rejections hides that each of them is rejected alone.
+   * The rejections of other parts that are defined by the same attributes and of which nothing passes: several addresses over limits
+   * of their own, for example. What they add to the rejections hides that each of them is rejected alone.
    */
-  #listRejectedAlike(part: RequestAttributes): RequestAttributes[] {
-    const alike: RequestAttributes[] = [];
-    const unlike: RequestAttributes[] = [part];
+  #countRejectedAlike(part: RequestAttributes): number {
+    let count = 0;
+    const seen: RequestAttributes[] = [part];
     for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] === PASSED || this.#isWithinAny(unlike, at) || this.#isWithinAny(alike, at)) continue;
+      if (this.#numbers[at] === PASSED || this.#isWithinAny(seen, at)) continue;
       const other = this.#partLike(part, at);
       if (other === undefined) continue;
-      if (this.#hasPassed(other) || this.#countRejected(other) < MIN_REJECTIONS) unlike.push(other);
-      else alike.push(other);
+      seen.push(other);
+      if (this.#hasPassed(other)) continue;
+      const rejected = this.#countRejected(other);
+      if (rejected >= MIN_REJECTIONS) count += rejected;
     }
-    return alike;
+    return count;
   }
 
   /** Whether requests have passed of the part that is defined by the same attributes and that this record belongs to. */
@@ -140,11 +141,14 @@ export class RejectedPartDetector {
     return other;
   }
 
-  /** The log-likelihood ratio for the part having a limit of its own, with others left out; 0 if there is no evidence. */
-  #ratioOf(part: RequestAttributes, rejected: number, others: readonly RequestAttributes[]): number {
+  /**
+   * The log-likelihood ratio for the part having a limit of its own; 0 if there is no evidence.
+   * @param rejected of this part @param leftOut the rejections that do not count
+   */
+  #ratioOf(part: RequestAttributes, rejected: number, leftOut: number): number {
     const passed = this.#countPassed(part);
-    const allRejected = this.#countRejected([]) - this.#countAllRejected(others);
-    const all = allRejected + this.#countPassed([]);
+    const all = this.#numbers.length / RECORD_LENGTH - leftOut;
+    const allRejected = all - this.#countPassed([]);
     const inside = rejected + passed;
     const outside = all - inside;
     if (isPathOnly(part) && passed > MAX_PASSED_SHARE_OF_PATH * (all - allRejected)) return 0;
@@ -183,15 +187,11 @@ export class RejectedPartDetector {
     return count;
   }
 
-  /** As `countRejected`, in parts that do not overlap. */
-  #countAllRejected(parts: readonly RequestAttributes[]): number {
-    let sum = 0;
-    for (const part of parts) sum += this.#countRejected(part);
-    return sum;
-  }
-
   #hasPassed(part: RequestAttributes): boolean {
-    return this.#countPassed(part) > 0;
+    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
+      if (this.#numbers[at] === PASSED && this.#isWithin(part, at)) return true;
+    }
+    return false;
   }
 
   #isWithinAny(parts: readonly RequestAttributes[], at: number): boolean {
