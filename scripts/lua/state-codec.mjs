@@ -17,7 +17,7 @@ const CLASSES = {
   'InFlightLimiter.latency': 'LatencyLimiter',
 };
 /** Long lists that are rarely used. They stay packed until an element is accessed by its index; `for … of` and `length` do not unpack them. */
-const LAZY = ['SendHistory.counts', 'Changes.sums'];
+const LAZY = ['SendHistory.counts', 'Changes.sums', 'RequestRecords.numbers'];
 const TYPED_ARRAYS = ['Float32Array', 'Uint16Array'];
 /** Classes that have several owners, each with an object of its own. An object that two owners share would become two. */
 const SEVERAL_OWNERS = [
@@ -27,6 +27,7 @@ const SEVERAL_OWNERS = [
   'Changes',
   'MajorityVote',
   'RecentFailures',
+  'RequestRecords',
   'RevertibleRateState',
 ];
 

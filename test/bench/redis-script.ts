@@ -1,6 +1,6 @@
 /**
- * The cost of a script call in Redis: CPU microseconds from INFO cpu, by the number of requests it reports, and the bytes
- * stored for a limit.
+ * The cost of a script call in Redis: CPU microseconds from INFO cpu, by the number of requests it reports, with and without
+ * senders whose requests are always rejected, and the bytes stored for a limit.
  *
  *     npm run bench:script [-- --calls 2000]
  */
@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
+import { makeRequestAttributes } from '../../src/core/rate/breaker/request-attributes.ts';
 import type { RateSettings } from '../../src/core/rate/rate-state.ts';
 import { UsageLog } from '../../src/sharing/protocol/usage-log.ts';
 import type { LeaseResponse, LeaseRequest } from '../../src/sharing/replicas/replica-protocol.ts';
@@ -22,6 +23,23 @@ const GOAL = { call: 250, request: 5, state: 2560 };
 const CLIENTS = 20;
 const SENT = 5000;
 const STRETCHES = 10;
+/** A prime, so that each sender is rejected. */
+const REJECTED_INTERVAL = 199;
+const SENDERS = Array.from({ length: 10 }, (_, i) =>
+  makeRequestAttributes(`192.0.2.${i}`, `client-${i}`, i, `/orders/${i}`, 'salt'),
+);
+/** The requests that a call reports, and the senders that are always rejected. */
+const ROWS = [
+  [0, 0],
+  [1, 0],
+  [10, 0],
+  [50, 0],
+  [100, 0],
+  [10, 1],
+  [50, 1],
+  [50, 2],
+  [50, 5],
+] as const;
 const LEARNED: RateSettings = {
   initialRate: undefined,
   maxRate: Number.POSITIVE_INFINITY,
@@ -32,9 +50,13 @@ const LEARNED: RateSettings = {
 const { values } = parseArgs({ options: { calls: { type: 'string', default: '2000' } } });
 const calls = Number(values.calls);
 
-async function measure(on: ScriptRunner, reported: number): Promise<{ readonly cost: number; readonly state: number }> {
-  const limit = `reported-${reported}`;
-  const script = new Script();
+async function measure(
+  on: ScriptRunner,
+  reported: number,
+  rejectedSenders: number,
+): Promise<{ readonly cost: number; readonly state: number }> {
+  const limit = `reported-${reported}-${rejectedSenders}`;
+  const script = new Script(rejectedSenders);
   await script.play(on, limit, 400, reported);
   // The minimum of several measurements, because other load can only increase the cost.
   let cost = Number.POSITIVE_INFINITY;
@@ -47,12 +69,20 @@ async function measure(on: ScriptRunner, reported: number): Promise<{ readonly c
   return { cost, state: await on.redis.strlen(state) };
 }
 
-/** Makes calls that report a number of requests, one in two hundred rejected, and request as many tokens. */
+/**
+ * Makes calls that report a number of requests, and request as many tokens. Ten senders take turns. The last ones are always
+ * rejected; of the other requests, one in 199 is.
+ */
 class Script {
+  readonly #rejectedSenders: number;
   #time = 1_700_000_000_000_000;
   #made = 0;
   #requests = 0;
   #terms: LeaseResponse['terms'] | undefined;
+
+  constructor(rejectedSenders: number) {
+    this.#rejectedSenders = rejectedSenders;
+  }
 
   async play(on: ScriptRunner, limit: string, count: number, reported: number): Promise<void> {
     for (let left = count; left > 0; left -= 1) {
@@ -71,9 +101,12 @@ class Script {
       const sentAt = now - (SENT * CLIENTS * (1 - i / requests)) / 1000;
       log.tokenReturned();
       log.sent(this.#requests, sentAt);
-      if (this.#requests % 200 === 0) {
-        log.rejected({ sentAt, inFlightAtSend: this.#requests, retryAfterMs: undefined, activeClients: 1 }, now);
-      } else log.accepted(sentAt, this.#requests, now);
+      const sender = this.#requests % SENDERS.length;
+      const attributes = SENDERS[sender];
+      if (this.#requests % REJECTED_INTERVAL === 0 || sender >= SENDERS.length - this.#rejectedSenders) {
+        const inFlightAtSend = this.#requests;
+        log.rejected({ sentAt, inFlightAtSend, retryAfterMs: undefined, activeClients: 10, attributes }, now);
+      } else log.accepted(sentAt, this.#requests, now, log.includesSources ? attributes : undefined);
       log.ended(now);
     }
     const { epoch = 0, rate = Number.POSITIVE_INFINITY, ceiling = rate } = this.#terms ?? {};
@@ -114,15 +147,16 @@ redis.on('error', () => undefined); // until it listens
 try {
   const pool = await openScriptRunner(redis);
   // A learned limit, because calls without a limit cost less.
-  const rows: { readonly reported: number; readonly cost: number; readonly state: number }[] = [];
-  for (const reported of [0, 1, 10, 50, 100]) rows.push({ reported, ...(await measure(pool, reported)) });
-  const [none, , , , most] = rows;
-  for (const { reported, cost, state } of rows) {
+  const costs: number[] = [];
+  for (const [reported, rejectedSenders] of ROWS) {
+    const { cost, state } = await measure(pool, reported, rejectedSenders);
+    costs.push(cost);
+    const rejected = rejectedSenders === 0 ? '' : `, ${rejectedSenders} of 10 senders always rejected`;
     print(
-      `${String(reported).padStart(4)} requests reported: ${cost.toFixed(0).padStart(5)} µs a call, ${state} bytes kept`,
+      `${String(reported).padStart(4)} requests reported${rejected}: ${cost.toFixed(0)} µs a call, ${state} bytes kept`,
     );
   }
-  const request = ((most?.cost ?? 0) - (none?.cost ?? 0)) / 100;
+  const request = ((costs[4] ?? 0) - (costs[0] ?? 0)) / 100;
   print(
     `${request.toFixed(1)} µs a request (goals: ${GOAL.call} µs a call, ${GOAL.request} µs a request, ${GOAL.state} bytes)`,
   );

@@ -19,7 +19,7 @@ import {
 import { estimateRateBefore } from '../../../src/core/rate/breaker/block-trigger.ts';
 import { MajorityVote } from '../../../src/core/rate/breaker/majority-vote.ts';
 import { RecentFailures } from '../../../src/core/rate/breaker/recent-failures.ts';
-import { RecentResults } from '../../../src/core/rate/breaker/recent-results.ts';
+import { RequestRecords } from '../../../src/core/rate/breaker/request-records.ts';
 import type { RequestAttributes } from '../../../src/core/rate/breaker/request-attributes.ts';
 import {
   addressNumberOf,
@@ -369,20 +369,35 @@ describe('the attributes of a request', () => {
   });
 });
 
-describe('recent results', () => {
-  test('are counted by kind within a scope, for the last 64 of them', () => {
-    const results = new RecentResults();
-    for (let i = 0; i < 60; i += 1) results.add(true, [1, i + 1]);
-    for (let i = 0; i < 3; i += 1) results.add(false, [1, 5]);
-    results.add(true, []);
-    expect([results.count(true, ANY_REQUEST), results.count(false, ANY_REQUEST)]).toEqual([61, 3]);
-    expect([results.count(true, [1]), results.count(true, [0, 5]), results.count(false, [0, 5])]).toEqual([60, 1, 3]);
-    results.add(false, [1, 6]); // in place of the first
-    expect([results.count(true, [1]), results.count(false, [1]), results.count(true, [0, 1])]).toEqual([59, 4, 0]);
-    results.clear();
-    expect([results.count(true, []), results.count(false, [])]).toEqual([0, 0]);
-    results.add(true, [1]);
-    expect(results.count(true, [1])).toBe(1);
+describe('the records of requests', () => {
+  const results = (records: RequestRecords): number[] =>
+    Array.from({ length: records.count }, (_, i) => records.resultAt(i));
+
+  test('are in order, the oldest first, up to their capacity', () => {
+    const records = new RequestRecords(3);
+    for (let i = 1; i <= 2; i += 1) records.add(i, [10 + i]);
+    expect(results(records)).toEqual([1, 2]);
+    for (let i = 3; i <= 8; i += 1) records.add(i, [10 + i]);
+    expect(results(records)).toEqual([6, 7, 8]);
+    expect([records.matches(0, [16]), records.matches(2, [18]), records.matches(2, [16])]).toEqual([true, true, false]);
+    records.clear();
+    expect(records.count).toBe(0);
+    records.add(9, [1]);
+    expect([results(records), records.matches(0, [1])]).toEqual([[9], true]);
+  });
+
+  test('match each scope whose attributes they have', () => {
+    const records = new RequestRecords(3);
+    records.add(1, [1, 2]);
+    expect([[], [1], [0, 2], [1, 2]].map((scope) => records.matches(0, scope))).toEqual([true, true, true, true]);
+    expect([[2], [1, 3], [1, 2, 3]].map((scope) => records.matches(0, scope))).toEqual([false, false, false]);
+  });
+
+  test('have a part with the attributes that define another one, unless they lack one of them', () => {
+    const records = new RequestRecords(3);
+    records.add(1, [1, 2, 0, 4]);
+    expect(records.partLike([7, 0, 0, 8, 0, 0, 0, 0], 0)).toEqual([1, 0, 0, 4, 0, 0, 0, 0]);
+    expect(records.partLike([7, 0, 9, 0, 0, 0, 0, 0], 0)).toBeUndefined();
   });
 });
 

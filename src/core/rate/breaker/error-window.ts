@@ -2,7 +2,7 @@ import type { RequestAttributes } from './request-attributes.ts';
 import { ANY_REQUEST, narrowToAddress, listCandidateParts } from './request-attributes.ts';
 import type { Millis } from '../../scalars.ts';
 import { MajorityVote } from './majority-vote.ts';
-import { RecentResults } from './recent-results.ts';
+import { RequestRecords } from './request-records.ts';
 
 const ERRORS = 8;
 const ERROR_SPAN: Millis = 2000;
@@ -11,6 +11,10 @@ const ERROR_SHARE = 0.5;
 const COMMON_MARGIN = 0.2;
 /** Up to this many accepted requests per failed one, among those with something in common, are chance. */
 const PASSES_BY_CHANCE = 0.25;
+/** The number of results that are kept. */
+const RECENT_RESULTS = 64;
+const ACCEPTED = 0;
+const FAILED = 1;
 /** This many failures show that a part fails, if none of its requests is accepted. */
 const FAILURES_OF_A_PART = 3;
 
@@ -24,7 +28,7 @@ export class ErrorWindow {
   #consecutiveErrors = 0;
   /** Created at the first failure, as the next one: there may be a window for each client. */
   #common: MajorityVote | undefined;
-  #recentResults: RecentResults | undefined;
+  #recentResults: RequestRecords | undefined;
   /** The attributes of the last failed request; empty if unknown. */
   #lastFailed: number[] = [];
 
@@ -44,13 +48,13 @@ export class ErrorWindow {
    */
   get scope(): RequestAttributes {
     const common = this.#common?.common ?? ANY_REQUEST;
-    const recent = this.#recentResults;
-    if (recent === undefined || this.#lastFailed.length === 0) return common;
-    if (recent.count(false, common) <= PASSES_BY_CHANCE * recent.count(true, common)) return common;
+    if (this.#lastFailed.length === 0) return common;
+    if (this.#countRecent(ACCEPTED, common) <= PASSES_BY_CHANCE * this.#countRecent(FAILED, common)) return common;
     for (const part of listCandidateParts(this.#lastFailed)) {
-      if (recent.count(false, part) === 0 && recent.count(true, part) >= FAILURES_OF_A_PART) {
+      const failed = this.#countRecent(FAILED, part);
+      if (this.#countRecent(ACCEPTED, part) === 0 && failed >= FAILURES_OF_A_PART) {
         const own = narrowToAddress(part, this.#lastFailed); // if all come from one address, the part is narrower
-        return recent.count(true, own) === recent.count(true, part) ? own : part;
+        return this.#countRecent(FAILED, own) === failed ? own : part;
       }
     }
     return common;
@@ -61,8 +65,8 @@ export class ErrorWindow {
     this.#consecutiveErrors = failed ? this.#consecutiveErrors + 1 : 0;
     this.#answers += 1;
     if (attributes !== undefined && (failed || this.hasRecentErrors)) {
-      this.#recentResults ??= new RecentResults();
-      this.#recentResults.add(failed, attributes);
+      this.#recentResults ??= new RequestRecords(RECENT_RESULTS);
+      this.#recentResults.add(failed ? FAILED : ACCEPTED, attributes);
     }
     if (!failed) return;
     this.#lastFailed = [...(attributes ?? [])];
@@ -83,6 +87,16 @@ export class ErrorWindow {
     this.#consecutiveErrors = 0;
     this.#windowStart = Number.NEGATIVE_INFINITY;
     this.#roll(0);
+  }
+
+  #countRecent(result: number, scope: RequestAttributes): number {
+    const recent = this.#recentResults;
+    if (recent === undefined) return 0;
+    let count = 0;
+    for (let i = 0; i < recent.count; i += 1) {
+      if (recent.resultAt(i) === result && recent.matches(i, scope)) count += 1;
+    }
+    return count;
   }
 
   #roll(now: Millis): void {

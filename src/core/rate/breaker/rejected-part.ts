@@ -1,8 +1,9 @@
 import type { RequestAttributes } from './request-attributes.ts';
-import { isPathOnly, narrowToAddress, listCandidateParts, ATTRIBUTE_COUNT } from './request-attributes.ts';
+import { isPathOnly, listCandidateParts, narrowToAddress, sumOf } from './request-attributes.ts';
 import type { Millis } from '../../scalars.ts';
 import { saveRevertibleState } from '../decrease.ts';
 import { RejectedSenders } from './rejected-senders.ts';
+import { RequestRecords } from './request-records.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
 /** The number of states kept, one for each rejection, and of accepted requests sampled after each rejection. */
@@ -12,7 +13,6 @@ export const PASSES_AFTER_REJECTION = 3;
 const PASSED = 0;
 const REJECTED = 1;
 const IGNORED = 2;
-const RECORD_LENGTH = ATTRIBUTE_COUNT + 1;
 const MAX_RECORDS = 6 * REJECTIONS;
 /** The least number of rejections of a part. */
 const MIN_REJECTIONS = 4;
@@ -37,8 +37,7 @@ export interface RejectedPart {
  */
 export class RejectedPartDetector {
   readonly senders = new RejectedSenders();
-  /** A record for each request, oldest first: its result, then its attributes. */
-  #numbers: number[] = [];
+  readonly #records = new RequestRecords(MAX_RECORDS);
   /** The state of the limit before each rejection that was not ignored. */
   #statesBefore: RevertibleRateState[] = [];
   #passesLeft = 0;
@@ -52,7 +51,7 @@ export class RejectedPartDetector {
   onAccepted(attributes: RequestAttributes | undefined): void {
     if (this.#passesLeft === 0 || attributes === undefined) return;
     this.#passesLeft -= 1;
-    this.#add(PASSED, attributes);
+    this.#records.add(PASSED, attributes);
   }
 
   /**
@@ -71,14 +70,14 @@ export class RejectedPartDetector {
       this.#statesBefore.push(saveRevertibleState(state));
       if (this.#statesBefore.length > REJECTIONS) this.#statesBefore.shift();
     }
-    this.#add(isIgnored ? IGNORED : REJECTED, attributes ?? []);
+    this.#records.add(isIgnored ? IGNORED : REJECTED, attributes ?? []);
     return attributes === undefined ? undefined : this.#find(attributes, state);
   }
 
   /** A rejection that cuts nothing, and shows only that requests with these attributes are rejected too. */
   onIgnored(attributes: RequestAttributes, now: Millis): void {
     this.#beginSample(now);
-    this.#add(IGNORED, attributes);
+    this.#records.add(IGNORED, attributes);
   }
 
   #beginSample(now: Millis): void {
@@ -110,35 +109,22 @@ export class RejectedPartDetector {
    * of their own, for example. What they add to the rejections hides that each of them is rejected alone.
    */
   #countRejectedAlike(part: RequestAttributes): number {
-    let count = 0;
-    const seen: RequestAttributes[] = [part];
-    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] === PASSED || this.#isWithinAny(seen, at)) continue;
-      const other = this.#partLike(part, at);
-      if (other === undefined) continue;
-      seen.push(other);
-      if (this.#hasPassed(other)) continue;
-      const rejected = this.#countRejected(other);
-      if (rejected >= MIN_REJECTIONS) count += rejected;
+    // The number of rejections by the sum of the attributes, which are hashes; -Infinity if a request has passed.
+    const rejected = new Map<number, number>();
+    for (let i = 0; i < this.#records.count; i += 1) {
+      const sum = this.#records.sumLike(part, i);
+      if (sum === undefined) continue;
+      rejected.set(sum, this.#isPassed(i) ? Number.NEGATIVE_INFINITY : (rejected.get(sum) ?? 0) + 1);
     }
+    let count = 0;
+    for (const [sum, times] of rejected) if (sum !== sumOf(part) && times >= MIN_REJECTIONS) count += times;
     return count;
   }
 
   /** Whether requests have passed of the part that is defined by the same attributes and that this record belongs to. */
-  #mayPass(part: RequestAttributes, at: number): boolean {
-    const other = this.#partLike(part, at);
+  #mayPass(part: RequestAttributes, index: number): boolean {
+    const other = this.#records.partLike(part, index);
     return other === undefined || this.#hasPassed(other);
-  }
-
-  /** The part defined by the same attributes that the record at this index belongs to; undefined if it lacks one of them. */
-  #partLike(part: RequestAttributes, at: number): RequestAttributes | undefined {
-    const other: number[] = [];
-    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
-      const value = part[i] === 0 ? 0 : (this.#numbers[at + 1 + i] ?? 0);
-      if (value === 0 && part[i] !== 0) return undefined;
-      other.push(value);
-    }
-    return other;
   }
 
   /**
@@ -147,7 +133,7 @@ export class RejectedPartDetector {
    */
   #ratioOf(part: RequestAttributes, rejected: number, leftOut: number): number {
     const passed = this.#countPassed(part);
-    const all = this.#numbers.length / RECORD_LENGTH - leftOut;
+    const all = this.#records.count - leftOut;
     const allRejected = all - this.#countPassed([]);
     const inside = rejected + passed;
     const outside = all - inside;
@@ -159,12 +145,12 @@ export class RejectedPartDetector {
   /** The state before the first of the latest rejections that all concern this part, or others of which nothing passes. */
   #stateBefore(scope: RequestAttributes, state: RateState): RevertibleRateState {
     let before: RevertibleRateState = saveRevertibleState(state);
-    let i = this.#statesBefore.length;
-    for (let at = this.#numbers.length - RECORD_LENGTH; at >= 0 && i > 0; at -= RECORD_LENGTH) {
-      if (this.#numbers[at] !== REJECTED) continue;
-      if (!this.#isWithin(scope, at) && this.#mayPass(scope, at)) break;
-      i -= 1;
-      before = this.#statesBefore[i] ?? before;
+    let left = this.#statesBefore.length;
+    for (let i = this.#records.count - 1; i >= 0 && left > 0; i -= 1) {
+      if (this.#records.resultAt(i) !== REJECTED) continue;
+      if (!this.#records.matches(i, scope) && this.#mayPass(scope, i)) break;
+      left -= 1;
+      before = this.#statesBefore[left] ?? before;
     }
     return before;
   }
@@ -172,8 +158,8 @@ export class RejectedPartDetector {
   /** @param part empty for all requests */
   #countPassed(part: RequestAttributes): number {
     let count = 0;
-    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] === PASSED && this.#isWithin(part, at)) count += 1;
+    for (let i = 0; i < this.#records.count; i += 1) {
+      if (this.#isPassed(i) && this.#records.matches(i, part)) count += 1;
     }
     return count;
   }
@@ -181,41 +167,25 @@ export class RejectedPartDetector {
   /** As `countPassed`. */
   #countRejected(part: RequestAttributes): number {
     let count = 0;
-    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] !== PASSED && this.#isWithin(part, at)) count += 1;
+    for (let i = 0; i < this.#records.count; i += 1) {
+      if (!this.#isPassed(i) && this.#records.matches(i, part)) count += 1;
     }
     return count;
   }
 
   #hasPassed(part: RequestAttributes): boolean {
-    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      if (this.#numbers[at] === PASSED && this.#isWithin(part, at)) return true;
+    for (let i = 0; i < this.#records.count; i += 1) {
+      if (this.#isPassed(i) && this.#records.matches(i, part)) return true;
     }
     return false;
   }
 
-  #isWithinAny(parts: readonly RequestAttributes[], at: number): boolean {
-    for (const part of parts) if (this.#isWithin(part, at)) return true;
-    return false;
-  }
-
-  /** Whether the record at this index belongs to the part. */
-  #isWithin(part: RequestAttributes, at: number): boolean {
-    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
-      const value = part[i] ?? 0;
-      if (value !== 0 && value !== this.#numbers[at + 1 + i]) return false;
-    }
-    return true;
-  }
-
-  #add(kind: number, attributes: RequestAttributes): void {
-    if (this.#numbers.length >= RECORD_LENGTH * MAX_RECORDS) this.#numbers = this.#numbers.slice(RECORD_LENGTH);
-    this.#numbers.push(kind);
-    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) this.#numbers.push(attributes[i] ?? 0);
+  #isPassed(index: number): boolean {
+    return this.#records.resultAt(index) === PASSED;
   }
 
   #forget(): void {
-    this.#numbers = [];
+    this.#records.clear();
     this.#statesBefore = [];
   }
 }

@@ -77,6 +77,11 @@ export function areSameAttributes(one: RequestAttributes, other: RequestAttribut
   return true;
 }
 
+/** Identifies a part among those that the same attributes define, because attributes are hashes. */
+export function sumOf(part: RequestAttributes): number {
+  return part.reduce((sum, value) => sum + value, 0);
+}
+
 /** The attributes that are equal in both; 0 for the others. */
 export function commonAttributes(one: RequestAttributes, other: RequestAttributes): number[] {
   const common: number[] = [];
