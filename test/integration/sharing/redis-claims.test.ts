@@ -147,11 +147,15 @@ test('applies what one replica has learned of a client to its first request at a
   ];
   expect((await send(early.url, '/', of('known'))).status).toBe(200);
   isRejecting = true;
+  const client = redis.client();
+  await client.config('RESETSTAT');
   expect((await send(met.url, '/', of('known'))).status).toBe(429);
   await eventually(
-    async () => (await send(met.url, '/', of('known'))).headers,
-    (headers) => Number(headerOf(headers, 'retry-after')) > 200,
+    () => countCalls(client, 'hset'), // the rejection is reported
+    (count) => count > 0,
   );
+  const { headers: refused } = await send(met.url, '/', of('known'));
+  expect(Number(headerOf(refused, 'retry-after'))).toBeGreaterThan(200);
   const { length } = upstream.hits;
   for (const { url } of [fresh, early]) {
     const { status, headers } = await send(url, '/', of('known'));
