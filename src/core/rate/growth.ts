@@ -1,6 +1,7 @@
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { SendHistory } from './send-history.ts';
 import { DELTA } from './decrease.ts';
+import { planFastestGrowthPeriod } from './probe-planner.ts';
 import type { RateSettings, RateState } from './rate-state.ts';
 
 /** Below this share of the rate, with nothing queued, demand is the limit and growth would show nothing. */
@@ -48,7 +49,13 @@ export function advanceGrowth(
 ): void {
   state.growthElapsed += elapsed;
   state.rate = Math.min(maxRate, Math.max(state.rate, rules.cubicGrowthRate(state)));
-  if (rules.isCeilingStale(state)) accelerateGrowth(state, rules.planGrowthPeriod({ ...state, lastFinding: 'moved' }));
+  if (!rules.isCeilingStale(state)) return;
+  // After a first penalty the limit may be anywhere above: no window has been used up.
+  const period =
+    state.lastFinding === 'first-penalty'
+      ? planFastestGrowthPeriod(state)
+      : rules.planGrowthPeriod({ ...state, lastFinding: 'moved' });
+  accelerateGrowth(state, period);
 }
 
 /**

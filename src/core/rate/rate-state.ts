@@ -26,6 +26,8 @@ export const MAX_PROBE_DELAY: Millis = 30_000;
 export type LimitFinding =
   /** The rate was unlimited before: the ceiling is a guess, and the loss says nothing about the cost of probing. */
   | 'first'
+  /** The first rejection led to a blackout after few requests: more likely a penalty than a window that was used up. */
+  | 'first-penalty'
   /** Far below the ceiling: the new ceiling is a guess. */
   | 'moved'
   /** Near the ceiling. */

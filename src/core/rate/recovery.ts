@@ -2,7 +2,7 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { SendHistory } from './send-history.ts';
 import type { ActiveBlock } from './breaker/active-block.ts';
 import { blackoutEnd } from './breaker/active-block.ts';
-import type { LimitFinding, RateState } from './rate-state.ts';
+import type { LimitFinding, RateState, RevertibleRateState } from './rate-state.ts';
 
 /** Below this share of the ceiling, the limit has moved. */
 const MOVED_BELOW = 0.7;
@@ -12,6 +12,10 @@ const MIN_MEASURED_SPAN: Millis = 1000;
 /** A blackout of at least this time that is as long as the one before is a penalty, not the rest of a window. */
 const MIN_PENALTY: Millis = 3000;
 const PENALTY_TOLERANCE = 0.15;
+/** A window that was used up at fifty times its rate is less likely than a penalty. */
+const PENALTY_BELOW = 0.02;
+/** The ceiling after a penalty that shows that it is too high. */
+const HIGH_CEILING_CUT = 0.85;
 
 /** What a blackout has shown about the limit. */
 export interface Recovery {
@@ -24,7 +28,8 @@ export interface Recovery {
 /**
  * Plans the rate after a blackout by rejections. It is the accepted rate over the span that outweighs the blackout, but at
  * least half the ceiling, unless the ceiling was a guess at the first rejection and requests were accepted since. The
- * ceiling of a limit that has moved lies between that rate and the old ceiling.
+ * ceiling of a limit that has moved lies between that rate and the old ceiling. Under a penalty the rate follows from the
+ * ceiling, which is lowered if the limit must be below it.
  * @param sentAt when the accepted probe was sent
  */
 export function planRecovery(state: RateState, history: SendHistory, block: ActiveBlock, sentAt: Millis): Recovery {
@@ -33,7 +38,8 @@ export function planRecovery(state: RateState, history: SendHistory, block: Acti
   const { ceiling } = state;
   const isFirst = state.lastFinding === 'first';
   if (!isFirst && isPenalty(blackout, state.lastBlackout)) {
-    return { rate: 0.95 * ceiling, ceiling, finding: 'penalty', blackout };
+    const lowered = isCeilingTooHigh(block.stateBefore) ? HIGH_CEILING_CUT * ceiling : ceiling;
+    return { rate: 0.95 * lowered, ceiling: lowered, finding: 'penalty', blackout };
   }
   const acceptedRate = acceptedBefore(state, history, endedAt, blackout);
   const accepted = isFirst && acceptedRate > 0 ? acceptedRate : Math.max(acceptedRate, MAX_DECREASE_TO * ceiling);
@@ -41,7 +47,7 @@ export function planRecovery(state: RateState, history: SendHistory, block: Acti
   return {
     rate: 0.95 * accepted,
     ceiling: hasMoved ? (accepted + ceiling) / 2 : accepted,
-    finding: hasMoved ? 'moved' : state.lastFinding,
+    finding: hasMoved ? 'moved' : isFirst && accepted < PENALTY_BELOW * ceiling ? 'first-penalty' : state.lastFinding,
     blackout,
   };
 }
@@ -60,6 +66,11 @@ function acceptedBefore({ risingSince }: RateState, long: SendHistory, endedAt: 
 /** A window ends at a fixed time, a penalty after a fixed duration. Under a penalty, the rate was about right. */
 function isPenalty(blackout: Millis, last: Millis): boolean {
   return blackout > MIN_PENALTY && Math.abs(blackout - last) < PENALTY_TOLERANCE * last;
+}
+
+/** Whether the limit is below the ceiling: the rate has climbed fast past it, or the last cut was not enough. */
+function isCeilingTooHigh({ lastFinding, growthElapsed, growthPeriod }: RevertibleRateState): boolean {
+  return lastFinding === 'first-penalty' || growthElapsed < growthPeriod / 2;
 }
 
 /** Stores what a blackout has cost, its duration, and where it found the limit. */

@@ -300,7 +300,7 @@ describe('when a probe is accepted', () => {
     expect(line.rate.ceiling).toBeCloseTo((ceiling / 2 + ceiling) / 2, 9);
   });
 
-  test('after a blackout as long as the last, a penalty, the rate is only 5 % lower', () => {
+  test('after a blackout as long as the last and soon after it, a penalty, the ceiling is 15 % lower', () => {
     const line = new Line({ initialRate: 100 }).serve(1000);
     line.many(3, 'rejected', 10_000);
     line.probe('accepted');
@@ -308,8 +308,8 @@ describe('when a probe is accepted', () => {
     line.many(3, 'rejected', 10_500);
     const { ceiling } = line.rate;
     line.probe('accepted');
-    expect(line.rate.ceiling).toBe(ceiling);
-    expect(line.rate.rate).toBeCloseTo(0.95 * ceiling, 9);
+    expect(line.rate.ceiling).toBeCloseTo(0.85 * ceiling, 9);
+    expect(line.rate.rate).toBeCloseTo(0.95 * 0.85 * ceiling, 9);
   });
 
   test('after errors the rate is half of the good rate at once, and the whole after 3 s', () => {

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { advanceGrowth, cubicGrowthRate, isCeilingStale } from '../../../src/core/rate/growth.ts';
 import { recordRejectionCost, recordProbeLoss, planGrowthPeriod } from '../../../src/core/rate/probe-planner.ts';
+import { RATE_RULES } from '../../../src/core/rate/rules.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
 import { rateState } from '../../support/core/rate-builders.ts';
 
 describe('K, near the limit', () => {
@@ -34,11 +37,31 @@ describe('K, with a guessed ceiling', () => {
 });
 
 describe('K, after a penalty', () => {
+  test('if it is the first, makes the ceiling stale after as long as the blackout was', () => {
+    const state = rateState({ lastFinding: 'first-penalty', lastBlackout: 30_000, secondsPerRejection: 15 });
+    const growthPeriod = planGrowthPeriod(state);
+    const isStale = (growthElapsed: Millis) => {
+      const grown = { ...state, ceiling: 10, growthPeriod, growthElapsed };
+      return isCeilingStale({ ...grown, rate: cubicGrowthRate(grown) });
+    };
+    expect([isStale(29_500), isStale(30_500)]).toEqual([false, true]);
+  });
+
   test('is ten times the cost of the penalty in time, up to ten minutes', () => {
     expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 20 }))).toBe(200_000);
     expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 61 }))).toBe(600_000);
     expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 0.1 }))).toBe(3000);
   });
+});
+
+test('a rate that exceeds a stale ceiling after a first penalty grows as fast as its feedback allows', () => {
+  const growthPeriods = (['first-penalty', 'near'] as const).map((lastFinding) => {
+    const state = rateState({ lastFinding, ceiling: 10, rate: 13, growthPeriod: 17_000, growthElapsed: 31_000 });
+    Object.assign(state, { lastBlackout: 30_000, secondsPerRejection: 15 });
+    advanceGrowth(state, { initialRate: undefined, maxRate: 1000, minRate: 0.1, cooldown: 1000 }, RATE_RULES, 100);
+    return state.growthPeriod;
+  });
+  expect(growthPeriods).toEqual([3000, 17_000]);
 });
 
 describe('the cost of finding the limit', () => {

@@ -9,8 +9,8 @@ import { ANY_REQUEST } from '../../../src/core/rate/breaker/request-attributes.t
 import type { Millis } from '../../../src/core/scalars.ts';
 import { longSendHistory, rateState, sendEvenly } from '../../support/core/rate-builders.ts';
 
-function blockadeOf(goodRate: number, since: Millis): ActiveBlock {
-  const [scope, before] = [[...ANY_REQUEST], saveRevertibleState(rateState())];
+function blockadeOf(goodRate: number, since: Millis, stateBefore: Partial<RateState>): ActiveBlock {
+  const [scope, before] = [[...ANY_REQUEST], saveRevertibleState(rateState(stateBefore))];
   return createBlock(
     {
       cause: 'rejections',
@@ -29,10 +29,15 @@ function blockadeOf(goodRate: number, since: Millis): ActiveBlock {
 type Sends = readonly (readonly [perSecond: number, start: Millis, end: Millis])[];
 
 /** A blackout: the last probe failed 10 ms before its end, and the next was sent 10 ms after it. */
-function reopened(sends: Sends, [since, end]: readonly [Millis, Millis], state: Partial<RateState> = {}): Recovery {
+function reopened(
+  sends: Sends,
+  [since, end]: readonly [Millis, Millis],
+  state: Partial<RateState> = {},
+  stateBefore: Partial<RateState> = {},
+): Recovery {
   const long = longSendHistory();
   for (const [perSecond, from, until] of sends) sendEvenly(long, perSecond, from, until);
-  const block = blockadeOf(100, since);
+  const block = blockadeOf(100, since, stateBefore);
   block.lastRejectedProbeAt = end - 10;
   return planRecovery(rateState({ ceiling: 100, rate: 100, ...state }), long, block, end + 10);
 }
@@ -70,7 +75,7 @@ describe('the rate after a used-up window', () => {
       long.onSent(sentAt);
       long.onRejected(sentAt);
     }
-    const block = blockadeOf(20, 6000);
+    const block = blockadeOf(20, 6000, {});
     block.lastRejectedProbeAt = 9990;
     expect(planRecovery(rateState({ ceiling: 15 }), long, block, 10_010).ceiling).toBe(12);
   });
@@ -121,8 +126,10 @@ describe('a limit that has moved', () => {
 });
 
 describe('a penalty', () => {
-  const shutFor = (blackout: Millis, state: Partial<RateState>) =>
-    reopened([[20, 0, 10_000]], [10_000, 10_000 + blackout], state);
+  /** The state before the blackout, by default of a rate that had grown past half of K. */
+  const GROWN: Partial<RateState> = { growthElapsed: 6000, growthPeriod: 10_000 };
+  const shutFor = (blackout: Millis, state: Partial<RateState>, before = GROWN) =>
+    reopened([[20, 0, 10_000]], [10_000, 10_000 + blackout], state, before);
 
   test('is inferred from a blackout as long as the one before, after which the rate is kept', () => {
     expect(shutFor(10_500, { lastBlackout: 10_000 })).toEqual({
@@ -140,6 +147,20 @@ describe('a penalty', () => {
     ['is 3 s long, as a window may be', 3000, { lastBlackout: 3000 }],
   ])('is not inferred if the blackout %s', (_, blackout, state) => {
     expect(shutFor(blackout, state).finding).toBe('moved');
+  });
+
+  test.each<[string, Partial<RateState>]>([
+    ['soon after the last cut', { growthElapsed: 4000, growthPeriod: 10_000 }],
+    ['after the fast climb from a first penalty', { ...GROWN, lastFinding: 'first-penalty' }],
+  ])('%s shows that the ceiling is too high', (_, before) => {
+    expect(shutFor(10_500, { lastBlackout: 10_000 }, before)).toMatchObject({ rate: 0.95 * 85, ceiling: 85 });
+  });
+
+  test('is likely at a limit that was never met before if hardly anything was accepted', () => {
+    const passing = (perSecond: number) =>
+      reopened([[perSecond, 0, 500]], [500, 30_500], { lastFinding: 'first' }, { lastFinding: 'first' });
+    expect([passing(200).finding, passing(300).finding]).toEqual(['first-penalty', 'first']);
+    expect(passing(200).ceiling).toBeCloseTo(100 / 60.5, 6);
   });
 
   test('is not inferred at a limit that was never met before', () => {
