@@ -61,10 +61,10 @@ test('load-at-limit: refuses almost no request that the limit would have allowed
   }
 });
 
-// Measured: goodput 0.9995, waste 0.011.
+// Measured: goodput 1.000, waste 0.0094 to 0.0098.
 test('replicas-8: proxies without shared state divide a limit evenly', () => {
   for (const seed of SEEDS) {
-    const run = runLibraryScenario('replicas-8', seed);
+    const run = runLibraryScenario('replicas-8', seed, { warmup: 30_000, duration: 90_000 });
     expect(run.report.goodput).toBeGreaterThanOrEqual(0.95);
     expect(run.report.jain).toBeGreaterThanOrEqual(0.99);
     expect(missedGoals(run)).toEqual([]);
