@@ -15,7 +15,7 @@ interface Row {
 }
 
 describe('the contending clients of "Exponential Backoff And Jitter"', () => {
-  const study = { study: 'contention', sizes: [10, 50, 100], trials: 300, strategies: [], options: {} } as const;
+  const study = { study: 'contention', sizes: [10, 50, 100], trials: 100, strategies: [], options: {} } as const;
   const { rows } = runToCompletion(makeStudy(study, 1, { env: {}, readFile: () => '' })).json as {
     rows: readonly Row[];
   };

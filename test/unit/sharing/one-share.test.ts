@@ -4,7 +4,7 @@ import type { ImpatientRequest, PoliteRun } from '../../support/core/polite-clie
 import { runPoliteClients } from '../../support/core/polite-clients.ts';
 
 const RATE = 20;
-const MEASURED = { from: 10_000, until: 70_000 };
+const MEASURED = { from: 10_000, until: 50_000 };
 const SECONDS = (MEASURED.until - MEASURED.from) / 1000;
 
 function run(

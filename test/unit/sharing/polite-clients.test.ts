@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { runPoliteClients } from '../../support/core/polite-clients.ts';
 
 const RATE = 5;
-const MEASURED = { from: 60_000, until: 180_000 };
+const MEASURED = { from: 40_000, until: 120_000 };
 
 describe.each(['workers', 'replicas'] as const)('%s', (sharing) => {
   test.each([
