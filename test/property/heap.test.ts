@@ -5,6 +5,8 @@ import { BinaryHeap } from '../../src/core/collections/binary-heap.ts';
 import { SlotHeap } from '../../src/store/clients/slot-heap.ts';
 import { SlotList } from '../../src/store/clients/slot-list.ts';
 
+const SLOTS = Array.from({ length: 16 }, (_, slot) => slot);
+
 interface Item extends HeapItem {
   readonly name: number;
   key: number;
@@ -54,7 +56,7 @@ describe('a heap', () => {
           }
           expect(heap.size).toBe(model.size);
           expect(heap.peek()?.key).toBe(model.size === 0 ? undefined : Math.min(...[...model].map((each) => each.key)));
-          for (const each of items) expect(each.heapIndex >= 0).toBe(model.has(each));
+          expect(items.every((each) => each.heapIndex >= 0 === model.has(each))).toBe(true);
         }
         expect(drain(heap)).toEqual([...model].map((each) => each.key).toSorted((a, b) => a - b));
       }),
@@ -84,7 +86,7 @@ describe('a heap of slots', () => {
           const { first } = heap;
           if (first === undefined) expect(model.size).toBe(0);
           else expect(model.get(first)).toBe(Math.min(...model.values()));
-          for (let each = 0; each < 16; each += 1) expect(heap.has(each)).toBe(model.has(each));
+          expect(SLOTS.filter((each) => heap.has(each) !== model.has(each))).toHaveLength(0);
         }
         const keys: (number | undefined)[] = [];
         for (let { first } = heap; first !== undefined; { first } = heap) {
@@ -117,7 +119,7 @@ describe('a list of slots', () => {
             model = model.filter((each) => each !== gone);
           }
           expect(list.first).toBe(model[0]);
-          for (let each = 0; each < 16; each += 1) expect(list.has(each)).toBe(model.includes(each));
+          expect(SLOTS.filter((each) => list.has(each) !== model.includes(each))).toHaveLength(0);
         }
         const order: number[] = [];
         for (let first = list.first; first !== undefined; first = list.first) {

@@ -103,7 +103,7 @@ test.each([
 test.each([
   { rate: 2, clients: 16, upload: 3000 },
   { rate: 2, clients: 24, upload: 6000 },
-  // It takes as many turns until the first bodies are known to be slow.
+  // With fewer turns, too few are refused while bodies take this long.
   { rate: 5, clients: 60, upload: 10_000, turns: 2 * TURNS },
 ])('no client is refused twice: $clients clients at $rate/s that take $upload ms to send a body', (crowd) => {
   for (let seed = 1; seed <= 5; seed += 1) {
