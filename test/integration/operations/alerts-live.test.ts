@@ -18,12 +18,29 @@ const RULES = fileURLToPath(new URL('../../../docker/prometheus/tidegate.rules.y
 const folder = mkdtempSync(join(tmpdir(), 'tidegate-alerts-'));
 const certificates = makeCertificates();
 
+/** One for each test. */
+const JOBS = [
+  'running',
+  'started',
+  'reloaded',
+  'certain',
+  'errors',
+  'refused',
+  'ejected',
+  'down',
+  'workers',
+  'certificate',
+  'expiry',
+  'upstream-certificate',
+  'storm',
+];
+
 let prometheus: Prometheus;
 beforeAll(async () => {
   // The same expressions, without the time for which they have to hold.
   const rules = join(folder, 'rules.yml');
   writeFileSync(rules, readFileSync(RULES, 'utf8').replaceAll(/^ +for: .*\n/gm, ''));
-  prometheus = await startPrometheus([rules]);
+  prometheus = await startPrometheus(JOBS, [rules]);
 });
 afterAll(async () => {
   await prometheus.close();

@@ -31,7 +31,7 @@ const dashboard = z
 
 let prometheus: Prometheus;
 beforeAll(async () => {
-  prometheus = await startPrometheus([docker('prometheus/tidegate.rules.yml')]);
+  prometheus = await startPrometheus(['tidegate'], [docker('prometheus/tidegate.rules.yml')]);
 });
 afterAll(() => prometheus.close());
 

@@ -10,7 +10,7 @@ const ATTEMPTS = 'tidegate_upstream_attempt_duration_seconds_bucket';
 
 let prometheus: Prometheus;
 beforeAll(async () => {
-  prometheus = await startPrometheus();
+  prometheus = await startPrometheus(['exemplars', 'workers']);
 });
 afterAll(() => prometheus.close());
 

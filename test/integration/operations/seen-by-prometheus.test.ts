@@ -21,9 +21,26 @@ import { startWorkers } from '../../support/proxy/workers.ts';
 
 const FAST = 'backOff: {strategy: fixed, baseInterval: 1ms}';
 
+/** One for each test. */
+const JOBS = [
+  'requests',
+  'attempts',
+  'limits',
+  'learned',
+  'clients',
+  'process',
+  'checks',
+  'polls',
+  'store',
+  'workers',
+  'reloads',
+  'certificates',
+  'state',
+];
+
 let prometheus: Prometheus;
 beforeAll(async () => {
-  prometheus = await startPrometheus();
+  prometheus = await startPrometheus(JOBS);
 });
 afterAll(() => prometheus.close());
 

@@ -1,14 +1,15 @@
 /**
- * A real Prometheus on a free port, which scrapes the given targets every second.
+ * A real Prometheus on a free port, which scrapes its jobs every second. It knows the address of each job from its start, because it
+ * takes up to ten seconds to notice a new one. A job without a process is down.
  *
- *     const prometheus = await startPrometheus();
+ *     const prometheus = await startPrometheus(['gateway']);
  *     prometheus.watch('gateway', gate.adminUrl);
  *     expect(await prometheus.unmet('gateway', ['requests_total{outcome="forwarded"} == 1'])).toEqual([]);
  */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -17,6 +18,7 @@ import { findProgram } from '../../setup/find-program.ts';
 import { freeUrl } from '../upstreams/http-upstream.ts';
 import { pause } from '../pause.ts';
 import { eventually } from '../proxy/tidegate.ts';
+import { ScrapePort } from './scrape-port.ts';
 
 /** Milliseconds. On a busy machine a scrape may be seconds late. */
 const TIMEOUT = 30_000;
@@ -51,22 +53,22 @@ export class Prometheus {
   readonly url: string;
   readonly #folder: string;
   readonly #child: ChildProcess;
+  readonly #ports: ReadonlyMap<string, ScrapePort>;
 
-  constructor(url: string, folder: string, child: ChildProcess) {
+  constructor(url: string, folder: string, child: ChildProcess, ports: ReadonlyMap<string, ScrapePort>) {
     this.url = url;
     this.#folder = folder;
     this.#child = child;
+    this.#ports = ports;
   }
 
   /** Scrapes `/metrics` of this URL as `job` until the test ends. */
   watch(job: string, url: string | undefined): void {
     if (url === undefined) throw new Error('nothing to scrape: no admin port');
-    const file = join(this.#folder, 'targets', `${job}.json`);
-    // Atomically, because Prometheus may read the file at any time.
-    const draft = join(this.#folder, job);
-    writeFileSync(draft, JSON.stringify([{ targets: [new URL(url).host], labels: { job } }]));
-    renameSync(draft, file);
-    onTestFinished(() => rmSync(file, { force: true }));
+    const port = this.#ports.get(job);
+    if (port === undefined) throw new Error(`Prometheus was started without the job ${job}`);
+    port.forwardTo(url);
+    onTestFinished(() => port.forwardTo(undefined));
   }
 
   /** Looks four times a second until a condition holds. Fails with the last value. */
@@ -144,26 +146,27 @@ export class Prometheus {
       this.#child.kill('SIGKILL');
       await ended;
     }
+    for (const port of this.#ports.values()) port.close();
     rmSync(this.#folder, { recursive: true });
   }
 }
 
 /**
  * Starts Prometheus. Resolves when it responds. The caller must close it.
+ * @param jobs the names that `watch` may use
  * @param ruleFiles absolute
  */
-export async function startPrometheus(ruleFiles: readonly string[] = []): Promise<Prometheus> {
+export async function startPrometheus(jobs: readonly string[], ruleFiles: readonly string[] = []): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-prometheus-'));
-  mkdirSync(join(folder, 'targets'));
+  const ports = new Map<string, ScrapePort>();
+  for (const job of jobs) ports.set(job, await ScrapePort.open());
   const config = {
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
     rule_files: ruleFiles,
-    scrape_configs: [
-      {
-        job_name: 'tests',
-        file_sd_configs: [{ files: [join(folder, 'targets', '*.json')], refresh_interval: '1s' }],
-      },
-    ],
+    scrape_configs: Array.from(ports, ([job, { address }]) => ({
+      job_name: job,
+      static_configs: [{ targets: [address] }],
+    })),
   };
   // JSON is YAML.
   writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
@@ -183,7 +186,7 @@ export async function startPrometheus(ruleFiles: readonly string[] = []): Promis
   );
   let complaint = '';
   child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
-  const prometheus = new Prometheus(url, folder, child);
+  const prometheus = new Prometheus(url, folder, child, ports);
   await eventually(
     async () => {
       if (child.exitCode !== null) throw new Error(`it ended: ${complaint}`);
