@@ -1,7 +1,7 @@
 /** Packs the package and installs it into an empty folder, as users do. */
 import type { ChildProcessWithoutNullStreams, SpawnSyncReturns } from 'node:child_process';
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -53,7 +53,9 @@ export function installPackage(): InstalledPackage {
   const checkout = join(place, 'checkout');
   const folder = join(place, 'empty');
   mkdirSync(folder);
-  for (const name of CHECKOUT) cpSync(join(ROOT, name), join(checkout, name), { recursive: true });
+  mkdirSync(checkout);
+  // One process copies faster than cpSync.
+  succeed(spawnSync('cp', ['-R', ...CHECKOUT, checkout], { cwd: ROOT, encoding: 'utf8' }));
   symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
   // No user settings, cache or registry. Uses the npm of this Node, because PATH may find another.
   const env = {
