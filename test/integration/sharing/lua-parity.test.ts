@@ -289,8 +289,8 @@ const RUNS: readonly { readonly name: string; readonly duration: number; readonl
     seen: ['first', 'small', 'heavy', 'backoff', 'cooldown', 'restoring', 'waits'],
   },
   { name: 'fixed-window', duration: 40_000, seen: ['blocked', 'probe'] },
-  // All occur within 10 s. Then a replica that awaits a place calls hundreds of times a second.
-  { name: 'concurrency', duration: 25_000, seen: ['places', 'limited places', 'awaits a place'] },
+  // All occur within 10 s. From then on, a replica that awaits a place calls hundreds of times a second.
+  { name: 'concurrency', duration: 15_000, seen: ['places', 'limited places', 'awaits a place'] },
   { name: 'outage', duration: 90_000, seen: ['errors', 'probe', 'open'] },
   { name: 'minute-window-hints', duration: 60_000, seen: ['quota'] },
 ];
