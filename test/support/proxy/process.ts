@@ -53,13 +53,24 @@ export function startProcess(
   });
   let stdout = '';
   let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  let unread = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    unread += text;
+  });
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   child.stdin.on('error', () => undefined); // it may exit before it has read everything
   const ended = new Promise<ProcessResult>((resolve) => {
     child.on('close', (code) => resolve({ code, stdout, stderr }));
   });
-  return { child, ended, log: () => stdout.split('\n').slice(0, -1).flatMap(parseLine) };
+  const parsed: Record<string, unknown>[] = [];
+  const log = (): Record<string, unknown>[] => {
+    const lines = unread.split('\n');
+    unread = lines.pop() ?? '';
+    for (const line of lines) parsed.push(...parseLine(line));
+    return [...parsed];
+  };
+  return { child, ended, log };
 }
 
 /** Signals all processes of its group that still run, as a terminal or a service manager does. */
