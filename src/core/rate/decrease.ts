@@ -2,6 +2,7 @@ import type { CutCause } from '../limits/limit-state.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { SendHistory } from './send-history.ts';
 import type { RevertibleRateState, RateSettings, RateState } from './rate-state.ts';
+import { cutByPenalty } from './penalty.ts';
 import { clamp, feedbackDelay, smoothRtt } from './rate-state.ts';
 
 /** δ: the size of a small cut, and how far growth goes above the ceiling within half of K. */
@@ -64,14 +65,9 @@ const CEILING_STEP = 0.03;
  * and lower the ceiling only a little. If the last cut was not enough, so that more rejections follow before half of K,
  * the cut is deep: to the accepted share of the requests sent since.
  */
-export function computeLaterDecrease({
-  rate,
-  ceiling,
-  acceptedSinceDecrease,
-  rejectedSinceDecrease,
-  growthElapsed,
-  growthPeriod,
-}: RateState): RateDecrease {
+export function computeLaterDecrease(state: RateState): RateDecrease {
+  const { rate, ceiling, acceptedSinceDecrease, rejectedSinceDecrease, growthElapsed, growthPeriod } = state;
+  if (state.lastFinding === 'penalty') return { ...cutByPenalty(rate, state), cause: 'small' };
   const small = (1 - DELTA) * rate;
   if (rejectedSinceDecrease < MIN_REJECTIONS) {
     const leastCeiling = growthElapsed < growthPeriod ? (1 - CEILING_STEP) * ceiling : 0;
@@ -158,11 +154,19 @@ export function recordRejection(state: RateState, sentAt: Millis, now: Millis): 
 /** Records in addition a rejection that is no background rejection. */
 export function recordLimitRejection(
   state: RateState,
-  { recordProbeLoss }: { readonly recordProbeLoss: (state: RateState) => void },
+  rules: {
+    readonly recordProbeLoss: (state: RateState) => void;
+    readonly isPenaltyHint: (state: RateState, retryAfterMs: Millis | undefined) => boolean;
+  },
+  retryAfterMs: Millis | undefined,
   now: Millis,
 ): void {
-  if (state.phase === 'cooldown' || state.phase === 'restoring') recordProbeLoss(state);
+  if (state.phase === 'cooldown' || state.phase === 'restoring') {
+    rules.recordProbeLoss(state);
+    if (rules.isPenaltyHint(state, retryAfterMs)) state.lastFinding = 'penalty';
+  }
   if (state.phase === 'open') state.lastFinding = 'first';
+  if (state.phase !== 'backoff' && state.phase !== 'blocked') state.lastRetryAfterMs = retryAfterMs ?? 0;
   state.probeLoss += 1;
   state.lastRejectedAt = now;
 }

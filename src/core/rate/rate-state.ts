@@ -66,6 +66,8 @@ export interface RateState extends RevertibleRateState {
   secondsPerRejection: number;
   /** The duration of the last blackout; 0 before the first. */
   lastBlackout: Millis;
+  /** The Retry-After of the last rejection out of a calm state; 0 without one. */
+  lastRetryAfterMs: Millis;
   /** Results of requests sent since the last cut. */
   acceptedSinceDecrease: number;
   rejectedSinceDecrease: number;
@@ -102,6 +104,7 @@ export function makeRateState(settings: RateSettings): RateState {
     usualProbeLoss: 1,
     secondsPerRejection: 0,
     lastBlackout: 0,
+    lastRetryAfterMs: 0,
     acceptedSinceDecrease: 0,
     rejectedSinceDecrease: 0,
     recentAccepted: 0,

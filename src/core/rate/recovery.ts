@@ -2,20 +2,16 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { SendHistory } from './send-history.ts';
 import type { ActiveBlock } from './breaker/active-block.ts';
 import { blackoutEnd } from './breaker/active-block.ts';
-import type { LimitFinding, RateState, RevertibleRateState } from './rate-state.ts';
+import { cutByPenalty, isPenaltyBlackout } from './penalty.ts';
+import type { LimitFinding, RateState } from './rate-state.ts';
 
 /** Below this share of the ceiling, the limit has moved. */
 const MOVED_BELOW = 0.7;
 /** One blackout at most halves a rate: its length may be chance. */
 const MAX_DECREASE_TO = 0.5;
 const MIN_MEASURED_SPAN: Millis = 1000;
-/** A blackout of at least this time that is as long as the one before is a penalty, not the rest of a window. */
-const MIN_PENALTY: Millis = 3000;
-const PENALTY_TOLERANCE = 0.15;
 /** A window that was used up at fifty times its rate is less likely than a penalty. */
 const PENALTY_BELOW = 0.02;
-/** The ceiling after a penalty that shows that it is too high. */
-const HIGH_CEILING_CUT = 0.85;
 
 /** What a blackout has shown about the limit. */
 export interface Recovery {
@@ -37,9 +33,8 @@ export function planRecovery(state: RateState, history: SendHistory, block: Acti
   const blackout = endedAt - block.since;
   const { ceiling } = state;
   const isFirst = state.lastFinding === 'first';
-  if (!isFirst && isPenalty(blackout, state.lastBlackout)) {
-    const lowered = isCeilingTooHigh(block.stateBefore) ? HIGH_CEILING_CUT * ceiling : ceiling;
-    return { rate: 0.95 * lowered, ceiling: lowered, finding: 'penalty', blackout };
+  if (!isFirst && isPenaltyBlackout(blackout, state.lastBlackout)) {
+    return { ...cutByPenalty(ceiling, block.stateBefore), finding: 'penalty', blackout };
   }
   const acceptedRate = acceptedBefore(state, history, endedAt, blackout);
   const accepted = isFirst && acceptedRate > 0 ? acceptedRate : Math.max(acceptedRate, MAX_DECREASE_TO * ceiling);
@@ -61,16 +56,6 @@ function acceptedBefore({ risingSince }: RateState, long: SendHistory, endedAt: 
   const since = Number.isFinite(risingSince) ? endedAt - risingSince : long.activeFor(endedAt, long.span);
   const shortest = Math.max(MIN_MEASURED_SPAN, 2 * blackout);
   return long.bestRate(endedAt, shortest, Math.max(shortest, since));
-}
-
-/** A window ends at a fixed time, a penalty after a fixed duration. Under a penalty, the rate was about right. */
-function isPenalty(blackout: Millis, last: Millis): boolean {
-  return blackout > MIN_PENALTY && Math.abs(blackout - last) < PENALTY_TOLERANCE * last;
-}
-
-/** Whether the limit is below the ceiling: the rate has climbed fast past it, or the last cut was not enough. */
-function isCeilingTooHigh({ lastFinding, growthElapsed, growthPeriod }: RevertibleRateState): boolean {
-  return lastFinding === 'first-penalty' || growthElapsed < growthPeriod / 2;
 }
 
 /** Stores what a blackout has cost, its duration, and where it found the limit. */

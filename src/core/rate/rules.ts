@@ -5,6 +5,7 @@ import { recordRejectionCost, recordProbeLoss, planGrowthPeriod } from './probe-
 import { isBackgroundRejection } from './background-rejections.ts';
 import { ConcurrencyLimitDetector } from './concurrency-limit.ts';
 import { LatencyLimiter } from './latency-limiter.ts';
+import { isPenaltyHint } from './penalty.ts';
 import { planRecovery } from './recovery.ts';
 
 /** The rules of the adaptive rate, by name, so that an ablation can replace one and measure its effect. */
@@ -22,6 +23,7 @@ export const RATE_RULES = {
   isBlackout,
   probeInterval,
   planRecovery,
+  isPenaltyHint,
   makeConcurrencyDetector: (): Pick<ConcurrencyLimitDetector, 'onAccepted' | 'onRejected' | 'reset'> =>
     new ConcurrencyLimitDetector(),
   makeLatencyLimiter: (): Pick<LatencyLimiter, 'limit' | 'throughput' | 'onAnswer' | 'advance'> => new LatencyLimiter(),

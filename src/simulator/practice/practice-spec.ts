@@ -109,6 +109,7 @@ export const practicePatch: z.ZodType<Partial<PracticeSpec>> = z.strictObject({
   outages: z.array(z.strictObject({ from: time, to: time, how: z.enum(OUTAGE_KINDS) })).exactOptional(),
   steps: z.array(z.strictObject({ at: time, limit: positive })).exactOptional(),
   hints: z.enum(HINT_STYLES).exactOptional(),
+  retryAfter: time.exactOptional(),
   limits: z.array(nested).exactOptional(),
   reason: z.string().min(1).max(64).exactOptional(),
   reasonHeader: z.string().min(1).exactOptional(),

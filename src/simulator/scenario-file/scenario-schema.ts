@@ -43,6 +43,9 @@ const UpstreamModelSchema = z.strictObject({
     .describe('Other times for some requests: the first that matches.'),
   refusalLatency: LatencySchema.prefault('0s').describe('The time a rejection takes.'),
   hints: z.enum(HINT_STYLES).prefault('none').describe('How it reports its limit.'),
+  retryAfter: PositiveDuration.exactOptional().describe(
+    'The Retry-After of each rejection, instead of the exact wait.',
+  ),
   limits: z
     .array(
       z.strictObject({

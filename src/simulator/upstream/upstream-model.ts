@@ -29,6 +29,8 @@ export interface UpstreamSpec {
   readonly steps?: readonly LimitStep[];
   /** `none` when absent. */
   readonly hints?: HintStyle;
+  /** The `Retry-After` of each rejection, if `hints` includes one; the exact wait when absent. */
+  readonly retryAfter?: Millis;
   /** Limits of some requests, nested in `limit`. A request must pass each limit that applies to it. */
   readonly limits?: readonly NestedLimitSpec[];
   /** The reason that a rejection by `limit` itself gives. */
@@ -96,6 +98,7 @@ export class UpstreamModel {
   readonly #reason: string | undefined;
   readonly #attributesLimit: boolean;
   readonly #hints: HintStyle;
+  readonly #retryAfterMs: Millis | undefined;
   readonly #latency: ReturnType<typeof makeRequestLatency>;
   readonly #poolLatency: ((random: Random) => Millis) | undefined;
   readonly #refusalLatency: (random: Random) => Millis;
@@ -120,6 +123,7 @@ export class UpstreamModel {
     this.#reason = spec.reason;
     this.#attributesLimit = spec.reason !== undefined || (spec.limits ?? []).length > 0;
     this.#hints = spec.hints ?? 'none';
+    this.#retryAfterMs = spec.retryAfter;
     this.#latency = makeRequestLatency(spec.latency ?? NO_LATENCY, spec.latencies ?? []);
     const pool = spec.limit.kind === 'workers' ? spec.limit.pool : undefined;
     this.#poolLatency = pool === undefined ? undefined : makeLatencySampler(pool.latency);
@@ -159,7 +163,7 @@ export class UpstreamModel {
         kind: 'throttle',
         latency: this.#refusalLatency(random),
         quota,
-        retryAfterMs,
+        retryAfterMs: this.#retryAfterMs ?? retryAfterMs,
         ...toAttribution(blame),
       };
     }
@@ -170,7 +174,7 @@ export class UpstreamModel {
         kind: 'throttle',
         latency: this.#refusalLatency(random),
         quota,
-        retryAfterMs: decision.retryAfterMs,
+        retryAfterMs: this.#retryAfterMs ?? decision.retryAfterMs,
         ...blame,
       };
     }

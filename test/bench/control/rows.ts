@@ -2,7 +2,7 @@
 import { adverse } from './rows/adverse.ts';
 import { load, outages, steps } from './rows/changes.ts';
 import { latency, replicas, sharing, waiting } from './rows/clients.ts';
-import { concurrency, counting, minutes, penalties, steady, strict } from './rows/limits.ts';
+import { concurrency, counting, minutes, penalties, staticHints, steady, strict } from './rows/limits.ts';
 import type { RowGoal, ControlRow } from './rows/row.ts';
 import { overloadedServices, sufficientServices } from './rows/workers.ts';
 
@@ -11,6 +11,7 @@ export const ROWS: readonly ControlRow[] = [
   ...strict(),
   ...counting(),
   ...penalties(),
+  ...staticHints(),
   ...concurrency(),
   ...minutes(),
   ...load(),

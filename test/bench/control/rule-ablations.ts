@@ -78,6 +78,13 @@ export const RULE_ABLATIONS: readonly Controller[] = [
   without('probes at double intervals', { probeInterval: probeEvery(2) }),
   without('probes every second', { probeInterval: () => 1000 }),
   without('no penalty', { planRecovery: reopenWith({ lastBlackout: 0 }) }),
+  without('the same Retry-After is no penalty', { isPenaltyHint: () => false }),
+  without('a first penalty is a window', {
+    planRecovery: (...args) => {
+      const recovery = RATE_RULES.planRecovery(...args);
+      return { ...recovery, finding: recovery.finding === 'first-penalty' ? 'first' : recovery.finding };
+    },
+  }),
   without('no moved limit', {
     planRecovery: (...args) => {
       const [{ lastFinding }] = args;

@@ -38,6 +38,8 @@ upstream:
   limit: {kind: gcra, rate: "\${RATE}", burst: 3}
   latency: 20ms
   refusalLatency: {kind: uniform, mean: 2ms, spread: 1ms}
+  hints: retry-after
+  retryAfter: 60s
   steps: [{at: 10s, limit: 120/m}]
   errors: [{probability: 0.5, to: 5s}]
   outages: [{from: 1s, to: 2s}]
@@ -53,6 +55,8 @@ policy: {rateLimit: {maxRate: 50/s}, queue: {maxWait: 0}, retry: {attempts: 1}}
       limit: { kind: 'gcra', rate: 40, burst: 3 },
       latency: { kind: 'constant', mean: 20 },
       refusalLatency: { kind: 'uniform', mean: 2, spread: 1 },
+      hints: 'retry-after',
+      retryAfter: 60_000,
       steps: [{ at: 10_000, limit: 2 }],
       errors: [{ probability: 0.5, to: 5000 }],
       outages: [{ from: 1000, to: 2000, how: 'refuse' }],

@@ -4,8 +4,10 @@ import {
   computeFirstDecrease,
   isSameEpoch,
   applyDecrease,
+  recordLimitRejection,
 } from '../../../src/core/rate/decrease.ts';
-import type { RateSettings } from '../../../src/core/rate/rate-state.ts';
+import { RATE_RULES } from '../../../src/core/rate/rules.ts';
+import type { RateSettings, RateState } from '../../../src/core/rate/rate-state.ts';
 import { rateState, recentSendHistory, sendEvenly } from '../../support/core/rate-builders.ts';
 
 describe('the epoch of a cut', () => {
@@ -51,6 +53,41 @@ describe('the first cut', () => {
   test('is to no more than the maximum in force', () => {
     const recent = sendEvenly(recentSendHistory(), 100, 0, 2000);
     expect(computeFirstDecrease(rateState({ rate: 60 }), recent, 2000).ceiling).toBe(60);
+  });
+});
+
+describe('a cut by the same Retry-After as before', () => {
+  /** A rejection out of a calm state, in which one cost 20 s. */
+  const rejected = (retryAfterMs: number | undefined, given: Partial<RateState> = {}) => {
+    const state = rateState({ phase: 'restoring', rate: 100, ceiling: 120, lastRetryAfterMs: 60_000, ...given });
+    state.secondsPerRejection = given.secondsPerRejection ?? 20;
+    recordLimitRejection(state, RATE_RULES, retryAfterMs, 5000);
+    return { ...computeLaterDecrease(state), finding: state.lastFinding };
+  };
+  const late = { growthElapsed: 6000, growthPeriod: 10_000 };
+
+  test('is that of a penalty: small if the rate has grown past half of K, deeper before', () => {
+    expect(rejected(60_000, late)).toEqual({ rate: 95, ceiling: 100, cause: 'small', finding: 'penalty' });
+    const early = { growthElapsed: 4000, growthPeriod: 10_000 };
+    expect(rejected(60_000, early)).toEqual({ rate: 0.95 * 85, ceiling: 85, cause: 'small', finding: 'penalty' });
+  });
+
+  test.each([
+    ['another one', 59_000, {}],
+    ['none', undefined, {}],
+    ['one as short as the rest of a window', 3000, { lastRetryAfterMs: 3000 }],
+    ['one that holds few of many clients', 60_000, { secondsPerRejection: 8 }],
+  ])('is none with %s', (_, retryAfterMs, given) => {
+    expect(rejected(retryAfterMs, { ...late, ...given }).finding).toBe('near');
+  });
+
+  test('is compared with the last rejection out of a calm state', () => {
+    const state = rateState({ phase: 'open' });
+    recordLimitRejection(state, RATE_RULES, 60_000, 5000);
+    expect(state.lastRetryAfterMs).toBe(60_000);
+    state.phase = 'backoff';
+    recordLimitRejection(state, RATE_RULES, 59_000, 5100);
+    expect(state.lastRetryAfterMs).toBe(60_000);
   });
 });
 

@@ -34,6 +34,17 @@ describe('an upstream', () => {
     });
   });
 
+  test('names the exact wait, or always the same one', () => {
+    for (const [retryAfter, retryAfterMs] of [
+      [undefined, 900],
+      [60_000, 60_000],
+    ] as const) {
+      const upstream = new UpstreamModel({ ...one, ...(retryAfter === undefined ? {} : { retryAfter }) });
+      upstream.decide(100, none);
+      expect(upstream.decide(100, none)).toMatchObject({ kind: 'throttle', retryAfterMs });
+    }
+  });
+
   test('fails at random among the requests that its limit admits, for the duration of the burst', () => {
     const upstream = new UpstreamModel({
       limit: { kind: 'concurrency', limit: 1 },

@@ -1,6 +1,6 @@
 import type { LimitModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
 import type { ControlRow } from './row.ts';
-import { KINDS, RATES, wasteAllowed, scenarioOf } from './row-builders.ts';
+import { CLIENTS, KINDS, RATES, wasteAllowed, scenarioOf } from './row-builders.ts';
 
 export function steady(): ControlRow[] {
   return KINDS.flatMap(([kind, limitAt]) =>
@@ -84,6 +84,23 @@ export function penalties(): ControlRow[] {
         { figure: 'waste', max: 0.03 },
       ],
     };
+  });
+}
+
+/** A `Retry-After` that is always the same stops a client for longer than the limit needs: few clients lose much. */
+export function staticHints(): ControlRow[] {
+  return [1, 2, 3].map((count): ControlRow => {
+    const name = `Retry-After always 60 s, ${count} ${count === 1 ? 'client' : 'clients'}`;
+    const limit: LimitModelSpec = { kind: 'token-bucket', rate: 50, burst: 10 };
+    const scenario = scenarioOf(name, {
+      limit,
+      offered: 100,
+      upstream: { hints: 'retry-after', retryAfter: 60_000 },
+      clients: [{ ...CLIENTS, count, rate: 100 / count }],
+      duration: 960_000,
+      warmup: 240_000,
+    });
+    return { name, family: 'static hints', scenario, goals: [{ figure: 'goodput', min: 0.8 }] };
   });
 }
 
