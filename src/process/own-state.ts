@@ -22,7 +22,7 @@ import { resolveHashSecret } from './client-hash-secret.ts';
 import { reportInSteps, reportInterrupted } from './interrupted-writes.ts';
 import type { ResourceStack } from './resource-stack.ts';
 
-/** A step of the wall clock is stored at most so much later: without writes, nothing else looks at it. */
+/** A step of the wall clock is stored at most so much later, and the time of a first send: without other writes, nothing else does it. */
 const CLOCK_CHECK_INTERVAL: Millis = 2000;
 
 /** What a process keeps itself, for its workers too. */

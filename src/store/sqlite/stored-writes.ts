@@ -12,18 +12,27 @@ import { type Clocks, WallClockSteps } from './wall-clock-steps.ts';
 /** Rows of the table of writes, by state. */
 export type StoredWriteCounts = Readonly<Record<StoredWrite['state'], number>>;
 
-/** The id of a stored write, and its state. */
-interface StoredRow {
+/** A row that the present transaction stores. */
+interface AppliedRow {
   readonly id: number;
   /** Undefined if it is deleted. */
-  readonly state: StoredWrite['state'] | undefined;
+  readonly stored: StoredWrite | undefined;
 }
+
+/** What may change in the row of an unresolved write. */
+type UnresolvedRow = Pick<StoredWrite, 'firstSentAt' | 'endpoint' | 'body'>;
 
 export interface StoredWritesOptions extends Clocks {
   readonly commit: GroupCommit;
   /** See `KeyJournal`. */
   readonly onDecidedLocally?: (upstream: string) => void;
 }
+
+/**
+ * A write is stored as sent when its key is granted, before the first byte. If it is sent within this time, the exact time of the send
+ * is stored with the next commit and causes none: until then, the stored time is too early, so the key expires too early.
+ */
+const MAX_EARLIER: Millis = 1000;
 
 /** Surplus rows that a step deletes at most. */
 const MAX_SURPLUS = 1000;
@@ -38,7 +47,9 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   /** Stored writes that later steps delete, the oldest last. */
   #surplus: KeyedWrite[] = [];
   /** What the present transaction stores. */
-  #applied = new Map<KeyedWrite, StoredRow>();
+  #applied = new Map<KeyedWrite, AppliedRow>();
+  /** The rows of unresolved writes that this process has stored. */
+  readonly #unresolved = new Map<KeyedWrite, UnresolvedRow>();
   #lastId = 0;
   readonly #steps: WallClockSteps;
   #shiftAtStart: Millis = 0;
@@ -83,10 +94,14 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   onChange(write: KeyedWrite): void {
+    const present = toStored(write);
+    const row = this.#unresolved.get(write);
+    const isSame = row !== undefined && present !== undefined && isSameRow(row, present);
+    if (isSame && present.firstSentAt === row.firstSentAt) return;
     // While nothing can be stored, writes that are refused must not pile up here.
-    if (write.journalId === 0 && toStored(write) === undefined) this.#changed.delete(write);
+    if (write.journalId === 0 && present === undefined) this.#changed.delete(write);
     else this.#changed.add(write);
-    this.#options.commit.request();
+    if (!isSame || !isSlightlyLater(present.firstSentAt, row.firstSentAt)) this.#options.commit.request();
   }
 
   onSurplus(writes: readonly KeyedWrite[]): void {
@@ -124,11 +139,14 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   onStored(): void {
-    for (const [write, { id, state }] of this.#applied) {
+    for (const [write, { id, stored }] of this.#applied) {
+      const state = stored?.state;
       if (write.journaledAs !== undefined) this.#counts[write.journaledAs] -= 1;
       if (state !== undefined) this.#counts[state] += 1;
       write.journalId = state === undefined ? 0 : id;
       write.journaledAs = state;
+      if (stored?.state === 'unresolved') this.#unresolved.set(write, toRow(stored));
+      else this.#unresolved.delete(write);
     }
     this.#applied.clear();
     this.#changed.clear();
@@ -154,11 +172,11 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     let id = write.journalId;
     if (stored === undefined) {
       if (id > 0) this.#delete.run(id);
-      if (id > 0) this.#applied.set(write, { id, state: undefined });
+      if (id > 0) this.#applied.set(write, { id, stored });
       return;
     }
     if (id === 0) id = this.#lastId += 1;
-    this.#applied.set(write, { id, state: stored.state });
+    this.#applied.set(write, { id, stored });
     const { clock, wallClock } = this.#options;
     const { name, upstream, credential, owner, credentialHeader, body, state, firstSentAt, endpoint } = stored;
     this.#put.run(
@@ -167,6 +185,19 @@ export class StoredWrites implements KeyJournal, PendingChanges {
       ...[JSON.stringify(stored.finalFor), JSON.stringify(stored.unresolvedFor)],
     );
   }
+}
+
+function toRow({ firstSentAt, endpoint, body }: StoredWrite): UnresolvedRow {
+  return { firstSentAt, endpoint, body };
+}
+
+/** Whether the row needs no change but that of its time. */
+function isSameRow(row: UnresolvedRow, { state, endpoint, body }: StoredWrite): boolean {
+  return state === 'unresolved' && endpoint === row.endpoint && body === row.body;
+}
+
+function isSlightlyLater(time: Millis, stored: Millis): boolean {
+  return time >= stored && time - stored <= MAX_EARLIER;
 }
 
 function readWrite(row: Record<string, unknown>, id: number): Omit<StoredWrite, 'firstSentAt'> {

@@ -534,6 +534,71 @@ describe('the rows of writes', () => {
     expect(commits).toEqual([true]);
   });
 
+  test('are stored once before a write is sent, and once its client has the response', () => {
+    const { startProcess, commits, wall } = startMachine();
+    const first = startProcess();
+    const { claim } = first.begin('order');
+    first.endTurn();
+    wall.time += 30; // in the queue
+    claim.onSend('e1');
+    first.endTurn();
+    expect(commits).toEqual([true]);
+    wall.time += 200;
+    claim.recordOutcome('answered');
+    claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    first.endTurn();
+    expect([commits, startProcess().stored]).toEqual([[true], [[1, expect.objectContaining({ firstSentAt: -230 })]]]);
+    claim.close();
+    first.endTurn();
+    expect(commits).toEqual([true, true]);
+    expect(startProcess().stored).toMatchObject([[1, { state: 'answered', firstSentAt: -200 }]]);
+  });
+
+  test('have the exact time of the first send with the next commit', () => {
+    const { startProcess, wall } = startMachine();
+    const first = startProcess();
+    const { claim } = first.begin('order');
+    first.endTurn();
+    wall.time += 1000;
+    claim.onSend('e1');
+    first.flush(); // as the process does every two seconds
+    expect(startProcess().stored).toMatchObject([[1, { state: 'unresolved', firstSentAt: 0 }]]);
+  });
+
+  test('are stored again at once if a write was sent more than a second after its grant, or elsewhere', () => {
+    const { startProcess, commits, wall } = startMachine();
+    const first = startProcess();
+    const [late, elsewhere] = ['late', 'elsewhere'].map((name) => first.begin(name).claim);
+    first.endTurn();
+    elsewhere?.onSend('e2');
+    first.endTurn();
+    expect(startProcess().stored).toMatchObject([
+      [1, { endpoint: 'e1' }],
+      [2, { endpoint: 'e2' }],
+    ]);
+    wall.time += 1001;
+    late?.onSend('e1');
+    first.endTurn();
+    expect([commits.length, startProcess().stored]).toMatchObject([
+      3,
+      [
+        [2, {}],
+        [1, { name: 'late', firstSentAt: 0 }],
+      ],
+    ]);
+  });
+
+  test('are stored again at once if a request with another credential and body joins', () => {
+    const { startProcess, commits } = startMachine();
+    const first = startProcess();
+    first.begin('order', 5);
+    first.endTurn();
+    first.begin('order', 6);
+    first.keys.journal?.onChange([...first.keys.writesOf('order')][0]!); // there is one
+    first.endTurn();
+    expect([commits.length, startProcess().stored]).toMatchObject([2, [[1, { body: undefined }]]]);
+  });
+
   test.each([
     ['full', 2],
     ['normal', 1],
