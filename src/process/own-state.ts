@@ -134,28 +134,28 @@ async function openDatabase(
     database.close();
     return Promise.resolve();
   });
-  const workerProcesses = new StoredWorkerProcesses(database.db, (error) =>
+  const onWorkerProblem = (error: unknown): void =>
     logger.error(
       { file, why: describe(error) },
       'a worker process cannot be stored: after a kill, a start may not wait for it',
-    ),
-  );
-  const { left, running } = await awaitEarlierWorkers(workerProcesses, { logger, timeout: drain.timeout });
+    );
+  const workerProcesses = database.read(() => new StoredWorkerProcesses(database.db, onWorkerProblem));
+  const left = database.read(() => workerProcesses.load());
+  const running = await awaitEarlierWorkers(left, { logger, timeout: drain.timeout });
   if (running.length > 0) {
     const pids = running.join(', ');
     throw new StateDatabaseError(
       `state.file: workers of an earlier process still run with ${file} (pid ${pids}): end them`,
     );
   }
-  const writes = new StoredWrites({
-    ...{ commit, clock, wallClock: () => Date.now(), uptime: () => uptime() * 1000 },
-    onDecidedLocally: (upstream) => listen({ type: 'key', upstream, event: 'decided_locally' }),
-  });
+  const onDecidedLocally = (upstream: string): void => listen({ type: 'key', upstream, event: 'decided_locally' });
+  const clocks = { clock, wallClock: () => Date.now(), uptime: () => uptime() * 1000 };
+  const writes = database.read(() => new StoredWrites({ commit, ...clocks, onDecidedLocally }));
   const stored = database.read(() => writes.load());
   keys.resume(stored, writes);
   const unresolved = stored.filter(([, { state: known }]) => known === 'unresolved').length;
   logger.info({ file, writes: stored.length, unresolved }, 'restored idempotency keys');
-  const openWrites = new StoredOpenWrites(commit);
+  const openWrites = database.read(() => new StoredOpenWrites(commit));
   const interrupted = database.read(() => openWrites.load());
   const onServing = (): void =>
     reportInSteps(interrupted.splice(0), {

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Millis } from '../../core/scalars.ts';
-import type { StoredWorkerProcesses, WorkerProcess } from '../../store/sqlite/stored-worker-processes.ts';
+import type { WorkerProcess } from '../../store/sqlite/stored-worker-processes.ts';
 import { sleep } from '../drain.ts';
 import { identifyProcess } from './process-identity.ts';
 
@@ -16,13 +16,13 @@ export interface EarlierWorkersParts {
 
 /**
  * Waits until the workers of an earlier primary have ended: their writes are under way, and they do not know the keys of ours.
- * @returns those that it left, some of which still run after the timeout
+ * @param left the workers that it left
+ * @returns the pids of those that still run after the timeout
  */
 export async function awaitEarlierWorkers(
-  processes: StoredWorkerProcesses,
+  left: readonly WorkerProcess[],
   { logger, timeout }: EarlierWorkersParts,
-): Promise<{ readonly left: readonly WorkerProcess[]; readonly running: readonly number[] }> {
-  const left = processes.load();
+): Promise<readonly number[]> {
   const findRunning = (): number[] =>
     left.filter(({ pid, identity }) => identifyProcess(pid) === identity).map(({ pid }) => pid);
   let running = findRunning();
@@ -35,5 +35,5 @@ export async function awaitEarlierWorkers(
     await sleep(POLL_INTERVAL);
     running = findRunning();
   }
-  return { left, running };
+  return running;
 }

@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Millis } from '../../core/scalars.ts';
 import { convertStateFile, LEARNED_TABLE } from './convert-state-file.ts';
 import { checkLog } from './check-log.ts';
+import { checkTables } from './check-tables.ts';
 import { makePrivate } from './make-private.ts';
 import { describeLoss, StateDatabaseError, toDatabaseError } from './state-database-error.ts';
 import { encodeMark, presentBoot } from './use-mark.ts';
@@ -59,6 +60,7 @@ export class StateDatabase {
       const path = makePrivate(file);
       const { frames, hasLostEnd } = checkLog(path);
       this.hasLostEnd = hasLostEnd;
+      checkTables(path, BUSY_TIMEOUT);
       this.db = db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT });
       // Only this process may use the file, so the index of the log stays in its memory.
       db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability}`);
