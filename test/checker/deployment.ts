@@ -1,5 +1,5 @@
 /** The processes of each topology, and the faults that can happen to them. */
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Random } from '../../src/core/scalars.ts';
@@ -10,6 +10,7 @@ import { startRedis } from '../support/redis/redis-server.ts';
 import { startSentinel } from '../support/redis/redis-sentinel.ts';
 import { startRelay } from '../support/relay/relay.ts';
 import type { LogLine } from '../support/proxy/probed-process.ts';
+import { fakeClock } from './fake-clock.ts';
 import type { Fault } from './fault-injector.ts';
 import type { FaultLog } from './fault-record.ts';
 import { databaseDamaged, diskFull, logEndLost } from './faults/database-faults.ts';
@@ -45,12 +46,16 @@ export function deploy(name: TopologyName, parts: DeploymentParts): Promise<Depl
   switch (name) {
     case 'process-sqlite':
       return deployWithDatabase(1, parts);
+    case 'process-sqlite-normal':
+      return deployWithDatabase(1, parts, 'normal');
     case 'workers-sqlite':
       return deployWithDatabase(2, parts);
     case 'workers-memory':
       return deployWorkersInMemory(parts);
     case 'replicas-redis':
-      return deployReplicas(parts);
+      return deployReplicas(1, parts);
+    case 'replicas-redis-workers':
+      return deployReplicas(2, parts);
     case 'replicas-sentinel':
       return deployBehindSentinel(parts);
     case 'replicas-local':
@@ -89,11 +94,15 @@ async function prepare(
   return { gate, draw: (random) => yamlOf(settings, drawSettings(random)), setClock: clock?.set };
 }
 
-async function deployWithDatabase(workers: number, parts: DeploymentParts): Promise<Deployment> {
+async function deployWithDatabase(
+  workers: number,
+  parts: DeploymentParts,
+  durability: 'full' | 'normal' = 'full',
+): Promise<Deployment> {
   const folder = join(makeFolder(), 'disk');
   const hasOwnDisk = mountOwnDisk(folder);
   const file = join(folder, 'state.db');
-  const prepared = await prepare(parts, workers, `state: {store: sqlite, file: ${file}}`);
+  const prepared = await prepare(parts, workers, `state: {store: sqlite, file: ${file}, durability: ${durability}}`);
   const { gate } = prepared;
   await gate.start();
   const own = workers === 1 ? [killed('process killed', [gate])] : [workerKilled(gate), primaryKilled(gate)];
@@ -130,8 +139,8 @@ async function deployWorkersInMemory(parts: DeploymentParts): Promise<Deployment
 
 const REPLICAS = 3;
 
-/** The first replica reaches Redis through a relay. */
-async function deployReplicas(parts: DeploymentParts): Promise<Deployment> {
+/** The first replica reaches Redis through a relay. Each worker is a replica of its own. */
+async function deployReplicas(workers: number, parts: DeploymentParts): Promise<Deployment> {
   const hasClock = findFaketime() !== undefined;
   // Only `always` keeps what Redis has acknowledged if it is killed while the disk is slow.
   const redis = await startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' }, clock: hasClock });
@@ -139,13 +148,17 @@ async function deployReplicas(parts: DeploymentParts): Promise<Deployment> {
   atEnd(() => relay.close());
   const urls = [relay.url.replace('http:', 'redis:'), ...Array.from({ length: REPLICAS - 1 }, () => redis.url)];
   const prepared = await Promise.all(
-    urls.map((url) => prepare(parts, 1, `state: {store: redis, url: "${url}", timeout: 240ms}`)),
+    urls.map((url) => prepare(parts, workers, `state: {store: redis, url: "${url}", timeout: 240ms}`)),
   );
   const gates = prepared.map(({ gate }) => gate);
   await Promise.all(gates.map((gate) => gate.start()));
-  const pidOf = (random: Random): number => pickOf(gates, random).pid;
+  const pidOf = (random: Random): number => {
+    const gate = pickOf(gates, random);
+    return workers === 1 ? gate.pid : pickOf(gate.workerPids, random);
+  };
   const faults = [
     killed('replica killed', gates),
+    ...(workers === 1 ? [] : gates.map(workerKilled)),
     stopped('replica stopped', parts.log, { pidOf, lasts: SHORT_STOP }),
     stopped('replica stopped past its lease', parts.log, { pidOf, lasts: LONG_STOP, isLong: true }),
     redisKilled(redis),
@@ -210,26 +223,6 @@ function missingClock(prepared: readonly Prepared[]): string[] {
 
 function workerOf(gate: GateProcess): (random: Random) => number {
   return (random) => pickOf(gate.workerPids, random);
-}
-
-/** A file with the offset of the wall clock; the monotonic clock is the machine's. Undefined without libfaketime. */
-function fakeClock(
-  file: string,
-): { readonly env: NodeJS.ProcessEnv; readonly set: (seconds: number) => void } | undefined {
-  const library = findFaketime();
-  if (library === undefined || process.platform === 'darwin') return undefined;
-  const set = (seconds: number): void => {
-    writeFileSync(`${file}.new`, `${seconds < 0 ? '' : '+'}${seconds}\n`);
-    renameSync(`${file}.new`, file);
-  };
-  set(0);
-  const env = {
-    LD_PRELOAD: library,
-    FAKETIME_TIMESTAMP_FILE: file,
-    FAKETIME_CACHE_DURATION: '1',
-    FAKETIME_DONT_FAKE_MONOTONIC: '1',
-  };
-  return { env, set };
 }
 
 function makeFolder(): string {

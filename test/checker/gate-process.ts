@@ -93,12 +93,12 @@ export class GateProcess {
     await until(() => this.#hasEnded && (which === 'primary' || this.workerPids.length === 0), 'the end after SIGKILL');
   }
 
-  /** Sends SIGTERM. Resolves to its exit code. */
+  /** Sends SIGTERM. Resolves to its exit code, once its workers have ended too: they may outlive a primary that is slow. */
   async drain(): Promise<number | NodeJS.Signals | null> {
     this.#isEndExpected = true;
     const child = this.#child;
     child?.kill('SIGTERM');
-    await until(() => this.#hasEnded, 'the end after SIGTERM');
+    await until(() => this.#hasEnded && this.workerPids.length === 0, 'the end after SIGTERM');
     return child?.exitCode ?? child?.signalCode ?? null;
   }
 

@@ -2,9 +2,11 @@ import { parseArgs } from 'node:util';
 
 export const TOPOLOGY_NAMES = [
   'process-sqlite',
+  'process-sqlite-normal',
   'workers-sqlite',
   'workers-memory',
   'replicas-redis',
+  'replicas-redis-workers',
   'replicas-sentinel',
   'replicas-local',
 ] as const;
