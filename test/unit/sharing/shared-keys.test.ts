@@ -193,6 +193,29 @@ describe('a key that replicas share', () => {
     expect(rows.size).toBe(1);
   });
 
+  test('costs one more round trip before a repeat is sent, at the same replica too', () => {
+    const { start, settle, calls } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const perform = (replica: typeof one): void => {
+      const claim = replica.client.makeClaim(requestFor('order'));
+      claim.begin(recorder(), 100);
+      settle();
+      calls.push('sent');
+      claim.onSend('e1');
+      claim.recordOutcome('answered');
+      claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+      claim.close();
+      settle();
+    };
+    for (const replica of [one, one, other]) perform(replica);
+    const swaps = (name: string, count: number): string[] => Array<string>(count).fill(`${name} swap`);
+    expect(calls).toEqual([
+      ...[...swaps('one', 1), 'sent', ...swaps('one', 2)],
+      ...[...swaps('one', 2), 'sent', ...swaps('one', 2)],
+      ...[...swaps('other', 2), 'sent', ...swaps('other', 2)],
+    ]);
+  });
+
   test('binds a write to the endpoint of its last attempt while the store does not respond', () => {
     const { start, settle, advance, faults } = startReplicas();
     const claim = start('one').client.makeClaim(requestFor('order', { endpoint: undefined }));
