@@ -69,6 +69,17 @@ export function setRetryAfter(head: ResponseHead, delay: Millis | undefined, ran
   return { ...head, headers: withoutHeader(head.headers, 'retry-after'), addedHeaders, retryAfterSeconds };
 }
 
+/**
+ * Adds a Retry-After to a kept 429 or 503: repeats of its write get it as long as it is kept. Adds no RateLimit, because the response
+ * says nothing about a limit now. Returns other heads unchanged.
+ * @param keptFor how long it is kept; a second at least is written
+ */
+export function addKeptRetryAfter(head: ResponseHead, keptFor: Millis): ResponseHead {
+  if (!mayCarryRetryAfter(head.status)) return head;
+  const retryAfterSeconds = Math.max(1, Math.ceil(keptFor / 1000));
+  return { ...head, addedHeaders: ['Retry-After', String(retryAfterSeconds)], retryAfterSeconds };
+}
+
 /** The Retry-After of a response, for the log. Both undefined if it has none. */
 export interface RetryAfterInfo {
   /** Undefined if it cannot be parsed. */

@@ -1,5 +1,6 @@
 import { HOP_BY_HOP_HEADERS } from '../../core/http-semantics/managed-headers.ts';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
+import type { Millis } from '../../core/scalars.ts';
 
 /** The response to a write, as it is kept for repeats. */
 export interface KeptResponse {
@@ -12,6 +13,8 @@ export interface KeptResponse {
   readonly fingerprint: string;
   /** The `Accept-Encoding` of the request, which decides how the body may be encoded. */
   readonly acceptEncoding: string;
+  /** When it is no longer kept, in milliseconds since 1970; undefined if an earlier version has kept it. */
+  readonly keptUntil?: Millis;
 }
 
 /** Bytes of one response, its headers included. Longer ones are not kept. */

@@ -151,7 +151,8 @@ export class ReplayingKeyClaim implements KeyClaim {
     if (head === undefined || body === undefined || fingerprint === undefined) return this.#finish();
     const { status, reasonPhrase } = head;
     const headers = selectKeptHeaders(head.headers);
-    const response = { status, reasonPhrase, headers, body, fingerprint, acceptEncoding };
+    const keptUntil = Date.now() + lifetime;
+    const response = { status, reasonPhrase, headers, body, fingerprint, acceptEncoding, keptUntil };
     responses.keep(id, response, lifetime, () => this.#finish());
   }
 

@@ -2,11 +2,9 @@ import type { Duplex } from 'node:stream';
 import type { ReaderAbortReason, RequestOutcome } from '../../core/events/event-labels.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
-import { REPLAYED_HEADER } from '../../core/idempotency/response-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { addCorsHeaders, corsHeaders } from '../headers/cors-headers.ts';
 import { forwardInterimHeaders, forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
-import { withoutHeader } from '../headers/raw-headers.ts';
 import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/retry-after-header.ts';
 import type { KeptResponse } from '../idempotency/kept-response.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
@@ -21,6 +19,7 @@ import {
   writeResponseHead,
   writeSwitchingProtocols,
 } from '../server/write-response.ts';
+import { keptHead } from './kept-head.ts';
 import { problemForVerdict } from './problem-details.ts';
 import type { Problem } from './problem.ts';
 import { type ExchangeTimings, requestOutcomeOf } from './make-request-record.ts';
@@ -89,13 +88,10 @@ export class ClientResponse {
   }
 
   /** Sends a response that was kept for repeats. @returns false if the client has disconnected, or cannot get it */
-  replay({ status, reasonPhrase, headers, body }: KeptResponse): boolean {
+  replay(kept: KeptResponse): boolean {
     const { response, route } = this.#routed;
-    if (response.destroyed) return false;
-    const marker = route.target.idempotency.replayedHeader ?? REPLAYED_HEADER;
-    const marked = [...withoutHeader([...headers], marker.toLowerCase()), marker, 'true'];
-    const framed = [...marked, 'Content-Length', String(body.length)];
-    if (!this.forward({ status, reasonPhrase, headers: framed, httpVersion: '1.1' }, 0, false)) return false;
+    if (response.destroyed || !this.forward(keptHead(kept, route.target.idempotency), 0, false)) return false;
+    const { body } = kept;
     this.#ownBytes = body.length;
     this.end(body);
     this.#abortIfUnread(body.length);

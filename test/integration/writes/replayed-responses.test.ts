@@ -336,6 +336,23 @@ test('an encoded body is only for clients that accept the same encodings', async
   expect(upstream.bodies).toHaveLength(2);
 });
 
+test.each([429, 503])('a kept %i is repeated with a Retry-After: until when it is kept', async (status) => {
+  const upstream = await startUpstream((response) => {
+    response.writeHead(status, { 'Idempotent-Replayed': 'true', 'Retry-After': '7' }).end('stored');
+  });
+  const gate = await start(upstream.url, { idempotency: ', replayedHeader: Idempotent-Replayed' });
+  const first = await post(gate, 'amount=1');
+  expect([first.status, first.header('retry-after')]).toEqual([status, '7']);
+  const repeat = await post(gate, 'amount=1');
+  expect([repeat.status, repeat.body.toString(), upstream.bodies.length]).toEqual([status, 'stored', 1]);
+  const seconds = Number(repeat.header('retry-after'));
+  expect(seconds).toBeGreaterThan(3600 - 120);
+  expect(seconds).toBeLessThanOrEqual(3600);
+  expect(repeat.header('ratelimit')).toBeUndefined();
+  await eventually(gate.requests, (lines) => lines.length === 2);
+  expect(gate.requests()[1]).toMatchObject({ status, outcome: 'replayed', retryAfterFrom: 'tidegate' });
+});
+
 test('the header that marks a stored response is that of the upstream', async () => {
   const upstream = await startUpstream();
   const gate = await start(upstream.url, { idempotency: ', replayedHeader: X-Replayed' });
