@@ -37,7 +37,8 @@ export function closeIfUnread(
   unreadTimeout: Millis,
   abort: () => void = () => response.destroy(),
 ): void {
-  const timer = setTimeout(abort, unreadTimeout);
+  // Over HTTP/2 a response that was sent closes only with the upload.
+  const timer = setTimeout(() => response.writableFinished || abort(), unreadTimeout);
   response.once('close', () => clearTimeout(timer));
 }
 

@@ -51,7 +51,12 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
 
   /** Not that of Node 24's stream, which is true even if the client has reset it. */
   get writableFinished(): boolean {
-    return this.#isComplete === true;
+    return this.#isComplete ?? this.#isEndSent;
+  }
+
+  /** END_STREAM has been sent, and the stream is still open: the client continues its upload. */
+  get #isEndSent(): boolean {
+    return this.#hasEnded && this.#stream.writableFinished && this.#stream.state.localClose === 1;
   }
 
   get writableNeedDrain(): boolean {
@@ -133,8 +138,12 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     if (!this.destroyed) this.#stream.sendTrailers(this.#trailers);
   };
 
-  /** Not by `close(code)`: Node 24 would end the stream first, and a truncated response would look complete. */
+  /**
+   * If the whole response has been sent, only the upload is reset: an error would take the response back (RFC 9113 §8.1). Else
+   * not by `close(code)`: Node 24 would end the stream first, and a truncated response would look complete.
+   */
   destroy(): void {
+    if (this.#isEndSent) return this.#closeUpload();
     this.#stream.destroy(new Error('the response was aborted'));
   }
 }

@@ -114,6 +114,7 @@ export class CallTimers {
 
   readonly #onIdle = (): void => {
     const { request, response } = this.#routed;
+    if (response.writableFinished) return; // the client still uploads
     const mayGoOn = this.#mayIdle && !response.writableNeedDrain && !isPaused(request);
     if (mayGoOn) return this.#deadline.arm(this.#bodyIdleTimeout, this.#onIdle);
     this.#attempt?.cancel();
