@@ -94,9 +94,8 @@ export class CallTimers {
   /** The upstream has forgotten the key. What has not been written yet would complete a request that is no longer a repeat. */
   #onUploadTimeout(): void {
     if (this.#body?.isIncomplete !== true && this.#attempt?.isPartlyWritten !== true) return;
-    const sent = this.#attempt?.sent === true;
     this.#attempt?.cancel();
-    this.#call.onFailure({ reason: 'timeout', sent, cause: 'KEY_EXPIRED' });
+    this.#call.onFailure({ reason: 'timeout', sent: this.#attempt?.sent === true, cause: 'KEY_EXPIRED' });
   }
 
   readonly #onTimeout = (): void => {
@@ -106,10 +105,10 @@ export class CallTimers {
     // A response is due from the end of the upload.
     const remaining = (this.#body?.uploadEndedAt ?? Number.NEGATIVE_INFINITY) + this.#timeout - this.#clock.now();
     if (remaining > 0) return this.#deadline.arm(remaining, this.#onTimeout);
-    const sent = this.#attempt?.sent === true;
-    this.#attempt?.cancel();
     // Without a connection: either none can be made, or all of ours are busy, which says nothing about the upstream.
-    this.#call.onFailure({ reason: sent || this.#attempt?.waitedForConnection === true ? 'timeout' : 'connect', sent });
+    const isLate = this.#attempt?.sent === true || this.#attempt?.waitedForConnection === true;
+    this.#attempt?.cancel();
+    this.#call.onFailure({ reason: isLate ? 'timeout' : 'connect', sent: this.#attempt?.sent === true });
   };
 
   readonly #onIdle = (): void => {

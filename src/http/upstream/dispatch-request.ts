@@ -12,4 +12,6 @@ export interface DispatchRequest extends Dispatcher.DispatchOptions {
    * that the certificate has to match, and break the connection for the next request.
    */
   readonly servername: string;
+  /** The client can get trailers of a response with a length: over HTTP/2. Absent: it cannot. */
+  readonly takesTrailers?: boolean;
 }

@@ -35,6 +35,8 @@ export class Http1Connection implements AssignedConnection, RequestWriter {
   /** It is still connecting, and the send that it was opened for has given up. */
   isOrphan = false;
   isDestroyed = false;
+  /** undici announces a request before it writes it, in the same call. */
+  readonly isUnwritten = false;
   readonly #client: Client;
   #socket: Socket | undefined;
 

@@ -23,6 +23,8 @@ export interface EndpointConnections {
 export interface RequestWriter {
   /** Nothing of the request waits in this process, its end included. */
   readonly isFlushed: boolean;
+  /** The request was reset before a byte of it was written, and none will be. */
+  readonly isUnwritten: boolean;
 }
 
 /** What a send knows of the HTTP/1.1 connection that it uses. */

@@ -54,7 +54,7 @@ export class UpstreamAttempt extends PooledSend {
   }
 
   override get sent(): boolean {
-    return this.#controller !== undefined;
+    return this.#controller !== undefined && this.writer?.isUnwritten !== true;
   }
 
   override get isComplete(): boolean {

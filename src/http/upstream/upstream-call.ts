@@ -93,11 +93,10 @@ export class UpstreamCall implements AttemptListener {
 
   /** Cancels the attempt or the body. @returns whether a part was sent: some upstreams act before the body is complete */
   cancel(): boolean {
-    const sent = this.#attempt?.sent === true;
     this.#timers.disarm();
     this.#attempt?.cancel(true);
     this.#selector.abandon();
-    return sent;
+    return this.#attempt?.sent === true;
   }
 
   /** The response head in hand, once; undefined if there is none. */
@@ -222,6 +221,7 @@ export class UpstreamCall implements AttemptListener {
       headers: traceHeaders === undefined ? this.#headers : replaceTraceHeaders(this.#headers, traceHeaders),
       body,
       upgrade: upgrade === undefined ? null : WEBSOCKET,
+      takesTrailers: request.httpVersion === '2.0',
     };
   }
 

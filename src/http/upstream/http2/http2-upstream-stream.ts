@@ -7,7 +7,9 @@ import type { PooledSend, RequestWriter } from '../pooled-send.ts';
 import { DefectiveResponseError, MAX_RESPONSE_HEADERS } from '../response-defect.ts';
 import { RequestNotProcessedError } from '../send-failure.ts';
 import { headersLength, http2Fields } from '../../headers/raw-headers.ts';
+import { Http2BodyProgress } from './http2-body-progress.ts';
 import { isBodyless, resetUnlessEnded } from './http2-bodyless-response.ts';
+import { resetHeldHead } from './http2-held-head.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 import { uploadBody } from './http2-upload.ts';
 import { isOfConnection, streamResetError } from './http2-stream-errors.ts';
@@ -46,6 +48,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
   reason: Error | null = null;
   /** This side reset the stream. */
   wasResetByUs = false;
+  isUnwritten = false;
   /** The first error: of the stream, or why it was aborted. */
   error: Error | undefined = undefined;
   readonly #carrier: Http2StreamCarrier;
@@ -55,13 +58,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
   #hasResponse = false;
   /** END_STREAM has arrived. */
   #isComplete = false;
-  /** Bytes of the body that arrived, that were passed on, and that Content-Length announced. */
-  #received = 0;
-  #delivered = 0;
-  #length: number | undefined;
-  #mayHaveTrailers = false;
-  /** The client did not read all at once. */
-  #wasBackpressured = false;
+  readonly #body = new Http2BodyProgress();
   /** The end has been reported to the attempt. */
   #isReported = false;
 
@@ -128,17 +125,15 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
   #listen(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream);
     stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
-      if (chunk === null) this.#isComplete ||= this.#appearsComplete(stream);
-      else if (Buffer.isBuffer(chunk)) this.#received += chunk.length;
+      if (chunk === null) this.#onLastPush(stream);
+      else if (Buffer.isBuffer(chunk)) this.#body.onReceived(chunk.length);
       const goesOn = push(chunk, encoding);
-      if (!goesOn && chunk !== null) this.#wasBackpressured = true;
+      if (!goesOn && chunk !== null) this.#body.wasBackpressured = true;
       return goesOn;
     };
     stream.on('headers', (head, _flags, raw: string[]) => this.#onHead(head, raw));
     stream.once('response', (head, flags, raw: string[]) => {
-      const { 'content-length': length, trailer } = head;
-      if (length !== undefined) this.#length = Number(length);
-      this.#mayHaveTrailers = trailer !== undefined;
+      this.#body.onHead(head, this.pending.request.takesTrailers === true);
       this.#carrier.onResponse(this, Number(head[':status']));
       this.#onHead(head, raw);
       if (this.aborted) return;
@@ -160,15 +155,12 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
     stream.once('close', () => process.nextTick(this.#close));
   }
 
-  /**
-   * Node ends a stream that was reset like a complete one, but it is closed by then. A complete stream may be closed too, if its
-   * client read slowly (Node 24.21 does not always report its end): with NO_ERROR, and with all announced bytes. A body of
-   * unknown length that is read slowly and reset with NO_ERROR in its middle looks the same.
-   */
-  #appearsComplete(stream: ClientHttp2Stream): boolean {
-    if (!stream.closed) return true;
-    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) return false;
-    return this.#length === undefined ? this.#wasBackpressured : this.#received === this.#length;
+  /** Nothing more arrives. Node discards what was not read of a stream that it destroys: all of a complete response is passed on. */
+  #onLastPush(stream: ClientHttp2Stream): void {
+    this.#isComplete ||= this.#body.appearsComplete(stream);
+    if (!this.#isComplete || this.aborted || !stream.destroyed) return;
+    stream.off('data', this.#onData);
+    for (let chunk: unknown = stream.read(); Buffer.isBuffer(chunk); chunk = stream.read()) this.#onData(chunk);
   }
 
   #onHead(head: IncomingHttpHeaders, raw: readonly string[]): void {
@@ -189,8 +181,7 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
 
   readonly #onData = (chunk: Buffer): void => {
     if (!this.#isReported) this.pending.onResponseData(this, chunk);
-    this.#delivered += chunk.length;
-    if (this.#delivered === this.#length && !this.#mayHaveTrailers) setImmediate(this.#endWithLength);
+    if (this.#body.onDelivered(chunk.length)) setImmediate(this.#endWithLength);
   };
 
   /** A response with all its announced bytes is complete, as over HTTP/1.1: its client may go on. */
@@ -202,13 +193,13 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
   };
 
   readonly #onEnd = (): void => {
-    if (this.#isComplete && !this.#isReported) this.#reportEnd();
+    if (this.#isComplete && !this.#isReported && !this.aborted) this.#reportEnd();
   };
 
   #reportEnd(): void {
     this.#isReported = true;
     this.pending.onResponseEnd(this);
-    if (this.#stream?.writableFinished === false) this.#reset();
+    if (this.#stream?.writableFinished === false && !this.#stream.destroyed) this.#reset();
   }
 
   /**
@@ -217,7 +208,9 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
    * that Node has forgotten, in an endless loop (src/node_http2.cc, Provider::Stream::OnRead).
    */
   #reset(): void {
-    this.wasResetByUs = true;
+    const stream = this.#hasResponse ? undefined : this.#stream;
+    this.isUnwritten = stream !== undefined && resetHeldHead(stream, this.#carrier.session);
+    this.wasResetByUs = !this.isUnwritten;
     this.#abortController.abort();
   }
 
@@ -226,7 +219,10 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
     if (!this.#isReported) this.pending.onBodySent();
   };
 
-  readonly #close = (): void => this.#carrier.onClosed(this);
+  readonly #close = (): void => {
+    this.#onEnd();
+    this.#carrier.onClosed(this);
+  };
 
   /** Why no complete response arrived; undefined if the end was reported. To be called once, after the stream is closed. */
   takeError(): Error | undefined {
