@@ -105,6 +105,7 @@ export class CallTimers {
     // A response is due from the end of the upload.
     const remaining = (this.#body?.uploadEndedAt ?? Number.NEGATIVE_INFINITY) + this.#timeout - this.#clock.now();
     if (remaining > 0) return this.#deadline.arm(remaining, this.#onTimeout);
+    if (this.#attempt?.isResetBusy === true) return this.#deadline.arm(1, this.#onTimeout);
     // Without a connection: either none can be made, or all of ours are busy, which says nothing about the upstream.
     const isLate = this.#attempt?.sent === true || this.#attempt?.waitedForConnection === true;
     this.#attempt?.cancel();

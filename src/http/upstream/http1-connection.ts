@@ -37,6 +37,7 @@ export class Http1Connection implements AssignedConnection, RequestWriter {
   isDestroyed = false;
   /** undici announces a request before it writes it, in the same call. */
   readonly isUnwritten = false;
+  readonly isResetBusy = false;
   readonly #client: Client;
   #socket: Socket | undefined;
 

@@ -25,6 +25,8 @@ export interface RequestWriter {
   readonly isFlushed: boolean;
   /** The request was reset before a byte of it was written, and none will be. */
   readonly isUnwritten: boolean;
+  /** A reset shows that the request is unwritten only if it waits a millisecond. */
+  readonly isResetBusy: boolean;
 }
 
 /** What a send knows of the HTTP/1.1 connection that it uses. */
@@ -80,6 +82,11 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   /** A part of the request is written, and the rest waits here, so the upstream does not have all of it. */
   get isPartlyWritten(): boolean {
     return this.writer?.isFlushed === false;
+  }
+
+  /** See `RequestWriter`. */
+  get isResetBusy(): boolean {
+    return this.writer?.isResetBusy === true;
   }
 
   /** A request that was not read can be sent again unchanged; once. */

@@ -76,6 +76,29 @@ test.each([
   expect(arrived).toEqual(['/first', '/third']);
 });
 
+test('does not send several requests that are given up one after another, each once the connection can tell', async () => {
+  const { arrived, begin, untilArrived, answer } = await start();
+  begin('/first', null).discard();
+  await untilArrived('/first');
+  const held = ['/second', '/third', '/fourth'].map((path) => begin(path, null));
+  await new Promise(setImmediate);
+  const waits: boolean[] = [];
+  for (const attempt of held) {
+    waits.push(attempt.isResetBusy);
+    await eventually(
+      () => attempt.isResetBusy,
+      (isBusy) => !isBusy,
+    );
+    attempt.cancel();
+  }
+  expect(waits).toEqual([false, true, true]);
+  expect(held.map(({ sent }) => sent)).toEqual([false, false, false]);
+  begin('/last', null);
+  answer();
+  await untilArrived('/last');
+  expect(arrived).toEqual(['/first', '/last']);
+});
+
 test('counts a request as sent if Node writes it although it is given up in the same turn', async () => {
   const { begin, untilArrived } = await start();
   const attempt = begin('/first', null);

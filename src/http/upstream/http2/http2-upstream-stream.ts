@@ -9,7 +9,7 @@ import { RequestNotProcessedError } from '../send-failure.ts';
 import { headersLength, http2Fields } from '../../headers/raw-headers.ts';
 import { Http2BodyProgress } from './http2-body-progress.ts';
 import { isBodyless, resetUnlessEnded } from './http2-bodyless-response.ts';
-import { resetHeldHead } from './http2-held-head.ts';
+import { isResetBusy, resetHeldHead } from './http2-held-head.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 import { uploadBody } from './http2-upload.ts';
 import { isOfConnection, streamResetError } from './http2-stream-errors.ts';
@@ -76,6 +76,10 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
     if (this.#stream === undefined || this.#hasResponse) return true;
     // A head without a body waits in the queue of nghttp2 while the upstream reads nothing.
     return this.#stream.writableFinished && (this.#carrier.session.state.outboundQueueSize ?? 0) === 0;
+  }
+
+  get isResetBusy(): boolean {
+    return this.#stream !== undefined && !this.#hasResponse && isResetBusy(this.#stream, this.#carrier.session);
   }
 
   get paused(): boolean {
