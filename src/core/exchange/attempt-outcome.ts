@@ -32,6 +32,8 @@ export interface ErrorOutcome {
   readonly took: Millis;
   /** As in a response. */
   readonly otherEndpointsWork?: boolean;
+  /** Nothing was sent, because the key had to be looked up again first: see `KeyClaim.isCurrent`. */
+  readonly isKeyOutdated?: boolean;
   /**
    * Sent on a reused connection that closed before the first byte of a response: most likely the upstream was closing it as
    * idle (RFC 9112 §9.3.1), which says nothing about its health. The request may have been sent nevertheless.

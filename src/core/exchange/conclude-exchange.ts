@@ -96,6 +96,11 @@ export function refuseTakenKey({ attempts, isRetrying }: ExchangeState): Exchang
   return { kind: 'refuse', why: 'key_in_use', retryAfterMs: DEFAULT_RETRY_AFTER, attempts, retryOutcome };
 }
 
+/** Ends before an attempt: another process may have given the key to its own request, and the store does not say so. */
+export function refuseUncheckedKey({ attempts, isRetrying }: ExchangeState): ExchangeVerdict {
+  return { kind: 'unknown', reason: 'key_store_lost', attempts, retryOutcome: isRetrying ? 'deadline' : undefined };
+}
+
 /** Ends because the upstream no longer remembers the key: sent again, the write would be another one. */
 export function* concludeExpiredKey(state: ExchangeState): ExchangeGenerator {
   yield* refreshKeyRecord(state);

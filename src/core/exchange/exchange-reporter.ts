@@ -1,5 +1,6 @@
 import type { AdmissionResult, Ticket } from '../admission/ticket.ts';
 import type { EventSink } from '../events/proxy-events.ts';
+import type { KeyRefusalReason } from '../idempotency/key-record.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
@@ -21,6 +22,7 @@ export class ExchangeReporter<E extends ExchangeEffects> {
   /** Of all sends, and of those of the present poll. */
   #attempt = 0;
   #attemptInPoll = 0;
+  #isClaimRefused = false;
 
   constructor({ effects, observer, listen, ticket, requestId }: ExchangeDriverOptions<E>) {
     this.#observed = effects;
@@ -49,6 +51,7 @@ export class ExchangeReporter<E extends ExchangeEffects> {
    */
   onClaim(since: Millis, why: KeyClaimRefused['why'] | undefined, at: Millis): Millis {
     const waited = at - since;
+    this.#isClaimRefused = why !== undefined;
     if (why !== 'draining') this.#emit({ type: 'key', upstream: this.#upstream, event: why ?? 'awaited' });
     this.recordStep({ what: 'claimed', at, waited, why });
     return waited;
@@ -112,7 +115,7 @@ export class ExchangeReporter<E extends ExchangeEffects> {
 
   onEnd(verdict: ExchangeVerdict, at: Millis): void {
     const { retryOutcome } = verdict;
-    const event = keyEventOf(verdict);
+    const event = this.#isClaimRefused ? undefined : keyEventOf(verdict);
     if (event !== undefined) {
       this.#emit({ type: 'key', upstream: this.#upstream, event });
       if (event !== 'replayed') this.recordStep({ what: 'claimed', at, waited: 0, why: event });
@@ -124,8 +127,16 @@ export class ExchangeReporter<E extends ExchangeEffects> {
 }
 
 /** What the exchange learned of its key once it had it. */
-function keyEventOf(verdict: ExchangeVerdict): 'key_expired' | 'key_reused' | 'replayed' | undefined {
+function keyEventOf(verdict: ExchangeVerdict): KeyRefusalReason | 'replayed' | undefined {
   if (verdict.kind === 'replay') return 'replayed';
   const why = verdict.kind === 'refuse' ? verdict.why : verdict.kind === 'unknown' ? verdict.reason : undefined;
-  return why === 'key_expired' || why === 'key_reused' ? why : undefined;
+  switch (why) {
+    case 'key_expired':
+    case 'key_reused':
+    case 'key_in_use':
+    case 'key_store_lost':
+      return why;
+    default:
+      return undefined;
+  }
 }

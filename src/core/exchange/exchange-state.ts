@@ -2,9 +2,12 @@ import type { KeyRecord } from '../idempotency/key-record.ts';
 import { WriteHistory } from '../idempotency/write-history.ts';
 import type { PlannedRetry, RetryProgress } from '../retry/choose-retry.ts';
 import type { Millis } from '../scalars.ts';
-import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { AttemptOutcome, ErrorOutcome } from './attempt-outcome.ts';
 import { isSafe, type RequestFacts } from './request-facts.ts';
 import type { BodyReadResult, RoutePolicy, SendStep } from './steps.ts';
+
+/** The bound of `mayResend`. One is enough, unless this process is stopped again and again. */
+const MAX_RESENDS = 3;
 
 /** What is known in one exchange about its request so far, and the deadlines that follow from it. */
 export class ExchangeState {
@@ -24,6 +27,7 @@ export class ExchangeState {
   /** For the response head. Pauses during an upload. */
   #deadline: Millis;
   #body: BodyReadResult | undefined;
+  #resends = 0;
   /** The state of the backoff, for the next retry. */
   #memory = 0;
 
@@ -119,6 +123,16 @@ export class ExchangeState {
       keyAge: history.keyAge(now),
       isPinned: history.isPinnedToEndpoint(request),
     };
+  }
+
+  /**
+   * Whether the exchange goes on as before an attempt that was not made, because its connection was ready so late that the key has
+   * to be looked up again. That is no retry: the upstream was not asked.
+   */
+  mayResend({ isKeyOutdated, bodyConsumed }: ErrorOutcome): boolean {
+    if (isKeyOutdated !== true || bodyConsumed === true || this.#resends >= MAX_RESENDS) return false;
+    this.#resends += 1;
+    return true;
   }
 
   onRetryReserved({ memory }: PlannedRetry): void {

@@ -26,6 +26,7 @@ import {
   refuse,
   refuseClaim,
   refuseTakenKey,
+  refuseUncheckedKey,
   retryAfterDrain,
 } from './conclude-exchange.ts';
 import { ExchangeState } from './exchange-state.ts';
@@ -88,6 +89,7 @@ export function* exchange(
       const { record, at } = expectResult('known', known);
       state.history.setEarlierRecord(record);
       if (record?.isInUse === true) return refuseTakenKey(state);
+      if (record?.isInDoubt === true) return refuseUncheckedKey(state);
       sendAt = at;
     }
     if (sendAt > state.keyValidUntil()) return yield* concludeExpiredKey(state);
@@ -98,6 +100,7 @@ export function* exchange(
     if (outcome.kind === 'error') {
       if (outcome.reason === 'aborted') return clientGone(state);
       if (!outcome.sent && answeredAt > send.keyValidUntil) return yield* concludeExpiredKey(state);
+      if (state.mayResend(outcome)) continue;
     }
     // Observe mode: enforce mode would have refused the request, and there would be no response to retry.
     if (wouldHave?.decision === 'refused') return yield* conclude(state, outcome);

@@ -12,6 +12,8 @@ export interface KeyRecord {
   readonly isFinal?: boolean;
   /** This request was presumed ended, and another one has the key now. */
   readonly isInUse?: boolean;
+  /** The store did not respond, and another request may have the key by now. */
+  readonly isInDoubt?: boolean;
 }
 
 /** Whether the write may have taken effect, and no client has a whole response that confirms it. */

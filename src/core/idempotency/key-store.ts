@@ -60,6 +60,11 @@ export interface KeyClaim {
   readonly endpoint: string | undefined;
   /** The claim is waiting, or has the key, so `lookUp` finds the write. */
   readonly hasWrite: boolean;
+  /**
+   * False if another request may have got the key since the last `lookUp`, or may have sent the write so early that the upstream
+   * has forgotten it: then the write may be sent only after another look-up. Read before the first byte of each attempt.
+   */
+  readonly isCurrent: boolean;
   /** Waits for the key until the deadline. May be called again: a key that is held is granted at once. */
   begin(listener: KeyClaimListener, deadline: Millis): void;
   /** Ends a wait for the key, with a call of `onClaimRefused`. Does nothing if the claim does not wait. */

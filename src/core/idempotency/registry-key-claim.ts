@@ -22,6 +22,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
   #deadline: Millis = 0;
   #cancelTimer: (() => void) | undefined;
   #hasWaited = false;
+  #lookedUpAt: Millis = 0;
   #isDecidedLocally = false;
   /** Defined while the claim is waiting, held or shared. */
   #write: KeyedWrite | undefined;
@@ -55,6 +56,13 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
 
   get hasWrite(): boolean {
     return this.#write !== undefined;
+  }
+
+  /** With `concurrent: pass`, another request may have sent the write since the last look-up. Otherwise nobody else has the key. */
+  get isCurrent(): boolean {
+    const { ttl, concurrent } = this.#options.request;
+    if (concurrent !== 'pass' || ttl === undefined) return true;
+    return this.#options.clock.now() < this.#lookedUpAt + ttl;
   }
 
   get #hasKey(): boolean {
@@ -119,6 +127,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     const write = this.#write;
     const { journal } = this.#options.keys;
     const { endpoint } = this;
+    if (this.#options.request.concurrent === 'pass') this.#lookedUpAt = this.#options.clock.now();
     if (write === undefined || !this.freeEndpoint() || journal === undefined) return onRecord(this.known.record);
     journal.whenStored((isStored) => {
       if (isStored) return onRecord(this.known.record);

@@ -62,6 +62,10 @@ export class ReplayingKeyClaim implements KeyClaim {
     return this.#claim.hasWrite;
   }
 
+  get isCurrent(): boolean {
+    return this.#claim.isCurrent;
+  }
+
   /** The response to be sent; undefined if none is kept for this request. */
   get keptResponse(): KeptResponse | undefined {
     return this.#kept;

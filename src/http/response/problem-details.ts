@@ -4,7 +4,7 @@ import type { Random } from '../../core/scalars.ts';
 import type { UploadTimeoutReason } from '../request/upload-timeout.ts';
 import { explainConnectError } from '../upstream/connect-error-details.ts';
 import type { SendFailure } from '../upstream/send-failure.ts';
-import { ENDPOINT_REMOVED, TOO_LATE } from '../upstream/send-failure.ts';
+import { ENDPOINT_REMOVED, KEY_OUTDATED, TOO_LATE } from '../upstream/send-failure.ts';
 import type { Problem } from './problem.ts';
 import {
   CONNECTED_TOO_LATE,
@@ -54,7 +54,7 @@ export function problemForVerdict(verdict: OwnVerdict, failure: Pick<SendFailure
 }
 
 function failureDetails(reason: ErrorReason, cause: string | undefined): ProblemTemplate {
-  if (cause === TOO_LATE) return CONNECTED_TOO_LATE;
+  if (cause === TOO_LATE || cause === KEY_OUTDATED) return CONNECTED_TOO_LATE;
   const explained = reason === 'connect' ? explainConnectError(cause) : undefined;
   return { ...FAILURE_PROBLEMS[reason], ...explained };
 }

@@ -12,11 +12,18 @@ export interface CallOwner {
   abort(problem: Problem): void;
 }
 
+/** What decides, when a connection is available, whether the attempt may still be sent. */
+export interface StartCondition extends Pick<SendStep, 'startBy'> {
+  /** The claim to the idempotency key of the write; undefined if none was made. */
+  readonly claim: Pick<KeyClaim, 'isCurrent'> | undefined;
+}
+
+export const AT_ANY_TIME: StartCondition = { startBy: Number.POSITIVE_INFINITY, claim: undefined };
+
 /** What an upstream call needs to know for one attempt. */
-export interface AttemptOrder extends Pick<SendStep, 'timeout' | 'startBy' | 'keyValidUntil'> {
+export interface AttemptOrder extends StartCondition, Pick<SendStep, 'timeout' | 'keyValidUntil'> {
   /** Undefined if the request has none. */
   readonly body: RequestBody | undefined;
-  /** The claim to its idempotency key; undefined if none was made. */
   readonly claim: KeyClaim | undefined;
   /** The method, or a key, allows another attempt whatever the outcome of this one. */
   readonly isRepeatable: boolean;

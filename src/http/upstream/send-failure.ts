@@ -38,12 +38,16 @@ export class RequestNotProcessedError extends Error {
 /** The cause when a connection became available only after the last moment at which the request might be sent. */
 export const TOO_LATE = 'TOO_LATE';
 
-/** See `TOO_LATE`. */
-export class SendTooLateError extends Error {
-  readonly code = TOO_LATE;
+/** The cause when a connection became available so late that the write's key has to be looked up first: see `KeyClaim.isCurrent`. */
+export const KEY_OUTDATED = 'KEY_OUTDATED';
 
-  constructor() {
+/** Nothing was sent: see the codes. */
+export class SendTooLateError extends Error {
+  readonly code: typeof TOO_LATE | typeof KEY_OUTDATED;
+
+  constructor(code: SendTooLateError['code']) {
     super('no connection was available in time');
+    this.code = code;
   }
 }
 

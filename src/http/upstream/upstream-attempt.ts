@@ -9,13 +9,14 @@ import { BodyForwarding } from '../response/body-forwarding.ts';
 import type { ResponseReadRate } from '../response/response-read-rate.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
 import type { AttemptListener } from './attempt-listener.ts';
+import { AT_ANY_TIME, type StartCondition } from './attempt-order.ts';
 import type { BodyPreview } from './body-preview.ts';
 import { DiscardedBody } from './discarded-body.ts';
 import type { DispatchRequest } from './dispatch-request.ts';
 import { HeldBody } from './held-body.ts';
 import { PooledSend } from './pooled-send.ts';
 import { DefectiveResponseError, defectOfHead } from './response-defect.ts';
-import { codeOf, failureOf, isConnectionClosed, SendTooLateError } from './send-failure.ts';
+import { codeOf, failureOf, isConnectionClosed, KEY_OUTDATED, SendTooLateError, TOO_LATE } from './send-failure.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 
@@ -27,7 +28,7 @@ export class UpstreamAttempt extends PooledSend {
   readonly startedAt: Millis;
   readonly #listener: AttemptListener;
   readonly #clock: Clock;
-  readonly #startBy: Millis;
+  readonly #startCondition: StartCondition;
   #controller: Dispatcher.DispatchController | undefined;
   #state: 'open' | 'previewing' | 'held' | 'forwarding' | 'discarding' | 'over' = 'open';
   #hasResponseBegun = false;
@@ -39,18 +40,12 @@ export class UpstreamAttempt extends PooledSend {
   #receiver: BodyForwarding | DiscardedBody | undefined;
   #upgradedSocket: Duplex | undefined;
 
-  /** @param startBy on `clock`: when a connection is available later than this, nothing is sent */
-  constructor(
-    listener: AttemptListener,
-    request: DispatchRequest,
-    clock: Clock,
-    startBy: Millis = Number.POSITIVE_INFINITY,
-  ) {
+  constructor(listener: AttemptListener, request: DispatchRequest, clock: Clock, startCondition = AT_ANY_TIME) {
     super(request);
     this.startedAt = clock.now();
     this.#listener = listener;
     this.#clock = clock;
-    this.#startBy = startBy;
+    this.#startCondition = startCondition;
   }
 
   override get sent(): boolean {
@@ -141,7 +136,9 @@ export class UpstreamAttempt extends PooledSend {
   override onRequestStart(controller: Dispatcher.DispatchController): void {
     // undici 8.13.1 closes the connection when the request is aborted here, and keeps it when this throws.
     if (this.#state === 'over') throw new Error('cancelled');
-    if (this.#clock.now() > this.#startBy) throw new SendTooLateError();
+    const { startBy, claim } = this.#startCondition;
+    if (this.#clock.now() > startBy) throw new SendTooLateError(TOO_LATE);
+    if (claim?.isCurrent === false) throw new SendTooLateError(KEY_OUTDATED);
     this.#controller = controller;
   }
 

@@ -24,7 +24,7 @@ import { codesIn, readResponseHints, readThrottling, toOutcome } from './classif
 import type { DispatchRequest } from './dispatch-request.ts';
 import { EndpointSelector } from './endpoint-selector.ts';
 import type { Endpoint } from './open-endpoint.ts';
-import { ENDPOINT_REMOVED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
+import { ENDPOINT_REMOVED, KEY_OUTDATED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
 import type { AttemptListener } from './attempt-listener.ts';
 import { UpstreamAttempt } from './upstream-attempt.ts';
 
@@ -69,7 +69,7 @@ export class UpstreamCall implements AttemptListener {
 
   /** Sends the next attempt. */
   start(order: AttemptOrder): void {
-    const { timeout, startBy, keyValidUntil, body, isRepeatable, pinnedTo, traceHeaders } = order;
+    const { timeout, keyValidUntil, body, isRepeatable, pinnedTo, traceHeaders } = order;
     const { clock, gate } = this.#context;
     const { route, client } = this.#routed;
     const { target } = route;
@@ -81,7 +81,7 @@ export class UpstreamCall implements AttemptListener {
     const now = clock.now();
     const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, now);
     if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: ENDPOINT_REMOVED });
-    const attempt = new UpstreamAttempt(this, this.#requestTo(endpoint, payload, traceHeaders), clock, startBy);
+    const attempt = new UpstreamAttempt(this, this.#requestTo(endpoint, payload, traceHeaders), clock, order);
     attempt.sender = this.#owner.driver.ticket;
     this.#attempt = attempt;
     this.#timers.awaitHead(attempt, body, timeout);
@@ -171,7 +171,8 @@ export class UpstreamCall implements AttemptListener {
     this.failure = failure;
     const { reason, sent, cause } = failure;
     const bodyConsumed = this.#order?.body?.isPartlySent === true;
-    this.#reportOutcome({ kind: 'error', reason, sent, cause, bodyConsumed, took: this.#elapsed() });
+    const isKeyOutdated = cause === KEY_OUTDATED;
+    this.#reportOutcome({ kind: 'error', reason, sent, cause, bodyConsumed, isKeyOutdated, took: this.#elapsed() });
   }
 
   onProgress(): void {

@@ -24,6 +24,8 @@ export class FallbackKeyClaim implements KeyClaim {
   #isAlone: boolean;
   /** The copy knows what the shared store does not. */
   #isCombined = false;
+  /** The last look-up had no response, and this process goes on with what it knows. */
+  #isDecidedHere = false;
   /** Counted as a request without the store. */
   #isCounted = false;
 
@@ -40,6 +42,10 @@ export class FallbackKeyClaim implements KeyClaim {
 
   get hasWrite(): boolean {
     return this.#claim.hasWrite;
+  }
+
+  get isCurrent(): boolean {
+    return this.#isDecidedHere || this.#claim.isCurrent;
   }
 
   begin(listener: KeyClaimListener, deadline: Millis): void {
@@ -82,9 +88,10 @@ export class FallbackKeyClaim implements KeyClaim {
 
   lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
     const copy = this.#isCombined ? this.#copy : undefined;
-    if (copy === undefined) return this.#claim.lookUp(onRecord);
     const { request, local } = this.#parts;
-    this.#claim.lookUp((record) => {
+    this.#claim.lookUp((found) => {
+      const record = this.#settleDoubt(found);
+      if (copy === undefined) return onRecord(record);
       local.learn(request, record, this.#claim.endpoint);
       copy.lookUp((known) => onRecord(withPresent(known, record)));
     });
@@ -122,6 +129,15 @@ export class FallbackKeyClaim implements KeyClaim {
     this.#copy.begin({ onClaimed, onClaimRefused }, deadline);
   }
 
+  /** Without a response of the store this process goes on with what it knows, if it may. */
+  #settleDoubt(record: KeyRecord | undefined): KeyRecord | undefined {
+    this.#isDecidedHere = record?.isInDoubt === true && this.#parts.request.onStoreLost === 'local';
+    if (record === undefined || !this.#isDecidedHere) return record;
+    this.#beginAlone();
+    const { isInDoubt: _, ...known } = record;
+    return known;
+  }
+
   #beginAlone(): void {
     if (this.#isCounted) return; // a claim may begin again
     this.#isCounted = true;
@@ -139,5 +155,6 @@ export class FallbackKeyClaim implements KeyClaim {
 function withPresent(known: KeyRecord | undefined, record: KeyRecord | undefined): KeyRecord | undefined {
   if (known === undefined) return undefined;
   const isInUse = record?.isInUse === true ? { isInUse: true } : {};
-  return { ...known, ...isInUse, ...(record?.isArriving === true ? { isArriving: true } : {}) };
+  const isInDoubt = record?.isInDoubt === true ? { isInDoubt: true } : {};
+  return { ...known, ...isInUse, ...isInDoubt, ...(record?.isArriving === true ? { isArriving: true } : {}) };
 }

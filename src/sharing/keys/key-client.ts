@@ -99,7 +99,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
       case 'refused':
         return claim?.onRefused(reply.why, reply.mayHaveTakenEffect);
       case 'known':
-        return claim?.onKnown(reply, true);
+        return claim?.onKnown(reply, true, reply.isLost);
       case 'changed':
         return claim?.onKnown(reply, false);
       case 'lapsed':

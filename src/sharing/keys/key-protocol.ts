@@ -41,8 +41,8 @@ export type KeyReply =
       readonly why: ClaimRefusalReason;
       readonly mayHaveTakenEffect: boolean;
     }
-  /** The result of a `look`. */
-  | (KnownWrite & { readonly type: 'known'; readonly claim: number })
+  /** The result of a `look`. `isLost`: the store did not respond, so this is what has to be assumed. */
+  | (KnownWrite & { readonly type: 'known'; readonly claim: number; readonly isLost?: boolean })
   /** Another request has changed what is known of a write. */
   | (KnownWrite & { readonly type: 'changed'; readonly claim: number })
   /** Other processes may have presumed the claim ended, and sent the write. */

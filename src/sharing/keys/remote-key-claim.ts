@@ -38,6 +38,7 @@ export class RemoteKeyClaim implements KeyClaim {
   #hasLapsed = false;
   #known: KnownWrite = { record: undefined, endpoint: undefined };
   #claimedAt: Millis = 0;
+  #lookedUpAt: Millis = 0;
   #sends = 0;
   #last: WriteOutcome | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -54,6 +55,16 @@ export class RemoteKeyClaim implements KeyClaim {
 
   get hasWrite(): boolean {
     return this.#state === 'waiting' || this.#state === 'held';
+  }
+
+  /**
+   * While the lease lasts, nobody else gets the key. A key that was made for this request is nobody else's anyway. With
+   * `concurrent: pass`, another request may have sent the write since the last look-up.
+   */
+  get isCurrent(): boolean {
+    const { request, clock, isLeaseValid } = this.#options;
+    if (request.concurrent !== 'pass') return request.isNew === true || (!this.#hasLapsed && isLeaseValid());
+    return request.ttl === undefined || clock.now() < this.#lookedUpAt + request.ttl;
   }
 
   begin(listener: KeyClaimListener, deadline: Millis): void {
@@ -88,16 +99,17 @@ export class RemoteKeyClaim implements KeyClaim {
   }
 
   lookUp(onRecord: (record: KeyRecord | undefined) => void): void {
-    const { claim, request, send, after, isLeaseValid } = this.#options;
+    const { claim, request, send, after, clock } = this.#options;
     if (!this.hasWrite) return onRecord(undefined);
-    const isAlone = this.#state === 'held' && request.concurrent !== 'pass' && isLeaseValid() && !this.#hasLapsed;
+    const isAlone = this.#state === 'held' && request.concurrent !== 'pass' && this.isCurrent;
     const { record } = this.#known;
     // A response that is still being sent may break off, and the announcement of this may be lost.
     const isSettled = record?.isArriving !== true;
     // The keeper forgets the endpoint before an attempt goes to another one.
-    const isCurrent = isAlone && isSettled && this.#sends < (request.endpoint === undefined ? 1 : 2);
-    if (isCurrent) return onRecord(record);
-    const cancelTimer = after(REPLY_WITHIN, () => this.#answer(lookUp, this.#unresolved));
+    const isKnown = isAlone && isSettled && this.#sends < (request.endpoint === undefined ? 1 : 2);
+    if (isKnown) return onRecord(record);
+    this.#lookedUpAt = clock.now();
+    const cancelTimer = after(REPLY_WITHIN, () => this.#answer(lookUp, this.#withDoubt(this.#unresolved)));
     const lookUp: LookUp = { onRecord, sends: this.#sends, cancelTimer };
     this.#lookUps.push(lookUp);
     send({ do: 'look', claim, last: this.#last });
@@ -141,15 +153,18 @@ export class RemoteKeyClaim implements KeyClaim {
     this.#listener?.onClaimRefused(why, mayHaveTakenEffect);
   }
 
-  /** @param isReply to a look-up; otherwise another request has changed the record */
-  onKnown({ record, endpoint }: KnownWrite, isReply: boolean): void {
+  /**
+   * @param isReply to a look-up; otherwise another request has changed the record
+   * @param isLost the store did not respond: the record is what has to be assumed
+   */
+  onKnown({ record, endpoint }: KnownWrite, isReply: boolean, isLost = false): void {
     const lookUp = isReply ? this.#lookUps.shift() : undefined;
     // Without a record, no attempt has taken effect anywhere, unless the write was sent again before this late reply.
     const isFreed = record === undefined && lookUp?.sends === this.#sends;
     this.#known = { record, endpoint: endpoint ?? (isFreed ? undefined : this.endpoint) };
     if (!isReply) return;
-    this.#hasLapsed = false; // the record is the present one
-    if (lookUp !== undefined) this.#answer(lookUp, record);
+    if (!isLost) this.#hasLapsed = false; // the record is the present one
+    if (lookUp !== undefined) this.#answer(lookUp, isLost ? this.#withDoubt(record) : record);
   }
 
   onLapsed(): void {
@@ -168,6 +183,11 @@ export class RemoteKeyClaim implements KeyClaim {
   get #unresolved(): KeyRecord {
     const firstSentAt = this.#known.record?.firstSentAt ?? this.#options.clock.now();
     return { firstSentAt, isAnswered: false };
+  }
+
+  #withDoubt(record: KeyRecord | undefined): KeyRecord {
+    const known = record ?? this.#unresolved;
+    return this.isCurrent || this.#options.request.concurrent === 'pass' ? known : { ...known, isInDoubt: true };
   }
 
   /** The keeper may grant the key later. */

@@ -179,6 +179,7 @@ export class SharedName implements LeasedName {
         return () => undefined;
       case 'look': {
         this.#restore(session, task.number);
+        if (!this.lease.isValid && !this.#pending.has(task.number)) session.hasChanged = true; // to renew it
         const known = session.lookUpToSend(this.#own.idOf(task.number), task.last) ?? {
           record: session.lookUpFor(task.request),
           endpoint: undefined,
@@ -228,7 +229,8 @@ export class SharedName implements LeasedName {
         this.#pending.refuse(task.pending, 'key_store_lost');
         if (version !== undefined) later.push(...this.#undo(task.pending.number));
       } else if (task.kind === 'look') {
-        reply({ type: 'known', claim: task.number, ...unresolvedBy(this.#own.get(task.number), clock.now()) });
+        const assumed = unresolvedBy(this.#own.get(task.number), clock.now());
+        reply({ type: 'known', claim: task.number, ...assumed, isLost: true });
       } else if (task.kind !== 'refresh') later.push(task);
     }
     this.#tasks = [...later, ...this.#tasks];

@@ -11,7 +11,7 @@ export function formatKeyClaim({ waited, why }: Extract<TraceStep, { readonly wh
       return waited < 1 ? `${why}: ${still}` : `${why} after ${humanizeDuration(waited)}: ${still}`;
     }
     case 'key_store_lost':
-      return `${why}: what is known of its idempotency key could not be stored`;
+      return `${why}: what is known of its idempotency key cannot be read or stored`;
     case 'draining':
       return `draining after ${humanizeDuration(waited)} of waiting for another request with its idempotency key`;
     case 'key_expired':

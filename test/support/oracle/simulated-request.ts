@@ -82,6 +82,8 @@ export interface OracleScene {
 }
 
 const ENDPOINTS = [{ label: 'a' }, { label: 'b' }, { label: 'c' }] as const;
+/** The connection is ready so late that the key has to be looked up again. */
+const KEY_OUTDATED: AttemptOutcome = { kind: 'error', reason: 'timeout', sent: false, took: 0, isKeyOutdated: true };
 type Endpoint = (typeof ENDPOINTS)[number];
 
 /** Implements the effects of one exchange, as the proxy does over sockets. */
@@ -193,6 +195,7 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     if (forConnection >= timeout) return this.#later(timeout, () => this.#recordOutcome(failure('timeout', false)));
     this.#later(forConnection, () => {
       if (world.now > startBy) return this.#recordOutcome(failure('timeout', false));
+      if (!this.#claim.isCurrent) return this.#recordOutcome(KEY_OUTDATED);
       const remaining = timeout - forConnection;
       if (remaining + 1e-6 < (plan.retry.minAttemptTime ?? 0)) throw new Error(`sent ${remaining} ms before its end`);
       const { name, key, method } = this.#intent;

@@ -49,6 +49,16 @@ describe('a claim of a key', () => {
   });
 
   test.each([
+    ['key_in_use', { isInUse: true }],
+    ['key_store_lost', { isInDoubt: true }],
+  ] as const)('granted, and lost before the send: the refusal with %s is reported once', (why, more) => {
+    const exchange = claiming().at(1250, (driver) => driver.onClaimed(undefined));
+    exchange.at(1300, (driver) => driver.onKeyKnown({ ...UNRESOLVED, ...more }));
+    expect(exchange.steps).toEqual([{ what: 'claimed', at: 1300, waited: 0, why }]);
+    expect(keyEvents(exchange)).toEqual([['up', why]]);
+  });
+
+  test.each([
     ['key_in_use', true, { kind: 'refuse', why: 'key_in_use' }],
     ['key_store_lost', false, { kind: 'refuse', why: 'key_store_lost' }],
     ['key_store_lost', true, { kind: 'unknown', reason: 'key_store_lost' }],

@@ -832,6 +832,115 @@ describe('a key that replicas share', () => {
   });
 });
 
+describe('a key whose request waits for a connection', () => {
+  function startWaiting(more: Partial<KeyClaimRequest> = {}) {
+    const replicas = startReplicas();
+    const { start, settle } = replicas;
+    const [one, other] = [start('one'), start('other')];
+    const claim = one.client.makeClaim(requestFor('order', more));
+    claim.begin(recorder(), 100);
+    settle();
+    const lookUp = (): unknown => {
+      const known: unknown[] = [];
+      claim.lookUp((record) => known.push(record));
+      settle();
+      return known[0];
+    };
+    const claimElsewhere = (concurrent: KeyClaimRequest['concurrent'] = 'refuse') => {
+      const [theirs, { results, ...listener }] = [
+        other.client.makeClaim(requestFor('order', { concurrent })),
+        recorder(),
+      ];
+      theirs.begin(listener, 100_000);
+      settle();
+      return { theirs, results };
+    };
+    lookUp();
+    claim.onSend('e1');
+    return { ...replicas, claim, lookUp, claimElsewhere };
+  }
+  const OPEN = { firstSentAt: 0, isAnswered: false };
+
+  test('has to be looked up once its lease may have ended, which renews the lease if nobody else has the key', () => {
+    const { advance, claim, lookUp, claimElsewhere, calls } = startWaiting();
+    advance(0.9 * LEASE, true);
+    expect(claim.isCurrent).toBe(true);
+    advance(0.1 * LEASE, true);
+    expect(claim.isCurrent).toBe(false);
+    calls.length = 0;
+    expect([lookUp(), calls, claim.isCurrent]).toEqual([undefined, ['one swap'], true]);
+    advance(0.9 * LEASE, true);
+    expect([claimElsewhere().results, claim.isCurrent]).toEqual([[['refused', 'key_in_use', true]], true]);
+  });
+
+  test('is in use elsewhere if another replica has got it, until that has ended', () => {
+    const { settle, advance, claim, lookUp, claimElsewhere } = startWaiting();
+    advance(LEASE + 1, true);
+    const { theirs, results } = claimElsewhere();
+    expect([results, claim.isCurrent]).toEqual([[['claimed', OPEN]], false]);
+    expect(lookUp()).toEqual({ ...OPEN, isInUse: true });
+    theirs.recordOutcome('answered');
+    theirs.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    theirs.close();
+    settle();
+    advance(LEASE + 1, true);
+    expect([lookUp(), claim.isCurrent]).toEqual([{ firstSentAt: 0, isAnswered: true, isFinal: true }, true]);
+  });
+
+  test('has to be looked up after a renewal that came too late, because that does not say who has the key', () => {
+    const { advance, claim, lookUp, claimElsewhere, faults } = startWaiting();
+    advance(LEASE + 1, true);
+    claimElsewhere();
+    advance(LEASE);
+    expect(claim.isCurrent).toBe(false);
+    faults.push('unsent');
+    expect([lookUp(), claim.isCurrent]).toEqual([{ ...OPEN, isInDoubt: true }, false]);
+    expect([lookUp(), claim.isCurrent]).toEqual([{ ...OPEN, isInUse: true }, true]);
+  });
+
+  test('is in doubt if the store does not respond after the lease may have ended, and not before', () => {
+    for (const fault of ['unsent', 'late'] as const) {
+      const { advance, claim, lookUp, faults } = startWaiting();
+      claim.onSend('e1');
+      faults.push(fault, fault);
+      expect(lookUp()).toEqual(OPEN);
+      advance(LEASE + 1, true);
+      faults.push(fault);
+      expect([lookUp(), claim.isCurrent]).toEqual([{ ...OPEN, isInDoubt: true }, false]);
+    }
+  });
+
+  test('that was made for the request needs no lease, because nobody else knows it', () => {
+    const { advance, claim, lookUp, calls } = startWaiting({ isNew: true });
+    advance(LEASE + 1, true);
+    calls.length = 0;
+    expect([claim.isCurrent, lookUp(), calls]).toEqual([true, undefined, []]);
+  });
+
+  test('with `concurrent: pass` has to be looked up after its lifetime, because others may have sent the write', () => {
+    const { advance, claim, lookUp, claimElsewhere } = startWaiting({ concurrent: 'pass', ttl: 5 * LEASE });
+    advance(5 * LEASE - 1);
+    expect([claimElsewhere('pass').results, claim.isCurrent]).toEqual([[['claimed', OPEN]], true]);
+    advance(1);
+    expect([claim.isCurrent, lookUp(), claim.isCurrent]).toEqual([false, OPEN, true]);
+  });
+
+  test('is not in doubt while a request waits for it, and does not renew a lease that the process does not have', () => {
+    const { start, settle, calls } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    one.client.makeClaim(requestFor('order')).begin(recorder(), 100_000);
+    settle();
+    const waiting = other.client.makeClaim(requestFor('order'));
+    waiting.begin(recorder(), 100_000);
+    settle();
+    calls.length = 0;
+    const known: unknown[] = [];
+    waiting.lookUp((record) => known.push(record));
+    settle();
+    expect([known, calls]).toEqual([[OPEN], ['other read']]);
+  });
+});
+
 describe('a key that an operator has forgotten', () => {
   /** Replica `one` has claimed the key and lost its lease; then the key was forgotten. */
   function setUp() {
@@ -937,6 +1046,29 @@ describe('with `onStoreLost: local`', () => {
     faults.push('unsent');
     expect(begin('strict', { onStoreLost: 'refuse' }).results).toEqual([['refused', 'key_store_lost', true]]);
     expect(decided).toEqual(['up']);
+  });
+
+  test('a request whose lease may have ended is decided by this process while the store is lost, and is counted once', () => {
+    const { begin, faults, advance, settle, decided } = startOne();
+    const { claim } = begin('order');
+    claim.onSend('e1');
+    advance(LEASE + 1, true);
+    const known: unknown[] = [];
+    const lookUp = (): void => {
+      claim.lookUp((record) => known.push(record, claim.isCurrent));
+      settle();
+    };
+    expect(claim.isCurrent).toBe(false);
+    for (let i = 0; i < 2; i += 1) {
+      faults.push('unsent');
+      lookUp();
+    }
+    advance(1, true);
+    lookUp();
+    const open = { firstSentAt: 0, isAnswered: false };
+    expect([known, decided]).toEqual([[open, true, open, true, undefined, true], ['up']]);
+    advance(LEASE, true);
+    expect(claim.isCurrent).toBe(false);
   });
 
   test('this process has the state of the writes that it shared, once the store is lost', () => {

@@ -32,7 +32,12 @@ const IDENTITY: Checks<StoredIdentity> = {
 
 const RECORD: Checks<KeyRecord> = {
   ...{ firstSentAt: isNumber, isAnswered: isFlag },
-  ...{ isArriving: optional(isFlag), isFinal: optional(isFlag), isInUse: optional(isFlag) },
+  ...{
+    isArriving: optional(isFlag),
+    isFinal: optional(isFlag),
+    isInUse: optional(isFlag),
+    isInDoubt: optional(isFlag),
+  },
 };
 
 const isOutcome = oneOf({
