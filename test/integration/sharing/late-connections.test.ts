@@ -5,11 +5,13 @@ import { connect, createServer } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../../support/certificates.ts';
+import { encodeUint32s, FRAME, frame } from '../../support/clients/http2-client.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 import { startRelay } from '../../support/relay/relay.ts';
 import { startHttpUpstream, type Hit } from '../../support/upstreams/http-upstream.ts';
+import { answerOk, startFrames } from '../../support/upstreams/http2-upstream.ts';
 
 const PATIENCE = 120_000;
 
@@ -138,22 +140,52 @@ test(
   PATIENCE,
 );
 
-test('are not sent with `concurrent: pass` after the upstream has forgotten what another request sent', async () => {
-  const upstream = await startHttpUpstream((_nth, response) => void response.end('paid'));
-  const front = await startHoldingServer(upstream.url);
-  const gate = await startTidegate(`
-upstreams: {api: {${front.target}, ${TIMEOUTS}, idempotency: {ttl: 500ms, concurrent: pass}}}
-`);
+/** `order` waits; a repeat is answered, and the upstream forgets the key. */
+async function payWhileWaiting(gate: Tidegate, isWaiting: () => Promise<unknown>) {
   const waiting = pay(gate, 'order');
-  await front.holds(1);
+  await isWaiting();
   expect((await pay(gate, 'order')).status).toBe(200);
   await eventually(
     async () => (await pay(gate, 'order')).status,
     (status) => status === 409,
   );
+  return async () => {
+    const { status, json } = await waiting;
+    return [status, json()['reason']];
+  };
+}
+
+const EXPIRING = 'idempotency: {ttl: 500ms, concurrent: pass}';
+
+test('are not sent with `concurrent: pass` after the upstream has forgotten what another request sent', async () => {
+  const upstream = await startHttpUpstream((_nth, response) => void response.end('paid'));
+  const front = await startHoldingServer(upstream.url);
+  const gate = await startTidegate(`upstreams: {api: {${front.target}, ${TIMEOUTS}, ${EXPIRING}}}`);
+  const late = await payWhileWaiting(gate, () => front.holds(1));
   const sent = upstream.hits.length;
   front.release();
-  const late = await waiting;
-  expect([late.status, late.json()['reason']]).toEqual([409, 'key_expired']);
+  expect(await late()).toEqual([409, 'key_expired']);
   expect(upstream.hits.length).toBe(sent);
+});
+
+test('are not moved to another connection by a GOAWAY after that time', async () => {
+  const certificates = makeCertificates();
+  onTestFinished(certificates.remove);
+  let unread: TLSSocket | undefined;
+  const upstream = await startFrames(certificates.issueServer(), (socket, stream) => {
+    if (unread === undefined) unread = socket;
+    else answerOk(socket, stream);
+  });
+  const target = `url: "${upstream.url}", http2: true, tls: {ca: ${certificates.path('ca.crt')}}`;
+  const gate = await startTidegate(`upstreams: {api: {${target}, ${TIMEOUTS}, ${EXPIRING}}}`);
+  const late = await payWhileWaiting(gate, () =>
+    eventually(
+      () => upstream.heads(),
+      (heads) => heads === 1,
+    ),
+  );
+  const sent = upstream.heads();
+  unread?.write(frame(FRAME.goAway, 0, 0, encodeUint32s(0, 0)));
+  expect(await late()).toEqual([409, 'key_expired']);
+  expect(upstream.heads()).toBe(sent);
 });
