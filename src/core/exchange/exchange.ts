@@ -12,6 +12,8 @@
  * - With `Expect: 100-continue` the body is read after admission, so a refusal costs no upload.
  * - A retry is reserved while the response before it is still in hand: neither forwarded nor discarded. If the retry cannot be
  *   sent before the deadline, that response is forwarded.
+ * - A write whose connection is ready so late that another process may have its key is not sent. It is admitted, and its key is
+ *   looked up, again.
  * - In observe mode every request is admitted and no key is claimed. A retry that could be reserved is reported, not made.
  */
 import { chooseRetry } from '../retry/choose-retry.ts';
@@ -82,7 +84,7 @@ export function* exchange(
       sendAt = read.at;
     }
 
-    // With `concurrent: pass`, from the start or since a reload, others may have sent the same write meanwhile.
+    // With `concurrent: pass`, from the start or since a reload, or after the end of a lease, others may have sent the same write.
     if (state.hasClaimedKey) {
       const known = yield { do: 'look' };
       if (known.kind === 'gone') return clientGone(state);
