@@ -70,7 +70,10 @@ test('is not sent if another request sent it so early that the upstream has forg
 });
 
 test('is given up as not sent if that happens again and again', () => {
-  const { steps, verdict } = play([], Array.from({ length: 9 }, () => OUTDATED));
+  const { steps, verdict } = play(
+    [],
+    Array.from({ length: 9 }, () => OUTDATED),
+  );
   expect(steps.split(' ').filter((step) => step === 'send')).toHaveLength(4);
   expect(verdict).toMatchObject({ kind: 'fail', reason: 'timeout' });
 });
