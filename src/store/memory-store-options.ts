@@ -30,6 +30,8 @@ export interface MemoryStoreOptions {
 export interface SharingHooks {
   onLimitCreated(limit: Limit): void;
   onLimitForgotten(limit: Limit): void;
+  /** The store has new settings. Absent if the process that keeps the limits has them itself. */
+  onSettingsChanged?(): void;
   /** A client has to wait, or its allowance was reduced, in whichever process it arrives. */
   onClientHeld(hold: ClientHold): void;
 }

@@ -56,18 +56,21 @@ export class MemoryStore implements GateStore {
     const entry = this.#entry(ref.upstream);
     if (ref.scope === 'upstream') return ref.nested === '' ? entry.shared : entry.nested.find(ref);
     if (ref.nested !== '' && !entry.nested.has(ref.nested)) return undefined;
-    const isKnown = ref.nested === '' ? entry.hasKnownLimit : entry.nested.hasKnownLimit(ref.nested);
+    const existing = this.#perClientLimits.use(ref);
+    if (existing !== undefined) return existing;
+    if (!entry.isConfigured(ref)) return entry.sharedLimit(ref.nested); // its scope has changed since the request arrived
     // A limit with a configured rate exists before its first rejection.
-    return this.#perClientLimits.use(ref) ?? (isKnown ? this.findOrCreateLimit(ref) : undefined);
+    return entry.hasKnownRate(ref.nested) ? this.findOrCreateLimit(ref) : undefined;
   }
 
   findOrCreateLimit(ref: LimitRef): Limit {
-    const { random } = this.#options;
-    const { rate, nested, override } = this.#entry(ref.upstream);
-    if (ref.nested !== '' && ref.scope === 'upstream') return nested.find(ref) ?? makeConnectionQueue(ref, random);
-    if (ref.nested !== '' && !nested.has(ref.nested)) return makeConnectionQueue(ref, random); // removed by a reload
-    const limit = this.#makeLimit(ref, nested.rateOf(ref.nested) ?? rate);
-    if (ref.nested === '') this.#applyOverrideTo(limit, override, NEVER);
+    const entry = this.#entry(ref.upstream);
+    // Removed by a reload: nothing is learned of it.
+    if (!entry.isConfigured(ref)) return makeConnectionQueue(ref, this.#options.random);
+    const shared = ref.scope === 'upstream' ? this.findLimit(ref) : undefined;
+    if (shared !== undefined) return shared;
+    const limit = this.#makeLimit(ref, entry.nested.rateOf(ref.nested) ?? entry.rate);
+    if (ref.nested === '') this.#applyOverrideTo(limit, entry.override, NEVER);
     this.#perClientLimits.add(limit);
     return limit;
   }
@@ -146,9 +149,7 @@ export class MemoryStore implements GateStore {
   *limits(): Iterable<Limit> {
     for (const { shared, connectionSlots, nested } of this.#upstreams.values()) {
       if (shared !== undefined) yield shared;
-      else if (connectionSlots !== undefined && connectionSlots.queueLimit.queue.size > 0) {
-        yield connectionSlots.queueLimit;
-      }
+      else if (connectionSlots !== undefined && connectionSlots.queueLimit.isAwaited) yield connectionSlots.queueLimit;
       yield* nested.limits();
     }
     yield* this.#perClientLimits.values();
@@ -168,6 +169,7 @@ export class MemoryStore implements GateStore {
         if (known.shared !== undefined) this.#applyOverrideTo(known.shared, known.override, NEVER);
       }
     }
+    this.#options.sharingHooks?.onSettingsChanged?.();
   }
 
   /** Removes an upstream that no request uses any more. Its clients stay until they are evicted. */
@@ -190,7 +192,7 @@ export class MemoryStore implements GateStore {
       remaining += upstream.nested.sweep();
     }
     this.#perClientLimits.removeIf((limit) => {
-      if (this.#isConfigured(limit.ref)) return false;
+      if (this.isConfigured(limit.ref)) return false;
       if (isLimitInUse(limit)) remaining += 1;
       return !isLimitInUse(limit);
     });
@@ -199,9 +201,8 @@ export class MemoryStore implements GateStore {
 
   /** Restores what another process learned, as far as its limits are configured here. */
   restore({ limits, holds }: LearnedState, now: Millis): void {
-    for (const learned of limits) {
+    for (const learned of limits.filter(({ ref }) => this.isConfigured(ref))) {
       const { ref, rate, ceiling, concurrencyLimit } = learned;
-      if (!this.#isConfigured(ref)) continue;
       const { meter } = this.findLimit(ref) ?? this.findOrCreateLimit(ref);
       if (rate !== undefined) meter.resume?.(rate, ceiling ?? rate, now, concurrencyLimit);
       restoreStop(meter, learned, now);
@@ -209,10 +210,9 @@ export class MemoryStore implements GateStore {
     for (const hold of holds) if (this.#upstreams.has(upstreamOfHold(hold))) this.applyHold(hold, now);
   }
 
-  /** Whether the configuration has a limit of this name and scope. */
-  #isConfigured({ upstream, nested, scope }: LimitRef): boolean {
-    const entry = this.#upstreams.get(upstream);
-    return scope === (nested === '' ? entry?.scope : entry?.nested.scopeOf(nested));
+  /** Whether the configuration has a limit of this name and scope, with keys if this one has any. */
+  isConfigured(ref: LimitRef): boolean {
+    return this.#upstreams.get(ref.upstream)?.isConfigured(ref) === true;
   }
 
   #entry(name: string): UpstreamState {

@@ -1,4 +1,4 @@
-import { limitId } from '../core/limits/limit-ref.ts';
+import { isKeyedRef, limitId } from '../core/limits/limit-ref.ts';
 import type { ResourceBound } from '../core/overload/resource-bound.ts';
 import type { LimitScope } from '../core/limits/limit-state.ts';
 import type { Limit } from '../core/limits/limit.ts';
@@ -61,6 +61,17 @@ export class UpstreamNestedLimits {
   /** Undefined if no nested limit has this name. */
   scopeOf(name: string): LimitScope | undefined {
     return this.#nested.get(name)?.scope;
+  }
+
+  /** Whether the configuration has a limit of this name and scope, with keys if this one has any. */
+  isConfigured(ref: LimitRef): boolean {
+    const nested = this.#nested.get(ref.nested);
+    return nested !== undefined && nested.scope === ref.scope && (nested.isKeyed || !isKeyedRef(ref));
+  }
+
+  /** The one limit of this name for all requests; undefined if there are several. */
+  sharedOf(name: string): Limit | undefined {
+    return this.#nested.get(name)?.shared;
   }
 
   *scopesByName(): Iterable<readonly [name: string, scope: LimitScope]> {

@@ -88,8 +88,22 @@ export class UpstreamState implements GateUpstream {
     return this.#shared ?? this.#former;
   }
 
-  /** Whether a rate is configured or overridden, so that limits exist before the first rejection. */
-  get hasKnownLimit(): boolean {
+  /** Whether the configuration has a limit of this name and scope, with keys if this one has any. */
+  isConfigured(ref: LimitRef): boolean {
+    return ref.nested === '' ? ref.scope === this.#scope : this.nested.isConfigured(ref);
+  }
+
+  /** The limit of this name for all requests; undefined if there are several, or none. */
+  sharedLimit(nested: string): Limit | undefined {
+    return nested === '' ? this.shared : this.nested.sharedOf(nested);
+  }
+
+  /** Whether a rate is configured or overridden, so that limits of this name exist before the first rejection. */
+  hasKnownRate(nested: string): boolean {
+    return nested === '' ? this.#hasKnownRate : this.nested.hasKnownLimit(nested);
+  }
+
+  get #hasKnownRate(): boolean {
     const { initialRate, maxRate } = this.rate;
     return (
       initialRate !== undefined || Number.isFinite(maxRate) || isOverridden(this.override, Number.NEGATIVE_INFINITY)
@@ -117,24 +131,17 @@ export class UpstreamState implements GateUpstream {
     } else if (scope !== 'upstream' && wasShared !== undefined) {
       this.#shared = undefined;
       this.#former = wasShared;
-    }
+    } else return;
+    // At the former limit, those that wait for its tokens would delay requests that lack only a connection.
+    this.connectionSlots?.moveQueue(this.#connectionQueue());
   }
 
   /** Removes and returns the limit of the former scope, once it is unused. */
   releaseFormerLimit(): Limit | undefined {
     const former = this.#former;
-    if (this.connectionSlots !== undefined && this.connectionSlots.queueLimit.queue.size === 0) {
-      this.#moveConnectionQueue(this.connectionSlots);
-    }
     if (former === undefined || isLimitInUse(former)) return undefined;
     this.#former = undefined;
     return former;
-  }
-
-  /** Moves waiting for connections to the queue of the new scope. */
-  #moveConnectionQueue(slots: ConnectionSlots): void {
-    const isOwn = this.#shared === undefined && slots.queueLimit !== this.#former;
-    if (slots.queueLimit !== this.#shared && !isOwn) slots.queueLimit = this.#connectionQueue();
   }
 
   #connectionQueue(): Limit {

@@ -41,11 +41,28 @@ export class ConnectionSlots extends SharedPlaces {
   #peakActive = 0;
   /** When a connection was last reserved. */
   #takenAt: Millis = Number.POSITIVE_INFINITY;
+  /** Where tickets waited for a connection before: see `moveQueue`. */
+  readonly #formerQueues: Limit[] = [];
 
   /** @param queueLimit the upstream's own limit at scope `upstream`, else a limit of no request */
   constructor(queueLimit: Limit, counts: ConnectionCounts, activeClients: ActiveClients) {
     super(queueLimit, activeClients, THRESHOLD_FACTOR);
     this.#counts = counts;
+  }
+
+  /**
+   * The scope of the upstream's limit has changed: from now on, tickets wait for a connection at this limit. Those that wait already
+   * move when the queues are evaluated again.
+   */
+  moveQueue(queueLimit: Limit): void {
+    if (queueLimit === this.queueLimit) return;
+    this.#formerQueues.push(this.queueLimit);
+    this.queueLimit = queueLimit;
+  }
+
+  /** Returns each former queue once. */
+  takeFormerQueues(): readonly Limit[] {
+    return this.#formerQueues.splice(0);
   }
 
   get isFull(): boolean {

@@ -147,12 +147,7 @@ export class Gate {
 
   /** Settings have changed: serves all queues by the limits and connections as they are now. */
   reevaluateQueues(now: Millis): void {
-    for (const limit of [...this.#store.limits()]) {
-      if (limit.queue.size > 0) this.#waitQueue.serveReadyWithin(limit, now);
-    }
-    for (const { connectionSlots } of this.#store.upstreams()) {
-      if (connectionSlots !== undefined) this.#waitQueue.serveReady(connectionSlots.queueLimit, now);
-    }
+    this.#waitQueue.reevaluate(now);
   }
 
   nextWake(): Millis | undefined {

@@ -108,7 +108,7 @@ export function estimateWait(
   const own = turnsAhead(innermost, ticket, weight);
   let wait = slots === undefined ? 0 : waitForConnection(slots, ticket, weight, turnoverRate, now);
   for (const limit of ticket.limits) {
-    const turns = limit === innermost ? own : Math.max(own, turnsAheadAcross(limit, ticket, weight, now));
+    const turns = limit === innermost ? own : turnsAheadAcross(limit, ticket, own, weight, now);
     wait = Math.max(wait, waitForToken(limit, ticket, turns, weight, slots, now));
   }
   return wait;
@@ -185,13 +185,14 @@ function turnsOfOwn({ queue }: Limit, ticket: Ticket, weight: number): number {
   );
 }
 
-/** As `turnsAhead`, at an outer limit: among the tickets of all queues that lack only its token. */
-function turnsAheadAcross(outer: Limit, ticket: Ticket, innerWeight: number, now: Millis): number {
+/** As `turnsAhead`, at an outer limit: `own` at least, or among the tickets of all queues that lack only its token. */
+function turnsAheadAcross(outer: Limit, ticket: Ticket, own: number, innerWeight: number, now: Millis): number {
   const { clientSlot, addressGroup } = ticket;
+  if (!outer.isAwaited) return 0; // those ahead have other outer limits, such as one for each client
   const expected = expectedDelayAt(outer, ticket, now);
-  if (expected === 0 || clientSlot === undefined || outer.nestedWithWaiters === undefined) return 0;
+  if (expected === 0 || clientSlot === undefined || outer.nestedWithWaiters === undefined) return own;
   const weight = convertWeight(innerWeight, ticket, ticket.limits.at(-1), outer);
-  const own = weightInAddress(weight, ticket, outer);
+  const weightOfOwn = weightInAddress(weight, ticket, outer);
   let [waiting, ownQueued] = [0, 0];
   let [ofAddress, others] = [0, 0]; // the weight of the other clients of its address, and of all others
   const seen = new Set<ClientSlot | string>();
@@ -213,8 +214,8 @@ function turnsAheadAcross(outer: Limit, ticket: Ticket, innerWeight: number, now
       if (seen.size < MAX_CLIENTS_COUNTED) seen.add(counted);
     }
   }
-  const turnsOfAddress = ((ownQueued + 1) * (ofAddress + own)) / own;
-  return Math.min((turnsOfAddress * (others + weight)) / weight - 1, waiting);
+  const turnsOfAddress = ((ownQueued + 1) * (ofAddress + weightOfOwn)) / weightOfOwn;
+  return Math.max(own, Math.min((turnsOfAddress * (others + weight)) / weight - 1, waiting));
 }
 
 /** This many clients that wait in several queues are counted once; beyond that, some count twice. */

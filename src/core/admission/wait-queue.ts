@@ -135,6 +135,8 @@ export class WaitQueue {
       takeTokens(ticket, due, now);
     }
     if (slots !== undefined && ticket.clientSlot !== undefined && !slots.hasFreeFor(ticket, now)) {
+      // After a second change of scope, it waits where tickets lack both, and takes its tokens again.
+      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket);
       slots.queueLimit.enqueue(ticket, ticket.clientSlot, weight, now);
       if (!slots.isFull) this.#schedule(slots.queueLimit, now);
       return;
@@ -152,6 +154,18 @@ export class WaitQueue {
 
   #serveInner(limit: Limit, now: Millis): void {
     for (const inner of limit.nestedWithWaiters ?? []) this.serveReady(inner, now);
+  }
+
+  /** Serves all queues, after a change of settings. */
+  reevaluate(now: Millis): void {
+    // First the connections: tickets that wait for one at a former queue move to the present one.
+    for (const { connectionSlots: slots } of this.#store.upstreams()) {
+      for (const former of slots?.takeFormerQueues() ?? []) this.serveReady(former, now);
+    }
+    for (const limit of [...this.#store.limits()]) if (limit.queue.size > 0) this.serveReadyWithin(limit, now);
+    for (const { connectionSlots: slots } of this.#store.upstreams()) {
+      if (slots !== undefined) this.serveReady(slots.queueLimit, now);
+    }
   }
 
   /** Advances a limit to `now`. If its rate changes, the next token comes at another time. */

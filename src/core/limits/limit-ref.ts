@@ -15,6 +15,11 @@ export function limitId({ upstream, nested, scope, key }: LimitRef): string {
   return nested === '' ? `${upstream}\0${scope}\0${key}` : `${upstream}\0${scope}\0${key}\0${nested}`;
 }
 
+/** Whether a nested limit is one for each endpoint, or another key, instead of one for all requests of its owner. */
+export function isKeyedRef({ scope, key }: Pick<LimitRef, 'scope' | 'key'>): boolean {
+  return scope === 'upstream' ? key !== '' : key.includes(' ');
+}
+
 const CLASS_PREFIX = 'class:';
 
 /** The name of the limit of a client class. The configuration allows no other nested limit to have such a name. */

@@ -130,6 +130,11 @@ export class Limit extends ReturnSlots implements HeapItem {
     return this.isPinnedElsewhere || sentAt - this.overrunAt < OVERRUN_WINDOW;
   }
 
+  /** Whether requests wait at it, or at a limit nested in it. */
+  get isAwaited(): boolean {
+    return this.queue.size > 0 || (this.nestedWithWaiters !== undefined && this.nestedWithWaiters.size > 0);
+  }
+
   get scheduler(): CrossQueueScheduler {
     return (this.#scheduler ??= new CrossQueueScheduler());
   }

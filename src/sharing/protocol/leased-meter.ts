@@ -101,6 +101,11 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     this.requestReport('soon');
   }
 
+  /** Settings have changed. The server may have scheduled the next report by the former ones, for the requests that wait. */
+  onSettingsChanged(): void {
+    if (this.limit?.isAwaited === true) this.requestReport('now');
+  }
+
   /** Does nothing: the server advances its limits. */
   advance(): void {}
 

@@ -19,6 +19,11 @@ export abstract class ReplicaLearner extends ReplicaMeterView {
     this.leased = leased;
   }
 
+  /** See `LeasedMeter.onSettingsChanged`. */
+  onSettingsChanged(): void {
+    this.leased.onSettingsChanged();
+  }
+
   /** Undefined while the backend answers. */
   protected abstract get fallback(): FallbackLimiter | undefined;
 

@@ -89,7 +89,7 @@ export class ReplicaLimitClient implements SharingHooks {
   onLimitForgotten(limit: Limit): void {
     const name = limitId(limit.ref);
     const client = this.#leaseClients.get(name);
-    if (client === undefined) return;
+    if (client?.meter !== limit.learnedMeter) return; // another limit may have the name by now
     this.#leaseClients.delete(name);
     client.detach();
     this.#wakes.remove(client);
@@ -97,6 +97,10 @@ export class ReplicaLimitClient implements SharingHooks {
     // A forgotten limit is no sign that the backend is back.
     if (this.#reconnectProbe === undefined) this.#parts.onDegraded(false);
     else this.#reconnectProbe.startReconnectProbe(this.#parts.clock.now());
+  }
+
+  onSettingsChanged(): void {
+    for (const { meter } of this.#leaseClients.values()) meter.onSettingsChanged();
   }
 
   onClientHeld(hold: ClientHold): void {

@@ -70,8 +70,9 @@ export class LimitClient implements SharingHooks {
   }
 
   onLimitForgotten(limit: Limit): void {
-    this.#meters.delete(limitId(limit.ref));
     if (!(limit.learnedMeter instanceof LeasedMeter)) return;
+    const name = limitId(limit.ref);
+    if (this.#meters.get(name) === limit.learnedMeter) this.#meters.delete(name); // another limit may have the name by now
     this.#samplers.delete(limit.learnedMeter);
     this.#withDemand.delete(limit.learnedMeter);
   }
@@ -121,10 +122,11 @@ export class LimitClient implements SharingHooks {
 
   #applyUpdate(update: LimitUpdate, { store, onTokensSupplied }: StoreBinding, now: Millis): void {
     const { ref, terms, shares } = update;
-    // The server may know an upstream before this worker does, or longer. It repeats its terms when this worker reports.
-    if (!store.has(ref.upstream) || store.upstream(ref.upstream).hasNestedLimit?.(ref.nested) === false) return;
-    const meter =
-      this.#meters.get(limitId(ref)) ?? (terms.isUnlimited ? undefined : store.findOrCreateLimit(ref).learnedMeter);
+    // Requests may still wait at a limit that a reload has removed.
+    const known = this.#meters.get(limitId(ref));
+    // The server may know a limit before this worker does, or longer. It repeats its terms when this worker reports.
+    if (!store.has(ref.upstream) || (known === undefined && !store.isConfigured(ref))) return;
+    const meter = known ?? (terms.isUnlimited ? undefined : store.findOrCreateLimit(ref).learnedMeter);
     if (!(meter instanceof LeasedMeter) || meter.limit === undefined) return;
     const hasUnreported = meter.isUnlimited && !meter.usageLog.isEmpty;
     meter.applyUpdate(update);

@@ -1,5 +1,6 @@
 /** Responses and messages of a backend that arrive out of order. */
 import { expect, test } from 'vitest';
+import type { LimitScope } from '../../../src/core/limits/limit-state.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import type { LeaseClient } from '../../../src/sharing/replicas/lease-client.ts';
@@ -74,13 +75,20 @@ interface Process {
 }
 
 /** A process with at most `maxLimits` per-client limits. @param isAway whether calls get no response at this time */
-function startProcess(maxLimits: number, isAway?: (now: number) => boolean, chance = 0.5): Process {
+function startProcess(
+  maxLimits: number,
+  isAway?: (now: number) => boolean,
+  chance = 0.5,
+  scope: LimitScope = 'client',
+): Process {
   const calls: Process['calls'] = [];
   const away: boolean[] = [];
   const supplied: string[] = [];
+  let now = 0;
+  const time = { now: () => now };
   const member = new ReplicaLimitClient({
     replicaId: 'a',
-    clock: { now: () => process.now },
+    clock: time,
     random: () => chance,
     call: (client, call) => void calls.push({ client, call }),
     publishHold: () => undefined,
@@ -89,7 +97,7 @@ function startProcess(maxLimits: number, isAway?: (now: number) => boolean, chan
     onDegraded: (each) => void away.push(each),
   });
   const store = new MemoryStore({
-    upstreams: [upstreamSettings({ scope: 'client', rate: RATE })],
+    upstreams: [upstreamSettings({ scope, rate: RATE })],
     maxTracked: 10,
     maxLimits,
     random: () => 0.5,
@@ -110,7 +118,15 @@ function startProcess(maxLimits: number, isAway?: (now: number) => boolean, chan
     }
   };
   const receiveSign = (sign: RecoverySign): void => member.onRecoverySign(sign, process.now);
-  const process: Process = { now: 0, store, calls, away, supplied, receiveSign, until };
+  const process: Process = {
+    get now() {
+      return now;
+    },
+    set now(at) {
+      now = at;
+    },
+    ...{ store, calls, away, supplied, receiveSign, until },
+  };
   return process;
 }
 
@@ -136,7 +152,7 @@ test.each(['answered', 'not answered'])(
 );
 
 test('calls once a second with the weight of a refused client that will return, until its slot is over', () => {
-  const process = startProcess(1, () => false);
+  const process = startProcess(1, () => false, 0.5, 'upstream');
   const limit = process.store.findOrCreateLimit({ upstream: 'up', nested: '', scope: 'upstream', key: '' });
   process.until(500);
   limit.demand?.awaitReturn('client', 2, 3000, 500);

@@ -1,5 +1,8 @@
 import type { LimitTerms } from '../../../src/sharing/protocol/limit-terms.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { Limit } from '../../../src/core/limits/limit.ts';
+import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
+import type { LimitScope } from '../../../src/core/limits/limit-state.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { LimitClient } from '../../../src/sharing/workers/limit-client.ts';
 import { LeasedMeter } from '../../../src/sharing/protocol/leased-meter.ts';
@@ -192,4 +195,53 @@ test('the shares of groups apply to the limit, and the reported weight follows t
   expect(sent.at(-1)?.limits[0]?.demand?.weight).toBe(2);
   update({ waiting: [], returning: [] });
   expect(limit?.demandWeight(100)).toBe(6);
+});
+
+describe('a reload', () => {
+  const NESTED: LimitRef = { upstream: 'up', nested: 'e', scope: 'upstream', key: '' };
+  const RATE = { ...SETTINGS.rate, maxRate: 5 };
+  const withNested = (scope: LimitScope = 'upstream') =>
+    upstreamSettings({ nested: [{ name: 'e', scope, isKeyed: false, rate: RATE }] });
+  const update = (ref: LimitRef, slots: readonly number[]): void =>
+    holder.onUpdates({ limits: [{ ref, terms: initialTerms(RATE), slots }], holds: [] }, 100);
+  const meterOf = (ref: LimitRef): LeasedMeter => {
+    const found = store.findLimit(ref)?.learnedMeter;
+    if (!(found instanceof LeasedMeter)) throw new Error('it has no leased meter');
+    return found;
+  };
+
+  test('that removes a limit lets its tokens arrive while requests use it', () => {
+    store.configure([withNested()], 10);
+    const removed = meterOf(NESTED);
+    removed.onSent(0);
+    store.configure([SETTINGS], 10);
+    store.sweep();
+    update(NESTED, [100]);
+    expect(removed.inHand).toBe(1);
+  });
+
+  test.each([
+    ['a removed limit', NESTED],
+    ['a limit of another scope', { ...SHARED, scope: 'client', key: 'a' } as const],
+    ['a limit with a key that the configuration does not have', { ...NESTED, key: 'k' }],
+  ])('ignores late terms of %s', (_, ref) => {
+    store.configure([ref.nested === '' || ref.key !== '' ? withNested() : SETTINGS], 10);
+    const before = [...store.limits()];
+    update(ref, [100]);
+    expect([...store.limits()]).toEqual(before);
+    expect(before.map(({ learnedMeter }) => learnedMeter instanceof LeasedMeter && learnedMeter.inHand)).not.toContain(
+      1,
+    );
+  });
+
+  test('that forgets a limit keeps the one that has its name by now', () => {
+    store.configure([withNested()], 10);
+    const former = store.findLimit(NESTED);
+    if (former === undefined) throw new Error('it does not exist');
+    const replacement = new Limit(NESTED, holder.makeMeter(NESTED, RATE));
+    holder.onLimitCreated(replacement);
+    holder.onLimitForgotten(former);
+    update(NESTED, [100]);
+    expect(replacement.learnedMeter instanceof LeasedMeter && replacement.learnedMeter.inHand).toBe(1);
+  });
 });
