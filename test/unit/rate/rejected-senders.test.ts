@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { RejectedSenders } from '../../../src/core/rate/breaker/rejected-senders.ts';
-import { from } from '../../support/core/attributed-line.ts';
+import { from, Line } from '../../support/core/attributed-line.ts';
 
 const [one, two, other] = ['one', 'two', 'other'].map((address) => from({ address }));
 
@@ -32,6 +32,51 @@ test('no sender is passed over once a rejected one, or an unknown one, was accep
       ...[false, false, true],
     ]);
   }
+});
+
+describe('with requests that take longer than it takes until the next rejection', () => {
+  test('a sender is not passed over once a request that it sent between its rejections was accepted', () => {
+    const senders = rejected();
+    senders.onAccepted(other, 15, 20);
+    for (let sentAt = 20; sentAt < 2100; sentAt += 15) senders.onRejected(one, sentAt);
+    expect(senders.isPassedOver(one, 2100)).toBe(true);
+    senders.onAccepted(one, 100, 2100);
+    expect([senders.isPassedOver(one, 2100), senders.isEmpty]).toEqual([false, true]);
+  });
+
+  test('a sender stays passed over if a request that it sent before its first rejection is accepted late', () => {
+    const senders = new RejectedSenders();
+    senders.onRejected(one, 100);
+    senders.onAccepted(other, 110, 120);
+    senders.onRejected(one, 130);
+    senders.onAccepted(one, 90, 2090);
+    expect(senders.isPassedOver(one, 2090)).toBe(true);
+  });
+
+  test('a sender is passed over once a request that another one sent between its rejections was accepted', () => {
+    const senders = new RejectedSenders();
+    for (let sentAt = 0; sentAt < 2100; sentAt += 15) senders.onRejected(one, sentAt);
+    senders.onAccepted(other, 100, 2100);
+    expect(senders.isPassedOver(one, 2100)).toBe(true);
+  });
+});
+
+test('rejections of a client whose slow requests are accepted now and then cut the rate', () => {
+  const { rate } = new Line({ initialRate: 100 });
+  const [slow, fast] = [from({ address: 'slow', path: '/slow' }), from({ address: 'fast', path: '/fast' })];
+  const reject = (at: number): unknown =>
+    rate.onRejected(
+      { sentAt: at, inFlightAtSend: 0, retryAfterMs: undefined, activeClients: 2, attributes: slow },
+      at + 1,
+    );
+  for (let at = 2000; at < 20_000; at += 100) {
+    rate.advance(at, true);
+    reject(at);
+    reject(at + 15);
+    if (at % 2000 === 0) rate.onAccepted(at + 20, 0, at + 30, fast);
+    rate.onAccepted(at - 1960, 0, at + 40, slow);
+  }
+  expect(rate.rate).toBeLessThan(60);
 });
 
 test('a client is passed over at any address', () => {

@@ -5,26 +5,29 @@ import { addressNumberOf, clientNumberOf } from './request-attributes.ts';
 /** The most senders that are remembered: the last ones that were rejected. */
 const MAX_SENDERS = 64;
 const EXPIRY: Millis = 60_000;
-const RECORD_LENGTH = 3;
+const RECORD_LENGTH = 4;
 
 /**
  * The addresses and clients that were rejected and not accepted since. If others were accepted meanwhile, one more rejection
  * of such a sender is no sign that the rate is too high, or that nothing is accepted: it may have a limit of its own.
  */
 export class RejectedSenders {
-  /** Each has three numbers: its own, when its last rejected request was sent, and 1 if others were accepted since, else 0. */
+  /**
+   * Each has four numbers: its own, when its first and its last rejected request were sent, and 1 if others were accepted that were sent
+   * after the first, else 0. Slow requests of a sender that is often rejected are all older than its last rejection.
+   */
   #numbers: number[] = [];
 
   get isEmpty(): boolean {
     return this.#numbers.length === 0;
   }
 
-  /** Whether the sender was rejected, and since then others were accepted and it was not. */
+  /** Whether the sender was rejected, and of the requests sent since then others were accepted and its own were not. */
   isPassedOver(attributes: RequestAttributes | undefined, now: Millis): boolean {
     if (attributes === undefined) return false;
     for (const sender of sendersOf(attributes)) {
       const at = this.#find(sender);
-      if (at >= 0 && this.#numbers[at + 2] === 1 && now - (this.#numbers[at + 1] ?? 0) <= EXPIRY) return true;
+      if (at >= 0 && this.#numbers[at + 3] === 1 && now - (this.#numbers[at + 2] ?? 0) <= EXPIRY) return true;
     }
     return false;
   }
@@ -33,10 +36,11 @@ export class RejectedSenders {
     if (attributes === undefined) return;
     for (const sender of sendersOf(attributes)) {
       const at = this.#find(sender);
-      const isPassed = at < 0 ? 0 : (this.#numbers[at + 2] ?? 0);
+      const firstAt = at < 0 ? sentAt : (this.#numbers[at + 1] ?? sentAt);
+      const isPassed = at < 0 ? 0 : (this.#numbers[at + 3] ?? 0);
       if (at >= 0) this.#numbers.splice(at, RECORD_LENGTH);
       else if (this.#numbers.length >= RECORD_LENGTH * MAX_SENDERS) this.#numbers.splice(0, RECORD_LENGTH);
-      this.#numbers.push(sender, sentAt, isPassed);
+      this.#numbers.push(sender, firstAt, sentAt, isPassed);
     }
   }
 
@@ -45,14 +49,14 @@ export class RejectedSenders {
     if (this.isEmpty) return;
     const accepted = attributes === undefined ? undefined : sendersOf(attributes);
     for (let at = this.#numbers.length - RECORD_LENGTH; at >= 0; at -= RECORD_LENGTH) {
-      const rejectedAt = this.#numbers[at + 1] ?? 0;
-      if (now - rejectedAt > EXPIRY) this.#numbers.splice(at, RECORD_LENGTH);
-      else if (sentAt > rejectedAt) {
+      const firstAt = this.#numbers[at + 1] ?? 0;
+      if (now - (this.#numbers[at + 2] ?? 0) > EXPIRY) this.#numbers.splice(at, RECORD_LENGTH);
+      else if (sentAt > firstAt) {
         if (accepted === undefined || accepted.includes(this.#numbers[at] ?? 0)) {
           this.#numbers = [];
           return;
         }
-        this.#numbers[at + 2] = 1;
+        this.#numbers[at + 3] = 1;
       }
     }
   }
