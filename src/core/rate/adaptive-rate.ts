@@ -188,7 +188,7 @@ export class AdaptiveRate {
     this.#advancedAt = now;
     if (state.phase === 'cooldown' && now >= state.growthPausedUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
-    if (this.breaker.isReopenDue(now)) this.#reopen();
+    if (this.breaker.isReopenDue(now)) this.#reopen(0, now);
     else if (this.inFlightLimiter.isLimited && queued) {
       this.inFlightLimiter.grow(state, this.settings, this.history.recent.acceptedRate(now, 1000), now);
     } else if (
@@ -197,7 +197,9 @@ export class AdaptiveRate {
     ) {
       if (this.#feedback.isExpired(elapsed)) resetToSettings(state, this.settings);
       else if (!this.#feedback.isStale(state)) advanceGrowth(state, this.settings, this.#rules, elapsed);
-    } else if (this.settings.initialRate === undefined && isCalm(state, now)) this.#reopen();
+    } else if (this.settings.initialRate === undefined && isCalm(state, now)) {
+      this.#reopen(this.inFlightLimiter.isLimited ? 0 : state.rate, now); // beside a number in flight, no rate is known
+    }
   }
 
   /** Skips time without observations: the rate does not grow for it. */
@@ -233,10 +235,10 @@ export class AdaptiveRate {
     this.state.growthPeriod = this.#rules.planGrowthPeriod(this.state);
   }
 
-  #reopen(): void {
+  #reopen(rateBefore: PerSecond, now: Millis): void {
     this.inFlightLimiter.removeLimit();
     this.breaker.cancelReopen();
-    resetToUnlimited(this.state, this.settings);
+    resetToUnlimited(this.state, this.settings, rateBefore, now);
   }
 
   /** After rejections: to the rate that the blackout has shown. After errors: to half the rate before, and back in 3 s. */

@@ -33,9 +33,18 @@ export function isSameEpoch(state: RateState, sentAt: Millis): boolean {
   return phase === 'backoff' || sentAt <= decreasedAt + Math.max(feedbackDelay(state), MIN_EPOCH);
 }
 
-/** The cut at the first rejection while open: the recently accepted rate is the ceiling, and the rate is 10 % below. */
-export function computeFirstDecrease({ rate }: RateState, recent: SendHistory, now: Millis): RateDecrease {
+/** For this long after a calm limit became unlimited, its rate before is better evidence than what passes in a calm second. */
+const REOPENED_SPAN: Millis = 120_000;
+
+/**
+ * The cut at the first rejection while open: the recently accepted rate is the ceiling, and the rate is 10 % below. If a calm limit has
+ * become unlimited too soon, the cut is a small one of its rate before, at which nothing was rejected.
+ */
+export function computeFirstDecrease(state: RateState, recent: SendHistory, now: Millis): RateDecrease {
+  const { rate, reopenedAt, rateBeforeReopening } = state;
   const ceiling = Math.min(rate, Math.max(MIN_FIRST_CEILING, recentAcceptedRate(recent, now)));
+  const before = Math.min(rate, now - reopenedAt <= REOPENED_SPAN ? rateBeforeReopening : 0);
+  if (before > ceiling) return { rate: (1 - DELTA) * before, ceiling: before, cause: 'first' };
   return { rate: 0.9 * ceiling, ceiling, cause: 'first' };
 }
 

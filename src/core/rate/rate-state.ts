@@ -79,6 +79,9 @@ export interface RateState extends RevertibleRateState {
   /** The results of the last cycles, oldest first. */
   readonly cycles: RateCycle[];
   lastRejectedAt: Millis;
+  /** When the limit became unlimited last, and its rate before if it was calm; 0 if it is unknown. */
+  reopenedAt: Millis;
+  rateBeforeReopening: PerSecond;
   /** Rejections since the last accepted response. */
   consecutiveRejections: number;
   smoothedRtt: Millis;
@@ -112,6 +115,8 @@ export function makeRateState(settings: RateSettings): RateState {
     backgroundShare: 0,
     cycles: [],
     lastRejectedAt: Number.NEGATIVE_INFINITY,
+    reopenedAt: Number.NEGATIVE_INFINITY,
+    rateBeforeReopening: 0,
     consecutiveRejections: 0,
     smoothedRtt: 0,
     rejectionRtt: 0,
@@ -167,12 +172,14 @@ export function resetToSettings(state: RateState, settings: RateSettings): void 
   Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt });
 }
 
-/** Makes the limit unlimited. Keeps round-trip times and the background share. */
-export function resetToUnlimited(state: RateState, settings: RateSettings): void {
+/** Makes the limit unlimited. Keeps round-trip times and the background share. @param rateBefore see `rateBeforeReopening` */
+export function resetToUnlimited(state: RateState, settings: RateSettings, rateBefore: PerSecond, now: Millis): void {
   const { smoothedRtt, rejectionRtt, backgroundShare } = state;
   Object.assign(state, makeRateState({ ...settings, initialRate: undefined }), {
     smoothedRtt,
     rejectionRtt,
     backgroundShare,
+    reopenedAt: now,
+    rateBeforeReopening: rateBefore,
   });
 }

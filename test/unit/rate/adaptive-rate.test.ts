@@ -410,6 +410,27 @@ describe('a long time without rejections', () => {
     expect(trial.rate.rate).toBe(500);
     expect(trial.reject()).toBe('first');
   });
+
+  test('leaves the earlier rate as the ceiling if a rejection follows within 120 s', () => {
+    const trial = restoring().send(10, 121_000, { queued: false });
+    const earlier = trial.rate.rate;
+    trial.send(10, 241_000, { queued: false });
+    expect([trial.rate.phase, trial.reject()]).toEqual(['open', 'first']);
+    expect(trial.rate.ceiling).toBe(earlier);
+    expect(trial.rate.rate).toBeCloseTo(0.95 * earlier, 9);
+  });
+
+  test('leaves the accepted rate as the ceiling if the first rejection follows later', () => {
+    const trial = restoring().send(10, 242_000, { queued: false });
+    expect([trial.rate.phase, trial.reject()]).toEqual(['open', 'first']);
+    expect(trial.rate.ceiling).toBe(10);
+  });
+
+  test('leaves the accepted rate as the ceiling if that is higher than the earlier rate', () => {
+    const trial = restoring().send(10, 121_500, { queued: false }).send(300, 123_000);
+    expect([trial.rate.phase, trial.reject()]).toEqual(['open', 'first']);
+    expect(trial.rate.ceiling).toBeGreaterThan(290);
+  });
 });
 
 test('the cost of a rejection is reset with the limit', () => {
