@@ -118,7 +118,7 @@ function feed(given: RateSettings, sequence: readonly Event[], seed: number, che
           );
         }
         check(rate, overrun ? `${event.do} of an overrun` : event.do, sentAt, now, result);
-        rate.inFlightLimiter.onEnded();
+        rate.inFlightLimiter.onEnded(now);
       }
     }
   }
@@ -224,7 +224,7 @@ function recover(line: Line, end: Millis, isDone: () => boolean): void {
       rate.inFlightLimiter.releaseReservation();
       const among = rate.onSent(line.now);
       rate.onAccepted(line.now, among, line.now + 20);
-      rate.inFlightLimiter.onEnded();
+      rate.inFlightLimiter.onEnded(line.now + 20);
     }
     line.now += Math.min(500, Math.max(1, 1000 / rate.pace));
   }
@@ -235,7 +235,7 @@ test('the rate recovers after any history once the upstream accepts requests', (
     fc.property(settings, events, fc.integer(), (given, sequence, seed) => {
       const line = feed(given, sequence, seed, () => undefined);
       const { rate, out } = line;
-      for (; out.length > 0; out.pop()) rate.inFlightLimiter.onEnded(); // these never get a response
+      for (; out.length > 0; out.pop()) rate.inFlightLimiter.onEnded(line.now); // these never get a response
       // The longest Retry-After, followed by a probe.
       recover(line, line.now + 301_000, () => rate.phase !== 'blocked');
       expect(rate.phase).not.toBe('blocked');

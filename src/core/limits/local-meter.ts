@@ -146,8 +146,8 @@ export class LocalMeter implements Meter {
     this.#rate.inFlightLimiter.onResponse();
   }
 
-  onEnded(): boolean {
-    return this.#rate.inFlightLimiter.onEnded();
+  onEnded(now: Millis): boolean {
+    return this.#rate.inFlightLimiter.onEnded(now);
   }
 
   onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, source?: RequestAttributes): CutCause | undefined {

@@ -7,6 +7,7 @@ import type { RateDecrease } from './decrease.ts';
 import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection } from './decrease.ts';
 import { advanceGrowth, isCalm } from './growth.ts';
 import { InFlightLimiter } from './in-flight-limiter.ts';
+import { detectPlaces } from './place-detection.ts';
 import { continueEstimate, estimateFromOverrun } from './overrun-estimator.ts';
 import { discountBackgroundShare } from './background-rejections.ts';
 import type { FailedSend, RejectedSend } from './failed-send.ts';
@@ -35,7 +36,7 @@ const BLACKOUT_AFTER: Millis = 1000;
 export class AdaptiveRate {
   readonly settings: RateSettings;
   readonly #rules: RateRules;
-  /** Written only here, by the rules, the breaker and late-knowledge.ts. */
+  /** Written only here, by the rules, the breaker, late-knowledge.ts and place-detection.ts. */
   readonly state: RateState;
   readonly history = new SendHistories();
   readonly breaker: Breaker;
@@ -112,7 +113,7 @@ export class AdaptiveRate {
   /** Returns how many requests are in flight, this one included. */
   onSent(now: Millis): number {
     this.history.onSent(now);
-    return this.inFlightLimiter.onSent();
+    return this.inFlightLimiter.onSent(now);
   }
 
   /** A response that is no rejection and no sign of a broken upstream. Returns the cause if it limits the number in flight. */
@@ -138,6 +139,7 @@ export class AdaptiveRate {
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
     const { sentAt, retryAfterMs, activeClients, overrun = false, attributes } = rejection;
     this.history.onRejected(sentAt);
+    this.inFlightLimiter.discountEnd();
     // A rejection within a partial block says nothing about the rate outside it.
     if (this.breaker.isInBlockedPart(attributes)) return this.breaker.onProbeFailed(rejection, now);
     const isPassedOver = this.breaker.detector.isPassedOver(attributes, now);
@@ -180,6 +182,7 @@ export class AdaptiveRate {
    */
   advance(now: Millis, queued: boolean, feedbackLag: Millis = 0): void {
     const state = this.state;
+    if (state.phase !== 'blocked') state.rate = this.inFlightLimiter.turnoverRate ?? state.rate;
     clampToSettings(state, this.settings);
     this.breaker.blocks.removeUnused(now);
     this.inFlightLimiter.advance(now);
@@ -189,9 +192,8 @@ export class AdaptiveRate {
     if (state.phase === 'cooldown' && now >= state.growthPausedUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
     if (this.breaker.isReopenDue(now)) this.#reopen(0, now);
-    else if (this.inFlightLimiter.isLimited && queued) {
-      this.inFlightLimiter.grow(state, this.settings, this.history.recent.acceptedRate(now, 1000), now);
-    } else if (
+    else if (this.inFlightLimiter.isLimited && queued) this.inFlightLimiter.grow(state, now);
+    else if (
       !this.inFlightLimiter.isLimited &&
       !this.#rules.isApplicationLimited(state, this.history.recent, now - feedbackLag, queued)
     ) {
@@ -214,11 +216,7 @@ export class AdaptiveRate {
       const measured = estimateFromOverrun(this.history.long, sentAt);
       return measured && continueEstimate(state, () => this.applyDecrease(measured, now), now);
     }
-    if (!overrun && this.inFlightLimiter.detectLimit(inFlightAtSend, now)) {
-      const rate = this.history.recent.acceptedRate(now, 1000);
-      this.applyDecrease({ rate, ceiling: rate }, now);
-      return 'places';
-    }
+    if (!overrun && detectPlaces(this, inFlightAtSend, now)) return 'places';
     const cut =
       state.phase === 'open'
         ? this.#rules.computeFirstDecrease(state, this.history.recent, now)

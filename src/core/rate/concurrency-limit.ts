@@ -1,4 +1,5 @@
-import type { Millis } from '../scalars.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import { PlaceTurnover } from './place-turnover.ts';
 import { SENT_PER_REJECTION } from './probe-planner.ts';
 import type { RateState } from './rate-state.ts';
 
@@ -69,19 +70,41 @@ export class ConcurrencyLimit {
   #step = 1;
   #calmSince: Millis;
   #rejectedShare = 0;
+  readonly #turnover: PlaceTurnover;
 
   constructor(size: number, now: Millis) {
     this.#size = Math.max(1, size);
     this.#calmSince = now;
+    this.#turnover = new PlaceTurnover(now);
   }
 
   get size(): number {
     return this.#size;
   }
 
+  /** How many places become free each second while all are taken; undefined before that is measured. */
+  get turnoverRate(): PerSecond | undefined {
+    return this.#turnover.rate(this.#size);
+  }
+
   /** Whether so many requests are rejected that something else must be limited. */
   get isRefuted(): boolean {
     return this.#rejectedShare > MAX_REJECTED_SHARE;
+  }
+
+  /** A request is about to be sent. @param inFlight without it */
+  onSend(inFlight: number, now: Millis): void {
+    this.#turnover.onChange(inFlight, now);
+  }
+
+  /** @param inFlight with the request that ends */
+  onEnded(inFlight: number, now: Millis): void {
+    this.#turnover.onEnded(inFlight, now);
+  }
+
+  /** The next end is that of a request that the upstream rejected, for whatever reason: it held no place there. */
+  discountEnd(): void {
+    this.#turnover.onRejected();
   }
 
   onAccepted(): void {

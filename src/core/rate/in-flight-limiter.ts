@@ -1,8 +1,7 @@
 import type { Millis, PerSecond } from '../scalars.ts';
 import { ConcurrencyLimit } from './concurrency-limit.ts';
 import type { RateRules } from './rules.ts';
-import type { RateSettings, RateState } from './rate-state.ts';
-import { clamp } from './rate-state.ts';
+import type { RateState } from './rate-state.ts';
 
 /** A response that is no rejection, and no sign of a broken upstream. */
 export interface AcceptedResponse {
@@ -68,6 +67,11 @@ export class InFlightLimiter {
     return this.#latency?.throughput ?? Number.POSITIVE_INFINITY;
   }
 
+  /** How many places become free each second while all are taken; undefined before that is measured, and without a limit on places. */
+  get turnoverRate(): PerSecond | undefined {
+    return this.#limit?.turnoverRate;
+  }
+
   get isFull(): boolean {
     const isQueueFull = this.#latency !== undefined && this.#unanswered + this.#reserved >= this.#latency.limit;
     return isQueueFull || (this.#limit !== undefined && this.#count + this.#reserved >= this.#limit.size);
@@ -83,14 +87,16 @@ export class InFlightLimiter {
   }
 
   /** Returns how many are in flight, this one included. */
-  onSent(): number {
+  onSent(now: Millis): number {
+    this.#limit?.onSend(this.#count, now);
     this.#unanswered += 1;
     this.#count += 1;
     return this.#count;
   }
 
   /** Returns whether another request may have been waiting for this end. */
-  onEnded(): boolean {
+  onEnded(now: Millis): boolean {
+    this.#limit?.onEnded(this.#count, now);
     this.#count -= 1;
     this.#unanswered = Math.min(this.#unanswered, this.#count); // responses may not be reported: see `LimitTerms`
     return this.limit < Number.POSITIVE_INFINITY && !this.isFull;
@@ -132,6 +138,11 @@ export class InFlightLimiter {
     this.#limit?.onRejected(now);
   }
 
+  /** See `ConcurrencyLimit.discountEnd`. Called for each rejection, also for one that says nothing about the limit. */
+  discountEnd(): void {
+    this.#limit?.discountEnd();
+  }
+
   /** The first rejection of an epoch. Returns whether the number in flight is limited; it is enforced from then on. */
   detectLimit(inFlightAtSend: number, now: Millis): boolean {
     if (this.#limit === undefined) {
@@ -156,9 +167,7 @@ export class InFlightLimiter {
     this.#detector.reset();
   }
 
-  /** Grows the limit. The rate follows from it. @param accepted the accepted rate */
-  grow(state: RateState, { minRate, maxRate }: RateSettings, accepted: PerSecond, now: Millis): void {
-    state.rate = clamp(accepted, minRate, maxRate);
+  grow(state: RateState, now: Millis): void {
     this.#limit?.grow(now, state);
   }
 

@@ -5,6 +5,7 @@ import type { AdaptiveRate } from './adaptive-rate.ts';
 import type { BlockStatus } from './breaker/active-block.ts';
 import type { RateDecrease } from './decrease.ts';
 import { reviseFirstDecrease } from './decrease.ts';
+import { detectPlaces } from './place-detection.ts';
 
 /** Gives a limit that is created at its first rejection a history. @param accepted the accepted rate before */
 export function seedHistory({ history }: AdaptiveRate, accepted: PerSecond, now: Millis): void {
@@ -41,13 +42,10 @@ export function learnInFlightAtSend(
   isRejected: boolean,
   now: Millis,
 ): boolean {
-  const { breaker, history, inFlightLimiter } = rate;
+  const { breaker, inFlightLimiter } = rate;
   if (!isRejected) inFlightLimiter.onAcceptedLate(inFlightAtSend);
   if (!isRejected || inFlightLimiter.isLimited || breaker.isActive) return false;
-  if (!inFlightLimiter.detectLimit(inFlightAtSend, now)) return false;
-  const accepted = history.recent.acceptedRate(now, 1000);
-  rate.applyDecrease({ rate: accepted, ceiling: accepted }, now);
-  return true;
+  return detectPlaces(rate, inFlightAtSend, now);
 }
 
 /** Revises the first cut, after more of what was accepted before it was reported. */

@@ -94,7 +94,8 @@ export class AuthoritativeLimit<Member> {
   removeMember(reporter: UsageReporter<Member>): void {
     this.reclaim(reporter);
     for (; reporter.unanswered > 0; reporter.unanswered -= 1) this.meter.onResponse();
-    for (; reporter.inFlight > 0; reporter.inFlight -= 1) this.meter.onEnded();
+    this.meter.adjustInFlight(-reporter.inFlight); // nobody knows how long they take
+    reporter.inFlight = 0;
     if (this.#probingMember === reporter.memberId) this.#abandonProbe();
   }
 
@@ -176,8 +177,9 @@ export class AuthoritativeLimit<Member> {
         if (reporter.inFlight === 0) return;
         reporter.inFlight -= 1;
         reporter.unanswered = Math.min(reporter.unanswered, reporter.inFlight);
-        reporter.recordEnd(clampTime(at));
-        meter.onEnded();
+        const endedAt = clampTime(at);
+        reporter.recordEnd(endedAt);
+        meter.onEnded(endedAt);
       },
       accepted: (sentAt, serial, at, source) => {
         const send = reporter.takeSend(serial, sentAt);

@@ -42,7 +42,7 @@ export abstract class ReplicaLearner extends ReplicaMeterView {
 
   onEnded(now: Millis): boolean {
     this.leased.onEnded(now);
-    return this.fallback?.meter.onEnded() ?? false;
+    return this.fallback?.meter.onEnded(now) ?? false;
   }
 
   onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, source?: RequestAttributes): CutCause | undefined {

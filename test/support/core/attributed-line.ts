@@ -48,7 +48,7 @@ export class Line {
       const isUnreachable = answer === 'unreachable';
       rate.onFailed({ sentAt: now, retryAfterMs: retryAfter, isUnreachable, attributes: source }, now);
     } else rate.onAccepted(now, 0, now, source);
-    rate.inFlightLimiter.onEnded();
+    rate.inFlightLimiter.onEnded(now);
     this.now += 1;
     return true;
   }

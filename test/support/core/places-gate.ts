@@ -1,7 +1,7 @@
 /** A gate before an upstream whose limit is a number of places in flight, in virtual time. */
 import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
 import type { RateRules } from '../../../src/core/rate/rules.ts';
-import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
+import type { Millis, PerSecond, Random } from '../../../src/core/scalars.ts';
 import type { UpstreamSettings } from '../../../src/store/upstream-state.ts';
 import { Gate } from '../../../src/core/admission/gate.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
@@ -70,8 +70,8 @@ class FixedPlacesMeter extends LocalMeter {
     this.#reserved -= 1;
   }
 
-  override onEnded(): boolean {
-    super.onEnded();
+  override onEnded(now: Millis): boolean {
+    super.onEnded(now);
     return true;
   }
 }
@@ -115,8 +115,14 @@ export class PlacesGate {
   mostHeld = 0;
   /**
    * @param throughput answers a second in full use, as latency has shown; undefined if rejections have shown the number of places
+   * @param makeMeter makes the meter of a limit that rejections have shown; one that stays as it is when absent
    */
-  constructor(places: number, throughput: PerSecond | undefined, upstream: Partial<UpstreamSettings> = {}) {
+  constructor(
+    places: number,
+    throughput: PerSecond | undefined,
+    upstream: Partial<UpstreamSettings> = {},
+    makeMeter: (rate: RateSettings, random: Random) => LocalMeter = (rate) => new FixedPlacesMeter(places, rate),
+  ) {
     const settings = upstreamSettings(upstream);
     const rules: RateRules = {
       ...RATE_RULES,
@@ -128,7 +134,7 @@ export class PlacesGate {
       random: () => 0.5,
       listen: () => {},
       makeMeter: (_ref, rate, random) =>
-        throughput === undefined ? new FixedPlacesMeter(places, rate) : new LocalMeter(rate, random, rules),
+        throughput === undefined ? makeMeter(rate, random) : new LocalMeter(rate, random, rules),
     });
     this.gate = new Gate(store, () => {});
   }

@@ -66,6 +66,6 @@ test('concurrency places that were configured before apply at once', () => {
     meter.onSent(1000 * i);
   }
   expect(meter.delay(5000)).toBe(Infinity);
-  meter.onEnded();
+  meter.onEnded(5000);
   expect(meter.delay(5000)).toBe(0);
 });

@@ -170,14 +170,14 @@ test('a response that is being received does not count against a limit that late
   const latencyLimiter = { limit: 2, throughput: 10, onAnswer: () => true, advance: () => undefined };
   const inFlight = new InFlightLimiter({ ...RATE_RULES, makeLatencyLimiter: () => latencyLimiter });
   const accepted = { latency: 50, at: 0, isRejecting: false };
-  for (let i = 0; i < 3; i += 1) inFlight.onSent();
+  for (let i = 0; i < 3; i += 1) inFlight.onSent(0);
   expect(inFlight.onAccepted(1, accepted)).toBe(true);
   inFlight.onResponse();
   expect([inFlight.isFull, inFlight.latencyLimit]).toEqual([true, { size: 2, unanswered: 2, isTest: false }]);
   inFlight.onResponse();
   expect([inFlight.isFull, inFlight.count]).toEqual([false, 3]);
   // The response of one was not reported, as by a worker that did not know that responses count.
-  for (let i = 0; i < 3; i += 1) inFlight.onEnded();
+  for (let i = 0; i < 3; i += 1) inFlight.onEnded(0);
   expect(inFlight.latencyLimit).toEqual({ size: 2, unanswered: 0, isTest: false });
   latencyLimiter.throughput = Number.POSITIVE_INFINITY;
   expect(inFlight.latencyLimit?.isTest).toBe(true);
@@ -224,7 +224,7 @@ class Flight {
   accept(): boolean {
     const { sentAt, among } = this.#take(this.#out.shift());
     this.rate.onAccepted(sentAt, among, this.now);
-    return this.rate.inFlightLimiter.onEnded();
+    return this.rate.inFlightLimiter.onEnded(this.now);
   }
 
   /** The newest request is rejected. */
@@ -234,7 +234,7 @@ class Flight {
       { sentAt, inFlightAtSend: among, retryAfterMs: undefined, activeClients: 1, overrun },
       this.now,
     );
-    this.rate.inFlightLimiter.onEnded();
+    this.rate.inFlightLimiter.onEnded(this.now);
     return cause;
   }
 
@@ -251,11 +251,29 @@ function limited(settings: Partial<RateSettings> = {}): Flight {
   return flight;
 }
 
-/** The same, and 10 of them accepted: nothing has been rejected since, and cooldown is over at 2000. */
+/** So many times, so many requests are sent at once, and end after this time; then all earlier ones have ended. */
+function use(flight: Flight, count: number, takes: Millis, queued = true, rounds = 30): Flight {
+  while (flight.rate.inFlightLimiter.count > 0) flight.accept();
+  for (let round = 0; round < rounds; round += 1) {
+    flight.send(count).advance(flight.now + takes, queued);
+    for (let i = 0; i < count; i += 1) flight.accept();
+    flight.advance(flight.now, queued);
+  }
+  return flight;
+}
+
+/** Expects Little's law to hold to a sixth: all requests of `use` end at once. */
+function expectRate({ rate }: Flight, takes: Millis): void {
+  const byLaw = (1000 * rate.inFlightLimiter.limit) / takes;
+  expect(rate.rate / byLaw).toBeGreaterThan(5 / 6);
+  expect(rate.rate / byLaw).toBeLessThan(7 / 6);
+}
+
+/** The same, and all of them accepted after 900 ms: nothing has been rejected since, and cooldown is over at 2000. */
 function calm(): Flight {
-  const flight = limited();
+  const flight = limited().advance(1900);
   for (let i = 0; i < 11; i += 1) flight.accept();
-  flight.advance(1100).send().accept();
+  flight.send().accept();
   return flight.advance(2000);
 }
 
@@ -320,17 +338,59 @@ describe('a limit by places', () => {
     expect(new Flight(RATE_RULES).send().accept()).toBe(false);
   });
 
-  test('reports the resulting rate, within the bounds', () => {
-    const flight = calm();
-    flight.send(30).advance(2500);
-    expect(flight.rate.rate).toBe(30); // over the last second
-    expect(flight.advance(9000).rate.rate).toBe(0.1);
+  test.each([true, false])('has a rate of places ÷ service time; requests queue: %s', (queued) => {
+    const flight = limited();
+    for (const [inFlight, takes] of [
+      [11, 100],
+      [11, 1000],
+      [3, 50],
+    ] as const) {
+      use(flight, inFlight, takes, queued, 80);
+      expectRate(flight, takes);
+    }
+  });
+
+  test('has the same rate after a time in which nothing is sent', () => {
+    const flight = use(limited(), 11, 100);
+    flight.advance(flight.now + 9000, false);
+    expectRate(flight, 100);
+  });
+
+  test('has the same rate if no request was accepted in the last second, because those in flight take longer', () => {
+    const flight = use(limited(), 11, 3000, false).send(11);
+    for (let i = 0; i < 29; i += 1) {
+      flight.advance(flight.now + 100);
+      expectRate(flight, 3000);
+      expect(flight.rate.expectedDelay(flight.now)).toBeLessThan(350);
+    }
+  });
+
+  test('has a rate within the bounds', () => {
+    expect(use(limited({ maxRate: 50 }), 11, 100).rate.rate).toBe(50);
+    expect(use(limited({ minRate: 20 }), 11, 1000, false).rate.rate).toBe(20);
+  });
+
+  test('starts at the rate that follows from the mean round trip', () => {
+    const flight = new Flight(EAGER).advance(1000).send(12).advance(1200);
+    flight.accept(); // after 200 ms
+    expect(flight.send(2).reject()).toBe('places');
+    expect([flight.rate.inFlightLimiter.limit, flight.rate.rate]).toEqual([12, 60]);
   });
 
   test('grows only while requests queue', () => {
     expect(calm().advance(60_000, false).rate.inFlightLimiter.limit).toBe(11);
-    const flight = calm().send(130).advance(2500); // 130 a second: quiet time is a second, counted from the last rejection
-    expect(flight.rate.inFlightLimiter.limit).toBe(12);
+    const flight = use(limited(), 11, 11_000 / 130, false); // 130 a second: quiet time is a second
+    expect(flight.rate.inFlightLimiter.limit).toBe(11);
+    expect(flight.advance(flight.now).rate.inFlightLimiter.limit).toBe(12);
+  });
+
+  test('grows after 130 sends without a rejection, however few were sent in the last second', () => {
+    const flight = use(limited(), 11, 3000, false).send(11); // 11/3 a second
+    const calmSince = 1000;
+    expect(flight.now - calmSince).toBeGreaterThan(130_000 / (11 / 3));
+    expect(flight.advance(flight.now + 2000).rate.inFlightLimiter.limit).toBe(12);
+    expect(flight.advance(flight.now + 30_000).rate.inFlightLimiter.limit).toBe(12);
+    expect(flight.advance(flight.now + 6000).rate.inFlightLimiter.limit).toBe(14);
   });
 
   test('loses a place at each rejection, though a cut is made only once in an epoch', () => {

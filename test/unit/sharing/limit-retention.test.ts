@@ -18,7 +18,7 @@ function meterWith(settings: RateSettings, sends: number): LocalMeter {
   for (let i = 0; i < sends; i += 1) {
     meter.onSent(NOW);
     meter.onAccepted(NOW, 1, NOW);
-    meter.onEnded();
+    meter.onEnded(NOW);
   }
   return meter;
 }

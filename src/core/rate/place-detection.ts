@@ -1,0 +1,27 @@
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { AdaptiveRate } from './adaptive-rate.ts';
+import { recentAcceptedRate } from './decrease.ts';
+
+/**
+ * Decides at the first rejection of an epoch whether the limit is on the number in flight, and cuts the rate to what the places allow if
+ * so. Returns whether it is.
+ */
+export function detectPlaces(rate: AdaptiveRate, inFlightAtSend: number, now: Millis): boolean {
+  const { history, inFlightLimiter, state } = rate;
+  const wasLimited = inFlightLimiter.isLimited;
+  if (inFlightLimiter.detectLimit(inFlightAtSend, now)) {
+    const implied = impliedRate(rate, now);
+    rate.applyDecrease({ rate: implied, ceiling: implied }, now);
+    return true;
+  }
+  // What refuted places allowed is not known to be a rate that the upstream allows.
+  if (wasLimited) state.rate = Math.min(state.rate, recentAcceptedRate(history.recent, now));
+  return false;
+}
+
+/** Measured, or by the mean round trip (Little's law), or else the accepted rate. */
+function impliedRate({ history, inFlightLimiter, state }: AdaptiveRate, now: Millis): PerSecond {
+  const { limit, turnoverRate } = inFlightLimiter;
+  if (turnoverRate !== undefined) return turnoverRate;
+  return state.smoothedRtt > 0 ? (1000 * limit) / state.smoothedRtt : history.recent.acceptedRate(now, 1000);
+}
