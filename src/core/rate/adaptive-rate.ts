@@ -7,7 +7,7 @@ import type { RateDecrease } from './decrease.ts';
 import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection } from './decrease.ts';
 import { advanceGrowth, isCalm } from './growth.ts';
 import { InFlightLimiter } from './in-flight-limiter.ts';
-import { detectPlaces } from './place-detection.ts';
+import { detectPlaces, discardPlaces } from './place-detection.ts';
 import { continueEstimate, estimateFromOverrun } from './overrun-estimator.ts';
 import { discountBackgroundShare } from './background-rejections.ts';
 import type { FailedSend, RejectedSend } from './failed-send.ts';
@@ -64,7 +64,8 @@ export class AdaptiveRate {
 
   /** The rate that spaces requests outside a block. Under a concurrency limit, `rate` is only derived from that. */
   get pace(): PerSecond {
-    return this.inFlightLimiter.isLimited ? this.settings.maxRate : this.breaker.unblockedRate(this.state);
+    const { isLimited, pace } = this.inFlightLimiter;
+    return isLimited ? Math.min(this.settings.maxRate, pace) : this.breaker.unblockedRate(this.state);
   }
 
   get ceiling(): PerSecond {
@@ -192,6 +193,7 @@ export class AdaptiveRate {
     if (state.phase === 'cooldown' && now >= state.growthPausedUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
     if (this.breaker.isReopenDue(now)) this.#reopen(0, now);
+    else if (this.inFlightLimiter.isExceeded) discardPlaces(this, now);
     else if (this.inFlightLimiter.isLimited && queued) this.inFlightLimiter.grow(state, now);
     else if (
       !this.inFlightLimiter.isLimited &&

@@ -63,6 +63,14 @@ export class ConcurrencyLimitDetector {
 const REJECTED_SHARE_SPAN = 400;
 const MAX_REJECTED_SHARE = 0.04;
 const MIN_CALM: Millis = 1000;
+/**
+ * A limit of so few is also refuted if this many requests in a row are accepted with more in flight: requests that come too soon after
+ * each other are rejected by some rate limits too, and may be the only ones that are in flight together.
+ */
+const FEW = 3;
+const MAX_ACCEPTED_BEYOND = 8;
+/** Requests beyond a limit of few are spaced, as if there were so much of a place more than was detected. */
+const EXTRA_PLACE = 0.5;
 
 /** How many requests may be in flight: one less after each rejection; after calm one more, then two, then four. */
 export class ConcurrencyLimit {
@@ -70,10 +78,14 @@ export class ConcurrencyLimit {
   #step = 1;
   #calmSince: Millis;
   #rejectedShare = 0;
+  /** The size at first: with more in flight, requests were rejected. */
+  readonly #detected: number;
+  #acceptedBeyond = 0;
   readonly #turnover: PlaceTurnover;
 
   constructor(size: number, now: Millis) {
     this.#size = Math.max(1, size);
+    this.#detected = this.#size;
     this.#calmSince = now;
     this.#turnover = new PlaceTurnover(now);
   }
@@ -85,6 +97,17 @@ export class ConcurrencyLimit {
   /** How many places become free each second while all are taken; undefined before that is measured. */
   get turnoverRate(): PerSecond | undefined {
     return this.#turnover.rate(this.#size);
+  }
+
+  /** The rate that spaces requests: those beyond a limit of few, so that a rejection does not mean that they came all at once. */
+  get pace(): PerSecond {
+    if (this.#detected > FEW || this.#size <= this.#detected) return Number.POSITIVE_INFINITY;
+    return this.#turnover.rate(this.#detected + EXTRA_PLACE) ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether enough requests were accepted with more in flight than were detected as the limit of few. */
+  get isExceeded(): boolean {
+    return this.#acceptedBeyond >= MAX_ACCEPTED_BEYOND;
   }
 
   /** Whether so many requests are rejected that something else must be limited. */
@@ -107,7 +130,9 @@ export class ConcurrencyLimit {
     this.#turnover.onRejected();
   }
 
-  onAccepted(): void {
+  /** @param inFlightAtSend 0 if unknown */
+  onAccepted(inFlightAtSend: number): void {
+    if (this.#detected <= FEW && inFlightAtSend > this.#detected) this.#acceptedBeyond += 1;
     this.#rejectedShare -= this.#rejectedShare / REJECTED_SHARE_SPAN;
   }
 
@@ -115,6 +140,7 @@ export class ConcurrencyLimit {
     this.#size = Math.max(1, this.#size - 1);
     this.#step = 1;
     this.#calmSince = now;
+    this.#acceptedBeyond = 0;
     this.#rejectedShare += (1 - this.#rejectedShare) / REJECTED_SHARE_SPAN;
   }
 

@@ -72,6 +72,16 @@ export class InFlightLimiter {
     return this.#limit?.turnoverRate;
   }
 
+  /** The rate that spaces requests while places are limited; Infinity if nothing does. */
+  get pace(): PerSecond {
+    return this.#limit?.pace ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether the limit on places turns out to be none: see `ConcurrencyLimit.isExceeded`. */
+  get isExceeded(): boolean {
+    return this.#limit?.isExceeded === true;
+  }
+
   get isFull(): boolean {
     const isQueueFull = this.#latency !== undefined && this.#unanswered + this.#reserved >= this.#latency.limit;
     return isQueueFull || (this.#limit !== undefined && this.#count + this.#reserved >= this.#limit.size);
@@ -114,7 +124,7 @@ export class InFlightLimiter {
    * @param accepted absent if nothing is learned from latency: what was learned from it before is discarded
    */
   onAccepted(inFlightAtSend: number, accepted?: AcceptedResponse): boolean {
-    this.#limit?.onAccepted();
+    this.#limit?.onAccepted(inFlightAtSend);
     if (inFlightAtSend === 0) return false;
     this.#detector.onAccepted(inFlightAtSend);
     return this.#learnFromLatency(accepted);

@@ -19,6 +19,15 @@ export function detectPlaces(rate: AdaptiveRate, inFlightAtSend: number, now: Mi
   return false;
 }
 
+/** The upstream has accepted more in flight than the limit allows: continues at the rate that the places have reached, as a guess. */
+export function discardPlaces(rate: AdaptiveRate, now: Millis): void {
+  const { history, inFlightLimiter, state } = rate;
+  inFlightLimiter.discardLimit();
+  const reached = Math.min(state.rate, recentAcceptedRate(history.recent, now));
+  state.lastFinding = 'moved';
+  rate.applyDecrease({ rate: reached, ceiling: state.rate }, now);
+}
+
 /** Measured, or by the mean round trip (Little's law), or else the accepted rate. */
 function impliedRate({ history, inFlightLimiter, state }: AdaptiveRate, now: Millis): PerSecond {
   const { limit, turnoverRate } = inFlightLimiter;

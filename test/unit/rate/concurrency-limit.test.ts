@@ -138,9 +138,9 @@ describe('the number of places', () => {
     expect(places.isRefuted).toBe(false); // 1 − (399/400)^16 = 3.9 %
     places.onRejected(16);
     expect(places.isRefuted).toBe(true); // 4.2 %
-    for (let i = 0; i < 15; i += 1) places.onAccepted(); // 4.17 % · (399/400)^15
+    for (let i = 0; i < 15; i += 1) places.onAccepted(1); // 4.17 % · (399/400)^15
     expect(places.isRefuted).toBe(true);
-    for (let i = 0; i < 2; i += 1) places.onAccepted();
+    for (let i = 0; i < 2; i += 1) places.onAccepted(1);
     expect(places.isRefuted).toBe(false);
   });
 });
