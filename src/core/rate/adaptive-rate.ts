@@ -149,7 +149,7 @@ export class AdaptiveRate {
     if (isPassedOver) return this.breaker.onProbeFailed(rejection, now);
     recordRejection(this.state, sentAt, now);
     const isBackground = !this.inFlightLimiter.isLimited && this.#rules.isBackgroundRejection(this.state);
-    if (!isBackground) recordLimitRejection(this.state, this.#rules, retryAfterMs, now);
+    if (!isBackground) recordLimitRejection(this.state, this.#rules, overrun ? undefined : retryAfterMs, now);
     if (retryAfterMs !== undefined) {
       this.#rules.recordRejectionCost(this.state, retryAfterMs / 1000 / Math.max(1, activeClients));
     }

@@ -45,6 +45,7 @@ const PARAMETERS = {
   wasUnlimited: false,
   stateBefore: rateState(),
   isResumed: false,
+  isOverrun: false,
   probeTimeout: 30_000,
   interval: (failedProbes: number) => 100 * 2 ** failedProbes,
 } as unknown as BlockParameters;

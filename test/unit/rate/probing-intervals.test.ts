@@ -28,6 +28,7 @@ function block(terms: Partial<ActiveBlock> = {}): ActiveBlock {
       wasUnlimited: false,
       stateBefore: saveRevertibleState(rateState()),
       isResumed: false,
+      isOverrun: false,
       probeTimeout: 30_000,
       interval: probeInterval,
     },

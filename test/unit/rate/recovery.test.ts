@@ -9,7 +9,7 @@ import { ANY_REQUEST } from '../../../src/core/rate/breaker/request-attributes.t
 import type { Millis } from '../../../src/core/scalars.ts';
 import { longSendHistory, rateState, sendEvenly } from '../../support/core/rate-builders.ts';
 
-function blockadeOf(goodRate: number, since: Millis, stateBefore: Partial<RateState>): ActiveBlock {
+function blockadeOf(goodRate: number, since: Millis, stateBefore: Partial<RateState>, isOverrun = false): ActiveBlock {
   const [scope, before] = [[...ANY_REQUEST], saveRevertibleState(rateState(stateBefore))];
   return createBlock(
     {
@@ -19,6 +19,7 @@ function blockadeOf(goodRate: number, since: Millis, stateBefore: Partial<RateSt
       stateBefore: before,
       wasUnlimited: false,
       isResumed: false,
+      isOverrun,
       probeTimeout: 30_000,
       interval: probeInterval,
     },
@@ -34,10 +35,11 @@ function reopened(
   [since, end]: readonly [Millis, Millis],
   state: Partial<RateState> = {},
   stateBefore: Partial<RateState> = {},
+  isOverrun = false,
 ): Recovery {
   const long = longSendHistory();
   for (const [perSecond, from, until] of sends) sendEvenly(long, perSecond, from, until);
-  const block = blockadeOf(100, since, stateBefore);
+  const block = blockadeOf(100, since, stateBefore, isOverrun);
   block.lastRejectedProbeAt = end - 10;
   return planRecovery(rateState({ ceiling: 100, rate: 100, ...state }), long, block, end + 10);
 }
@@ -154,6 +156,12 @@ describe('a penalty', () => {
     ['after the fast climb from a first penalty', { ...GROWN, lastFinding: 'first-penalty' }],
   ])('%s shows that the ceiling is too high', (_, before) => {
     expect(shutFor(10_500, { lastBlackout: 10_000 }, before)).toMatchObject({ rate: 0.95 * 85, ceiling: 85 });
+  });
+
+  test('soon after the last cut says nothing about the ceiling if more is sent than the rate allows', () => {
+    const before = { growthElapsed: 4000, growthPeriod: 10_000 };
+    const recovery = reopened([[20, 0, 10_000]], [10_000, 20_500], { lastBlackout: 10_000 }, before, true);
+    expect(recovery).toMatchObject({ rate: 95, ceiling: 100, finding: 'penalty' });
   });
 
   test('is likely at a limit that was never met before if hardly anything was accepted', () => {

@@ -42,12 +42,8 @@ export interface BlockStatus {
 export type BlockCause = (typeof BLOCK_CAUSES)[number];
 export const BLOCK_CAUSES = ['rejections', 'errors'] as const;
 
-/**
- * A block of all requests or of a part of them: one probe at a time passes, at growing intervals, until one is accepted. Another
- * one may pass while the response to the last one takes long.
- */
-export interface ActiveBlock {
-  readonly since: Millis;
+/** What is known of a block when it begins. */
+export interface BlockParameters {
   readonly cause: BlockCause;
   /** See `BlockStatus`. */
   scope: number[];
@@ -57,12 +53,23 @@ export interface ActiveBlock {
   readonly wasUnlimited: boolean;
   /** The state of the limit before the block. It applies to requests outside the scope. */
   readonly stateBefore: RevertibleRateState;
-  /** See `BlockStatus`. */
-  isPartial: boolean;
   /** Whether another process started the block, so that the rate before is unknown here. */
   readonly isResumed: boolean;
+  /** See `FailedSend.overrun`. */
+  readonly isOverrun: boolean;
   /** The longest wait for the response to a probe before another may be sent: see `probePatience`. */
   readonly probeTimeout: Millis;
+  readonly interval: (failedProbes: number, rateBefore: PerSecond) => Millis;
+}
+
+/**
+ * A block of all requests or of a part of them: one probe at a time passes, at growing intervals, until one is accepted. Another
+ * one may pass while the response to the last one takes long.
+ */
+export interface ActiveBlock extends BlockParameters {
+  readonly since: Millis;
+  /** See `BlockStatus`. */
+  isPartial: boolean;
   /** The number of failed probes. */
   failedProbes: number;
   /** When the last of them was sent, or the block began: until then nothing got through. */
@@ -86,13 +93,7 @@ export interface ActiveBlock {
   /** The paths of those before it that have no response yet: of senders that had not failed, and of others. */
   unansweredPaths: number[];
   failedSendersPaths: number[];
-  readonly interval: (failedProbes: number, rateBefore: PerSecond) => Millis;
 }
-
-export type BlockParameters = Pick<
-  ActiveBlock,
-  'cause' | 'scope' | 'rateBefore' | 'wasUnlimited' | 'stateBefore' | 'isResumed' | 'probeTimeout' | 'interval'
->;
 
 /** Creates a block that begins now. Call `scheduleProbe` for its first probe. */
 export function createBlock(parameters: BlockParameters, now: Millis): ActiveBlock {

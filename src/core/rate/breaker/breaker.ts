@@ -182,7 +182,8 @@ export class Breaker {
     if (!Number.isFinite(state.rate)) state.rate = rateBefore;
     state.phase = 'blocked';
     this.detector.clearErrors();
-    const block = this.#start({ cause, scope, rateBefore, wasUnlimited, stateBefore, isResumed: false }, now);
+    const known = { cause, scope, rateBefore, wasUnlimited, stateBefore, isOverrun: failure.overrun === true };
+    const block = this.#start({ ...known, isResumed: false }, now);
     scheduleProbe(block, failure, this.#maxProbeDelay, now, this.#random);
     if (part !== undefined) this.onUnblockedSend(state);
   }
@@ -196,7 +197,7 @@ export class Breaker {
     state.rate = rateBefore;
     state.phase = 'blocked';
     const known = { cause, scope: [...scope], rateBefore, wasUnlimited: phase === 'open' };
-    const block = this.#start({ ...known, stateBefore, isResumed: true }, now);
+    const block = this.#start({ ...known, stateBefore, isResumed: true, isOverrun: false }, now);
     block.probeAt = Math.min(Math.max(now, probeAt), now + this.#maxProbeDelay);
     block.heldClient = heldClient;
     block.heldClientUntil = heldClientUntil;
