@@ -33,17 +33,15 @@ export function isPenaltyHint(
 /**
  * The rate and ceiling after a penalty: at the ceiling, the rate was about right. The ceiling is lowered if it was too high:
  * the rate has climbed fast past the limit, or the last cut was not enough.
- * @param ceiling the rate that was rejected @param before the state before the rejection
+ * @param ceiling the rate that was rejected
+ * @param before the state before the rejection; undefined if more was sent than it allowed
  */
 export function cutByPenalty(
   ceiling: PerSecond,
-  {
-    lastFinding,
-    growthElapsed,
-    growthPeriod,
-  }: Pick<RevertibleRateState, 'lastFinding' | 'growthElapsed' | 'growthPeriod'>,
+  before: Pick<RevertibleRateState, 'lastFinding' | 'growthElapsed' | 'growthPeriod'> | undefined,
 ): { readonly rate: PerSecond; readonly ceiling: PerSecond } {
-  const isTooHigh = lastFinding === 'first-penalty' || growthElapsed < growthPeriod / 2;
+  const isTooHigh =
+    before !== undefined && (before.lastFinding === 'first-penalty' || before.growthElapsed < before.growthPeriod / 2);
   const lowered = isTooHigh ? CEILING_CUT * ceiling : ceiling;
   return { rate: RATE_CUT * lowered, ceiling: lowered };
 }

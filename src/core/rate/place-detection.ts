@@ -14,7 +14,7 @@ export function detectPlaces(rate: AdaptiveRate, inFlightAtSend: number, now: Mi
     rate.applyDecrease({ rate: implied, ceiling: implied }, now);
     return true;
   }
-  // What refuted places allowed is not known to be a rate that the upstream allows.
+  // The upstream may allow less than the rate of the refuted places.
   if (wasLimited) state.rate = Math.min(state.rate, recentAcceptedRate(history.recent, now));
   return false;
 }

@@ -34,8 +34,8 @@ export function planRecovery(state: RateState, history: SendHistory, block: Acti
   const { ceiling } = state;
   const isFirst = state.lastFinding === 'first';
   if (!isFirst && isPenaltyBlackout(blackout, state.lastBlackout)) {
-    const cut = block.isOverrun ? { rate: 0.95 * ceiling, ceiling } : cutByPenalty(ceiling, block.stateBefore);
-    return { ...cut, finding: 'penalty', blackout };
+    const before = block.isOverrun ? undefined : block.stateBefore;
+    return { ...cutByPenalty(ceiling, before), finding: 'penalty', blackout };
   }
   const acceptedRate = acceptedBefore(state, history, endedAt, blackout);
   const accepted = isFirst && acceptedRate > 0 ? acceptedRate : Math.max(acceptedRate, MAX_DECREASE_TO * ceiling);

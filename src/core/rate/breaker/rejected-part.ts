@@ -116,8 +116,9 @@ export class RejectedPartDetector {
       if (sum === undefined) continue;
       rejected.set(sum, this.#isPassed(i) ? Number.NEGATIVE_INFINITY : (rejected.get(sum) ?? 0) + 1);
     }
+    const own = sumOf(part);
     let count = 0;
-    for (const [sum, times] of rejected) if (sum !== sumOf(part) && times >= MIN_REJECTIONS) count += times;
+    for (const [sum, times] of rejected) if (sum !== own && times >= MIN_REJECTIONS) count += times;
     return count;
   }
 
