@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/setup/longest-first.ts';
 
 const EXCLUDED = ['test/bench/**'];
+const SEED = 'test/setup/property-seed.ts';
 /** Fast, and without sockets and child processes, which test/setup/no-sockets.ts refuses. Slower ones are in test/slow. */
 const UNIT = ['test/{unit,property}/**/*.test.ts'];
 /** Minutes of virtual time. */
@@ -36,7 +37,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: UNIT,
-          setupFiles: ['test/setup/no-sockets.ts', 'test/setup/globals-restored.ts'],
+          setupFiles: [SEED, 'test/setup/no-sockets.ts', 'test/setup/globals-restored.ts'],
           // Nothing of a file outlives it: to share processes halves the time.
           isolate: false,
           maxWorkers: 3,
@@ -48,6 +49,7 @@ export default defineConfig({
         test: {
           name: 'simulated',
           include: SIMULATED,
+          setupFiles: [SEED],
           // Node loads the modules itself. In those that Vite transforms, each use of an import reads a property, and simulations
           // take half as long again. Other files start faster with Vite, which keeps what it has transformed.
           experimental: { viteModuleRunner: false, nodeLoader: false },
@@ -61,7 +63,7 @@ export default defineConfig({
           name: 'integration',
           include: INTEGRATION,
           exclude: OWN_PROCESS,
-          setupFiles: ['test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
+          setupFiles: [SEED, 'test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
           // To load the modules once saves a third of the processor time. A file that leaves something open fails.
           isolate: false,
           maxWorkers: 4,

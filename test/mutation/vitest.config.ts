@@ -8,7 +8,7 @@ export default defineConfig({
   test: {
     include: tests,
     exclude: ['test/unit/project/**'], // reads the sources as text, and here they are mutated
-    setupFiles: ['test/setup/no-sockets.ts', 'test/setup/globals-restored.ts', 'test/mutation/fixed-seed.ts'],
+    setupFiles: ['test/setup/no-sockets.ts', 'test/setup/globals-restored.ts', 'test/setup/property-seed.ts'],
     isolate: false,
     testTimeout: 300_000, // instrumented code is many times slower
     retry: 0,

@@ -230,6 +230,7 @@ export class Gate {
   #admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): AdmissionResult {
     takeTokens(ticket, now, now);
     this.#waitQueue.grantConnection(ticket, slots, now);
+    this.#waitQueue.onPlaceTaken(ticket, now);
     this.#emit({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });
     return ADMITTED;
   }

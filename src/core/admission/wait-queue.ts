@@ -88,6 +88,11 @@ export class WaitQueue {
     if (ticket.isSentExternally) usePromise(this.#store, ticket, ticket.clientSlot, now);
   }
 
+  /** A ticket that did not wait has taken a place. Another client may hold most places now, so that the others leave it none. */
+  onPlaceTaken({ limits }: Ticket, now: Millis): void {
+    for (const limit of limits) if (limit.places !== undefined && limit.queue.size > 0) this.#schedule(limit, now);
+  }
+
   /** Serves a limit's queue as far as tokens and connections allow. */
   serveReady(limit: Limit, now: Millis): void {
     this.#advanceLimit(limit, now);

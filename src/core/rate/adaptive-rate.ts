@@ -64,8 +64,9 @@ export class AdaptiveRate {
 
   /** The rate that spaces requests outside a block. Under a concurrency limit, `rate` is only derived from that. */
   get pace(): PerSecond {
-    const { isLimited, pace } = this.inFlightLimiter;
-    return isLimited ? Math.min(this.settings.maxRate, pace) : this.breaker.unblockedRate(this.state);
+    const { pace } = this.inFlightLimiter;
+    if (pace === undefined) return this.breaker.unblockedRate(this.state);
+    return clamp(pace, this.settings.minRate, this.settings.maxRate);
   }
 
   get ceiling(): PerSecond {
@@ -77,10 +78,7 @@ export class AdaptiveRate {
     return this.state.phase === 'cooldown' ? this.state.growthPausedUntil : undefined;
   }
 
-  /**
-   * Time until a request may be sent, pacing aside: 0 if now, also as the probe of a block; Infinity if another request
-   * has to end first.
-   */
+  /** Time until a request may be sent, pacing aside: 0 if now, also as a probe; Infinity if another request has to end first. */
   delay(now: Millis, attributes?: RequestAttributes): Millis {
     if (this.breaker.isHeldBack(attributes)) return this.breaker.probeDelay(now, attributes);
     return this.inFlightLimiter.isFull ? Number.POSITIVE_INFINITY : 0;

@@ -94,15 +94,18 @@ export class ConcurrencyLimit {
     return this.#size;
   }
 
-  /** How many places become free each second while all are taken; undefined before that is measured. */
+  /** How many requests can be sent each second: as many as places become free while all are taken. Undefined before that is measured. */
   get turnoverRate(): PerSecond | undefined {
-    return this.#turnover.rate(this.#size);
+    return this.#turnover.rate(this.#isSpaced ? this.#detected + EXTRA_PLACE : this.#size);
   }
 
   /** The rate that spaces requests: those beyond a limit of few, so that a rejection does not mean that they came all at once. */
   get pace(): PerSecond {
-    if (this.#detected > FEW || this.#size <= this.#detected) return Number.POSITIVE_INFINITY;
-    return this.#turnover.rate(this.#detected + EXTRA_PLACE) ?? Number.POSITIVE_INFINITY;
+    return (this.#isSpaced ? this.turnoverRate : undefined) ?? Number.POSITIVE_INFINITY;
+  }
+
+  get #isSpaced(): boolean {
+    return this.#detected <= FEW && this.#size > this.#detected;
   }
 
   /** Whether enough requests were accepted with more in flight than were detected as the limit of few. */

@@ -72,9 +72,9 @@ export class InFlightLimiter {
     return this.#limit?.turnoverRate;
   }
 
-  /** The rate that spaces requests while places are limited; Infinity if nothing does. */
-  get pace(): PerSecond {
-    return this.#limit?.pace ?? Number.POSITIVE_INFINITY;
+  /** The rate that spaces requests while places are limited; Infinity if nothing does, undefined without a limit on places. */
+  get pace(): PerSecond | undefined {
+    return this.#limit?.pace;
   }
 
   /** Whether the limit on places turns out to be none: see `ConcurrencyLimit.isExceeded`. */
