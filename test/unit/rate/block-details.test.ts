@@ -33,6 +33,7 @@ import {
   listCandidateParts,
   makeRequestAttributes,
   matchesAttributes,
+  definingAttributes,
   narrowToAddress,
 } from '../../../src/core/rate/breaker/request-attributes.ts';
 import { hashToNumber } from '../../../src/core/quota/requester.ts';
@@ -380,25 +381,36 @@ describe('the records of requests', () => {
     expect(results(records)).toEqual([1, 2]);
     for (let i = 3; i <= 8; i += 1) records.add(i, [10 + i]);
     expect(results(records)).toEqual([6, 7, 8]);
-    expect([records.matches(0, [16]), records.matches(2, [18]), records.matches(2, [16])]).toEqual([true, true, false]);
+    expect([15, 16, 18].map((address) => records.tally([address], 8))).toEqual([
+      { all: 0, withResult: 0 },
+      { all: 1, withResult: 0 },
+      { all: 1, withResult: 1 },
+    ]);
     records.clear();
     expect(records.count).toBe(0);
     records.add(9, [1]);
-    expect([results(records), records.matches(0, [1])]).toEqual([[9], true]);
+    expect([results(records), records.tally([1], 9)]).toEqual([[9], { all: 1, withResult: 1 }]);
   });
 
-  test('match each scope whose attributes they have', () => {
+  test('are within each scope whose attributes they have', () => {
     const records = new RequestRecords(3);
     records.add(1, [1, 2]);
-    expect([[], [1], [0, 2], [1, 2]].map((scope) => records.matches(0, scope))).toEqual([true, true, true, true]);
-    expect([[2], [1, 3], [1, 2, 3]].map((scope) => records.matches(0, scope))).toEqual([false, false, false]);
+    const countWithin = (scopes: number[][]): number[] => scopes.map((scope) => records.tally(scope, 1).all);
+    expect(countWithin([[], [1], [0, 2], [1, 2]])).toEqual([1, 1, 1, 1]);
+    expect(countWithin([[2], [1, 3], [1, 2, 3]])).toEqual([0, 0, 0]);
   });
 
-  test('have a part with the attributes that define another one, unless they lack one of them', () => {
+  test('are within a path if they have its longest prefix', () => {
+    expect(definingAttributes([7, 0, 0, 1, 2, 0, 0, 0])).toEqual([0, 4]);
+    expect(definingAttributes([0, 0, 3, 1, 2, 3, 4, 5])).toEqual([2, 7]);
+    expect(definingAttributes([])).toEqual([]);
+  });
+
+  test('name the part that some of their attributes define, unless they lack one of them', () => {
     const records = new RequestRecords(3);
     records.add(1, [1, 2, 0, 4]);
-    expect(records.partLike([7, 0, 0, 8, 0, 0, 0, 0], 0)).toEqual([1, 0, 0, 4, 0, 0, 0, 0]);
-    expect(records.partLike([7, 0, 9, 0, 0, 0, 0, 0], 0)).toBeUndefined();
+    expect(records.partAt(0, [0, 3])).toBe(5);
+    expect(records.partAt(0, [0, 2])).toBeUndefined();
   });
 });
 

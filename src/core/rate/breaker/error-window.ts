@@ -90,13 +90,7 @@ export class ErrorWindow {
   }
 
   #countRecent(result: number, scope: RequestAttributes): number {
-    const recent = this.#recentResults;
-    if (recent === undefined) return 0;
-    let count = 0;
-    for (let i = 0; i < recent.count; i += 1) {
-      if (recent.resultAt(i) === result && recent.matches(i, scope)) count += 1;
-    }
-    return count;
+    return this.#recentResults?.tally(scope, result).withResult ?? 0;
   }
 
   #roll(now: Millis): void {

@@ -1,8 +1,15 @@
 import type { RequestAttributes } from './request-attributes.ts';
-import { isPathOnly, listCandidateParts, narrowToAddress, sumOf } from './request-attributes.ts';
+import {
+  ANY_REQUEST,
+  definingAttributes,
+  isPathOnly,
+  listCandidateParts,
+  narrowToAddress,
+} from './request-attributes.ts';
 import type { Millis } from '../../scalars.ts';
 import { saveRevertibleState } from '../decrease.ts';
 import { RejectedSenders } from './rejected-senders.ts';
+import type { Tally } from './request-records.ts';
 import { RequestRecords } from './request-records.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
@@ -87,108 +94,90 @@ export class RejectedPartDetector {
   }
 
   #find(attributes: RequestAttributes, state: RateState): RejectedPart | undefined {
-    let scope: RequestAttributes | undefined;
+    const all = this.#records.tally(ANY_REQUEST, PASSED);
+    let found: { readonly part: RequestAttributes; readonly tally: Tally } | undefined;
     let highestRatio = MIN_LOG_LIKELIHOOD_RATIO;
     for (const part of listCandidateParts(attributes)) {
-      const rejected = this.#countRejected(part);
-      if (rejected < MIN_REJECTIONS) continue;
-      const ratio = this.#ratioOf(part, rejected, this.#countRejectedAlike(part));
-      if (ratio > highestRatio) {
-        highestRatio = ratio;
-        scope = part;
-      }
+      const tally = this.#records.tally(part, PASSED);
+      const ratio = this.#ratioOf(part, tally, all);
+      if (ratio <= highestRatio) continue;
+      highestRatio = ratio;
+      found = { part, tally };
     }
-    if (scope === undefined) return undefined;
-    const own = narrowToAddress(scope, attributes); // if all come from one address, the part is narrower
-    if (this.#countRejected(own) === this.#countRejected(scope)) scope = own;
+    if (found === undefined) return undefined;
+    // If all come from one address, the part is narrower.
+    const own = narrowToAddress(found.part, attributes);
+    const scope = rejectedOf(this.#records.tally(own, PASSED)) === rejectedOf(found.tally) ? own : found.part;
     return { scope, stateBefore: this.#stateBefore(scope, state) };
+  }
+
+  /**
+   * The log-likelihood ratio for the part having a limit of its own; 0 if there is no evidence.
+   * @param own of this part @param all of all requests
+   */
+  #ratioOf(part: RequestAttributes, own: Tally, all: Tally): number {
+    const rejected = rejectedOf(own);
+    if (rejected < MIN_REJECTIONS) return 0;
+    if (isPathOnly(part) && own.withResult > MAX_PASSED_SHARE_OF_PATH * all.withResult) return 0;
+    const others = rejectedOf(all) - rejected;
+    const allRejected = rejectedOf(all) - (others < MIN_REJECTIONS ? 0 : this.#countRejectedAlike(part));
+    const total = allRejected + all.withResult;
+    const outside = total - own.all;
+    if (rejected * outside <= (allRejected - rejected) * own.all) return 0;
+    return likelihood(rejected, own.all) + likelihood(allRejected - rejected, outside) - likelihood(allRejected, total);
   }
 
   /**
    * The rejections of other parts that are defined by the same attributes and of which nothing passes: several addresses over limits
    * of their own, for example. What they add to the rejections hides that each of them is rejected alone.
    */
-  #countRejectedAlike(part: RequestAttributes): number {
-    // The number of rejections by the sum of the attributes, which are hashes; -Infinity if a request has passed.
-    const rejected = new Map<number, number>();
-    for (let i = 0; i < this.#records.count; i += 1) {
-      const sum = this.#records.sumLike(part, i);
-      if (sum === undefined) continue;
-      rejected.set(sum, this.#isPassed(i) ? Number.NEGATIVE_INFINITY : (rejected.get(sum) ?? 0) + 1);
-    }
-    const own = sumOf(part);
+  #countRejectedAlike(scope: RequestAttributes): number {
+    const indexes = definingAttributes(scope);
+    const own = indexes.reduce((sum, i) => sum + (scope[i] ?? 0), 0);
     let count = 0;
-    for (const [sum, times] of rejected) if (sum !== own && times >= MIN_REJECTIONS) count += times;
+    for (const [part, rejected] of this.#countRejectedParts(indexes)) {
+      if (part !== own && rejected >= MIN_REJECTIONS) count += rejected;
+    }
     return count;
   }
 
-  /** Whether requests have passed of the part that is defined by the same attributes and that this record belongs to. */
-  #mayPass(part: RequestAttributes, index: number): boolean {
-    const other = this.#records.partLike(part, index);
-    return other === undefined || this.#hasPassed(other);
-  }
-
-  /**
-   * The log-likelihood ratio for the part having a limit of its own; 0 if there is no evidence.
-   * @param rejected of this part @param leftOut the rejections that do not count
-   */
-  #ratioOf(part: RequestAttributes, rejected: number, leftOut: number): number {
-    const passed = this.#countPassed(part);
-    const all = this.#records.count - leftOut;
-    const allRejected = all - this.#countPassed([]);
-    const inside = rejected + passed;
-    const outside = all - inside;
-    if (isPathOnly(part) && passed > MAX_PASSED_SHARE_OF_PATH * (all - allRejected)) return 0;
-    if (rejected * outside <= (allRejected - rejected) * inside) return 0;
-    return likelihood(rejected, inside) + likelihood(allRejected - rejected, outside) - likelihood(allRejected, all);
+  /** The number of rejections of each part that these attributes define, by `RequestRecords.partAt`; -Infinity if a request has passed. */
+  #countRejectedParts(indexes: readonly number[]): Map<number, number> {
+    const rejected = new Map<number, number>();
+    for (let i = 0; i < this.#records.count; i += 1) {
+      const part = this.#records.partAt(i, indexes);
+      if (part === undefined) continue;
+      const isPassed = this.#records.resultAt(i) === PASSED;
+      rejected.set(part, isPassed ? Number.NEGATIVE_INFINITY : (rejected.get(part) ?? 0) + 1);
+    }
+    return rejected;
   }
 
   /** The state before the first of the latest rejections that all concern this part, or others of which nothing passes. */
   #stateBefore(scope: RequestAttributes, state: RateState): RevertibleRateState {
+    const indexes = definingAttributes(scope);
+    const own = indexes.reduce((sum, i) => sum + (scope[i] ?? 0), 0);
+    const rejected = this.#countRejectedParts(indexes);
     let before: RevertibleRateState = saveRevertibleState(state);
     let left = this.#statesBefore.length;
     for (let i = this.#records.count - 1; i >= 0 && left > 0; i -= 1) {
       if (this.#records.resultAt(i) !== REJECTED) continue;
-      if (!this.#records.matches(i, scope) && this.#mayPass(scope, i)) break;
+      const part = this.#records.partAt(i, indexes);
+      if (part !== own && (part === undefined || (rejected.get(part) ?? 0) < 0)) break;
       left -= 1;
       before = this.#statesBefore[left] ?? before;
     }
     return before;
   }
 
-  /** @param part empty for all requests */
-  #countPassed(part: RequestAttributes): number {
-    let count = 0;
-    for (let i = 0; i < this.#records.count; i += 1) {
-      if (this.#isPassed(i) && this.#records.matches(i, part)) count += 1;
-    }
-    return count;
-  }
-
-  /** As `countPassed`. */
-  #countRejected(part: RequestAttributes): number {
-    let count = 0;
-    for (let i = 0; i < this.#records.count; i += 1) {
-      if (!this.#isPassed(i) && this.#records.matches(i, part)) count += 1;
-    }
-    return count;
-  }
-
-  #hasPassed(part: RequestAttributes): boolean {
-    for (let i = 0; i < this.#records.count; i += 1) {
-      if (this.#isPassed(i) && this.#records.matches(i, part)) return true;
-    }
-    return false;
-  }
-
-  #isPassed(index: number): boolean {
-    return this.#records.resultAt(index) === PASSED;
-  }
-
   #forget(): void {
     this.#records.clear();
     this.#statesBefore = [];
   }
+}
+
+function rejectedOf({ all, withResult: passed }: Tally): number {
+  return all - passed;
 }
 
 /** The log-likelihood of k of n events at probability k/n. */

@@ -77,9 +77,16 @@ export function areSameAttributes(one: RequestAttributes, other: RequestAttribut
   return true;
 }
 
-/** Identifies a part among those that the same attributes define, because attributes are hashes. */
-export function sumOf(part: RequestAttributes): number {
-  return part.reduce((sum, value) => sum + value, 0);
+/** The attributes that decide whether a request is within a scope: of the path, only the longest prefix, because its hash covers the others. */
+export function definingAttributes(scope: RequestAttributes): number[] {
+  const indexes: number[] = [];
+  for (let i = 0; i < PATH; i += 1) if ((scope[i] ?? 0) !== 0) indexes.push(i);
+  for (let i = WHOLE_PATH; i >= PATH; i -= 1) {
+    if ((scope[i] ?? 0) === 0) continue;
+    indexes.push(i);
+    break;
+  }
+  return indexes;
 }
 
 /** The attributes that are equal in both; 0 for the others. */

@@ -1,7 +1,12 @@
 import type { RequestAttributes } from './request-attributes.ts';
-import { ATTRIBUTE_COUNT } from './request-attributes.ts';
+import { ATTRIBUTE_COUNT, definingAttributes } from './request-attributes.ts';
 
 const RECORD_LENGTH = ATTRIBUTE_COUNT + 1;
+
+export interface Tally {
+  readonly all: number;
+  readonly withResult: number;
+}
 
 /** The results and attributes of the last requests, in one array of numbers, used as a ring. Filled only while requests fail. */
 export class RequestRecords {
@@ -33,34 +38,31 @@ export class RequestRecords {
     return this.#numbers[this.#startOf(index)] ?? 0;
   }
 
-  /** Whether the request at this index, as in `resultAt`, is within the scope. */
-  matches(index: number, scope: RequestAttributes): boolean {
-    const start = this.#startOf(index) + 1;
-    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
-      const value = scope[i] ?? 0;
-      if (value !== 0 && value !== this.#numbers[start + i]) return false;
+  /** Counts the requests within a scope, and those of them that have this result. */
+  tally(scope: RequestAttributes, result: number): Tally {
+    const numbers = this.#numbers;
+    const indexes = definingAttributes(scope);
+    let all = 0;
+    let withResult = 0;
+    for (let start = 0; start < RECORD_LENGTH * this.#count; start += RECORD_LENGTH) {
+      let isWithin = true;
+      for (const i of indexes) if (numbers[start + 1 + i] !== scope[i]) isWithin = false;
+      if (!isWithin) continue;
+      all += 1;
+      if (numbers[start] === result) withResult += 1;
     }
-    return true;
+    return { all, withResult };
   }
 
-  /** The attributes that define `part`, with the values of the request at this index; undefined if it lacks one of them. */
-  partLike(part: RequestAttributes, index: number): RequestAttributes | undefined {
-    const start = this.#startOf(index) + 1;
-    const other: number[] = [];
-    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
-      const value = part[i] === 0 ? 0 : (this.#numbers[start + i] ?? 0);
-      if (value === 0 && part[i] !== 0) return undefined;
-      other.push(value);
-    }
-    return other;
-  }
-
-  /** The sum of the attributes that define `part`, with the values of the request at this index; undefined if it lacks one of them. */
-  sumLike(part: RequestAttributes, index: number): number | undefined {
+  /**
+   * Identifies the part that the attributes with these indexes define for a request; undefined if it lacks one of them. Attributes are
+   * hashes, so that their sum does.
+   * @param index as in `resultAt`
+   */
+  partAt(index: number, indexes: readonly number[]): number | undefined {
     const start = this.#startOf(index) + 1;
     let sum = 0;
-    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
-      if (part[i] === 0) continue;
+    for (const i of indexes) {
       const value = this.#numbers[start + i] ?? 0;
       if (value === 0) return undefined;
       sum += value;
