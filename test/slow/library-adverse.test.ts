@@ -12,3 +12,7 @@ test.each([
 ])('$name: the rate recovers', ({ name, span }) => {
   for (const seed of [1, 2]) expect(missedGoals(runLibraryScenario(name, seed, span))).toEqual([]);
 });
+
+test('slow-service-timeouts: the service works for requests that are still waited for', () => {
+  for (const seed of [1, 2]) expect(missedGoals(runLibraryScenario('slow-service-timeouts', seed, {}))).toEqual([]);
+});

@@ -67,6 +67,7 @@ export function compileTargets(
         preserveHost,
         scope: rateLimit.scope,
         credentialHeader: rateLimit.credentialHeader.toLowerCase(),
+        learnsFromLatency: rateLimit.learnFromLatency,
         nestedLimits: compileNestedRules(upstream, config.clients.key),
         classLimits: compileClassLimits(name, config.clients.classes),
         identityHeaders: new Set([rateLimit.credentialHeader.toLowerCase(), ...identityHeaders(config.clients.key)]),

@@ -23,7 +23,7 @@ export class ExchangeState {
   hasClaimedKey = false;
   /** A retry was reserved. */
   isRetrying = false;
-  readonly #expectedWriteTime: () => Millis;
+  readonly #expectedTime: () => Millis;
   /** For the response head. Pauses during an upload. */
   #deadline: Millis;
   #body: BodyReadResult | undefined;
@@ -31,13 +31,13 @@ export class ExchangeState {
   /** The state of the backoff, for the next retry. */
   #memory = 0;
 
-  constructor(request: RequestFacts, policy: RoutePolicy, arrivedAt: Millis, expectedWriteTime: () => Millis) {
+  constructor(request: RequestFacts, policy: RoutePolicy, arrivedAt: Millis, expectedTime: () => Millis) {
     this.request = request;
     this.policy = policy;
     this.isWrite = !isSafe(request);
     this.history = new WriteHistory(policy.retry);
     this.#deadline = arrivedAt + policy.timeout;
-    this.#expectedWriteTime = expectedWriteTime;
+    this.#expectedTime = expectedTime;
   }
 
   get isBodyRead(): boolean {
@@ -59,14 +59,16 @@ export class ExchangeState {
   }
 
   /**
-   * The least time that an attempt of a write needs, 0 for other requests. With less, a definite refusal would become an
-   * unknown outcome. Before the first attempt no outcome is unknown yet, so at least half of the timeout stays for the queue.
+   * The time that an attempt needs at least. With less, a definite refusal of a write would become an unknown outcome, and another
+   * request would cost the upstream work that nobody waits for. Before the first attempt no outcome is unknown yet, so at least half of
+   * the timeout stays for the queue.
    */
   minAttemptTime(): Millis {
     const { retry, timeout, perTryTimeout } = this.policy;
-    if (!this.isWrite || retry.minAttemptTime === undefined) return 0;
+    if (this.isWrite && retry.minAttemptTime === undefined) return 0;
     const max = this.attempts === 0 ? timeout / 2 : timeout;
-    return Math.min(Math.max(retry.minAttemptTime, Math.min(this.#expectedWriteTime(), perTryTimeout)), max);
+    const configured = this.isWrite ? (retry.minAttemptTime ?? 0) : 0;
+    return Math.min(Math.max(configured, Math.min(this.#expectedTime(), perTryTimeout)), max);
   }
 
   /** The timeout starts when the upload has ended. */

@@ -35,20 +35,20 @@ import { ExchangeState } from './exchange-state.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { expectResult, type ExchangeGenerator, type RoutePolicy } from './steps.ts';
 
-const unknownWriteTime = (): Millis => 0;
+const unknownTime = (): Millis => 0;
 
 /**
  * @param arrivedAt when the head of the request had been read
- * @param expectedWriteTime how long the upstream usually takes to answer a write; 0 while not known
+ * @param expectedTime how long the upstream takes to respond; 0 while not known, or if it does not matter
  */
 export function* exchange(
   facts: RequestFacts,
   policy: RoutePolicy,
   random: Random,
   arrivedAt: Millis,
-  expectedWriteTime: () => Millis = unknownWriteTime,
+  expectedTime: () => Millis = unknownTime,
 ): ExchangeGenerator {
-  const state = new ExchangeState(facts, policy, arrivedAt, expectedWriteTime);
+  const state = new ExchangeState(facts, policy, arrivedAt, expectedTime);
 
   if (!facts.expectsContinue) {
     const read = yield { do: 'body' };

@@ -29,19 +29,19 @@ import { expectResult } from './steps.ts';
 /**
  * The life of any request, polled or not.
  * @param arrivedAt when the head of the request had been read
- * @param expectedWriteTime as for `exchange`. Not used for a polled request, which is sent again anyway if its time is short.
+ * @param expectedTime as for `exchange`. Not used for a polled request, which is sent again anyway if its time is short.
  */
 export function runExchange(
   request: RequestFacts,
   policy: RoutePolicy,
   random: Random,
   arrivedAt: Millis,
-  expectedWriteTime?: () => Millis,
+  expectedTime?: () => Millis,
 ): ExchangeGenerator {
   const { poll, mode } = policy;
   const { preferredWait, replaySafety } = request;
   if (poll === undefined || preferredWait === undefined || mode === 'observe' || replaySafety === 'never') {
-    return exchange(request, policy, random, arrivedAt, expectedWriteTime);
+    return exchange(request, policy, random, arrivedAt, expectedTime);
   }
   return pollingExchange(request, policy, new PollSchedule(poll, preferredWait, arrivedAt), random, arrivedAt);
 }

@@ -6,13 +6,12 @@ import { Breaker } from './breaker/breaker.ts';
 import type { RateDecrease } from './decrease.ts';
 import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection } from './decrease.ts';
 import { advanceGrowth, isCalm } from './growth.ts';
-import { InFlightLimiter } from './in-flight-limiter.ts';
+import { type EndedRequest, InFlightLimiter } from './in-flight-limiter.ts';
 import { detectPlaces, discardPlaces } from './place-detection.ts';
 import { continueEstimate, estimateFromOverrun } from './overrun-estimator.ts';
 import { discountBackgroundShare } from './background-rejections.ts';
 import type { FailedSend, RejectedSend } from './failed-send.ts';
-import type { RateRules } from './rules.ts';
-import { RATE_RULES } from './rules.ts';
+import { RATE_RULES, type RateRules } from './rules.ts';
 import type { RateSettings, RateState } from './rate-state.ts';
 import { clamp, clampToSettings, makeRateState, resetToSettings, resetToUnlimited } from './rate-state.ts';
 import { FeedbackFreshness } from './feedback-freshness.ts';
@@ -30,8 +29,8 @@ const BLACKOUT_AFTER: Millis = 1000;
  *     open ─429─► backoff ─accepted─► cooldown ─hold over─► restoring ─long calm─► open
  *        any ─nothing gets through─► blocked ─probe accepted─► cooldown, or restoring
  *
- * Pure: each event carries its time. The result is a rate, by which the pacer spaces requests, or a number of requests in
- * flight. This class decides when something changes; the rules compute by how much.
+ * Pure: each event carries its time. The result is a rate, by which the pacer spaces requests, or a number in flight. This class decides
+ * when something changes; the rules compute by how much.
  */
 export class AdaptiveRate {
   readonly settings: RateSettings;
@@ -122,9 +121,7 @@ export class AdaptiveRate {
     this.#acceptedAt = now;
     this.#feedback.onAccepted(state.growthElapsed);
     this.breaker.detector.onAccepted(sentAt, now, source);
-    const isRejecting = !isCalm(state, now);
-    const accepted = this.settings.learnsFromLatency ? { latency: now - sentAt, at: now, isRejecting } : undefined;
-    const isQueueFound = this.inFlightLimiter.onAccepted(inFlightAtSend, accepted);
+    const isQueueFound = this.inFlightLimiter.onAccepted(inFlightAtSend, this.#ended(sentAt, now));
     const endedBlock = this.breaker.endIfProven(state, sentAt, now, source);
     if (endedBlock !== undefined && !endedBlock.isPartial) this.#unblock(endedBlock, sentAt, now);
     else if (state.phase === 'backoff' && sentAt >= state.decreasedAt) {
@@ -148,9 +145,8 @@ export class AdaptiveRate {
     recordRejection(this.state, sentAt, now);
     const isBackground = !this.inFlightLimiter.isLimited && this.#rules.isBackgroundRejection(this.state);
     if (!isBackground) recordLimitRejection(this.state, this.#rules, overrun ? undefined : retryAfterMs, now);
-    if (retryAfterMs !== undefined) {
-      this.#rules.recordRejectionCost(this.state, retryAfterMs / 1000 / Math.max(1, activeClients));
-    }
+    const cost = (retryAfterMs ?? 0) / 1000 / Math.max(1, activeClients);
+    if (retryAfterMs !== undefined) this.#rules.recordRejectionCost(this.state, cost);
     if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(rejection, now);
     if (this.state.phase === 'blocked') {
       this.breaker.widen(attributes);
@@ -169,6 +165,7 @@ export class AdaptiveRate {
   /** No response, or one of a broken upstream. Returns the cause if the limit is blocked now. */
   onFailed(failure: FailedSend, now: Millis): CutCause | undefined {
     const { attributes } = failure;
+    this.inFlightLimiter.onFailed(this.#ended(failure.sentAt, now));
     if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(failure, now);
     if (!this.breaker.onFailed(failure, now)) return undefined;
     return startBlock(this, 'errors', failure, now);
@@ -207,6 +204,11 @@ export class AdaptiveRate {
   /** Skips time without observations: the rate does not grow for it. */
   skipTime(now: Millis): void {
     this.#advancedAt = now;
+  }
+
+  #ended(sentAt: Millis, now: Millis): EndedRequest | undefined {
+    if (this.settings.learnsFromLatency !== true) return undefined;
+    return { latency: now - sentAt, at: now, isRejecting: !isCalm(this.state, now) };
   }
 
   #decrease({ sentAt, inFlightAtSend, overrun = false }: RejectedSend, now: Millis): CutCause | undefined {

@@ -3,9 +3,9 @@ import { ConcurrencyLimit } from './concurrency-limit.ts';
 import type { RateRules } from './rules.ts';
 import type { RateState } from './rate-state.ts';
 
-/** A response that is no rejection, and no sign of a broken upstream. */
-export interface AcceptedResponse {
-  /** From the send to the response head. */
+/** A request that has ended with a response, or without one. */
+export interface EndedRequest {
+  /** From the send to the response head, or to the failure. */
   readonly latency: Millis;
   readonly at: Millis;
   /** The upstream has rejected requests recently. */
@@ -123,11 +123,16 @@ export class InFlightLimiter {
    * @param inFlightAtSend what `onSent` returned; 0 if unknown: then the latency may be an assumption of another process
    * @param accepted absent if nothing is learned from latency: what was learned from it before is discarded
    */
-  onAccepted(inFlightAtSend: number, accepted?: AcceptedResponse): boolean {
+  onAccepted(inFlightAtSend: number, accepted?: EndedRequest): boolean {
     this.#limit?.onAccepted(inFlightAtSend);
     if (inFlightAtSend === 0) return false;
     this.#detector.onAccepted(inFlightAtSend);
     return this.#learnFromLatency(accepted);
+  }
+
+  /** A request failed. If that took long, the upstream may have a queue. @param failed as `accepted` of `onAccepted` */
+  onFailed(failed?: EndedRequest): void {
+    if (failed !== undefined) this.#latency?.onTimeout(failed.latency, this.#unanswered, failed.at, failed.isRejecting);
   }
 
   /** Like `onAccepted`, for a number in flight that became known later. */
@@ -186,7 +191,7 @@ export class InFlightLimiter {
     this.#limit = undefined;
   }
 
-  #learnFromLatency(accepted: AcceptedResponse | undefined): boolean {
+  #learnFromLatency(accepted: EndedRequest | undefined): boolean {
     if (accepted === undefined) {
       this.#latency = undefined;
       return false;

@@ -1,21 +1,19 @@
-import { LATENCY_SPAN, LatencyTrend, USUAL_SPAN } from './latency-trend.ts';
+import { LATENCY_SPAN, LatencyTrend } from './latency-trend.ts';
+import { isQueueSuspected } from './queue-suspicion.ts';
 import { ThroughputMeasurement } from './throughput-measurement.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 
-/** Growth of latency, as a factor, that triggers a test. */
-const SUSPICIOUS_GROWTH = 2;
-/** The same at an upstream that rejects what it cannot serve: its rate is limited already, and a queue is less likely. */
-const GROWTH_DESPITE_REJECTIONS = 4;
+/** The share of requests without an answer from which the limit is too high. */
+const MAX_TIMEOUT_SHARE = 0.1;
+const TIMEOUT_CUT = 0.7;
+/** With fewer answers among the requests that end, a test is repeated with half as many in flight. */
+const MIN_ANSWERED_SHARE = 0.67;
+const TIMEOUT_RECOVERY = 1.1;
 /** The search for the lowest latency begins after this time, or after `LATENCY_SPAN` answers. */
 const SETTLING_TIME: Millis = 1000;
 /** Answers in a measurement without a limit. */
 const WATCHED = 16;
 const MIN_WATCHED: Millis = 100;
-/** Fewer requests in flight show no queue: a service without one may need as many. */
-const MIN_IN_FLIGHT = 3;
-/** At the start, growth of latency that `MANY_IN_FLIGHT` requests show before they are answered. */
-const CERTAIN_GROWTH = 3;
-const MANY_IN_FLIGHT = 16;
 /** Answers are counted only while the requests in flight ÷ the limit are at least this. */
 const MIN_USE = 0.85;
 /** A queue is certain if the knee is below this share of the requests that were in flight. */
@@ -68,6 +66,8 @@ export class LatencyLimiter {
   /** Answers a second at or above the knee. */
   #throughput: PerSecond = Number.POSITIVE_INFINITY;
   #hasQueue = false;
+  /** With more in flight, too many requests had no answer in time. */
+  #most = Number.POSITIVE_INFINITY;
   readonly #latency = new LatencyTrend();
   #inFlight = 0;
   #modeSince: Millis = 0;
@@ -92,8 +92,7 @@ export class LatencyLimiter {
 
   /**
    * Returns whether this answer makes it certain that the upstream has a queue.
-   * @param inFlight requests in flight before it, its own included
-   * @param isRejecting the upstream has rejected requests recently
+   * @param inFlight requests in flight before it, its own included @param isRejecting see `isQueueSuspected`
    */
   onAnswer(latency: Millis, inFlight: number, now: Millis, isRejecting: boolean): boolean {
     if (this.#latency.answers === 0) this.#modeSince = now;
@@ -104,6 +103,27 @@ export class LatencyLimiter {
     if (this.#mode === 'watching') this.#watch(inFlight, now, isRejecting);
     else this.#measure(inFlight, now);
     return this.#hasQueue && !hadQueue;
+  }
+
+  /** A request was given up, or failed, after this time. If that is long, the upstream may be working on it still. */
+  onTimeout(latency: Millis, inFlight: number, now: Millis, isRejecting: boolean): void {
+    // What was sent before says nothing of the present limit. The upstream also works on requests that were given up.
+    this.#measurement?.onTimeout(inFlight, now);
+    if (this.#mode !== 'watching' && now - latency < this.#modeSince + this.#latency.mean) return;
+    if (!this.#latency.onTimeout(latency)) return;
+    this.#inFlight = inFlight;
+    this.#allowance -= 1 - SENT_WHILE_FALLING;
+    if (this.#mode === 'watching') {
+      this.#measurement ??= new ThroughputMeasurement(now);
+      this.#endWatch(this.#measurement, now, isRejecting);
+    } else if (this.#latency.timeoutShare > MAX_TIMEOUT_SHARE) this.#onTooManyTimeouts(now);
+  }
+
+  #onTooManyTimeouts(now: Millis): void {
+    if (this.#mode === 'full' && this.#limit > this.#knee) {
+      this.#most = Math.max(this.#knee, TIMEOUT_CUT * this.#limit);
+      this.#enter('full', this.#limit, now);
+    } else this.#enter('searching', this.#limit / 2, now);
   }
 
   /** Ends a test that cannot be completed. */
@@ -133,33 +153,24 @@ export class LatencyLimiter {
   #watch(inFlight: number, now: Millis, isRejecting: boolean): void {
     this.#measurement ??= new ThroughputMeasurement(now);
     this.#measurement.onAnswer(inFlight, now);
-    if (this.#measurement.count < WATCHED || this.#measurement.duration < MIN_WATCHED) return;
-    const [before, last] = [this.#before, this.#measurement];
+    this.#endWatch(this.#measurement, now, isRejecting);
+  }
+
+  #endWatch(last: ThroughputMeasurement, now: Millis, isRejecting: boolean): void {
+    if (last.ends < WATCHED || last.duration < MIN_WATCHED) return;
+    const before = this.#before;
     this.#before = last;
     this.#measurement = undefined;
     this.#latency.updateBase(this.#latency.answers < LATENCY_SPAN && now < this.#modeSince + SETTLING_TIME);
-    if (now < this.#nextTestAt || !this.#isSuspicious(last, isRejecting)) return;
+    if (now < this.#nextTestAt || !isQueueSuspected(this.#latency, last, isRejecting)) return;
     // The larger rate: when latency begins to grow, no answers arrive for a moment.
     this.#throughput = Math.max(last.rate, (last.rate + (before?.rate ?? 0)) / 2);
     this.#knee = last.inFlight;
     const needed = (1.5 * this.#throughput * this.#latency.base) / 1000;
-    const reachable = inFlight - (1 - SENT_WHILE_FALLING) * (last.rate / 1000) * MAX_FALL;
+    const reachable = this.#inFlight - (1 - SENT_WHILE_FALLING) * (last.endRate / 1000) * MAX_FALL;
     const limit = Math.max(reachable, Math.min(last.inFlight / 2, needed));
     if (limit > MAX_TEST_SHARE * last.inFlight) return;
-    this.#enter('searching', limit, now, last.rate);
-  }
-
-  /** Whether latency has grown, or will have grown once the requests in flight are answered (Little's law). */
-  #isSuspicious({ inFlight, rate }: ThroughputMeasurement, isRejecting: boolean): boolean {
-    const growth = isRejecting ? GROWTH_DESPITE_REJECTIONS : SUSPICIOUS_GROWTH;
-    if (this.#latency.hasGrown(growth) && inFlight >= MIN_IN_FLIGHT) return true;
-    const isCold = this.#latency.answers < USUAL_SPAN;
-    return (
-      !isRejecting &&
-      isCold &&
-      inFlight >= MANY_IN_FLIGHT &&
-      (1000 * inFlight) / rate >= CERTAIN_GROWTH * this.#latency.base
-    );
+    this.#enter('searching', limit, now, last.endRate);
   }
 
   #endFull(full: ThroughputMeasurement, now: Millis): void {
@@ -173,10 +184,12 @@ export class LatencyLimiter {
     }
     this.#before = full;
     this.#measurement = undefined;
+    this.#most *= TIMEOUT_RECOVERY;
     if (now >= this.#nextTestAt) this.#enter('reduced', REDUCTION * this.#knee, now);
   }
 
-  #endTest({ inFlight, rate }: ThroughputMeasurement, now: Millis): void {
+  #endTest({ inFlight, rate, count, ends }: ThroughputMeasurement, now: Millis): void {
+    if (count < MIN_ANSWERED_SHARE * ends && this.#limit > 1) return this.#enter('searching', this.#limit / 2, now);
     const share = Math.min(1, rate / this.#throughput);
     const measured = inFlight / share;
     if (!this.#hasQueue && measured > MAX_KNEE_SHARE * this.#knee) {
@@ -213,15 +226,16 @@ export class LatencyLimiter {
     this.#enter('watching', Number.POSITIVE_INFINITY, now);
   }
 
-  /** @param rate answers a second until the number in flight has fallen to the limit */
+  /** @param rate requests that end each second, until the number in flight has fallen to the limit */
   #enter(mode: LatencyLimiterMode, limit: number, now: Millis, rate: PerSecond = this.#throughput): void {
     this.#mode = mode;
-    this.#limit = Math.max(1, Math.round(limit));
+    this.#limit = Math.max(1, Math.round(Math.min(limit, this.#most)));
     const excess = Math.max(0, this.#inFlight - this.#limit);
     this.#allowance = this.#inFlight;
     this.#reachedBy = now + Math.min(MAX_TEST, MIN_DRAIN + (2000 * excess) / (1 - SENT_WHILE_FALLING) / rate);
     this.#modeSince = now;
     this.#measurement = undefined;
+    this.#latency.forgetTimeouts();
   }
 
   /** Answers that a measurement needs: more than are in flight, because the first ones belong to earlier requests. */

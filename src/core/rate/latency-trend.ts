@@ -10,6 +10,8 @@ const FAST_SHARE = 0.25;
 /** The step of the estimate of the fast latency with each answer, and of its usual value. */
 const FAST_GAIN = 0.1;
 const USUAL_FAST_GAIN = 0.03;
+/** The step of the share of requests without an answer with each request. */
+const TIMEOUT_GAIN = 1 / 16;
 /** The lowest usual latencies rise by this factor at most after each test that finds no queue. */
 const MAX_RAISE = 1.5;
 
@@ -20,6 +22,7 @@ const MAX_RAISE = 1.5;
  */
 export class LatencyTrend {
   #answers = 0;
+  #timeoutShare = 0;
   #mean: Millis = 0;
   #usualMean: Millis = 0;
   /** The least usual mean so far, raised by tests. */
@@ -36,12 +39,38 @@ export class LatencyTrend {
     return this.#mean;
   }
 
+  /** The share of the last requests that ended without an answer. */
+  get timeoutShare(): number {
+    return this.#timeoutShare;
+  }
+
   /** Infinity before the first call of `updateBase`. */
   get base(): Millis {
     return this.#base;
   }
 
   onAnswer(latency: Millis): void {
+    this.#timeoutShare -= TIMEOUT_GAIN * this.#timeoutShare;
+    this.#add(latency);
+  }
+
+  /**
+   * A request has ended without an answer. Its latency would have been higher: that counts only if it lasted longer than usual. Returns
+   * false if it ended too soon to be slow.
+   */
+  onTimeout(latency: Millis): boolean {
+    if (this.#answers === 0 || latency <= this.#fast) return false;
+    this.#timeoutShare += TIMEOUT_GAIN * (1 - this.#timeoutShare);
+    if (latency > this.#mean) this.#add(latency);
+    return true;
+  }
+
+  /** The number in flight has changed: what ended before says nothing of it. */
+  forgetTimeouts(): void {
+    this.#timeoutShare = 0;
+  }
+
+  #add(latency: Millis): void {
     this.#answers += 1;
     // A few answers that a pause has delayed, here or at the upstream, do not double the mean.
     const counted = this.#answers === 1 ? latency : Math.min(latency, MAX_COUNTED * this.#mean);

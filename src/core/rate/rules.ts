@@ -26,7 +26,8 @@ export const RATE_RULES = {
   isPenaltyHint,
   makeConcurrencyDetector: (): Pick<ConcurrencyLimitDetector, 'onAccepted' | 'onRejected' | 'reset'> =>
     new ConcurrencyLimitDetector(),
-  makeLatencyLimiter: (): Pick<LatencyLimiter, 'limit' | 'throughput' | 'onAnswer' | 'advance'> => new LatencyLimiter(),
+  makeLatencyLimiter: (): Pick<LatencyLimiter, 'limit' | 'throughput' | 'onAnswer' | 'onTimeout' | 'advance'> =>
+    new LatencyLimiter(),
 } as const;
 
 export type RateRules = typeof RATE_RULES;

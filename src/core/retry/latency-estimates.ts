@@ -1,3 +1,4 @@
+import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { Millis } from '../scalars.ts';
 
 /** The median of nine samples follows a change within five responses. */
@@ -6,41 +7,56 @@ const WINDOW = 9;
 const MIN_SAMPLES = 3;
 
 /**
- * How long the upstream usually takes to respond to a write: the median of the last nine times. A write with less time left is
- * not worth an attempt. A median rather than a mean, because one slow response must not prevent the retries of later writes.
+ * How long the upstream takes to respond, by its last nine responses on a route. A request with less time left is not worth an attempt.
  */
 export class LatencyEstimate {
-  readonly #samples: Millis[] = [];
+  readonly #times: Millis[] = [];
   #next = 0;
-  #median: Millis | undefined = 0;
+  #sorted: readonly Millis[] | undefined;
 
   /** @param took from the send to the response head */
   onAnswer(took: Millis): void {
-    this.#samples[this.#next] = took;
+    this.#times[this.#next] = took;
     this.#next = (this.#next + 1) % WINDOW;
-    this.#median = undefined;
+    this.#sorted = undefined;
   }
 
-  /** 0 until three times are known. Bound to this object, so that one function serves all requests and retains none. */
-  readonly get = (): Millis => (this.#median ??= this.#computeMedian());
+  /** Learns from an attempt of a read. An error may come sooner than any useful response. */
+  onReadEnd(outcome: AttemptOutcome): void {
+    const { took } = outcome;
+    if (outcome.kind === 'response') {
+      if (outcome.status < 400) this.onAnswer(took);
+    } else if (outcome.reason === 'timeout' && outcome.sent && took > this.usual()) this.onAnswer(took); // at least
+  }
 
-  /** For an even number of times, the lower of the two in the middle. */
-  #computeMedian(): Millis {
-    if (this.#samples.length < MIN_SAMPLES) return 0;
-    const sorted = this.#samples.toSorted((a, b) => a - b);
-    return sorted[(sorted.length - 1) >> 1] ?? 0;
+  // These are bound to this object, so that one function serves all requests and retains none.
+
+  /**
+   * The median, for an even number of times the lower of the two in the middle. 0 until three times are known. A median rather than a
+   * mean, because one slow response must not prevent the retries of later writes.
+   */
+  readonly usual = (): Millis => this.#timeAt((count) => (count - 1) >> 1);
+
+  /** The second longest of nine times: most responses are faster. 0 until three times are known. */
+  readonly slow = (): Millis => this.#timeAt((count) => Math.floor(0.9 * (count - 1)));
+
+  #timeAt(indexOf: (count: number) => number): Millis {
+    const sorted = (this.#sorted ??= this.#times.toSorted((a, b) => a - b));
+    return sorted.length < MIN_SAMPLES ? 0 : (sorted[indexOf(sorted.length)] ?? 0);
   }
 }
 
-/** One estimate for each route: the paths of one upstream may differ in latency. */
+/** The estimates of the routes, whose paths may differ in latency, for writes and for other requests. */
 export class LatencyEstimates {
-  readonly #estimates = new Map<string, LatencyEstimate>();
+  readonly #writes = new Map<string, LatencyEstimate>();
+  readonly #reads = new Map<string, LatencyEstimate>();
 
-  of(route: string): LatencyEstimate {
-    const known = this.#estimates.get(route);
+  of(route: string, isWrite: boolean): LatencyEstimate {
+    const estimates = isWrite ? this.#writes : this.#reads;
+    const known = estimates.get(route);
     if (known !== undefined) return known;
     const estimate = new LatencyEstimate();
-    this.#estimates.set(route, estimate);
+    estimates.set(route, estimate);
     return estimate;
   }
 }

@@ -1,9 +1,10 @@
 import type { Millis } from '../../core/scalars.ts';
-import type { RequestFacts } from '../../core/exchange/request-facts.ts';
+import { isSafe, type RequestFacts } from '../../core/exchange/request-facts.ts';
 import type { ExchangeEffects } from '../../core/exchange/effects.ts';
 import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { ObservedExchange } from '../../core/exchange/exchange-observer.ts';
 import { runExchange } from '../../core/exchange/polling-exchange.ts';
+import type { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import type { ClientPolling } from '../response/client-polling.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { makeTicket } from './request-ticket.ts';
@@ -24,7 +25,7 @@ export function makeDriver<E extends Handler<E>>(
 ): ExchangeDriver<E> {
   const { clock, random, hash, gate, listen, observer, answerTimes } = context;
   return new ExchangeDriver<E>({
-    generator: runExchange(facts, policyFor(routed), random, startedAt, answerTimes.of(routed.route.name).get),
+    generator: runExchange(facts, policyFor(routed), random, startedAt, expectedTimeOf(routed, facts, answerTimes)),
     gate,
     ticket: makeTicket(routed, hash, (admission, now) => handler.driver.onAdmission(admission, now), {
       addressGroup: routed.client.addressGroup,
@@ -37,4 +38,14 @@ export function makeDriver<E extends Handler<E>>(
     observer,
     pollWait,
   });
+}
+
+/** How long the upstream takes to respond; undefined if that does not matter. */
+function expectedTimeOf(
+  { route }: RoutedRequest,
+  facts: RequestFacts,
+  answerTimes: LatencyEstimates,
+): (() => Millis) | undefined {
+  if (!isSafe(facts)) return answerTimes.of(route.name, true).usual;
+  return route.target.learnsFromLatency ? answerTimes.of(route.name, false).slow : undefined;
 }

@@ -33,6 +33,8 @@ export interface UpstreamTarget {
   readonly scope: LimitScope;
   /** In lower case; the key of limits with scope `credential`. */
   readonly credentialHeader: string;
+  /** See `RateSettings`. */
+  readonly learnsFromLatency: boolean;
   /** In the order in which they apply. */
   readonly nestedLimits: readonly NestedLimitRule[];
   /** By name of the client class. */

@@ -5,6 +5,8 @@ import type { Gate } from '../../core/admission/gate.ts';
 import { formatRetryAfter } from '../../core/hints/format-retry-after.ts';
 import type { AdmissionCallback } from '../../core/admission/ticket.ts';
 import { Ticket } from '../../core/admission/ticket.ts';
+import { isSafe } from '../../core/exchange/request-facts.ts';
+import type { LatencyEstimate } from '../../core/retry/latency-estimates.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { GateTimer } from './gate-timer.ts';
@@ -29,6 +31,8 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   readonly #timer: GateTimer;
   readonly #request: ArrivingRequest;
   readonly #arrivedAt: Millis;
+  /** Undefined if the time that the upstream takes does not matter. */
+  readonly #times: LatencyEstimate | undefined;
   /** The kind of its event in the queue; it never has more than one. */
   #next: 'arrive' | 'wake' = 'arrive';
   #lastAttempt: AttemptEnd | undefined;
@@ -36,6 +40,7 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
 
   constructor({ simulator, gate, timer, request }: SimulatedExchangeParts) {
     const { client, weight, facts, group } = request;
+    const { plan, rate } = simulator.scenario.policy;
     this.#simulator = simulator;
     this.#timer = timer;
     this.#request = request;
@@ -44,8 +49,10 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
     const ticket = new Ticket(UPSTREAM_NAME, client, weight, simulator.limitsOf(client, group), settle, {
       arrivedAt: this.#arrivedAt,
     });
+    // How long writes take decides only about retries just before the deadline, which simulated ones seldom reach.
+    if (rate?.learnsFromLatency === true && isSafe(facts)) this.#times = simulator.answerTimes.of(String(group), false);
     this.#driver = new ExchangeDriver({
-      generator: simulator.script(facts, simulator.scenario.policy.plan, simulator.random, this.#arrivedAt),
+      generator: simulator.script(facts, plan, simulator.random, this.#arrivedAt, this.#times?.slow),
       gate,
       ticket,
       effects: this,
@@ -132,6 +139,7 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   readonly #onAttemptEnd = (end: AttemptEnd): void => {
     this.#lastAttempt = end;
     this.#status = end.outcome.kind === 'response' ? end.outcome.status : 0;
+    this.#times?.onReadEnd(end.outcome);
     this.#driver.onOutcome(end.outcome);
   };
 }

@@ -2,6 +2,7 @@
  * Runs a scenario in virtual time, with the proxy's own exchange, gate and queues. Deterministic: the same scenario and
  * seed give the same run. Only the network delay and the upstream take time.
  */
+import { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import { exchange } from '../../core/exchange/exchange.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import { Gate } from '../../core/admission/gate.ts';
@@ -82,6 +83,7 @@ export class Simulator implements Clock, StationClock {
   readonly listen: EventSink;
   readonly script: typeof exchange;
   readonly gates: readonly Gate[];
+  readonly answerTimes = new LatencyEstimates();
   readonly #timers: readonly GateTimer[];
   readonly #queue = new EventQueue<ScheduledEvent>();
   readonly #upstreamRandom: Random;

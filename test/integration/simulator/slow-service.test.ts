@@ -1,6 +1,7 @@
 /** A service that rejects nothing: with more requests in flight, it only becomes slower. */
 import { expect, test } from 'vitest';
 import { keepAlive, send } from '../../support/clients/send.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 /** Clients that send one request after the other. @returns a function that stops them */
@@ -47,4 +48,18 @@ test('gets as many requests as its workers serve without a long wait, and the li
   const explained = await (await fetch(`${proxy.adminUrl}/explain/${header('x-request-id')}`)).text();
   expect(explained).toContain('requests wait for a response, because more would only be answered later');
   await Promise.all([stopFew(), stopMany()]);
+});
+
+test('does not get a request that it could not answer in time', async () => {
+  const upstream = await startHttpUpstream((_n, response) => void setTimeout(() => response.end(), 1200));
+  const proxy = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", timeout: 2s, queue: {maxWait: 1900ms}, connections: 1, rateLimit: {learnFromLatency: true}}}`,
+  );
+  // Three responses show how long the service takes.
+  for (let i = 0; i < 3; i += 1) expect((await send(proxy.url, '/')).status).toBe(200);
+  // The second request would get the connection after 1.2 s, when 0.8 s are left.
+  const both = await Promise.all([send(proxy.url, '/'), send(proxy.url, '/')]);
+  expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 429]);
+  expect(both.find(({ status }) => status === 429)?.header('retry-after')).toMatch(/^\d+$/);
+  expect(upstream.hits).toHaveLength(4);
 });

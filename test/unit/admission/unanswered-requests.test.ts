@@ -13,7 +13,13 @@ const INNER: LimitRef = { upstream: 'up', nested: 'inner', scope: 'credential', 
 function twoUnanswered() {
   const limits = { initialRate: undefined, minRate: 1, maxRate: Number.POSITIVE_INFINITY };
   const settings = { ...limits, cooldown: 1000, learnsFromLatency: true };
-  const latencyLimiter = { limit: 2, throughput: 100, onAnswer: () => false, advance: () => undefined };
+  const latencyLimiter = {
+    limit: 2,
+    throughput: 100,
+    onAnswer: () => false,
+    onTimeout: () => undefined,
+    advance: () => undefined,
+  };
   const rules = { ...RATE_RULES, makeLatencyLimiter: () => latencyLimiter };
   const outer = new LocalMeter(settings, () => 0.5, rules);
   const world = new World({ meters: { '': outer, inner: new LocalMeter(settings, () => 0.5) } });

@@ -152,7 +152,7 @@ describe('the deadline', () => {
   });
 });
 
-describe('the reserved time for an attempt of a write', () => {
+describe('the time that is kept free for an attempt', () => {
   const retry = retryPolicy({ minAttemptTime: 250 });
   const untilOf = (facts: Partial<RequestFacts>, answerTime: Millis, plan: Partial<RoutePolicy> = {}) => {
     const script = exchange(
@@ -172,8 +172,14 @@ describe('the reserved time for an attempt of a write', () => {
     expect(untilOf(KEYED, 400)).toBe(600);
     expect(untilOf(KEYED, 5000)).toBe(500);
     expect(untilOf(KEYED, 400, { claims: true })).toBe(600);
-    expect(untilOf({ method: 'GET' }, 400)).toBe(1000);
     expect(untilOf(KEYED, 400, { retry: retryPolicy() })).toBe(1000);
+  });
+
+  test('of a read is what a slow response of the upstream takes, and at most half of its deadline', () => {
+    expect(untilOf({ method: 'GET' }, 0)).toBe(1000);
+    expect(untilOf({ method: 'GET' }, 100)).toBe(900);
+    expect(untilOf({ method: 'GET' }, 5000)).toBe(500);
+    expect(untilOf({ method: 'GET' }, 400, { perTryTimeout: 300 })).toBe(700);
   });
 
   test('is no more than the timeout of one attempt', () => {
@@ -210,7 +216,7 @@ describe('the reserved time for an attempt of a write', () => {
 
   test('is based on the median of the last nine responses on a route, from the third response on', () => {
     const times = new LatencyEstimates();
-    const time = times.of('/charges');
+    const time = times.of('/charges', true);
     for (const [took, median] of [
       [5000, 0],
       [80, 0],
@@ -218,20 +224,52 @@ describe('the reserved time for an attempt of a write', () => {
       [100, 90],
     ] as const) {
       time.onAnswer(took);
-      expect(time.get()).toBe(median);
+      expect(time.usual()).toBe(median);
     }
     for (let i = 0; i < 5; i += 1) time.onAnswer(400);
-    expect(times.of('/charges').get()).toBe(400);
-    expect(times.of('/other').get()).toBe(0);
+    expect(times.of('/charges', true).usual()).toBe(400);
+    expect(times.of('/other', true).usual()).toBe(0);
+  });
+
+  test('of a read is based on the second longest of the last nine responses', () => {
+    const times = new LatencyEstimates();
+    const time = times.of('/charges', false);
+    for (const [took, slow] of [
+      [90, 0],
+      [5000, 0],
+      [100, 100],
+      [110, 110],
+    ] as const) {
+      time.onAnswer(took);
+      expect(time.slow()).toBe(slow);
+    }
+    for (let i = 0; i < 7; i += 1) time.onAnswer(400 + i);
+    expect(time.slow()).toBe(405);
+    expect(times.of('/charges', true).slow()).toBe(0);
+  });
+
+  test('of a read does not count errors, except long waits for nothing', () => {
+    const time = new LatencyEstimates().of('/charges', false);
+    const of = (outcome: AttemptOutcome, took: Millis): AttemptOutcome => ({ ...outcome, took });
+    for (let i = 0; i < 9; i += 1) time.onReadEnd(of(response(200), 100));
+    for (let i = 0; i < 9; i += 1) {
+      time.onReadEnd(of(response(404), 1));
+      time.onReadEnd(of(failure('connect', false), 5000));
+      time.onReadEnd(of(failure('timeout', false), 5000));
+      time.onReadEnd(of(failure('timeout', true), 50));
+    }
+    expect(time.slow()).toBe(100);
+    for (let i = 0; i < 2; i += 1) time.onReadEnd(of(failure('timeout', true), 700));
+    expect(time.slow()).toBe(700);
   });
 
   test('follows a change within five responses, and ignores one slow response among fast ones', () => {
-    const time = new LatencyEstimates().of('/charges');
+    const time = new LatencyEstimates().of('/charges', true);
     for (let i = 0; i < 9; i += 1) time.onAnswer(100);
     for (let i = 0; i < 4; i += 1) time.onAnswer(9000);
-    expect(time.get()).toBe(100);
+    expect(time.usual()).toBe(100);
     time.onAnswer(9000);
-    expect(time.get()).toBe(9000);
+    expect(time.usual()).toBe(9000);
   });
 });
 

@@ -167,7 +167,13 @@ test('a concurrency limit is not inferred while the number in flight is unknown'
 });
 
 test('a response that is being received does not count against a limit that latency has shown', () => {
-  const latencyLimiter = { limit: 2, throughput: 10, onAnswer: () => true, advance: () => undefined };
+  const latencyLimiter = {
+    limit: 2,
+    throughput: 10,
+    onAnswer: () => true,
+    onTimeout: () => undefined,
+    advance: () => undefined,
+  };
   const inFlight = new InFlightLimiter({ ...RATE_RULES, makeLatencyLimiter: () => latencyLimiter });
   const accepted = { latency: 50, at: 0, isRejecting: false };
   for (let i = 0; i < 3; i += 1) inFlight.onSent(0);

@@ -10,7 +10,13 @@ import { WorkerAccount } from '../../../src/sharing/workers/worker-account.ts';
 const SETTINGS = { initialRate: undefined, minRate: 1, maxRate: Number.POSITIVE_INFINITY, cooldown: 1000 };
 
 function twoMembers(learnsFromLatency: boolean) {
-  const latencyLimiter = { limit: 2, throughput: 100, onAnswer: () => false, advance: () => undefined };
+  const latencyLimiter = {
+    limit: 2,
+    throughput: 100,
+    onAnswer: () => false,
+    onTimeout: () => undefined,
+    advance: () => undefined,
+  };
   const rules = { ...RATE_RULES, makeLatencyLimiter: () => latencyLimiter };
   const shared = new AuthoritativeLimit<number>(
     new LocalMeter({ ...SETTINGS, learnsFromLatency }, () => 0.5, rules),

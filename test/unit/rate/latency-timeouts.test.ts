@@ -1,0 +1,80 @@
+/** Requests that time out at a service that becomes slow. */
+import { describe, expect, test } from 'vitest';
+import { LatencyLimiter } from '../../../src/core/rate/latency-limiter.ts';
+import { LatencyTrend } from '../../../src/core/rate/latency-trend.ts';
+import { ThroughputMeasurement } from '../../../src/core/rate/throughput-measurement.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
+
+describe('the latency trend', () => {
+  const trend = (): LatencyTrend => {
+    const latency = new LatencyTrend();
+    for (let i = 0; i < 64; i += 1) latency.onAnswer(100);
+    return latency;
+  };
+
+  test('counts the share of requests that end late without an answer, as a moving average', () => {
+    const latency = trend();
+    expect(latency.timeoutShare).toBe(0);
+    expect([latency.onTimeout(1000), latency.onTimeout(1000)]).toEqual([true, true]);
+    expect(latency.timeoutShare).toBeCloseTo(1 - (15 / 16) ** 2, 12);
+    latency.onAnswer(100);
+    expect(latency.timeoutShare).toBeCloseTo((15 / 16) * (1 - (15 / 16) ** 2), 12);
+    latency.forgetTimeouts();
+    expect(latency.timeoutShare).toBe(0);
+  });
+
+  test('does not count requests that fail at once, nor any before the first answer', () => {
+    const latency = trend();
+    expect(latency.onTimeout(1)).toBe(false);
+    expect([latency.timeoutShare, latency.mean]).toEqual([0, 100]);
+    expect(new LatencyTrend().onTimeout(1000)).toBe(false);
+  });
+
+  test('learns a latency from a timeout only if it is longer than the mean', () => {
+    const latency = new LatencyTrend();
+    for (let i = 0; i < 64; i += 1) latency.onAnswer(i % 2 === 0 ? 50 : 150);
+    const { mean } = latency;
+    expect(latency.onTimeout(mean - 1)).toBe(true);
+    expect(latency.mean).toBe(mean);
+    latency.onTimeout(2 * mean);
+    expect(latency.mean).toBeCloseTo(mean + mean / 64, 12);
+  });
+});
+
+test('a measurement counts timeouts among the requests that end, not among the answers', () => {
+  const measurement = new ThroughputMeasurement(0);
+  measurement.onAnswer(4, 0);
+  measurement.onTimeout(6, 500);
+  measurement.onAnswer(5, 1000);
+  expect([measurement.count, measurement.ends, measurement.rate, measurement.endRate]).toEqual([1, 2, 1, 2]);
+  expect([measurement.inFlight, measurement.duration]).toEqual([5, 1000]);
+});
+
+/** Answers or timeouts, one each 100 ms, of requests that lasted 400 ms. Returns the time after the last one. */
+function end(limiter: LatencyLimiter, kinds: string, start: Millis, inFlight: number): Millis {
+  let now = start;
+  for (const kind of kinds) {
+    if (kind === 'a') limiter.onAnswer(400, inFlight, now, false);
+    else limiter.onTimeout(800, inFlight, now, false);
+    now += 100;
+  }
+  return now;
+}
+
+describe('a limiter', () => {
+  test('tests for a queue if more than a quarter of the requests time out, although no response is slower', () => {
+    const limiter = new LatencyLimiter();
+    let now = end(limiter, 'a'.repeat(64), 0, 8);
+    now = end(limiter, 'aaat'.repeat(3), now, 8);
+    expect(limiter.limit).toBe(Number.POSITIVE_INFINITY);
+    end(limiter, 'at'.repeat(16), now, 8);
+    expect(limiter.limit).toBeLessThan(8);
+  });
+
+  test('tests for none if fewer than three requests are in flight', () => {
+    const limiter = new LatencyLimiter();
+    const now = end(limiter, 'a'.repeat(64), 0, 2);
+    end(limiter, 'at'.repeat(16), now, 2);
+    expect(limiter.limit).toBe(Number.POSITIVE_INFINITY);
+  });
+});
