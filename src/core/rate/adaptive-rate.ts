@@ -6,7 +6,7 @@ import { Breaker } from './breaker/breaker.ts';
 import type { RateDecrease } from './decrease.ts';
 import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection } from './decrease.ts';
 import { advanceGrowth, isCalm } from './growth.ts';
-import { type EndedRequest, InFlightLimiter } from './in-flight-limiter.ts';
+import { type EndedSend, InFlightLimiter } from './in-flight-limiter.ts';
 import { detectPlaces, discardPlaces } from './place-detection.ts';
 import { continueEstimate, estimateFromOverrun } from './overrun-estimator.ts';
 import { discountBackgroundShare } from './background-rejections.ts';
@@ -206,7 +206,7 @@ export class AdaptiveRate {
     this.#advancedAt = now;
   }
 
-  #ended(sentAt: Millis, now: Millis): EndedRequest | undefined {
+  #ended(sentAt: Millis, now: Millis): EndedSend | undefined {
     if (this.settings.learnsFromLatency !== true) return undefined;
     return { latency: now - sentAt, at: now, isRejecting: !isCalm(this.state, now) };
   }

@@ -4,7 +4,7 @@ import type { RateRules } from './rules.ts';
 import type { RateState } from './rate-state.ts';
 
 /** A request that has ended with a response, or without one. */
-export interface EndedRequest {
+export interface EndedSend {
   /** From the send to the response head, or to the failure. */
   readonly latency: Millis;
   readonly at: Millis;
@@ -123,7 +123,7 @@ export class InFlightLimiter {
    * @param inFlightAtSend what `onSent` returned; 0 if unknown: then the latency may be an assumption of another process
    * @param accepted absent if nothing is learned from latency: what was learned from it before is discarded
    */
-  onAccepted(inFlightAtSend: number, accepted?: EndedRequest): boolean {
+  onAccepted(inFlightAtSend: number, accepted?: EndedSend): boolean {
     this.#limit?.onAccepted(inFlightAtSend);
     if (inFlightAtSend === 0) return false;
     this.#detector.onAccepted(inFlightAtSend);
@@ -131,7 +131,7 @@ export class InFlightLimiter {
   }
 
   /** A request failed. If that took long, the upstream may have a queue. @param failed as `accepted` of `onAccepted` */
-  onFailed(failed?: EndedRequest): void {
+  onFailed(failed?: EndedSend): void {
     if (failed !== undefined) this.#latency?.onTimeout(failed.latency, this.#unanswered, failed.at, failed.isRejecting);
   }
 
@@ -191,7 +191,7 @@ export class InFlightLimiter {
     this.#limit = undefined;
   }
 
-  #learnFromLatency(accepted: EndedRequest | undefined): boolean {
+  #learnFromLatency(accepted: EndedSend | undefined): boolean {
     if (accepted === undefined) {
       this.#latency = undefined;
       return false;
