@@ -162,7 +162,7 @@ function store.waitsElsewhere(_, group, replicaId)
   return countReplicas(this, hasThis, before, hasBefore, group) > (waitsHere and 1 or 0)
 end
 
-local head = {struct.unpack('<dddddddddddd', ARGV[1])}
+local head = {struct.unpack('<ddddddddddddd', ARGV[1])}
 randomValue = head[11]
 local waitingGroups, returningGroups = {}, {}
 for i = 6, 5 + head[12] do waitingGroups[i - 5] = ARGV[i] end
@@ -170,9 +170,10 @@ for i = 6 + head[12], #ARGV do returningGroups[#returningGroups + 1] = ARGV[i] e
 local request = {
   replicaId = ARGV[2],
   now = head[1],
-  usage = unpackDoubles(ARGV[1], 97),
+  usage = unpackDoubles(ARGV[1], 105),
   leasedTokens = head[2],
   inFlight = head[3],
+  unanswered = head[13],
   want = head[4],
   weight = head[5],
   roundTrip = head[6],
@@ -194,7 +195,7 @@ settings = {
   cooldown = numbers[4],
   maxProbeDelay = numbers[5] == numbers[5] and numbers[5] or nil,
   isPerClient = numbers[6] == 1,
-  learnsFromLatency = false, -- how many requests are in flight everywhere is not known when a response arrives
+  learnsFromLatency = numbers[8] == 1,
 }
 
 local time = redis.call('TIME')

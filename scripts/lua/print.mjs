@@ -42,6 +42,9 @@ export function printer(ts, checker, { declared, constants, names }) {
         return printAccess(node);
       case ts.SyntaxKind.CallExpression:
         return printCall(node);
+      case ts.SyntaxKind.Parameter:
+        if (destructuresAccessor(node)) throw new Error(`cannot be translated: ${node.getText()}`);
+        return undefined;
       case ts.SyntaxKind.VariableDeclaration:
         return ts.isObjectBindingPattern(node.name) ? printDestructuring(node) : undefined;
       case ts.SyntaxKind.TypeReference:
@@ -123,6 +126,15 @@ export function printer(ts, checker, { declared, constants, names }) {
     const text = scopes.textOf(symbol);
     if (text !== undefined) return text;
     return constants.get(symbol) ?? names.get(symbol) ?? node.text;
+  };
+
+  /** Whether a parameter is `{ a, b }` where a or b is an accessor. */
+  const destructuresAccessor = ({ name, type }) => {
+    if (!ts.isObjectBindingPattern(name) || type === undefined) return false;
+    const from = checker.getTypeFromTypeNode(type);
+    return name.elements.some((each) =>
+      accessorOf(checker.getPropertyOfType(from, (each.propertyName ?? each.name).getText())),
+    );
   };
 
   /** `const { a, b } = c` where a or b is an accessor. */

@@ -116,6 +116,7 @@ class Script {
       usage: log.take(),
       leasedTokens: 0,
       inFlight: 0,
+      unanswered: 0,
       want: Math.max(1, requests),
       weight: 1,
       roundTrip: 1,

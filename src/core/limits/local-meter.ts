@@ -3,15 +3,9 @@ import type { Meter } from './meter.ts';
 import { Pacer } from '../rate/pacer.ts';
 import { QuotaPacing } from '../quota/quota-pacing.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
-import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
+import type { FailedSend, LateLatency, RejectedSend } from '../rate/failed-send.ts';
 import { AdaptiveRate } from '../rate/adaptive-rate.ts';
-import {
-  learnAcceptedBefore,
-  learnInFlightAtSend,
-  resumeBlock,
-  resumeRate,
-  seedHistory,
-} from '../rate/late-knowledge.ts';
+import { learnAcceptedBefore, learnInFlightAtSend, learnLatency, resumeRate } from '../rate/late-knowledge.ts';
 import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { RateRules } from '../rate/rules.ts';
 import type { RateSettings } from '../rate/rate-state.ts';
@@ -52,10 +46,8 @@ export class LocalMeter implements Meter {
   }
 
   get blockedUntil(): Millis | undefined {
-    const { probeAt } = this.#rate.breaker;
-    const { stopUntil } = this.#quota;
-    if (probeAt === undefined) return Number.isFinite(stopUntil) ? stopUntil : undefined;
-    return Math.max(probeAt, stopUntil);
+    const until = Math.max(this.#rate.breaker.probeAt ?? Number.NEGATIVE_INFINITY, this.#quota.stopUntil);
+    return until === Number.NEGATIVE_INFINITY ? undefined : until;
   }
 
   get quotaLeft(): number | undefined {
@@ -126,7 +118,7 @@ export class LocalMeter implements Meter {
   }
 
   seedHistory(accepted: PerSecond, now: Millis): void {
-    seedHistory(this.#rate, accepted, now);
+    this.#rate.history.preload(now, accepted);
   }
 
   get sendCount(): number {
@@ -199,7 +191,7 @@ export class LocalMeter implements Meter {
   }
 
   resumeBlock(block: BlockStatus, now: Millis): void {
-    resumeBlock(this.#rate, block, now);
+    this.#rate.breaker.resume(this.#rate.state, block, now);
   }
 
   probeNow(now: Millis): void {
@@ -228,8 +220,16 @@ export class LocalMeter implements Meter {
     return learnInFlightAtSend(this.#rate, inFlightAtSend, isRejected, now);
   }
 
-  adjustInFlight(by: number): void {
-    this.#rate.inFlightLimiter.adjustCount(by);
+  learnLatency(ended: LateLatency): boolean {
+    return learnLatency(this.#rate, ended);
+  }
+
+  get unanswered(): number {
+    return this.#rate.inFlightLimiter.unanswered;
+  }
+
+  adjustInFlight(by: number, unanswered: number): void {
+    this.#rate.inFlightLimiter.adjustCount(by, unanswered);
   }
 
   get lastToken(): Millis {

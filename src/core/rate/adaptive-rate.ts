@@ -165,7 +165,7 @@ export class AdaptiveRate {
   /** No response, or one of a broken upstream. Returns the cause if the limit is blocked now. */
   onFailed(failure: FailedSend, now: Millis): CutCause | undefined {
     const { attributes } = failure;
-    this.inFlightLimiter.onFailed(this.#ended(failure.sentAt, now));
+    if (failure.isTimedLater !== true) this.inFlightLimiter.onTimeout(this.#ended(failure.sentAt, now));
     if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(failure, now);
     if (!this.breaker.onFailed(failure, now)) return undefined;
     return startBlock(this, 'errors', failure, now);
@@ -181,7 +181,7 @@ export class AdaptiveRate {
     if (state.phase !== 'blocked') state.rate = this.inFlightLimiter.turnoverRate ?? state.rate;
     clampToSettings(state, this.settings);
     this.breaker.blocks.removeUnused(now);
-    this.inFlightLimiter.advance(now);
+    this.inFlightLimiter.advance(now - feedbackLag);
     const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.growthPausedUntil) : this.#advancedAt;
     const elapsed = clamp(now - since, 0, MAX_TIME_STEP);
     this.#advancedAt = now;

@@ -10,6 +10,8 @@ export interface FailedSend {
   readonly overrun?: boolean;
   /** No connection could be opened, and none is open: any other request would have failed too. */
   readonly isUnreachable?: boolean;
+  /** How long it took is learned later, in the order of all responses. */
+  readonly isTimedLater?: boolean;
   /** Absent if unknown. */
   readonly attributes?: RequestAttributes | undefined;
 }
@@ -20,4 +22,13 @@ export interface RejectedSend extends FailedSend {
   readonly inFlightAtSend: number;
   /** The number of active clients at the limit. Its Retry-After holds only one of them. */
   readonly activeClients: number;
+}
+
+/** A request that ended with a response or failed, as far as its latency says something. */
+export interface LateLatency {
+  readonly latency: Millis;
+  /** Requests of all processes that had no response when it ended, its own included. */
+  readonly unanswered: number;
+  readonly at: Millis;
+  readonly hasFailed: boolean;
 }

@@ -46,6 +46,10 @@ export class InFlightLimiter {
     return this.#count;
   }
 
+  get unanswered(): number {
+    return this.#unanswered;
+  }
+
   /** Infinity if the number in flight is not limited. */
   get limit(): number {
     return Math.min(this.#limit?.size ?? Number.POSITIVE_INFINITY, this.#latency?.limit ?? Number.POSITIVE_INFINITY);
@@ -112,10 +116,10 @@ export class InFlightLimiter {
     return this.limit < Number.POSITIVE_INFINITY && !this.isFull;
   }
 
-  /** Corrects the count by what another process knows. */
-  adjustCount(by: number): void {
+  /** Corrects the counts by what another process knows. @param unanswered how many of them have no response yet */
+  adjustCount(by: number, unanswered: number): void {
     this.#count = Math.max(0, this.#count + by);
-    this.#unanswered = Math.min(this.#unanswered, this.#count);
+    this.#unanswered = Math.min(Math.max(0, this.#unanswered + unanswered), this.#count);
   }
 
   /**
@@ -125,14 +129,24 @@ export class InFlightLimiter {
    */
   onAccepted(inFlightAtSend: number, accepted?: EndedSend): boolean {
     this.#limit?.onAccepted(inFlightAtSend);
+    if (accepted === undefined) this.#latency = undefined;
     if (inFlightAtSend === 0) return false;
     this.#detector.onAccepted(inFlightAtSend);
-    return this.#learnFromLatency(accepted);
+    return accepted !== undefined && this.onAnswer(accepted, this.#unanswered);
   }
 
-  /** A request failed. If that took long, the upstream may have a queue. @param failed as `accepted` of `onAccepted` */
-  onFailed(failed?: EndedSend): void {
-    if (failed !== undefined) this.#latency?.onTimeout(failed.latency, this.#unanswered, failed.at, failed.isRejecting);
+  /**
+   * Learns from the latency of a response. Returns whether it shows that the upstream has a queue.
+   * @param unanswered requests that had no response when it arrived, its own included
+   */
+  onAnswer({ latency, at, isRejecting }: EndedSend, unanswered: number): boolean {
+    this.#latency ??= this.#rules.makeLatencyLimiter();
+    return this.#latency.onAnswer(latency, unanswered, at, isRejecting);
+  }
+
+  /** A request failed. If that took long, the upstream may have a queue. @param unanswered as for `onAnswer` */
+  onTimeout(failed?: EndedSend, unanswered: number = this.#unanswered): void {
+    if (failed !== undefined) this.#latency?.onTimeout(failed.latency, unanswered, failed.at, failed.isRejecting);
   }
 
   /** Like `onAccepted`, for a number in flight that became known later. */
@@ -189,14 +203,5 @@ export class InFlightLimiter {
   /** Removes the limit; the detector keeps its evidence. */
   removeLimit(): void {
     this.#limit = undefined;
-  }
-
-  #learnFromLatency(accepted: EndedSend | undefined): boolean {
-    if (accepted === undefined) {
-      this.#latency = undefined;
-      return false;
-    }
-    this.#latency ??= this.#rules.makeLatencyLimiter();
-    return this.#latency.onAnswer(accepted.latency, this.#unanswered, accepted.at, accepted.isRejecting);
   }
 }

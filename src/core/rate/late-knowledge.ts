@@ -1,21 +1,12 @@
 // Knowledge about a limit that arrives late or from elsewhere: after a restart, or from another process.
 
-import type { Millis, PerSecond } from '../scalars.ts';
+import type { Millis } from '../scalars.ts';
 import type { AdaptiveRate } from './adaptive-rate.ts';
-import type { BlockStatus } from './breaker/active-block.ts';
+import type { LateLatency } from './failed-send.ts';
 import type { RateDecrease } from './decrease.ts';
+import { isCalm } from './growth.ts';
 import { reviseFirstDecrease } from './decrease.ts';
 import { detectPlaces } from './place-detection.ts';
-
-/** Gives a limit that is created at its first rejection a history. @param accepted the accepted rate before */
-export function seedHistory({ history }: AdaptiveRate, accepted: PerSecond, now: Millis): void {
-  history.preload(now, accepted);
-}
-
-/** Continues with a block that another process had. */
-export function resumeBlock({ breaker, state }: AdaptiveRate, block: BlockStatus, now: Millis): void {
-  breaker.resume(state, block, now);
-}
 
 /**
  * Continues a known limit whose history is lost: at its rate at once, and with growth as after a cut.
@@ -46,6 +37,17 @@ export function learnInFlightAtSend(
   if (!isRejected) inFlightLimiter.onAcceptedLate(inFlightAtSend);
   if (!isRejected || inFlightLimiter.isLimited || breaker.isActive) return false;
   return detectPlaces(rate, inFlightAtSend, now);
+}
+
+/** Learns from a latency, in the order of all of them. Returns whether it shows a queue at the upstream. */
+export function learnLatency(
+  { inFlightLimiter, state }: AdaptiveRate,
+  { latency, unanswered, at, hasFailed }: LateLatency,
+): boolean {
+  const ended = { latency, at, isRejecting: !isCalm(state, at) };
+  if (!hasFailed) return inFlightLimiter.onAnswer(ended, unanswered);
+  inFlightLimiter.onTimeout(ended, unanswered);
+  return false;
 }
 
 /** Revises the first cut, after more of what was accepted before it was reported. */

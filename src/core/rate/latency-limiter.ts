@@ -188,7 +188,8 @@ export class LatencyLimiter {
     if (now >= this.#nextTestAt) this.#enter('reduced', REDUCTION * this.#knee, now);
   }
 
-  #endTest({ inFlight, rate, count, ends }: ThroughputMeasurement, now: Millis): void {
+  #endTest(test: ThroughputMeasurement, now: Millis): void {
+    const { inFlight, rate, count, ends } = test;
     if (count < MIN_ANSWERED_SHARE * ends && this.#limit > 1) return this.#enter('searching', this.#limit / 2, now);
     const share = Math.min(1, rate / this.#throughput);
     const measured = inFlight / share;
@@ -218,8 +219,7 @@ export class LatencyLimiter {
 
   /** Ends a test: it found no queue, or there are too few requests for it. */
   #giveUp(now: Millis): void {
-    // The requests that the test has delayed are sent all at once.
-    this.#nextTestAt = now + Math.max(MIN_PAUSE, this.#pause * (now - this.#modeSince));
+    this.#nextTestAt = now + Math.max(MIN_PAUSE, this.#pause * (now - this.#modeSince)); // delayed requests are sent all at once
     this.#pause = Math.min(MAX_PAUSE, 2 * this.#pause);
     if (this.#hasQueue) return this.#enter('full', Math.max(2, HEADROOM * this.#knee), now);
     this.#before = undefined;

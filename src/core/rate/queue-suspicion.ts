@@ -18,11 +18,8 @@ const MANY_IN_FLIGHT = 16;
  * flight are answered (Little's law), or many requests get no answer in time.
  * @param isRejecting the upstream has rejected requests recently
  */
-export function isQueueSuspected(
-  latency: LatencyTrend,
-  { inFlight, rate }: ThroughputMeasurement,
-  isRejecting: boolean,
-): boolean {
+export function isQueueSuspected(latency: LatencyTrend, last: ThroughputMeasurement, isRejecting: boolean): boolean {
+  const { inFlight, rate } = last;
   if (latency.timeoutShare > SUSPICIOUS_TIMEOUT_SHARE && inFlight >= MIN_IN_FLIGHT) return true;
   const growth = isRejecting ? GROWTH_DESPITE_REJECTIONS : SUSPICIOUS_GROWTH;
   if (latency.hasGrown(growth) && inFlight >= MIN_IN_FLIGHT) return true;

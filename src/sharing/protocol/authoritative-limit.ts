@@ -93,9 +93,9 @@ export class AuthoritativeLimit<Member> {
   /** Removes all that a member had: tokens, requests in flight, and the probe. */
   removeMember(reporter: UsageReporter<Member>): void {
     this.reclaim(reporter);
-    for (; reporter.unanswered > 0; reporter.unanswered -= 1) this.meter.onResponse();
-    this.meter.adjustInFlight(-reporter.inFlight); // nobody knows how long they take
+    this.meter.adjustInFlight(-reporter.inFlight, -reporter.unanswered); // nobody knows how long they take
     reporter.inFlight = 0;
+    reporter.unanswered = 0;
     if (this.#probingMember === reporter.memberId) this.#abandonProbe();
   }
 
@@ -139,6 +139,11 @@ export class AuthoritativeLimit<Member> {
       this.#latestReportAt = Math.min(now, Math.max(at, now - MAX_REPORT_AGE));
       return this.#latestReportAt;
     };
+    const onResponse = (at: Millis): void => {
+      reporter.unanswered -= 1;
+      reporter.recordUnanswered(-1, at);
+      meter.onResponse();
+    };
     const isProbingMember = (): boolean => this.#probingMember === reporter.memberId;
     replayUsage(usage, {
       tokenReturned: () => {
@@ -157,9 +162,11 @@ export class AuthoritativeLimit<Member> {
         meter.release();
       },
       sent: (serial, at) => {
-        const inFlightAtSend = meter.onSent(clampTime(at));
+        const sentAt = clampTime(at);
+        const inFlightAtSend = meter.onSent(sentAt);
         reporter.inFlight += 1;
         reporter.unanswered += 1;
+        reporter.recordUnanswered(1, sentAt);
         reporter.recordSend(serial, {
           sentAt: at,
           epoch: reporter.epoch,
@@ -168,16 +175,14 @@ export class AuthoritativeLimit<Member> {
         });
         if (isProbingMember()) this.#isProbeSent = true;
       },
-      responded: () => {
-        if (reporter.unanswered === 0) return;
-        reporter.unanswered -= 1;
-        meter.onResponse();
+      responded: (at) => {
+        if (reporter.unanswered > 0) onResponse(clampTime(at));
       },
       ended: (at) => {
         if (reporter.inFlight === 0) return;
         reporter.inFlight -= 1;
-        reporter.unanswered = Math.min(reporter.unanswered, reporter.inFlight);
         const endedAt = clampTime(at);
+        if (reporter.unanswered > reporter.inFlight) onResponse(endedAt); // it reports no responses
         reporter.recordEnd(endedAt);
         meter.onEnded(endedAt);
       },
@@ -185,7 +190,9 @@ export class AuthoritativeLimit<Member> {
         const send = reporter.takeSend(serial, sentAt);
         const from = meter.rate(now);
         const inFlightAtSend = send?.inFlightAtSend ?? 0;
-        const cause = meter.onAccepted(this.#effectiveSentAt(sentAt, send), inFlightAtSend, clampTime(at), source);
+        const acceptedAt = clampTime(at);
+        const cause = meter.onAccepted(this.#effectiveSentAt(sentAt, send), inFlightAtSend, acceptedAt, source);
+        if (serial > 0) reporter.recordLatency(at - sentAt, acceptedAt); // else it is another process's assumption
         if (cause !== undefined) decreases.push({ cause, from, to: meter.rate(now), sentAt });
         if (!meter.hasBlock) this.#probingMember = undefined;
       },
@@ -211,7 +218,9 @@ export class AuthoritativeLimit<Member> {
       failed: (failure: FailedSend, at) => {
         const from = meter.rate(now);
         const sentAt = this.#effectiveSentAt(failure.sentAt, reporter.findSend(failure.sentAt));
-        const cause = meter.onFailed({ ...failure, sentAt }, clampTime(at));
+        const failedAt = clampTime(at);
+        const isTimedLater = reporter.recordFailure(at - failure.sentAt, failedAt);
+        const cause = meter.onFailed({ ...failure, sentAt, isTimedLater }, failedAt);
         this.#recordDecrease(decreases, cause, [from, failure.sentAt], now);
         if (isProbingMember() && this.#isProbeSent) this.#probingMember = undefined;
       },

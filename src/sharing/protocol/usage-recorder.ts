@@ -25,6 +25,7 @@ export abstract class UsageRecorder extends TermsView {
   readonly usageLog = new UsageLog();
   #lastSerial = 0;
   #inFlight = 0;
+  #unanswered = 0;
   #sentAt = Number.NEGATIVE_INFINITY;
   /** When the current run of sends without a pause began. */
   #steadySince = 0;
@@ -44,10 +45,16 @@ export abstract class UsageRecorder extends TermsView {
     return this.#inFlight;
   }
 
+  /** Requests in flight that have no response yet. */
+  get unanswered(): number {
+    return this.#unanswered;
+  }
+
   /** Returns a serial, by which the server finds how many requests of all members were in flight. */
   onSent(now: Millis): number {
     this.#lastSerial += 1;
     this.#inFlight += 1;
+    this.#unanswered += 1;
     if (now - this.#sentAt > STEADY_PAUSE) this.#steadySince = now;
     this.#sentAt = now;
     this.usageLog.sent(this.#lastSerial, now);
@@ -56,6 +63,7 @@ export abstract class UsageRecorder extends TermsView {
   }
 
   onResponse(now: Millis): void {
+    this.#unanswered = Math.max(0, this.#unanswered - 1);
     if (!this.terms.countsResponses) return;
     this.usageLog.responded(now);
     this.requestReport(this.terms.concurrencyLimit === undefined ? this.#routineUrgency(now) : 'now');
@@ -64,6 +72,7 @@ export abstract class UsageRecorder extends TermsView {
   /** Returns false: only the server knows whether another request may go. */
   onEnded(now: Millis): boolean {
     this.#inFlight -= 1;
+    this.#unanswered = Math.min(this.#unanswered, this.#inFlight);
     this.usageLog.ended(now);
     this.requestReport(this.terms.concurrencyLimit === undefined ? this.#routineUrgency(now) : 'now');
     return false;

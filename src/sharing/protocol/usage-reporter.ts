@@ -17,7 +17,7 @@ export interface UsageReporter<Member> {
   /** Its tokens that are neither spent nor returned. */
   leasedTokens: number;
   inFlight: number;
-  /** Of these, the requests that have no response yet, if it reports responses. */
+  /** Of these, the requests that have no response yet. */
   unanswered: number;
   /** The epoch that it knows. */
   epoch: number;
@@ -26,4 +26,10 @@ export interface UsageReporter<Member> {
   takeSend(serial: number, sentAt: Millis): SentRequest | undefined;
   findSend(sentAt: Millis): SentRequest | undefined;
   recordEnd(at: Millis): void;
+  /** A request has no response yet, or no longer: by how much their number changes. */
+  recordUnanswered(change: number, at: Millis): void;
+  /** A response whose latency is known. */
+  recordLatency(latency: Millis, at: Millis): void;
+  /** A request that failed after this time. Returns whether that is learned from later. */
+  recordFailure(latency: Millis, at: Millis): boolean;
 }

@@ -12,7 +12,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { LeaseResponse, LeaseRequest, TermsBroadcast, ReplicaTerms } from '../replicas/replica-protocol.ts';
 
 const DOUBLE = 8;
-const REQUEST_NUMBERS = 12;
+const REQUEST_NUMBERS = 13;
 const TERMS_NUMBERS = 21 + 6 + ATTRIBUTE_COUNT;
 /** The terms, and the time. */
 const BROADCAST_NUMBERS = TERMS_NUMBERS + 1;
@@ -36,6 +36,7 @@ export function encodeRequest(request: LeaseRequest): Buffer {
   view.setFloat64(9 * DOUBLE, known.ceiling, true);
   view.setFloat64(10 * DOUBLE, request.random, true);
   view.setFloat64(11 * DOUBLE, request.waitingGroups.length, true);
+  view.setFloat64(12 * DOUBLE, request.unanswered, true);
   let at = DOUBLE * REQUEST_NUMBERS;
   for (const number of usage) {
     view.setFloat64(at, number, true);
@@ -46,8 +47,9 @@ export function encodeRequest(request: LeaseRequest): Buffer {
 
 /** @param isKeyed requests decide how many such limits there are: see `limitRetention` */
 export function encodeSettings(settings: RateSettings, isKeyed: boolean): Buffer {
-  const { initialRate, maxRate, minRate, cooldown, maxProbeDelay, isPerClient = false } = settings;
-  const packed = Buffer.allocUnsafe(7 * DOUBLE);
+  const { initialRate, maxRate, minRate, cooldown, maxProbeDelay } = settings;
+  const { isPerClient = false, learnsFromLatency = false } = settings;
+  const packed = Buffer.allocUnsafe(8 * DOUBLE);
   const view = dataView(packed);
   view.setFloat64(0, initialRate ?? Number.NaN, true);
   view.setFloat64(DOUBLE, maxRate, true);
@@ -56,6 +58,7 @@ export function encodeSettings(settings: RateSettings, isKeyed: boolean): Buffer
   view.setFloat64(4 * DOUBLE, maxProbeDelay ?? Number.NaN, true);
   view.setFloat64(5 * DOUBLE, isPerClient ? 1 : 0, true);
   view.setFloat64(6 * DOUBLE, isKeyed ? 1 : 0, true);
+  view.setFloat64(7 * DOUBLE, learnsFromLatency ? 1 : 0, true);
   return packed;
 }
 

@@ -81,7 +81,7 @@ export class LeaseClient implements HeapItem {
     }
     if (this.#stage === 'new' && this.#callOnlyToClaim(limit, needed, now)) return;
     this.#stage = 'shared';
-    const { want, usage, leasedTokens, inFlight, known } = this.meter.takeReport(needed, now);
+    const { want, usage, leasedTokens, inFlight, unanswered, known } = this.meter.takeReport(needed, now);
     const { offset, roundTrip } = this.#clock;
     const weight = limit.demandWeight(now);
     this.#reportedWeight = weight;
@@ -95,6 +95,7 @@ export class LeaseClient implements HeapItem {
       usage: shiftTimes(usage, offset),
       leasedTokens,
       inFlight,
+      unanswered,
       want,
       weight,
       roundTrip,

@@ -1,5 +1,6 @@
 import type { Millis } from '../../core/scalars.ts';
 import type { UsageReporter, SentRequest } from '../protocol/usage-reporter.ts';
+import { AnswerEvents, RESPONDED, SENT } from './answer-events.ts';
 import type { WeightAccount } from './active-weight.ts';
 
 /** A replica's account at the backend: a few numbers, however much the replica sends. */
@@ -24,6 +25,8 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
   readonly sentAt: Millis[] = [];
   readonly endedAt: Millis[] = [];
   readonly answeredSentAt: Millis[] = [];
+  /** From this call's usage, in order. */
+  readonly answers = new AnswerEvents();
 
   constructor(replicaId: string) {
     this.memberId = replicaId;
@@ -35,6 +38,19 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
 
   recordEnd(at: Millis): void {
     this.endedAt.push(at);
+  }
+
+  recordUnanswered(change: number, at: Millis): void {
+    this.answers.add(at, change > 0 ? SENT : RESPONDED);
+  }
+
+  recordLatency(latency: Millis, at: Millis): void {
+    this.answers.add(at, Math.max(0, latency));
+  }
+
+  recordFailure(latency: Millis, at: Millis): boolean {
+    this.answers.addFailure(at, latency);
+    return true;
   }
 
   /** The number in flight at the send is learned later, once all replicas have reported: see `InFlightSamples`. */
@@ -61,6 +77,7 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
       this.demand.window,
       this.demand.weightInWindow,
       this.demand.weightBefore,
+      this.unanswered,
     ];
   }
 
@@ -76,6 +93,7 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
     account.demand.window = numbers[7] ?? 0;
     account.demand.weightInWindow = numbers[8] ?? 0;
     account.demand.weightBefore = numbers[9] ?? 0;
+    account.unanswered = numbers[10] ?? 0;
     return account;
   }
 }

@@ -158,6 +158,7 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
       usage: this.leased.usageLog.take(),
       leasedTokens: this.leased.outstanding,
       inFlight: this.leased.inFlight,
+      unanswered: this.leased.unanswered,
       known: this.#knownLimit(now),
     };
   }
@@ -206,7 +207,7 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     if (this.isInFallback) return;
     this.#takenInFallback = 0;
     const limiter = new FallbackLimiter(this.#terms, this.#share(now), this.#settings, this.#random, now);
-    limiter.meter.adjustInFlight(this.leased.inFlight);
+    limiter.meter.adjustInFlight(this.leased.inFlight, this.leased.unanswered);
     this.#mode = { kind: 'fallback', limiter };
   }
 
@@ -233,9 +234,9 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
   }
 
   #knownLimit(now: Millis): LastKnownLimit {
-    const { epoch, phase, rate, ceiling } = this.#terms;
-    // A backend that has forgotten the limit makes it anew by the settings, unless something was learned.
-    const isInitial = isAsConfigured(phase, ceiling, this.#settings) && rate === ceiling;
+    const { epoch, phase, rate, ceiling, concurrencyLimit: places } = this.#terms;
+    // A backend that has forgotten the limit makes it anew by the settings, unless a rate was learned: latency shows none.
+    const isInitial = isAsConfigured(phase, ceiling, this.#settings) && (rate === ceiling || places !== undefined);
     const known = { epoch, rate: isInitial ? Number.POSITIVE_INFINITY : rate, ceiling };
     return { ...(this.fallback?.summarize(epoch, now) ?? known), since: this.#epochReceivedAt };
   }

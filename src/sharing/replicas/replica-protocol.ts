@@ -17,6 +17,8 @@ export interface LeaseRequest {
   /** Tokens that are unused, or used by requests that are not sent yet. */
   readonly leasedTokens: number;
   readonly inFlight: number;
+  /** Of the requests in flight, those that have no response yet. */
+  readonly unanswered: number;
   /** Tokens that it needs beyond `leasedTokens`. */
   readonly want: number;
   /** The total weight of the groups that wait there or are to return. */
@@ -85,5 +87,6 @@ export interface LeaseReport {
   readonly usage: EncodedUsage;
   readonly leasedTokens: number;
   readonly inFlight: number;
+  readonly unanswered: number;
   readonly known: LastKnownLimit;
 }

@@ -4,6 +4,7 @@ import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { shiftTimes } from '../protocol/usage-entries.ts';
 import { AuthoritativeLimit } from '../protocol/authoritative-limit.ts';
 import { hasLimitChanged, termsFromMeter } from '../protocol/limit-terms.ts';
+import { AnswerOrder } from './answer-order.ts';
 import { ActiveWeight } from './active-weight.ts';
 import { InFlightSamples } from './in-flight-samples.ts';
 import { limitRetention, VALID_FOR } from './limit-retention.ts';
@@ -64,6 +65,7 @@ export class ReplicaSharedLimit {
   readonly #activeWeight = new ActiveWeight();
   readonly #demandWeight = new ActiveWeight(); // of the clients that wait or are to return
   readonly #inFlightSamples = new InFlightSamples();
+  readonly #answers = new AnswerOrder();
   #virtualTime = 0;
   #firstDecreaseAt = Number.NEGATIVE_INFINITY;
   /** Since when a place in flight has been reserved for another replica; undefined if none is. */
@@ -112,19 +114,21 @@ export class ReplicaSharedLimit {
     const isWanted = request.want > 0 || this.#activeWeight.total > 0;
     this.#authoritative.advance(now, isWanted, reportDelay);
     const usage = clockCorrection === 0 ? request.usage : shiftTimes(request.usage, clockCorrection);
-    const decreases = this.#authoritative.applyUsage(usage, account, now);
+    const decreases = [...this.#authoritative.applyUsage(usage, account, now)];
     this.#reconcile(account, request, now);
     if (decreases.some(({ cause }) => cause === 'first')) this.#firstDecreaseAt = now;
     if (now - this.#firstDecreaseAt < REPORT_MARGIN * reportDelay) meter.reviseFirstDecrease();
     this.#inFlightSamples.record(account, decreases, now);
     this.#inFlightSamples.learn(this.#authoritative, now - REPORT_MARGIN * reportDelay, now);
+    const found = this.#answers.learn(account.answers, meter, REPORT_MARGIN * reportDelay, now);
+    if (found !== undefined) decreases.push(found);
     this.#authoritative.advance(now, isWanted, reportDelay);
     const pause = Math.max(HORIZON / 2, ASK_INTERVAL_PER_REPLICA * replicas);
     const weight = request.weight > 0 ? request.weight : 1;
     const window = WINDOW_HORIZONS * Math.max(HORIZON, pause);
     this.#activeWeight.record(account, request.want > 0 ? weight : 0, now, window);
     const slots: Millis[] = [];
-    const mayGrant = request.want > 0 && !this.#isUnlimited(now);
+    const mayGrant = request.want > 0 && !this.#terms(undefined, 0, 0, now).isUnlimited;
     const askAgainAt = mayGrant ? this.#grantTokens(account, request, slots, { now, pause }) : Number.POSITIVE_INFINITY;
     // A replica that has all it needs does not wait, so that it does not slow the turns of the others.
     if (slots.length >= request.want) this.#activeWeight.record(account, 0, now, window);
@@ -171,14 +175,13 @@ export class ReplicaSharedLimit {
   }
 
   /** Calls and responses may get lost, so the caller's own counts of tokens and requests in flight apply. */
-  #reconcile(account: ReplicaAccount, { leasedTokens, inFlight }: LeaseRequest, now: Millis): void {
+  #reconcile(account: ReplicaAccount, { leasedTokens, inFlight, unanswered }: LeaseRequest, now: Millis): void {
     const { meter } = this.#authoritative;
     for (; account.leasedTokens > leasedTokens; account.leasedTokens -= 1) meter.release();
-    if (inFlight !== account.inFlight) {
-      meter.adjustInFlight(inFlight - account.inFlight);
-      this.#inFlightSamples.adjust(inFlight - account.inFlight, now);
-    }
+    meter.adjustInFlight(inFlight - account.inFlight, unanswered - account.unanswered);
+    if (inFlight !== account.inFlight) this.#inFlightSamples.adjust(inFlight - account.inFlight, now);
     account.inFlight = inFlight;
+    account.unanswered = unanswered;
   }
 
   /** Leases the tokens of the caller's turn into `slots`. Returns when to ask again; Infinity if all were granted. */
@@ -234,10 +237,6 @@ export class ReplicaSharedLimit {
 
   #retryDelay(pause: Millis): Millis {
     return Math.min(MAX_RETRY_DELAY, (RETRY_AFTER_FULL * pause) / HORIZON);
-  }
-
-  #isUnlimited(now: Millis): boolean {
-    return termsFromMeter(this.#authoritative.meter, this.#authoritative.epoch, VALID_FOR, now).isUnlimited;
   }
 
   #removeSilent(accounts: AccountStore, now: Millis): void {

@@ -129,6 +129,15 @@ export class WorkerAccount implements UsageReporter<WorkerId> {
   /** Does nothing: workers report at once, so the number in flight needs no history. */
   recordEnd(): void {}
 
+  /** Does nothing, as before: the latency of a response is learned from at once. */
+  recordUnanswered(): void {}
+
+  recordLatency(): void {}
+
+  recordFailure(): boolean {
+    return false;
+  }
+
   findSend(sentAt: Millis): SentRequest | undefined {
     return this.#sentRequests?.find(sentAt);
   }

@@ -74,6 +74,7 @@ const settings = fc.record({
   minRate: fc.constantFrom(0.1, 1),
   cooldown: fc.constantFrom(0, 1000, 5000),
   maxProbeDelay: fc.constantFrom(undefined, 2000),
+  learnsFromLatency: fc.boolean(),
 });
 
 type Step = typeof step extends fc.Arbitrary<infer Each> ? Each : never;
@@ -101,6 +102,7 @@ class Holder {
   readonly log = new UsageLog();
   lent = 0;
   inFlight = 0;
+  unanswered = 0;
   serial = 0;
   known: LastKnownLimit = {
     epoch: 0,
@@ -120,6 +122,7 @@ class Holder {
       this.lent = Math.max(0, this.lent - 1);
       this.serial += 1;
       this.inFlight += 1;
+      this.unanswered += 1;
       log.sent(this.serial, at);
     } else if (kind < 14) {
       const source = kind < 12 ? undefined : sourceFor(part);
@@ -183,7 +186,13 @@ class Holder {
 
   #end(at: number): void {
     if (this.inFlight === 0) return;
+    // Some attempts end without a report of their response.
+    if (this.inFlight % 5 > 0 && this.unanswered > 0) {
+      this.unanswered -= 1;
+      this.log.responded(at);
+    }
     this.inFlight -= 1;
+    this.unanswered = Math.min(this.unanswered, this.inFlight);
     this.log.ended(at);
   }
 
@@ -218,6 +227,7 @@ function play(
       usage: holder.log.take(),
       leasedTokens: Math.max(0, holder.lent + offBy),
       inFlight: Math.max(0, holder.inFlight - offBy),
+      unanswered: Math.min(holder.unanswered, Math.max(0, holder.inFlight - offBy)),
       known: knownTo(holder, known),
       ...namedOnce(groups),
     };
@@ -293,6 +303,11 @@ const RUNS: readonly { readonly name: string; readonly duration: number; readonl
   { name: 'concurrency', duration: 15_000, seen: ['places', 'limited places', 'awaits a place'] },
   { name: 'outage', duration: 90_000, seen: ['errors', 'probe', 'open'] },
   { name: 'minute-window-hints', duration: 60_000, seen: ['quota'] },
+  // Under a limit on requests in flight, a replica calls for each response.
+  { name: 'slow-service', duration: 20_000, seen: ['latency', 'limited places', 'awaits a place'] },
+  { name: 'slow-service-cold-start', duration: 15_000, seen: ['latency', 'limited places', 'awaits a place'] },
+  { name: 'slow-service-workers-added', duration: 15_000, seen: ['latency', 'limited places', 'awaits a place'] },
+  { name: 'slow-reports', duration: 60_000, seen: ['open'] },
 ];
 
 // Thousands of calls, on a shared processor.

@@ -217,6 +217,7 @@ test.each([
     usage: Float64Array.from(isUnused ? [TOKEN_UNUSED, at] : [SENT, 1, at]),
     leasedTokens: 0,
     inFlight: isUnused ? 0 : 1,
+    unanswered: isUnused ? 0 : 1,
     want: 1,
     weight: 1,
     roundTrip: 0,

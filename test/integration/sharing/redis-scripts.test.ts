@@ -30,6 +30,7 @@ const CALL: LeaseRequest = {
   usage: [],
   leasedTokens: 0,
   inFlight: 0,
+  unanswered: 0,
   want: 0,
   weight: 1,
   roundTrip: 1,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CutCause } from '../../../src/core/limits/limit-state.ts';
 import { AdaptiveRate } from '../../../src/core/rate/adaptive-rate.ts';
-import { seedHistory } from '../../../src/core/rate/late-knowledge.ts';
 import type { RateSettings } from '../../../src/core/rate/rate-state.ts';
 import type { Millis, PerSecond, Random } from '../../../src/core/scalars.ts';
 
@@ -130,7 +129,7 @@ describe('the first 429', () => {
 
   test('cuts a limit created for it by the recorded history', () => {
     const trial = new Trial().at(12_345);
-    seedHistory(trial.rate, 40, 12_345);
+    trial.rate.history.preload(12_345, 40);
     trial.reject(12_300);
     expect(trial.rate.ceiling).toBeGreaterThan(38);
     expect(trial.rate.ceiling).toBeLessThanOrEqual(40);

@@ -162,7 +162,7 @@ test('the response to a replica states whether it waits for a place', () => {
   const accounts = new MemoryAccountStore();
   const serve = (want: number) => {
     const known = { epoch: 0, since: 0, rate: 50, ceiling: 50 };
-    const counts = { leasedTokens: want > 0 ? 0 : 2, inFlight: 0, want, weight: 1, roundTrip: 1 };
+    const counts = { leasedTokens: want > 0 ? 0 : 2, inFlight: 0, unanswered: 0, want, weight: 1, roundTrip: 1 };
     const call = {
       replicaId: 'a',
       now: 0,
@@ -192,7 +192,7 @@ test('a backend knows the rate of the places from the ends that replicas report,
         replicaId,
         now,
         usage: replicaId === 'slow' ? log.take() : [],
-        ...{ leasedTokens: 0, inFlight: own, want, weight: 1, roundTrip: 1, random: 0.5 },
+        ...{ leasedTokens: 0, inFlight: own, unanswered: own, want, weight: 1, roundTrip: 1, random: 0.5 },
         known: { epoch: 1, since: 0, rate: 50, ceiling: 50 },
         waitingGroups: [],
         returningGroups: [],

@@ -70,7 +70,7 @@ describe('workers', () => {
 describe('replicas', () => {
   const backend = new MemoryBackend();
   const report = (replicaId: string, { waiting = [], returning = [] }: DemandSample, now: number) => {
-    const counts = { leasedTokens: 0, inFlight: 0, want: 0, weight: 1, roundTrip: 1 };
+    const counts = { leasedTokens: 0, inFlight: 0, unanswered: 0, want: 0, weight: 1, roundTrip: 1 };
     const known = { epoch: 0, since: 0, rate: 100, ceiling: 100 };
     const groups = { waitingGroups: waiting, returningGroups: returning };
     const request = { replicaId, now, usage: [], ...counts, known, random: 0.5, ...groups };

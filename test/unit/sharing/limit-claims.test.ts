@@ -220,6 +220,7 @@ function idleCall(): LeaseRequest {
     usage: new Float64Array(0),
     leasedTokens: 0,
     inFlight: 0,
+    unanswered: 0,
     want: 0,
     weight: 0,
     roundTrip: 0,

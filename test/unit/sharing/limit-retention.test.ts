@@ -70,8 +70,9 @@ describe('a backend that has dropped a limit', () => {
 
   /** Calls the backend as a replica does, with the reported usage. */
   function callWith(backend: MemoryBackend, meter: ReplicaMeter, key: string, now: Millis) {
-    const { want, usage, leasedTokens, inFlight, known } = meter.takeReport(0, now);
-    const request = { replicaId: 'a', now, usage, leasedTokens, inFlight, want, weight: 1, roundTrip: 0, known };
+    const { want, usage, leasedTokens, inFlight, unanswered, known } = meter.takeReport(0, now);
+    const counts = { leasedTokens, inFlight, unanswered };
+    const request = { replicaId: 'a', now, usage, ...counts, want, weight: 1, roundTrip: 0, known };
     const response = backend.serve(
       ref(key),
       KNOWN,

@@ -28,7 +28,7 @@ function startReplica(pool: MemoryBackend): (from: number, until: number, isReje
         log.ended(now);
       }
       const known = { epoch, since: 0, rate: 100, ceiling: 100 };
-      const counts = { leasedTokens: 0, inFlight: 0, want: 30, weight: 1, roundTrip: 1 };
+      const counts = { leasedTokens: 0, inFlight: 0, unanswered: 0, want: 30, weight: 1, roundTrip: 1 };
       const call = {
         replicaId: 'a',
         now,
@@ -64,7 +64,7 @@ test('a replica without reports for three seconds has nothing in flight, and is 
     const log = new UsageLog();
     for (let serial = 1; serial <= sends; serial += 1) log.sent(serial, now);
     const known = { epoch: 0, since: 0, rate: 100, ceiling: 100 };
-    const counts = { leasedTokens: 0, inFlight: sends, want: 0, weight: 0, roundTrip: 1 };
+    const counts = { leasedTokens: 0, inFlight: sends, unanswered: sends, want: 0, weight: 0, roundTrip: 1 };
     const call = {
       replicaId,
       now,
