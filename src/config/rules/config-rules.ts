@@ -113,10 +113,6 @@ function* checkUpstream(
   yield* checkCertificatePair([...path, 'tls'], tls);
   yield* checkIdempotency(path, upstream, context, isWritten);
   yield* checkPacing(path, upstream, isWritten);
-  if (upstream.rateLimit?.learnFromLatency === true && context.store === 'redis') {
-    const message = 'not with state.store redis: replicas do not know how many requests of others are in flight';
-    yield mistakeAt([...path, 'rateLimit', 'learnFromLatency'], message);
-  }
   yield* checkThrottle([...path, 'throttle'], upstream, isWritten);
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { makeLimitModel } from '../../../src/simulator/limit-models/limit-model-spec.ts';
 import { pause } from '../../support/pause.ts';
-import { failure, limitedTo, response, SHARED } from '../../support/core/policy-builders.ts';
+import { failure, limitedTo, response, SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
 import type { StoreHarness, HarnessTicket } from '../../support/core/store-harness.ts';
 import { STORES, openStoreHarnesses } from '../../support/core/store-harness.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
@@ -191,6 +191,56 @@ describe.each(STORES)('limits kept by %s', (kind) => {
     expect(counts.accepted).toBeGreaterThan(300);
     expect(figures?.used).toBeGreaterThan(0.5);
   }, 300_000);
+
+  test('limit the requests without a response at a service that only becomes slow', async () => {
+    const workers = 2;
+    await openReplicas({ rate: { ...upstreamSettings().rate, learnsFromLatency: true } });
+    let waiting = 0;
+    let answered = 0;
+    const busyUntil = Array.from({ length: workers }, () => Promise.resolve());
+    /** Each worker serves one request after the other. */
+    const serve = async (): Promise<void> => {
+      waiting += 1;
+      const worker = answered % workers;
+      answered += 1;
+      busyUntil[worker] = (busyUntil[worker] ?? Promise.resolve()).then(() => pause(20));
+      await busyUntil[worker];
+      waiting -= 1;
+    };
+    const stopping = new AbortController();
+    const live = async (replica: StoreHarness, client: string): Promise<void> => {
+      while (!stopping.signal.aborted) {
+        const ticket = replica.arrive(client);
+        await ticket.decided;
+        if (ticket.admission?.kind !== 'admitted') {
+          await pause(20);
+          continue;
+        }
+        replica.send(ticket);
+        await serve();
+        replica.answer(ticket);
+      }
+    };
+    const few = replicas.map((replica, i) => live(replica, `first-${i}`));
+    await eventually(
+      () => answered,
+      (count) => count > 100,
+    );
+    const many = replicas.flatMap((replica, i) => Array.from({ length: 15 }, (_, n) => live(replica, `${i}-${n}`)));
+    for (const replica of replicas) {
+      const places = await eventually(
+        () => replica.gate.view(performance.now()).limits[0]?.concurrencyLimit ?? Number.POSITIVE_INFINITY,
+        (limit) => limit < 15,
+      );
+      expect(places).toBeGreaterThan(0);
+    }
+    await eventually(
+      () => waiting,
+      (count) => count < 15,
+    );
+    stopping.abort();
+    await Promise.all([...few, ...many]);
+  }, 90_000);
 
   test('hold a client at all replicas once one of them has to, and no other client', async () => {
     await openReplicas();

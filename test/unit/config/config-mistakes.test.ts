@@ -413,9 +413,8 @@ describe('consistency between settings', () => {
       'rateLimit.learnFromLatency: only with scope upstream: a queue is that of all requests',
     ]);
     const store = 'state: {store: redis, url: "redis://:p@127.0.0.1", secret: s}';
-    expect(
-      mistakesOf(`${store}\nupstreams: {api: {url: http://a, rateLimit: {learnFromLatency: true}}}`),
-    ).toContainEqual(expect.stringContaining('learnFromLatency: not with state.store redis'));
+    const withRedis = mistakesOf(`${store}\nupstreams: {api: {url: http://a, rateLimit: {learnFromLatency: true}}}`);
+    expect(withRedis).not.toContainEqual(expect.stringContaining('learnFromLatency'));
   });
 
   test('intervals must be in order, also with the inherited settings of an override', () => {
