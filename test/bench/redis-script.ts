@@ -1,6 +1,6 @@
 /**
  * The cost of a script call in Redis: CPU microseconds from INFO cpu, by the number of requests it reports, with and without
- * senders whose requests are always rejected, and the bytes stored for a limit.
+ * senders whose requests are always rejected, with and without learning from latency, and the bytes stored for a limit.
  *
  *     npm run bench:script [-- --calls 2000]
  */
@@ -28,7 +28,7 @@ const REJECTED_INTERVAL = 199;
 const SENDERS = Array.from({ length: 10 }, (_, i) =>
   makeRequestAttributes(`192.0.2.${i}`, `client-${i}`, i, `/orders/${i}`, 'salt'),
 );
-/** The requests that a call reports, and the senders that are always rejected. */
+/** The requests that a call reports, the senders that are always rejected, and whether it learns from latency. */
 const ROWS = [
   [0, 0],
   [1, 0],
@@ -39,6 +39,10 @@ const ROWS = [
   [50, 1],
   [50, 2],
   [50, 5],
+  [1, 0, true],
+  [10, 0, true],
+  [50, 0, true],
+  [100, 0, true],
 ] as const;
 const LEARNED: RateSettings = {
   initialRate: undefined,
@@ -54,9 +58,10 @@ async function measure(
   on: ScriptRunner,
   reported: number,
   rejectedSenders: number,
+  learnsFromLatency: boolean,
 ): Promise<{ readonly cost: number; readonly state: number }> {
-  const limit = `reported-${reported}-${rejectedSenders}`;
-  const script = new Script(rejectedSenders);
+  const limit = `reported-${reported}-${rejectedSenders}-${learnsFromLatency}`;
+  const script = new Script(rejectedSenders, learnsFromLatency);
   await script.play(on, limit, 400, reported);
   // The minimum of several measurements, because other load can only increase the cost.
   let cost = Number.POSITIVE_INFINITY;
@@ -75,13 +80,15 @@ async function measure(
  */
 class Script {
   readonly #rejectedSenders: number;
+  readonly #learnsFromLatency: boolean;
   #time = 1_700_000_000_000_000;
   #made = 0;
   #requests = 0;
   #terms: LeaseResponse['terms'] | undefined;
 
-  constructor(rejectedSenders: number) {
+  constructor(rejectedSenders: number, learnsFromLatency: boolean) {
     this.#rejectedSenders = rejectedSenders;
+    this.#learnsFromLatency = learnsFromLatency;
   }
 
   async play(on: ScriptRunner, limit: string, count: number, reported: number): Promise<void> {
@@ -107,6 +114,7 @@ class Script {
         const inFlightAtSend = this.#requests;
         log.rejected({ sentAt, inFlightAtSend, retryAfterMs: undefined, activeClients: 10, attributes }, now);
       } else log.accepted(sentAt, this.#requests, now, log.includesSources ? attributes : undefined);
+      if (this.#learnsFromLatency) log.responded(now);
       log.ended(now);
     }
     const { epoch = 0, rate = Number.POSITIVE_INFINITY, ceiling = rate } = this.#terms ?? {};
@@ -125,7 +133,8 @@ class Script {
       waitingGroups: [],
       returningGroups: [],
     };
-    return { settings: requests === 0 ? { ...LEARNED, initialRate: 100 } : LEARNED, call, time: this.#time };
+    const learned = { ...LEARNED, learnsFromLatency: this.#learnsFromLatency };
+    return { settings: requests === 0 ? { ...learned, initialRate: 100 } : learned, call, time: this.#time };
   }
 }
 
@@ -149,12 +158,13 @@ try {
   const pool = await openScriptRunner(redis);
   // A learned limit, because calls without a limit cost less.
   const costs: number[] = [];
-  for (const [reported, rejectedSenders] of ROWS) {
-    const { cost, state } = await measure(pool, reported, rejectedSenders);
+  for (const [reported, rejectedSenders, learnsFromLatency = false] of ROWS) {
+    const { cost, state } = await measure(pool, reported, rejectedSenders, learnsFromLatency);
     costs.push(cost);
     const rejected = rejectedSenders === 0 ? '' : `, ${rejectedSenders} of 10 senders always rejected`;
+    const latency = learnsFromLatency ? ', learning from latency' : '';
     print(
-      `${String(reported).padStart(4)} requests reported${rejected}: ${cost.toFixed(0)} µs a call, ${state} bytes kept`,
+      `${String(reported).padStart(4)} requests reported${rejected}${latency}: ${cost.toFixed(0)} µs a call, ${state} bytes kept`,
     );
   }
   const request = ((costs[4] ?? 0) - (costs[0] ?? 0)) / 100;
