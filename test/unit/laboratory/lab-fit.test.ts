@@ -278,9 +278,10 @@ describe('a line of a log', () => {
     );
     expect(formatError('Time;Client;Status')).toMatch(/^its columns are separated by semicolons: use commas/);
     expect(formatError('time\tclient\tstatus')).toMatch(/^its columns are separated by tabs/);
-    expect(formatError('127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326')).toBe(
-      `is neither JSON nor a CSV header: add a first line that names ${wanted}`,
+    expect(formatError('10.0.0.1 GET / 200')).toBe(
+      `is neither JSON nor a CSV header: add a first line that names ${wanted}; or use an access log of nginx (combined), Envoy (default or JSON), Caddy (JSON) or ALB`,
     );
+    expect(formatError('127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326')).toBe('read');
     expect(formatError('1760000000,shop,200')).toMatch(/^is neither JSON nor a CSV header/);
     expect(formatError('[{"time":1}]')).toMatch(/^begins an array/);
     // The end of a line that began in an earlier file.

@@ -38,7 +38,7 @@ export function detectLogFormat(path: string): LogFormat | { readonly message: s
   if (/^(?:\ufffe|\ufeff)/.test(beginning.toString('utf16le', 0, 2))) {
     return { message: `${path}: is UTF-16: convert it with iconv -f UTF-16 -t UTF-8 ${path}` };
   }
-  if (beginning.includes(0)) return { message: `${path}: is binary; a log is JSON lines or CSV` };
+  if (beginning.includes(0)) return { message: `${path}: is binary; a log is JSON lines or CSV, or an access log` };
   const [first = '', second = ''] = beginning.toString('utf8').split('\n', 2);
   if (first.trim() === '') {
     return { message: `${path}:1: is empty; a log begins with a request or a CSV header` };

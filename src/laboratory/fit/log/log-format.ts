@@ -1,6 +1,11 @@
 import { suggest } from '../../../config/values/suggest.ts';
 import type { LoggedRequest } from '../logged-request.ts';
 import type { Millis } from '../../../core/scalars.ts';
+import { toLoggedRequest } from './access-record.ts';
+import { ALB, isAlb } from './alb-format.ts';
+import { readCaddyJson } from './caddy-format.ts';
+import { ENVOY_TEXT, isEnvoyText, readEnvoyJson } from './envoy-format.ts';
+import { isNginx, NGINX } from './nginx-format.ts';
 import { parseGenericRecord, parseTidegateRecord } from './parse-tidegate-record.ts';
 
 /** A log format. */
@@ -25,26 +30,35 @@ const MAX_TIME: Millis = 7_258_118_400_000;
 /** A day: a longer request is not plausible. */
 const MAX_DURATION: Millis = 86_400_000;
 
+const TEXT_FORMATS = [
+  { format: NGINX, matches: isNginx },
+  { format: ENVOY_TEXT, matches: isEnvoyText },
+  { format: ALB, matches: isAlb },
+];
+
 /**
- * Detects the format of a log from its first lines: Tidegate's own (NDJSON, a request a line), or CSV whose first line names `time`, `client` and
- * `status`, and perhaps `method`, `path` and `ms`.
+ * Detects the format of a log from its first lines: JSON, a request a line (Tidegate's own, Envoy's or Caddy's), an access log of nginx,
+ * Envoy or ALB, or CSV whose first line names `time`, `client` and `status`, and perhaps `method`, `path` and `ms`.
  * @returns the error of the first line, if no format fits
  */
 export function chooseLogFormat(first: string, second = ''): LogFormat | { readonly message: string } {
+  if (first.startsWith('{')) return JSON_LINES;
+  // The first line of an excerpt may be incomplete.
+  const access = TEXT_FORMATS.find(({ matches }) => matches(first) || matches(second));
+  if (access !== undefined) return access.format;
   if (first.startsWith('[')) {
     return { message: "begins an array, but a log has one JSON object per line: convert it with jq -c '.[]'" };
   }
-  if (first.startsWith('{')) return JSON_LINES;
   const names = splitCsv(first).map((name) => name.toLowerCase());
   const missing = REQUIRED_COLUMNS.filter((name) => !names.includes(name));
   if (missing.length === 0) return makeCsvFormat(names);
-  // The first line of an excerpt may be incomplete.
   if (missing.length === REQUIRED_COLUMNS.length && second.startsWith('{')) return JSON_LINES;
   return { message: describeHeaderProblem(first, names, missing) };
 }
 
 const REQUIRED_COLUMNS = ['time', 'client', 'status'];
 const EXPECTED_COLUMNS = 'time, client and status, and optionally method, path and ms';
+const ACCESS_LOGS = 'an access log of nginx (combined), Envoy (default or JSON), Caddy (JSON) or ALB';
 
 function describeHeaderProblem(first: string, names: readonly string[], missing: readonly string[]): string {
   const other = [';', '\t'].find((each) => first.split(each).length > names.length);
@@ -52,7 +66,7 @@ function describeHeaderProblem(first: string, names: readonly string[], missing:
     return `its columns are separated by ${other === ';' ? 'semicolons' : 'tabs'}: use commas, and a first line that names ${EXPECTED_COLUMNS}`;
   }
   if (names.length === 1 || !names.every((name) => /^[a-z_@"][\w @."-]*$/.test(name))) {
-    return `is neither JSON nor a CSV header: add a first line that names ${EXPECTED_COLUMNS}`;
+    return `is neither JSON nor a CSV header: add a first line that names ${EXPECTED_COLUMNS}; or use ${ACCESS_LOGS}`;
   }
   const guesses = missing.flatMap((name) => {
     const near = suggest(name, names);
@@ -120,6 +134,8 @@ function parseJsonLine(text: string, line: number): LoggedRequest | 'none' | 'as
     return 'none';
   }
   if (!isRecord(record)) return 'none';
+  const access = 'time' in record ? undefined : (readEnvoyJson(record) ?? readCaddyJson(record));
+  if (access !== undefined) return toLoggedRequest(access, line);
   const { time, client, status, method, path, ms, outcome, upstream } = record;
   const ended = parseTime(time);
   if (ended === undefined || typeof status !== 'number') return 'none';

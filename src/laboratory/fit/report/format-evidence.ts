@@ -73,7 +73,7 @@ function formatProxyEvidence(surveyed: LogSummary): string[] {
 function formatSkipped(lines: number, { line, why }: SkippedLine, { upstreams }: LogSummary): string {
   const text = pluralize(lines, 'line is not a request', 'lines are not requests');
   // Tidegate's log has other lines as well.
-  return upstreams.length > 0 ? text : `${text} (line ${line} ${why})`;
+  return upstreams.length > 0 && why.startsWith('has no status') ? text : `${text} (line ${line} ${why})`;
 }
 
 /** The error for a log without a request. */
