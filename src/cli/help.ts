@@ -137,8 +137,9 @@ lists the strategies. docs/backoff.md says when to use which.
 contention: clients update one row; calls and time by strategy. aloha: throughput of random access to a channel; with --k,
 Lam's Markov chain of a slotted channel; with --n and --load, a simulation of that channel with strategies, where a delay
 of 1ms is one slot. ethernet: stations on a segment with truncated binary backoff. thundering-herd: refused clients return,
-by Retry-After and by strategy. fit: replays the traffic of a log (of Tidegate, or CSV with time, client, status, and
-optionally method, path and ms; sorted by time) with several policies, including that of each SCENARIO.
+by Retry-After and by strategy. fit: learns the limit from a log (token bucket, window, requests in flight, or a queue) and
+replays its traffic with several policies, including that of each SCENARIO. The log is of Tidegate, nginx, Envoy, Caddy or
+ALB, or CSV with time, client, status, and optionally method, path and ms; sorted by time.
 Strategies take --base, --max and the other options of tidegate backoff. Equal seeds give equal results. Ctrl-C prints the
 results so far. See docs/backoff.md.
 `,

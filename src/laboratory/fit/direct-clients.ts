@@ -38,6 +38,9 @@ export class DirectClients implements ReplayCandidate {
   readonly #upstream: UpstreamModel;
   readonly #random: Random;
   readonly #queue = new EventQueue<PendingRetry>();
+  /** Ends of accepted attempts, if the upstream limits how many are in flight. */
+  readonly #ends = new EventQueue<null>();
+  readonly #limitsInFlight: boolean;
   readonly #counters = new FitCounters();
 
   constructor({ name, backOff, attempts, upstream, seed }: DirectClientsSettings) {
@@ -45,6 +48,7 @@ export class DirectClients implements ReplayCandidate {
     this.#backOff = backOff;
     this.#attempts = backOff === undefined ? 1 : attempts;
     this.#upstream = new UpstreamModel(upstream);
+    this.#limitsInFlight = upstream.limit.kind === 'concurrency';
     this.#random = seededRandom(seed);
   }
 
@@ -69,10 +73,20 @@ export class DirectClients implements ReplayCandidate {
     }
   }
 
+  #releaseUntil(now: Millis): void {
+    while (this.#ends.nextAt <= now) {
+      const at = this.#ends.nextAt;
+      this.#ends.pop();
+      this.#upstream.release(at);
+    }
+  }
+
   #send({ target, arrivedAt, failures, memory }: PendingRetry, now: Millis): void {
+    this.#releaseUntil(now);
     const decision = this.#upstream.decide(now, this.#random, target);
     this.#counters.recordSend(decision);
     const ends = now + (decision.kind === 'down' ? 0 : decision.latency);
+    if (this.#limitsInFlight && (decision.kind === 'serve' || decision.kind === 'fail')) this.#ends.push(ends, null);
     if (decision.kind === 'serve') return this.#counters.recordSuccess(ends - arrivedAt);
     const step = failures + 1 < this.#attempts ? this.#backOff?.next(failures, memory, this.#random) : undefined;
     if (step !== undefined) {

@@ -3,11 +3,15 @@ import type { Experiment } from '../experiment.ts';
 import type { ReplayCandidate, FitRow } from './replay-candidate.ts';
 import type { LogDisorder } from './arrival-sorter.ts';
 import { ArrivalSorter } from './arrival-sorter.ts';
+import type { LogSegment } from './log-excerpt.ts';
 import type { LogReader, SkippedLine } from './logged-request.ts';
 import type { InferredBucket, KnownLimit } from './infer-bucket.ts';
 import { BucketSearch } from './infer-bucket.ts';
+import type { IdentifiedLimit } from './limits/identify-limit.ts';
+import { LimitIdentification } from './limits/identify-limit.ts';
 import type { LogSummary } from './log-survey.ts';
-import { fitUpstream, LogSurvey } from './log-survey.ts';
+import { fitUpstream } from './fit-upstream.ts';
+import { LogSurvey } from './log-survey.ts';
 
 export interface FitSettings {
   /** Opens the log again, from its beginning. */
@@ -32,8 +36,10 @@ export interface FitResult {
   /** Requests that were not meant for an upstream. */
   readonly aside: number;
   readonly disorder: LogDisorder;
-  /** The inferred limit; undefined before it is inferred, and if there is none. */
+  /** The inferred token bucket; undefined before it is inferred, and if there is none. */
   readonly inferred: InferredBucket | undefined;
+  /** The kinds of limit that were tried; undefined before, and if the limit is known. */
+  readonly identified: IdentifiedLimit | undefined;
   /** Undefined until the log is replayed. */
   readonly upstream: UpstreamSpec | undefined;
   readonly rows: readonly FitRow[];
@@ -51,8 +57,11 @@ export class FitExperiment implements Experiment<FitResult> {
   /** The reader's counts at the end of the survey. */
   #readCounts: Pick<LogReader, 'skipped' | 'firstSkipped' | 'aside'> | undefined;
   #disorder: LogDisorder | undefined;
+  #segments: readonly LogSegment[] = [];
   #search: BucketSearch | undefined;
   #inferred: InferredBucket | undefined;
+  #identification: LimitIdentification | undefined;
+  #identified: IdentifiedLimit | undefined;
   #upstream: UpstreamSpec | undefined;
   #candidates: readonly ReplayCandidate[] = [];
   #stage: FitStage = 'looking';
@@ -71,7 +80,7 @@ export class FitExperiment implements Experiment<FitResult> {
       case 'looking':
         return SURVEY_PROGRESS * part;
       case 'searching':
-        return SURVEY_PROGRESS + (SEARCH_PROGRESS - SURVEY_PROGRESS) * (this.#search?.progress ?? 0);
+        return SURVEY_PROGRESS + ((SEARCH_PROGRESS - SURVEY_PROGRESS) / 2) * this.#searchProgress();
       case 'playing':
         return SEARCH_PROGRESS + (1 - SEARCH_PROGRESS) * part;
       case 'played':
@@ -100,6 +109,7 @@ export class FitExperiment implements Experiment<FitResult> {
       // The replay has the same late lines as the survey.
       disorder: this.#disorder ?? this.#sorter.disorder,
       inferred: this.#inferred,
+      identified: this.#identified,
       upstream: this.#upstream,
       rows: this.#candidates.map((candidate) => candidate.row()),
     };
@@ -114,20 +124,36 @@ export class FitExperiment implements Experiment<FitResult> {
       this.#stage = 'disordered';
     } else {
       this.#stage = 'searching';
-      this.#search = new BucketSearch(this.#survey.segments(), this.#settings.known);
+      this.#segments = this.#survey.segments();
+      this.#search = new BucketSearch(this.#segments, this.#settings.known);
     }
   }
 
   #stepSearch(): void {
-    const search = this.#search;
-    if (search !== undefined && search.progress < 1) return search.step();
-    this.#inferred = search?.result();
-    this.#search = undefined;
-    this.#startReplay();
+    const [search, identification] = [this.#search, this.#identification];
+    if (search !== undefined) {
+      if (search.progress < 1) return search.step();
+      this.#inferred = search.result();
+      this.#search = undefined;
+      const { rate, burst } = this.#settings.known;
+      if (rate !== undefined || burst !== undefined) return this.#startReplay();
+      this.#identification = new LimitIdentification(this.#segments, this.#inferred);
+    } else if (identification !== undefined) {
+      if (identification.progress < 1) return identification.step();
+      this.#identified = identification.result();
+      this.#identification = undefined;
+      this.#startReplay();
+    }
+  }
+
+  /** From 0 to 2: the token bucket, then the kinds. */
+  #searchProgress(): number {
+    return this.#search === undefined ? 1 + (this.#identification?.progress ?? 0) : this.#search.progress;
   }
 
   #startReplay(): void {
-    const upstream = fitUpstream(this.#survey.result(), this.#inferred, this.#settings.known);
+    this.#segments = [];
+    const upstream = fitUpstream(this.#survey.result(), this.#inferred, this.#settings.known, this.#identified);
     const candidates = this.#settings.candidates(upstream);
     this.#stage = 'playing';
     this.#upstream = upstream;

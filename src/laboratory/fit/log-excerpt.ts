@@ -12,6 +12,8 @@ const UNCLEAR = 3;
 export interface LogSegment {
   readonly at: Float64Array;
   readonly outcomes: Uint8Array;
+  /** The time that each took at the upstream, in ms; NaN if the log does not have it. */
+  readonly took: Float64Array;
   readonly count: number;
   /** Whether it follows the previous stretch without a gap, or begins the log. */
   readonly isContiguous: boolean;
@@ -20,6 +22,7 @@ export interface LogSegment {
 interface KeptSegment {
   readonly at: Float64Array;
   readonly outcomes: Uint8Array;
+  readonly took: Float64Array;
   readonly index: number;
   count: number;
   refusals: number;
@@ -44,12 +47,16 @@ export class LogExcerpt {
     this.#keepsUnrefused = keepsUnrefused;
   }
 
-  /** @param at must not decrease */
-  add(answer: AttemptAnswer, at: Millis): void {
+  /**
+   * @param at must not decrease
+   * @param took NaN if unknown
+   */
+  add(answer: AttemptAnswer, at: Millis, took: Millis = Number.NaN): void {
     if (answer === 'unheard') return;
     const current = this.#current;
     current.at[current.count] = at;
     current.outcomes[current.count] = OUTCOME_CODES[answer];
+    current.took[current.count] = took;
     current.count += 1;
     if (answer === 'refused' || answer === 'unclear') current.refusals += 1;
     if (current.count < SEGMENT_LENGTH) return;
@@ -61,8 +68,9 @@ export class LogExcerpt {
   segments(unclear: 'refused' | 'failed'): readonly LogSegment[] {
     const code = OUTCOME_CODES[unclear];
     const all = this.#current.count === 0 ? this.#kept : [...this.#kept, this.#current];
-    return all.map(({ at, outcomes, count, index }, i) => ({
+    return all.map(({ at, outcomes, took, count, index }, i) => ({
       at,
+      took,
       outcomes: outcomes.map((each) => (each === UNCLEAR ? code : each)),
       count,
       isContiguous: index === (all[i - 1]?.index ?? -1) + 1,
@@ -90,6 +98,7 @@ function emptySegment(index: number): KeptSegment {
   return {
     at: new Float64Array(SEGMENT_LENGTH),
     outcomes: new Uint8Array(SEGMENT_LENGTH),
+    took: new Float64Array(SEGMENT_LENGTH),
     index,
     count: 0,
     refusals: 0,

@@ -1,11 +1,9 @@
-import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { Millis } from '../../core/scalars.ts';
 import type { LatencySpec } from '../../simulator/upstream/latency-model.ts';
 import { LatencyHistogram } from '../../simulator/report/latency-histogram.ts';
-import type { UpstreamSpec } from '../../simulator/upstream/upstream-model.ts';
 import { EventQueue } from '../../simulator/engine/event-queue.ts';
 import type { LogSegment } from './log-excerpt.ts';
 import { LogExcerpt } from './log-excerpt.ts';
-import type { InferredBucket, KnownLimit } from './infer-bucket.ts';
 import type { AttemptAnswer, LoggedAttempts, LoggedEnd, LoggedRequest } from './logged-request.ts';
 
 /** Median and 99th percentile of times, in ms. */
@@ -46,6 +44,21 @@ export interface LogSummary {
 
 const MAX_UPSTREAMS = 10;
 
+interface TimedAnswer {
+  readonly answer: AttemptAnswer;
+  /** NaN if the log does not have it. */
+  readonly took: Millis;
+}
+
+/** Answers without a time: one object each. */
+const UNTIMED: Readonly<Record<AttemptAnswer, TimedAnswer>> = {
+  passed: { answer: 'passed', took: Number.NaN },
+  refused: { answer: 'refused', took: Number.NaN },
+  failed: { answer: 'failed', took: Number.NaN },
+  unclear: { answer: 'unclear', took: Number.NaN },
+  unheard: { answer: 'unheard', took: Number.NaN },
+};
+
 /** Surveys a log, request by request in order, in constant memory. */
 export class LogSurvey {
   readonly #took = new LatencyHistogram();
@@ -55,7 +68,7 @@ export class LogSurvey {
   readonly #answers: Record<AttemptAnswer, number> = { passed: 0, refused: 0, failed: 0, unclear: 0, unheard: 0 };
   readonly #upstreams = new Set<string>();
   /** Attempts of requests that have arrived, in time order. */
-  readonly #attempts = new EventQueue<AttemptAnswer>();
+  readonly #attempts = new EventQueue<TimedAnswer>();
   readonly #excerpt: LogExcerpt;
   #requests = 0;
   #refusedHere = 0;
@@ -78,7 +91,7 @@ export class LogSurvey {
       else if (attempts?.last === 'refused') this.#refusing.add(service);
     }
     this.#advance(at);
-    if (attempts !== undefined) this.#recordAttempts(attempts, at);
+    if (attempts !== undefined) this.#recordAttempts(attempts, at, service);
   }
 
   result(): LogSummary {
@@ -104,22 +117,26 @@ export class LogSurvey {
     return this.#excerpt.segments(classifyUnclear(this.result()));
   }
 
-  #recordAttempts({ count, last, passed, earlier, firstAfter, lastAfter }: LoggedAttempts, at: Millis): void {
+  #recordAttempts(
+    { count, last, passed, earlier, firstAfter, lastAfter }: LoggedAttempts,
+    at: Millis,
+    took: Millis = Number.NaN,
+  ): void {
     this.#answers[last] += 1;
-    this.#attempts.push(at + lastAfter, last);
+    this.#attempts.push(at + lastAfter, Number.isNaN(took) ? UNTIMED[last] : { answer: last, took });
     for (let i = 0; i < count - 1; i += 1) {
       const answer = i < passed ? 'passed' : earlier;
       this.#answers[answer] += 1;
       // The log has no times for attempts between the first and the last.
-      this.#attempts.push(at + firstAfter + (i * (lastAfter - firstAfter)) / (count - 1), answer);
+      this.#attempts.push(at + firstAfter + (i * (lastAfter - firstAfter)) / (count - 1), UNTIMED[answer]);
     }
   }
 
   #advance(to: Millis): void {
     while (this.#attempts.size > 0 && this.#attempts.nextAt <= to) {
       const at = this.#attempts.nextAt;
-      const answer = this.#attempts.pop();
-      if (answer !== undefined) this.#excerpt.add(answer, at);
+      const timed = this.#attempts.pop();
+      if (timed !== undefined) this.#excerpt.add(timed.answer, at, timed.took);
     }
   }
 }
@@ -148,37 +165,4 @@ export function countSigns({ answers, refusedHere }: LogSummary): { readonly lim
 export function classifyUnclear(surveyed: LogSummary): 'refused' | 'failed' {
   const { limit, failure } = countSigns(surveyed);
   return limit >= failure ? 'refused' : 'failed';
-}
-
-/** The latency assumed for a log without times. */
-const DEFAULT_LATENCY: LatencySpec = { kind: 'lognormal', mean: 100 };
-
-/**
- * The upstream to replay to: a token bucket that answers like the one in the log.
- * @param inferred undefined if the log shows no limit
- */
-export function fitUpstream(
-  surveyed: LogSummary,
-  inferred: InferredBucket | undefined,
-  known: KnownLimit,
-): UpstreamSpec {
-  const { service, refusing, answers } = surveyed;
-  const rate = known.rate ?? inferred?.rate;
-  const failed = answers.failed + (classifyUnclear(surveyed) === 'failed' ? answers.unclear : 0);
-  const errors = failed === 0 ? [] : [{ probability: failed / (failed + answers.passed), status: 503 }];
-  return {
-    limit:
-      rate === undefined
-        ? { kind: 'unlimited' }
-        : { kind: 'token-bucket', rate, burst: known.burst ?? inferred?.burst ?? assumeBurst(rate) },
-    latency: service?.spec ?? DEFAULT_LATENCY,
-    ...(refusing === undefined ? {} : { refusalLatency: refusing.spec }),
-    hints: 'none',
-    errors,
-  };
-}
-
-/** The burst of a known limit without any attempt in the log: a tenth of a second's worth. */
-function assumeBurst(rate: PerSecond): number {
-  return Math.max(1, Math.round(rate / 10));
 }

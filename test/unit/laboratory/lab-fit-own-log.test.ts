@@ -6,7 +6,8 @@ import { DirectClients } from '../../../src/laboratory/fit/direct-clients.ts';
 import { FitExperiment } from '../../../src/laboratory/fit/fit-experiment.ts';
 import type { LoggedRequest } from '../../../src/laboratory/fit/logged-request.ts';
 import { BucketSearch } from '../../../src/laboratory/fit/infer-bucket.ts';
-import { fitUpstream, LogSurvey } from '../../../src/laboratory/fit/log-survey.ts';
+import { fitUpstream } from '../../../src/laboratory/fit/fit-upstream.ts';
+import { LogSurvey } from '../../../src/laboratory/fit/log-survey.ts';
 import { formatRequestLine } from '../../../src/telemetry/log/request-log-line.ts';
 import type { RequestRecord } from '../../../src/core/events/request-record.ts';
 

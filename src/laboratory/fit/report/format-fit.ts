@@ -2,6 +2,7 @@ import { drawChart } from '../../chart/draw-chart.ts';
 import { linearScale } from '../../chart/chart-scale.ts';
 import type { FitRow } from '../replay-candidate.ts';
 import type { FitResult } from '../fit-experiment.ts';
+import type { IdentifiedLimit } from '../limits/identify-limit.ts';
 import type { KnownLimit } from '../infer-bucket.ts';
 import type { LogSummary, LatencySummary } from '../log-survey.ts';
 import type { UpstreamSpec } from '../../../simulator/upstream/upstream-model.ts';
@@ -16,7 +17,7 @@ import { describeUnsortedLog, formatEvidence, describeEmptyLog } from './format-
  * @throws StudyError if the log has no request or is out of order
  */
 export function formatFit(log: string, fitted: FitResult, known: KnownLimit): StudyReport {
-  const { stage, surveyed, skipped, firstSkipped, aside, disorder, inferred, upstream, rows } = fitted;
+  const { stage, surveyed, skipped, firstSkipped, aside, disorder, inferred, identified, upstream, rows } = fitted;
   if (stage === 'disordered') throw new StudyError(describeUnsortedLog(log, disorder, surveyed.requests));
   if (upstream !== undefined && surveyed.requests === 0) {
     throw new StudyError(describeEmptyLog(log, fitted));
@@ -43,6 +44,7 @@ export function formatFit(log: string, fitted: FitResult, known: KnownLimit): St
       aside,
       disorder,
       inferred: inferred ?? null,
+      identified: toIdentifiedJson(identified),
       upstream: toUpstreamJson(upstream),
       rows,
     },
@@ -79,6 +81,11 @@ function toLogJson({ service, refusing, ...others }: LogSummary): object {
 
 function toLatencyJson(took: LatencySummary | undefined): LatencySummary | null {
   return took === undefined ? null : { p50: took.p50, p99: took.p99 };
+}
+
+function toIdentifiedJson(identified: IdentifiedLimit | undefined): object | null {
+  if (identified === undefined) return null;
+  return { ...identified, margin: identified.margin ?? null, queue: identified.queue ?? null };
 }
 
 function toUpstreamJson(upstream: UpstreamSpec | undefined): object | null {

@@ -1,5 +1,5 @@
 /** The upstream that the log is replayed to, and the evidence for it. */
-import { formatRate } from '../../../config/values/unit-schemas.ts';
+import { formatIdentifiedLimit, formatLimit } from './format-identified-limit.ts';
 import { NO_RETRIES } from '../direct-clients.ts';
 import type { FitResult } from '../fit-experiment.ts';
 import type { InferredBucket, KnownLimit } from '../infer-bucket.ts';
@@ -17,43 +17,53 @@ const MAX_REFUSED_DIFFERENCE = 0.02;
 
 /** @param known the parts of the limit given by options instead of inferred from the log */
 export function formatInferredLimit(
-  { upstream, inferred, surveyed, stage, rows }: FitResult,
+  { upstream, inferred, identified, surveyed, stage, rows }: FitResult,
   known: KnownLimit,
 ): string[] {
   if (upstream === undefined) return [];
   const lines = [formatUpstream(upstream, surveyed)];
-  if (upstream.limit.kind === 'unlimited') {
+  if (identified?.kind === 'queue') {
+    lines.push(...formatIdentifiedLimit(identified));
+  } else if (upstream.limit.kind === 'unlimited') {
     lines.push('no limit: the upstream rejected nothing in this log; set --limit');
   } else if (inferred === undefined) {
     lines.push('nothing was sent in this log: the limit is --limit, with an assumed burst unless --burst is set');
   } else {
-    lines.push(...formatBucketFit(inferred, known));
+    lines.push(...formatBucketFit(inferred, known, upstream.limit.kind === 'token-bucket'));
+    if (identified !== undefined) lines.push(...formatIdentifiedLimit(identified));
   }
   const once = rows.find(({ policy }) => policy === NO_RETRIES);
   // Requests behind a proxy were not sent once, at arrival: there is nothing to compare.
   if (stage === 'played' && once !== undefined && surveyed.refusedHere === 0 && surveyed.answers.unclear === 0) {
     const [met, meets] = [surveyed.refused / surveyed.requests, once.refused / once.requests];
     const agree =
-      (inferred?.off ?? 0) > MAX_DEVIATION ? 'the counts agree, but other requests are refused' : 'they agree';
-    const verdict = Math.abs(met - meets) <= MAX_REFUSED_DIFFERENCE ? agree : 'the limit is wrong, and so is the rest';
+      upstream.limit.kind === 'token-bucket' && (inferred?.off ?? 0) > MAX_DEVIATION
+        ? 'the counts agree, but other requests are refused'
+        : 'they agree';
+    const verdict =
+      Math.abs(met - meets) <= allowedDifference(upstream, surveyed) ? agree : 'the limit is wrong, and so is the rest';
     lines.push(`share refused: ${formatShare(met)} in the log, ${formatShare(meets)} in '${NO_RETRIES}'; ${verdict}`);
   }
   return lines;
 }
 
+/** The log begins and ends within a window: the replay may differ by a window. */
+function allowedDifference({ limit }: UpstreamSpec, { requests }: LogSummary): number {
+  return MAX_REFUSED_DIFFERENCE + ('window' in limit ? limit.limit / requests : 0);
+}
+
 function formatUpstream({ limit, errors = [] }: UpstreamSpec, { service }: LogSummary): string {
-  const limits =
-    limit.kind === 'token-bucket' ? `a token bucket of ${formatRate(limit.rate)}, burst ${limit.burst}` : 'no limit';
   const [error] = errors;
   const fails = error === undefined ? '' : `, ${(100 * error.probability).toFixed(2)} % errors`;
   const takes =
     service === undefined
       ? '100ms a request is assumed, because the log has no times: compare p50 and p99 only below'
       : `${formatDelay(service.p50)} a request, p99 ${formatDelay(service.p99)}`;
-  return `replayed to ${limits}; ${takes}${fails}`;
+  return `replayed to ${formatLimit(limit)}; ${takes}${fails}`;
 }
 
-function formatBucketFit(inferred: InferredBucket, known: KnownLimit): string[] {
+/** @param isBucket false if the limit is known to be of another kind */
+function formatBucketFit(inferred: InferredBucket, known: KnownLimit, isBucket: boolean): string[] {
   const { attempts, refused, wouldRefuse, off, span, burstIs } = inferred;
   const lines = [
     `${formatLimitSource(known)}: of ${attempts} attempts examined, the upstream rejected ${refused} and such a bucket rejects ${wouldRefuse}; ` +
@@ -66,7 +76,7 @@ function formatBucketFit(inferred: InferredBucket, known: KnownLimit): string[] 
   }
   if (known.rate === undefined && refused < MIN_REFUSALS) {
     lines.push('so few rejections make this a guess: set --limit and --burst if you know them');
-  } else if (known.burst === undefined && burstIs === 'least') {
+  } else if (known.burst === undefined && burstIs === 'least' && isBucket) {
     lines.push('the burst may be larger: the log shows no request after a long pause; set --burst if you know it');
   }
   return lines;

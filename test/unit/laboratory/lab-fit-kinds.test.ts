@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { runToCompletion } from '../../../src/laboratory/experiment.ts';
+import { DirectClients, NO_RETRIES } from '../../../src/laboratory/fit/direct-clients.ts';
+import type { FitResult } from '../../../src/laboratory/fit/fit-experiment.ts';
+import { FitExperiment } from '../../../src/laboratory/fit/fit-experiment.ts';
+import type { KnownLimit } from '../../../src/laboratory/fit/infer-bucket.ts';
+import { chooseLogFormat } from '../../../src/laboratory/fit/log/log-format.ts';
+import type { LoggedRequest } from '../../../src/laboratory/fit/logged-request.ts';
+import { formatFit } from '../../../src/laboratory/fit/report/format-fit.ts';
+import { formatInferredLimit } from '../../../src/laboratory/fit/report/format-inferred-limit.ts';
+import type { LimitModelSpec } from '../../../src/simulator/limit-models/limit-model-spec.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
+import type { LatencySpec } from '../../../src/simulator/upstream/latency-model.ts';
+import { ACCESS_LOG_LINES } from '../../support/laboratory/access-log-lines.ts';
+import type { SyntheticResponse } from '../../support/laboratory/synthetic-log.ts';
+import { makeSyntheticLog, toLogged } from '../../support/laboratory/synthetic-log.ts';
+
+const NOTHING: KnownLimit = { rate: undefined, burst: undefined };
+const WINDOW = { kind: 'fixed-window', limit: 200, window: 10_000 } as const;
+
+function logOf(limit: LimitModelSpec, demand: number, latency: LatencySpec, requests = 3000): SyntheticResponse[] {
+  return makeSyntheticLog({ limit, latency }, { demand, requests, arrivals: 'poisson', seed: 5 });
+}
+
+const VARIED = { kind: 'lognormal', mean: 40 } as const;
+
+function fit(lines: readonly LoggedRequest[], known = NOTHING): FitResult {
+  return runToCompletion(
+    new FitExperiment({
+      openLog: () => {
+        let isRead = false;
+        return {
+          progress: 0,
+          skipped: 0,
+          firstSkipped: undefined,
+          aside: 0,
+          read() {
+            const some = isRead ? undefined : lines;
+            isRead = true;
+            return some;
+          },
+        };
+      },
+      known,
+      candidates: (upstream) => [
+        new DirectClients({ name: NO_RETRIES, backOff: undefined, attempts: 1, upstream, seed: 1 }),
+      ],
+    }),
+  );
+}
+
+function textOf(fitted: FitResult): string {
+  return formatInferredLimit(fitted, NOTHING).join('\n');
+}
+
+describe('a log of a fixed window', () => {
+  const log = logOf(WINDOW, 26, VARIED);
+  const fitted = fit(log.map(toLogged));
+
+  test('names the window, and how sure it is', () => {
+    expect(fitted.identified).toMatchObject({ kind: 'fixed-window', confidence: 'sure', missing: 0 });
+    expect(textOf(fitted)).toMatch(
+      /the limit is a fixed window: it predicts \d+\.\d % of the responses, and the log is \d+ nats likelier than with a /,
+    );
+    expect(textOf(fitted)).toContain('kinds, the likeliest first: a fixed window of 200 in each 10s (');
+  });
+
+  test('is replayed to that window, which refuses as many', () => {
+    expect(fitted.upstream?.limit).toEqual(WINDOW);
+    expect(textOf(fitted)).toMatch(/; they agree$/);
+  });
+
+  test('has the kinds in JSON, without what each predicts', () => {
+    const { json } = formatFit('x.log', fitted, NOTHING);
+    const text = JSON.stringify(json);
+    expect(text).toContain('"identified":{"confidence":"sure","kind":"fixed-window","margin":');
+    expect(text).toMatch(
+      /"ranking":\[\{"limit":\{"kind":"fixed-window","limit":200,"window":10000,"phase":[\d.]+\},"likelihood":[-\d.]+,"predicted":\d+,"wrong":\d+\}/,
+    );
+    expect(text.length).toBeLessThan(5000);
+  });
+
+  test.each(Object.keys(ACCESS_LOG_LINES))('is recognised in an access log of %s', (server) => {
+    const lines = log.map((response) => ACCESS_LOG_LINES[server]?.(response) ?? '');
+    const format = chooseLogFormat(lines[0] ?? '', lines[1]);
+    if ('message' in format) throw new Error(format.message);
+    const parsed = lines.flatMap((line, i) => {
+      const logged = format.parse(line, i + 1);
+      return typeof logged === 'string' ? [] : [logged];
+    });
+    expect(parsed).toHaveLength(log.length);
+    const { identified } = fit(parsed);
+    expect(identified).toMatchObject({ kind: 'fixed-window', confidence: 'sure' });
+    expect(identified?.ranking[0]?.limit).toMatchObject(WINDOW);
+  });
+
+  test('is not searched for kinds if the limit is given', () => {
+    const known = { rate: 20, burst: undefined };
+    const { identified, upstream } = fit(log.map(toLogged), known);
+    expect(identified).toBeUndefined();
+    expect(upstream?.limit).toMatchObject({ kind: 'token-bucket', rate: 20 });
+  });
+
+  test('reports that requests in flight were not tried, if it has no durations', () => {
+    const untimed = log.map((each, i) => ({ ...toLogged(each, i), took: undefined, service: undefined }));
+    expect(textOf(fit(untimed))).toContain('not tried, because the log has no durations');
+  });
+});
+
+test('a log of a limit on requests in flight is replayed to it', () => {
+  const limit = { kind: 'concurrency', limit: 5 } as const;
+  const fitted = fit(logOf(limit, 30, { kind: 'constant', mean: 200 }).map(toLogged));
+  expect(fitted.identified).toMatchObject({ kind: 'concurrency', confidence: 'sure' });
+  expect(fitted.upstream?.limit).toEqual(limit);
+  expect(textOf(fitted)).toMatch(/; they agree$/);
+});
+
+test('a log of a queue names its workers and the rate that they serve', () => {
+  const limit = { kind: 'workers', workers: 8 } as const;
+  const fitted = fit(logOf(limit, 140, { kind: 'constant', mean: 50 }).map(toLogged));
+  expect(fitted.identified?.queue).toMatchObject({ workers: 8, service: 50 });
+  expect(textOf(fitted)).toContain('no limit, but a queue: 8 workers of 50ms a request, so at most 160/s; ');
+});
+
+test('a log with few rejections says how many more requests are needed', () => {
+  const fitted = fit(logOf({ kind: 'token-bucket', rate: 50, burst: 10 }, 41, VARIED).map(toLogged));
+  const refused = fitted.surveyed.refused;
+  expect(refused).toBeGreaterThan(0);
+  expect(fitted.identified).toMatchObject({ confidence: 'few', missing: 100 - refused });
+  expect(textOf(fitted)).toMatch(
+    /not enough responses to tell the kind: \d+ rejections?; record \d+ more, which takes about \d+ more requests/,
+  );
+  expect(fitted.upstream?.limit.kind).toBe('token-bucket');
+});
+
+test('rejections at random are no limit', () => {
+  const steady = logOf({ kind: 'unlimited' }, 50, VARIED);
+  const random = seededRandom(9);
+  const lines = steady.map((each, i) => toLogged({ ...each, status: random() < 0.2 ? 429 : 200 }, i));
+  const { identified } = fit(lines);
+  expect(identified).toMatchObject({ kind: 'none', confidence: 'sure' });
+});
