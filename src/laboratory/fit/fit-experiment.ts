@@ -137,7 +137,8 @@ export class FitExperiment implements Experiment<FitResult> {
       this.#search = undefined;
       const { rate, burst } = this.#settings.known;
       if (rate !== undefined || burst !== undefined) return this.#startReplay();
-      this.#identification = new LimitIdentification(this.#segments, this.#inferred);
+      const { hasWholeSeconds } = this.#survey.result();
+      this.#identification = new LimitIdentification(this.#segments, this.#inferred, hasWholeSeconds);
     } else if (identification !== undefined) {
       if (identification.progress < 1) return identification.step();
       this.#identified = identification.result();

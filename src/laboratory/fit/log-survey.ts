@@ -4,6 +4,7 @@ import { LatencyHistogram } from '../../simulator/report/latency-histogram.ts';
 import { EventQueue } from '../../simulator/engine/event-queue.ts';
 import type { LogSegment } from './log-excerpt.ts';
 import { LogExcerpt } from './log-excerpt.ts';
+import { WholeSeconds } from './whole-seconds.ts';
 import type { AttemptAnswer, LoggedAttempts, LoggedEnd, LoggedRequest } from './logged-request.ts';
 
 /** Median and 99th percentile of times, in ms. */
@@ -33,6 +34,8 @@ export interface LogSummary {
   readonly gone: number;
   /** Outcomes of the attempts at the upstream. */
   readonly answers: Readonly<Record<AttemptAnswer, number>>;
+  /** Whether the log has its times in whole seconds: too coarse to tell a kind of limit. */
+  readonly hasWholeSeconds: boolean;
   /** Names of upstreams that the log has, at most `MAX_UPSTREAMS`. */
   readonly upstreams: readonly string[];
   /** Latency of successes for their clients; undefined if the log has no times. */
@@ -70,6 +73,8 @@ export class LogSurvey {
   /** Attempts of requests that have arrived, in time order. */
   readonly #attempts = new EventQueue<TimedAnswer>();
   readonly #excerpt: LogExcerpt;
+  readonly #arrivals = new WholeSeconds();
+  readonly #departures = new WholeSeconds();
   #requests = 0;
   #refusedHere = 0;
   #span = 0;
@@ -82,6 +87,8 @@ export class LogSurvey {
   add({ end, attempts, upstream, service, took }: LoggedRequest, at: Millis): void {
     this.#requests += 1;
     this.#span = at;
+    this.#arrivals.add(at);
+    this.#departures.add(at + (took ?? 0));
     this.#ends[end] += 1;
     if (end === 'served' && took !== undefined) this.#took.add(took);
     if (end === 'refused' && attempts?.last !== 'refused') this.#refusedHere += 1;
@@ -104,6 +111,7 @@ export class LogSurvey {
       failed: this.#ends.failed,
       gone: this.#ends.gone,
       answers: { ...this.#answers },
+      hasWholeSeconds: this.#arrivals.isTrue || this.#departures.isTrue,
       upstreams: [...this.#upstreams],
       latency: summarizeLatency(this.#took),
       service: sampleLatency(this.#service),

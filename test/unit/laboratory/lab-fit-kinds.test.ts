@@ -140,3 +140,19 @@ test('rejections at random are no limit', () => {
   const { identified } = fit(lines);
   expect(identified).toMatchObject({ kind: 'none', confidence: 'sure' });
 });
+
+test('a log in whole seconds, as of nginx without $msec, is too coarse to be sure of a kind', () => {
+  const log = logOf({ kind: 'token-bucket', rate: 50, burst: 10 }, 70, VARIED);
+  const lines = log.map((response) => ACCESS_LOG_LINES['nginx with $msec']?.(response).replace(/ \d+\.\d+$/, '') ?? '');
+  const format = chooseLogFormat(lines[0] ?? '');
+  if ('message' in format) throw new Error(format.message);
+  const parsed = lines.map((line, i) => format.parse(line, i + 1)).filter((logged) => typeof logged !== 'string');
+  const fitted = fit(parsed);
+  expect(fitted.surveyed.hasWholeSeconds).toBe(true);
+  expect(fitted.identified?.confidence).toBe('coarse');
+  expect(textOf(fitted)).toContain('the times of the log are whole seconds, too coarse to tell the kind');
+  expect(fitted.upstream?.limit.kind).toBe('token-bucket');
+  const arrivals = log.map((each, i) => toLogged({ ...each, at: 1000 * Math.floor(each.at / 1000) }, i));
+  expect(fit(arrivals).surveyed.hasWholeSeconds).toBe(true);
+  expect(fit(log.map(toLogged)).surveyed.hasWholeSeconds).toBe(false);
+});

@@ -35,8 +35,14 @@ export class LimitIdentification implements Experiment<IdentifiedLimit> {
   #queue: QueueFit | undefined;
   #done = 0;
 
-  /** @param bucket the token bucket that reproduces the counts of the log; undefined without one */
-  constructor(segments: readonly LogSegment[], bucket: InferredBucket | undefined) {
+  readonly #hasWholeSeconds: boolean;
+
+  /**
+   * @param bucket the token bucket that reproduces the counts of the log; undefined without one
+   * @param hasWholeSeconds whether the times of the log are too coarse to tell a kind
+   */
+  constructor(segments: readonly LogSegment[], bucket: InferredBucket | undefined, hasWholeSeconds = false) {
+    this.#hasWholeSeconds = hasWholeSeconds;
     const series = joinSegments(segments);
     this.#series = series;
     const add = (fit: LimitFit | undefined): void => {
@@ -68,10 +74,14 @@ export class LimitIdentification implements Experiment<IdentifiedLimit> {
     const ranking = rankLimits(this.#series, dropDisguised(this.#series, this.#fits));
     const queue = this.#queue;
     const hasTimes = took.some((time) => !Number.isNaN(time));
-    return { ...judgeLimits(ranking, queue, passed, refused), ranking, queue, hasTimes, passed, refused };
+    const verdict = judgeLimits(ranking, queue, passed, refused);
+    const isCoarse = this.#hasWholeSeconds && verdict.confidence !== 'few' && verdict.kind !== 'none';
+    const { confidence } = isCoarse ? COARSE : verdict;
+    return { ...verdict, confidence, ranking, queue, hasTimes, passed, refused };
   }
 }
 
+const COARSE: Pick<LimitVerdict, 'confidence'> = { confidence: 'coarse' };
 /** A window as long as a request, to within this share, is a limit on requests in flight seen differently. */
 const SAME_LENGTH = 0.03;
 

@@ -17,9 +17,9 @@ export interface RankedLimit {
 export interface LimitVerdict {
   /**
    * `sure`: the likeliest kind predicts the log, and no other does. `unsure`: another kind predicts it as well. `partly`: the likeliest
-   * kind leaves many responses unexplained. `few`: not enough refusals to tell.
+   * kind leaves many responses unexplained. `few`: not enough refusals to tell. `coarse`: the log has its times in whole seconds.
    */
-  readonly confidence: 'sure' | 'unsure' | 'partly' | 'few';
+  readonly confidence: 'sure' | 'unsure' | 'partly' | 'few' | 'coarse';
   /** `queue`: no refusals, but latency grows as behind a queue. */
   readonly kind: LimitKind | 'queue';
   /** How much likelier the log is with this kind than with the next, in nats; undefined if there is no other. */

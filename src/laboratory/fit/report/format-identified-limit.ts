@@ -9,8 +9,8 @@ import type { FittedLimit } from '../limits/limit-fit.ts';
 import type { RankedLimit } from '../limits/limit-verdict.ts';
 
 export function formatIdentifiedLimit(identified: IdentifiedLimit): string[] {
-  const { kind, ranking, queue, hasTimes } = identified;
-  if (kind === 'queue' && queue !== undefined) return [formatQueue(queue)];
+  const { confidence, kind, ranking, queue, hasTimes } = identified;
+  if (kind === 'queue' && queue !== undefined && confidence === 'sure') return [formatQueue(queue)];
   // The others predict no better than chance.
   const tried = ranking
     .slice(
@@ -37,6 +37,8 @@ function formatVerdict({ confidence, kind, margin = 0, missing, ranking, passed,
   switch (confidence) {
     case 'few':
       return `not enough responses to tell the kind: ${pluralize(Math.min(passed, refused), refused <= passed ? 'rejection' : 'accepted request', refused <= passed ? 'rejections' : 'accepted requests')}; ${formatMissing(missing, passed, refused)}`;
+    case 'coarse':
+      return `the times of the log are whole seconds, too coarse to tell the kind: log milliseconds ($msec in nginx); the nearest is ${nameKind(best.limit)}`;
     case 'unsure':
       return `${nameKind(best.limit)} or ${than}: the log is only ${nats} likelier with the first; record more, under traffic that varies`;
     case 'partly':
