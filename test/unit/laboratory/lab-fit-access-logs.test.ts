@@ -60,6 +60,14 @@ describe('a line of nginx', () => {
     });
   });
 
+  test('has no time of the upstream if nginx retried the request', () => {
+    expect(read(`${COMBINED} 0.250 0.100, 0.150 1795338001.125`)).toMatchObject({
+      at: '2026-11-22T09:00:00.875Z',
+      took: 250,
+      service: undefined,
+    });
+  });
+
   test('without times, or in the common format, is read without a duration', () => {
     expect(read(COMBINED)).toMatchObject({ at: '2026-11-22T09:00:01.000Z', took: undefined, service: undefined });
     expect(read('::1 - - [22/Nov/2026:10:00:01 +0000] "GET / HTTP/1.0" 429 0')).toMatchObject({

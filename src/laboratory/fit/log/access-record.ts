@@ -15,8 +15,8 @@ export interface AccessRecord {
   readonly upstream?: string;
   /** The time of the whole request. */
   readonly took: Millis | undefined;
-  /** The time of the upstream; that of the request when absent. */
-  readonly service?: Millis | undefined;
+  /** The time of the upstream. */
+  readonly service: Millis | undefined;
   /** True if a 503 is no rejection: nothing was reached, or nothing came back. */
   readonly isUnreached?: boolean;
 }
@@ -25,7 +25,7 @@ export interface AccessRecord {
  * A request that a proxy sent once. 429 and 503 are rejections: nginx, Envoy and HAProxy limit with a 503 by default.
  */
 export function toLoggedRequest(record: AccessRecord, line: number): LoggedRequest {
-  const { at, client, status, method, path, upstream = '', took, service = took, isUnreached = false } = record;
+  const { at, client, status, method, path, upstream = '', took, service, isUnreached = false } = record;
   const answer = classifyAccess(status, isUnreached);
   // nginx logs 499, Envoy 0, and ALB 460 if the client disconnected first.
   const isGone = status === 499 || status === 460 || status === 0;

@@ -34,6 +34,7 @@ export function readCaddyJson(fields: Fields): AccessRecord | undefined {
     method: typeof method === 'string' ? method : 'GET',
     path: typeof uri === 'string' ? uri : '/',
     took,
+    service: took,
   };
 }
 

@@ -29,14 +29,14 @@ function parseNginx(text: string, line: number): ReturnType<LogFormat['parse']> 
   const [, client = '', time = '', request = '', status = '', rest = ''] = match;
   const local = parseLocalTime(time);
   if (local === undefined) return 'none';
-  const { took, service, ended = local } = parseTimes(rest);
+  const { took, service, ended = local, isRetried } = parseTimes(rest);
   const record: AccessRecord = {
     at: ended - (took ?? 0),
     client,
     status: Number(status),
     ...parseRequestLine(request),
     took,
-    service: service ?? took,
+    service: isRetried ? undefined : (service ?? took),
   };
   return toLoggedRequest(record, line);
 }
@@ -50,19 +50,23 @@ function parseTimes(rest: string): {
   readonly took?: Millis | undefined;
   readonly service?: Millis | undefined;
   readonly ended?: Millis;
+  readonly isRetried: boolean;
 } {
   let [took, service, ended]: (Millis | undefined)[] = [];
   let hasRequestTime = false;
-  for (const [, name = '', quoted, plain = ''] of rest.matchAll(/(?:([\w-]+)=)?(?:"([^"]*)"|([^\s"|]+))/g)) {
+  // `0.100, 0.150` and, after an internal redirect, `0.100 : 0.150`.
+  const fields = rest.replaceAll(', ', ',').replaceAll(' : ', ',');
+  const isRetried = /\d\.\d{3},\d/.test(fields);
+  for (const [, name = '', quoted, plain = ''] of fields.matchAll(/(?:([\w-]+)=)?(?:"([^"]*)"|([^\s"|]+))/g)) {
     const value = parseSeconds(quoted ?? plain);
     if (/^(?:rt|request_time)$/.test(name)) took = value;
     else if (/^(?:urt|upstream_response_time)$/.test(name)) service = value;
-    else if (name !== '' || !/^(?:\d+\.\d{3}(?:, \d+\.\d{3})*|-)$/.test(quoted ?? plain)) continue;
+    else if (name !== '' || !/^(?:\d+\.\d{3}(?:,\d+\.\d{3})*|-)$/.test(quoted ?? plain)) continue;
     else if (value !== undefined && value >= 1000 * EPOCH) ended = value;
     else if (hasRequestTime) service ??= value;
     else [took, hasRequestTime] = [took ?? value, true];
   }
-  return { took, service, ...(ended === undefined ? {} : { ended }) };
+  return { took, service, isRetried, ...(ended === undefined ? {} : { ended }) };
 }
 
 /** `10/Oct/2000:13:55:36 -0700` */
