@@ -3,6 +3,7 @@ import { LongestFirst } from './test/setup/longest-first.ts';
 
 const EXCLUDED = ['test/bench/**'];
 const SEED = 'test/setup/property-seed.ts';
+const APART = 'test/setup/tests-apart.ts';
 /** Fast, and without sockets and child processes, which test/setup/no-sockets.ts refuses. Slower ones are in test/slow. */
 const UNIT = ['test/{unit,property}/**/*.test.ts'];
 /** Minutes of virtual time. */
@@ -63,7 +64,7 @@ export default defineConfig({
           name: 'integration',
           include: INTEGRATION,
           exclude: OWN_PROCESS,
-          setupFiles: [SEED, 'test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
+          setupFiles: [SEED, APART, 'test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
           // To load the modules once saves a third of the processor time. A file that leaves something open fails.
           isolate: false,
           maxWorkers: 4,
@@ -75,6 +76,7 @@ export default defineConfig({
         test: {
           name: 'memory',
           include: OWN_PROCESS,
+          setupFiles: [APART],
           maxWorkers: 3,
           sequence: { groupOrder: GROUPS.processes },
         },
@@ -85,6 +87,7 @@ export default defineConfig({
           name: 'together',
           include: PROGRAM,
           exclude: [...EXCLUDED, ...ALONE],
+          setupFiles: [APART],
           maxWorkers: 3,
           sequence: { groupOrder: GROUPS.processes },
         },
@@ -95,6 +98,7 @@ export default defineConfig({
           name: 'alone',
           include: ALONE,
           exclude: EXCLUDED,
+          setupFiles: [APART],
           maxWorkers: 3,
           sequence: { groupOrder: GROUPS.alone },
         },

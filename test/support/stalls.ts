@@ -9,7 +9,7 @@
  *     });
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { onTestFinished } from 'vitest';
+import { atEnd } from './at-end.ts';
 
 const STALL_NS = 50e6;
 const STALLED = 'the machine stood still meanwhile';
@@ -26,7 +26,7 @@ export interface Stalls {
 export function watchStalls(): Stalls {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();
-  onTestFinished(() => void delay.disable());
+  atEnd(() => void delay.disable());
   return {
     unlessStalled: (check) => {
       try {

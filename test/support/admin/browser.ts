@@ -1,8 +1,9 @@
 /** Debian's Chromium, headless, which records the errors of a page. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { chromium } from 'playwright-core';
-import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { findProgram } from '../../setup/find-program.ts';
+import { atEnd } from '../at-end.ts';
 
 const FLAGS = [
   '--headless',
@@ -49,7 +50,7 @@ export function startBrowser(): Promise<Browser> {
 /** Opens a page in its own context, with its own storage. It is closed when the test ends. */
 async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<OpenedPage> {
   const context = await browser.newContext(options);
-  onTestFinished(() => context.close());
+  atEnd(() => context.close());
   const page = await context.newPage();
   const wrongs: string[] = [];
   page.on('pageerror', (error) => wrongs.push(`error: ${error.message}`));

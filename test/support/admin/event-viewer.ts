@@ -1,6 +1,6 @@
 /** A viewer of /api/events. */
 import type { ClientRequest } from 'node:http';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import { begin } from '../clients/send.ts';
 
 export interface EventViewer {
@@ -22,7 +22,7 @@ export function watchEvents(adminUrl: string, headers: readonly string[] = []): 
     incoming.on('error', () => undefined);
   });
   sent.end();
-  onTestFinished(() => void sent.destroy());
+  atEnd(() => void sent.destroy());
   const events = (): string[] =>
     text
       .split('\n\n')

@@ -1,9 +1,9 @@
 /** Serves the page's files and an admin API with events from the test, for states that a real one reaches slowly. */
 import type { ServerResponse } from 'node:http';
 import { fastify } from 'fastify';
-import { onTestFinished } from 'vitest';
 import { servePage } from '../../../src/admin/serve-page.ts';
 import { NO_SCHEMAS } from '../../../src/http/server/fastify-no-schemas.ts';
+import { atEnd } from '../at-end.ts';
 
 export type PageEvent = readonly [name: string, data: unknown];
 
@@ -28,7 +28,7 @@ export async function servePageEvents(events: readonly PageEvent[]): Promise<Pag
   app.get('/api/history', () => ({ upstreams: [] }));
   app.get('/api/keys', () => ({ total: 0, matching: 0, keys: [] }));
   app.get('/api/timeline', () => ({ events: [] }));
-  onTestFinished(() => app.close());
+  atEnd(() => app.close());
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   const send: PageEventServer['send'] = (...more) => {
     for (const viewer of viewers) viewer.write(more.map(frame).join(''));

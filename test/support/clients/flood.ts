@@ -1,7 +1,7 @@
 /** Pipelines many requests over few connections, so that the client uses little CPU time compared with the server. */
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 
 export interface FloodOptions {
   readonly connections: number;
@@ -71,7 +71,7 @@ export function beginFlood(
   const hangUp = (): void => {
     for (const socket of sockets) socket.destroy();
   };
-  onTestFinished(hangUp);
+  atEnd(hangUp);
   const closed = Promise.all(Array.from({ length: connections }, open));
   return [closed.then(() => ({ answered, cut })), hangUp];
 }

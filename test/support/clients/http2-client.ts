@@ -4,8 +4,8 @@ import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders, Outgoi
 import { connect as connectHttp2 } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { connect as connectTls } from 'node:tls';
-import { onTestFinished } from 'vitest';
 import { MAX_SESSION_MEMORY } from '../../../src/http/undici/http2-session-memory.ts';
+import { atEnd } from '../at-end.ts';
 
 export interface Http2Answer {
   readonly status: number;
@@ -18,7 +18,7 @@ export interface Http2Answer {
 /** Opens a session. It is destroyed when the test ends. */
 export async function openHttp2(url: string, ca: string): Promise<ClientHttp2Session> {
   const session = connectHttp2(url, { ca, maxSessionMemory: MAX_SESSION_MEMORY });
-  onTestFinished(() => session.destroy());
+  atEnd(() => session.destroy());
   session.on('error', () => undefined);
   await once(session, 'connect');
   return session;
@@ -127,7 +127,7 @@ export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 export async function openFrames(url: string, ca: string): Promise<{ socket: TLSSocket; frames: readonly Frame[] }> {
   const { hostname, port } = new URL(url);
   const socket = connectTls({ host: hostname, port: Number(port), ca, ALPNProtocols: ['h2'] });
-  onTestFinished(() => {
+  atEnd(() => {
     socket.destroy();
   });
   socket.on('error', () => undefined);

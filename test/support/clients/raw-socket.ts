@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { connect, createServer } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import { eventually } from '../proxy/tidegate.ts';
 
 export interface RawClient {
@@ -20,7 +20,7 @@ export interface RawClient {
 export async function openRaw(url: string): Promise<RawClient> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-  onTestFinished(() => {
+  atEnd(() => {
     socket.destroy();
   });
   let text = '';
@@ -64,7 +64,7 @@ export async function openRaw(url: string): Promise<RawClient> {
 export async function openHalf(url: string): Promise<{ socket: Socket; received: () => string }> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true, allowHalfOpen: true });
-  onTestFinished(() => {
+  atEnd(() => {
     socket.destroy();
   });
   let text = '';
@@ -115,7 +115,7 @@ export async function startRawUpstream(
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(async () => {
+  atEnd(async () => {
     const closed = once(server, 'close');
     server.close();
     for (const { socket } of connections) socket.destroy();

@@ -1,7 +1,7 @@
 /** A client that sends requests unchanged: no normalised paths, no added headers but Host and Connection. */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:http';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import { eventually } from '../proxy/tidegate.ts';
 
 export interface Sent {
@@ -84,7 +84,7 @@ export function begin(
 /** Creates a keep-alive agent. It is closed when the test ends. */
 export function keepAlive(): Agent {
   const agent = new Agent({ keepAlive: true });
-  onTestFinished(() => agent.destroy());
+  atEnd(() => agent.destroy());
   return agent;
 }
 

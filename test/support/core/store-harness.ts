@@ -1,6 +1,5 @@
 /** Gates over one store of each kind, in real time, so that the same contract tests run against each. */
 import { performance } from 'node:perf_hooks';
-import { onTestFinished } from 'vitest';
 import { readFile } from '../../../src/cli/read-file.ts';
 import { createCoalescedTimer } from '../../../src/process/cluster/coalesced-timer.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
@@ -19,6 +18,7 @@ import type { UpstreamSettings } from '../../../src/store/upstream-state.ts';
 import type { MemoryStoreOptions } from '../../../src/store/memory-store-options.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { WakeTimer } from '../../../src/http/wake-timer.ts';
+import { atEnd } from '../at-end.ts';
 import { CredentialTicket } from './credential-ticket.ts';
 import { response, SHARED, upstreamSettings } from './policy-builders.ts';
 import { startRedis } from '../redis/redis-server.ts';
@@ -53,7 +53,7 @@ export class StoreHarness {
     this.gate = new Gate(this.store, listen);
     this.timer = new WakeTimer(this.gate, clock);
     this.#maxWait = settings.queue.maxWait;
-    onTestFinished(() => this.timer.stop());
+    atEnd(() => this.timer.stop());
   }
 
   arrive(client = 'client', refs: readonly LimitRef[] = [SHARED], credential = ''): HarnessTicket {
@@ -135,7 +135,7 @@ function openLeasingHarnesses(
     upstream.scope === 'upstream' ? [SHARED] : [],
   );
   const timer = new WakeTimer(server, clock);
-  onTestFinished(() => timer.stop());
+  atEnd(() => timer.stop());
   return (id) => {
     const client: LimitClient = new LimitClient({
       schedule: createCoalescedTimer(() => client.flush(clock.now())),
@@ -174,7 +174,7 @@ async function openRedisHarness(
     maxResponses: 1,
     upstreams: () => [],
   });
-  onTestFinished(() => shared.close());
+  atEnd(() => shared.close());
   const harness = new StoreHarness(upstream, { ...options, ...shared.storeOptions });
   shared.bind({ store: harness.store, onTokensSupplied: createSupplyHandler(harness.gate, harness.timer) });
   return harness;

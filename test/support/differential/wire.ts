@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import type { Field, HttpMessage, HttpResponse } from '../clients/http-message.ts';
 import { readRequest, readResponse, valuesOf } from '../clients/http-message.ts';
 import type { CaseAnswer, MessageCase, FramedContent } from './cases.ts';
@@ -100,7 +100,7 @@ export async function startUpstream(cases: readonly MessageCase[]): Promise<Case
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(async () => {
+  atEnd(async () => {
     const closed = once(server, 'close');
     server.close();
     for (const socket of sockets) socket.destroy();
@@ -128,7 +128,7 @@ export class CaseClient {
 
   constructor(url: string) {
     this.#url = new URL(url);
-    onTestFinished(() => {
+    atEnd(() => {
       this.#socket?.destroy();
     });
   }

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import { nginxFrame } from '../../bench/nginx-frame.ts';
 import { findProgram } from '../../setup/find-program.ts';
+import { atEnd } from '../at-end.ts';
 import { freeUrl } from '../upstreams/http-upstream.ts';
 import { send } from '../clients/send.ts';
 import { eventually } from '../proxy/tidegate.ts';
@@ -52,7 +52,7 @@ function place(conf: string, { tidegate, app }: IngressAddresses): string {
 
 function makeFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `tidegate-${name}-`));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -65,7 +65,7 @@ async function run(name: string, args: readonly string[], folder: string, url: s
   });
   let complaint = '';
   child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
-  onTestFinished(
+  atEnd(
     () =>
       new Promise<void>((resolve) => {
         if (child.exitCode !== null) return resolve();

@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
@@ -79,7 +79,7 @@ export function installPackage(): InstalledPackage {
     run: (program, args, input) => runIn(folder, program, args, input),
     start(program, args) {
       const child = spawn(program, args, { cwd: folder, env, detached: true });
-      onTestFinished(() => {
+      atEnd(() => {
         // Kills the process group, so that the program started by npx ends too.
         if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
       });

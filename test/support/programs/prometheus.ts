@@ -12,9 +12,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { findProgram } from '../../setup/find-program.ts';
+import { atEnd } from '../at-end.ts';
 import { freeUrl } from '../upstreams/http-upstream.ts';
 import { pause } from '../pause.ts';
 import { eventually } from '../proxy/tidegate.ts';
@@ -68,7 +68,7 @@ export class Prometheus {
     const port = this.#ports.get(job);
     if (port === undefined) throw new Error(`Prometheus was started without the job ${job}`);
     port.forwardTo(url);
-    onTestFinished(() => port.forwardTo(undefined));
+    atEnd(() => port.forwardTo(undefined));
   }
 
   /** Looks four times a second until a condition holds. Fails with the last value. */

@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
 import type { LimitModel } from '../../../src/simulator/limit-models/limit-model.ts';
+import { atEnd } from '../at-end.ts';
 
 export interface ProviderRequest {
   readonly method: string;
@@ -132,7 +132,7 @@ export async function startProviderFake(rules: ProviderRules): Promise<ProviderF
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
-  onTestFinished(async () => {
+  atEnd(async () => {
     server.closeAllConnections();
     await new Promise((resolve) => {
       server.close(resolve);

@@ -1,9 +1,9 @@
 /** A Fastify application with a proxy mounted in it, on a free port. */
 import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import Fastify from 'fastify';
-import { onTestFinished } from 'vitest';
 import type { Mounted, TidegateOptions } from '../../../src/library/index.ts';
 import { tidegate } from '../../../src/library/index.ts';
+import { atEnd } from '../at-end.ts';
 
 export interface Application {
   readonly app: FastifyInstance;
@@ -30,7 +30,7 @@ export async function startApplication(
   const lines: string[] = [];
   const stream = { write: (line: string) => void lines.push(line) };
   const app = Fastify({ logger: { level: 'debug', stream }, ...server });
-  onTestFinished(() => app.close());
+  atEnd(() => app.close());
   extend?.(app);
   const [mounted] = await new Promise<Mounted[]>((resolve, reject) => {
     const seen: Mounted[] = [];

@@ -1,6 +1,7 @@
 /** Two hundred clients, a proxy in its own process and an upstream with a journal: checks what no fault may break. */
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { Millis } from '../../../src/core/scalars.ts';
+import { atEnd } from '../at-end.ts';
 import { makeCertificates } from '../certificates.ts';
 import type { LoadClientResult } from '../clients/load-clients.ts';
 import { LoadClients } from '../clients/load-clients.ts';
@@ -71,17 +72,17 @@ export async function runFaultLoad(
 ): Promise<FaultLoadResult> {
   const paymentFake = await startPaymentFake();
   const relay = await startRelay(paymentFake.url, { seed: SEED });
-  onTestFinished(() => relay.close());
+  atEnd(() => relay.close());
   const lines: LogLine[] = [];
   const upstream = `{url: "${url({ paymentFake, relay })}", timeout: ${DEADLINE}ms, ${settings}}`;
   const shown = http2 ? showCertificate() : undefined;
   const gate = await startProbedProcess(`${SHEDDING}${shown?.listen ?? ''}upstreams: {pay: ${upstream}}`, (line) =>
     lines.push(line),
   );
-  onTestFinished(() => gate.stop('SIGKILL'));
+  atEnd(() => gate.stop('SIGKILL'));
   const empty = await gate.heldResources();
   const clients = new LoadClients(gate.url, { clients: CLIENTS, thinkTime: THINK_TIME, seed: SEED, http2: shown });
-  onTestFinished(() => clients.stop());
+  atEnd(() => clients.stop());
 
   clients.start();
   await pause(WARM_UP);
@@ -118,7 +119,7 @@ export async function runFaultLoad(
 /** Creates a certificate for the proxy's listener. Returns its YAML and the CA. */
 function showCertificate(): { readonly listen: string; readonly ca: string } {
   const certificates = makeCertificates(30);
-  onTestFinished(() => certificates.remove());
+  atEnd(() => certificates.remove());
   certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
   const tls = `{cert: ${certificates.path('server.crt')}, key: ${certificates.path('server.key')}}`;
   return {

@@ -2,7 +2,7 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import { builtProgram } from '../programs/built-program.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -47,7 +47,7 @@ export function startProcess(
     stdio: 'pipe',
     detached: npm,
   });
-  onTestFinished(() => {
+  atEnd(() => {
     if (npm) signalGroup(child, 'SIGKILL');
     else child.kill('SIGKILL');
   });

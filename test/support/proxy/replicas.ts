@@ -6,10 +6,11 @@
  *     const figures = await run.during(() => redis.restart());
  *     expectUnharmed(run, figures);
  */
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { PracticeServer } from '../../../src/simulator/practice/practice-server.ts';
 import type { TrafficGenerator } from '../../../src/simulator/practice/traffic-generator.ts';
 import { startTraffic } from '../../../src/simulator/practice/traffic-generator.ts';
+import { atEnd } from '../at-end.ts';
 import { pause } from '../pause.ts';
 import type { Stalls } from '../stalls.ts';
 import { watchStalls } from '../stalls.ts';
@@ -144,7 +145,7 @@ export async function startReplicas(
     const clients = Array.from({ length: CLIENTS_EACH }, (_, i) => ({ name: `client-${gate}-${i}`, rate }));
     return startTraffic({ target: url, clients, seed: gate + 1 });
   });
-  onTestFinished(async () => void (await Promise.all(traffic.map((each) => each.stop(0)))));
+  atEnd(async () => void (await Promise.all(traffic.map((each) => each.stop(0)))));
   await eventually(
     () => upstream.stats().rejected,
     (rejected) => rejected > 0,

@@ -1,6 +1,5 @@
 /** Starts Tidegate in this process, on free ports. */
 import { Writable } from 'node:stream';
-import { onTestFinished } from 'vitest';
 import type { App, AppParts } from '../../../src/app.ts';
 import { startApp } from '../../../src/app.ts';
 import { readFile } from '../../../src/cli/read-file.ts';
@@ -11,6 +10,7 @@ import { createLogger } from '../../../src/telemetry/log/logger.ts';
 import type { PracticeServer, PracticeOptions } from '../../../src/simulator/practice/practice-server.ts';
 import { startPracticeServer } from '../../../src/simulator/practice/practice-server.ts';
 import type { ReloadResult } from '../../../src/process/config-reloads.ts';
+import { atEnd } from '../at-end.ts';
 
 export interface Tidegate extends App {
   /** Reloads with another configuration, completed like the first. */
@@ -49,7 +49,7 @@ export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'
     for (const line of lines.splice(0)) parsed.push(JSON.parse(line) as Record<string, unknown>);
     return [...parsed];
   };
-  onTestFinished(async () => {
+  atEnd(async () => {
     await app.close();
     // An error here reaches no client, so that nothing else would fail.
     const failure = log().find(({ msg }) => msg === 'an event listener failed');
@@ -85,7 +85,7 @@ function given(line: string, yaml: string): string {
 /** Starts a practice upstream, unlimited by default. Closed when the test ends. */
 export async function startUpstream(options: Partial<PracticeOptions> = {}): Promise<PracticeServer> {
   const practice = await startPracticeServer({ limit: { kind: 'unlimited' }, ...options });
-  onTestFinished(() => practice.close());
+  atEnd(() => practice.close());
   return practice;
 }
 

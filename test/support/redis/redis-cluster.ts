@@ -1,6 +1,6 @@
 /** Starts a Redis Cluster: masters without replicas that share the slots evenly. */
 import { Cluster } from 'ioredis';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import type { RedisServer } from './redis-server.ts';
 import { startRedis } from './redis-server.ts';
 import { eventually } from '../proxy/tidegate.ts';
@@ -47,7 +47,7 @@ export async function startCluster(count = 3): Promise<RedisCluster> {
         { clusterRetryStrategy: () => 20 },
       );
       cluster.on('error', () => undefined);
-      onTestFinished(() => cluster.disconnect());
+      atEnd(() => cluster.disconnect());
       return cluster;
     },
   };

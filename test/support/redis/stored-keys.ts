@@ -6,7 +6,7 @@
  *     await inspection.forget(idOf(0));
  */
 import { Redis } from 'ioredis';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { WriteMatches, WriteQuery } from '../../../src/core/idempotency/key-inspection.ts';
 import type { KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
 import { NameSession, ownersOf } from '../../../src/core/idempotency/name-session.ts';
@@ -19,6 +19,7 @@ import { RedisKeyCommands, type RedisKeyConnection } from '../../../src/sharing/
 import { type InspectionBounds, RedisKeyInspection } from '../../../src/sharing/redis/keys/redis-key-inspection.ts';
 import { RedisResponseStore } from '../../../src/sharing/redis/keys/redis-response-store.ts';
 import { RedisNameReader } from '../../../src/sharing/redis/keys/redis-name-reader.ts';
+import { atEnd } from '../at-end.ts';
 import type { RedisServer } from './redis-server.ts';
 import { testConnection } from './test-connection.ts';
 
@@ -66,7 +67,7 @@ export function requestFor(n: number, upstream = 'up', client = 1): KeyClaimRequ
 /** A connected client, closed when the test ends. */
 export async function connectKeys({ port }: RedisServer): Promise<Redis> {
   const client = new Redis(port, '127.0.0.1');
-  onTestFinished(() => client.disconnect());
+  atEnd(() => client.disconnect());
   await client.ping();
   return client;
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 
 /** When it closes a connection. */
 export interface Habits {
@@ -70,7 +70,7 @@ export async function startClosingUpstream(habits: Habits): Promise<ClosingUpstr
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => {
+  atEnd(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });

@@ -2,8 +2,8 @@
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns';
 import { once } from 'node:events';
-import { onTestFinished } from 'vitest';
 import type { DnsLookup } from '../../../src/http/upstream/dns-resolver.ts';
+import { atEnd } from '../at-end.ts';
 
 export interface DnsServer {
   /** The lookup for `startTidegate`. */
@@ -31,7 +31,7 @@ export async function startDns(first: readonly string[]): Promise<DnsServer> {
   await once(socket, 'listening');
   const resolver = new Resolver({ timeout: 1000, tries: 1 });
   resolver.setServers([`127.0.0.1:${socket.address().port}`]);
-  onTestFinished(() => {
+  atEnd(() => {
     resolver.cancel();
     socket.close();
   });

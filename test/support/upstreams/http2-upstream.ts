@@ -5,7 +5,7 @@ import { createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { createServer as createTls } from 'node:tls';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import type { Frame } from '../clients/http2-client.ts';
 import { FLAG, FRAME, frame, OK, PREFACE, readFrames } from '../clients/http2-client.ts';
 
@@ -43,7 +43,7 @@ export async function startHttp2(
     live.add(session);
     session.on('error', () => undefined);
     session.on('close', () => live.delete(session));
-    onTestFinished(() => session.destroy());
+    atEnd(() => session.destroy());
   });
   server.on('stream', (stream: ServerHttp2Stream, head: IncomingHttpHeaders, _flags: number, raw: string[]) => {
     stream.on('error', () => undefined);
@@ -52,7 +52,7 @@ export async function startHttp2(
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => {
+  atEnd(() => {
     server.close();
   });
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -103,7 +103,7 @@ export async function startFrames(
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => {
+  atEnd(() => {
     server.close();
     for (const socket of sockets) socket.destroy();
   });

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -48,7 +48,7 @@ export async function startRecordingUpstream(
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
-  onTestFinished(async () => {
+  atEnd(async () => {
     server.closeAllConnections();
     await new Promise((resolve) => {
       server.close(resolve);

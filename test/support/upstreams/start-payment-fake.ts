@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import type { JournalEntry } from './payment-fake.ts';
 
 const PROGRAM = fileURLToPath(new URL('payment-fake.ts', import.meta.url));
@@ -41,7 +41,7 @@ export async function startPaymentFake(): Promise<PaymentFake> {
     const [listening] = (await once(child, 'message')) as [number];
     port = listening;
   };
-  onTestFinished(async () => {
+  atEnd(async () => {
     await kill();
     rmSync(folder, { recursive: true, force: true });
   });

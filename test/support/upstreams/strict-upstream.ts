@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import type { StrictRequest } from '../clients/strict-http.ts';
 import { readRequest } from '../clients/strict-http.ts';
 
@@ -47,7 +47,7 @@ export async function startStrictUpstream(answer: AnswerStrictly = () => false):
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(async () => {
+  atEnd(async () => {
     const closed = once(server, 'close');
     server.close();
     for (const socket of sockets) socket.destroy();

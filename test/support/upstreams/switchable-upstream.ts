@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 
 export interface SwitchableUpstream {
   readonly url: string;
@@ -40,7 +40,7 @@ export async function startSwitchableUpstream({ host = '127.0.0.1', port = 0 } =
     await closed;
   };
   const own = await open(port);
-  onTestFinished(close);
+  atEnd(close);
   return {
     url: `http://${host}:${own}`,
     port: own,

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import { listen } from './http-upstream.ts';
 
 export interface WebSocketUpstream {
@@ -28,7 +28,7 @@ export async function startWebSocketUpstream(
   server.on('upgrade', (request, duplex) => {
     const socket = duplex as Socket;
     socket.on('error', () => undefined);
-    onTestFinished(() => {
+    atEnd(() => {
       socket.destroy();
     });
     if (refuse(request, socket, asked.push(request))) return;
