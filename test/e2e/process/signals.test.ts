@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { AdminApi } from '../../support/admin/admin-api.ts';
 import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
+import { atEnd } from '../../support/at-end.ts';
 import type { Received } from '../../support/clients/send.ts';
 import { send } from '../../support/clients/send.ts';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
@@ -40,7 +41,7 @@ workers: ${workers}
 upstreams: {api: {url: "${upstream.url}", timeout: 2m, perTryTimeout: 2m}}
 `);
   const home = mkdtempSync(join(tmpdir(), 'tidegate-npm-'));
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  atEnd(() => rmSync(home, { recursive: true, force: true }));
   const env = { HOME: home, npm_config_update_notifier: 'false', npm_config_offline: 'true' };
   const running = startProcess(['serve', '--config', file], npm ? { npm, env } : {});
   const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 120_000);
@@ -58,7 +59,7 @@ upstreams: {api: {url: "${upstream.url}", timeout: 2m, perTryTimeout: 2m}}
   return { ...running, api, last, settled, respond: () => held[0]?.end() };
 }
 
-describe.each([1, 2])('with workers: %i', (workers) => {
+describe.concurrent.each([1, 2])('with workers: %i', (workers) => {
   test('a signal to the whole group of npm start does no harm', async () => {
     const busy = await startBusy(workers, true);
     signalGroup(busy.child, 'SIGTERM');

@@ -4,7 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { atEnd } from '../../support/at-end.ts';
 import { headerOf, send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
@@ -15,11 +16,11 @@ const PATIENCE = 300_000;
 
 function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-sqlite-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  atEnd(() => rmSync(folder, { recursive: true }));
   return folder;
 }
 
-test.each([
+test.concurrent.each([
   ['one process', 1, 'full'],
   ['two workers', 2, 'normal'],
 ] as const)(
@@ -95,7 +96,7 @@ test.each([
   PATIENCE,
 );
 
-test(
+test.concurrent(
   'a database that cannot be used ends the start with a message',
   async () => {
     const file = join(makeFolder(), 'state.db');
@@ -116,7 +117,7 @@ test(
   PATIENCE,
 );
 
-test(
+test.concurrent(
   'a write with a body of 3 MB is remembered',
   async () => {
     const upstream = await startHttpUpstream((_nth, response) => response.end('paid'));
@@ -140,7 +141,7 @@ test(
   PATIENCE,
 );
 
-test(
+test.concurrent(
   'a database with a damaged page ends the start with the name of the file',
   async () => {
     const file = join(makeFolder(), 'state.db');
@@ -162,7 +163,7 @@ test(
   PATIENCE,
 );
 
-test(
+test.concurrent(
   'a database whose log is lost ends the start, and the log brings it back',
   async () => {
     const upstream = await startHttpUpstream((_nth, response) => response.end('paid'));
@@ -197,7 +198,7 @@ test(
   PATIENCE,
 );
 
-test.each([1, 2])(
+test.concurrent.each([1, 2])(
   'after SIGKILL, the learned rate is in force, and the client is held until its Retry-After: %d worker(s)',
   async (workers) => {
     const upstream = await startHttpUpstream((nth, response) => {
