@@ -13,8 +13,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { StateDatabase } from '../../../src/store/sqlite/state-database.ts';
+import { atEnd } from '../../support/at-end.ts';
 import { send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
@@ -28,17 +29,17 @@ const SOURCE = new URL('../../../src/store/sqlite/state-database.ts', import.met
 
 function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-convert-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
 function open(file: string): StateDatabase {
   const database = new StateDatabase({ file, durability: 'full' });
-  onTestFinished(() => database.close());
+  atEnd(() => database.close());
   return database;
 }
 
-test(
+test.concurrent(
   'a rate that one process has learned into a file is that of the next one, with a database of the same name',
   async () => {
     const upstream = await startHttpUpstream((n, response) => {
@@ -72,7 +73,7 @@ test(
   PATIENCE,
 );
 
-test.each([
+test.concurrent.each([
   ['before', 'copyFileSync'],
   ['before', 'renameSync'],
   ['after', 'renameSync'],
@@ -104,7 +105,7 @@ test.each([
   expect(open(file).readLearned()).toBe(STATE);
 });
 
-test('what a killed process left of a new database is replaced', () => {
+test.concurrent('what a killed process left of a new database is replaced', () => {
   const file = join(makeFolder(), 'state.db');
   writeFileSync(file, STATE);
   writeFileSync(`${file}.new`, 'half a database');
@@ -112,7 +113,7 @@ test('what a killed process left of a new database is replaced', () => {
   expect(open(file).readLearned()).toBe(STATE);
 });
 
-test('a symbolic link to a state file leads to the database', () => {
+test.concurrent('a symbolic link to a state file leads to the database', () => {
   const folder = makeFolder();
   const [file, link] = [join(folder, 'state.json'), join(folder, 'link')];
   writeFileSync(file, STATE);
@@ -122,7 +123,7 @@ test('a symbolic link to a state file leads to the database', () => {
   expect(readFileSync(file).toString('latin1', 0, 15)).toBe('SQLite format 3');
 });
 
-test('a state file beside the log of a database is not converted', () => {
+test.concurrent('a state file beside the log of a database is not converted', () => {
   const file = join(makeFolder(), 'state.db');
   writeFileSync(file, STATE);
   writeFileSync(`${file}-wal`, 'log');
@@ -164,11 +165,11 @@ function openElsewhere(
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => void (output += String(chunk)));
   }
-  onTestFinished(() => void child.kill('SIGKILL'));
+  atEnd(() => void child.kill('SIGKILL'));
   return { child, output: () => output };
 }
 
-test.each(['rmSync', 'copyFileSync', 'renameSync'])(
+test.concurrent.each(['rmSync', 'copyFileSync', 'renameSync'])(
   'of two processes that convert a file at once, the one with the database loses no key, if the first waits in %s',
   async (step) => {
     const file = join(makeFolder(), 'state.db');
@@ -203,7 +204,7 @@ test.each(['rmSync', 'copyFileSync', 'renameSync'])(
   PATIENCE,
 );
 
-test(
+test.concurrent(
   'a process that stores its state in a file leaves a database alone that has taken its place',
   async () => {
     const upstream = await startHttpUpstream((_, response) => void response.end());
