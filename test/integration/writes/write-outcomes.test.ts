@@ -8,7 +8,10 @@ import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 const FAST = 'backOff: {strategy: fixed, baseInterval: 1ms}';
 const KEY = ['Idempotency-Key', 'order-1'];
 
-function config(url: string, idempotency = 'ttl: 1s', more = '') {
+/** Of the tests that wait for the end of a lifetime. */
+const SHORT = 'ttl: 1s';
+
+function config(url: string, idempotency = 'ttl: 1m', more = '') {
   return `upstreams: {api: {url: "${url}", retry: {attempts: 2, ${FAST}}, idempotency: {${idempotency}}${more}}}\n`;
 }
 
@@ -22,22 +25,45 @@ const UNKNOWN = [504, 'unknown'];
 const REJECTIONS = [303, 307, 400, 401, 403, 404, 405, 407, 408, 413, 415, 421, 422, 425, 431];
 
 describe('a rejection after an attempt that may have taken effect', () => {
-  test.each(REJECTIONS)('%i: is unknown, and the key stays unresolved', async (status) => {
-    const upstream = await startHttpUpstream((n, response) => {
-      if (n === 1) response.destroy();
-      else response.writeHead(status).end('no');
-    });
-    const gate = await startTidegate(config(upstream.url));
-    const answer = await post(gate.url);
-    expect(outcomeOf(answer)).toEqual(UNKNOWN);
-    expect(answer.json()).toMatchObject({ outcome: 'unknown', reason: 'rejected' });
+  // All wait for the end of a lifetime together. Each has an upstream, a route and a limit of its own.
+  test(`${REJECTIONS.join(', ')}: is unknown, and the key stays unresolved`, async () => {
+    const upstreams = await Promise.all(
+      REJECTIONS.map((status) =>
+        startHttpUpstream((n, response) => {
+          if (n === 1) response.destroy();
+          else response.writeHead(status).end('no');
+        }),
+      ),
+    );
+    const more = `retry: {attempts: 2, ${FAST}}, idempotency: {ttl: 5s}`;
+    const named = upstreams.map(({ url }, i) => `s${REJECTIONS[i]}: {url: "${url}", ${more}}`);
+    const routes = REJECTIONS.map((status) => `{path: /${status}, upstream: s${status}}`);
+    const gate = await startTidegate(`upstreams: {${named.join(', ')}}\nroutes: [${routes.join(', ')}]\n`);
+    const postAll = async () => {
+      const answers = [];
+      for (const status of REJECTIONS) {
+        answers.push(await send(gate.url, `/${status}/charges`, { method: 'POST', headers: KEY, body: 'x' }));
+      }
+      return answers;
+    };
+    const expectEach = (seen: readonly unknown[], expected: unknown) =>
+      expect(REJECTIONS.map((status, i) => [status, seen[i]])).toEqual(REJECTIONS.map((status) => [status, expected]));
+    const answers = await postAll();
+    expectEach(answers.map(outcomeOf), UNKNOWN);
+    expectEach(
+      answers.map((answer) => answer.json()),
+      expect.objectContaining({ outcome: 'unknown', reason: 'rejected' }),
+    );
     // In a later request too; and once the upstream has forgotten the key, nothing is sent.
-    expect(outcomeOf(await post(gate.url))).toEqual(UNKNOWN);
-    await sleep(1100);
-    const { length } = upstream.hits;
-    const late = await post(gate.url);
-    expect([late.status, late.header('tidegate-outcome'), late.json().reason]).toEqual([409, 'unknown', 'key_expired']);
-    expect(upstream.hits).toHaveLength(length);
+    expectEach((await postAll()).map(outcomeOf), UNKNOWN);
+    await sleep(5100);
+    const lengths = upstreams.map(({ hits }) => hits.length);
+    const late = await postAll();
+    expectEach(
+      late.map((answer) => [...outcomeOf(answer), answer.json().reason]),
+      [409, 'unknown', 'key_expired'],
+    );
+    expect(upstreams.map(({ hits }) => hits.length)).toEqual(lengths);
   });
 
   test.each([200, 201, 402])('%i resolves the write', async (status) => {
@@ -54,12 +80,12 @@ describe('a rejection after an attempt that may have taken effect', () => {
     ['', [400, undefined]],
     [', replayedHeader: false', UNKNOWN],
     [', replayedHeader: X-Replay', UNKNOWN],
-  ])('resolves the write if it is marked as replayed, whatever its status (ttl: 1s%s)', async (more, expected) => {
+  ])('resolves the write if it is marked as replayed, whatever its status (ttl: 1m%s)', async (more, expected) => {
     const upstream = await startHttpUpstream((n, response) => {
       if (n === 1) response.destroy();
       else response.writeHead(400, { 'Idempotent-Replayed': 'true' }).end('declined before');
     });
-    const gate = await startTidegate(config(upstream.url, `ttl: 1s${more}`));
+    const gate = await startTidegate(config(upstream.url, `ttl: 1m${more}`));
     expect(outcomeOf(await post(gate.url))).toEqual(expected);
   });
 
@@ -100,7 +126,7 @@ describe('a write that has been answered', () => {
 describe('the lifetime of a key', () => {
   test('ends before a late body is sent: it is not sent', async () => {
     const upstream = await startHttpUpstream((_, response) => response.end('paid'));
-    const gate = await startTidegate(config(upstream.url));
+    const gate = await startTidegate(config(upstream.url, SHORT));
     expect((await post(gate.url)).status).toBe(200);
     let continued = false;
     const answered = new Promise<number>((resolve) => {
@@ -121,7 +147,7 @@ describe('the lifetime of a key', () => {
 
   test('does not bind PUT and DELETE, which are idempotent', async () => {
     const upstream = await startHttpUpstream((_, response) => response.end('done'));
-    const gate = await startTidegate(config(upstream.url));
+    const gate = await startTidegate(config(upstream.url, SHORT));
     const ask = (method: string) => send(gate.url, '/charges/1', { method, headers: KEY, body: 'x' });
     for (const method of ['PUT', 'DELETE']) expect((await ask(method)).status).toBe(200);
     await sleep(1100);
@@ -161,7 +187,7 @@ describe('the identity of a write', () => {
   const assertion = (payer: string, iss: string) =>
     `e30.${Buffer.from(JSON.stringify({ iss, payer_id: payer })).toString('base64url')}.`;
 
-  test.each([
+  test.concurrent.each([
     ['another Stripe-Account', ['Stripe-Account', 'acct_1'], ['Stripe-Account', 'acct_2'], 'x'],
     ['another X-Razorpay-Account', ['X-Razorpay-Account', 'acc_1'], ['X-Razorpay-Account', 'acc_2'], 'x'],
     ['no account and one', [], ['Stripe-Account', 'acct_2'], 'x'],
@@ -174,7 +200,7 @@ describe('the identity of a write', () => {
     ['another credential with another body', ['Authorization', 'Bearer a'], ['Authorization', 'Bearer b'], 'y'],
   ])('%s: another', async (_, first, second, body) => {
     const upstream = await startHttpUpstream((_n, response) => response.end('paid'));
-    const gate = await startTidegate(config(upstream.url));
+    const gate = await startTidegate(config(upstream.url, SHORT));
     const credential = first[0] === 'Authorization' ? [] : ['Authorization', 'Bearer platform'];
     expect((await post(gate.url, [...KEY, ...credential, ...first])).status).toBe(200);
     await sleep(1100);
@@ -182,9 +208,9 @@ describe('the identity of a write', () => {
     expect(upstream.hits).toHaveLength(2);
   });
 
-  test('includes the account in a claim of the bearer token, where configured', async () => {
+  test.concurrent('includes the account in a claim of the bearer token, where configured', async () => {
     const upstream = await startHttpUpstream((_n, response) => response.end('paid'));
-    const gate = await startTidegate(config(upstream.url, 'ttl: 1s, account: jwt:sub'));
+    const gate = await startTidegate(config(upstream.url, `${SHORT}, account: jwt:sub`));
     const token = (sub: string, jti: number) => {
       const claims = Buffer.from(JSON.stringify({ sub, jti })).toString('base64url');
       return ['Authorization', `Bearer e30.${claims}.sig`];
