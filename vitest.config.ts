@@ -21,8 +21,10 @@ const OWN_PROCESS = [
 ];
 /** Sockets, servers and child processes. */
 const INTEGRATION = ['test/integration/**/*.test.ts'];
-/** The program as a process, and the page in a browser. */
-const PROGRAM = ['test/!(unit|property|slow|integration)/**/*.test.ts'];
+/** The page in a browser. */
+const PAGE = ['test/browser/**/*.test.ts'];
+/** The program as a process. */
+const PROGRAM = ['test/!(unit|property|slow|integration|browser)/**/*.test.ts'];
 
 /**
  * The groups run one after the other, because they keep the processors busy to different degrees: a simulation always, a file with
@@ -88,6 +90,18 @@ export default defineConfig({
           include: PROGRAM,
           exclude: [...EXCLUDED, ...ALONE],
           setupFiles: [APART],
+          maxWorkers: 3,
+          sequence: { groupOrder: GROUPS.processes },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'page',
+          include: PAGE,
+          setupFiles: [APART, 'test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
+          // As for integration.
+          isolate: false,
           maxWorkers: 3,
           sequence: { groupOrder: GROUPS.processes },
         },
