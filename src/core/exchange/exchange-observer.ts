@@ -9,6 +9,7 @@ import type { PlannedRetry } from '../retry/choose-retry.ts';
 import type { ClaimRefusalReason, KeyRefusalReason } from '../idempotency/key-record.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { ReplaySafety } from './request-facts.ts';
 import type { RefusalReason } from '../admission/gate-decision.ts';
 import type { RetryOutcome, RetryPolicy } from '../retry/retry-policy.ts';
 
@@ -42,6 +43,8 @@ export interface ExchangeDescription {
   readonly traceparent: string | undefined;
   readonly tracestate: string | undefined;
   readonly retryPolicy: RetryPolicy;
+  /** The configuration's classification of its path; absent: by method. */
+  readonly replaySafety?: ReplaySafety | undefined;
   /** Where its idempotency key is found, never its value unless the proxy minted it; undefined without a key. */
   readonly key?: string | undefined;
 }

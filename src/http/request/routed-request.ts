@@ -90,6 +90,7 @@ export function describeRoutedRequest(
     traceparent: traceparentOf(request),
     tracestate: typeof tracestate === 'string' ? tracestate : tracestate?.join(','),
     retryPolicy: policyFor(routed).retry,
+    replaySafety: replaySafetyOf(routed),
     key: describeKey(key, route),
   };
 }

@@ -35,7 +35,7 @@ export class StoredOpenWrites implements OpenWriteLog, PendingChanges {
   }
 
   onEnd(requestId: string): void {
-    if (this.#sent.delete(requestId)) return; // it was never stored
+    if (this.#sent.delete(requestId)) return; // it is not stored, or was to be deleted before it was sent again
     this.#ended.add(requestId);
     this.#commit.request();
   }
@@ -45,10 +45,11 @@ export class StoredOpenWrites implements OpenWriteLog, PendingChanges {
   }
 
   apply(): void {
+    // First: a write may be open again.
+    for (const requestId of this.#ended) this.#delete.run(requestId);
     for (const { requestId, route, upstream, method, sentAt } of this.#sent.values()) {
       this.#put.run(requestId, route, upstream, method, sentAt);
     }
-    for (const requestId of this.#ended) this.#delete.run(requestId);
   }
 
   onStored(): void {

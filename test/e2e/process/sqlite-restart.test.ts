@@ -33,7 +33,7 @@ test.concurrent.each([
       else held.push(response);
     });
     const ttl = '[{path: /pay, ttl: 4s}, {path: /charge, ttl: 1h}]';
-    const api = `{url: "${upstream.url}", timeout: 2m, perTryTimeout: 2m, idempotency: {ttl: ${ttl}}}`;
+    const api = `{url: "${upstream.url}", timeout: 2m, perTryTimeout: 2m, idempotency: {ttl: ${ttl}}, retry: {safePaths: [/safe]}}`;
     const state = `state: {store: sqlite, file: ${join(makeFolder(), 'state.db')}, durability: ${durability}}`;
     const start = () => startWorkers(`workers: ${workers}\n${state}\nupstreams: {api: ${api}}`);
     const first = await start();
@@ -51,6 +51,11 @@ test.concurrent.each([
       () => held.length,
       (count) => count === 3,
     );
+    const safe = send(first.url, '/safe', { method: 'POST', body: 'search' }).catch(() => 'lost');
+    await eventually(
+      () => held.length,
+      (count) => count === 4,
+    );
     const stored = await untilStored(workers, async (n) => {
       const before = held.length;
       pay(first.url, `stored-${n}`, '/charge').catch(() => undefined);
@@ -63,7 +68,7 @@ test.concurrent.each([
     isHolding = false;
     for (const pid of [first.child.pid ?? 0, ...first.pids()]) process.kill(pid, 'SIGKILL');
     expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(await unkeyed).toBe('lost');
+    expect(await Promise.all([unkeyed, safe])).toEqual(['lost', 'lost']);
     await first.ended;
 
     const second = await start();
@@ -91,7 +96,7 @@ test.concurrent.each([
     const unresolved = [409, 'key_expired', 'unknown'];
     const answered = [409, 'key_expired', undefined];
     expect(outcomes).toEqual([unresolved, answered, unresolved, answered]);
-    expect(upstream.hits.length).toBe(5 + stored);
+    expect(upstream.hits.length).toBe(6 + stored);
   },
   PATIENCE,
 );

@@ -424,6 +424,23 @@ test('open writes without a key are reported to the next process once', () => {
   expect(startProcess().openWrites.load()).toEqual([]);
 });
 
+test.each([
+  ['is stored if it is sent again in the turn in which its first attempt ended', 1],
+  ['is deleted if it ends in that turn as well', 2],
+] as const)('an open write without a key %s', (_, ends) => {
+  const { startProcess } = startMachine();
+  const { openWrites, endTurn } = startProcess();
+  const open = { requestId: 'r', route: 'POST /pay', upstream: 'api', method: 'POST', sentAt: 10 };
+  openWrites.onSent(open);
+  endTurn();
+  openWrites.onEnd('r');
+  const again = { ...open, sentAt: 20 };
+  openWrites.onSent(again);
+  if (ends > 1) openWrites.onEnd('r');
+  endTurn();
+  expect(startProcess().openWrites.load()).toEqual(ends > 1 ? [] : [again]);
+});
+
 describe('a database that cannot be written', () => {
   test('refuses writes, stores the changes later, and reports each state once', () => {
     const { database, startProcess, problems } = startMachine();
