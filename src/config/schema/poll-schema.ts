@@ -65,5 +65,7 @@ export const PollSchema = z.strictObject({
     .min(0)
     .max(1_000_000)
     .prefault(1000)
-    .describe('Maximum requests of this route waiting at a time; others get the current response at once.'),
+    .describe(
+      'Maximum requests of this route waiting at a time, 8/9 of them from one address; others get the current response at once.',
+    ),
 });

@@ -11,7 +11,7 @@ export interface QueueOccupant {
 }
 
 /**
- * The queued requests of an upstream, by address and client. One address can take at most 8/9 of the capacity (dynamic
+ * The waiting requests of a queue (of an upstream, for example), by address and client. One address can take at most 8/9 of the capacity (dynamic
  * thresholds, Choudhury and Hahne 1998).
  */
 export class QueueOccupancy {

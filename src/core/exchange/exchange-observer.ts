@@ -147,7 +147,7 @@ export type TraceStep =
   /** The proxy shuts down before the end of a wait. */
   | { readonly what: 'draining'; readonly at: Millis };
 
-/** Why there was no other poll: the proxy shuts down, too many clients wait, or the poll could not be sent in time. */
+/** Why there was no other poll: the proxy shuts down, too many requests wait (in all or from one address), or the poll could not be sent in time. */
 export type PollStopReason = 'draining' | 'too_many_waiting' | 'deadline';
 
 /** One observer that calls all of them, in order. */

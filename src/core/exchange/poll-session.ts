@@ -8,7 +8,7 @@ import type { PollStopReason } from './exchange-observer.ts';
 
 /** Counts one client that the proxy polls for. */
 export interface PollWaitAccounting {
-  /** Counts the client as waiting. Called before each poll. @returns false if the maximum number of clients already waits */
+  /** Counts the client as waiting. Called before each poll. @returns false if too many wait, in all or from its address */
   tryEnter(): boolean;
   /** A poll ended. */
   onPollOutcome(outcome: PollOutcome): void;

@@ -13,7 +13,7 @@ export interface PollPolicy {
   readonly maxWait: Millis;
   /** Polls of one request, ≥ 1; the request itself is the first. */
   readonly maxPolls: number;
-  /** Requests of a route that may wait at a time, ≥ 0. */
+  /** Requests of a route that may wait at a time, ≥ 0; those of one address take 8/9 of the places at most. */
   readonly maxWaiting: number;
 }
 

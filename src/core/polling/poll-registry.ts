@@ -1,3 +1,4 @@
+import { QueueOccupancy, type QueueOccupant } from '../admission/queue-occupancy.ts';
 import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { BackOff } from '../backoff/back-off.ts';
 import { RecencyMap } from '../collections/recency-map.ts';
@@ -36,7 +37,7 @@ export class PollRegistry {
   readonly #maxHistories: number;
   /** The least recently polled first. */
   readonly #histories = new RecencyMap<string, PollHistory>();
-  readonly #waiters = new Map<string, { waiting: number; max: number }>();
+  readonly #waiters = new Map<string, { readonly occupancy: QueueOccupancy; max: number }>();
   #forgotten = 0;
   #rejected = 0;
 
@@ -44,22 +45,25 @@ export class PollRegistry {
     this.#maxHistories = maxHistories;
   }
 
-  /** Counts one more waiting client on this route. @returns false if `maxWaiting` are waiting already */
-  tryAddWaiter(route: string, maxWaiting: number): boolean {
-    const waiters = this.#waiters.get(route) ?? { waiting: 0, max: maxWaiting };
+  /**
+   * Counts one more waiting request on this route.
+   * @returns false if `maxWaiting` are waiting already, or the address has 8/9 of the places
+   */
+  tryAddWaiter(route: string, waiter: QueueOccupant, maxWaiting: number): boolean {
+    const waiters = this.#waiters.get(route) ?? { occupancy: new QueueOccupancy(), max: maxWaiting };
     waiters.max = maxWaiting;
     this.#waiters.set(route, waiters);
-    if (waiters.waiting >= maxWaiting) {
+    if (waiters.occupancy.isFull(waiter.fairnessKey, maxWaiting)) {
       this.#rejected += 1;
       return false;
     }
-    waiters.waiting += 1;
+    waiters.occupancy.add(waiter);
     return true;
   }
 
-  removeWaiter(route: string): void {
-    const waiters = this.#waiters.get(route);
-    if (waiters !== undefined) waiters.waiting -= 1;
+  /** @param waiter as it was added */
+  removeWaiter(route: string, waiter: QueueOccupant): void {
+    this.#waiters.get(route)?.occupancy.remove(waiter);
   }
 
   /**
@@ -89,7 +93,7 @@ export class PollRegistry {
   }
 
   get bounds(): readonly ResourceBound[] {
-    const used = [...this.#waiters.values()].map(({ waiting, max }) => waiting / Math.max(1, max));
+    const used = [...this.#waiters.values()].map(({ occupancy, max }) => occupancy.size / Math.max(1, max));
     return [
       { name: 'polls_waiting', used: Math.max(0, ...used), reached: this.#rejected },
       { name: 'polled_resources', used: this.#histories.size / this.#maxHistories, reached: this.#forgotten },

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { QueueOccupant } from '../../core/admission/queue-occupancy.ts';
 import type { PollOutcome } from '../../core/events/event-labels.ts';
 import { formatRetryAfter } from '../../core/hints/format-retry-after.ts';
 import { statedRetryAfter } from '../../core/hints/hints.ts';
@@ -7,6 +8,7 @@ import type { PollPolicy } from '../../core/polling/choose-poll.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { PollWaitAccounting } from '../../core/exchange/poll-session.ts';
+import { addressGroupOf } from '../request/client-identity.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import { policyFor, replaySafetyOf } from '../request/routed-request.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
@@ -40,7 +42,7 @@ export class ClientPolling implements PollWaitAccounting {
   readonly #policy: PollPolicy;
   readonly #startedAt: Millis;
   #isWaiting = false;
-  /** Too many clients were waiting. */
+  /** Too many requests were waiting, in all or from its address. */
   #isRejected = false;
 
   constructor(context: ExchangeContext, routed: RoutedRequest, policy: PollPolicy) {
@@ -55,7 +57,7 @@ export class ClientPolling implements PollWaitAccounting {
 
   tryEnter(): boolean {
     if (this.#isWaiting) return true;
-    this.#isWaiting = this.#context.polls.tryAddWaiter(this.#routed.route.name, this.#policy.maxWaiting);
+    this.#isWaiting = this.#context.polls.tryAddWaiter(this.#routed.route.name, this.#waiter, this.#policy.maxWaiting);
     this.#isRejected = !this.#isWaiting;
     if (this.#isWaiting) this.#emitWait(undefined);
     return this.#isWaiting;
@@ -68,7 +70,7 @@ export class ClientPolling implements PollWaitAccounting {
   leave(): void {
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
-    this.#context.polls.removeWaiter(this.#routed.route.name);
+    this.#context.polls.removeWaiter(this.#routed.route.name, this.#waiter);
     this.#emitWait(this.#context.clock.now() - this.#startedAt);
   }
 
@@ -109,6 +111,11 @@ export class ClientPolling implements PollWaitAccounting {
 
   #emitWait(waited: Millis | undefined): void {
     this.#context.listen({ type: 'poll-wait', route: this.#routed.route.name, waited });
+  }
+
+  get #waiter(): QueueOccupant {
+    const { client } = this.#routed;
+    return { fairnessKey: addressGroupOf(client), client: client.hash };
   }
 
   /** Identifies the client and what it polls for, query included; kept as a digest. */

@@ -27,6 +27,6 @@ const POLL_DELAY_TEXTS: Readonly<Record<PlannedPoll['source'], string>> = {
 
 export const POLL_END_TEXTS: Readonly<Record<PollStopReason, string>> = {
   draining: 'the proxy is shutting down',
-  too_many_waiting: 'the maximum number of clients is waiting (poll.maxWaiting)',
+  too_many_waiting: 'too many requests are waiting, in all or from this address (poll.maxWaiting)',
   deadline: 'its token would not have come before the deadline',
 };

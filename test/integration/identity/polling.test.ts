@@ -319,6 +319,38 @@ describe('polls are requests', () => {
     expect(await gate.metric('tidegate_bound_reached_total{bound="polls_waiting"}')).toBe(1);
   });
 
+  test('leaves a ninth of the places to clients at other addresses', async () => {
+    const { url } = await startHttpUpstream(say(202));
+    const gate = await startTidegate(`
+upstreams: {api: {url: "${url}"}}
+routes: [{path: /, upstream: api, poll: {backOff: {strategy: fixed, baseInterval: 10s}, maxWaiting: 9}}]
+clients: {key: [header:x-api-key], trustedProxies: [127.0.0.1]}
+`);
+    const leaving = new AbortController();
+    const askFrom = (address: string, key: string) => ({
+      ...wait(30, 'X-Forwarded-For', address, 'X-Api-Key', key),
+      signal: leaving.signal,
+    });
+    const left = Array.from({ length: 8 }, (_, n) => send(gate.url, `/${n}`, askFrom('203.0.113.1', `key-${n}`)));
+    await eventually(
+      () => gate.metric(waiting),
+      (count) => count === 8,
+    );
+    const ninth = await send(gate.url, '/8', askFrom('203.0.113.1', 'key-8'));
+    expect([ninth.status, ninth.header('preference-applied')]).toEqual([202, undefined]);
+    left.push(send(gate.url, '/9', askFrom('203.0.113.2', 'key-9')));
+    await eventually(
+      () => gate.metric(waiting),
+      (count) => count === 9,
+    );
+    leaving.abort();
+    for (const { status } of await Promise.allSettled(left)) expect(status).toBe('rejected');
+    await eventually(
+      () => gate.metric(waiting),
+      (count) => count === 0,
+    );
+  });
+
   test('polls only GET and HEAD, and nothing in observe mode', async () => {
     const { api, gate } = await start(say(202));
     const posted = await send(gate.url, '/', { ...wait(30), method: 'POST', body: 'x' });

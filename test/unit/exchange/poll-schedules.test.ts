@@ -6,6 +6,10 @@ import { heldBytes } from '../../support/heap.ts';
 const backOff = makeBackOff({ strategy: 'exponential', baseInterval: 1000, multiplier: 2, maxInterval: 16_000 });
 const request = { key: 'k', answer: 'a', polls: 1, backOff };
 const half = () => 0.5;
+/** A client that waits, at this address. */
+const at = (fairnessKey: string, client = fairnessKey) => ({ fairnessKey, client });
+const one = at('10.0.0.1');
+const other = at('10.0.0.2');
 
 describe('a client that polls an unfinished result', () => {
   test('gets a longer delay for each request', () => {
@@ -81,19 +85,36 @@ describe('the bounds', () => {
 
   test('limit the waits on a route', () => {
     const polls = new PollRegistry();
-    expect([1, 2, 3].map(() => polls.tryAddWaiter('/a', 2))).toEqual([true, true, false]);
-    expect(polls.tryAddWaiter('/b', 2)).toBe(true);
+    expect([1, 2, 3].map(() => polls.tryAddWaiter('/a', one, 2))).toEqual([true, true, false]);
+    expect(polls.tryAddWaiter('/b', one, 2)).toBe(true);
     expect(reached(polls, 'polls_waiting')).toEqual({ name: 'polls_waiting', used: 1, reached: 1 });
-    polls.removeWaiter('/a');
-    expect(polls.tryAddWaiter('/a', 2)).toBe(true);
-    expect(polls.tryAddWaiter('/none', 0)).toBe(false);
+    polls.removeWaiter('/a', one);
+    expect(polls.tryAddWaiter('/a', one, 2)).toBe(true);
+    expect(polls.tryAddWaiter('/none', one, 0)).toBe(false);
+  });
+
+  test('leave a ninth of the waits on a route to other addresses, whatever the keys of one', () => {
+    const polls = new PollRegistry();
+    const added = (maxWaiting: number, waiter: (n: number) => typeof one): number =>
+      Array.from({ length: 2 * maxWaiting }, (_, n) => polls.tryAddWaiter('/a', waiter(n), maxWaiting)).filter(Boolean)
+        .length;
+    expect(added(900, (n) => at('10.0.0.1', `key-${n}`))).toBe(800);
+    expect(polls.tryAddWaiter('/b', one, 900)).toBe(true);
+    expect(polls.tryAddWaiter('/a', other, 900)).toBe(true);
+    expect(polls.tryAddWaiter('/a', one, 900)).toBe(false);
+    polls.removeWaiter('/a', other);
+    polls.removeWaiter('/a', at('10.0.0.1', 'key-7'));
+    expect(polls.tryAddWaiter('/a', one, 900)).toBe(true);
+    expect(polls.tryAddWaiter('/a', one, 900)).toBe(false);
+    expect(added(900, (n) => at(`10.0.1.${n}`))).toBe(100);
+    expect(reached(polls, 'polls_waiting')?.used).toBe(1);
   });
 
   test('follow a reload', () => {
     const polls = new PollRegistry();
-    polls.tryAddWaiter('/a', 2);
-    expect(polls.tryAddWaiter('/a', 1)).toBe(false);
-    expect(polls.tryAddWaiter('/a', 2)).toBe(true);
+    polls.tryAddWaiter('/a', one, 2);
+    expect(polls.tryAddWaiter('/a', one, 1)).toBe(false);
+    expect(polls.tryAddWaiter('/a', one, 2)).toBe(true);
   });
 
   test('include at most 350 B for a schedule', () => {
