@@ -86,6 +86,27 @@ describe('the choice of an endpoint', () => {
     expect(endpoints.rotation.freeConnections()).toBe(0);
   });
 
+  test('gives most requests to an endpoint that answers at once, and keeps it if these are responses', () => {
+    const endpoints = new Endpoints(2);
+    const counts = [0, 0];
+    const slow: number[] = [];
+    for (let n = 0; n < 40; n += 1) {
+      const index = endpoints.send();
+      counts[index] = (counts[index] ?? 0) + 1;
+      if (index === 1) slow.push(n);
+      // Endpoint 0 answers before the next request arrives, endpoint 1 after two more.
+      else endpoints.rotation.onAttemptEnd(0);
+      if (index === 0) endpoints.succeed(0);
+      if (slow[0] === n - 2) {
+        slow.shift();
+        endpoints.rotation.onAttemptEnd(1);
+        endpoints.succeed(1);
+      }
+    }
+    expect(counts).toEqual([27, 13]);
+    expect(endpoints.changes).toEqual([]);
+  });
+
   test('prefers an endpoint with a free connection, then the fewest pending requests', () => {
     const endpoints = new Endpoints(2, {}, 2);
     endpoints.rotation.setCapacity(1, 200); // the endpoint speaks HTTP/2
