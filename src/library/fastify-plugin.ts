@@ -71,13 +71,15 @@ export async function tidegate(app: FastifyInstance, options: TidegateOptions): 
   });
   drainOnClose(app, proxy);
   guardServer(server);
+  // Fastify 5.12.8 measures `elapsedTime` only if it logs, has a `handlerTimeout`, or has such a hook to call (lib/route.js).
+  app.addHook('onResponse', (_request, _reply, done) => done());
   const hasHandlerTimeout = Number(Reflect.get(app.initialConfig, 'handlerTimeout')) > 0; // not in its type
   mountRoutes(app, (request, reply) => {
     // Fastify 5.12.8 runs the handler nevertheless while an `onSend` hook delays the 503 (lib/route.js).
     if (hasHandlerTimeout && isHandlerTimeout(request.signal.reason)) return;
     reply.hijack();
     copyHookHeaders(request, reply);
-    mount.handle(request.raw, reply.raw, prefix.replace(/(?<!\/)\/+$/, ''));
+    mount.handle(request.raw, reply.raw, prefix.replace(/(?<!\/)\/+$/, ''), reply.elapsedTime);
   });
   if (options.registry !== undefined) registerMetrics(app, proxy, options.registry);
   options.onMounted?.({

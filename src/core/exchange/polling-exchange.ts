@@ -129,7 +129,10 @@ function* runRound(
     else if (step.do === 'reserve' && sent !== undefined && polling.isNotReady(sent.outcome)) {
       result = { kind: 'denied', why: 'attempts_exhausted', at: sent.at };
     } else result = yield step;
-    if (result.kind === 'body') body = result;
+    if (result.kind === 'body') {
+      if (body === undefined) polling.onBodyRead(result.at);
+      body = result;
+    }
     if (result.kind === 'sent') sent = result;
     refused = result.kind === 'refused' ? result : undefined;
     iteration = steps.next(result);

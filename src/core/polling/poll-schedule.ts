@@ -21,11 +21,11 @@ export class PollSchedule {
   #lastStartedAt: Millis;
   #memory = 0;
 
-  /** @param wait how long the client would wait, from `now` on */
-  constructor(policy: PollPolicy, wait: Millis, now: Millis) {
+  /** @param wait how long the client would wait, from `arrivedAt` on */
+  constructor(policy: PollPolicy, wait: Millis, arrivedAt: Millis) {
     this.#policy = policy;
-    this.#end = now + Math.min(wait, policy.maxWait);
-    this.#lastStartedAt = now;
+    this.#end = arrivedAt + Math.min(wait, policy.maxWait);
+    this.#lastStartedAt = arrivedAt;
   }
 
   /** Polls made, the request itself included; undefined if it was the only one. */
@@ -54,6 +54,11 @@ export class PollSchedule {
     if (this.#count === 1 || why === 'draining') return undefined;
     const poll = postponePoll(retryAfterMs, this.#end - now, this.#memory);
     return poll === undefined ? undefined : { poll, after: 'refused', decidedAt: now };
+  }
+
+  /** The first poll begins: what has passed since the arrival says nothing about the duration of the next ones. */
+  onBodyRead(now: Millis): void {
+    this.#lastStartedAt = now;
   }
 
   /** The poll begins. @param isLast there will be no other */

@@ -13,7 +13,7 @@ import type {
 } from '../../core/exchange/exchange-observer.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
-import { describeRoutedRequest, policyFor } from '../request/routed-request.ts';
+import { arrivalOf, describeRoutedRequest, policyFor } from '../request/routed-request.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import { problemForVerdict } from '../response/problem-details.ts';
@@ -54,9 +54,10 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
     this.#options = options;
     this.#onDone = onDone;
     this.#response = new ClientResponse(context, routed);
-    this.#startedAt = context.clock.now();
+    this.#startedAt = arrivalOf(routed.request, context.clock);
     const ticket = makeTicket(routed, context.hash, (admission, now) => this.driver.onAdmission(admission, now), {
       addressGroup: routed.client.addressGroup,
+      arrivedAt: this.#startedAt,
       isSentExternally: true,
     });
     this.driver = new ExchangeDriver<CheckHandler>({

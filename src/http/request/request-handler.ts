@@ -32,7 +32,7 @@ import { makeDriver } from './make-driver.ts';
 import { announceArrival, lastAttemptOf, timingsOf } from './observe-request.ts';
 import { readRequestBody } from './read-body.ts';
 import type { RequestBody } from './request-body.ts';
-import { describeRoutedRequest, factsOf, type RoutedRequest } from './routed-request.ts';
+import { arrivalOf, describeRoutedRequest, factsOf, type RoutedRequest } from './routed-request.ts';
 
 /** Handles one request: performs the effects of its exchange over HTTP. The exchange and the gate decide what happens when. */
 export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember, BodyListener {
@@ -66,10 +66,10 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.addressGroup = addressGroupOf(routed.client);
     this.#onDone = onDone;
     this.#key = routed.key;
-    this.#startedAt = context.clock.now();
+    this.#startedAt = arrivalOf(routed.request, context.clock);
     this.#response = new ClientResponse(context, routed);
     this.#call = new UpstreamCall(context, routed, this.#response, this);
-    this.#polling = clientPollingFor(context, routed);
+    this.#polling = clientPollingFor(context, routed, this.#startedAt);
     this.#facts = factsOf(routed, this.#polling?.maxWait);
     this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.#startedAt, this.#polling);
   }

@@ -1,7 +1,7 @@
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
 import { isSafe, type ReplaySafety, type RequestFacts } from '../../core/exchange/request-facts.ts';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
-import type { Millis } from '../../core/scalars.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
 import type { ExchangeDescription } from '../../core/exchange/exchange-observer.ts';
 import type { ProxyContext } from './exchange-context.ts';
 import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
@@ -36,6 +36,11 @@ export interface RoutedRequest {
   readonly requestId: string;
   /** The client's id of the request, or ours. */
   readonly xRequestId: string;
+}
+
+/** When the head of a request arrived that the proxy gets now. */
+export function arrivalOf({ handoverDelay = 0 }: HttpServerRequest, clock: Clock): Millis {
+  return clock.now() - handoverDelay;
 }
 
 /** What the exchange needs to know about the request. @param preferredWait of a client that lets the proxy poll */

@@ -28,9 +28,13 @@ export function pollPolicyFor(routed: RoutedRequest): PollPolicy | undefined {
   return replaySafetyOf(routed) === 'never' ? undefined : poll;
 }
 
-export function clientPollingFor(context: ExchangeContext, routed: RoutedRequest): ClientPolling | undefined {
+export function clientPollingFor(
+  context: ExchangeContext,
+  routed: RoutedRequest,
+  arrivedAt: Millis,
+): ClientPolling | undefined {
   const policy = pollPolicyFor(routed);
-  return policy === undefined ? undefined : new ClientPolling(context, routed, policy);
+  return policy === undefined ? undefined : new ClientPolling(context, routed, policy, arrivedAt);
 }
 
 /** The polling headers of one request: reads `Prefer: wait`, and adds Preference-Applied and Retry-After to the response. */
@@ -40,19 +44,19 @@ export class ClientPolling implements PollWaitAccounting {
   readonly #context: ExchangeContext;
   readonly #routed: RoutedRequest;
   readonly #policy: PollPolicy;
-  readonly #startedAt: Millis;
+  readonly #arrivedAt: Millis;
   #isWaiting = false;
   /** Too many requests were waiting, in all or from its address. */
   #isRejected = false;
 
-  constructor(context: ExchangeContext, routed: RoutedRequest, policy: PollPolicy) {
+  constructor(context: ExchangeContext, routed: RoutedRequest, policy: PollPolicy, arrivedAt: Millis) {
     const { prefer } = routed.request.headers;
     const preferredWait = prefer === undefined ? undefined : parsePreferWait(String(prefer));
     this.maxWait = preferredWait === undefined ? undefined : Math.min(preferredWait, policy.maxWait);
     this.#context = context;
     this.#routed = routed;
     this.#policy = policy;
-    this.#startedAt = context.clock.now();
+    this.#arrivedAt = arrivedAt;
   }
 
   tryEnter(): boolean {
@@ -71,7 +75,7 @@ export class ClientPolling implements PollWaitAccounting {
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
     this.#context.polls.removeWaiter(this.#routed.route.name, this.#waiter);
-    this.#emitWait(this.#context.clock.now() - this.#startedAt);
+    this.#emitWait(this.#context.clock.now() - this.#arrivedAt);
   }
 
   /**

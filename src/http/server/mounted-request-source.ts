@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Millis } from '../../core/scalars.ts';
 import type { RequestSource, RequestSink } from './request-source.ts';
 import { UNSUPPORTED_VERSION } from '../request/validate-request.ts';
 import { MountedRequest } from './mounted-request.ts';
@@ -19,9 +20,10 @@ export class MountedRequestSource implements RequestSource {
   /**
    * Handles a request. From here on nothing else may write its response or read its body.
    * @param prefix that is removed from the path: '' or such as `/payments`, without a slash at its end
+   * @param handoverDelay since the arrival of its head
    * @throws if the source is not open
    */
-  handle(message: IncomingMessage, response: ServerResponse, prefix: string): void {
+  handle(message: IncomingMessage, response: ServerResponse, prefix: string, handoverDelay: Millis): void {
     if (this.#sink === undefined) throw new Error('a request arrived before the proxy was ready');
     const connection = MountedConnection.of(message.socket);
     // The client left, or the program responded, while the program's own hooks ran: the events that would report it are past.
@@ -31,7 +33,7 @@ export class MountedRequestSource implements RequestSource {
     if (message.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     const { url = '', httpVersion } = message;
     const localTarget = withoutPrefix(url, prefix);
-    const request = new MountedRequest(message, localTarget ?? url);
+    const request = new MountedRequest(message, localTarget ?? url, handoverDelay);
     connection.add(request, response);
     // Timeouts of hooks would write a response. Without their listeners Node closes the connection.
     message.removeAllListeners('timeout');

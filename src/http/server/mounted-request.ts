@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import type { Millis } from '../../core/scalars.ts';
 import type { BodyListener, HttpServerRequest } from './server-request.ts';
 import { hasBody, takeBuffered, withoutQuery } from './server-request.ts';
 
@@ -19,16 +20,18 @@ export class MountedRequest extends Readable implements HttpServerRequest {
   readonly rawHeaders: readonly string[];
   readonly hasBody: boolean;
   readonly socket: HttpServerRequest['socket'];
+  readonly handoverDelay: Millis;
   bodyListener: BodyListener | undefined;
   readonly #message: IncomingMessage;
   #isAttached = false;
 
-  /** @param target without the mount prefix */
-  constructor(message: IncomingMessage, target: string) {
+  /** @param target without the mount prefix @param handoverDelay see `HttpServerRequest` */
+  constructor(message: IncomingMessage, target: string, handoverDelay: Millis) {
     super({ highWaterMark: MAX_BUFFERED });
     this.#message = message;
     this.verb = message.method ?? '';
     this.target = target;
+    this.handoverDelay = handoverDelay;
     this.httpVersion = message.httpVersion;
     this.headers = message.headers;
     this.rawHeaders = message.rawHeaders;

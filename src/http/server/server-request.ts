@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { METHODS } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { Millis } from '../../core/scalars.ts';
 import type { Problem } from '../response/problem.ts';
 
 /** Handles an upload that cannot be read to its end. */
@@ -26,6 +27,8 @@ export interface HttpServerRequest extends Readable {
   readonly path: string;
   /** The same for all requests of a connection. */
   readonly socket: { readonly remoteAddress?: string | undefined };
+  /** From the arrival of its head until the proxy gets it, because hooks of a host program ran, in milliseconds, ≥ 0. Absent: 0. */
+  readonly handoverDelay?: Millis;
   /** Over HTTP/1.1: notified when the rest of the body cannot be parsed. */
   bodyListener: BodyListener | undefined;
   /** Reads the whole body at once. Undefined if a part of it has not arrived, or something has read it. */

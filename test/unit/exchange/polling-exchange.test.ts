@@ -82,6 +82,13 @@ describe('an unfinished result is polled', () => {
     expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 3, polls: 3, retryOutcome: undefined });
   });
 
+  test('for the rest of the wait if something delayed the request before its first poll', () => {
+    const delayed: World = (step) => (step.do === 'body' ? { kind: 'body', replayable: true, at: 20_000 } : undefined);
+    const played = play([NOT_READY], { world: delayed });
+    expect(waits(played)).toEqual([4000, 5970]);
+    expect(played.now).toBe(30_000);
+  });
+
   test('until the wait ends: the last poll is sent just before, and its response is forwarded', () => {
     const played = play([NOT_READY]);
     expect(waits(played)).toEqual([4000, 4000, 4000, 4000, 4000, 4000, 5920]);
