@@ -35,7 +35,11 @@ test.concurrent.each([
     const ttl = '[{path: /pay, ttl: 4s}, {path: /charge, ttl: 1h}]';
     const api = `{url: "${upstream.url}", timeout: 2m, perTryTimeout: 2m, idempotency: {ttl: ${ttl}}, retry: {safePaths: [/safe]}}`;
     const state = `state: {store: sqlite, file: ${join(makeFolder(), 'state.db')}, durability: ${durability}}`;
-    const start = () => startWorkers(`workers: ${workers}\n${state}\nupstreams: {api: ${api}}`);
+    const retry = '{backOff: {strategy: fixed, baseInterval: 3m}}';
+    const dead = `{url: "http://127.0.0.1:1", timeout: 5m, retry: ${retry}}`;
+    const routes = '[{path: /, upstream: api}, {path: /dead, upstream: dead}]';
+    const start = () =>
+      startWorkers(`workers: ${workers}\n${state}\nupstreams: {api: ${api}, dead: ${dead}}\nroutes: ${routes}`);
     const first = await start();
     const pay = (url: string, key: string, path = '/pay') =>
       send(url, path, { method: 'POST', body: key, headers: ['idempotency-key', key] });
@@ -56,6 +60,12 @@ test.concurrent.each([
       () => held.length,
       (count) => count === 4,
     );
+    // It never had a connection, and waits for its retry.
+    const unsent = send(first.url, '/dead', { method: 'POST', body: 'pay' }).catch(() => 'lost');
+    await eventually(
+      () => first.sum('tidegate_retries_total{upstream="dead",reason="connect"'),
+      (count) => count === 1,
+    );
     const stored = await untilStored(workers, async (n) => {
       const before = held.length;
       pay(first.url, `stored-${n}`, '/charge').catch(() => undefined);
@@ -68,7 +78,7 @@ test.concurrent.each([
     isHolding = false;
     for (const pid of [first.child.pid ?? 0, ...first.pids()]) process.kill(pid, 'SIGKILL');
     expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(await Promise.all([unkeyed, safe])).toEqual(['lost', 'lost']);
+    expect(await Promise.all([unkeyed, safe, unsent])).toEqual(['lost', 'lost', 'lost']);
     await first.ended;
 
     const second = await start();
