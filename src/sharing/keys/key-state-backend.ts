@@ -21,6 +21,9 @@ export interface StoredName {
   readonly forgets: number;
 }
 
+/** What is read if nothing is stored. */
+export const NOTHING_STORED: StoredName = { version: NO_VERSION, state: undefined, gone: new Set(), forgets: 0 };
+
 export interface NameChange {
   /** Stored only if this is the present version. */
   readonly expected: string;
@@ -48,6 +51,11 @@ export type SwapResult =
   /** No response. `isUnsent`: nothing was stored; otherwise it may have been. */
   | { readonly kind: 'lost'; readonly isUnsent: boolean };
 
+export interface RenewedLeases {
+  /** The store has no claim of this process to these names: it has lost them, or others have taken them for ended. */
+  readonly missing: ReadonlySet<string>;
+}
+
 /** Calls back after it has returned; `undefined`: no response. */
 export interface KeyStateBackend {
   /** The claims of a process to a name count as ended, with an unknown outcome, if it has not renewed its lease on it for so long. */
@@ -58,5 +66,5 @@ export interface KeyStateBackend {
   /** Whether any write at this upstream is unresolved. */
   hasUnresolved(upstream: string, onFound: (isUnresolved: boolean | undefined) => void): void;
   /** Renews the leases of this process on these names for `leaseTime`, where it has claims. */
-  renew(upstream: string, names: readonly string[], onRenewed: (isRenewed: boolean) => void): void;
+  renew(upstream: string, names: readonly string[], onRenewed: (renewed: RenewedLeases | undefined) => void): void;
 }

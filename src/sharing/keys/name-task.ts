@@ -22,7 +22,9 @@ export type NameTask =
       readonly last: WriteOutcome | undefined;
     }
   /** Another process has changed it. */
-  | { readonly kind: 'refresh' };
+  | { readonly kind: 'refresh' }
+  /** The store has lost the claims of this process. */
+  | { readonly kind: 'restore' };
 
 type ChangeTask = Extract<NameTask, { readonly kind: 'change' }>;
 
@@ -33,6 +35,14 @@ export function undo(claim: number): readonly NameTask[] {
     { kind: 'change', operation, request: undefined },
     { kind: 'close', number: claim },
   ];
+}
+
+/** What happens once a task is stored, and then what happens once the next one is. */
+export function inOrder(first: () => void, second: () => void): () => void {
+  return () => {
+    first();
+    second();
+  };
 }
 
 /** Whether these tasks have changed the record of the response, which other requests with the key depend on. */

@@ -1,5 +1,5 @@
 import type { KnownWrite } from '../../core/idempotency/key-record.ts';
-import type { NameState, SharedClaim, SharedWrite } from '../../core/idempotency/name-session.ts';
+import type { NameSession, NameState, SharedClaim, SharedWrite } from '../../core/idempotency/name-session.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { NameTask } from './name-task.ts';
 import { endOf } from './name-task.ts';
@@ -12,14 +12,14 @@ export interface OwnClaim {
 
 /** The claims of this process to one name that were granted, until their end is stored. */
 export class OwnClaims {
-  readonly #owner: string;
+  readonly owner: string;
   readonly #granted = new Set<number>();
   /** Until they end: others may have removed them, or the store has lost them. */
   #stored: ReadonlyMap<string, OwnClaim> = new Map();
 
   /** @param owner this process */
   constructor(owner: string) {
-    this.#owner = owner;
+    this.owner = owner;
   }
 
   get size(): number {
@@ -35,7 +35,7 @@ export class OwnClaims {
   }
 
   idOf(number: number): string {
-    return `${this.#owner}/${number}`;
+    return `${this.owner}/${number}`;
   }
 
   /** It has the key, or may have it. */
@@ -64,18 +64,36 @@ export class OwnClaims {
   }
 
   /**
+   * Brings a claim back that others have presumed ended, or that the store has lost: what it did, and does, counts nevertheless.
+   * @param sent the claim if it sends its write now, and is not known
+   */
+  restore(session: NameSession, number: number, sent?: SharedClaim): void {
+    if (session.has(this.idOf(number))) return;
+    const own = this.get(number);
+    if (own !== undefined) session.restore(own.claim, own.write);
+    else if (sent !== undefined) session.restore(sent);
+  }
+
+  /** Brings all claims back. @returns those that were missing */
+  restoreAll(session: NameSession): readonly number[] {
+    const missing = [...this.#stored.keys()].filter((id) => !session.has(id)).map(numberOf);
+    for (const number of missing) this.restore(session, number);
+    return missing;
+  }
+
+  /**
    * Whether nobody works on a claim any more. A claim of this process that it does not know has come back with older data of the
    * store, or in a message that arrived late.
    */
   isOver(owner: string, id: string, gone: ReadonlySet<string>, isPending: (number: number) => boolean): boolean {
-    if (owner !== this.#owner) return gone.has(owner);
+    if (owner !== this.owner) return gone.has(owner);
     const number = numberOf(id);
     return !this.#granted.has(number) && !isPending(number);
   }
 
   #grantedIn(state: NameState | undefined): ReadonlyMap<string, OwnClaim> {
     const own = (state?.claims ?? []).filter(
-      ({ owner, id }) => owner === this.#owner && this.#granted.has(numberOf(id)),
+      ({ owner, id }) => owner === this.owner && this.#granted.has(numberOf(id)),
     );
     return new Map(own.map((claim) => [claim.id, { claim, write: state?.writes[claim.write] }]));
   }

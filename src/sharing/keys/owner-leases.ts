@@ -1,5 +1,5 @@
 import type { Clock, Millis } from '../../core/scalars.ts';
-import type { KeyStateBackend, WriteName } from './key-state-backend.ts';
+import type { KeyStateBackend, RenewedLeases, WriteName } from './key-state-backend.ts';
 import type { NameLease } from './name-lease.ts';
 
 /** How often it is checked which leases have to be renewed, in the time of a lease. */
@@ -14,6 +14,8 @@ export interface LeasedName {
   readonly lease: NameLease;
   /** This process has claims to it. */
   readonly hasClaims: boolean;
+  /** The store has none of these claims any more. */
+  onMissing(): void;
 }
 
 export interface OwnerLeasesParts {
@@ -64,8 +66,12 @@ export class OwnerLeases {
 
   #renew(upstream: string, names: readonly LeasedName[]): void {
     const sentAt = this.#parts.clock.now();
-    const onRenewed = (isRenewed: boolean): void => {
-      if (isRenewed) for (const { lease } of names) lease.onRenewed(sentAt);
+    const onRenewed = (renewed: RenewedLeases | undefined): void => {
+      if (renewed === undefined) return;
+      for (const each of names) {
+        if (renewed.missing.has(each.name.name)) each.onMissing();
+        else each.lease.onRenewed(sentAt);
+      }
     };
     this.#parts.backend.renew(
       upstream,

@@ -7,6 +7,12 @@ import type { Clock, Millis } from '../../core/scalars.ts';
 import type { KeyReply } from './key-protocol.ts';
 import type { KeyWaits } from './key-waits.ts';
 
+/** The process that the claims are of. */
+export interface ClaimOwner {
+  readonly owner: string;
+  idOf(number: number): string;
+}
+
 /** A claim that has no result yet. */
 export interface PendingClaim {
   readonly number: number;
@@ -80,9 +86,10 @@ export class PendingClaims {
   }
 
   /** Claims the key in a session. @returns what happens once the result is stored */
-  perform(session: NameSession, pending: PendingClaim, id: string, owner: string): () => void {
+  perform(session: NameSession, pending: PendingClaim, own: ClaimOwner): () => void {
     const { number, request, isLast, isStopped, hasWaited } = pending;
-    const result = session.claim(id, owner, isLast ? { ...request, concurrent: refusing(request) } : request);
+    const id = own.idOf(number);
+    const result = session.claim(id, own.owner, isLast ? { ...request, concurrent: refusing(request) } : request);
     if (result.kind === 'waits') return () => this.#wait(pending);
     if (result.kind === 'refused') return () => this.refuse(pending, result.why, result.mayHaveTakenEffect);
     const { record, endpoint } = result;

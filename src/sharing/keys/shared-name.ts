@@ -1,14 +1,14 @@
-import { NameSession, ownersOf, type SharedClaim } from '../../core/idempotency/name-session.ts';
+import { NameSession, ownersOf } from '../../core/idempotency/name-session.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { KeyReply } from './key-protocol.ts';
 import type { KeyStateBackend, StoredName, WriteName } from './key-state-backend.ts';
-import { NO_VERSION } from './key-state-backend.ts';
+import { NO_VERSION, NOTHING_STORED } from './key-state-backend.ts';
 import { NameLease } from './name-lease.ts';
 import { NameLifetime } from './name-lifetime.ts';
 import { numberOf, OwnClaims, unresolvedBy } from './own-claims.ts';
 import type { LeasedName } from './owner-leases.ts';
-import { claimOfSend, isNewsOf, type NameTask, undo } from './name-task.ts';
+import { claimOfSend, inOrder, isNewsOf, type NameTask, undo } from './name-task.ts';
 import type { PendingClaimsParts } from './pending-claims.ts';
 import { PendingClaims } from './pending-claims.ts';
 
@@ -24,8 +24,6 @@ export interface SharedNameParts extends PendingClaimsParts {
 /** After no response. */
 const RETRY_AFTER: Millis = 250;
 
-const NOTHING_KNOWN: StoredName = { version: NO_VERSION, state: undefined, gone: new Set(), forgets: 0 };
-
 /**
  * One name, whose writes this process shares with others. Tasks run one batch after another on the last known state. Their
  * results are stored and reported if no other process has changed the state meanwhile; otherwise they run again on the new one.
@@ -35,7 +33,7 @@ export class SharedName implements LeasedName {
   readonly lease: NameLease;
   readonly #parts: SharedNameParts;
   readonly #pending: PendingClaims;
-  #known = NOTHING_KNOWN;
+  #known = NOTHING_STORED;
   #tasks: NameTask[] = [];
   #isBusy = false;
   readonly #own: OwnClaims;
@@ -98,6 +96,10 @@ export class SharedName implements LeasedName {
   /** Another process has changed the name, or freed the key. */
   onNews(): void {
     if (!this.#pending.retryWaiting()) this.run({ kind: 'refresh' });
+  }
+
+  onMissing(): void {
+    this.run({ kind: 'restore' });
   }
 
   #runNext(): void {
@@ -166,11 +168,12 @@ export class SharedName implements LeasedName {
     const { reply, owner } = this.#parts;
     switch (task.kind) {
       case 'claim':
-        return this.#pending.perform(session, task.pending, this.#own.idOf(task.pending.number), owner);
+        // A request in progress has the key, although the store has lost that.
+        return inOrder(this.#restoreAll(session), this.#pending.perform(session, task.pending, this.#own));
       case 'change': {
         const { operation } = task;
         const id = this.#own.idOf(operation.claim);
-        this.#restore(session, operation.claim, claimOfSend(id, owner, task));
+        this.#own.restore(session, operation.claim, claimOfSend(id, owner, task));
         session.change(id, (claim) => claim.apply(operation));
         return () => undefined;
       }
@@ -178,7 +181,7 @@ export class SharedName implements LeasedName {
         session.close(this.#own.idOf(task.number));
         return () => undefined;
       case 'look': {
-        this.#restore(session, task.number);
+        this.#own.restore(session, task.number);
         if (!this.lease.isValid && !this.#pending.has(task.number)) session.hasChanged = true; // to renew it
         const known = session.lookUpToSend(this.#own.idOf(task.number), task.last) ?? {
           record: session.lookUpFor(task.request),
@@ -186,20 +189,17 @@ export class SharedName implements LeasedName {
         };
         return () => reply({ type: 'known', claim: task.number, ...known });
       }
+      case 'restore':
+        return this.#restoreAll(session);
       case 'refresh':
         return () => undefined;
     }
   }
 
-  /**
-   * If others have presumed a claim ended, or the store has lost it: what it did, and does, counts nevertheless.
-   * @param sent the claim if it sends its write now, and is not known
-   */
-  #restore(session: NameSession, number: number, sent?: SharedClaim): void {
-    if (session.has(this.#own.idOf(number))) return;
-    const own = this.#own.get(number);
-    if (own !== undefined) session.restore(own.claim, own.write);
-    else if (sent !== undefined) session.restore(sent);
+  /** Others may have had the key meanwhile: the claims look it up before they send. */
+  #restoreAll(session: NameSession): () => void {
+    const missing = this.#own.restoreAll(session);
+    return () => missing.forEach((claim) => this.#parts.reply({ type: 'lapsed', claim }));
   }
 
   #finish(session: NameSession, stored: StoredName, tasks: readonly NameTask[], effects: (() => void)[]): void {
@@ -231,7 +231,7 @@ export class SharedName implements LeasedName {
       } else if (task.kind === 'look') {
         const assumed = unresolvedBy(this.#own.get(task.number), clock.now());
         reply({ type: 'known', claim: task.number, ...assumed, isLost: true });
-      } else if (task.kind !== 'refresh') later.push(task);
+      } else if (task.kind !== 'refresh' && task.kind !== 'restore') later.push(task);
     }
     this.#tasks = [...later, ...this.#tasks];
     this.#isBusy = false;

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { expect, test } from 'vitest';
 import type { KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
 import { NameSession, ownersOf } from '../../../src/core/idempotency/name-session.ts';
-import type { NameChange, StoredName, SwapResult } from '../../../src/sharing/keys/key-state-backend.ts';
+import type { NameChange, RenewedLeases, StoredName, SwapResult } from '../../../src/sharing/keys/key-state-backend.ts';
 import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
 import { RedisKeyBackend } from '../../../src/sharing/redis/keys/redis-key-backend.ts';
 import { RedisKeyCommands } from '../../../src/sharing/redis/keys/redis-key-commands.ts';
@@ -36,7 +36,8 @@ function connect(redis: RedisServer, owner: string) {
   const read = (): Promise<StoredName | undefined> => new Promise((resolve) => backend.read(NAME, false, resolve));
   const swap = (change: NameChange): Promise<SwapResult> =>
     new Promise((resolve) => backend.swap(NAME, change, resolve));
-  const renew = (): Promise<boolean> => new Promise((resolve) => backend.renew('api', ['order'], resolve));
+  const renew = (): Promise<RenewedLeases | undefined> =>
+    new Promise((resolve) => backend.renew('api', ['order'], resolve));
   return { client, backend, problems, read, swap, renew };
 }
 
@@ -116,6 +117,16 @@ test('a claim whose lease is not renewed has ended, also if the clock of Redis w
   expect((await other.read())?.gone.has('one')).toBe(false);
   await pause(0.6 * replica.backend.leaseTime);
   expect((await other.read())?.gone.has('one')).toBe(true);
+});
+
+test('a renewal names the writes whose claims Redis has lost', async () => {
+  const { redis, replica } = await startStored('one');
+  expect(await replica.renew()).toEqual({ missing: new Set() });
+  const other = connect(redis, 'other');
+  await other.client.ping();
+  expect(await other.renew()).toEqual({ missing: new Set(['order']) });
+  await replica.client.flushall();
+  expect(await replica.renew()).toEqual({ missing: new Set(['order']) });
 });
 
 test('a state that cannot be read counts as no response', async () => {

@@ -100,14 +100,16 @@ export class SimulatedKeyStore {
         this.#call(
           replica,
           () => {
+            const missing = new Set<string>();
             for (const name of names) {
               if (this.#world.now - sentAt >= TIMEOUT) this.#lateAt.set(keyOf({ upstream, name }), this.#world.now);
               const leases = this.#rows.get(keyOf({ upstream, name }))?.leases;
               if (leases?.has(replica.owner) === true) leases.set(replica.owner, this.#world.now + LEASE);
+              else missing.add(name);
             }
-            return true;
+            return { missing };
           },
-          () => false,
+          () => undefined,
           onRenewed,
         );
       },

@@ -7,6 +7,7 @@ import { KeyClient } from '../../../src/sharing/keys/key-client.ts';
 import type {
   KeyStateBackend,
   NameChange,
+  RenewedLeases,
   StoredName,
   SwapResult,
 } from '../../../src/sharing/keys/key-state-backend.ts';
@@ -114,15 +115,13 @@ function startReplicas() {
           onFound,
         ),
       renew: (_upstream, names, onRenewed) =>
-        call(
+        call<RenewedLeases | undefined>(
           'renew',
-          () => false,
+          () => undefined,
           () => {
-            for (const name of names) {
-              const leases = rows.get(name)?.leases;
-              if (leases?.has(owner) === true) leases.set(owner, clock.time + LEASE);
-            }
-            return true;
+            const has = (name: string): boolean => rows.get(name)?.leases.has(owner) === true;
+            for (const name of names) if (has(name)) rows.get(name)?.leases.set(owner, clock.time + LEASE);
+            return { missing: new Set(names.filter((name) => !has(name))) };
           },
           onRenewed,
         ),
@@ -661,6 +660,75 @@ describe('a key that replicas share', () => {
       second.end();
       expect(fail(other, 'rejected').results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
     }
+  });
+
+  test('that the store loses is granted to no request of the same replica while the first is in progress', () => {
+    const { start, settle, advance, rows } = startReplicas();
+    const one = start('one');
+    const first = one.client.makeClaim(requestFor('order'));
+    first.begin(recorder(), 100_000);
+    settle();
+    first.onSend('e1');
+    rows.clear();
+    const [second, waiting, refused] = [one.client.makeClaim(requestFor('order')), recorder(), recorder()];
+    second.begin(waiting, 100_000);
+    one.client.makeClaim(requestFor('order', { concurrent: 'refuse' })).begin(refused, 100_000);
+    settle();
+    expect([waiting.results, refused.results]).toEqual([[], [['refused', 'key_in_use', true]]]);
+    first.recordOutcome('may_have_taken_effect');
+    first.release({ kind: 'other' });
+    first.close();
+    advance(0);
+    expect(waiting.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+  });
+
+  test('that the store loses is looked up before the next attempt, after it was stored again for another request', () => {
+    const { start, settle, rows, calls } = startReplicas();
+    const one = start('one');
+    const first = one.client.makeClaim(requestFor('order'));
+    first.begin(recorder(), 100_000);
+    settle();
+    rows.clear();
+    one.client.makeClaim(requestFor('order')).begin(recorder(), 100_000);
+    settle();
+    expect(first.isCurrent).toBe(false);
+    calls.length = 0;
+    const known: unknown[] = [];
+    first.lookUp((record) => known.push(record));
+    settle();
+    expect([known, calls.length > 0, first.isCurrent]).toEqual([[undefined], true, true]);
+  });
+
+  test('that the store loses is stored again at the next renewal of its lease, so that no other replica gets it', () => {
+    const { start, settle, advance, rows } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const first = one.client.makeClaim(requestFor('order'));
+    first.begin(recorder(), 100_000);
+    settle();
+    rows.clear();
+    advance(LEASE);
+    expect([...(rows.get('order')?.leases.keys() ?? [])]).toEqual(['one']);
+    const repeat = recorder();
+    other.client.makeClaim(requestFor('order', { concurrent: 'refuse' })).begin(repeat, 100_000);
+    settle();
+    expect(repeat.results).toEqual([['refused', 'key_in_use', true]]);
+  });
+
+  test('that the store loses and another replica gets has a lapsed lease from the next renewal on', () => {
+    const { start, settle, advance, rows } = startReplicas();
+    const [one, other] = [start('one'), start('other')];
+    const first = one.client.makeClaim(requestFor('order'));
+    first.begin(recorder(), 100_000);
+    settle();
+    rows.clear();
+    other.client.makeClaim(requestFor('order')).begin(recorder(), 100_000);
+    settle();
+    advance(LEASE);
+    expect(first.isCurrent).toBe(false);
+    const known: unknown[] = [];
+    first.lookUp((record) => known.push(record));
+    settle();
+    expect(known).toEqual([{ firstSentAt: 0, isAnswered: false, isInUse: true }]);
   });
 
   test('is refused without a response of the store, and released if the claim was stored', () => {

@@ -179,8 +179,12 @@ if news == '1' or known[2] then redis.pcall('PUBLISH', channel, announcement) en
 return {version, table.concat({unresolved_count, answered_count, unresolved_removed, answered_removed}, ' '), '', '0', tostring(now)}
 `;
 
-/** ARGV: this process, its lease, which is renewed where it has claims. */
+/**
+ * ARGV: this process, its lease, which is renewed where it has claims. The second string of the answer has the numbers of the names where
+ * it has none.
+ */
 export const RENEW_LEASES = `${PRELUDE}
+local missing = {}
 for i = 1, #KEYS - 3 do
   local leases, has = {}, false
   for owner, ends in leasesOf(redis.call('HGET', KEYS[i], 'leases')) do
@@ -190,10 +194,10 @@ for i = 1, #KEYS - 3 do
     end
     leases[#leases + 1] = owner .. ' ' .. ends
   end
-  if has then redis.call('HSET', KEYS[i], 'leases', table.concat(leases, ' ')) end
+  if has then redis.call('HSET', KEYS[i], 'leases', table.concat(leases, ' ')) else missing[#missing + 1] = i end
 end
 dropOld()
-return {'', '', '', '0', tostring(now)}
+return {'', table.concat(missing, ' '), '', '0', tostring(now)}
 `;
 
 /**

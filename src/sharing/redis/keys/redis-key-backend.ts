@@ -1,5 +1,12 @@
 import type { Millis } from '../../../core/scalars.ts';
-import type { KeyStateBackend, NameChange, StoredName, SwapResult, WriteName } from '../../keys/key-state-backend.ts';
+import type {
+  KeyStateBackend,
+  NameChange,
+  RenewedLeases,
+  StoredName,
+  SwapResult,
+  WriteName,
+} from '../../keys/key-state-backend.ts';
 import { NO_VERSION } from '../../keys/key-state-backend.ts';
 import { decodeNameState, encodeNameState } from './name-state-codec.ts';
 import type { Lost, RedisKeyCommands } from './redis-key-commands.ts';
@@ -76,11 +83,13 @@ export class RedisKeyBackend implements KeyStateBackend {
     this.#parts.commands.count(upstream, (counted) => onFound(counted?.hasUnresolved));
   }
 
-  renew(upstream: string, names: readonly string[], onRenewed: (isRenewed: boolean) => void): void {
+  renew(upstream: string, names: readonly string[], onRenewed: (renewed: RenewedLeases | undefined) => void): void {
     const { commands, owner } = this.#parts;
-    commands.run('tidegateRenewLeases', upstream, names, [owner, String(this.leaseTime)], (reply) =>
-      onRenewed(typeof reply !== 'string'),
-    );
+    commands.run('tidegateRenewLeases', upstream, names, [owner, String(this.leaseTime)], (reply) => {
+      if (typeof reply === 'string') return onRenewed(undefined);
+      const missing = new Set(reply[1]?.split(' '));
+      onRenewed({ missing: new Set(names.filter((_, i) => missing.has(String(i + 1)))) });
+    });
   }
 
   #toStored(name: WriteName, reply: readonly string[]): StoredName | undefined {
