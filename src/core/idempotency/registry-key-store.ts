@@ -30,6 +30,13 @@ export class RegistryKeyStore implements KeyStore {
     return new RegistryKeyClaim({ keys, clock: this.#clock, schedule: this.#schedule, request, countsAsSent });
   }
 
+  /** Whether any write of this name was first sent no longer ago than this. */
+  isSentWithin(name: string, age: Millis): boolean {
+    const since = this.#clock.now() - age;
+    for (const { firstSentAt } of this.keys.writesOf(name)) if (firstSentAt >= since) return true;
+    return false;
+  }
+
   findUnresolved(
     upstream: string,
     names: readonly string[] | undefined,

@@ -61,6 +61,7 @@ export class RedisKeys {
       owner,
       schedule: cancellableTimer,
       reply: (reply) => this.#client.onReply(reply),
+      onForgotten: (name) => keys.forget(name),
     });
     this.#client = new KeyClient({
       clock,

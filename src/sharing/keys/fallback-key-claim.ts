@@ -26,6 +26,8 @@ export class FallbackKeyClaim implements KeyClaim {
   #isCombined = false;
   /** The last look-up had no response, and this process goes on with what it knows. */
   #isDecidedHere = false;
+  /** An attempt of this exchange may have taken effect, and no later one was answered. */
+  #isUnresolved = false;
   /** Counted as a request without the store. */
   #isCounted = false;
 
@@ -52,7 +54,8 @@ export class FallbackKeyClaim implements KeyClaim {
     const { request, local } = this.#parts;
     const onClaimed: KeyClaimListener['onClaimed'] = (record, hasWaited) => {
       if (this.#isAlone) return listener.onClaimed(record, hasWaited);
-      if (local.has(request.identity.name)) return this.#claimHere(record, hasWaited, listener, deadline);
+      const isStoreBehind = local.has(request.identity.name) || (record === undefined && local.hasLeft(request));
+      if (isStoreBehind) return this.#claimHere(record, hasWaited, listener, deadline);
       this.#copy ??= local.copy(request, record, this.endpoint);
       listener.onClaimed(record, hasWaited);
     };
@@ -82,6 +85,8 @@ export class FallbackKeyClaim implements KeyClaim {
   }
 
   recordOutcome(meaning: WriteOutcome): void {
+    if (meaning === 'answered') this.#isUnresolved = false;
+    else this.#isUnresolved ||= meaning === 'may_have_taken_effect';
     this.#claim.recordOutcome(meaning);
     this.#copy?.recordOutcome(meaning);
   }
@@ -98,6 +103,7 @@ export class FallbackKeyClaim implements KeyClaim {
   }
 
   release(end: KeyClaimEnd): void {
+    if (end.kind !== 'other' || this.#isUnresolved) this.#parts.local.onLeft(this.#parts.request);
     this.#claim.release(end);
     this.#copy?.release(end);
     this.#end();
@@ -114,7 +120,7 @@ export class FallbackKeyClaim implements KeyClaim {
     this.#end();
   }
 
-  /** The store has granted the key. A request that began without the store may have it in this process, so this one waits for it. */
+  /** The store has granted the key, and does not know what this process does. A request that began without the store may have it in this process, so this one waits for it. */
   #claimHere(record: KeyRecord | undefined, hasWaited: boolean, listener: KeyClaimListener, deadline: Millis): void {
     const { request, local } = this.#parts;
     local.learn(request, record, this.#claim.endpoint);

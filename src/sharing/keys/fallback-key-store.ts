@@ -35,6 +35,11 @@ export class FallbackKeyStore implements KeyStore {
     return new FallbackKeyClaim({ request, shared, local: this.#local });
   }
 
+  /** An operator has forgotten a write of this name. */
+  forget(name: string): void {
+    this.#local.forget(name);
+  }
+
   findUnresolved(
     upstream: string,
     names: readonly string[] | undefined,

@@ -4,6 +4,7 @@ import type { KeyClaim, KeyClaimRequest } from '../../core/idempotency/key-store
 import { isUnresolved } from '../../core/idempotency/keyed-write.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import { keptFor } from './name-lifetime.ts';
 
 /** Names used while the shared store was lost. Beyond it, only what the store knows of the oldest applies. */
 const MAX_NAMES = 100_000;
@@ -20,6 +21,12 @@ export class LocalWrites {
    * the key, or wait for it, in this process alone.
    */
   readonly #names = new RecencyMap<string, number>();
+
+  /**
+   * Names of writes that exchanges of this process have left answered or unresolved. If the store knows nothing of one, it has lost
+   * that. What this process has learned from others does not count: it may have been a request in progress, which did nothing.
+   */
+  readonly #left = new RecencyMap<string, true>();
 
   /** @param onDecidedLocally called once for each request that this process decides about alone */
   constructor(store: RegistryKeyStore, onDecidedLocally: (upstream: string) => void, maxNames = MAX_NAMES) {
@@ -43,6 +50,30 @@ export class LocalWrites {
   /** Whether a request that began without the shared store has the key, or waits for it. */
   isInUse(name: string): boolean {
     return this.has(name) && this.#requestsOf(name) > 0;
+  }
+
+  /** An exchange of this process has left the write answered or unresolved. */
+  onLeft({ identity: { name } }: KeyClaimRequest): void {
+    this.#left.set(name, true);
+    if (this.#left.size > this.#maxNames) this.#left.deleteOldest();
+  }
+
+  /**
+   * Whether an exchange of this process has left the write answered or unresolved, so recently that the store still keeps what it knows
+   * of it. If it knows nothing, it has come back empty or with older data.
+   */
+  hasLeft({ identity: { name }, ttl }: KeyClaimRequest): boolean {
+    if (!this.#left.has(name)) return false;
+    if (this.#store.isSentWithin(name, keptFor(ttl))) return true;
+    this.#left.delete(name);
+    return false;
+  }
+
+  /** An operator has forgotten a write of this name. */
+  forget(name: string): void {
+    if (!this.#left.delete(name)) return;
+    const { keys } = this.#store;
+    for (const write of [...keys.writesOf(name)]) if (write.requestCount === 0) keys.forget(write);
   }
 
   claim(request: KeyClaimRequest): KeyClaim {

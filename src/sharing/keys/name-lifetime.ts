@@ -10,6 +10,11 @@ const KEPT_FOR: Millis = DAY;
 /** The same from the last change on, while a write is unresolved or in progress: in practice, until it is resolved or evicted. */
 const OPEN_FOR: Millis = 365 * DAY;
 
+/** How long the store keeps what it knows of a write, from its first send on at least. */
+export function keptFor(ttl: Millis = DEFAULT_KEY_LIFETIME): Millis {
+  return ttl + KEPT_FOR;
+}
+
 /** How long the writes of a name are stored, as the requests of this process determine it. */
 export class NameLifetime {
   #longestTtl: Millis = 0;

@@ -13,13 +13,15 @@ export interface OwnClaim {
 /** The claims of this process to one name that were granted, until their end is stored. */
 export class OwnClaims {
   readonly owner: string;
+  readonly #notifyForgotten: () => void;
   readonly #granted = new Set<number>();
   /** Until they end: others may have removed them, or the store has lost them. */
   #stored: ReadonlyMap<string, OwnClaim> = new Map();
 
-  /** @param owner this process */
-  constructor(owner: string) {
+  /** @param owner this process @param notifyForgotten called whenever an operator has forgotten a write */
+  constructor(owner: string, notifyForgotten: () => void) {
     this.owner = owner;
+    this.#notifyForgotten = notifyForgotten;
   }
 
   get size(): number {
@@ -61,6 +63,7 @@ export class OwnClaims {
   /** An operator has forgotten a write: the results of claims from before would bring it back. */
   onForgotten(state: NameState | undefined): void {
     this.#stored = this.#grantedIn(state);
+    this.#notifyForgotten();
   }
 
   /**

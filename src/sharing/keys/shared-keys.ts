@@ -16,6 +16,8 @@ export interface SharedKeysParts {
   /** Calls `run` once after this time. @returns a function that cancels it */
   readonly schedule: (delay: Millis, run: () => void) => () => void;
   readonly reply: (reply: KeyReply) => void;
+  /** An operator has forgotten a write of this name. May be called again for the same one. */
+  readonly onForgotten?: (name: string) => void;
 }
 
 /** Keeps the keys of the requests of this process in a store that it shares with other processes. */

@@ -9,14 +9,14 @@ import { NameLifetime } from './name-lifetime.ts';
 import { numberOf, OwnClaims, unresolvedBy } from './own-claims.ts';
 import type { LeasedName } from './owner-leases.ts';
 import { claimOfSend, inOrder, isNewsOf, type NameTask, undo } from './name-task.ts';
-import type { PendingClaimsParts } from './pending-claims.ts';
-import { PendingClaims } from './pending-claims.ts';
+import { PendingClaims, type PendingClaimsParts } from './pending-claims.ts';
 
 export interface SharedNameParts extends PendingClaimsParts {
   readonly backend: KeyStateBackend;
   /** This process. */
   readonly owner: string;
   readonly nextVersion: () => string;
+  readonly onForgotten?: (name: string) => void;
   /** Nothing of this process is left here. */
   readonly onIdle: (name: SharedName) => void;
 }
@@ -50,7 +50,7 @@ export class SharedName implements LeasedName {
     this.name = name;
     this.#parts = parts;
     const { clock, backend, owner } = parts;
-    this.#own = new OwnClaims(owner);
+    this.#own = new OwnClaims(owner, () => parts.onForgotten?.(name.name));
     this.lease = new NameLease(clock, backend.leaseTime, () => {
       for (const id of this.#own.stored.keys()) parts.reply({ type: 'lapsed', claim: numberOf(id) });
     });

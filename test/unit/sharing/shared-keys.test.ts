@@ -131,7 +131,12 @@ function startReplicas() {
       timers.push(timer);
       return () => void (timer.run = () => undefined);
     };
-    const shared = new SharedKeys({ backend, clock, owner, schedule, reply: (reply) => client.onReply(reply) });
+    let onForgotten = (_name: string): void => undefined;
+    const shared = new SharedKeys({
+      ...{ backend, clock, owner, schedule },
+      reply: (reply) => client.onReply(reply),
+      onForgotten: (name) => onForgotten(name),
+    });
     const client = new KeyClient({
       clock,
       send: (operations) => shared.perform(operations),
@@ -139,7 +144,14 @@ function startReplicas() {
       after: () => () => undefined,
       isLeaseValid: (name) => shared.isLeaseValid(name),
     });
-    return { client, news: (name: string) => shared.onNews('up', name), bound: () => shared.bound };
+    return {
+      client,
+      news: (name: string) => shared.onNews('up', name),
+      bound: () => shared.bound,
+      onForgotten: (run: typeof onForgotten) => {
+        onForgotten = run;
+      },
+    };
   };
   /** Answers all calls. */
   const settle = (): void => {
@@ -1073,25 +1085,112 @@ describe('a key that an operator has forgotten', () => {
   });
 });
 
-describe('with `onStoreLost: local`', () => {
-  /** A replica whose keys fall back to its own registry. */
-  function startOne(maxLocalNames?: number) {
-    const replicas = startReplicas();
-    const { start, settle, clock } = replicas;
-    const one = start('one');
-    const local = new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined);
-    const decided: string[] = [];
-    const store = new FallbackKeyStore(one.client, local, (upstream) => decided.push(upstream), maxLocalNames);
-    const begin = (name: string, more: Partial<KeyClaimRequest> = {}) => {
-      const claim = store.makeClaim(requestFor(name, { onStoreLost: 'local', ...more }));
-      const { results, ...listener } = recorder();
-      claim.begin(listener, 100_000);
-      settle();
-      return { claim, results };
-    };
-    return { ...replicas, one, store, begin, decided };
-  }
+/** A replica whose keys fall back to its own registry. */
+function startOne(maxLocalNames?: number) {
+  const replicas = startReplicas();
+  const { start, settle, clock } = replicas;
+  const one = start('one');
+  const local = new RegistryKeyStore(new KeyRegistry(), clock, () => () => undefined);
+  const decided: string[] = [];
+  const store = new FallbackKeyStore(one.client, local, (upstream) => decided.push(upstream), maxLocalNames);
+  one.onForgotten((name) => store.forget(name));
+  const begin = (name: string, more: Partial<KeyClaimRequest> = {}) => {
+    const claim = store.makeClaim(requestFor(name, { onStoreLost: 'local', ...more }));
+    const { results, ...listener } = recorder();
+    claim.begin(listener, 100_000);
+    settle();
+    return { claim, results };
+  };
+  return { ...replicas, one, store, begin, decided };
+}
 
+describe.each(['refuse', 'local'] as const)(
+  'after the store has come back empty, with `onStoreLost: %s`',
+  (onStoreLost) => {
+    const DAY = 86_400_000;
+    const answered = { kind: 'answered', isFinal: true, isDelivered: true } as const;
+
+    /** A write of this process, which has ended. */
+    function setUp(outcome: 'answered' | 'may_have_taken_effect' | 'rejected', more: Partial<KeyClaimRequest> = {}) {
+      const replica = startOne();
+      const begin = (others: Partial<KeyClaimRequest> = {}) =>
+        replica.begin('order', { onStoreLost, ...more, ...others });
+      const end = ({ claim }: ReturnType<typeof begin>, how: typeof outcome): void => {
+        claim.onSend('e1');
+        claim.recordOutcome(how);
+        claim.release(how === 'answered' ? answered : { kind: 'other' });
+        claim.close();
+        replica.settle();
+      };
+      end(begin(), outcome);
+      return { ...replica, begin, end };
+    }
+
+    test('an unresolved write of this process stays so for a repeat, at its endpoint, whatever repeats follow', () => {
+      const { begin, end, rows, clock, decided } = setUp('may_have_taken_effect', { endpoint: undefined });
+      rows.clear();
+      clock.time += 1000;
+      for (let i = 0; i < 2; i += 1) {
+        const repeat = begin();
+        expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+        expect(repeat.claim.endpoint).toBe('e1');
+        end(repeat, 'rejected');
+      }
+      expect(decided).toEqual([]);
+    });
+
+    test('an answered write of this process is no new one for a repeat, because the upstream may have forgotten its key', () => {
+      const { begin, rows } = setUp('answered');
+      rows.clear();
+      expect(begin().results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
+    });
+
+    test('a write without an effect is new for a repeat', () => {
+      const { begin, rows } = setUp('rejected');
+      rows.clear();
+      expect(begin().results).toEqual([['claimed', undefined]]);
+    });
+
+    test('a write of this process is known as long as the store would have kept it: a day after its lifetime', () => {
+      const { begin, rows, clock } = setUp('may_have_taken_effect');
+      rows.clear();
+      clock.time = 60_000 + DAY;
+      const repeat = begin();
+      expect(repeat.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+      repeat.claim.release({ kind: 'other' });
+      repeat.claim.close();
+      clock.time += 1;
+      expect(begin().results).toEqual([['claimed', undefined]]);
+    });
+
+    test('a write that only another replica has sent, and that had no effect, is new for a repeat', () => {
+      const { start, settle, begin, end } = setUp('rejected', { concurrent: 'pass' });
+      const theirs = start('other').client.makeClaim(requestFor('order', { concurrent: 'pass' }));
+      theirs.begin(recorder(), 100_000);
+      theirs.onSend('e1');
+      settle();
+      const own = begin();
+      expect(own.results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
+      end(own, 'rejected');
+      theirs.recordOutcome('rejected');
+      theirs.release({ kind: 'other' });
+      theirs.close();
+      settle();
+      expect(begin().results).toEqual([['claimed', undefined]]);
+    });
+
+    test('a write that an operator has forgotten is new for a repeat, and later once more', () => {
+      const { forget, begin, end } = setUp('may_have_taken_effect');
+      forget('order');
+      const repeat = begin();
+      expect(repeat.results).toEqual([['claimed', undefined]]);
+      end(repeat, 'rejected');
+      expect(begin().results).toEqual([['claimed', undefined]]);
+    });
+  },
+);
+
+describe('with `onStoreLost: local`', () => {
   test('a request that this process decides alone is counted once, and a shared one is not', () => {
     const { begin, faults, decided, advance } = startOne();
     const end = ({ claim }: ReturnType<typeof begin>): void => {
