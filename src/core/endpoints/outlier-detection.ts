@@ -87,7 +87,7 @@ export class EndpointBalancer {
   /**
    * Chooses the endpoint of an attempt; to be followed by `onAttemptStart`.
    * @param failedAt endpoints at which the request failed before
-   * @param isRepeatable whether the request may be sent again whatever the outcome of this attempt
+   * @param isRepeatable whether the request may be sent again to any endpoint, whatever the outcome of this attempt
    */
   choose(
     failedAt: ReadonlySet<number> | undefined,
@@ -151,8 +151,9 @@ export class EndpointBalancer {
     const isEvidence = request === undefined || !this.#failingParts.hasPartOf(request);
     if (isEvidence) endpoint.evidence += 1;
     if (endpoint.trialAt !== undefined) {
-      if (!isEvidence) this.onInconclusive(index, sentAt);
-      else if (sentAt >= endpoint.ejectedAt) this.#eject(endpoint, now);
+      // Before the trial is due, a request is sent there only because no other endpoint may get it.
+      if (!isEvidence || sentAt < endpoint.trialAt) this.onInconclusive(index, sentAt);
+      else this.#eject(endpoint, now);
     } else if (this.#isOutlier(endpoint)) {
       this.#ejectOrPanic(endpoint, now);
     }

@@ -34,9 +34,9 @@ export function isNamedByKey({ keyed, method, replaySafety }: Pick<RequestFacts,
 }
 
 /**
- * True if the request may be sent again whatever the outcome of an attempt.
- * @param keyed it has an idempotency key, in a header or in its body
+ * True if the request may be sent again to any endpoint, whatever the outcome of an attempt.
+ * @param hasSharedKey it has an idempotency key, in a header or in its body, and all endpoints know the keys of each other
  */
-export function isRepeatable({ method, replaySafety }: ReplayFacts, keyed: boolean): boolean {
-  return replaySafety !== 'never' && (replaySafety === 'safe' || keyed || isIdempotentMethod(method));
+export function isRepeatable({ method, replaySafety }: ReplayFacts, hasSharedKey: boolean): boolean {
+  return replaySafety !== 'never' && (replaySafety === 'safe' || hasSharedKey || isIdempotentMethod(method));
 }

@@ -2,7 +2,7 @@ import type { ActiveSetMember } from '../../core/collections/active-set.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { isRepeatable, type RequestFacts } from '../../core/exchange/request-facts.ts';
+import type { RequestFacts } from '../../core/exchange/request-facts.ts';
 import type { ExchangeEffects } from '../../core/exchange/effects.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type {
@@ -32,7 +32,13 @@ import { makeDriver } from './make-driver.ts';
 import { announceArrival, lastAttemptOf, timingsOf } from './observe-request.ts';
 import { readRequestBody } from './read-body.ts';
 import type { RequestBody } from './request-body.ts';
-import { arrivalOf, describeRoutedRequest, factsOf, type RoutedRequest } from './routed-request.ts';
+import {
+  arrivalOf,
+  describeRoutedRequest,
+  factsOf,
+  isRepeatableAnywhere,
+  type RoutedRequest,
+} from './routed-request.ts';
 
 /** Handles one request: performs the effects of its exchange over HTTP. The exchange and the gate decide what happens when. */
 export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember, BodyListener {
@@ -152,7 +158,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
       keyValidUntil,
       body: this.#body,
       claim: this.#claim,
-      isRepeatable: isRepeatable(this.#facts, this.#key !== undefined),
+      isRepeatable: isRepeatableAnywhere(this.#routed, this.#facts, this.#key !== undefined),
       pinnedTo: isPinned ? endpointOfKey(this.#claim, this.#call.endpoint, this.#routed.route.target) : undefined,
       traceHeaders: this.trace?.outgoing,
     });

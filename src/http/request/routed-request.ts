@@ -1,5 +1,5 @@
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
-import { isSafe, type ReplaySafety, type RequestFacts } from '../../core/exchange/request-facts.ts';
+import { isRepeatable, isSafe, type ReplaySafety, type RequestFacts } from '../../core/exchange/request-facts.ts';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { ExchangeDescription } from '../../core/exchange/exchange-observer.ts';
@@ -137,4 +137,9 @@ function priorAttempts({ request, snapshot, peer }: RoutedRequest): number {
   // Several proxies in a row make a list of it; the highest count decides.
   const counts = parseListField(String(attemptCount)).map(Number).filter(Number.isSafeInteger);
   return Math.max(0, ...counts.map((count) => count - 1));
+}
+
+/** @param hasKey it has an idempotency key, in a header or in its body: see `isRepeatable` */
+export function isRepeatableAnywhere(routed: RoutedRequest, facts: RequestFacts, hasKey: boolean): boolean {
+  return isRepeatable(facts, hasKey && policyFor(routed).retry.sharesKeys === true);
 }

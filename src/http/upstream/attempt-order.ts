@@ -25,7 +25,7 @@ export interface AttemptOrder extends StartCondition, Pick<SendStep, 'timeout' |
   /** Undefined if the request has none. */
   readonly body: RequestBody | undefined;
   readonly claim: KeyClaim | undefined;
-  /** The method, or a key, allows another attempt whatever the outcome of this one. */
+  /** The method, or a key that all endpoints know, allows another attempt at any endpoint, whatever the outcome of this one. */
   readonly isRepeatable: boolean;
   /** Label of the only endpoint that it may go to; undefined: any. */
   readonly pinnedTo: string | undefined;

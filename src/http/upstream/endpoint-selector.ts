@@ -32,7 +32,7 @@ export class EndpointSelector {
 
   /**
    * The endpoint of the next attempt; undefined if the one that it is pinned to has been removed.
-   * @param isRepeatable the request and its body can be sent again whatever the outcome
+   * @param isRepeatable the request and its body can be sent again to any endpoint, whatever the outcome
    * @param pinnedTo label of the only endpoint allowed; undefined: any
    */
   choose(isRepeatable: boolean, pinnedTo: string | undefined, now: Millis): Endpoint | undefined {

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { EndpointBalancer } from '../../../src/core/endpoints/outlier-detection.ts';
 import { pause } from '../../support/pause.ts';
 import type { Received } from '../../support/clients/send.ts';
 import { keepAlive, send } from '../../support/clients/send.ts';
@@ -139,6 +140,18 @@ describe('several endpoints', () => {
     expect(endpoints[0].hits()).toHaveLength(3);
     expect(statuses(await ask(gate, 2, 1))).toEqual([200]);
     expect(endpoints[0].hits()).toEqual(['POST', 'POST', 'POST', 'GET']);
+  });
+
+  test.each([
+    ['GET', false, true],
+    ['POST', false, false],
+    ['POST', true, true],
+  ])('try an ejected one with a %s with a key, with sharesKeys: %s: %s', async (method, sharesKeys, isTrial) => {
+    const choose = vi.spyOn(EndpointBalancer.prototype, 'choose');
+    onTestFinished(() => choose.mockRestore());
+    const { gate } = await start(2, `idempotency: {sharesKeys: ${sharesKeys}}`);
+    await send(gate.url, '/', { method, headers: ['Idempotency-Key', 'order'] });
+    expect(choose.mock.calls.map(([, isRepeatable]) => isRepeatable)).toEqual([isTrial]);
   });
 
   test('stay in rotation when one path fails at all of them and other requests succeed', async () => {

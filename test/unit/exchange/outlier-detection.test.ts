@@ -170,6 +170,17 @@ describe('a failing endpoint', () => {
     }
   });
 
+  test('is ejected no longer by a request that can only go there, and fails before the trial is due', () => {
+    const endpoints = new Endpoints(2);
+    endpoints.fail(1, 3);
+    endpoints.now += 9999;
+    endpoints.rotation.onAttemptStart(1);
+    endpoints.fail(1);
+    expect(endpoints.changes).toEqual([{ kind: 'ejected', index: 1, time: 10_000 }]);
+    endpoints.now += 1;
+    expect(endpoints.send()).toBe(1);
+  });
+
   test('has its trial delayed by up to a fifth at random', () => {
     const endpoints = new Endpoints(2);
     endpoints.chance = 0.5;

@@ -3,22 +3,24 @@ import { isLocalFailure, type ErrorReason } from '../../../src/core/exchange/att
 import { isRepeatable, isSafe, type ReplaySafety } from '../../../src/core/exchange/request-facts.ts';
 
 describe('a request', () => {
-  test.each<[string, ReplaySafety | undefined, { safe: boolean; repeatable: boolean; repeatableWithKey: boolean }]>([
-    ['GET', undefined, { safe: true, repeatable: true, repeatableWithKey: true }],
-    ['PUT', undefined, { safe: false, repeatable: true, repeatableWithKey: true }],
-    ['DELETE', undefined, { safe: false, repeatable: true, repeatableWithKey: true }],
-    ['POST', undefined, { safe: false, repeatable: false, repeatableWithKey: true }],
-    ['PATCH', undefined, { safe: false, repeatable: false, repeatableWithKey: true }],
-    ['POST', 'safe', { safe: true, repeatable: true, repeatableWithKey: true }],
-    ['GET', 'never', { safe: true, repeatable: false, repeatableWithKey: false }],
-    ['PUT', 'never', { safe: false, repeatable: false, repeatableWithKey: false }],
-    ['POST', 'never', { safe: false, repeatable: false, repeatableWithKey: false }],
+  test.each<
+    [string, ReplaySafety | undefined, { safe: boolean; repeatable: boolean; repeatableWithSharedKey: boolean }]
+  >([
+    ['GET', undefined, { safe: true, repeatable: true, repeatableWithSharedKey: true }],
+    ['PUT', undefined, { safe: false, repeatable: true, repeatableWithSharedKey: true }],
+    ['DELETE', undefined, { safe: false, repeatable: true, repeatableWithSharedKey: true }],
+    ['POST', undefined, { safe: false, repeatable: false, repeatableWithSharedKey: true }],
+    ['PATCH', undefined, { safe: false, repeatable: false, repeatableWithSharedKey: true }],
+    ['POST', 'safe', { safe: true, repeatable: true, repeatableWithSharedKey: true }],
+    ['GET', 'never', { safe: true, repeatable: false, repeatableWithSharedKey: false }],
+    ['PUT', 'never', { safe: false, repeatable: false, repeatableWithSharedKey: false }],
+    ['POST', 'never', { safe: false, repeatable: false, repeatableWithSharedKey: false }],
   ])('%s, classified as %s, is safe or repeatable as listed', (method, replaySafety, expected) => {
     const facts = { method, replaySafety };
     expect({
       safe: isSafe(facts),
       repeatable: isRepeatable(facts, false),
-      repeatableWithKey: isRepeatable(facts, true),
+      repeatableWithSharedKey: isRepeatable(facts, true),
     }).toEqual(expected);
   });
 });
