@@ -1,10 +1,11 @@
 /** A Redis that loses what it had acknowledged: it is killed, and comes back with an older copy of its data. */
 import type { ServerResponse } from 'node:http';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { NO_VERSION } from '../../../src/sharing/keys/key-state-backend.ts';
 import { send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
+import { startRelay } from '../../support/relay/relay.ts';
 import { connectKeys, openKeys, stateKeyOf } from '../../support/redis/stored-keys.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -40,10 +41,11 @@ async function startStore() {
   };
 }
 
-function startReplica(redis: string, upstream: string): Promise<Tidegate> {
+function startReplica(redis: string, upstream: string, onStoreLost = 'refuse'): Promise<Tidegate> {
+  const idempotency = `{ttl: ${TTL}ms, onStoreLost: ${onStoreLost}}`;
   return startTidegate(`
 state: {store: redis, url: "${redis}", timeout: 240ms}
-upstreams: {api: {url: "${upstream}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: {ttl: ${TTL}ms}}}
+upstreams: {api: {url: "${upstream}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: ${idempotency}}}
 `);
 }
 
@@ -102,14 +104,18 @@ test(
       else response.end('paid');
     });
     const store = await startStore();
-    const gates = [await startReplica(store.url, upstream.url), await startReplica(store.url, upstream.url)] as const;
+    const relay = await startRelay(store.url.replace('redis:', 'http:'));
+    onTestFinished(() => relay.close());
+    const cut = `redis://127.0.0.1:${relay.port}`;
+    const gates = [await startReplica(cut, upstream.url), await startReplica(store.url, upstream.url)] as const;
     await store.copy();
     const first = pay(gates[0], 'order');
     await eventually(
       () => held.length,
       (count) => count === 1,
     );
-    await store.loseAll(gates);
+    await relay.refuse(); // so it cannot store its claim again before the repeat
+    await store.loseAll([gates[1]]);
     const sent = () => upstream.hits.filter(({ body }) => body.toString() === 'order').length;
     const repeat = await pay(gates[1], 'order');
     expect([repeat.status, sent()]).toEqual([200, 2]);
@@ -121,6 +127,7 @@ test(
       (found) => matching(found) === 1,
     );
     const version = await store.versionOf(write);
+    await relay.accept();
     held[0]?.destroy(); // its outcome is unknown
     expect((await first).header('tidegate-outcome')).toBe('unknown');
     // Its first attempt to store that names the lost version. The next one adds it to what the other replica has stored.
@@ -128,7 +135,60 @@ test(
       () => store.versionOf(write),
       (next) => next !== version,
     );
-    expect([matching(await keysIn('answered')), matching(await keysIn('open'))]).toEqual([1, 0]);
+    await eventually(
+      async () => [matching(await keysIn('answered')), matching(await keysIn('open'))].join(' '),
+      (counts) => counts === '1 0',
+    );
+  },
+  PATIENCE,
+);
+
+test.each(['refuse', 'local'])(
+  'a write that only the lost state named is no new one for a repeat at the replica that sent it, with `onStoreLost: %s`',
+  async (onStoreLost) => {
+    const held: ServerResponse[] = [];
+    const upstream = await startHttpUpstream((_nth, response, { body }) => {
+      if (body.toString() !== 'order') response.end('paid');
+      else if (held.length === 0) held.push(response);
+      else response.writeHead(403).end();
+    });
+    const sent = () => upstream.hits.filter(({ body }) => body.toString() === 'order').length;
+    const store = await startStore();
+    const gate = await startReplica(store.url, upstream.url, onStoreLost);
+    await pay(gate, 'before');
+    await answered(gate, 1);
+    await store.copy();
+    const first = pay(gate, 'order');
+    await eventually(
+      () => held.length,
+      (count) => count === 1,
+    );
+    const keys = (query = '') => fetch(`${gate.adminUrl}/api/keys${query}`);
+    /** With `local`, a write gets its response before Redis responds again. */
+    const loseAll = async () => {
+      await store.loseAll([gate]);
+      await eventually(
+        async () => (await keys()).ok,
+        (isBack) => isBack,
+        60_000,
+      );
+    };
+    await loseAll();
+    const second = pay(gate, 'order');
+    await eventually(
+      async () => matching(await (await keys('?state=in_progress')).json()),
+      (count) => count === 1,
+    );
+    expect(sent()).toBe(1); // the second waits for the first
+    held[0]?.destroy();
+    const outcomes = [await first, await second].map(({ status, header }) => [status, header('tidegate-outcome')]);
+    expect(outcomes[0]).toEqual([504, 'unknown']);
+    expect(outcomes[1]?.[1]).toBe('unknown'); // 504, or 409 after the ttl, or 503 if Redis was slow
+    await loseAll();
+    await pause(TTL);
+    const before = sent();
+    const expired = await pay(gate, 'order');
+    expect([expired.header('tidegate-outcome'), sent()]).toEqual(['unknown', before]); // 409, or 503 if Redis was slow
   },
   PATIENCE,
 );
