@@ -13,7 +13,7 @@ import type {
 } from '../../core/exchange/exchange-observer.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
-import { arrivalOf, describeRoutedRequest, policyFor } from '../request/routed-request.ts';
+import { arrivalOf, describeExchange, policyFor } from '../request/routed-request.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import { problemForVerdict } from '../response/problem-details.ts';
@@ -97,7 +97,7 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
   // — ObservedExchange —
 
   describe(): ExchangeDescription {
-    return describeRoutedRequest(this.#routed, this.#context.proto);
+    return describeExchange(this.#routed, this.#context.proto);
   }
 
   lastAttempt(): LastAttempt {

@@ -32,13 +32,7 @@ import { makeDriver } from './make-driver.ts';
 import { announceArrival, lastAttemptOf, timingsOf } from './observe-request.ts';
 import { readRequestBody } from './read-body.ts';
 import type { RequestBody } from './request-body.ts';
-import {
-  arrivalOf,
-  describeRoutedRequest,
-  factsOf,
-  isRepeatableAnywhere,
-  type RoutedRequest,
-} from './routed-request.ts';
+import { arrivalOf, describeExchange, factsOf, isRepeatableAnywhere, type RoutedRequest } from './routed-request.ts';
 
 /** Handles one request: performs the effects of its exchange over HTTP. The exchange and the gate decide what happens when. */
 export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember, BodyListener {
@@ -119,7 +113,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   describe(): ExchangeDescription {
-    return describeRoutedRequest(this.#routed, this.#context.proto, this.#key);
+    return describeExchange(this.#routed, this.#context.proto, this.#key);
   }
 
   lastAttempt(): LastAttempt {

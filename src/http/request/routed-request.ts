@@ -74,7 +74,7 @@ export function replaySafetyOf({ request, route }: Pick<RoutedRequest, 'request'
 }
 
 /** The description for observers. */
-export function describeRoutedRequest(
+export function describeExchange(
   routed: RoutedRequest,
   scheme: 'http' | 'https',
   key = routed.key,
