@@ -36,8 +36,11 @@ export function usedOfBounds({ maxCount, maxBytes }: ResponseBounds, count: numb
  */
 export interface ResponseStore {
   readonly bounds: readonly ResourceBound[];
-  /** Calls back once; undefined if there is none, or if the store does not respond. */
-  read(id: string, onRead: (bytes: Buffer | undefined) => void): void;
+  /**
+   * Calls back once; undefined if there is none, or if the store does not respond. `keptFor`: for how long it is still kept, by the clock
+   * of the store, because the clocks of processes differ.
+   */
+  read(id: string, onRead: (bytes: Buffer | undefined, keptFor: Millis) => void): void;
   /** @param onKept called once, also if it could not be kept */
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void;
   /** All that is kept for this name, for any client, is of an earlier write. */

@@ -13,8 +13,8 @@ export interface KeptResponse {
   readonly fingerprint: string;
   /** The `Accept-Encoding` of the request, which decides how the body may be encoded. */
   readonly acceptEncoding: string;
-  /** When it is no longer kept, in milliseconds since 1970; undefined if an earlier version has kept it. */
-  readonly keptUntil?: Millis;
+  /** For how long it is still kept; absent until it is. */
+  readonly keptFor?: Millis;
 }
 
 /** Bytes of one response, its headers included. Longer ones are not kept. */
@@ -52,7 +52,7 @@ export function selectKeptHeaders(raw: readonly string[]): string[] {
   return kept;
 }
 
-interface EncodedHead extends Omit<KeptResponse, 'body'> {
+interface EncodedHead extends Omit<KeptResponse, 'body' | 'keptFor'> {
   readonly version: typeof VERSION;
 }
 
@@ -66,7 +66,7 @@ function isEncodedHead(encoded: unknown): encoded is EncodedHead {
 }
 
 /** The length of the head, the head as JSON, and the body. */
-export function encodeKeptResponse({ body, ...head }: KeptResponse): Buffer {
+export function encodeKeptResponse({ body, keptFor: _, ...head }: KeptResponse): Buffer {
   const encoded: EncodedHead = { version: VERSION, ...head };
   const text = Buffer.from(JSON.stringify(encoded));
   const length = Buffer.alloc(LENGTH_BYTES);

@@ -17,7 +17,10 @@ export class KeptResponses {
 
   /** Calls back once; undefined if none is kept or it cannot be read. */
   read(id: string, onRead: (response: KeptResponse | undefined) => void): void {
-    this.#store.read(id, (bytes) => onRead(bytes && decodeKeptResponse(bytes)));
+    this.#store.read(id, (bytes, keptFor) => {
+      const response = bytes && decodeKeptResponse(bytes);
+      onRead(response && { ...response, keptFor });
+    });
   }
 
   /** @param onKept called once, also if it is too long, or cannot be kept */

@@ -155,8 +155,7 @@ export class ReplayingKeyClaim implements KeyClaim {
     if (head === undefined || body === undefined || fingerprint === undefined) return this.#finish();
     const { status, reasonPhrase } = head;
     const headers = selectKeptHeaders(head.headers);
-    const keptUntil = Date.now() + lifetime;
-    const response = { status, reasonPhrase, headers, body, fingerprint, acceptEncoding, keptUntil };
+    const response = { status, reasonPhrase, headers, body, fingerprint, acceptEncoding };
     responses.keep(id, response, lifetime, () => this.#finish());
   }
 

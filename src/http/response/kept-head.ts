@@ -7,7 +7,7 @@ import type { ResponseHead } from './response-head.ts';
 
 /** Returns the head of a kept response as a repeat gets it: marked as replayed, and for a 429 or 503 with a Retry-After. */
 export function keptHead(
-  { status, reasonPhrase, headers, body, keptUntil }: KeptResponse,
+  { status, reasonPhrase, headers, body, keptFor }: KeptResponse,
   {
     replayedHeader: marker = REPLAYED_HEADER,
     keepResponsesFor = 0,
@@ -15,6 +15,5 @@ export function keptHead(
 ): ResponseHead {
   const marked = [...withoutHeader([...headers], marker.toLowerCase()), marker, 'true'];
   const framed = [...marked, 'Content-Length', String(body.length)];
-  const keptFor = keptUntil === undefined ? keepResponsesFor : keptUntil - Date.now();
-  return addKeptRetryAfter({ status, reasonPhrase, headers: framed, httpVersion: '1.1' }, keptFor);
+  return addKeptRetryAfter({ status, reasonPhrase, headers: framed, httpVersion: '1.1' }, keptFor ?? keepResponsesFor);
 }

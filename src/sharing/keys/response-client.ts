@@ -13,7 +13,7 @@ export interface ResponseClientParts {
 /** Kept responses of a worker, in its primary. */
 export class ResponseClient implements ResponseStore {
   readonly #parts: ResponseClientParts;
-  readonly #queries = new Map<number, (bytes: Buffer | undefined) => void>();
+  readonly #queries = new Map<number, (bytes: Buffer | undefined, keptFor: Millis) => void>();
   #number = 0;
 
   constructor(parts: ResponseClientParts) {
@@ -25,7 +25,7 @@ export class ResponseClient implements ResponseStore {
     return [];
   }
 
-  read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
+  read(id: string, onRead: (bytes: Buffer | undefined, keptFor: Millis) => void): void {
     this.#parts.send({ do: 'read', query: this.#ask(onRead), id });
   }
 
@@ -38,25 +38,25 @@ export class ResponseClient implements ResponseStore {
     this.#parts.send({ do: 'remove', write });
   }
 
-  onReply({ query, bytes }: ResponseReply): void {
-    this.#answer(query, bytes === undefined ? undefined : Buffer.from(bytes, 'base64'));
+  onReply({ query, bytes, keptFor }: ResponseReply): void {
+    this.#answer(query, bytes === undefined ? undefined : Buffer.from(bytes, 'base64'), keptFor);
   }
 
   /** Calls back once, without bytes if no reply arrives in time. */
-  #ask(onAnswer: (bytes: Buffer | undefined) => void): number {
+  #ask(onAnswer: (bytes: Buffer | undefined, keptFor: Millis) => void): number {
     this.#number += 1;
     const query = this.#number;
     const cancelTimer = this.#parts.after(REPLY_WITHIN, () => this.#answer(query, undefined));
-    this.#queries.set(query, (bytes) => {
+    this.#queries.set(query, (bytes, keptFor) => {
       cancelTimer();
-      onAnswer(bytes);
+      onAnswer(bytes, keptFor);
     });
     return query;
   }
 
-  #answer(query: number, bytes: Buffer | undefined): void {
+  #answer(query: number, bytes: Buffer | undefined, keptFor: Millis = 0): void {
     const onAnswer = this.#queries.get(query);
     this.#queries.delete(query);
-    onAnswer?.(bytes);
+    onAnswer?.(bytes, keptFor);
   }
 }

@@ -13,8 +13,9 @@ export type ResponseOperation =
     }
   | { readonly do: 'remove'; readonly write: string };
 
-/** `bytes`: in base64; undefined if none is kept, and for a `keep`. */
+/** `bytes`: in base64; undefined if none is kept, and for a `keep`. `keptFor`: see `ResponseStore.read`. */
 export interface ResponseReply {
   readonly query: number;
   readonly bytes: string | undefined;
+  readonly keptFor?: Millis;
 }

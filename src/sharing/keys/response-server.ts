@@ -20,7 +20,9 @@ export class ResponseServer {
     switch (operation.do) {
       case 'read': {
         const { query, id } = operation;
-        return this.#store.read(id, (bytes) => this.#send(worker, { query, bytes: bytes?.toString('base64') }));
+        return this.#store.read(id, (bytes, keptFor) =>
+          this.#send(worker, { query, bytes: bytes?.toString('base64'), keptFor }),
+        );
       }
       case 'keep': {
         const { query, id, lifetime } = operation;

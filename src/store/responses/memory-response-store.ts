@@ -40,9 +40,10 @@ export class MemoryResponseStore implements ResponseStore {
     return [{ name: 'kept_responses', used: this.#used, reached: this.#evicted }];
   }
 
-  read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
+  read(id: string, onRead: (bytes: Buffer | undefined, keptFor: Millis) => void): void {
     const entry = this.#entries.get(id);
-    onRead(entry === undefined || entry.until <= this.#clock.now() ? undefined : entry.bytes);
+    const keptFor = entry === undefined ? 0 : entry.until - this.#clock.now();
+    onRead(keptFor > 0 ? entry?.bytes : undefined, keptFor);
   }
 
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {

@@ -6,7 +6,7 @@ import { ResponseSeal } from './response-seal.ts';
 /** Keeps nothing. */
 const NO_RESPONSES: ResponseStore = {
   bounds: [],
-  read: (_, onRead) => onRead(undefined),
+  read: (_, onRead) => onRead(undefined, 0),
   keep: (_id, _bytes, _lifetime, onKept) => onKept(),
   remove: () => undefined,
 };
@@ -29,8 +29,8 @@ class SealedResponseStore implements ResponseStore {
     return this.#store.bounds;
   }
 
-  read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
-    this.#store.read(id, (sealed) => onRead(sealed && this.#seal.open(id, sealed)));
+  read(id: string, onRead: (bytes: Buffer | undefined, keptFor: Millis) => void): void {
+    this.#store.read(id, (sealed, keptFor) => onRead(sealed && this.#seal.open(id, sealed), keptFor));
   }
 
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {

@@ -95,13 +95,15 @@ export class StoredResponses implements ResponseStore, PendingChanges {
     return [{ name: 'kept_responses', used: this.#usedBy(this.#stored), reached: this.#evicted }];
   }
 
-  read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
+  read(id: string, onRead: (bytes: Buffer | undefined, keptFor: Millis) => void): void {
     const pending = this.#pending.get(writeOfResponse(id));
     const response = pending?.kept.get(id);
-    if (response !== undefined || pending?.isRemoved === true) return onRead(response?.bytes);
+    const now = this.#steadyTime();
+    if (response !== undefined) return onRead(response.bytes, response.until - now);
+    if (pending?.isRemoved === true) return onRead(undefined, 0);
     const { bytes: stored, until } = this.#tryGet(this.#get, id) ?? {};
-    const isValid = stored instanceof Uint8Array && Number(until) > this.#steadyTime();
-    onRead(isValid ? Buffer.from(stored) : undefined);
+    const isValid = stored instanceof Uint8Array && Number(until) > now;
+    onRead(isValid ? Buffer.from(stored) : undefined, Number(until) - now);
   }
 
   keep(id: string, bytes: Buffer, lifetime: Millis, onKept: () => void): void {

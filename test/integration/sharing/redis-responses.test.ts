@@ -33,6 +33,15 @@ test('evicts the oldest beyond the bound, and not a later response with the id o
   expect(problems).toEqual([]);
 });
 
+test('has the time for which a response is still kept, by the clock of Redis', async () => {
+  const { store, keep, client } = await open({});
+  await keep('a', 'first');
+  await client.pexpire('p:{responses}:r2:of:a', HOUR / 2);
+  const left = await new Promise<number>((resolve) => store.read('a', (_, keptFor) => resolve(keptFor)));
+  expect(left).toBeGreaterThan(0);
+  expect(left).toBeLessThanOrEqual(HOUR / 2);
+});
+
 test('evicts the oldest beyond the number of responses', async () => {
   const { store, keep, readAll, problems } = await open({ maxCount: 3 });
   for (const id of ['a', 'b', 'c']) await keep(id, id);

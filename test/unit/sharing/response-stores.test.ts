@@ -12,6 +12,9 @@ import {
   encodeKeptResponse,
   selectKeptHeaders,
 } from '../../../src/http/idempotency/kept-response.ts';
+import { KeptResponses } from '../../../src/http/idempotency/kept-responses.ts';
+import { keptHead } from '../../../src/http/response/kept-head.ts';
+import type { ResponseHead } from '../../../src/http/response/response-head.ts';
 import { ResponseClient } from '../../../src/sharing/keys/response-client.ts';
 import { ResponseServer } from '../../../src/sharing/keys/response-server.ts';
 import { MemoryResponseStore } from '../../../src/store/responses/memory-response-store.ts';
@@ -353,6 +356,41 @@ test('responses that a database cannot store are not kept in memory, and its ear
   flush();
   expect(db.prepare('SELECT count(*) AS count FROM responses').get()).toMatchObject({ count: 0 });
   expect([read(store, 'a.one'), store.isEmpty]).toEqual([undefined, true]);
+});
+
+test.each([
+  ['memory', inMemory],
+  ['a database', inDatabase],
+  ['the primary', inPrimary],
+])('a response in %s has the time for which it is still kept', (_, open) => {
+  const { store, wait } = open();
+  const sealed = sealResponses(store, 'secret');
+  keep(sealed, 'a', 'one');
+  wait(1000);
+  let left: number | undefined;
+  sealed.read('a', (_bytes, keptFor) => (left = keptFor));
+  expect(left).toBe(HOUR - 1000);
+});
+
+test('a kept 429 has a Retry-After by the clock of its store, whatever the clocks of the processes are', () => {
+  const { store, wait } = inMemory();
+  const responses = new KeptResponses(store);
+  const kept = {
+    status: 429,
+    reasonPhrase: '',
+    headers: [],
+    body: Buffer.alloc(0),
+    fingerprint: 'f',
+    acceptEncoding: '',
+  };
+  responses.keep('a', kept, HOUR, () => undefined);
+  wait(600_000);
+  const heads: ResponseHead[] = [];
+  responses.read(
+    'a',
+    (found) => found && heads.push(keptHead(found, { replayedHeader: undefined, keepResponsesFor: HOUR })),
+  );
+  expect(heads.map(({ addedHeaders }) => addedHeaders)).toEqual([['Retry-After', '3000']]);
 });
 
 test('a worker does not wait for a primary that does not respond', () => {

@@ -55,6 +55,10 @@ end
 return {tostring(bytes), tostring(redis.call('ZCARD', KEYS[2])), tostring(evicted)}
 `;
 
+/** KEYS: the response. Returns it, and the rest of its lifetime. */
+const READ = `return {redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])}`;
+const READ_COMMAND = 'tidegateReadResponse';
+
 /** KEYS: the responses of a write, which are at most `MAX_PER_WRITE`. ARGV: the prefix of the names of responses. */
 const REMOVE = `
 for _, id in ipairs(redis.call('HKEYS', KEYS[1])) do redis.call('DEL', ARGV[1] .. id) end
@@ -81,6 +85,7 @@ export class RedisResponseStore implements ResponseStore {
     this.#base = `${parts.prefix}:{responses}:${LAYOUT}`;
     const { client } = parts.connection;
     client.defineCommand('tidegateKeepResponse', { numberOfKeys: 4, lua: KEEP });
+    client.defineCommand(READ_COMMAND, { numberOfKeys: 1, lua: READ });
     client.defineCommand('tidegateRemoveResponses', { numberOfKeys: 1, lua: REMOVE });
   }
 
@@ -88,11 +93,13 @@ export class RedisResponseStore implements ResponseStore {
     return [{ name: 'kept_responses', used: this.#used, reached: this.#evicted }];
   }
 
-  read(id: string, onRead: (bytes: Buffer | undefined) => void): void {
-    const { client } = this.#parts.connection;
+  read(id: string, onRead: (bytes: Buffer | undefined, keptFor: Millis) => void): void {
     this.#run(
-      () => client.getBuffer(this.#nameOf(id)),
-      (bytes) => onRead(bytes ?? undefined),
+      () => this.#call(`${READ_COMMAND}Buffer`, [this.#nameOf(id)]),
+      (reply) => {
+        const [bytes, left]: readonly unknown[] = Array.isArray(reply) ? reply : [];
+        onRead(bytes instanceof Buffer ? bytes : undefined, Number(left ?? 0));
+      },
     );
   }
 
