@@ -66,7 +66,8 @@ function isEncodedHead(encoded: unknown): encoded is EncodedHead {
 }
 
 /** The length of the head, the head as JSON, and the body. */
-export function encodeKeptResponse({ body, keptFor: _, ...head }: KeptResponse): Buffer {
+export function encodeKeptResponse(response: KeptResponse): Buffer {
+  const { body, ...head } = { ...response, keptFor: undefined };
   const encoded: EncodedHead = { version: VERSION, ...head };
   const text = Buffer.from(JSON.stringify(encoded));
   const length = Buffer.alloc(LENGTH_BYTES);

@@ -97,7 +97,8 @@ export class RedisResponseStore implements ResponseStore {
     this.#run(
       () => this.#call(`${READ_COMMAND}Buffer`, [this.#nameOf(id)]),
       (reply) => {
-        const [bytes, left]: readonly unknown[] = Array.isArray(reply) ? reply : [];
+        const read: readonly unknown[] = Array.isArray(reply) ? reply : [];
+        const [bytes, left] = read;
         onRead(bytes instanceof Buffer ? bytes : undefined, Number(left ?? 0));
       },
     );
