@@ -2,6 +2,7 @@ import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { Clock, Millis } from '../scalars.ts';
 import type { KeyClaimRequest, KeyStore } from './key-store.ts';
 import type { KeyRegistry } from './key-registry.ts';
+import { isUnresolved } from './keyed-write.ts';
 import { RegistryKeyClaim } from './registry-key-claim.ts';
 
 /** The keys of writes of this process alone. */
@@ -30,10 +31,10 @@ export class RegistryKeyStore implements KeyStore {
     return new RegistryKeyClaim({ keys, clock: this.#clock, schedule: this.#schedule, request, countsAsSent });
   }
 
-  /** Whether any write of this name was first sent no longer ago than this. */
-  isSentWithin(name: string, age: Millis): boolean {
+  /** Whether an unresolved write of this name was first sent no longer ago than this. */
+  isUnresolvedWithin(name: string, age: Millis): boolean {
     const since = this.#clock.now() - age;
-    for (const { firstSentAt } of this.keys.writesOf(name)) if (firstSentAt >= since) return true;
+    for (const write of this.keys.writesOf(name)) if (isUnresolved(write) && write.firstSentAt >= since) return true;
     return false;
   }
 

@@ -66,8 +66,7 @@ function isEncodedHead(encoded: unknown): encoded is EncodedHead {
 }
 
 /** The length of the head, the head as JSON, and the body. */
-export function encodeKeptResponse(response: KeptResponse): Buffer {
-  const { body, ...head } = { ...response, keptFor: undefined };
+export function encodeKeptResponse({ body, ...head }: Omit<KeptResponse, 'keptFor'>): Buffer {
   const encoded: EncodedHead = { version: VERSION, ...head };
   const text = Buffer.from(JSON.stringify(encoded));
   const length = Buffer.alloc(LENGTH_BYTES);

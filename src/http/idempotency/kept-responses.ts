@@ -24,7 +24,7 @@ export class KeptResponses {
   }
 
   /** @param onKept called once, also if it is too long, or cannot be kept */
-  keep(id: string, response: KeptResponse, lifetime: Millis, onKept: () => void): void {
+  keep(id: string, response: Omit<KeptResponse, 'keptFor'>, lifetime: Millis, onKept: () => void): void {
     const bytes = encodeKeptResponse(response);
     if (bytes.length > MAX_KEPT_BYTES) return onKept();
     this.#store.keep(id, bytes, lifetime, onKept);

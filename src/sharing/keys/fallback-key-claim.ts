@@ -54,7 +54,8 @@ export class FallbackKeyClaim implements KeyClaim {
     const { request, local } = this.#parts;
     const onClaimed: KeyClaimListener['onClaimed'] = (record, hasWaited) => {
       if (this.#isAlone) return listener.onClaimed(record, hasWaited);
-      const isStoreBehind = local.has(request.identity.name) || (record === undefined && local.hasLeft(request));
+      const isStoreBehind =
+        local.has(request.identity.name) || (record === undefined && local.hasLeftUnresolved(request));
       if (isStoreBehind) return this.#claimHere(record, hasWaited, listener, deadline);
       this.#copy ??= local.copy(request, record, this.endpoint);
       listener.onClaimed(record, hasWaited);

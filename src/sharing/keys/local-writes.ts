@@ -23,8 +23,8 @@ export class LocalWrites {
   readonly #names = new RecencyMap<string, number>();
 
   /**
-   * Names of writes that exchanges of this process have left answered or unresolved. If the store knows nothing of one, it has lost
-   * that. What this process has learned from others does not count: it may have been a request in progress, which did nothing.
+   * Names of writes that exchanges of this process have left unresolved, or answered: such a response may be cut. What this process has
+   * learned from others does not count: it may have been a request in progress, which did nothing.
    */
   readonly #left = new RecencyMap<string, true>();
 
@@ -59,14 +59,11 @@ export class LocalWrites {
   }
 
   /**
-   * Whether an exchange of this process has left the write answered or unresolved, so recently that the store still keeps what it knows
-   * of it. If it knows nothing, it has come back empty or with older data.
+   * Whether an exchange of this process has left the write unresolved, so recently that the store keeps even resolved ones. If it knows
+   * nothing of it, it has come back empty or with older data, or has evicted it.
    */
-  hasLeft({ identity: { name }, ttl }: KeyClaimRequest): boolean {
-    if (!this.#left.has(name)) return false;
-    if (this.#store.isSentWithin(name, keptFor(ttl))) return true;
-    this.#left.delete(name);
-    return false;
+  hasLeftUnresolved({ identity: { name }, ttl }: KeyClaimRequest): boolean {
+    return this.#left.has(name) && this.#store.isUnresolvedWithin(name, keptFor(ttl));
   }
 
   /** An operator has forgotten a write of this name. */

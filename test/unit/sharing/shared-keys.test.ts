@@ -1139,16 +1139,26 @@ describe.each(['refuse', 'local'] as const)(
       expect(decided).toEqual([]);
     });
 
-    test('an answered write of this process is no new one for a repeat, because the upstream may have forgotten its key', () => {
-      const { begin, rows } = setUp('answered');
-      rows.clear();
-      expect(begin().results).toEqual([['claimed', { firstSentAt: 0, isAnswered: true, isFinal: true }]]);
-    });
+    test.each(['answered', 'rejected'] as const)(
+      'a write that was %s is new for a repeat, as an evicted one is',
+      (outcome) => {
+        const { begin, rows } = setUp(outcome);
+        rows.clear();
+        expect(begin().results).toEqual([['claimed', undefined]]);
+      },
+    );
 
-    test('a write without an effect is new for a repeat', () => {
-      const { begin, rows } = setUp('rejected');
+    test('a write whose response was cut later is unresolved for a repeat', () => {
+      const { begin, rows, settle } = setUp('rejected');
+      const { claim } = begin();
+      claim.onSend('e1');
+      claim.recordOutcome('answered');
+      claim.release(answered);
+      claim.onUndelivered();
+      claim.close();
+      settle();
       rows.clear();
-      expect(begin().results).toEqual([['claimed', undefined]]);
+      expect(begin().results).toEqual([['claimed', { firstSentAt: 0, isAnswered: false }]]);
     });
 
     test('a write of this process is known as long as the store would have kept it: a day after its lifetime', () => {

@@ -97,8 +97,7 @@ export class RedisResponseStore implements ResponseStore {
     this.#run(
       () => this.#call(`${READ_COMMAND}Buffer`, [this.#nameOf(id)]),
       (reply) => {
-        const read: readonly unknown[] = Array.isArray(reply) ? reply : [];
-        const [bytes, left] = read;
+        const [bytes, left] = Array.isArray(reply) ? (reply as readonly unknown[]) : [];
         onRead(bytes instanceof Buffer ? bytes : undefined, Number(left ?? 0));
       },
     );
