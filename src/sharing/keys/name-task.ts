@@ -37,14 +37,6 @@ export function undo(claim: number): readonly NameTask[] {
   ];
 }
 
-/** What happens once a task is stored, and then what happens once the next one is. */
-export function inOrder(first: () => void, second: () => void): () => void {
-  return () => {
-    first();
-    second();
-  };
-}
-
 /** Whether these tasks have changed the record of the response, which other requests with the key depend on. */
 export function isNewsOf(tasks: readonly NameTask[], { hasEndedResponse }: NameSession): boolean {
   return hasEndedResponse || tasks.some((task) => task.kind === 'change' && task.operation.do === 'undelivered');

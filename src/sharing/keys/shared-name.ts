@@ -8,7 +8,7 @@ import { NameLease } from './name-lease.ts';
 import { NameLifetime } from './name-lifetime.ts';
 import { numberOf, OwnClaims, unresolvedBy } from './own-claims.ts';
 import type { LeasedName } from './owner-leases.ts';
-import { claimOfSend, inOrder, isNewsOf, type NameTask, undo } from './name-task.ts';
+import { claimOfSend, isNewsOf, type NameTask, undo } from './name-task.ts';
 import { PendingClaims, type PendingClaimsParts } from './pending-claims.ts';
 
 export interface SharedNameParts extends PendingClaimsParts {
@@ -120,7 +120,7 @@ export class SharedName implements LeasedName {
     const session = new NameSession(this.name.name, state, clock);
     session.abandon((owner, id) => this.#own.isOver(owner, id, gone, (number) => this.#pending.has(number)));
     const isAnyGone = session.hasChanged;
-    const effects = tasks.map((task) => this.#perform(session, task));
+    const effects = [this.#restoreFor(tasks, session), ...tasks.map((task) => this.#perform(session, task))];
     if (!session.hasChanged) {
       // These claims have left nothing to remove.
       if (tasks.every(({ kind }) => kind === 'close')) return this.#finish(session, this.#known, tasks, effects);
@@ -168,8 +168,7 @@ export class SharedName implements LeasedName {
     const { reply, owner } = this.#parts;
     switch (task.kind) {
       case 'claim':
-        // A request in progress has the key, although the store has lost that.
-        return inOrder(this.#restoreAll(session), this.#pending.perform(session, task.pending, this.#own));
+        return this.#pending.perform(session, task.pending, this.#own);
       case 'change': {
         const { operation } = task;
         const id = this.#own.idOf(operation.claim);
@@ -190,15 +189,16 @@ export class SharedName implements LeasedName {
         return () => reply({ type: 'known', claim: task.number, ...known });
       }
       case 'restore':
-        return this.#restoreAll(session);
       case 'refresh':
         return () => undefined;
     }
   }
 
-  /** Others may have had the key meanwhile: the claims look it up before they send. */
-  #restoreAll(session: NameSession): () => void {
-    const missing = this.#own.restoreAll(session);
+  // A request in progress has the key, although the store has lost that. Restored before the tasks, because they may end it.
+  // Others may have had the key meanwhile, so its claim looks it up before it sends.
+  #restoreFor(tasks: readonly NameTask[], session: NameSession): () => void {
+    const isNeeded = tasks.some(({ kind }) => kind === 'claim' || kind === 'restore');
+    const missing = isNeeded ? this.#own.restoreAll(session) : [];
     return () => missing.forEach((claim) => this.#parts.reply({ type: 'lapsed', claim }));
   }
 

@@ -227,6 +227,29 @@ describe('a key that replicas share', () => {
     ]);
   });
 
+  test('stays answered if the next request claims it as the last one ends', () => {
+    for (const credential of [1, 2]) {
+      const { start, settle, rows } = startReplicas();
+      const { client } = start('one');
+      const claim = client.makeClaim(requestFor('order'));
+      claim.begin(recorder(), 100);
+      settle();
+      claim.onSend('e1');
+      claim.recordOutcome('answered');
+      claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+      claim.close();
+      const request = requestFor('order');
+      const next = client.makeClaim({ ...request, identity: { ...request.identity, credential, owner: credential } });
+      const listener = recorder();
+      next.begin(listener, 100_000); // stored together with that end
+      settle();
+      expect(listener.results).toMatchObject([['claimed', { isAnswered: true }]]);
+      next.close();
+      settle();
+      expect([...rows.values()]).toMatchObject([{ unresolved: false, leases: new Map() }]);
+    }
+  });
+
   test('binds a write to the endpoint of its last attempt while the store does not respond', () => {
     const { start, settle, advance, faults } = startReplicas();
     const claim = start('one').client.makeClaim(requestFor('order', { endpoint: undefined }));
