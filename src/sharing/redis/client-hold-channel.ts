@@ -19,11 +19,13 @@ const KEPT_FOR: Millis = 86_400_000;
 
 /**
  * Publishes holds to the other processes, and stores them for processes that start later. Stored times are those of Redis'
- * clock, the only one that the processes have in common.
+ * clock, the only one that the processes have in common. If it is set back, nobody knows when the stored holds end: they are dropped.
  */
 export class ClientHoldChannel {
   readonly channel: string;
   readonly #key: string;
+  /** Redis' time when the last holds were stored. */
+  readonly #storedAtKey: string;
   readonly #client: RedisClient;
   readonly #parts: ClientHoldChannelParts;
   #unpublished: ClientHold[] = [];
@@ -34,6 +36,7 @@ export class ClientHoldChannel {
     this.#parts = parts;
     this.channel = parts.channel;
     this.#key = `${parts.prefix}:{holds}`;
+    this.#storedAtKey = `${this.#key}:at`;
   }
 
   publish(hold: ClientHold): void {
@@ -56,7 +59,8 @@ export class ClientHoldChannel {
 
   /** Loads the holds that were published before this process subscribed. */
   async load(): Promise<void> {
-    const time = await this.#time();
+    const { time, isSetBack } = await this.#readClock();
+    if (isSetBack) return;
     const kept = await this.#client.zrangebyscore(this.#key, time, '+inf', 'WITHSCORES', 'LIMIT', 0, MAX_KEPT);
     const now = this.#parts.clock.now();
     for (let i = 0; i + 1 < kept.length; i += 2) {
@@ -83,22 +87,25 @@ export class ClientHoldChannel {
   /** Stores holds for processes that start later. */
   async #keep(holds: readonly ClientHold[]): Promise<void> {
     if (holds.length === 0) return;
-    const time = await this.#time();
+    const { time, isSetBack } = await this.#readClock();
     const now = this.#parts.clock.now();
     const key = this.#key;
     const pipeline = this.#client
       .pipeline()
-      .zremrangebyscore(key, '-inf', time)
+      .zremrangebyscore(key, '-inf', isSetBack ? '+inf' : time)
       .zadd(key, 'GT', ...holds.flatMap(({ client, until }) => [time + Math.ceil(until - now), client]))
       .zremrangebyrank(key, 0, -MAX_KEPT - 1)
-      .pexpire(key, KEPT_FOR);
+      .pexpire(key, KEPT_FOR)
+      .set(this.#storedAtKey, time, 'PX', KEPT_FOR);
     for (const [error] of (await pipeline.exec()) ?? []) if (error !== null) throw error;
   }
 
-  /** Redis' time, in milliseconds since 1970. */
-  async #time(): Promise<Millis> {
-    const [seconds, micros] = await this.#client.time();
-    return 1000 * Number(seconds) + Math.floor(Number(micros) / 1000);
+  /** Redis' time, in milliseconds since 1970, and whether it has been set back since the last holds were stored. */
+  async #readClock(): Promise<{ readonly time: Millis; readonly isSetBack: boolean }> {
+    // In this order: another process may store holds in between.
+    const [storedAt, [seconds, micros]] = await Promise.all([this.#client.get(this.#storedAtKey), this.#client.time()]);
+    const time = 1000 * Number(seconds) + Math.floor(Number(micros) / 1000);
+    return { time, isSetBack: Number(storedAt ?? 0) > time };
   }
 }
 

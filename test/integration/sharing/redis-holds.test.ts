@@ -83,6 +83,30 @@ test('computes the remaining hold by the clock of Redis for replicas that start 
   expect(later.received).toEqual([]);
 });
 
+test('drops stored holds once the clock of Redis is set back, because nobody knows when they end', async () => {
+  const redis = await startRedis({ clock: true });
+  redis.shiftClock(3_600_000);
+  const one = await startReplica(redis);
+  one.holds.publish({ client: 'up\0hasty', until: inTime(50_000) });
+  const client = redis.client();
+  await eventually(
+    () => client.get(`${KEY}:at`),
+    (at) => at !== null,
+  );
+  redis.shiftClock(0);
+  const late = await startReplica(redis);
+  await late.holds.load();
+  expect(late.received).toEqual([]);
+  one.holds.publish({ client: 'up\0flood', until: inTime(60_000) });
+  await eventually(
+    () => client.zrange(KEY, '0', '-1'),
+    (names) => names.includes('up\0flood'),
+  );
+  const later = await startReplica(redis);
+  await later.holds.load();
+  expect(later.received.map(({ client: name }) => name)).toEqual(['up\0flood']);
+});
+
 test('keeps at most ten thousand holds, the longest, and each with an expiry', async () => {
   const redis = await startRedis();
   const one = await startReplica(redis);
