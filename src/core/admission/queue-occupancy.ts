@@ -11,8 +11,8 @@ export interface QueueOccupant {
 }
 
 /**
- * The waiting requests of a queue (of an upstream, for example), by address and client. One address can take at most 8/9 of the capacity (dynamic
- * thresholds, Choudhury and Hahne 1998).
+ * The waiting requests of a queue (of an upstream, for example), by address and client. One address can take at most 8/9 of the
+ * capacity (dynamic thresholds, Choudhury and Hahne 1998).
  */
 export class QueueOccupancy {
   #size = 0;

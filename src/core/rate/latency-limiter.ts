@@ -107,16 +107,16 @@ export class LatencyLimiter {
 
   /** A request was given up, or failed, after this time. If that is long, the upstream may be working on it still. */
   onTimeout(latency: Millis, inFlight: number, now: Millis, isRejecting: boolean): void {
-    // What was sent before says nothing of the present limit. The upstream also works on requests that were given up.
-    this.#measurement?.onTimeout(inFlight, now);
-    if (this.#mode !== 'watching' && now - latency < this.#modeSince + this.#latency.mean) return;
-    if (!this.#latency.onTimeout(latency)) return;
+    if (!this.#latency.isSlow(latency)) return;
+    const watched = this.#mode === 'watching' ? (this.#measurement ??= new ThroughputMeasurement(now)) : undefined;
+    (watched ?? this.#measurement)?.onTimeout(inFlight, now);
+    // Requests from before this limit do not show that it is too high, nor do those that waited behind them at the upstream.
+    if (watched === undefined && now - latency < this.#modeSince + this.#latency.mean) return;
+    this.#latency.onTimeout(latency);
     this.#inFlight = inFlight;
     this.#allowance -= 1 - SENT_WHILE_FALLING;
-    if (this.#mode === 'watching') {
-      this.#measurement ??= new ThroughputMeasurement(now);
-      this.#endWatch(this.#measurement, now, isRejecting);
-    } else if (this.#latency.timeoutShare > MAX_TIMEOUT_SHARE) this.#onTooManyTimeouts(now);
+    if (watched !== undefined) this.#endWatch(watched, now, isRejecting);
+    else if (this.#latency.timeoutShare > MAX_TIMEOUT_SHARE) this.#onTooManyTimeouts(now);
   }
 
   #onTooManyTimeouts(now: Millis): void {

@@ -54,15 +54,15 @@ export class LatencyTrend {
     this.#add(latency);
   }
 
-  /**
-   * A request has ended without an answer. Its latency would have been higher: that counts only if it lasted longer than usual. Returns
-   * false if it ended too soon to be slow.
-   */
-  onTimeout(latency: Millis): boolean {
-    if (this.#answers === 0 || latency <= this.#fast) return false;
+  /** Whether a request that ended without an answer took so long that the upstream may be slow: a refused connection does not. */
+  isSlow(latency: Millis): boolean {
+    return this.#answers > 0 && latency > this.#fast;
+  }
+
+  /** Such a request has ended. Its latency would have been higher: that counts only if it is longer than the mean. */
+  onTimeout(latency: Millis): void {
     this.#timeoutShare += TIMEOUT_GAIN * (1 - this.#timeoutShare);
     if (latency > this.#mean) this.#add(latency);
-    return true;
   }
 
   /** The number in flight has changed: what ended before says nothing of it. */

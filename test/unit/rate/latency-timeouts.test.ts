@@ -15,7 +15,7 @@ describe('the latency trend', () => {
   test('counts the share of requests that end late without an answer, as a moving average', () => {
     const latency = trend();
     expect(latency.timeoutShare).toBe(0);
-    expect([latency.onTimeout(1000), latency.onTimeout(1000)]).toEqual([true, true]);
+    for (let i = 0; i < 2; i += 1) latency.onTimeout(1000);
     expect(latency.timeoutShare).toBeCloseTo(1 - (15 / 16) ** 2, 12);
     latency.onAnswer(100);
     expect(latency.timeoutShare).toBeCloseTo((15 / 16) * (1 - (15 / 16) ** 2), 12);
@@ -23,18 +23,16 @@ describe('the latency trend', () => {
     expect(latency.timeoutShare).toBe(0);
   });
 
-  test('does not count requests that fail at once, nor any before the first answer', () => {
-    const latency = trend();
-    expect(latency.onTimeout(1)).toBe(false);
-    expect([latency.timeoutShare, latency.mean]).toEqual([0, 100]);
-    expect(new LatencyTrend().onTimeout(1000)).toBe(false);
+  test('takes no request for slow that fails at once, nor any before the first answer', () => {
+    expect([1, 50, 101].map((latency) => trend().isSlow(latency))).toEqual([false, false, true]);
+    expect(new LatencyTrend().isSlow(1000)).toBe(false);
   });
 
   test('learns a latency from a timeout only if it is longer than the mean', () => {
     const latency = new LatencyTrend();
     for (let i = 0; i < 64; i += 1) latency.onAnswer(i % 2 === 0 ? 50 : 150);
     const { mean } = latency;
-    expect(latency.onTimeout(mean - 1)).toBe(true);
+    latency.onTimeout(mean - 1);
     expect(latency.mean).toBe(mean);
     latency.onTimeout(2 * mean);
     expect(latency.mean).toBeCloseTo(mean + mean / 64, 12);
@@ -69,6 +67,25 @@ describe('a limiter', () => {
     expect(limiter.limit).toBe(Number.POSITIVE_INFINITY);
     end(limiter, 'at'.repeat(16), now, 8);
     expect(limiter.limit).toBeLessThan(8);
+  });
+
+  test('does not count requests that fail at once, before a test and in one', () => {
+    const [limiter, other] = [new LatencyLimiter(), new LatencyLimiter()];
+    const run = (each: LatencyLimiter, failures: number): number => {
+      const limits: number[] = [];
+      let now = end(each, 'a'.repeat(64), 0, 8);
+      for (let i = 0; i < 32; i += 1) {
+        for (let k = 0; k < failures; k += 1) each.onTimeout(1, 8, now, false);
+        now = end(each, 'at', now, 8);
+      }
+      for (let i = 0; i < 32; i += 1) {
+        for (let k = 0; k < failures; k += 1) each.onTimeout(1, 2, now, false);
+        now = end(each, 'a', now, 2);
+        limits.push(each.limit);
+      }
+      return limits.reduce((sum, limit) => sum + limit, 0);
+    };
+    expect(run(other, 3)).toBe(run(limiter, 0));
   });
 
   test('tests for none if fewer than three requests are in flight', () => {
