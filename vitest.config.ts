@@ -100,7 +100,7 @@ export default defineConfig({
           name: 'page',
           include: PAGE,
           setupFiles: [APART, 'test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
-          // As for integration.
+          // To load the modules once saves processor time. A file that leaves something open fails.
           isolate: false,
           maxWorkers: 3,
           sequence: { groupOrder: GROUPS.processes },

@@ -1,16 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { formatInferredLimit } from '../../src/laboratory/fit/report/format-inferred-limit.ts';
-import { runToCompletion } from '../../src/laboratory/experiment.ts';
-import { DirectClients, NO_RETRIES } from '../../src/laboratory/fit/direct-clients.ts';
 import { LogExcerpt } from '../../src/laboratory/fit/log-excerpt.ts';
 import type { FitResult } from '../../src/laboratory/fit/fit-experiment.ts';
-import { FitExperiment } from '../../src/laboratory/fit/fit-experiment.ts';
 import type { KnownLimit } from '../../src/laboratory/fit/infer-bucket.ts';
 import type { LoggedRequest } from '../../src/laboratory/fit/logged-request.ts';
 import { classifyStatus, endOfAnswer, SINGLE_ATTEMPT } from '../../src/laboratory/fit/logged-request.ts';
 import type { LimitModelSpec } from '../../src/simulator/limit-models/limit-model-spec.ts';
 import { makeLimitModel } from '../../src/simulator/limit-models/limit-model-spec.ts';
 import { seededRandom } from '../../src/simulator/seeded-random.ts';
+import { fitLines } from '../support/laboratory/fit-lines.ts';
 
 const NOTHING: KnownLimit = { rate: undefined, burst: undefined };
 
@@ -48,30 +46,7 @@ function logged(at: number, status: number): LoggedRequest {
   return { ...base, at, end: endOfAnswer(answer), attempts: SINGLE_ATTEMPT[answer] };
 }
 
-function fit(lines: readonly LoggedRequest[], known = NOTHING): FitResult {
-  return runToCompletion(
-    new FitExperiment({
-      openLog: () => {
-        let isRead = false;
-        return {
-          progress: 0,
-          skipped: 0,
-          firstSkipped: undefined,
-          aside: 0,
-          read() {
-            const some = isRead ? undefined : lines;
-            isRead = true;
-            return some;
-          },
-        };
-      },
-      known,
-      candidates: (upstream) => [
-        new DirectClients({ name: NO_RETRIES, backOff: undefined, attempts: 1, upstream, seed: 1 }),
-      ],
-    }),
-  );
-}
+const fit = (lines: readonly LoggedRequest[], known = NOTHING): FitResult => fitLines(lines, known);
 
 /** The shares of refused requests: in the log, and with the inferred limit. */
 function shares({ surveyed, rows }: FitResult): { readonly met: number; readonly meets: number } {

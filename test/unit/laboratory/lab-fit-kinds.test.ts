@@ -1,8 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { runToCompletion } from '../../../src/laboratory/experiment.ts';
-import { DirectClients, NO_RETRIES } from '../../../src/laboratory/fit/direct-clients.ts';
 import type { FitResult } from '../../../src/laboratory/fit/fit-experiment.ts';
-import { FitExperiment } from '../../../src/laboratory/fit/fit-experiment.ts';
 import type { KnownLimit } from '../../../src/laboratory/fit/infer-bucket.ts';
 import { chooseLogFormat } from '../../../src/laboratory/fit/log/log-format.ts';
 import type { LoggedRequest } from '../../../src/laboratory/fit/logged-request.ts';
@@ -14,6 +11,7 @@ import type { LatencySpec } from '../../../src/simulator/upstream/latency-model.
 import { ACCESS_LOG_LINES } from '../../support/laboratory/access-log-lines.ts';
 import type { SyntheticResponse } from '../../support/laboratory/synthetic-log.ts';
 import { makeSyntheticLog, toLogged } from '../../support/laboratory/synthetic-log.ts';
+import { fitLines } from '../../support/laboratory/fit-lines.ts';
 
 const NOTHING: KnownLimit = { rate: undefined, burst: undefined };
 const WINDOW = { kind: 'fixed-window', limit: 200, window: 10_000 } as const;
@@ -24,30 +22,7 @@ function logOf(limit: LimitModelSpec, demand: number, latency: LatencySpec, requ
 
 const VARIED = { kind: 'lognormal', mean: 40 } as const;
 
-function fit(lines: readonly LoggedRequest[], known = NOTHING): FitResult {
-  return runToCompletion(
-    new FitExperiment({
-      openLog: () => {
-        let isRead = false;
-        return {
-          progress: 0,
-          skipped: 0,
-          firstSkipped: undefined,
-          aside: 0,
-          read() {
-            const some = isRead ? undefined : lines;
-            isRead = true;
-            return some;
-          },
-        };
-      },
-      known,
-      candidates: (upstream) => [
-        new DirectClients({ name: NO_RETRIES, backOff: undefined, attempts: 1, upstream, seed: 1 }),
-      ],
-    }),
-  );
-}
+const fit = (lines: readonly LoggedRequest[], known = NOTHING): FitResult => fitLines(lines, known);
 
 function textOf(fitted: FitResult): string {
   return formatInferredLimit(fitted, NOTHING).join('\n');
