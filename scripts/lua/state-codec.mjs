@@ -27,6 +27,7 @@ const SEVERAL_OWNERS = [
   'Changes',
   'MajorityVote',
   'RecentFailures',
+  'FailingSenders',
   'RequestRecords',
   'RevertibleRateState',
 ];

@@ -167,8 +167,8 @@ export class AdaptiveRate {
     const { attributes } = failure;
     if (failure.isTimedLater !== true) this.inFlightLimiter.onTimeout(this.#ended(failure.sentAt, now));
     if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(failure, now);
-    if (!this.breaker.onFailed(failure, now)) return undefined;
-    return startBlock(this, 'errors', failure, now);
+    const failed = this.breaker.onFailed(this.state, failure, now);
+    return failed && startBlock(this, 'errors', failure, now, failed.part);
   }
 
   /**

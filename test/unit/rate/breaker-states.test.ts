@@ -171,7 +171,7 @@ describe('the breaker', () => {
   test('widens its scope to what another failure has in common with it', () => {
     const breaker = make();
     const state = limited();
-    for (let i = 0; i < 8; i += 1) breaker.onFailed(failed(1000, { attributes: REQUEST }), 1000);
+    for (let i = 0; i < 8; i += 1) breaker.onFailed(state, failed(1000, { attributes: REQUEST }), 1000);
     blockAt1000(breaker, state, { attributes: REQUEST });
     expect(breaker.status(1000)?.scope).toEqual(REQUEST);
     breaker.widen([1, 2, 9, 9, 9, 9, 9, 9]);

@@ -139,11 +139,11 @@ describe('the senders of failed requests', () => {
   test('are not identified if no connection was made', () => {
     const detector = new FailureDetector();
     const failure = { sentAt: 20_000, retryAfterMs: undefined, attributes: of(1) };
-    detector.onFailed({ ...failure, isUnreachable: true }, false, 20_000);
+    detector.onFailed(rateState(), { ...failure, isUnreachable: true }, false, 20_000);
     expect([detector.hasSenderFailed(of(1), EVERYONE), detector.scopeOf('errors', failure, false)]).toEqual([
       ...[false, ANY_REQUEST],
     ]);
-    detector.onFailed(failure, false, 20_000);
+    detector.onFailed(rateState(), failure, false, 20_000);
     expect(detector.hasSenderFailed(of(1), EVERYONE)).toBe(true);
   });
 });
@@ -154,9 +154,9 @@ describe('the detector of failures', () => {
   test('blocks after eight errors, and just after a recovery only after eight in a row', () => {
     const blocks = (justRecovered: boolean): boolean[] => {
       const detector = new FailureDetector();
-      for (let i = 0; i < 7; i += 1) detector.onFailed(failed(), justRecovered, 0);
+      for (let i = 0; i < 7; i += 1) detector.onFailed(rateState(), failed(), justRecovered, 0);
       detector.onAccepted(0, 0, undefined);
-      return Array.from({ length: 8 }, () => detector.onFailed(failed(), justRecovered, 0));
+      return Array.from({ length: 8 }, () => detector.onFailed(rateState(), failed(), justRecovered, 0) !== undefined);
     };
     expect(blocks(false)).toEqual(Array.from({ length: 8 }, () => true));
     expect(blocks(true)).toEqual([false, false, false, false, false, false, false, true]);
@@ -186,9 +186,9 @@ describe('the detector of failures', () => {
     expect(detector.needsAttributes).toBe(true);
     detector.onAccepted(1, 1, of(1));
     expect(detector.needsAttributes).toBe(false);
-    detector.onFailed(failed(), false, 0);
+    detector.onFailed(rateState(), failed(), false, 0);
     expect(detector.needsAttributes).toBe(true);
-    detector.clearErrors();
+    detector.clearErrors(false, 0);
     expect(detector.needsAttributes).toBe(false);
   });
 

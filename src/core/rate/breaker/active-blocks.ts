@@ -10,7 +10,7 @@ const MAX_BLOCKS = 32;
 /** Shared, because limits of clients are many. */
 const NONE: readonly ActiveBlock[] = [];
 
-/** The blocks of a limit: those of parts that are rejected, and the one that began last. Only that may hold back all requests. */
+/** The blocks of a limit: those of parts that are rejected or fail, and the one that began last. Only that may hold back all requests. */
 export class ActiveBlocks {
   /** Oldest first. */
   #blocks = NONE;
@@ -30,10 +30,9 @@ export class ActiveBlocks {
     return attributes === undefined ? this.latest : this.find(attributes);
   }
 
-  /** Adds a block. Of those before it, only blocks of other parts that are rejected stay in force. */
+  /** Adds a block. Of those before it, only blocks of other parts stay in force. */
   add(block: ActiveBlock): void {
-    const isKept = (other: ActiveBlock): boolean =>
-      other.cause === 'rejections' && other.isPartial && !matchesAttributes(block.scope, other.scope);
+    const isKept = (other: ActiveBlock): boolean => other.isPartial && !matchesAttributes(block.scope, other.scope);
     this.#blocks = [...this.#blocks.filter(isKept).slice(1 - MAX_BLOCKS), block];
   }
 

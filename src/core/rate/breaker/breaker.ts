@@ -151,9 +151,9 @@ export class Breaker {
     return this.detector.onRejected(state, rejection, findsParts, now);
   }
 
-  /** Returns whether errors are frequent enough for a block. */
-  onFailed(failure: FailedSend, now: Millis): boolean {
-    return this.detector.onFailed(failure, now < this.#recoveredRateUntil, now);
+  /** Returns what is to be blocked if errors are frequent enough for a block, else undefined. */
+  onFailed(state: RateState, failure: FailedSend, now: Millis): ReturnType<FailureDetector['onFailed']> {
+    return this.detector.onFailed(state, failure, now < this.#recoveredRateUntil, now);
   }
 
   /** A request outside the scope was rejected, and nothing was accepted since the block began: the scope includes it. */
@@ -181,7 +181,7 @@ export class Breaker {
     const rateBefore = Math.max(this.#settings.minRate, passed);
     if (!Number.isFinite(state.rate)) state.rate = rateBefore;
     state.phase = 'blocked';
-    this.detector.clearErrors();
+    this.detector.clearErrors(part !== undefined, now);
     const known = { cause, scope, rateBefore, wasUnlimited, stateBefore, isOverrun: failure.overrun === true };
     const block = this.#start({ ...known, isResumed: false }, now);
     scheduleProbe(block, failure, this.#maxProbeDelay, now, this.#random);
@@ -220,7 +220,7 @@ export class Breaker {
     const block = this.blocks.removeProven(sentAt, attributes);
     if (block === undefined) return undefined;
     if (block.isResumed) this.onUnblockedSend(state, block);
-    this.detector.clearErrors();
+    this.detector.clearErrors(block.isPartial, now);
     if (block.isPartial) return block;
     this.#reopenAt = undefined;
     if (block.cause === 'errors') {

@@ -15,6 +15,7 @@ const PASSES_BY_CHANCE = 0.25;
 const RECENT_RESULTS = 64;
 const ACCEPTED = 0;
 const FAILED = 1;
+const FAILED_ALONE = 2;
 /** This many failures show that a part fails, if none of its requests is accepted. */
 const FAILURES_OF_A_PART = 3;
 
@@ -25,6 +26,9 @@ export class ErrorWindow {
   #answers = 0;
   #previousErrors = 0;
   #previousAnswers = 0;
+  /** Failures of senders of which nothing is accepted, while requests of others are. */
+  #errorsAlone = 0;
+  #previousErrorsAlone = 0;
   #consecutiveErrors = 0;
   /** Created at the first failure, as the next one: there may be a window for each client. */
   #common: MajorityVote | undefined;
@@ -39,7 +43,7 @@ export class ErrorWindow {
 
   /** Whether there were recent failures, so that the attributes of accepted requests are needed. */
   get hasRecentErrors(): boolean {
-    return this.#errors + this.#previousErrors > 0;
+    return this.#errors + this.#previousErrors + this.#errorsAlone + this.#previousErrorsAlone > 0;
   }
 
   /**
@@ -75,12 +79,35 @@ export class ErrorWindow {
     this.#common.add(attributes);
   }
 
-  /** Whether there were at least 8 errors, and at least half of all results were, in the last one to two windows of 1 s. */
+  /** A failure of a sender of which nothing is accepted, while requests of others are: see `FailingSenders`. */
+  onFailedAlone(now: Millis, attributes: RequestAttributes): void {
+    this.#roll(now);
+    this.#errorsAlone += 1;
+    this.#recentResults ??= new RequestRecords(RECENT_RESULTS);
+    this.#recentResults.add(FAILED_ALONE, attributes);
+  }
+
+  /** What the recent failures of a sender have in common; all of the sender after fewer than three. @param sender as a part */
+  scopeOfSender(sender: number[]): number[] {
+    return this.#recentResults?.commonWithout(ACCEPTED, sender, FAILURES_OF_A_PART) ?? sender;
+  }
+
+  /**
+   * Whether there were at least 8 errors, and at least half of all results were, in the last one to two windows of 1 s. Failures of
+   * senders that fail alone do not count.
+   */
   exceedsThreshold(now: Millis): boolean {
     this.#roll(now);
     const errors = this.#errors + this.#previousErrors;
     const answers = this.#answers + this.#previousAnswers;
     return errors >= ERRORS && errors >= ERROR_SHARE * answers;
+  }
+
+  /** As `exceedsThreshold`, for the failures of the senders that fail alone. */
+  exceedsThresholdAlone(now: Millis): boolean {
+    this.#roll(now);
+    const errors = this.#errorsAlone + this.#previousErrorsAlone;
+    return errors >= ERRORS && errors >= ERROR_SHARE * (errors + this.#answers + this.#previousAnswers);
   }
 
   clear(): void {
@@ -104,8 +131,10 @@ export class ErrorWindow {
     }
     this.#previousErrors = isNext ? this.#errors : 0;
     this.#previousAnswers = isNext ? this.#answers : 0;
+    this.#previousErrorsAlone = isNext ? this.#errorsAlone : 0;
     this.#errors = 0;
     this.#answers = 0;
+    this.#errorsAlone = 0;
     this.#windowStart = isNext ? this.#windowStart + width : now;
   }
 }

@@ -4,12 +4,13 @@ import type { FailedSend } from '../failed-send.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
 import type { BlockCause, BlockStatus } from './active-block.ts';
 import { ErrorWindow } from './error-window.ts';
+import { FailingSenders } from './failing-senders.ts';
 import { MajorityVote } from './majority-vote.ts';
 import { RecentFailures } from './recent-failures.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import { RejectedPartDetector } from './rejected-part.ts';
 import type { RequestAttributes } from './request-attributes.ts';
-import { addressNumberOf, ANY_REQUEST, clientNumberOf, commonAttributes } from './request-attributes.ts';
+import { addressNumberOf, ANY_REQUEST, clientNumberOf, commonAttributes, partOfSender } from './request-attributes.ts';
 
 /**
  * Three of four. A block follows a few rejections, and where three clients share a limit, two of three rejections come from
@@ -19,9 +20,16 @@ const COMMON_MARGIN = 0.5;
 /** A sender took part in the failures that led to a block if one of its requests failed within this time before. */
 const TOOK_PART_WITHIN: Millis = 10_000;
 
+/** What is to be blocked because of errors. */
+interface FailedRequests {
+  /** The part that fails while others are accepted; undefined for what the failed requests have in common: see `scopeOf`. */
+  readonly part: RejectedPart | undefined;
+}
+
 /** Finds whether requests fail or are rejected so often that they must be blocked, and what those have in common. */
 export class FailureDetector {
   readonly #errorWindow = new ErrorWindow();
+  readonly #failingSenders = new FailingSenders(TOOK_PART_WITHIN);
   /** Votes of the rejections since the last accepted response, without those of senders that are passed over. */
   #commonRejected: MajorityVote | undefined;
   #rejectedParts: RejectedPartDetector | undefined;
@@ -37,6 +45,7 @@ export class FailureDetector {
   get needsAttributes(): boolean {
     return (
       this.#errorWindow.hasRecentErrors ||
+      !this.#failingSenders.isEmpty ||
       this.#rejectedParts?.isSampling === true ||
       this.#rejectedParts?.senders.isEmpty === false
     );
@@ -48,6 +57,7 @@ export class FailureDetector {
     this.#commonRejected?.clear();
     this.#rejectedParts?.senders.onAccepted(attributes, sentAt, now);
     this.#rejectedParts?.onAccepted(attributes);
+    this.#failingSenders.onAccepted(attributes, sentAt, now);
     this.#errorWindow.onAnswer(now, false, attributes);
   }
 
@@ -70,7 +80,7 @@ export class FailureDetector {
     }
     if (!findsParts) return undefined;
     this.#rejectedParts ??= new RejectedPartDetector();
-    this.#rejectedParts.senders.onRejected(attributes, sentAt);
+    this.#rejectedParts.senders.add(attributes, sentAt);
     return this.#rejectedParts.onRejected(state, attributes, now, isPassedOver);
   }
 
@@ -80,21 +90,36 @@ export class FailureDetector {
     this.#rejectedParts.onIgnored(attributes, now);
   }
 
-  /** Whether one more rejection of this sender says nothing about others: see `RejectedSenders`. */
+  /** Whether one more rejection of this sender says nothing about others: see `FailingSenders`. */
   isPassedOver(attributes: RequestAttributes | undefined, now: Millis): boolean {
     return this.#rejectedParts?.senders.isPassedOver(attributes, now) === true;
   }
 
   /**
-   * Returns whether errors are frequent enough for a block. What requests have in common that got no connection is chance.
+   * Returns what is to be blocked if errors are frequent enough for a block, else undefined. What requests have in common that
+   * got no connection is chance.
    * @param justRecovered the upstream has just come back: then only errors in a row count, because a block would turn a
    * partial failure into a total one
    */
-  onFailed({ attributes, isUnreachable }: FailedSend, justRecovered: boolean, now: Millis): boolean {
+  onFailed(
+    state: RateState,
+    { attributes, sentAt, isUnreachable }: FailedSend,
+    justRecovered: boolean,
+    now: Millis,
+  ): FailedRequests | undefined {
     const known = isUnreachable === true ? undefined : attributes;
     this.recordFailedSender(known, now);
+    const sender = this.#failingSenders.findPassedOver(known, now);
+    this.#failingSenders.add(known, sentAt);
+    if (known !== undefined && sender !== undefined) {
+      this.#errorWindow.onFailedAlone(now, known);
+      if (!this.#errorWindow.exceedsThresholdAlone(now)) return undefined;
+      const scope = this.#errorWindow.scopeOfSender(partOfSender(known, sender));
+      return { part: { scope, stateBefore: saveRevertibleState(state) } };
+    }
     this.#errorWindow.onAnswer(now, true, known);
-    return justRecovered ? this.#errorWindow.areConsecutive : this.#errorWindow.exceedsThreshold(now);
+    const isBlocked = justRecovered ? this.#errorWindow.areConsecutive : this.#errorWindow.exceedsThreshold(now);
+    return isBlocked ? { part: undefined } : undefined;
   }
 
   /** A request failed or was rejected: its sender takes part in the failures. */
@@ -145,8 +170,9 @@ export class FailureDetector {
     return isBlocked ? commonAttributes(scope, attributes ?? ANY_REQUEST) : scope;
   }
 
-  /** A block begins or ends: restarts the count of errors. */
-  clearErrors(): void {
+  /** A block begins or ends: restarts the count of errors. @param isPart whether it is known that others are accepted */
+  clearErrors(isPart: boolean, now: Millis): void {
     this.#errorWindow.clear();
+    if (!isPart) this.#failingSenders.restart(now);
   }
 }

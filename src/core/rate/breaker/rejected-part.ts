@@ -8,7 +8,7 @@ import {
 } from './request-attributes.ts';
 import type { Millis } from '../../scalars.ts';
 import { saveRevertibleState } from '../decrease.ts';
-import { RejectedSenders } from './rejected-senders.ts';
+import { FailingSenders } from './failing-senders.ts';
 import type { Tally } from './request-records.ts';
 import { RequestRecords } from './request-records.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
@@ -29,10 +29,10 @@ const MIN_LOG_LIKELIHOOD_RATIO = 9;
 const MAX_PASSED_SHARE_OF_PATH = 0.5;
 const SAMPLES_EXPIRY: Millis = 60_000;
 
-/** A part of all requests with a limit of its own. */
+/** A part of all requests that is rejected, or fails, while others are accepted. */
 export interface RejectedPart {
   readonly scope: RequestAttributes;
-  /** The state of the limit of all requests before that part was rejected. */
+  /** The state of the limit of all requests before that part was rejected or failed. */
   readonly stateBefore: RevertibleRateState;
 }
 
@@ -43,7 +43,7 @@ export interface RejectedPart {
  * Surprise and Coincidence", Computational Linguistics 19 (1), 1993).
  */
 export class RejectedPartDetector {
-  readonly senders = new RejectedSenders();
+  readonly senders = new FailingSenders(SAMPLES_EXPIRY);
   readonly #records = new RequestRecords(MAX_RECORDS);
   /** The state of the limit before each rejection that was not ignored. */
   #statesBefore: RevertibleRateState[] = [];
@@ -63,7 +63,7 @@ export class RejectedPartDetector {
 
   /**
    * Call it before the rejection cuts the rate.
-   * @param isIgnored whether it cuts nothing: see `RejectedSenders`
+   * @param isIgnored whether it cuts nothing: see `FailingSenders`
    * @returns the affected part; undefined if all requests are affected
    */
   onRejected(

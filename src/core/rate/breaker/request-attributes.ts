@@ -126,6 +126,12 @@ export function listCandidateParts(attributes: RequestAttributes): RequestAttrib
   return parts;
 }
 
+/** The part of all requests from the sender of this one. @param sender the number of its address or of its client */
+export function partOfSender(attributes: RequestAttributes, sender: number): number[] {
+  const whose = attributes[ADDRESS] === sender ? ADDRESS : CLIENT;
+  return keepAttributes(attributes, whose, whose);
+}
+
 /** Narrows a part to the address of this request. */
 export function narrowToAddress(part: RequestAttributes, attributes: RequestAttributes): number[] {
   const own = [...part];

@@ -1,5 +1,5 @@
 import type { RequestAttributes } from './request-attributes.ts';
-import { ATTRIBUTE_COUNT, definingAttributes } from './request-attributes.ts';
+import { ATTRIBUTE_COUNT, commonAttributes, definingAttributes, matchesAttributes } from './request-attributes.ts';
 
 const RECORD_LENGTH = ATTRIBUTE_COUNT + 1;
 
@@ -52,6 +52,20 @@ export class RequestRecords {
       if (numbers[start] === result) withResult += 1;
     }
     return { all, withResult };
+  }
+
+  /** What the requests within a scope that do not have this result have in common; undefined if there are fewer than `min`. */
+  commonWithout(result: number, scope: RequestAttributes, min: number): number[] | undefined {
+    let common: number[] | undefined;
+    let count = 0;
+    for (let start = 0; start < RECORD_LENGTH * this.#count; start += RECORD_LENGTH) {
+      const attributes: number[] = [];
+      for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) attributes.push(this.#numbers[start + 1 + i] ?? 0);
+      if (this.#numbers[start] === result || !matchesAttributes(scope, attributes)) continue;
+      common = common === undefined ? attributes : commonAttributes(common, attributes);
+      count += 1;
+    }
+    return count < min ? undefined : common;
   }
 
   /**

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { RejectedSenders } from '../../../src/core/rate/breaker/rejected-senders.ts';
+import { FailingSenders } from '../../../src/core/rate/breaker/failing-senders.ts';
 import { from, Line } from '../../support/core/attributed-line.ts';
 
 const [one, two, other] = ['one', 'two', 'other'].map((address) => from({ address }));
 
 /** One and two were rejected at 0 and 10 ms. */
-function rejected(): RejectedSenders {
-  const senders = new RejectedSenders();
-  senders.onRejected(one, 0);
-  senders.onRejected(two, 10);
+function rejected(): FailingSenders {
+  const senders = new FailingSenders(60_000);
+  senders.add(one, 0);
+  senders.add(two, 10);
   return senders;
 }
 
@@ -17,7 +17,7 @@ test('a rejected sender is passed over once a later request of another one was a
   expect([senders.isPassedOver(one, 20), senders.isPassedOver(other, 20)]).toEqual([false, false]);
   senders.onAccepted(other, 5, 20);
   expect([senders.isPassedOver(one, 20), senders.isPassedOver(two, 20)]).toEqual([true, false]);
-  senders.onRejected(one, 30);
+  senders.add(one, 30);
   senders.onAccepted(other, 40, 50);
   expect([senders.isPassedOver(one, 60_000), senders.isPassedOver(two, 60_000)]).toEqual([true, true]);
   expect(senders.isPassedOver(one, 60_031)).toBe(false);
@@ -38,24 +38,24 @@ describe('with requests that take longer than it takes until the next rejection'
   test('a sender is not passed over once a request that it sent between its rejections was accepted', () => {
     const senders = rejected();
     senders.onAccepted(other, 15, 20);
-    for (let sentAt = 20; sentAt < 2100; sentAt += 15) senders.onRejected(one, sentAt);
+    for (let sentAt = 20; sentAt < 2100; sentAt += 15) senders.add(one, sentAt);
     expect(senders.isPassedOver(one, 2100)).toBe(true);
     senders.onAccepted(one, 100, 2100);
     expect([senders.isPassedOver(one, 2100), senders.isEmpty]).toEqual([false, true]);
   });
 
   test('a sender stays passed over if a request that it sent before its first rejection is accepted late', () => {
-    const senders = new RejectedSenders();
-    senders.onRejected(one, 100);
+    const senders = new FailingSenders(60_000);
+    senders.add(one, 100);
     senders.onAccepted(other, 110, 120);
-    senders.onRejected(one, 130);
+    senders.add(one, 130);
     senders.onAccepted(one, 90, 2090);
     expect(senders.isPassedOver(one, 2090)).toBe(true);
   });
 
   test('a sender is passed over once a request that another one sent between its rejections was accepted', () => {
-    const senders = new RejectedSenders();
-    for (let sentAt = 0; sentAt < 2100; sentAt += 15) senders.onRejected(one, sentAt);
+    const senders = new FailingSenders(60_000);
+    for (let sentAt = 0; sentAt < 2100; sentAt += 15) senders.add(one, sentAt);
     senders.onAccepted(other, 100, 2100);
     expect(senders.isPassedOver(one, 2100)).toBe(true);
   });
@@ -80,8 +80,8 @@ test('rejections of a client whose slow requests are accepted now and then cut t
 });
 
 test('a client is passed over at any address', () => {
-  const senders = new RejectedSenders();
-  senders.onRejected(from({ address: 'gateway', client: 'one' }), 0);
+  const senders = new FailingSenders(60_000);
+  senders.add(from({ address: 'gateway', client: 'one' }), 0);
   senders.onAccepted(other, 5, 5);
   expect(senders.isPassedOver(from({ address: 'elsewhere', client: 'one' }), 10)).toBe(true);
   expect(senders.isPassedOver(from({ address: 'elsewhere', client: 'two' }), 10)).toBe(false);
