@@ -29,13 +29,14 @@ interface FailedRequests {
 /** Finds whether requests fail or are rejected so often that they must be blocked, and what those have in common. */
 export class FailureDetector {
   readonly #errorWindow = new ErrorWindow();
-  readonly #failingSenders = new FailingSenders(TOOK_PART_WITHIN);
+  /** Created at the first failure. */
+  #failingSenders: FailingSenders | undefined;
   /** Votes of the rejections since the last accepted response, without those of senders that are passed over. */
   #commonRejected: MajorityVote | undefined;
   #rejectedParts: RejectedPartDetector | undefined;
   /** The state of the limit before the first of those rejections. */
   #stateBeforeRejections: RevertibleRateState | undefined;
-  /** Created at the first failure. */
+  /** Created at the first failure too. */
   #failedAddresses: RecentFailures | undefined;
   #failedClients: RecentFailures | undefined;
   /** The latest time at which an accepted request was sent. */
@@ -45,7 +46,7 @@ export class FailureDetector {
   get needsAttributes(): boolean {
     return (
       this.#errorWindow.hasRecentErrors ||
-      !this.#failingSenders.isEmpty ||
+      this.#failingSenders?.isEmpty === false ||
       this.#rejectedParts?.isSampling === true ||
       this.#rejectedParts?.senders.isEmpty === false
     );
@@ -57,7 +58,7 @@ export class FailureDetector {
     this.#commonRejected?.clear();
     this.#rejectedParts?.senders.onAccepted(attributes, sentAt, now);
     this.#rejectedParts?.onAccepted(attributes);
-    this.#failingSenders.onAccepted(attributes, sentAt, now);
+    this.#failingSenders?.onAccepted(attributes, sentAt, now);
     this.#errorWindow.onAnswer(now, false, attributes);
   }
 
@@ -109,6 +110,7 @@ export class FailureDetector {
   ): FailedRequests | undefined {
     const known = isUnreachable === true ? undefined : attributes;
     this.recordFailedSender(known, now);
+    this.#failingSenders ??= new FailingSenders(TOOK_PART_WITHIN);
     const sender = this.#failingSenders.findPassedOver(known, now);
     this.#failingSenders.add(known, sentAt);
     if (known !== undefined && sender !== undefined) {
@@ -173,6 +175,6 @@ export class FailureDetector {
   /** A block begins or ends: restarts the count of errors. @param isPart whether it is known that others are accepted */
   clearErrors(isPart: boolean, now: Millis): void {
     this.#errorWindow.clear();
-    if (!isPart) this.#failingSenders.restart(now);
+    if (!isPart) this.#failingSenders?.restart(now);
   }
 }
