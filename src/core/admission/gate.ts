@@ -113,7 +113,7 @@ export class Gate {
     return attributedLimit;
   }
 
-  /** The attempt no longer counts as in flight: its response body has ended, was aborted, or is a long stream. */
+  /** The attempt no longer counts as in flight: its response has ended, was aborted, or has become a tunnel. */
   onAttemptEnd(ticket: Ticket, now: Millis): void {
     const { inFlightLimits } = ticket;
     recordAttemptEnd(ticket, now);

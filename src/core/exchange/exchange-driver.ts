@@ -160,7 +160,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'refused', why: 'draining', retryAfterMs: 1000, at: now });
   }
 
-  /** The forwarded response ended, was aborted, or has lasted so long that it no longer counts as in flight. */
+  /** The forwarded response ended, was aborted, or has become a tunnel. */
   onResponseEnd(): void {
     this.#gate.onAttemptEnd(this.ticket, this.#clock.now());
     this.#effects.rearmGateTimer();

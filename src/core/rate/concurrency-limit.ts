@@ -78,6 +78,9 @@ export class ConcurrencyLimit {
   #step = 1;
   #calmSince: Millis;
   #rejectedShare = 0;
+  /** Whether so many were in flight since the size last changed, and whether a request that was sent then has been accepted. */
+  #isReached = false;
+  #isConfirmed = false;
   /** The size at first: with more in flight, requests were rejected. */
   readonly #detected: number;
   #acceptedBeyond = 0;
@@ -121,6 +124,7 @@ export class ConcurrencyLimit {
   /** A request is about to be sent. @param inFlight without it */
   onSend(inFlight: number, now: Millis): void {
     this.#turnover.onChange(inFlight, now);
+    if (inFlight + 1 >= this.#size) this.#isReached = true;
   }
 
   /** @param inFlight with the request that ends */
@@ -135,6 +139,7 @@ export class ConcurrencyLimit {
 
   /** @param inFlightAtSend 0 if unknown */
   onAccepted(inFlightAtSend: number): void {
+    if (this.#isReached && (inFlightAtSend === 0 || inFlightAtSend >= this.#size)) this.#isConfirmed = true;
     if (this.#detected <= FEW && inFlightAtSend > this.#detected) this.#acceptedBeyond += 1;
     this.#rejectedShare -= this.#rejectedShare / REJECTED_SHARE_SPAN;
   }
@@ -147,11 +152,18 @@ export class ConcurrencyLimit {
     this.#rejectedShare += (1 - this.#rejectedShare) / REJECTED_SHARE_SPAN;
   }
 
-  /** Grows if it has been calm for long enough that a rejection would be one of many sends: by a larger step each time. */
+  /**
+   * Grows, by a larger step each time, if it has been calm for long enough that a rejection would be one of many sends, and if the
+   * upstream has accepted as many as the size allows: a size that was never reached says nothing (RFC 2861, congestion window
+   * validation).
+   */
   grow(now: Millis, { rate, usualProbeLoss }: RateState): void {
+    if (!this.#isConfirmed) return;
     if (now - this.#calmSince < Math.max(MIN_CALM, (1000 * SENT_PER_REJECTION * usualProbeLoss) / rate)) return;
     this.#size += this.#step;
     this.#step *= 2;
     this.#calmSince = now;
+    this.#isReached = false;
+    this.#isConfirmed = false;
   }
 }

@@ -69,9 +69,7 @@ function forwardHead(
     driver.onResponseEnd();
     return false;
   }
-  const mayIdle = isEventStream(head.headers);
-  call.forward(mayIdle, captureFor(head, verdict, claim));
-  if (mayIdle) driver.onResponseEnd();
+  call.forward(isEventStream(head.headers), captureFor(head, verdict, claim));
   return true;
 }
 

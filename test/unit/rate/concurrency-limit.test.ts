@@ -89,6 +89,12 @@ describe('a concurrency limit', () => {
 describe('the number of places', () => {
   /** A rejection for 130 sends: a second. */
   const state = rateState({ rate: 130, usualProbeLoss: 1 });
+  /** All are taken, and a request that was sent then is accepted; then the number may grow. */
+  const use = (places: ConcurrencyLimit, now: Millis, terms = state): void => {
+    places.onSend(places.size - 1, now);
+    places.onAccepted(places.size);
+    places.grow(now, terms);
+  };
 
   test('falls by one at each rejection, to the last', () => {
     const places = new ConcurrencyLimit(3, 0);
@@ -103,7 +109,7 @@ describe('the number of places', () => {
   test('grows by one, then two, then four in a time without rejections', () => {
     const places = new ConcurrencyLimit(10, 0);
     const sizes = [999, 1000, 1999, 2000, 2999, 3000].map((now) => {
-      places.grow(now, state);
+      use(places, now);
       return places.size;
     });
     expect(sizes).toEqual([10, 11, 11, 13, 13, 17]);
@@ -111,18 +117,41 @@ describe('the number of places', () => {
 
   test('restarts that growth after a rejection', () => {
     const places = new ConcurrencyLimit(10, 0);
-    places.grow(1000, state);
-    places.grow(2000, state); // 13
+    use(places, 1000);
+    use(places, 2000); // 13
     places.onRejected(2500);
-    for (const now of [3499, 3500, 4500]) places.grow(now, state);
+    for (const now of [3499, 3500, 4500]) use(places, now);
     expect(places.size).toBe(12 + 1 + 2);
+  });
+
+  test('does not grow before the upstream has accepted a request with all places taken', () => {
+    const places = new ConcurrencyLimit(10, 0);
+    const growsAfter = (inFlight: number, inFlightAtSend: number): boolean => {
+      const { size } = places;
+      places.onSend(inFlight, 5000);
+      if (inFlightAtSend >= 0) places.onAccepted(inFlightAtSend);
+      places.grow(5000, state);
+      return places.size > size;
+    };
+    expect([growsAfter(8, 9), growsAfter(8, 0), growsAfter(9, -1), growsAfter(0, 9)]).toEqual([
+      ...[false, false, false, false],
+    ]);
+    expect(growsAfter(0, 10)).toBe(true);
+    places.grow(9000, state); // the eleventh has not been taken yet
+    expect(places.size).toBe(11);
+    places.onSend(10, 9000);
+    places.grow(9000, state); // and the response to that request is not known
+    places.onAccepted(0);
+    expect(places.size).toBe(11);
+    places.grow(9000, state);
+    expect(places.size).toBe(13);
   });
 
   test('grows after 130 sends for each usual rejection, and after a second at least', () => {
     const firstGrowth = (terms: Parameters<typeof rateState>[0]): Millis => {
       for (let now = 0; now < 100_000; now += 500) {
         const places = new ConcurrencyLimit(10, 0);
-        places.grow(now, rateState(terms));
+        use(places, now, rateState(terms));
         if (places.size > 10) return now;
       }
       return Number.NaN;
@@ -395,6 +424,8 @@ describe('a limit by places', () => {
     const calmSince = 1000;
     expect(flight.now - calmSince).toBeGreaterThan(130_000 / (11 / 3));
     expect(flight.advance(flight.now + 2000).rate.inFlightLimiter.limit).toBe(12);
+    flight.send(); // the twelfth
+    for (let i = 0; i < 12; i += 1) flight.accept();
     expect(flight.advance(flight.now + 30_000).rate.inFlightLimiter.limit).toBe(12);
     expect(flight.advance(flight.now + 6000).rate.inFlightLimiter.limit).toBe(14);
   });

@@ -84,6 +84,8 @@ describe('a limit on few requests in flight', () => {
       limit.onSend(0, 100 * i);
       limit.onEnded(1, 100 * i + 100);
     }
+    limit.onSend(size - 1, 20_000);
+    limit.onAccepted(size);
     limit.grow(20_000, rateState({ rate: 130, usualProbeLoss: 1 }));
     expect(limit.size).toBe(size + 1);
     return limit;
