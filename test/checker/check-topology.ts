@@ -7,6 +7,7 @@ import { FaultInjector } from './fault-injector.ts';
 import { FaultLog } from './fault-record.ts';
 import { LocalDecisions } from './local-decisions.ts';
 import type { CheckerOptions, TopologyName } from './options.ts';
+import { ProgressWatch } from './progress-watch.ts';
 import { ProxyLog } from './proxy-log.ts';
 import { UPSTREAM } from './settings.ts';
 
@@ -14,6 +15,7 @@ const PAUSE: Millis = 2000;
 /** The longest time for which a replica is cut off from Redis, and a little. */
 const PAST_ANY_LEASE: Millis = 16_000;
 const PROGRESS_EVERY: Millis = 30_000;
+const WATCH_EVERY: Millis = 250;
 const SMOKE_PAUSE: Millis = 400;
 const SMOKE_FAULTS = 4;
 
@@ -67,9 +69,14 @@ export async function checkTopology(name: TopologyName, options: CheckerOptions)
       const last = faults.records.at(-1)?.name ?? 'no fault yet';
       console.log(`  ${at} s: ${intents} intents, ${requests} requests, ${charges} charges; ${last}`);
     }, PROGRESS_EVERY);
+    const watch = new ProgressWatch(performance.now());
+    const watching = setInterval(() => {
+      watch.observe(clients.totals.charges, faults.isInProgress, performance.now());
+    }, WATCH_EVERY);
     await clients.run((intents) => intents >= options.intents && injector.hasInjectedEnough);
     await injector.stop();
     clearInterval(progress);
+    clearInterval(watching);
     const left = await findLeft(deployment, files, () => clients.closeUpstreamConnections());
     await decisions?.stop();
     clients.finish();
@@ -79,7 +86,10 @@ export async function checkTopology(name: TopologyName, options: CheckerOptions)
         ...deployment.missing.map((each) => `not injected: ${each}`),
         `at the end: ${left.summary}; ${((performance.now() - started) / 1000).toFixed(0)} s`,
       ],
-      violations: [...clients.violations, ...injector.violations, ...ended, ...log.problems, ...left.violations],
+      violations: [
+        ...[...clients.violations, ...injector.violations, ...ended],
+        ...[...log.problems, ...watch.violations, ...left.violations],
+      ],
     };
   } finally {
     await endAll();

@@ -45,6 +45,10 @@ export class FaultLog {
     return record;
   }
 
+  get isInProgress(): boolean {
+    return this.records.at(-1)?.to === Number.POSITIVE_INFINITY;
+  }
+
   hasOverlapped({ from, to }: Interval): boolean {
     return this.records.some((each) => each.from <= to && each.to + SLACK >= from);
   }
