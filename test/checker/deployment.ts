@@ -19,7 +19,7 @@ import { failover, redisClockSet, redisKilled, redisStopped, redisUnreachable } 
 import { GateProcess } from './gate-process.ts';
 import type { TopologyName } from './options.ts';
 import { mountOwnDisk } from '../support/own-disk.ts';
-import { fixedPort } from './ports.ts';
+import { freePort } from '../support/free-port.ts';
 import type { GateSettings } from './settings.ts';
 import { drawSettings, FIRST_SETTINGS, yamlOf } from './settings.ts';
 
@@ -78,7 +78,7 @@ async function prepare(
 ): Promise<Prepared> {
   const folder = makeFolder();
   const settings: GateSettings = {
-    ...{ listen: await fixedPort(), admin: await fixedPort(), workers, state, onStoreLost },
+    ...{ listen: await freePort(), admin: await freePort(), workers, state, onStoreLost },
     upstream: parts.upstream,
   };
   const clock = fakeClock(join(folder, 'clock'));

@@ -1,3 +1,5 @@
+import type { Socket } from 'node:net';
+
 /** The details about a failed connection to the upstream, for the client. */
 export interface ConnectErrorDetails {
   readonly detail: string;
@@ -80,4 +82,16 @@ export function describeConnectFailure({ code = '', message = '' }: Partial<Node
   if (Object.hasOwn(CONNECT_FAILURES, code)) return CONNECT_FAILURES[code] ?? code;
   if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return `the TLS handshake failed (${code})`;
   return code === '' ? message : code;
+}
+
+/**
+ * The error of a connection from a port to itself; undefined for any other. While nobody listens on a local port from the range of
+ * outgoing connections, the system may choose that same port for one, and TCP then opens it (RFC 9293, section 3.5, simultaneous
+ * open). The upstream could not listen again before it is closed. Go's net.Dial refuses these connections too.
+ */
+export function ownEndError(socket: Socket): NodeJS.ErrnoException | undefined {
+  const { localAddress, localPort, remoteAddress: address, remotePort: port } = socket;
+  if (port === undefined || localPort !== port || localAddress !== address) return undefined; // a Unix socket has no port
+  const error = new Error(`connect ECONNREFUSED ${address}:${port}`);
+  return Object.assign(error, { code: 'ECONNREFUSED', syscall: 'connect', address, port });
 }

@@ -3,6 +3,7 @@ import { buildConnector } from 'undici';
 import type { Millis } from '../../core/scalars.ts';
 import type { ClientTls } from '../tls/client-tls.ts';
 import { readClientTls } from '../tls/client-tls.ts';
+import { ownEndError } from './connect-error-details.ts';
 import type { DnsResolver } from './dns-resolver.ts';
 import { MAX_RESPONSE_HEADERS } from './response-defect.ts';
 import { MASKED_RESET } from './send-failure.ts';
@@ -66,7 +67,20 @@ export function makeConnector(
       : { lookup: resolver.lookup, autoSelectFamily: true, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_TIMEOUT }),
     ...(socketPath === undefined ? {} : { socketPath }),
   });
-  return reportResets(connect);
+  return refuseOwnEnd(reportResets(connect));
+}
+
+/** Refuses connections of a port to itself: see `ownEndError`. */
+export function refuseOwnEnd(connect: Connectors.connector): Connectors.connector {
+  return (options, done) => {
+    connect(options, (...result) => {
+      const [failure, socket] = result;
+      const error = failure === null ? ownEndError(socket) : undefined;
+      if (error === undefined) return done(...result);
+      socket?.destroy();
+      done(error, null);
+    });
+  };
 }
 
 /**

@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import type { Millis } from '../../core/scalars.ts';
 import type { ClientTls } from '../../http/tls/client-tls.ts';
 import { readClientTls } from '../../http/tls/client-tls.ts';
-import { describeConnectFailure } from '../../http/upstream/connect-error-details.ts';
+import { describeConnectFailure, ownEndError } from '../../http/upstream/connect-error-details.ts';
 import { unixSocketPath } from '../../config/values/upstream-url.ts';
 
 export interface ProbeOptions {
@@ -33,7 +33,10 @@ export async function probeEndpoint(url: string, options: ProbeOptions): Promise
     };
     // An error after the end has no effect: the endpoint may reset a connection without a request.
     socket.on('error', (error) => end(describeConnectFailure(error)));
-    socket.once(openedEvent, () => end(undefined));
+    socket.once(openedEvent, () => {
+      const own = ownEndError(socket);
+      end(own && describeConnectFailure(own));
+    });
   });
 }
 

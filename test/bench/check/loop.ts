@@ -8,7 +8,8 @@ import type { Millis } from '../../../src/core/scalars.ts';
 import { Gcra } from '../../../src/simulator/limit-models/gcra.ts';
 import { findProgram } from '../../setup/find-program.ts';
 import { nginxFrame } from '../nginx-frame.ts';
-import { freePort, Program } from '../program.ts';
+import { Program } from '../program.ts';
+import { freePort } from '../../support/free-port.ts';
 
 export interface LoopOptions {
   readonly folder: string;

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findProgram } from '../../setup/find-program.ts';
 import { haproxyConfig, nginxConfig, tidegateConfig } from './configs.ts';
-import { freePort, Program } from '../program.ts';
+import { Program } from '../program.ts';
+import { freePort } from '../../support/free-port.ts';
 
 export const CONTENDERS = ['tidegate', 'nginx', 'haproxy', 'bare'] as const;
 

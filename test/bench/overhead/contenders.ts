@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram } from '../../setup/find-program.ts';
 import { BUILT, ensureBuilt } from '../build.ts';
-import { freePort, Program } from '../program.ts';
+import { Program } from '../program.ts';
+import { freePort } from '../../support/free-port.ts';
 import { caddyConfig, haproxyConfig, nginxConfig, tidegateConfig } from './configs.ts';
 
 export const CONTENDERS = [

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { findProgram } from '../../setup/find-program.ts';
-import { freePort, Program } from '../program.ts';
+import { Program } from '../program.ts';
+import { freePort } from '../../support/free-port.ts';
 
 /** CPU seconds and calls of Redis. */
 export interface Spent {

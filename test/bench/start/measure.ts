@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../program.ts';
+import { freePort } from '../../support/free-port.ts';
 
 /** One start: milliseconds since the process was created, and bytes. */
 export interface StartMeasurement {

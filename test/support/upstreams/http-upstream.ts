@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
 import { atEnd } from '../at-end.ts';
+import { freePort, refusingPort } from '../free-port.ts';
 
 export interface Hit {
   readonly method: string;
@@ -83,31 +83,12 @@ export function sha256(bytes: Buffer | string): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/**
- * Returns a URL that refuses connections until the test ends. It reserves the port as the client side of a connection,
- * because a merely free port could be taken by another test's server.
- */
+/** Returns a URL that refuses connections; each time another one. */
 export async function refusingUrl(): Promise<string> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
-  atEnd(() => {
-    client.destroy();
-    server.close();
-    server.closeAllConnections();
-  });
-  await once(client, 'connect');
-  return `http://127.0.0.1:${client.localPort}`;
+  return `http://127.0.0.1:${await refusingPort()}`;
 }
 
 /** Returns the URL of a free port, for a program that will listen there. */
 export async function freeUrl(): Promise<string> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return `http://127.0.0.1:${port}`;
+  return `http://127.0.0.1:${await freePort()}`;
 }
