@@ -129,7 +129,7 @@ describe('errors', () => {
     errors.onAnswer(2400, true);
     expect(errors.exceedsThreshold(2400)).toBe(true);
     expect(errors.exceedsThreshold(2500)).toBe(false); // the seven are expired
-    errors.clear();
+    errors.clear(false, 0);
     errors.onAnswer(2500, true);
     expect(errors.exceedsThreshold(2500)).toBe(false);
   });

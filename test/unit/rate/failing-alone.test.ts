@@ -13,19 +13,28 @@ function fail(line: Line, addresses: readonly string[], pathOf = (i: number) => 
   return addresses.filter((address, i) => line.ask('failed', from({ address, path: pathOf(i) }))).length;
 }
 
-test.each([1, 2, 3])('%i addresses whose requests all fail do not delay others, and send hardly any', (count) => {
+test.each([
+  [1, 'own paths'],
+  [2, 'own paths'],
+  [3, 'own paths'],
+  [3, 'the path of all others'],
+])('%i addresses whose requests for %s all fail do not delay others, and send hardly any', (count, paths) => {
+  const isShared = paths !== 'own paths';
   const failing = Array.from({ length: count }, (_, i) => `failing ${i}`);
   const line = new Line();
   let sent = 0;
   for (let second = 0; second < 60; second += 1) {
     for (let i = 0; i < 10; i += 1) {
-      expect(line.ask('accepted', from({ address: `polite ${i}`, path: `/${i}` }))).toBe(true);
-      for (let j = 0; j < 2; j += 1) sent += fail(line, failing);
+      const path = isShared ? '/charges' : `/${i}`;
+      expect(line.ask('accepted', from({ address: `polite ${i}`, path }))).toBe(true);
+      for (let j = 0; j < 2; j += 1) sent += fail(line, failing, isShared ? () => path : undefined);
       line.now += 60;
     }
   }
   expect(line.rate.rate).toBe(Number.POSITIVE_INFINITY);
-  for (const address of failing) expect(line.rate.breaker.isHeldBack(from({ address, path: '/new' }))).toBe(true);
+  for (const address of failing) {
+    expect(line.rate.breaker.isHeldBack(from({ address, path: isShared ? '/charges' : '/new' }))).toBe(true);
+  }
   expect(sent).toBeLessThan(count * 40); // of count * 1200
 });
 
@@ -108,6 +117,18 @@ describe('an address that fails while others are accepted', () => {
     expect(line.ask('accepted', from({ address: 'one' }))).toBe(true);
     expect([isHeld('one'), isHeld('two')]).toEqual([false, true]);
   });
+});
+
+test('a path that fails is blocked, although those who ask for it ask for nothing else', () => {
+  const line = new Line();
+  for (let i = 0; line.part === undefined && i < 100; i += 1) {
+    line.ask('failed', from({ address: `a${i % 4}`, path: `/reports/${i}` }));
+    line.ask('accepted', from({ address: `b${i % 4}`, path: `/charges/${i}` }));
+  }
+  expect([line.part, line.rate.breaker.isHeldBack(from({ address: 'b1', path: '/reports/1' }))]).toEqual([
+    'path',
+    true,
+  ]);
 });
 
 test('a sender that failed in an outage is not blocked alone when the upstream fails again', () => {

@@ -39,7 +39,7 @@ describe('the count of errors', () => {
     errors.onAnswer(0, true);
     expect(errors.areConsecutive).toBe(false);
     const cleared = after(8);
-    cleared.clear();
+    cleared.clear(false, 0);
     expect([cleared.areConsecutive, cleared.hasRecentErrors, cleared.exceedsThreshold(0)]).toEqual([
       ...[false, false, false],
     ]);

@@ -1,5 +1,5 @@
 import type { RequestAttributes } from './request-attributes.ts';
-import { ANY_REQUEST, narrowToAddress, listCandidateParts } from './request-attributes.ts';
+import { ANY_REQUEST, isPathOnly, narrowToAddress, listCandidateParts } from './request-attributes.ts';
 import type { Millis } from '../../scalars.ts';
 import { MajorityVote } from './majority-vote.ts';
 import { RequestRecords } from './request-records.ts';
@@ -87,6 +87,20 @@ export class ErrorWindow {
     this.#recentResults.add(FAILED_ALONE, attributes);
   }
 
+  /**
+   * Whether several addresses fail with a path, or paths that begin alike, for which nothing is accepted: then that path fails, and not
+   * its senders.
+   */
+  isPathFailing(attributes: RequestAttributes): boolean {
+    for (const part of listCandidateParts(attributes)) {
+      if (!isPathOnly(part)) continue;
+      const failed = this.#countFailedOnly(part);
+      if (failed < FAILURES_OF_A_PART) continue;
+      if (this.#countFailedOnly(narrowToAddress(part, attributes)) < failed) return true;
+    }
+    return false;
+  }
+
   /** What the recent failures of a sender have in common; all of the sender after fewer than three. @param sender as a part */
   scopeOfSender(sender: number[]): number[] {
     return this.#recentResults?.commonWithout(ACCEPTED, sender, FAILURES_OF_A_PART) ?? sender;
@@ -110,10 +124,19 @@ export class ErrorWindow {
     return errors >= ERRORS && errors >= ERROR_SHARE * (errors + this.#answers + this.#previousAnswers);
   }
 
-  clear(): void {
+  /** Restarts the counts. @param keepsResults whether what was accepted before is still a sign of what is accepted now */
+  clear(keepsResults: boolean, now: Millis): void {
     this.#consecutiveErrors = 0;
-    this.#windowStart = Number.NEGATIVE_INFINITY;
-    this.#roll(0);
+    this.#common?.clear();
+    if (!keepsResults) this.#recentResults?.clear();
+    this.#forgetCounts();
+    this.#shiftCounts(now);
+  }
+
+  /** The number of requests within a scope; 0 if one of them was accepted. */
+  #countFailedOnly(scope: RequestAttributes): number {
+    const tally = this.#recentResults?.tally(scope, ACCEPTED);
+    return tally === undefined || tally.withResult > 0 ? 0 : tally.all;
   }
 
   #countRecent(result: number, scope: RequestAttributes): number {
@@ -129,12 +152,21 @@ export class ErrorWindow {
       this.#common?.clear();
       this.#recentResults?.clear();
     }
-    this.#previousErrors = isNext ? this.#errors : 0;
-    this.#previousAnswers = isNext ? this.#answers : 0;
-    this.#previousErrorsAlone = isNext ? this.#errorsAlone : 0;
+    if (!isNext) this.#forgetCounts();
+    this.#shiftCounts(isNext ? this.#windowStart + width : now);
+  }
+
+  #shiftCounts(windowStart: Millis): void {
+    this.#previousErrors = this.#errors;
+    this.#previousAnswers = this.#answers;
+    this.#previousErrorsAlone = this.#errorsAlone;
+    this.#forgetCounts();
+    this.#windowStart = windowStart;
+  }
+
+  #forgetCounts(): void {
     this.#errors = 0;
     this.#answers = 0;
     this.#errorsAlone = 0;
-    this.#windowStart = isNext ? this.#windowStart + width : now;
   }
 }

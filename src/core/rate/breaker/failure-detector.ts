@@ -113,7 +113,7 @@ export class FailureDetector {
     this.#failingSenders ??= new FailingSenders(TOOK_PART_WITHIN);
     const sender = this.#failingSenders.findPassedOver(known, now);
     this.#failingSenders.add(known, sentAt);
-    if (known !== undefined && sender !== undefined) {
+    if (known !== undefined && sender !== undefined && !this.#errorWindow.isPathFailing(known)) {
       this.#errorWindow.onFailedAlone(now, known);
       if (!this.#errorWindow.exceedsThresholdAlone(now)) return undefined;
       const scope = this.#errorWindow.scopeOfSender(partOfSender(known, sender));
@@ -174,7 +174,7 @@ export class FailureDetector {
 
   /** A block begins or ends: restarts the count of errors. @param isPart whether it is known that others are accepted */
   clearErrors(isPart: boolean, now: Millis): void {
-    this.#errorWindow.clear();
+    this.#errorWindow.clear(isPart, now);
     if (!isPart) this.#failingSenders?.restart(now);
   }
 }
