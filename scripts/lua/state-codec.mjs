@@ -26,7 +26,7 @@ const SEVERAL_OWNERS = [
   'ThroughputMeasurement',
   'Changes',
   'MajorityVote',
-  'RecentFailures',
+  'SenderTimes',
   'FailingSenders',
   'RequestRecords',
   'RevertibleRateState',

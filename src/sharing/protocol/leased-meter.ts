@@ -13,6 +13,9 @@ import { UsageRecorder } from './usage-recorder.ts';
 /** The failure of a probe that has just left may be known this soon. */
 const PROBE_RECHECK: Millis = 1000;
 
+/** A quarter of the longest delay of a probe. */
+const MAX_PROBE_DEFERRAL: Millis = 1250;
+
 /** Below this rate, a token is worth so much waiting time that an unused one is returned at once. */
 const RETURN_AT_ONCE_BELOW: PerSecond = 50;
 
@@ -41,6 +44,8 @@ export class LeasedMeter extends UsageRecorder implements Meter {
   /** The weight of the groups that wait or are to return, as reported last. */
   #reportedWeight = 0;
   #weightReportedAt = Number.NEGATIVE_INFINITY;
+  /** How long tokens of the next probe were in hand here and not used, because all who could send it gave way. */
+  #gaveWayFor: Millis = 0;
 
   /** @param requestReport called whenever there is something to report */
   constructor(terms: LimitTerms, requestReport: (meter: LeasedMeter, urgency: ReportUrgency) => void) {
@@ -73,7 +78,9 @@ export class LeasedMeter extends UsageRecorder implements Meter {
       return Number.POSITIVE_INFINITY;
     }
     if (heldFor > 0) return heldFor;
-    return block.isPartial ? Math.max(block.probeAt - now, this.#tokenDelay(now)) : this.#tokenDelay(now);
+    const token = this.#tokenDelay(now);
+    if (block.isPartial) return Math.max(block.probeAt - now, token);
+    return source !== undefined && this.#givesWay(source, block) ? Math.max(token, this.#deferral(block, now)) : token;
   }
 
   expectedDelay(now: Millis, source?: RequestAttributes): Millis {
@@ -91,6 +98,7 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     const isPartialProbe = block?.isPartial === true && isBlockedBy(block, source);
     if (isPartialProbe) this.#startPartialProbe(block, now);
     if (!this.#tokens.take(this.terms.isUnlimited) || this.terms.phase !== 'blocked') return isPartialProbe;
+    this.#gaveWayFor = 0;
     this.terms = { ...this.terms, isProbeOut: true };
     return true;
   }
@@ -162,6 +170,7 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     if (terms.epoch < this.terms.epoch) return this.#returnTokens(slots);
     if (terms.epoch > this.terms.epoch) this.usageLog.epochSeen(terms.epoch);
     if (terms.epoch > this.terms.epoch || terms.isUnlimited) this.#returnTokens(this.#tokens.dropBeyond(0));
+    if (terms.block?.since !== this.terms.block?.since) this.#gaveWayFor = 0;
     this.terms = terms;
     if (terms.isUnlimited) {
       this.#tokens.requested = 0;
@@ -171,12 +180,29 @@ export class LeasedMeter extends UsageRecorder implements Meter {
 
   /** Returns tokens that have expired. */
   returnExpired(now: Millis): void {
-    this.#returnTokens(this.#tokens.dropBefore(now - this.terms.validFor));
+    const expired = this.#tokens.dropBefore(now - this.terms.validFor);
+    if (this.terms.phase === 'blocked') this.#gaveWayFor += now - (expired[0] ?? now);
+    this.#returnTokens(expired);
   }
 
   /** Returns tokens that no request here can use. @param tokensNeeded see `takeDemandChange` */
   returnSurplus(tokensNeeded: number): void {
     this.#returnTokens(this.#tokens.dropBeyond(tokensNeeded));
+  }
+
+  /** Whether others send the probe first: its sender has failed, or others were accepted shortly before the block and it was not. */
+  #givesWay(source: RequestAttributes, block: BlockStatus): boolean {
+    if (this.failedSenders?.includes(source, block) === true) return true;
+    return this.acceptedSenders?.hasAny(block) === true && !this.acceptedSenders.includes(source, block);
+  }
+
+  /**
+   * How much later than others a sender that gives way sends the probe: a quarter of the delay of the probe, as where the limit is
+   * kept. That delay is about a third of the time since the block began.
+   */
+  #deferral({ since }: BlockStatus, now: Millis): Millis {
+    const { first = now } = this.#tokens;
+    return first + Math.min(MAX_PROBE_DEFERRAL, Math.max(0, first - since) / 12) - this.#gaveWayFor - now;
   }
 
   #tokenDelay(now: Millis): Millis {

@@ -4,6 +4,7 @@ import type { Quota } from '../../core/hints/hints.ts';
 import type { QuotaOwner, Requester } from '../../core/quota/requester.ts';
 import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import { isBlockedBy } from '../../core/rate/breaker/active-block.ts';
+import { RecentSenders } from '../../core/rate/breaker/recent-senders.ts';
 import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
 import type { FailedSend, RejectedSend } from '../../core/rate/failed-send.ts';
 import { withoutQuota } from './limit-terms.ts';
@@ -19,10 +20,16 @@ export type ReportUrgency = 'now' | 'soon' | 'later' | 'with-next-report';
  */
 const STEADY_AFTER: Millis = 1000;
 const STEADY_PAUSE: Millis = 250;
+/** While nothing fails, the senders of so many accepted requests are not recorded after each one that is: it takes time to hash them. */
+const ACCEPTED_PER_SAMPLE = 7;
 
 /** Records what happens at a limit, for its server to learn from, and requests reports of it. */
 export abstract class UsageRecorder extends TermsView {
   readonly usageLog = new UsageLog();
+  /** Of requests that were sent here: of all failed ones, and of some accepted ones. Created at the first one. */
+  protected failedSenders: RecentSenders | undefined;
+  protected acceptedSenders: RecentSenders | undefined;
+  #acceptedUntilSample = 0;
   #lastSerial = 0;
   #inFlight = 0;
   #unanswered = 0;
@@ -33,7 +40,7 @@ export abstract class UsageRecorder extends TermsView {
   protected abstract requestReport(urgency: ReportUrgency): void;
 
   get hasRecentFailures(): boolean {
-    return this.usageLog.includesSources;
+    return this.usageLog.includesSources || this.#acceptedUntilSample === 0;
   }
 
   /** Always 0: the server counts the sends of all members, and subtracts them from a quota itself. */
@@ -81,7 +88,13 @@ export abstract class UsageRecorder extends TermsView {
   /** Returns undefined: the server decides whether this limits the number in flight. */
   onAccepted(sentAt: Millis, serial: number, now: Millis, source?: RequestAttributes): CutCause | undefined {
     const { block, phase } = this.terms;
-    this.usageLog.accepted(sentAt, serial, now, source);
+    const isSample = block === undefined && !this.usageLog.includesSources; // of no use for the server
+    this.usageLog.accepted(sentAt, serial, now, isSample ? undefined : source);
+    this.#acceptedUntilSample = this.#acceptedUntilSample === 0 ? ACCEPTED_PER_SAMPLE : this.#acceptedUntilSample - 1;
+    if (source !== undefined) {
+      this.acceptedSenders ??= new RecentSenders();
+      this.acceptedSenders.add(source, now);
+    }
     const endsBlock = block !== undefined && isBlockedBy(block, source);
     this.requestReport(endsBlock || phase === 'blocked' || phase === 'backoff' ? 'now' : this.#routineUrgency(now));
     return undefined;
@@ -90,11 +103,13 @@ export abstract class UsageRecorder extends TermsView {
   /** Returns undefined: the server decides whether this decreases the rate. */
   onRejected(rejection: RejectedSend, now: Millis): undefined {
     this.usageLog.rejected(rejection, now);
+    this.#recordFailure(rejection.attributes, now);
     this.requestReport('now');
   }
 
   onFailed(failure: FailedSend, now: Millis): undefined {
     this.usageLog.failed(failure, now);
+    if (failure.isUnreachable !== true) this.#recordFailure(failure.attributes, now);
     this.requestReport('now');
   }
 
@@ -134,6 +149,12 @@ export abstract class UsageRecorder extends TermsView {
   seedHistory(accepted: PerSecond, now: Millis): void {
     this.usageLog.rateRemembered(accepted, now);
     this.requestReport('soon');
+  }
+
+  #recordFailure(attributes: RequestAttributes | undefined, now: Millis): void {
+    if (attributes === undefined) return;
+    this.failedSenders ??= new RecentSenders();
+    this.failedSenders.add(attributes, now);
   }
 
   /** While nothing limits, nothing waits for a report of sends and successes. */

@@ -18,7 +18,7 @@ import {
 } from '../../../src/core/rate/breaker/active-block.ts';
 import { estimateRateBefore } from '../../../src/core/rate/breaker/block-trigger.ts';
 import { MajorityVote } from '../../../src/core/rate/breaker/majority-vote.ts';
-import { RecentFailures } from '../../../src/core/rate/breaker/recent-failures.ts';
+import { RecentSenders } from '../../../src/core/rate/breaker/recent-senders.ts';
 import { RequestRecords } from '../../../src/core/rate/breaker/request-records.ts';
 import type { RequestAttributes } from '../../../src/core/rate/breaker/request-attributes.ts';
 import {
@@ -38,6 +38,7 @@ import {
 } from '../../../src/core/rate/breaker/request-attributes.ts';
 import { hashToNumber } from '../../../src/core/quota/requester.ts';
 import { rateState } from '../../support/core/rate-builders.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
 
 const PARAMETERS = {
   cause: 'rejections',
@@ -415,24 +416,41 @@ describe('the records of requests', () => {
 });
 
 describe('the senders that failed last', () => {
+  const EVERYONE = { scope: ANY_REQUEST, since: 20_000 };
+  /** Of an address and a client. */
+  const of = (address: number, client = 0): RequestAttributes => [address, client];
+
   test('are stored with the time of their last failure', () => {
-    const failures = new RecentFailures();
-    failures.add(7, 100);
-    failures.add(8, 200);
-    failures.add(7, 300);
-    expect([failures.hasFailedSince(7, 300), failures.hasFailedSince(7, 301)]).toEqual([true, false]);
-    expect([failures.hasFailedSince(8, 200), failures.hasFailedSince(9, 0)]).toEqual([true, false]);
-    failures.add(0, 400);
-    expect(failures.hasFailedSince(0, 0)).toBe(false);
+    const failures = new RecentSenders();
+    const hasFailed = (address: number, since: Millis): boolean =>
+      failures.includes(of(address), { ...EVERYONE, since: 10_000 + since });
+    failures.add(of(7), 100);
+    failures.add(of(8), 200);
+    failures.add(of(7), 300);
+    expect([hasFailed(7, 300), hasFailed(7, 301)]).toEqual([true, false]);
+    expect([hasFailed(8, 200), hasFailed(9, 0)]).toEqual([true, false]);
+    failures.add(of(0), 400);
+    expect(hasFailed(0, 0)).toBe(false);
+  });
+
+  test('are clients if an address is blocked', () => {
+    const failures = new RecentSenders();
+    failures.add(of(7, 70), 20_000);
+    const block = { scope: of(7), since: 20_000 };
+    expect([of(7, 70), of(7, 71), of(8, 70)].map((each) => failures.includes(each, block))).toEqual([
+      ...[true, false, true],
+    ]);
+    expect(failures.includes(of(7, 70), { scope: of(7, 70), since: 20_000 })).toBe(false);
   });
 
   test('are 64 at most', () => {
-    const failures = new RecentFailures();
-    for (let sender = 1; sender <= 64; sender += 1) failures.add(sender, 1);
-    expect([failures.hasFailedSince(1, 0), failures.hasFailedSince(64, 0)]).toEqual([true, true]);
-    failures.add(65, 1);
-    failures.add(65, 2);
-    expect([1, 2, 65].map((sender) => failures.hasFailedSince(sender, 0))).toEqual([false, true, true]);
+    const failures = new RecentSenders();
+    const hasFailed = (address: number): boolean => failures.includes(of(address), EVERYONE);
+    for (let address = 1; address <= 64; address += 1) failures.add(of(address), 20_000);
+    expect([1, 64].map(hasFailed)).toEqual([true, true]);
+    failures.add(of(65), 20_000);
+    failures.add(of(65), 20_001);
+    expect([1, 2, 65].map(hasFailed)).toEqual([false, true, true]);
   });
 });
 

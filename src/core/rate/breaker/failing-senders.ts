@@ -2,9 +2,9 @@ import type { Millis } from '../../scalars.ts';
 import type { RequestAttributes } from './request-attributes.ts';
 import { addressNumberOf, clientNumberOf } from './request-attributes.ts';
 
-/** The most senders that are remembered: the last ones that were rejected. */
-const MAX_SENDERS = 64;
-const RECORD_LENGTH = 4;
+/** The most addresses and clients that are remembered: the last ones that were rejected. */
+const MAX_SENDERS = 256;
+const RECORD_LENGTH = 3;
 
 /**
  * The addresses and clients of which requests were rejected, or failed, and none was accepted since. If others were accepted
@@ -13,10 +13,12 @@ const RECORD_LENGTH = 4;
  */
 export class FailingSenders {
   /**
-   * Each has four numbers: its own, when its first and its last rejected request were sent, and 1 if others were accepted that were sent
-   * after the first, else 0. Slow requests of a sender that is often rejected are all older than its last rejection.
+   * Each has three numbers: its own, when its first rejected request was sent, and when its last one was rejected. Slow requests of a
+   * sender that is often rejected are all older than its last rejection.
    */
   #numbers: number[] = [];
+  /** The latest time at which an accepted request of another sender was sent. */
+  #othersSentAt: Millis = Number.NEGATIVE_INFINITY;
   readonly #expiry: Millis;
 
   /** @param expiry how long a sender is remembered after its last rejection or failure */
@@ -37,54 +39,52 @@ export class FailingSenders {
   findPassedOver(attributes: RequestAttributes | undefined, now: Millis): number | undefined {
     if (attributes === undefined) return undefined;
     for (const sender of sendersOf(attributes)) {
-      const at = this.#find(sender);
-      if (at >= 0 && this.#numbers[at + 3] === 1 && now - (this.#numbers[at + 2] ?? 0) <= this.#expiry) return sender;
+      const at = this.#find(sender, now);
+      if (at >= 0 && this.#othersSentAt > (this.#numbers[at + 1] ?? 0)) return sender;
     }
     return undefined;
   }
 
   /** A request was rejected, or failed. */
-  add(attributes: RequestAttributes | undefined, sentAt: Millis): void {
+  add(attributes: RequestAttributes | undefined, sentAt: Millis, now: Millis): void {
     if (attributes === undefined) return;
     for (const sender of sendersOf(attributes)) {
       const at = this.#find(sender);
-      const isKnown = at >= 0 && sentAt - (this.#numbers[at + 2] ?? 0) <= this.#expiry;
+      const isKnown = this.#find(sender, now) >= 0;
       const firstAt = isKnown ? (this.#numbers[at + 1] ?? sentAt) : sentAt;
-      const isPassed = isKnown ? (this.#numbers[at + 3] ?? 0) : 0;
       if (at >= 0) this.#numbers.splice(at, RECORD_LENGTH);
       else if (this.#numbers.length >= RECORD_LENGTH * MAX_SENDERS) this.#numbers.splice(0, RECORD_LENGTH);
-      this.#numbers.push(sender, firstAt, sentAt, isPassed);
+      this.#numbers.push(sender, firstAt, now);
     }
   }
 
   /** @param attributes undefined if unknown: any sender may have been accepted */
   onAccepted(attributes: RequestAttributes | undefined, sentAt: Millis, now: Millis): void {
     if (this.isEmpty) return;
-    const accepted = attributes === undefined ? undefined : sendersOf(attributes);
-    for (let at = this.#numbers.length - RECORD_LENGTH; at >= 0; at -= RECORD_LENGTH) {
-      const firstAt = this.#numbers[at + 1] ?? 0;
-      if (now - (this.#numbers[at + 2] ?? 0) > this.#expiry) this.#numbers.splice(at, RECORD_LENGTH);
-      else if (sentAt > firstAt) {
-        if (accepted === undefined || accepted.includes(this.#numbers[at] ?? 0)) {
-          this.#numbers = [];
-          return;
-        }
-        this.#numbers[at + 3] = 1;
-      }
-    }
+    // The last record is of the last rejection: if that is expired, all are.
+    const hasExpired = now - (this.#numbers.at(-1) ?? 0) > this.#expiry;
+    const isOwn =
+      attributes === undefined || sendersOf(attributes).some((sender) => this.#hasFailedBefore(sender, sentAt, now));
+    if (hasExpired || isOwn) this.#numbers = [];
+    else this.#othersSentAt = Math.max(this.#othersSentAt, sentAt);
   }
 
   /** Passes over no sender until a request of another one that is sent from now on is accepted: what was accepted before is no sign. */
   restart(now: Millis): void {
-    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
-      this.#numbers[at + 1] = now;
-      this.#numbers[at + 3] = 0;
-    }
+    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) this.#numbers[at + 1] = now;
   }
 
-  /** The index of a sender; -1 if it is not there. */
-  #find(sender: number): number {
-    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) if (this.#numbers[at] === sender) return at;
+  #hasFailedBefore(sender: number, sentAt: Millis, now: Millis): boolean {
+    const at = this.#find(sender, now);
+    return at >= 0 && sentAt > (this.#numbers[at + 1] ?? 0);
+  }
+
+  /** The index of a sender; -1 if it is not there. @param now given if it must not have expired */
+  #find(sender: number, now?: Millis): number {
+    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
+      if (this.#numbers[at] !== sender) continue;
+      return now !== undefined && now - (this.#numbers[at + 2] ?? 0) > this.#expiry ? -1 : at;
+    }
     return -1;
   }
 }

@@ -6,19 +6,17 @@ import type { BlockCause, BlockStatus } from './active-block.ts';
 import { ErrorWindow } from './error-window.ts';
 import { FailingSenders } from './failing-senders.ts';
 import { MajorityVote } from './majority-vote.ts';
-import { RecentFailures } from './recent-failures.ts';
+import { RecentSenders, TOOK_PART_WITHIN } from './recent-senders.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import { RejectedPartDetector } from './rejected-part.ts';
 import type { RequestAttributes } from './request-attributes.ts';
-import { addressNumberOf, ANY_REQUEST, clientNumberOf, commonAttributes, partOfSender } from './request-attributes.ts';
+import { ANY_REQUEST, commonAttributes, partOfSender } from './request-attributes.ts';
 
 /**
  * Three of four. A block follows a few rejections, and where three clients share a limit, two of three rejections come from
  * one client by chance.
  */
 const COMMON_MARGIN = 0.5;
-/** A sender took part in the failures that led to a block if one of its requests failed within this time before. */
-const TOOK_PART_WITHIN: Millis = 10_000;
 
 /** What is to be blocked because of errors. */
 interface FailedRequests {
@@ -37,8 +35,7 @@ export class FailureDetector {
   /** The state of the limit before the first of those rejections. */
   #stateBeforeRejections: RevertibleRateState | undefined;
   /** Created at the first failure too. */
-  #failedAddresses: RecentFailures | undefined;
-  #failedClients: RecentFailures | undefined;
+  #failedSenders: RecentSenders | undefined;
   /** The latest time at which an accepted request was sent. */
   #acceptedSentAt = Number.NEGATIVE_INFINITY;
 
@@ -81,7 +78,7 @@ export class FailureDetector {
     }
     if (!findsParts) return undefined;
     this.#rejectedParts ??= new RejectedPartDetector();
-    this.#rejectedParts.senders.add(attributes, sentAt);
+    this.#rejectedParts.senders.add(attributes, sentAt, now);
     return this.#rejectedParts.onRejected(state, attributes, now, isPassedOver);
   }
 
@@ -112,7 +109,7 @@ export class FailureDetector {
     this.recordFailedSender(known, now);
     this.#failingSenders ??= new FailingSenders(TOOK_PART_WITHIN);
     const sender = this.#failingSenders.findPassedOver(known, now);
-    this.#failingSenders.add(known, sentAt);
+    this.#failingSenders.add(known, sentAt, now);
     if (known !== undefined && sender !== undefined && !this.#errorWindow.isPathFailing(known)) {
       this.#errorWindow.onFailedAlone(now, known);
       if (!this.#errorWindow.exceedsThresholdAlone(now)) return undefined;
@@ -127,28 +124,16 @@ export class FailureDetector {
   /** A request failed or was rejected: its sender takes part in the failures. */
   recordFailedSender(attributes: RequestAttributes | undefined, now: Millis): void {
     if (attributes === undefined) return;
-    this.#failedAddresses ??= new RecentFailures();
-    this.#failedAddresses.add(addressNumberOf(attributes) ?? 0, now);
-    this.#failedClients ??= new RecentFailures();
-    this.#failedClients.add(clientNumberOf(attributes), now);
+    this.#failedSenders ??= new RecentSenders();
+    this.#failedSenders.add(attributes, now);
   }
 
   /**
-   * Whether the sender of a request took part in the failures of this block. If it fails again, that says nothing about
-   * others, so these send the probes first. Keys are free: clients are distinguished only if one address is blocked alone.
+   * Whether the sender of a request took part in the failures of this block. If it fails again, that says nothing about others, so
+   * these send the probes first.
    */
-  hasSenderFailed(
-    attributes: RequestAttributes | undefined,
-    { scope, since }: Pick<BlockStatus, 'scope' | 'since'>,
-  ): boolean {
-    if (attributes === undefined) return false;
-    const from = since - TOOK_PART_WITHIN;
-    if (addressNumberOf(scope) === undefined) {
-      return this.#failedAddresses?.hasFailedSince(addressNumberOf(attributes) ?? 0, from) === true;
-    }
-    return (
-      clientNumberOf(scope) === 0 && this.#failedClients?.hasFailedSince(clientNumberOf(attributes), from) === true
-    );
+  hasSenderFailed(attributes: RequestAttributes | undefined, block: Pick<BlockStatus, 'scope' | 'since'>): boolean {
+    return attributes !== undefined && this.#failedSenders?.includes(attributes, block) === true;
   }
 
   /** Whether a request that was sent later than `at` was accepted. */
