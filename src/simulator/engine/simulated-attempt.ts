@@ -87,7 +87,8 @@ export class SimulatedAttempt implements ScheduledEvent, Job {
     this.poolWork = poolLatency;
     if (station !== undefined) {
       this.#watchTimeout(Number.POSITIVE_INFINITY);
-      return station.arrive(this);
+      station.arrive(this);
+      return;
     }
     this.#next = 'leave';
     this.#simulator.schedule(now + latency, this);

@@ -8,10 +8,12 @@ import { practicePatch } from './practice-spec.ts';
 import { onBodyEnd } from './practice-route.ts';
 import { SCRIPT_GRAMMAR } from './response-script.ts';
 import type { PracticeStats } from './practice-counters.ts';
+import type { LoggedWait } from './wait-log.ts';
 
 /** The actions of the pages under /practice. */
 export interface PracticeAdminTarget {
   stats(): PracticeStats;
+  readonly waits: { list(): readonly LoggedWait[] };
   readonly ledger: { summary(): LedgerSummary };
   spec(): PracticeSpec;
   configure(patch: Partial<PracticeSpec>): void;
@@ -20,6 +22,7 @@ export interface PracticeAdminTarget {
 
 const ALLOWED_METHODS: Readonly<Record<string, 'GET' | 'POST'>> = {
   '/practice/stats': 'GET',
+  '/practice/waits': 'GET',
   '/practice/ledger': 'GET',
   '/practice/script': 'GET',
   '/practice/configure': 'POST',
@@ -55,6 +58,8 @@ function routeAdminRequest(
   switch (path) {
     case '/practice/stats':
       return jsonResponse(200, practice.stats());
+    case '/practice/waits':
+      return jsonResponse(200, practice.waits.list());
     case '/practice/ledger':
       return jsonResponse(200, practice.ledger.summary());
     case '/practice/script':

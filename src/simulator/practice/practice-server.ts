@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Millis, Random } from '../../core/scalars.ts';
 import { limitOf, makeLimitModel, withLimit } from '../limit-models/limit-model-spec.ts';
 import { seededRandom } from '../seeded-random.ts';
-import type { AcceptedTimes } from '../upstream/upstream-model.ts';
 import { UpstreamModel } from '../upstream/upstream-model.ts';
 import type { ResponsePlan } from './response-plan.ts';
 import { handleAdminRequest } from './practice-admin.ts';
@@ -21,9 +20,9 @@ import type { PracticeSpec } from './practice-spec.ts';
 import { chargedObject, findRoute } from './practice-routes.ts';
 import { parseScript, SCRIPT_GRAMMAR, ScriptError } from './response-script.ts';
 import { runStation } from './practice-station.ts';
-import type { StationTimer } from '../service/station-timer.ts';
 import type { PracticeCountKind, PracticeStats } from './practice-counters.ts';
 import { PracticeCounters } from './practice-counters.ts';
+import { WaitLog } from './wait-log.ts';
 
 export interface PracticeOptions extends PracticeSpec {
   /** 127.0.0.1 when absent. */
@@ -48,6 +47,7 @@ interface PracticeRun {
   readonly startedAt: Millis;
   readonly ledger: ChargeLedger;
   readonly counters: PracticeCounters;
+  readonly waits: WaitLog;
   readonly attempts: AttemptCounter;
   readonly random: Random;
 }
@@ -59,7 +59,7 @@ export class PracticeServer {
   readonly #host: string;
   #spec: PracticeSpec;
   #upstream: UpstreamModel;
-  #station: StationTimer | undefined;
+  #station: ReturnType<typeof runStation>;
   #run: PracticeRun;
 
   constructor(spec: PracticeSpec, host: string, port: number) {
@@ -97,6 +97,11 @@ export class PracticeServer {
   stats(): PracticeStats {
     const now = this.#now();
     return this.#run.counters.stats(now, this.#upstream.limit(now));
+  }
+
+  /** Of the last requests that a limit of `kind: workers` has worked on. */
+  get waits(): Pick<WaitLog, 'list'> {
+    return this.#run.waits;
   }
 
   /** The number of scripted requests with this `x-practice-id`. */
@@ -147,9 +152,9 @@ export class PracticeServer {
     await this.#listener.close();
   }
 
-  #runStation(): StationTimer | undefined {
+  #runStation(): ReturnType<typeof runStation> {
     const applySteps = (now: Millis): void => void this.#upstream.limit(now);
-    return runStation(this.#upstream.model, this.#spec, this.#run.startedAt, applySteps);
+    return runStation(this.#upstream.model, this.#spec, this.#run, applySteps);
   }
 
   #now(): Millis {
@@ -196,14 +201,9 @@ export class PracticeServer {
       plan = injectChargeFault(plan, afterCharge, random);
     }
     const isAccepted = decision.kind === 'serve' || decision.kind === 'fail';
-    const work = isAccepted ? this.#workAtStation(decision) : undefined;
+    // Without a station, the work takes its time whatever else is in flight.
+    const work = isAccepted ? this.#station?.workOf(decision) : undefined;
     this.#perform(plan, COUNTED_AS[decision.kind], path, request, response, isAccepted ? upstream : undefined, work);
-  }
-
-  /** @returns undefined if the upstream has no station: then the work takes its time whatever else is in flight */
-  #workAtStation({ latency, poolLatency = 0 }: AcceptedTimes): ((onDone: () => void) => void) | undefined {
-    const station = this.#station;
-    return station && ((onDone) => station.arrive({ work: latency, poolWork: poolLatency, onServed: onDone }));
   }
 
   #perform(
@@ -233,6 +233,7 @@ function makeRun({ seed = 1 }: PracticeSpec): PracticeRun {
     startedAt: performance.now(),
     ledger: new ChargeLedger(Date.now),
     counters: new PracticeCounters(),
+    waits: new WaitLog(),
     attempts: new AttemptCounter(),
     random: seededRandom(seed),
   };

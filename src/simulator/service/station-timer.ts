@@ -22,9 +22,12 @@ export class StationTimer {
     this.#beforeAdvance = beforeAdvance;
   }
 
-  arrive(job: Job): void {
-    this.#station.arrive(job, this.#clock.now());
+  /** @returns the time of the arrival */
+  arrive(job: Job): Millis {
+    const now = this.#clock.now();
+    this.#station.arrive(job, now);
     this.#rearm();
+    return now;
   }
 
   readonly wake = (): void => {

@@ -38,6 +38,30 @@ test('serves one request after the other with one worker', async () => {
   expect(practice.stats()).toMatchObject({ limit: 1, accepted: 4, inFlight: 0, answered: { 200: 4 } });
 });
 
+test('reports how long each request waited for a worker, abandoned ones included', async () => {
+  const practice = await start({ limit: WORKERS, latency });
+  await answerTimes(practice, 1);
+  const leaving = new AbortController();
+  const left = send(practice.url, '/', { signal: leaving.signal });
+  await eventually(
+    () => practice.stats().inFlight,
+    (count) => count === 1,
+  );
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  const [took = 0] = await answerTimes(practice, 1);
+  const waits = practice.waits.list();
+  expect(await (await fetch(`${practice.url}/practice/waits`)).json()).toEqual(waits);
+  const [alone, abandoned, last] = waits;
+  expect(waits).toHaveLength(3);
+  expect([alone?.wait, abandoned?.wait]).toEqual([expect.closeTo(0), expect.closeTo(0)]);
+  expect(last?.wait).toBeGreaterThanOrEqual(0);
+  expect(last?.wait).toBeLessThan(took);
+  expect((last?.at ?? 0) - (abandoned?.at ?? 0)).toBeGreaterThan(99);
+  practice.reset();
+  expect(practice.waits.list()).toEqual([]);
+});
+
 test('serves all requests at once, each more slowly, with a worker that they share', async () => {
   const practice = await start({ limit: { ...WORKERS, discipline: 'sharing' }, latency });
   for (const at of await answerTimes(practice, 3)) expect(at).toBeGreaterThan(200);
