@@ -58,6 +58,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
   bench: [
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },
     { name: 'haproxy', apt: 'haproxy', brew: 'haproxy' },
+    { name: 'caddy', apt: 'caddy', brew: 'caddy' },
   ],
   workers: [
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },

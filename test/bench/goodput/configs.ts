@@ -1,13 +1,25 @@
+import type { Millis } from '../../../src/core/scalars.ts';
 import { nginxFrame } from '../nginx-frame.ts';
 
-/** Tidegate's defaults, except for addresses and the header that identifies clients. */
-export function tidegateConfig(upstream: string, workers: number): string {
+export interface TidegateSettings {
+  readonly learnFromLatency?: boolean;
+  readonly timeout?: Millis;
+}
+
+/** Tidegate's defaults, except for addresses, the header that identifies clients, and the given settings. */
+export function tidegateConfig(
+  upstream: string,
+  workers: number,
+  { learnFromLatency = false, timeout }: TidegateSettings = {},
+): string {
+  const timing = timeout === undefined ? '' : `    timeout: ${timeout}ms\n`;
   return `listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 workers: ${workers}
 upstreams:
   practice:
     url: ${upstream}
+${timing}    rateLimit: {learnFromLatency: ${learnFromLatency}}
 routes:
   - {path: /, upstream: practice}
 clients:
@@ -44,11 +56,26 @@ ${`    server ${upstream} max_fails=0;\n`.repeat(4)}    keepalive 256;
   );
 }
 
+/** The queue of an HAProxy in front of its server. */
+export interface HaproxyQueue {
+  /** Of the server. */
+  readonly maxconn: number;
+  /** A request that waits for longer is answered 503. */
+  readonly timeout: Millis;
+}
+
 /**
  * Retries the same requests as Tidegate, equally often.
  * @param statuses HAProxy 2.6 cannot retry on 429
+ * @param queue if it limits the requests at the server; requests whose clients have left are then removed
  */
-export function haproxyConfig(port: number, upstream: string, statuses: '429 503' | '503'): string {
+export function haproxyConfig(
+  port: number,
+  upstream: string,
+  statuses: '429 503' | '503',
+  queue?: HaproxyQueue,
+): string {
+  const queueing = queue === undefined ? '' : `  timeout queue ${queue.timeout}ms\n  option abortonclose\n`;
   return `global
   maxconn 4096
 defaults
@@ -60,8 +87,8 @@ defaults
   retries 3
   retry-on conn-failure empty-response response-timeout ${statuses}
   http-reuse always
-listen practice
+${queueing}listen practice
   bind 127.0.0.1:${port}
-  server upstream ${upstream}
+  server upstream ${upstream}${queue === undefined ? '' : ` maxconn ${queue.maxconn}`}
 `;
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findProgram } from '../../setup/find-program.ts';
+import type { HaproxyQueue } from './configs.ts';
 import { haproxyConfig, nginxConfig, tidegateConfig } from './configs.ts';
 import { Program } from '../program.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -44,42 +45,52 @@ export async function startContender(
 ): Promise<RunningProxy> {
   switch (name) {
     case 'tidegate':
-      return startTidegate(upstream, folder, workers);
+      return startTidegate(folder, tidegateConfig(upstream, workers));
     case 'nginx': {
       const port = await freePort();
       const file = writeConfig(folder, 'nginx.conf', nginxConfig(port, hostOf(upstream), folder));
       return startPeer('nginx', ['-p', folder, '-c', file, '-e', 'stderr'], port);
     }
-    case 'haproxy': {
-      const port = await freePort();
-      const file = writeConfig(folder, 'haproxy.cfg', haproxyConfig(port, hostOf(upstream), '429 503'));
-      if (!takesConfig(file)) writeConfig(folder, 'haproxy.cfg', haproxyConfig(port, hostOf(upstream), '503'));
-      return startPeer('haproxy', ['-db', '-f', file], port);
-    }
+    case 'haproxy':
+      return startHaproxy(upstream, folder);
     case 'bare':
       return { url: upstream, stop: () => Promise.resolve() };
   }
 }
 
-async function startTidegate(upstream: string, folder: string, workers: number): Promise<RunningProxy> {
-  const file = writeConfig(folder, 'tidegate.yaml', tidegateConfig(upstream, workers));
-  const args = ['src/main.ts', 'serve', '--config', file];
+/** @param config as YAML */
+export async function startTidegate(folder: string, config: string): Promise<RunningProxy> {
+  const file = writeConfig(folder, 'tidegate.yaml', config);
   // On SIGTERM it would drain, with a delay for load balancers.
+  return startNode(['src/main.ts', 'serve', '--config', file], /"url":"(http:[^"]+)".*"msg":"listening"/);
+}
+
+/** @param listening finds the address in what it prints */
+export async function startNode(args: readonly string[], listening: RegExp): Promise<RunningProxy> {
   const program = new Program({ command: process.execPath, args, stopSignal: 'SIGKILL' });
-  const url = await program.printed(/"url":"(http:[^"]+)".*"msg":"listening"/);
+  const url = await program.printed(listening);
   return { url, stop: () => program.stop() };
 }
 
-async function startPeer(name: string, args: readonly string[], port: number): Promise<RunningProxy> {
+export async function startHaproxy(upstream: string, folder: string, queue?: HaproxyQueue): Promise<RunningProxy> {
+  const port = await freePort();
+  const text = (statuses: '429 503' | '503'): string => haproxyConfig(port, hostOf(upstream), statuses, queue);
+  const file = writeConfig(folder, 'haproxy.cfg', text('429 503'));
+  if (!takesConfig(file)) writeConfig(folder, 'haproxy.cfg', text('503'));
+  return startPeer('haproxy', ['-db', '-f', file], port);
+}
+
+export async function startPeer(name: string, args: readonly string[], port: number): Promise<RunningProxy> {
   const program = new Program({ command: findProgram(name) ?? name, args, stopSignal: 'SIGTERM' });
   await program.listening(port);
   return { url: `http://127.0.0.1:${port}`, stop: () => program.stop() };
 }
 
-function versionPrinted(name: string, pattern: RegExp): string | undefined {
+/** Undefined if it is not installed. @param flag that makes it print its version */
+export function versionPrinted(name: string, pattern: RegExp, flag = '-v'): string | undefined {
   const program = findProgram(name);
   if (program === undefined) return undefined;
-  const { stdout, stderr } = spawnSync(program, ['-v'], { encoding: 'utf8' });
+  const { stdout, stderr } = spawnSync(program, [flag], { encoding: 'utf8' });
   return pattern.exec(stdout + stderr)?.[1];
 }
 
@@ -100,11 +111,11 @@ function takesConfig(file: string): boolean {
   return spawnSync(findProgram('haproxy') ?? 'haproxy', ['-c', '-q', '-f', file]).status === 0;
 }
 
-function hostOf(url: string): string {
+export function hostOf(url: string): string {
   return new URL(url).host;
 }
 
-function writeConfig(folder: string, name: string, text: string): string {
+export function writeConfig(folder: string, name: string, text: string): string {
   const file = join(folder, name);
   writeFileSync(file, text);
   return file;

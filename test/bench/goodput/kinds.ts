@@ -49,8 +49,8 @@ export const KINDS: readonly LimitKind[] = [
   ),
 ];
 
-/** Requests a second that the hidden limit admits. */
-export function capacity({ upstream }: LimitKind): PerSecond {
+/** Requests a second that the hidden limit admits, or that the workers of a service answer. */
+export function capacity({ upstream }: Pick<LimitKind, 'upstream'>): PerSecond {
   return upstreamCapacity(upstream)(0, limitOf(upstream.limit));
 }
 

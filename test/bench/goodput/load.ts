@@ -11,8 +11,15 @@ import { loadPlan } from './measurement.ts';
 
 const PATH = '/v1/things';
 
-const stats = z.object({ received: z.number(), accepted: z.number(), rejected: z.number(), errors: z.number() });
+const stats = z.object({
+  elapsed: z.number(),
+  received: z.number(),
+  accepted: z.number(),
+  rejected: z.number(),
+  errors: z.number(),
+});
 type Stats = z.infer<typeof stats>;
+const loggedWaits = z.array(z.object({ at: z.number(), wait: z.number() }));
 
 interface Answered {
   readonly at: Millis;
@@ -36,8 +43,9 @@ const warm = start + plan.warmup;
 const end = warm + plan.span;
 const [cold, whole] = await Promise.all([statsAt(warm), statsAt(end), offer()]);
 await Promise.all(waiting);
+const service = plan.isService ? await waitsBetween(cold.elapsed, whole.elapsed) : undefined;
 await dispatcher.close();
-process.send?.(measured(cold, whole));
+process.send?.({ ...measured(cold, whole), ...(service && { service }) });
 
 /** Poisson arrivals at absolute times: a late timer sends all due requests, and does not delay later ones. */
 async function offer(): Promise<void> {
@@ -59,7 +67,8 @@ async function send(dueAt: Millis, client: string): Promise<void> {
   let status = 0;
   try {
     const url = plan.urls.length === 1 ? plan.urls[0] : plan.urls[Math.floor(random() * plan.urls.length)];
-    const answer = await request(`${url}${PATH}`, { dispatcher, headers: { 'x-api-key': client } });
+    const headers = { 'x-api-key': client };
+    const answer = await request(`${url}${PATH}`, { dispatcher, headers, signal: leaveAt(dueAt + plan.deadline) });
     await answer.body.dump();
     status = answer.statusCode;
   } catch {
@@ -67,6 +76,18 @@ async function send(dueAt: Millis, client: string): Promise<void> {
   }
   const at = performance.now();
   answers.push({ at, took: at - dueAt, status });
+}
+
+/** Disconnects the client of a service then. */
+function leaveAt(time: Millis): AbortSignal | null {
+  return plan.isService ? AbortSignal.timeout(Math.max(0, Math.ceil(time - performance.now()))) : null;
+}
+
+/** The requests that the service has worked on between two times of its clock, and how long they waited for it. */
+async function waitsBetween(from: Millis, to: Millis): Promise<Measurement['service']> {
+  const logged = loggedWaits.parse(await call(`${plan.upstream}/practice/waits`, 'GET'));
+  const waits = logged.filter(({ at }) => at >= from && at < to).map(({ wait }) => wait);
+  return { worked: waits.length, wait: { p50: quantile(waits, 0.5), p99: quantile(waits, 0.99) } };
 }
 
 async function statsAt(time: Millis): Promise<Stats> {
@@ -116,6 +137,7 @@ function isSuccess({ status, took }: Answered): boolean {
 
 function minus(a: Stats, b: Stats): Stats {
   return {
+    elapsed: a.elapsed - b.elapsed,
     received: a.received - b.received,
     accepted: a.accepted - b.accepted,
     rejected: a.rejected - b.rejected,

@@ -15,6 +15,8 @@ export const loadPlan = z.object({
   span: z.number().positive(),
   /** A later response is a failure. */
   deadline: z.number().positive(),
+  /** The upstream is a service that queues: clients leave at the deadline, and the waits at the service are read. */
+  isService: z.boolean(),
   seed: z.int(),
 });
 
@@ -48,6 +50,8 @@ export const measurement = z.object({
   statuses: z.record(z.string(), count),
   /** Latency of successes, from when they were due. */
   latency: z.object({ p50: time, p99: time }),
+  /** Of a service: the requests that it has worked on, and how long they waited for it, abandoned ones included. */
+  service: z.object({ worked: count, wait: z.object({ p50: time, p99: time }) }).optional(),
   /** The 99th percentile of send delays, caused by the machine. */
   lateness: time,
 });

@@ -3,10 +3,16 @@ import type { GoodputContenderName } from './contenders.ts';
 import { CONTENDERS } from './contenders.ts';
 import type { LimitKind } from './kinds.ts';
 import { KINDS } from './kinds.ts';
+import type { ServiceContenderName } from './services/service-contenders.ts';
+import { SERVICE_CONTENDERS } from './services/service-contenders.ts';
+import type { ServiceKind } from './services/service-kinds.ts';
+import { SERVICE_KINDS } from './services/service-kinds.ts';
 
 export interface GoodputOptions {
   readonly kinds: readonly LimitKind[];
   readonly contenders: readonly GoodputContenderName[];
+  readonly services: readonly ServiceKind[];
+  readonly serviceContenders: readonly ServiceContenderName[];
   /** Counted seconds and warm-up seconds; undefined: the defaults of each kind. */
   readonly seconds: number | undefined;
   readonly warmup: number | undefined;
@@ -24,11 +30,11 @@ export interface GoodputOptions {
 
 export const USAGE = `npm run bench:goodput -- [options]
 
-  --seconds N       counted time of each run (30; 60 where a limit is found slowly)
-  --warmup N        seconds before that, not counted (10; 30 where a limit is found slowly)
-  --smoke           a moment of two kinds: does it all work?
-  --kinds A,B       of ${KINDS.map(({ name }) => name).join(', ')}
-  --proxies A,B     of ${CONTENDERS.join(', ')}
+  --seconds N       counted time of each run (30; 60 where a limit is found slowly, and for two workers)
+  --warmup N        seconds before that, not counted (10; 30 where a limit is found slowly, 20 for services)
+  --smoke           a moment of two kinds and of the services: does it all work?
+  --kinds A,B       of ${[...KINDS, ...SERVICE_KINDS].map(({ name }) => name).join(', ')}
+  --proxies A,B     of ${[...new Set([...CONTENDERS, ...SERVICE_CONTENDERS])].join(', ')}; some only run at services
   --workers N       processes of Tidegate that serve (1)
   --seed N          of arrivals, of the upstream and of the first simulation (1)
   --json FILE       writes everything
@@ -58,10 +64,19 @@ export function parseOptions(args: readonly string[]): GoodputOptions | 'help' {
   });
   if (values.help) return 'help';
   const { smoke, json, markdown, date } = values;
-  const all = smoke ? KINDS.filter(({ name }) => SMOKE_KINDS.includes(name)) : KINDS;
+  const kinds = choose(
+    '--kinds',
+    values.kinds,
+    [...KINDS, ...SERVICE_KINDS].map(({ name }) => name),
+  );
+  const proxies = choose('--proxies', values.proxies, [...new Set([...CONTENDERS, ...SERVICE_CONTENDERS])]);
+  const isChosen = ({ name }: { readonly name: string }): boolean => kinds?.includes(name) ?? true;
+  const isSmoked = ({ name }: LimitKind): boolean => !smoke || kinds !== undefined || SMOKE_KINDS.includes(name);
   return {
-    kinds: choose('--kinds', values.kinds, KINDS, ({ name }) => name) ?? all,
-    contenders: choose('--proxies', values.proxies, CONTENDERS, (name) => name) ?? CONTENDERS,
+    kinds: KINDS.filter(isChosen).filter(isSmoked),
+    services: SERVICE_KINDS.filter(isChosen),
+    contenders: CONTENDERS.filter((name) => proxies?.includes(name) ?? true),
+    serviceContenders: SERVICE_CONTENDERS.filter((name) => proxies?.includes(name) ?? true),
     seconds: readGiven('--seconds', values.seconds ?? (smoke ? '1.5' : undefined), 0.1),
     warmup: readGiven('--warmup', values.warmup ?? (smoke ? '0.5' : undefined), 0),
     workers: Math.floor(readNumber('--workers', values.workers, 1)),
@@ -77,15 +92,14 @@ function readGiven(flag: string, text: string | undefined, least: number): numbe
   return text === undefined ? undefined : readNumber(flag, text, least);
 }
 
-function choose<T>(
+function choose<T extends string>(
   flag: string,
   names: string | undefined,
   from: readonly T[],
-  nameOf: (each: T) => string,
 ): readonly T[] | undefined {
   return names?.split(',').map((name) => {
-    const found = from.find((each) => nameOf(each) === name);
-    if (found === undefined) throw new Error(`${flag} ${name}: expected ${from.map(nameOf).join(', ')}`);
+    const found = from.find((each) => each === name);
+    if (found === undefined) throw new Error(`${flag} ${name}: expected ${from.join(', ')}`);
     return found;
   });
 }

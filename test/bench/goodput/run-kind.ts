@@ -79,6 +79,7 @@ async function runContender(
       warmup: warmupOf(kind, options),
       span: spanOf(kind, options),
       deadline: METHOD.deadline,
+      isService: false,
       seed: options.seed,
     });
     return makeRow(contender, measurement, allowedBy(kind, options));

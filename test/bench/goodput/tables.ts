@@ -1,3 +1,4 @@
+import type { Millis } from '../../../src/core/scalars.ts';
 import { TOLERANCE } from './agreement.ts';
 import type { SimulationComparison } from './agreement.ts';
 import type { GoodputRow } from './row.ts';
@@ -89,9 +90,9 @@ function figures({ goodput, waste, coldWaste, refused, failed, measurement }: Go
     goodput.toFixed(3),
     Number.isFinite(waste) ? waste.toFixed(4) : LOCKED_OUT,
     coldWaste.toFixed(3),
-    percent(refused),
-    percent(failed),
-    ...[p50, p99].map((time) => (goodput > 0 ? `${time.toFixed(0)} ms` : '–')),
+    formatPercent(refused),
+    formatPercent(failed),
+    ...[p50, p99].map((time) => (goodput > 0 ? formatMillis(time) : '–')),
   ];
 }
 
@@ -111,6 +112,10 @@ function apart({ measured, simulated, deviation, difference, agrees }: Simulatio
   return [measured.toFixed(digits), spread, difference.toFixed(digits), agrees ? 'yes' : 'no'];
 }
 
-function percent(share: number): string {
+export function formatPercent(share: number): string {
   return `${(100 * share).toFixed(1)} %`;
+}
+
+export function formatMillis(time: Millis): string {
+  return `${time.toFixed(0)} ms`;
 }

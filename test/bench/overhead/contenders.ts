@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram } from '../../setup/find-program.ts';
 import { BUILT, ensureBuilt } from '../build.ts';
+import { caddyConfig } from '../caddy-config.ts';
 import { Program } from '../program.ts';
 import { freePort } from '../../support/free-port.ts';
-import { caddyConfig, haproxyConfig, nginxConfig, tidegateConfig } from './configs.ts';
+import { haproxyConfig, nginxConfig, tidegateConfig } from './configs.ts';
 
 export const CONTENDERS = [
   'tidegate',

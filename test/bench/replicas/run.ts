@@ -66,6 +66,7 @@ export async function runReplicas({
       warmup: 1000 * warmup,
       span: 1000 * seconds,
       deadline: METHOD.deadline,
+      isService: false,
       seed: 1,
     });
     const allowed = capacity(kind) * seconds;
