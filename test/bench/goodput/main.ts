@@ -52,10 +52,9 @@ async function run(options: GoodputOptions): Promise<void> {
   const absent = options.contenders.filter((name) => !isPresent(name));
   const limitTables = [goodputTable(results, absent), ...(isCompared ? [agreementTable(results)] : [])];
   const absentAtServices = options.serviceContenders.filter((name) => !isPresent(name));
-  const serviceTables = [
-    serviceTable(services, absentAtServices),
-    ...(options.smoke ? [] : [serviceGoalTable(services)]),
-  ];
+  const goals = serviceGoalTable(services);
+  const areGoalsJudged = !options.smoke && goals.rows.length > 0;
+  const serviceTables = [serviceTable(services, absentAtServices), ...(areGoalsJudged ? [goals] : [])];
   const tables = [...(hasLimits ? limitTables : []), ...(services.length > 0 ? serviceTables : [])];
   for (const table of tables) console.log(`\n${toText(table)}`);
   if (options.json !== undefined) writeJson(options.json, options, versions, missing, results, services);
@@ -65,7 +64,7 @@ async function run(options: GoodputOptions): Promise<void> {
     }
     if (services.length > 0) {
       const text = [...serviceTables.map(toMarkdown), serviceCaption(options, versions)].join('\n');
-      writeSection(options.markdown, SERVICES_SECTION, text);
+      writeSection(options.markdown, SERVICES_SECTION, `\n${text}`);
     }
   }
   judge(results, services, options);

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Millis } from '../../../../src/core/scalars.ts';
 import { caddyConfig } from '../../caddy-config.ts';
-import { freePort } from '../../program.ts';
+import { freePort } from '../../../support/free-port.ts';
 import { tidegateConfig } from '../configs.ts';
 import type { RunningProxy } from '../contenders.ts';
 import {
