@@ -240,14 +240,15 @@ local function indexOf(list, name)
   end
 end
 
--- The places of these numbers are those of decodeResponse in src/sharing/redis/lease-codec.ts.
+-- The places of these numbers are those of decodeResponse in src/sharing/redis/lease-codec.ts, which says what must stay the same.
 local NOTHING = 0 / 0
 -- A function, because Lua allows the script 200 local variables.
 local function encodeTerms(terms)
   local encoded = {
     terms.epoch, indexOf(LIMIT_STATES, terms.phase), terms.isUnlimited and 1 or 0, terms.rate, terms.ceiling,
     terms.concurrencyLimit or NOTHING, terms.blockedUntil or NOTHING, terms.expectedAt,
-    (terms.isProbeOut and 1 or 0) + (terms.awaitsPlace and 2 or 0) + (terms.countsResponses and 4 or 0),
+    (terms.isProbeOut and 1 or 0) + (terms.awaitsPlace and 2 or 0) + (terms.countsResponses and 4 or 0)
+      + (terms.limitsUnanswered and 8 or 0) + (terms.isLatencyTest and 16 or 0),
     terms.quotaLeft or NOTHING, terms.otherWeight, terms.validFor, terms.inFlight, terms.sendCount, terms.replicas,
     0, NOTHING, NOTHING, NOTHING, terms.isQuotaPerRequester and 1 or 0,
     terms.otherDemandWeight,
@@ -286,6 +287,7 @@ append(#response.slots)
 append(#response.waitingReplicas)
 append(#response.returningReplicas)
 append(#response.decreases)
+append(response.terms.otherUnanswered)
 for _, slot in ipairs(response.slots) do append(slot) end
 for _, count in ipairs(response.waitingReplicas) do append(count) end
 for _, count in ipairs(response.returningReplicas) do append(count) end

@@ -20,7 +20,7 @@ export interface LimitView {
   readonly ceiling: PerSecond;
   /** How many requests may be in flight, if the upstream limits that or has a queue; `rate` is then derived. Otherwise undefined. */
   readonly concurrencyLimit: number | undefined;
-  /** The limit that latency has shown; absent if there is none, or if another process knows it. */
+  /** The limit that latency has shown; absent if there is none. */
   readonly latencyLimit?: LatencyLimit | undefined;
   /** Monotonic time until which nothing but a probe passes; undefined if not blocked. */
   readonly blockedUntil: Millis | undefined;

@@ -61,9 +61,9 @@ export class InFlightLimiter {
 
   /** The limit because of latency; undefined without one. */
   get latencyLimit(): LatencyLimit | undefined {
-    const { limit, throughput } = this.#latency ?? {};
-    if (limit === undefined || limit === Number.POSITIVE_INFINITY) return undefined;
-    return { size: limit, unanswered: this.#unanswered, isTest: throughput === Number.POSITIVE_INFINITY };
+    const size = this.#latency?.limit ?? Number.POSITIVE_INFINITY;
+    if (size === Number.POSITIVE_INFINITY) return undefined;
+    return { size, unanswered: this.#unanswered, isTest: this.throughput === Number.POSITIVE_INFINITY };
   }
 
   /** Answers a second while the number in flight is limited because of latency; Infinity otherwise. */

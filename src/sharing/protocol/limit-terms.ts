@@ -1,5 +1,6 @@
 import type { LimitState } from '../../core/limits/limit-state.ts';
 import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import type { LatencyLimit } from '../../core/rate/in-flight-limiter.ts';
 import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import { clientHeldUntilIn, isBlockedBy } from '../../core/rate/breaker/active-block.ts';
 import type { QuotaOwner } from '../../core/quota/requester.ts';
@@ -18,6 +19,10 @@ export interface LimitTerms {
   readonly rate: PerSecond;
   readonly ceiling: PerSecond;
   readonly concurrencyLimit: number | undefined;
+  /** The concurrency limit is on requests without a response: latency has shown it. */
+  readonly limitsUnanswered: boolean;
+  /** See `LatencyLimit.isTest`. */
+  readonly isLatencyTest: boolean;
   readonly blockedUntil: Millis | undefined;
   /** The active block; undefined if there is none. */
   readonly block: BlockStatus | undefined;
@@ -36,6 +41,8 @@ export interface LimitTerms {
   readonly otherWeight: number;
   /** The total weight of the other members: of the clients that wait there or are to return. */
   readonly otherDemandWeight: number;
+  /** Requests of the other members that have no response yet, of use only under a limit on these. */
+  readonly otherUnanswered: number;
   /** Members report when a request has its response. */
   readonly countsResponses: boolean;
   /** How long a token may be used after its time. */
@@ -52,6 +59,8 @@ export function initialTerms({ initialRate, maxRate }: RateSettings): LimitTerms
     rate,
     ceiling: rate,
     concurrencyLimit: undefined,
+    limitsUnanswered: false,
+    isLatencyTest: false,
     blockedUntil: undefined,
     block: undefined,
     expectedAt: Number.NEGATIVE_INFINITY,
@@ -63,15 +72,19 @@ export function initialTerms({ initialRate, maxRate }: RateSettings): LimitTerms
     countsResponses: false,
     otherWeight: 0,
     otherDemandWeight: 0,
+    otherUnanswered: 0,
     validFor: 0,
   };
 }
 
 /** The terms without what differs from one member to another. */
-export type CommonLimitTerms = Omit<LimitTerms, 'isProbeOut' | 'awaitsPlace' | 'otherWeight' | 'otherDemandWeight'>;
+export type CommonLimitTerms = Omit<
+  LimitTerms,
+  'isProbeOut' | 'awaitsPlace' | 'otherWeight' | 'otherDemandWeight' | 'otherUnanswered'
+>;
 
 export function termsFromMeter(meter: LocalMeter, epoch: number, validFor: Millis, now: Millis): CommonLimitTerms {
-  const { phase, ceiling, concurrencyLimit, blockedUntil, quotaLeft } = meter;
+  const { phase, ceiling, concurrencyLimit, latencyLimit, blockedUntil, quotaLeft } = meter;
   const rate = meter.rate(now);
   return {
     epoch,
@@ -79,7 +92,6 @@ export function termsFromMeter(meter: LocalMeter, epoch: number, validFor: Milli
     isUnlimited: rate === Number.POSITIVE_INFINITY && concurrencyLimit === undefined && meter.delay(now) === 0,
     rate,
     ceiling,
-    concurrencyLimit,
     blockedUntil,
     block: meter.block(now),
     expectedAt: now + meter.expectedDelay(now),
@@ -88,7 +100,17 @@ export function termsFromMeter(meter: LocalMeter, epoch: number, validFor: Milli
     isQuotaPerRequester: meter.isQuotaPerRequester(now),
     countsResponses: meter.countsResponses,
     validFor,
+    ...concurrencyTerms(concurrencyLimit, latencyLimit),
   };
+}
+
+/** The limit on requests in flight, or on those without a response. */
+export function concurrencyTerms(
+  concurrencyLimit: number | undefined,
+  latencyLimit: LatencyLimit | undefined,
+): Pick<LimitTerms, 'concurrencyLimit' | 'limitsUnanswered' | 'isLatencyTest'> {
+  const limitsUnanswered = latencyLimit !== undefined && latencyLimit.size === concurrencyLimit;
+  return { concurrencyLimit, limitsUnanswered, isLatencyTest: limitsUnanswered && latencyLimit.isTest };
 }
 
 /** Whether a block or a stop holds back a request. @param source absent if nothing is known of the request */
@@ -138,6 +160,8 @@ export function hasLimitChanged(before: LimitTerms, after: LimitTerms): boolean 
     before.phase !== after.phase ||
     before.isUnlimited !== after.isUnlimited ||
     before.concurrencyLimit !== after.concurrencyLimit ||
+    before.limitsUnanswered !== after.limitsUnanswered ||
+    before.isLatencyTest !== after.isLatencyTest ||
     before.isQuotaPerRequester !== after.isQuotaPerRequester ||
     !isSameBlock(before.block, after.block)
   );
@@ -145,7 +169,7 @@ export function hasLimitChanged(before: LimitTerms, after: LimitTerms): boolean 
 
 /**
  * Whether a member that has the terms `before` needs those of `after`: also for a new stop or probe, if it now waits for a
- * place or no longer, or 5 % of the rate.
+ * place or no longer, for 5 % of the rate, or for a quarter of the requests that may be without a response.
  */
 export function haveTermsChanged(before: LimitTerms, after: LimitTerms): boolean {
   return (
@@ -153,7 +177,9 @@ export function haveTermsChanged(before: LimitTerms, after: LimitTerms): boolean
     before.blockedUntil !== after.blockedUntil ||
     before.isProbeOut !== after.isProbeOut ||
     before.awaitsPlace !== after.awaitsPlace ||
-    Math.abs(before.rate - after.rate) > 0.05 * before.rate
+    Math.abs(before.rate - after.rate) > 0.05 * before.rate ||
+    (after.limitsUnanswered &&
+      Math.abs(before.otherUnanswered - after.otherUnanswered) > 0.25 * (after.concurrencyLimit ?? 0))
   );
 }
 

@@ -2,6 +2,7 @@ import type { LimitState } from '../../core/limits/limit-state.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { QuotaOwner, Requester } from '../../core/quota/requester.ts';
 import { quotaCovers } from '../../core/quota/requester.ts';
+import type { LatencyLimit } from '../../core/rate/in-flight-limiter.ts';
 import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
 import type { LimitTerms } from './limit-terms.ts';
@@ -10,6 +11,9 @@ import { isHeldBack, probeOverdue } from './limit-terms.ts';
 /** The view of a meter on its limit, read from the terms received last. */
 export abstract class TermsView {
   protected terms: LimitTerms;
+
+  /** Requests of this process that have no response yet. */
+  abstract readonly unanswered: number;
 
   constructor(terms: LimitTerms) {
     this.terms = terms;
@@ -25,6 +29,13 @@ export abstract class TermsView {
 
   get concurrencyLimit(): number | undefined {
     return this.terms.concurrencyLimit;
+  }
+
+  /** The number of others without a response is that of the last terms. */
+  get latencyLimit(): LatencyLimit | undefined {
+    const { concurrencyLimit: size, limitsUnanswered, isLatencyTest, otherUnanswered } = this.terms;
+    if (size === undefined || !limitsUnanswered) return undefined;
+    return { size, unanswered: otherUnanswered + this.unanswered, isTest: isLatencyTest };
   }
 
   get blockedUntil(): Millis | undefined {

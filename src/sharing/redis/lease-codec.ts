@@ -16,7 +16,7 @@ const REQUEST_NUMBERS = 13;
 const TERMS_NUMBERS = 21 + 6 + ATTRIBUTE_COUNT;
 /** The terms, and the time. */
 const BROADCAST_NUMBERS = TERMS_NUMBERS + 1;
-const RESPONSE_NUMBERS = BROADCAST_NUMBERS + 6;
+const RESPONSE_NUMBERS = BROADCAST_NUMBERS + 7;
 const DECREASE_NUMBERS = 3;
 
 /** A request without its strings, which are separate arguments. */
@@ -81,7 +81,7 @@ export function decodeResponse(packed: Buffer): LeaseResponse {
   }
   return {
     now: at(TERMS_NUMBERS),
-    terms: decodeTerms(numbers, 0),
+    terms: decodeTerms(numbers, 0, at(TERMS_NUMBERS + 7)),
     slots: list(RESPONSE_NUMBERS, slots),
     askAgainAt: at(TERMS_NUMBERS + 1),
     waitingReplicas: list(RESPONSE_NUMBERS + slots, waiting),
@@ -99,7 +99,7 @@ export function decodeBroadcast(message: Buffer): TermsBroadcast | undefined {
   try {
     return {
       limitId: message.toString('utf8', 0, from - 1),
-      terms: decodeTerms(view, from),
+      terms: decodeTerms(view, from, 0),
       now: view.getFloat64(from + DOUBLE * TERMS_NUMBERS, true),
     };
   } catch (error) {
@@ -108,7 +108,12 @@ export function decodeBroadcast(message: Buffer): TermsBroadcast | undefined {
   }
 }
 
-function decodeTerms(numbers: DataView, from: number): ReplicaTerms {
+/**
+ * Versions with the same layout send each other broadcasts, so the size and the meaning of these numbers stay the same. Another bit of
+ * number 8 is ignored by versions that do not know it.
+ * @param otherUnanswered only a response has it, which the caller's own version writes
+ */
+function decodeTerms(numbers: DataView, from: number, otherUnanswered: number): ReplicaTerms {
   const at = (place: number): number => numbers.getFloat64(from + DOUBLE * place, true);
   const known = (place: number): number | undefined => (Number.isNaN(at(place)) ? undefined : at(place));
   return {
@@ -123,12 +128,15 @@ function decodeTerms(numbers: DataView, from: number): ReplicaTerms {
     isProbeOut: (at(8) & 1) !== 0,
     awaitsPlace: (at(8) & 2) !== 0,
     countsResponses: (at(8) & 4) !== 0,
+    limitsUnanswered: (at(8) & 8) !== 0,
+    isLatencyTest: (at(8) & 16) !== 0,
     quotaLeft: known(9),
     quotaOwner: at(15) === 0 ? undefined : decodeQuotaOwner(at(15), known(16), known(17), at(18)),
     isQuotaPerRequester: at(19) === 1,
     otherDemandWeight: at(20),
     block: at(21) === 0 ? undefined : decodeBlock(at, 21),
     otherWeight: at(10),
+    otherUnanswered,
     validFor: at(11),
     inFlight: at(12),
     sendCount: at(13),

@@ -21,6 +21,10 @@ export abstract class ReplicaMeterView {
     return this.activeMeter.concurrencyLimit;
   }
 
+  get latencyLimit(): Meter['latencyLimit'] {
+    return this.activeMeter.latencyLimit;
+  }
+
   get blockedUntil(): Millis | undefined {
     return this.activeMeter.blockedUntil;
   }

@@ -194,8 +194,8 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
   applyBroadcast(terms: ReplicaTerms, now: Millis): boolean {
     if (this.isInFallback || terms.epoch < this.#terms.epoch) return false;
     // A broadcast goes to all replicas: these are the sender's.
-    const { awaitsPlace, inFlight, sendCount, replicas, otherWeight, otherDemandWeight } = this.#terms;
-    const own = { awaitsPlace, inFlight, sendCount, replicas, otherWeight, otherDemandWeight };
+    const { awaitsPlace, inFlight, sendCount, replicas, otherWeight, otherDemandWeight, otherUnanswered } = this.#terms;
+    const own = { awaitsPlace, inFlight, sendCount, replicas, otherWeight, otherDemandWeight, otherUnanswered };
     this.applyResponse({ ...terms, ...own }, [], now);
     return true;
   }

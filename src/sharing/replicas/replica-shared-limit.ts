@@ -135,10 +135,11 @@ export class ReplicaSharedLimit {
     this.#demandWeight.record(account.demand, request.weight, now, Math.max(DEMAND_WINDOW, window));
     const { waitingReplicas, returningReplicas } = recordGroups(request, accounts, now);
     accounts.writeAccount(request.replicaId, account.encode(), now);
-    const otherWeight = this.#activeWeight.excluding(account);
     const awaitsPlace = slots.length < request.want && meter.awaitsPlace(now);
     const otherDemandWeight = this.#demandWeight.excluding(account.demand);
-    const terms = { ...this.#terms(request.replicaId, otherWeight, replicas, now), awaitsPlace, otherDemandWeight };
+    const otherUnanswered = Math.max(0, meter.unanswered - account.unanswered);
+    const all = this.#terms(request.replicaId, this.#activeWeight.excluding(account), replicas, now);
+    const terms = { ...all, awaitsPlace, otherDemandWeight, otherUnanswered };
     const shouldBroadcast = hasLimitChanged(before, terms);
     return { now, terms, slots, askAgainAt, waitingReplicas, returningReplicas, decreases, shouldBroadcast };
   }
@@ -155,6 +156,7 @@ export class ReplicaSharedLimit {
       awaitsPlace: false,
       otherWeight,
       otherDemandWeight: 0,
+      otherUnanswered: 0,
       inFlight: meter.inFlight,
       sendCount: meter.sendCount,
       replicas,

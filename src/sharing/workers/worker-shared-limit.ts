@@ -12,7 +12,7 @@ import { WorkerAccounts } from './worker-accounts.ts';
 import { AuthoritativeLimit } from '../protocol/authoritative-limit.ts';
 import type { LeaseTiming } from './lease-timing.ts';
 import type { CommonLimitTerms, LimitTerms } from '../protocol/limit-terms.ts';
-import { haveTermsChanged, termsFromMeter } from '../protocol/limit-terms.ts';
+import { concurrencyTerms, haveTermsChanged, termsFromMeter } from '../protocol/limit-terms.ts';
 import type { LimitUsageReport, LimitUpdate } from './worker-protocol.ts';
 
 /** The last tokens leased, which can be returned unspent. */
@@ -133,7 +133,9 @@ export class WorkerSharedLimit implements HeapItem {
       const awaitsPlace = isFull && account.want > 0;
       const otherWeight = Math.max(0, weight - account.activeWeight);
       const otherDemandWeight = Math.max(0, demandWeight - account.demandWeight(now));
-      const terms: LimitTerms = { ...common, isProbeOut, awaitsPlace, otherWeight, otherDemandWeight };
+      const otherUnanswered = Math.max(0, this.meter.unanswered - account.unanswered);
+      const own = { isProbeOut, awaitsPlace, otherWeight, otherDemandWeight, otherUnanswered };
+      const terms: LimitTerms = { ...common, ...own };
       const { lastTerms, pendingSlots } = account;
       const shares = this.#accounts.groupShares(account, now);
       const comparable = `${shares.waiting.join()};${shares.returning.join()}`;
@@ -167,12 +169,12 @@ export class WorkerSharedLimit implements HeapItem {
     const overrideMeter = this.#overrideMeter;
     const learned = termsFromMeter(this.#authoritative.meter, this.#authoritative.epoch, this.#timing.validFor, now);
     if (overrideMeter.pinnedRate === undefined && !overrideMeter.isBlockedByOperator) return learned;
-    const { phase, concurrencyLimit, blockedUntil } = overrideMeter;
+    const { phase, concurrencyLimit, latencyLimit, blockedUntil } = overrideMeter;
     const expectedAt = now + overrideMeter.expectedDelay(now);
     return {
       ...learned,
       phase,
-      concurrencyLimit,
+      ...concurrencyTerms(concurrencyLimit, latencyLimit),
       blockedUntil,
       block: undefined,
       expectedAt,

@@ -3,6 +3,7 @@ import type { LimitView } from '../../core/events/gate-views.ts';
 import { FLOOD_FACTOR } from '../../core/admission/client-allowance.ts';
 import type { DecisionDetails } from '../../core/admission/decision-details.ts';
 import { formatLimitRef } from '../../core/limits/limit-ref.ts';
+import type { LatencyLimit } from '../../core/rate/in-flight-limiter.ts';
 import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import type { ReturnSlotKind } from '../../core/admission/ticket.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
@@ -90,6 +91,8 @@ export function decisionFields(details: DecisionDetails): Record<string, unknown
     ratePerSecond: roundOrNull(limit?.rate),
     ceilingPerSecond: roundOrNull(limit?.ceiling),
     places: limit?.concurrencyLimit ?? null,
+    placesCause: placesCauseOf(limit) ?? null,
+    unanswered: limit === undefined ? null : (latencyLimitOf(limit)?.unanswered ?? null),
     queued: limit?.queued ?? null,
     inFlight: limit?.inFlight ?? null,
     quotaLeft: roundOrNull(limit?.quotaLeft),
@@ -102,6 +105,19 @@ export function decisionFields(details: DecisionDetails): Record<string, unknown
     heldForSeconds: toSeconds(details.heldFor),
     returnSlot: details.returnSlot ?? null,
   };
+}
+
+/** What has shown how many requests may be in flight; undefined if that is not limited. */
+function placesCauseOf(limit: LimitView | undefined): 'rejections' | 'latency' | 'latency_test' | undefined {
+  if (limit?.concurrencyLimit === undefined) return undefined;
+  const latencyLimit = latencyLimitOf(limit);
+  if (latencyLimit === undefined) return 'rejections';
+  return latencyLimit.isTest ? 'latency_test' : 'latency';
+}
+
+/** The limit that latency has shown, if it is the one in force. */
+function latencyLimitOf({ concurrencyLimit, latencyLimit }: LimitView): LatencyLimit | undefined {
+  return latencyLimit?.size === concurrencyLimit ? latencyLimit : undefined;
 }
 
 export function secondsOrNull(ms: Millis | undefined): number | null {
@@ -138,11 +154,12 @@ function formatLimitParts(
   if (waitsForConnection && leavesConnections === true) return [LEAVES_CONNECTIONS];
   if (waitsForConnection) return ['all connections to the upstream are in use'];
   if (limit === undefined) return [];
-  const { queued, inFlight, concurrencyLimit, latencyLimit, quotaLeft } = limit;
+  const { queued, inFlight, concurrencyLimit, quotaLeft } = limit;
+  const latencyLimit = latencyLimitOf(limit);
   const parts = [
     limit.isBlockedByOperator === true ? formatBlock(limit, block, origin) : formatPace(limit, pinnedRate),
   ];
-  if (latencyLimit !== undefined && concurrencyLimit === latencyLimit.size) {
+  if (latencyLimit !== undefined) {
     const { size, unanswered, isTest } = latencyLimit;
     const reason = isTest ? 'to see whether more would' : 'because more would';
     parts.push(`${unanswered} of at most ${size} requests wait for a response, ${reason} only be answered later`);

@@ -290,6 +290,8 @@ function record(name: string, duration: number): { readonly calls: ScriptCall[];
   return { calls, answers };
 }
 
+const SLOW_SERVICE = ['latency', 'limited places', 'awaits a place', 'limited responses', 'test', 'others unanswered'];
+
 /** For each run, the events that must occur in it. */
 const RUNS: readonly { readonly name: string; readonly duration: number; readonly seen: readonly string[] }[] = [
   // Until its step at 60 s, it is the scenario token-bucket.
@@ -304,9 +306,9 @@ const RUNS: readonly { readonly name: string; readonly duration: number; readonl
   { name: 'outage', duration: 90_000, seen: ['errors', 'probe', 'open'] },
   { name: 'minute-window-hints', duration: 60_000, seen: ['quota'] },
   // Under a limit on requests in flight, a replica calls for each response.
-  { name: 'slow-service', duration: 20_000, seen: ['latency', 'limited places', 'awaits a place'] },
-  { name: 'slow-service-cold-start', duration: 15_000, seen: ['latency', 'limited places', 'awaits a place'] },
-  { name: 'slow-service-workers-added', duration: 15_000, seen: ['latency', 'limited places', 'awaits a place'] },
+  { name: 'slow-service', duration: 20_000, seen: SLOW_SERVICE },
+  { name: 'slow-service-cold-start', duration: 15_000, seen: SLOW_SERVICE },
+  { name: 'slow-service-workers-added', duration: 15_000, seen: SLOW_SERVICE },
   { name: 'slow-reports', duration: 60_000, seen: ['open'] },
 ];
 
@@ -328,6 +330,9 @@ test.each(RUNS)(
 function marksOf({ terms, decreases, waitingReplicas }: LeaseResponse): string[] {
   const marks: string[] = [terms.phase, ...decreases.map(({ cause }) => cause)];
   if (terms.concurrencyLimit !== undefined) marks.push('limited places');
+  if (terms.limitsUnanswered) marks.push('limited responses');
+  if (terms.isLatencyTest) marks.push('test');
+  if (terms.otherUnanswered > 0) marks.push('others unanswered');
   if (terms.isProbeOut) marks.push('probe');
   if (terms.awaitsPlace) marks.push('awaits a place');
   if (terms.quotaLeft !== undefined) marks.push('quota');

@@ -278,6 +278,26 @@ test('publishes each change once, with the limit’s id and the terms that the c
   });
 });
 
+test('publishes as many numbers as other versions with this layout do, in the same places', async () => {
+  const server = await startRedis();
+  const pool = await openScriptRunner(server.client());
+  const listener = server.client();
+  await listener.subscribe(CHANNEL);
+  const broadcast = once(listener, 'messageBuffer');
+  const [, cut] = await pool.run(LIMIT, [callAt(0), callAt(1, { usage: rejectedAt(1) })]);
+  const message: unknown = (await broadcast).at(1);
+  if (!(message instanceof Buffer)) throw new Error('it is no message');
+  const numbers = message.subarray(Buffer.byteLength(LIMIT) + 1);
+  expect(numbers).toHaveLength(8 * 36);
+  // Bits beyond 2, 4 and 8 of the flags are ignored, in an earlier version too.
+  expect([0, 3, 8, 35].map((place) => numbers.readDoubleLE(8 * place))).toEqual([
+    cut?.terms.epoch,
+    cut?.terms.rate,
+    0,
+    cut?.now,
+  ]);
+});
+
 test('ignores messages that are not broadcasts', () => {
   expect(decodeBroadcast(Buffer.alloc(0))).toBeUndefined();
   expect(decodeBroadcast(Buffer.from('anything that somebody may publish there'))).toBeUndefined();

@@ -3,7 +3,7 @@ import type { Tidegate } from '../proxy/tidegate.ts';
 import { eventually } from '../proxy/tidegate.ts';
 
 /** Waits for the explanation of a finished request. @param id the Tidegate-Request-Id of its response */
-export async function fetchExplanation(gate: Tidegate, id: string | undefined): Promise<Explanation> {
+export async function fetchExplanation(gate: Pick<Tidegate, 'adminUrl'>, id: string | undefined): Promise<Explanation> {
   const fetchIt = () => fetch(`${gate.adminUrl}/explain/${id}`);
   const answer = await eventually(fetchIt, ({ status }) => status === 200);
   return (await answer.json()) as Explanation;

@@ -4,7 +4,7 @@ import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import { RATE_RULES } from '../../../src/core/rate/rules.ts';
 import { AuthoritativeLimit } from '../../../src/sharing/protocol/authoritative-limit.ts';
 import { LeasedMeter } from '../../../src/sharing/protocol/leased-meter.ts';
-import { termsFromMeter } from '../../../src/sharing/protocol/limit-terms.ts';
+import { initialTerms, termsFromMeter } from '../../../src/sharing/protocol/limit-terms.ts';
 import { WorkerAccount } from '../../../src/sharing/workers/worker-account.ts';
 
 const SETTINGS = { initialRate: undefined, minRate: 1, maxRate: Number.POSITIVE_INFINITY, cooldown: 1000 };
@@ -25,7 +25,7 @@ function twoMembers(learnsFromLatency: boolean) {
   );
   const common = termsFromMeter(shared.meter, 1, 0, 0);
   const members = [1, 2].map((id) => {
-    const terms = { ...common, isProbeOut: false, awaitsPlace: false, otherWeight: 0, otherDemandWeight: 0 };
+    const terms = { ...initialTerms(SETTINGS), ...common };
     const meter = new LeasedMeter(terms, () => undefined);
     const account = new WorkerAccount(id, 1, 0);
     const report = (): unknown => shared.applyUsage(meter.usageLog.take(), account, 0);

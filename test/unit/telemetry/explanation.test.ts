@@ -201,24 +201,35 @@ test.each([
   [
     { size: 12, unanswered: 12, isTest: false },
     '12 of at most 12 requests wait for a response, because more would only be',
+    'latency',
   ],
   [
     { size: 12, unanswered: 9, isTest: true },
     '9 of at most 12 requests wait for a response, to see whether more would only be',
+    'latency_test',
   ],
-  [undefined, '14 of at most 12 requests are in flight'],
-])('a request that waits for others to end says how many may be in flight, and why: %o', (latencyLimit, text) => {
-  const limit: LimitView = {
-    ...{ upstream: 'up', nested: '', scope: 'upstream', key: '', state: 'open', rate: 80, ceiling: Infinity },
-    ...{ concurrencyLimit: 12, latencyLimit, blockedUntil: undefined, quotaLeft: undefined, queued: 0, inFlight: 14 },
-  };
-  const details: DecisionDetails = {
-    ...{ limit, block: undefined, pinnedRate: undefined, waitsForConnection: false, estimatedWait: 50, maxWait: 100 },
-    ...{ demand: 90, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0, returnSlot: undefined },
-  };
-  const decided = { what: 'decided', at: 1000, decision: 'queued', why: undefined, isObserved: false } as const;
-  expect(textsOf(explain([{ ...decided, retryAfterMs: undefined, details }]), 'decided')[0]).toContain(text);
-});
+  [{ size: 20, unanswered: 9, isTest: true }, '14 of at most 12 requests are in flight', 'rejections'],
+  [undefined, '14 of at most 12 requests are in flight', 'rejections'],
+])(
+  'a request that waits for others to end says how many may be in flight, and why: %o',
+  (latencyLimit, text, cause) => {
+    const limit: LimitView = {
+      ...{ upstream: 'up', nested: '', scope: 'upstream', key: '', state: 'open', rate: 80, ceiling: Infinity },
+      ...{ concurrencyLimit: 12, latencyLimit, blockedUntil: undefined, quotaLeft: undefined, queued: 0, inFlight: 14 },
+    };
+    const details: DecisionDetails = {
+      ...{ limit, block: undefined, pinnedRate: undefined, waitsForConnection: false, estimatedWait: 50, maxWait: 100 },
+      ...{ demand: 90, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0, returnSlot: undefined },
+    };
+    const decided = { what: 'decided', at: 1000, decision: 'queued', why: undefined, isObserved: false } as const;
+    const explanation = explain([{ ...decided, retryAfterMs: undefined, details }]);
+    expect(textsOf(explanation, 'decided')[0]).toContain(text);
+    expect(explanation.steps.find(({ what }) => what === 'decided')).toMatchObject({
+      ...{ places: 12, placesCause: cause },
+      unanswered: cause === 'rejections' ? null : latencyLimit?.unanswered,
+    });
+  },
+);
 
 test('a request that leaves free places in flight to others says so', () => {
   const limit: LimitView = {
