@@ -133,10 +133,7 @@ export function releasePlaces(ticket: Ticket, took?: Millis, kept = NO_PLACES): 
   ticket.heldPlaces = kept;
 }
 
-/**
- * Whether a request holds its place until the end of its response, because the limit is not that of latency. Where another process
- * keeps the limit, that is not known: then until the response.
- */
-function isHeldUntilEnd({ tokens, concurrencyLimit, latencyLimit }: MeterView): boolean {
-  return tokens === undefined && concurrencyLimit !== undefined && concurrencyLimit !== latencyLimit?.size;
+/** Whether a request holds its place until the end of its response, because the limit is not that of latency. */
+function isHeldUntilEnd({ concurrencyLimit, latencyLimit }: MeterView): boolean {
+  return concurrencyLimit !== undefined && concurrencyLimit !== latencyLimit?.size;
 }

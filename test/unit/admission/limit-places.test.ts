@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ActiveClients } from '../../../src/core/admission/active-clients.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import { Limit } from '../../../src/core/limits/limit.ts';
-import { LimitPlaces } from '../../../src/core/limits/limit-places.ts';
+import { LimitPlaces, releasePlacesOnResponse } from '../../../src/core/limits/limit-places.ts';
 import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import { PlacesGate } from '../../support/core/places-gate.ts';
 import { SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
@@ -171,6 +171,23 @@ class MemberMeter extends LocalMeter {
     return PLACES;
   }
 }
+
+test.each([
+  ['until the end of its response', undefined, 1],
+  ['until the end of its response, if latency has shown another number', PLACES + 1, 1],
+  ['until its response, if latency has shown the limit', PLACES, 0],
+])('where tokens are leased, a request holds its place %s', (_, size, held) => {
+  const latencyLimit = size === undefined ? undefined : { size, unanswered: 1, isTest: false };
+  const meter = Object.defineProperty(new MemberMeter(upstreamSettings().rate, () => 0.5), 'latencyLimit', {
+    value: latencyLimit,
+  });
+  const places = new LimitPlaces(new Limit(SHARED, meter), new ActiveClients());
+  const ticket = new Ticket('up', 'client', 1, [SHARED], () => {});
+  places.hold(ticket.fairnessKey, 0);
+  ticket.heldPlaces = [places];
+  releasePlacesOnResponse(ticket, 10);
+  expect(ticket.heldPlaces).toHaveLength(held);
+});
 
 test('a process that leases its tokens shares the places that it has, and leaves none free', () => {
   const active = new ActiveClients();
