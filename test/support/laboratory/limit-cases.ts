@@ -80,6 +80,28 @@ export const LIMIT_CASES: readonly LimitCase[] = [
   },
 ];
 
+/** Services that work on all requests at once. If there are always more than workers, their number does not show. */
+export const SHARING_CASES: readonly LimitCase[] = [
+  {
+    name: 'shared workers, 8 of 50 ms',
+    upstream: {
+      limit: { kind: 'workers', workers: 8, discipline: 'sharing' },
+      latency: { kind: 'constant', mean: 50 },
+    },
+    capacity: 160,
+    kind: 'sharing',
+  },
+  {
+    name: 'shared workers, 8 of 50 ms, exponential',
+    upstream: {
+      limit: { kind: 'workers', workers: 8, discipline: 'sharing' },
+      latency: { kind: 'exponential', mean: 50 },
+    },
+    capacity: 160,
+    kind: 'sharing',
+  },
+];
+
 export interface CaseResult {
   readonly identified: IdentifiedLimit;
   readonly requests: number;
@@ -100,7 +122,7 @@ export function runLimitCase(
   const segments = surveySynthetic(log);
   const bucket = runToCompletion(new BucketSearch(segments, { rate: undefined, burst: undefined }));
   const identified = runToCompletion(new LimitIdentification(segments, bucket));
-  const isEnough = kind === 'queue' || kind === 'none' || identified.refused >= 100;
+  const isEnough = upstream.limit.kind === 'workers' || kind === 'none' || identified.refused >= 100;
   // A log without rests does not show the burst.
   const isBurstShown = bucket?.burstIs === 'told';
   return { identified, requests, isEnough, areNumbersRight: areNumbersRight(upstream, identified, isBurstShown) };
@@ -108,7 +130,7 @@ export function runLimitCase(
 
 function areNumbersRight(
   { limit }: UpstreamSpec,
-  { kind, ranking, queue }: IdentifiedLimit,
+  { kind, ranking, queue, sharing }: IdentifiedLimit,
   isBurstShown: boolean,
 ): boolean {
   const found = ranking[0]?.limit;
@@ -127,7 +149,9 @@ function areNumbersRight(
     case 'concurrency':
       return found?.kind === limit.kind && found.limit === limit.limit;
     case 'workers':
-      return kind === 'queue' && queue?.workers === limit.workers;
+      return kind === 'sharing'
+        ? limit.discipline === kind && isNear(sharing?.workers ?? 0, limit.workers, 0.15)
+        : kind === 'queue' && limit.discipline !== 'sharing' && queue?.workers === limit.workers;
     default:
       return kind === 'none';
   }

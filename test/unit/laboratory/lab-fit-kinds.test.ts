@@ -3,7 +3,9 @@ import type { FitResult } from '../../../src/laboratory/fit/fit-experiment.ts';
 import type { KnownLimit } from '../../../src/laboratory/fit/infer-bucket.ts';
 import { chooseLogFormat } from '../../../src/laboratory/fit/log/log-format.ts';
 import type { LoggedRequest } from '../../../src/laboratory/fit/logged-request.ts';
+import { judgeLimits } from '../../../src/laboratory/fit/limits/limit-verdict.ts';
 import { formatFit } from '../../../src/laboratory/fit/report/format-fit.ts';
+import { formatIdentifiedLimit } from '../../../src/laboratory/fit/report/format-identified-limit.ts';
 import { formatInferredLimit } from '../../../src/laboratory/fit/report/format-inferred-limit.ts';
 import type { LimitModelSpec } from '../../../src/simulator/limit-models/limit-model-spec.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
@@ -95,6 +97,69 @@ test('a log of a queue names its workers and the rate that they serve', () => {
   const fitted = fit(logOf(limit, 140, { kind: 'constant', mean: 50 }).map(toLogged));
   expect(fitted.identified?.queue).toMatchObject({ workers: 8, service: 50 });
   expect(textOf(fitted)).toContain('no limit, but a queue: 8 workers of 50ms a request, so at most 160/s; ');
+});
+
+describe('a log of a service that works on all requests at once', () => {
+  const limit = { kind: 'workers', workers: 8, discipline: 'sharing' } as const;
+  const exponential = { kind: 'exponential', mean: 50 } as const;
+
+  test('names its workers and the rate that they serve', () => {
+    const fitted = fit(logOf(limit, 140, { kind: 'constant', mean: 50 }).map(toLogged));
+    expect(fitted.identified).toMatchObject({ kind: 'sharing', confidence: 'sure' });
+    expect(fitted.identified?.sharing).toMatchObject({ workers: 8, fewest: 8, most: 8 });
+    expect(textOf(fitted)).toContain(
+      'no limit, but a service that works on all requests at once: 8 workers of 50ms a request, so at most 160/s; ',
+    );
+    expect(JSON.stringify(formatFit('x.log', fitted, NOTHING).json)).toContain('"sharing":{"workers":8,');
+  });
+
+  test('says that its workers do not show if it is always busy', () => {
+    const fitted = fit(logOf(limit, 176, exponential, 4400).map(toLogged));
+    expect(fitted.identified).toMatchObject({ kind: 'sharing', confidence: 'unsure' });
+    expect(textOf(fitted)).toMatch(
+      /no limit, but a service that works on all requests at once: the log does not show how many workers it has \(\d+ to \d+\); /,
+    );
+  });
+
+  test('says that it shows nothing if most requests take longer than the log', () => {
+    const fitted = fit(logOf(limit, 480, exponential).map(toLogged));
+    expect(fitted.identified).toMatchObject({ kind: 'none', confidence: 'unsure' });
+    expect(textOf(fitted)).toContain(
+      'latency may depend on the number of requests in flight, but the log shows neither',
+    );
+  });
+});
+
+test.each([
+  [
+    'a log of hardly any waits',
+    3,
+    'a queue or a service that works on all requests at once: the log is only 3 nats likelier',
+  ],
+  ['a log that shows the kind', 300, 'a queue: the log does not show how many workers it has (6 to 12); record more'],
+])('%s says what is not sure', (_, margin, text) => {
+  const times = { service: 50, mean: 50, waited: 90, examined: 900, correlation: 0, trend: 0 };
+  const queue = { ...times, workers: 8, fewest: 6, most: 12, margin: 20 };
+  const verdict = { confidence: 'unsure', kind: 'queue', margin, missing: 0, ranking: [] } as const;
+  const [line] = formatIdentifiedLimit({
+    ...verdict,
+    queue,
+    sharing: undefined,
+    hasTimes: true,
+    passed: 900,
+    refused: 0,
+  });
+  expect(line).toContain(`no limit, but ${text}`);
+});
+
+test.each([
+  ['one of noise that correlates with the load', { correlation: -0.4, trend: -0.02 }, 'queue'],
+  ['one that depends on the load', { correlation: -0.4, trend: -0.2 }, 'none'],
+  ['one that follows from the load', { correlation: -0.9, trend: -0.02 }, 'none'],
+])('a service time is that of a queue: %s', (_, dependence, kind) => {
+  const times = { service: 50, mean: 50, waited: 90, examined: 900, margin: 300 };
+  const queue = { ...times, ...dependence, workers: 8, fewest: 8, most: 8 };
+  expect(judgeLimits([], { queue, sharing: undefined, isHidden: false }, 900, 0).kind).toBe(kind);
 });
 
 test('a log with few rejections says how many more requests are needed', () => {

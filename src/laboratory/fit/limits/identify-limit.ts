@@ -6,11 +6,13 @@ import type { AttemptSeries } from './attempt-series.ts';
 import { joinSegments } from './attempt-series.ts';
 import { fitFixedWindow } from './fit-fixed-window.ts';
 import { fitInFlight } from './fit-in-flight.ts';
-import type { QueueFit } from './fit-queue.ts';
 import { fitQueue } from './fit-queue.ts';
+import { fitSharing } from './fit-sharing.ts';
+import { areLevelsHidden } from './in-flight-levels.ts';
 import { fitSlidingWindow } from './fit-sliding-window.ts';
 import { fitTokenBucket } from './fit-token-bucket.ts';
 import type { LimitFit } from './limit-fit.ts';
+import type { ServiceFit } from './service-fit.ts';
 import type { LimitVerdict, RankedLimit } from './limit-verdict.ts';
 import { judgeLimits, rankLimits } from './limit-verdict.ts';
 import { countPredicted, countWrong, tabulate } from './prediction-table.ts';
@@ -20,7 +22,9 @@ export interface IdentifiedLimit extends LimitVerdict {
   /** The likeliest first. */
   readonly ranking: readonly RankedLimit[];
   /** Undefined if the log has no times, or too few requests waited. */
-  readonly queue: QueueFit | undefined;
+  readonly queue: ServiceFit | undefined;
+  /** The same for a service that works on all requests at once. */
+  readonly sharing: ServiceFit | undefined;
   /** Whether the log has times: without them, neither requests in flight nor a queue show. */
   readonly hasTimes: boolean;
   readonly passed: number;
@@ -32,7 +36,8 @@ export class LimitIdentification implements Experiment<IdentifiedLimit> {
   readonly #series: AttemptSeries;
   readonly #steps: readonly (() => void)[];
   readonly #fits: LimitFit[] = [];
-  #queue: QueueFit | undefined;
+  #queue: ServiceFit | undefined;
+  #sharing: ServiceFit | undefined;
   #done = 0;
 
   readonly #hasWholeSeconds: boolean;
@@ -57,7 +62,7 @@ export class LimitIdentification implements Experiment<IdentifiedLimit> {
             () => add(fitSlidingWindow(series)),
             () => add(fitInFlight(series)),
           ];
-    this.#steps = [...limits, () => (this.#queue = fitQueue(series))];
+    this.#steps = [...limits, () => (this.#queue = fitQueue(series)), () => (this.#sharing = fitSharing(series))];
   }
 
   get progress(): number {
@@ -72,12 +77,12 @@ export class LimitIdentification implements Experiment<IdentifiedLimit> {
   result(): IdentifiedLimit {
     const { passed, refused, took } = this.#series;
     const ranking = rankLimits(this.#series, dropDisguised(this.#series, this.#fits));
-    const queue = this.#queue;
+    const [queue, sharing] = [this.#queue, this.#sharing];
     const hasTimes = took.some((time) => !Number.isNaN(time));
-    const verdict = judgeLimits(ranking, queue, passed, refused);
+    const verdict = judgeLimits(ranking, { queue, sharing, isHidden: areLevelsHidden(this.#series) }, passed, refused);
     const isCoarse = this.#hasWholeSeconds && verdict.confidence !== 'few' && verdict.kind !== 'none';
     const { confidence } = isCoarse ? COARSE : verdict;
-    return { ...verdict, confidence, ranking, queue, hasTimes, passed, refused };
+    return { ...verdict, confidence, ranking, queue, sharing, hasTimes, passed, refused };
   }
 }
 

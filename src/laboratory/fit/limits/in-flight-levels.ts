@@ -68,6 +68,20 @@ export function computeInFlightLevels(
   return levels;
 }
 
+/** Whether the log does not show how many were in flight, for most accepted attempts. */
+export function areLevelsHidden(series: AttemptSeries): boolean {
+  const departures = listDepartures(series);
+  if (departures === undefined) return false;
+  const levels = computeInFlightLevels(series, departures);
+  const { accepted } = departures;
+  return 2 * accepted.filter((i) => levels[i] === UNKNOWN_LEVEL).length > accepted.length;
+}
+
+/** The most requests that an accepted one met. */
+export function busiestLevel({ accepted }: Departures, levels: Int32Array): number {
+  return accepted.reduce((most, i) => Math.max(most, levels[i] ?? 0), 0);
+}
+
 function laterOf(a: Millis, b: Millis): Millis {
   return Math.max(a, b);
 }

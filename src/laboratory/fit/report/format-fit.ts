@@ -85,7 +85,12 @@ function toLatencyJson(took: LatencySummary | undefined): LatencySummary | null 
 
 function toIdentifiedJson(identified: IdentifiedLimit | undefined): object | null {
   if (identified === undefined) return null;
-  return { ...identified, margin: identified.margin ?? null, queue: identified.queue ?? null };
+  return {
+    ...identified,
+    margin: identified.margin ?? null,
+    queue: identified.queue ?? null,
+    sharing: identified.sharing ?? null,
+  };
 }
 
 function toUpstreamJson(upstream: UpstreamSpec | undefined): object | null {

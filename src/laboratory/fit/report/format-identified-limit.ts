@@ -3,14 +3,19 @@ import { formatDuration, formatRate } from '../../../config/values/unit-schemas.
 import type { LimitModelSpec } from '../../../simulator/limit-models/limit-model-spec.ts';
 import { formatDelay } from '../../../cli/format-delay.ts';
 import { pluralize } from '../../../telemetry/format-values.ts';
-import type { QueueFit } from '../limits/fit-queue.ts';
 import type { IdentifiedLimit } from '../limits/identify-limit.ts';
 import type { FittedLimit } from '../limits/limit-fit.ts';
-import type { RankedLimit } from '../limits/limit-verdict.ts';
+import type { RankedLimit, ServiceKind } from '../limits/limit-verdict.ts';
+import { SURE_MARGIN } from '../limits/limit-verdict.ts';
+import type { ServiceFit } from '../limits/service-fit.ts';
 
 export function formatIdentifiedLimit(identified: IdentifiedLimit): string[] {
-  const { confidence, kind, ranking, queue, hasTimes } = identified;
-  if (kind === 'queue' && queue !== undefined && confidence === 'sure') return [formatQueue(queue)];
+  const { confidence, kind, margin, ranking, hasTimes } = identified;
+  if (kind === 'queue' || kind === 'sharing') {
+    const service = identified[kind];
+    if (service !== undefined && confidence === 'sure') return [formatService(kind, service)];
+    if (service !== undefined && confidence === 'unsure') return [formatUnsureService(kind, service, margin)];
+  }
   // The others predict no better than chance.
   const tried = ranking
     .slice(
@@ -62,12 +67,29 @@ function formatRight({ predicted, wrong }: RankedLimit): string {
   return `${(Math.floor(1000 * share) / 10).toFixed(1)} %`;
 }
 
-function formatQueue({ workers, service, waited, examined, margin }: QueueFit): string {
-  const rate = formatRate(Number(((1000 * workers) / service).toPrecision(3)));
+function formatService(kind: ServiceKind, fit: ServiceFit): string {
+  const { workers, service, mean, waited, examined, margin } = fit;
+  const rate = formatRate(Number(((1000 * workers) / mean).toPrecision(3)));
+  const count = pluralize(workers, 'worker', 'workers');
+  const [found, affected] =
+    kind === 'queue'
+      ? [`a queue: ${count}`, 'waited']
+      : [`a service that works on all requests at once: ${count}`, 'shared workers'];
   return (
-    `no limit, but a queue: ${pluralize(workers, 'worker', 'workers')} of ${formatDelay(service)} a request, so at most ${rate}; ` +
-    `${waited} of ${examined} requests waited, and the log is ${Number(margin.toPrecision(2))} nats likelier than without a queue`
+    `no limit, but ${found} of ${formatDelay(service)} a request, so at most ${rate}; ` +
+    `${waited} of ${examined} requests ${affected}, and the log is ${Number(margin.toPrecision(2))} nats likelier than without a queue`
   );
+}
+
+function formatUnsureService(kind: ServiceKind, { fewest, most }: ServiceFit, margin = 0): string {
+  const [queue, sharing] = ['a queue', 'a service that works on all requests at once'];
+  const [found, other] = kind === 'queue' ? [queue, sharing] : [sharing, queue];
+  if (margin < SURE_MARGIN) {
+    const nats = `${Number(margin.toPrecision(2))} nats`;
+    return `no limit, but ${found} or ${other}: the log is only ${nats} likelier with the first; record more, under traffic that varies`;
+  }
+  const range = fewest === most ? `${fewest} or another number` : `${fewest} to ${most}`;
+  return `no limit, but ${found}: the log does not show how many workers it has (${range}); record more, also while it is not busy`;
 }
 
 function nameKind({ kind }: FittedLimit): string {

@@ -15,6 +15,10 @@ const MIN_REFUSALS = 20;
 /** The maximum difference between the log and *no retries*, as a share of the requests. */
 const MAX_REFUSED_DIFFERENCE = 0.02;
 
+const UNKNOWN_DELAY =
+  'latency may depend on the number of requests in flight, but the log shows neither a queue nor a service that works on all ' +
+  'requests at once: record more, from before the load begins';
+
 /** @param known the parts of the limit given by options instead of inferred from the log */
 export function formatInferredLimit(
   { upstream, inferred, identified, surveyed, stage, rows }: FitResult,
@@ -22,10 +26,11 @@ export function formatInferredLimit(
 ): string[] {
   if (upstream === undefined) return [];
   const lines = [formatUpstream(upstream, surveyed)];
-  if (identified?.kind === 'queue') {
+  if (identified?.kind === 'queue' || identified?.kind === 'sharing') {
     lines.push(...formatIdentifiedLimit(identified));
   } else if (upstream.limit.kind === 'unlimited') {
     lines.push('no limit: the upstream rejected nothing in this log; set --limit');
+    if (identified?.confidence === 'unsure') lines.push(UNKNOWN_DELAY);
   } else if (inferred === undefined) {
     lines.push('nothing was sent in this log: the limit is --limit, with an assumed burst unless --burst is set');
   } else {
