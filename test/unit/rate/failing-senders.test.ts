@@ -102,3 +102,15 @@ test('a hundred addresses with a client each are remembered', () => {
   senders.onAccepted(other, 10, 20);
   expect(all.every((each) => senders.isPassedOver(each, 20))).toBe(true);
 });
+
+test('a client that fails behind the address of others is passed over, and its address is not', () => {
+  const senders = new FailingSenders(10_000);
+  const behind = (client: string) => from({ address: 'gateway', client });
+  senders.add(behind('failing'), 0, 10);
+  senders.onAccepted(behind('good'), 20, 30);
+  expect(senders.isPassedOver(behind('failing'), 40)).toBe(true);
+  expect(senders.isPassedOver(behind('new'), 40)).toBe(false);
+  senders.add(behind('failing'), 50, 60);
+  senders.onAccepted(behind('failing'), 70, 80);
+  expect([senders.isPassedOver(behind('failing'), 90), senders.isEmpty]).toEqual([false, true]);
+});

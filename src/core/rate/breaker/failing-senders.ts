@@ -58,15 +58,22 @@ export class FailingSenders {
     }
   }
 
-  /** @param attributes undefined if unknown: any sender may have been accepted */
+  /**
+   * A client that had failed shows that requests fail by chance: no sender is passed over any more. Of its address, that is not clear,
+   * because others may have it too: then only the address is forgotten.
+   * @param attributes undefined if unknown: any sender may have been accepted
+   */
   onAccepted(attributes: RequestAttributes | undefined, sentAt: Millis, now: Millis): void {
     if (this.isEmpty) return;
     // The last record is of the last rejection: if that is expired, all are.
     const hasExpired = now - (this.#numbers.at(-1) ?? 0) > this.#expiry;
-    const isOwn =
-      attributes === undefined || sendersOf(attributes).some((sender) => this.#hasFailedBefore(sender, sentAt, now));
-    if (hasExpired || isOwn) this.#numbers = [];
-    else this.#othersSentAt = Math.max(this.#othersSentAt, sentAt);
+    if (hasExpired || attributes === undefined || this.#hasFailedBefore(clientOf(attributes), sentAt, now)) {
+      this.#numbers = [];
+      return;
+    }
+    this.#othersSentAt = Math.max(this.#othersSentAt, sentAt);
+    const address = addressNumberOf(attributes) ?? 0;
+    if (this.#hasFailedBefore(address, sentAt, now)) this.#numbers.splice(this.#find(address), RECORD_LENGTH);
   }
 
   /** Passes over no sender until a request of another one that is sent from now on is accepted: what was accepted before is no sign. */
@@ -87,6 +94,11 @@ export class FailingSenders {
     }
     return -1;
   }
+}
+
+/** The number of the client; of the address if there is none. */
+function clientOf(attributes: RequestAttributes): number {
+  return clientNumberOf(attributes) || (addressNumberOf(attributes) ?? 0);
 }
 
 function sendersOf(attributes: RequestAttributes): number[] {
