@@ -101,6 +101,27 @@ describe('the retry budget', () => {
     expect(budget.spend('only', 10_001)).toBe(true);
   });
 
+  test('keeps retries for those who earn them, beside many clients that always fail', () => {
+    const budget = new RetryTokenBucket({ ratio: 0.2, burst: 10 });
+    let refused = 0;
+    for (let i = 0; i < 2000; i += 1) {
+      for (let j = 0; j < 12; j += 1) budget.spend(`failing ${j}`, i);
+      const client = `client ${i % 11}`;
+      if (i % 10 === 9 && !budget.spend(client, i))
+        refused += 1; // each client has a failure now and then
+      else budget.earn(client, i);
+    }
+    expect(refused).toBeLessThan(4); // of 200
+  });
+
+  test('leaves to clients that have earned nothing what others do not need', () => {
+    const budget = new RetryTokenBucket({ ratio: 0.2, burst: 10 });
+    for (let i = 0; i < 50; i += 1) budget.earn(`client ${i % 10}`, i);
+    const spent = [0, 1, 2, 3, 4, 5, 6, 7].filter((i) => budget.spend(`failing ${i % 4}`, 100));
+    expect(spent.length).toBeGreaterThanOrEqual(5);
+    expect(budget.left).toBeGreaterThan(0.1);
+  });
+
   test('refunds the client that spent it', () => {
     const budget = new RetryTokenBucket({ ratio: 0, burst: 4 });
     budget.earn('other', 0);
