@@ -604,8 +604,9 @@ describe('traffic', () => {
     traffic.setRate('a', 500);
     await expect.poll(() => practice.stats().received).toBeGreaterThan(5);
     traffic.setRate('a', 0);
+    const sent = traffic.stats()['a']?.sent;
+    await expect.poll(() => practice.stats().received, { timeout: 20_000 }).toBe(sent);
     await traffic.stop();
-    const { received } = practice.stats();
-    expect(traffic.stats()['a']?.sent).toBe(received);
+    expect(traffic.stats()['a']?.sent).toBe(sent);
   });
 });
