@@ -55,8 +55,8 @@ function iterateMeans(base: Millis, cap: Millis): (n: number) => Millis {
     while (!settled && means.length <= n) {
       points = expectNext(points.length === 0 ? makeGrid(base, cap) : points, base, cap);
       const before = mean;
-      // Sums round: a mean at the cap can pass it by a part in 10¹⁵.
-      mean = Math.min(cap, points[0]?.[1] ?? base);
+      // Sums round: a mean at the cap, or at a base that is close to it, can pass it by a part in 10¹⁵.
+      mean = Math.min(cap, Math.max(base, points[0]?.[1] ?? base));
       means.push(mean);
       settled = mean - before <= CONVERGED * mean;
     }

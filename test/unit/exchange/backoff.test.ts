@@ -430,6 +430,12 @@ describe('at extreme options', () => {
     },
   );
 
+  test('the mean is no less than the base interval where rounding would make it so', () => {
+    const close = { baseInterval: 378.8564754245129, maxInterval: 378.85647542451295 };
+    const { min, mean } = makeBackOff({ strategy: 'decorrelated-jitter', ...close }).band(0)!;
+    expect(mean).toBeGreaterThanOrEqual(min);
+  });
+
   test('a cap equal to the base interval applies from the first delay on', () => {
     const capped = { baseInterval: 100, maxInterval: 100 };
     expect(makeBackOff({ strategy: 'decorrelated-jitter', ...capped }).band(0)).toEqual({
