@@ -3,7 +3,7 @@ import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RequestBody } from '../request/request-body.ts';
-import type { RoutedRequest } from '../request/routed-request.ts';
+import { policyFor, type RoutedRequest } from '../request/routed-request.ts';
 import { keyTtlOf, writeCredentialOf, writeNameOf } from './idempotency-key.ts';
 import type { IdempotencyKey } from './idempotency-types.ts';
 import { repeatIdentityOf } from './repeat-identity.ts';
@@ -46,5 +46,6 @@ export function makeKeyClaim(
     identity: repeatIdentityOf(digests, routed, identity.name, bytes),
     isNew,
     lifetime,
+    notReady: policyFor(routed).poll?.notReady,
   });
 }

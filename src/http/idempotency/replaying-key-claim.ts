@@ -24,6 +24,8 @@ export interface ReplayingKeyClaimOptions {
   readonly isNew: boolean;
   /** How long a response is kept. */
   readonly lifetime: Millis;
+  /** The statuses of a result that is not ready (`poll`): a repeat asks for the result. */
+  readonly notReady: ReadonlySet<number> | undefined;
 }
 
 /** What happens to a claim once the response is kept. */
@@ -88,7 +90,8 @@ export class ReplayingKeyClaim implements KeyClaim {
    * @param head as the upstream sent it
    */
   capture(head: ResponseHead): ResponseCapture | undefined {
-    if (this.#options.identity.fingerprint === undefined) return undefined;
+    const { identity, notReady } = this.#options;
+    if (identity.fingerprint === undefined || notReady?.has(head.status) === true) return undefined;
     this.#head = head;
     this.#capture = new ResponseCapture((body) => {
       this.#capture = undefined;

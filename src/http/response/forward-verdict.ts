@@ -76,9 +76,9 @@ function forwardHead(
 /** Collects the body for repeats of the request; undefined if it is not kept, like that of an event stream. */
 function captureFor(
   head: ResponseHead,
-  { unknown, notReady }: ForwardedVerdict,
+  { unknown }: ForwardedVerdict,
   claim: KeyClaim | undefined,
 ): ResponseCapture | undefined {
-  if (!(claim instanceof ReplayingKeyClaim) || unknown || notReady === true) return undefined;
+  if (!(claim instanceof ReplayingKeyClaim) || unknown) return undefined;
   return isEventStream(head.headers) ? undefined : claim.capture(head);
 }

@@ -283,6 +283,26 @@ async function repeatFinished(
   return { bodies: upstream.bodies, repeat: await repeat };
 }
 
+test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
+  'the response to a %s that is not ready yet is not kept',
+  async (method) => {
+    const upstream = await startUpstream((response, nth) => response.writeHead(nth === 1 ? 202 : 200).end(`${nth}`));
+    const routes = 'routes: [{path: /, upstream: api, poll: {notReady: [202]}}]';
+    const gate = await start(upstream.url, { state: routes });
+    const answers: unknown[] = [];
+    for (let i = 0; i < 3; i += 1) {
+      const { status, body } = await post(gate, 'amount=1', { method });
+      answers.push([status, body.toString()]);
+    }
+    // The result itself is kept.
+    expect(answers).toEqual([
+      [202, '1'],
+      [200, '2'],
+      [200, '2'],
+    ]);
+  },
+);
+
 test('a response is kept after the upstream has forgotten its key', async () => {
   const upstream = await startUpstream();
   const gate = await start(upstream.url, { idempotency: ', ttl: 50ms' });
