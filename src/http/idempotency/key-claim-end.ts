@@ -5,6 +5,11 @@ import { classifyWrite, isFinalAnswer } from '../../core/idempotency/write-outco
 import { isNamedByKey } from '../../core/exchange/request-facts.ts';
 import { factsOf, policyFor, type RoutedRequest } from '../request/routed-request.ts';
 
+/** Whether a write with a key is finished although its client disconnects. */
+export function finishesAlone({ route }: Pick<RoutedRequest, 'route'>): boolean {
+  return route.policy.retry.onClientGone === 'finish';
+}
+
 /**
  * Derives the end of a claim from the end of its exchange.
  * @param isDelivered the response reaches the client

@@ -2,8 +2,9 @@ import type { KeyClaim, KeyClaimEnd, KeyClaimListener } from '../../core/idempot
 import type { KeptResponseMatch, KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { firstHeaderValue } from '../headers/raw-headers.ts';
 import type { ResponseHead } from '../response/response-head.ts';
-import { type KeptResponse, selectKeptHeaders } from './kept-response.ts';
+import { type KeptResponse, MAX_KEPT_BYTES, selectKeptHeaders } from './kept-response.ts';
 import type { KeptResponses } from './kept-responses.ts';
 import { ResponseCapture } from './response-capture.ts';
 
@@ -92,6 +93,7 @@ export class ReplayingKeyClaim implements KeyClaim {
   capture(head: ResponseHead): ResponseCapture | undefined {
     const { identity, notReady } = this.#options;
     if (identity.fingerprint === undefined || notReady?.has(head.status) === true) return undefined;
+    if (Number(firstHeaderValue(head.headers, 'content-length')) > MAX_KEPT_BYTES) return undefined;
     this.#head = head;
     this.#capture = new ResponseCapture((body) => {
       this.#capture = undefined;

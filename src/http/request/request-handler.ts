@@ -15,7 +15,7 @@ import type {
 import type { SendStep } from '../../core/exchange/steps.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { endpointOfKey } from '../idempotency/endpoint-of-key.ts';
-import { keyClaimEnd } from '../idempotency/key-claim-end.ts';
+import { finishesAlone, keyClaimEnd } from '../idempotency/key-claim-end.ts';
 import { makeKeyClaim } from '../idempotency/make-key-claim.ts';
 import { findUnresolvedByOthers } from '../idempotency/unresolved-key-check.ts';
 import { type ClientPolling, clientPollingFor } from '../response/client-polling.ts';
@@ -220,15 +220,13 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     if (this.#verdict?.kind !== 'forward' && this.#verdict?.kind !== 'replay') return;
     this.#claim?.onUndelivered();
     this.#response.abort();
-    if (this.#verdict.kind === 'replay') return;
-    this.#call.cancel();
-    this.driver.onResponseEnd();
+    if (this.#verdict.kind === 'forward') this.#call.abandonBody();
   }
 
   /** A keyed write whose body has arrived is finished without its client if the route says so. */
   #onClientGone(): void {
     const isSent = this.#key !== undefined && this.#call.attemptCount > 0 && this.#body?.isIncomplete !== true;
-    if (isSent && this.#routed.route.policy.retry.onClientGone === 'finish') this.#isDetached = true;
+    if (isSent && finishesAlone(this.#routed)) this.#isDetached = true;
     else this.driver.onClientGone();
   }
 

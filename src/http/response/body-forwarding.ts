@@ -82,6 +82,15 @@ export class BodyForwarding {
     this.response.addTrailers(trailers);
   }
 
+  /** Stops writing: the client has gone. @returns what keeps the body for repeats of the request; undefined if nothing does */
+  abandon(): ResponseCapture | undefined {
+    if (this.#capture?.isOpen !== true) return undefined;
+    this.#hasEnded = true;
+    this.#firstChunk = undefined;
+    this.#readRate?.end();
+    return this.#capture;
+  }
+
   /** Nothing more arrives. @param isComplete nothing is missing */
   end(isComplete: boolean): void {
     this.#hasEnded = true;

@@ -1,8 +1,10 @@
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { SendStep } from '../../core/exchange/steps.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
+import type { Millis } from '../../core/scalars.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import type { Problem } from '../response/problem.ts';
+import { KEY_OUTDATED, SendTooLateError, TOO_LATE } from './send-failure.ts';
 
 /** What an upstream call needs of the handler of its request. */
 export interface CallOwner {
@@ -19,6 +21,12 @@ export interface StartCondition extends Pick<SendStep, 'startBy'> {
 }
 
 export const AT_ANY_TIME: StartCondition = { startBy: Number.POSITIVE_INFINITY, claim: undefined };
+
+/** @throws SendTooLateError if the attempt may no longer be sent */
+export function assertMayStart({ startBy, claim }: StartCondition, now: Millis): void {
+  if (now > startBy) throw new SendTooLateError(TOO_LATE);
+  if (claim?.isCurrent === false) throw new SendTooLateError(KEY_OUTDATED);
+}
 
 /** What an upstream call needs to know for one attempt. */
 export interface AttemptOrder extends StartCondition, Pick<SendStep, 'timeout' | 'keyValidUntil'> {

@@ -6,19 +6,27 @@ import { MAX_CAPTURE_TIME, type ResponseCapture } from '../idempotency/response-
 const MAX_BYTES = 256 * 1024;
 const MAX_TIME: Millis = 500;
 
-/** Reads the body of a response that no client receives. */
+/** Reads the body of a response, or the rest of it, that no client receives. */
 export class DiscardedBody {
   readonly isPaused = false;
+  /** Bytes that a client had received before it left. */
+  readonly writtenBytes: number;
   readonly #controller: Dispatcher.DispatchController | undefined;
   readonly #capture: ResponseCapture | undefined;
   readonly #timer: NodeJS.Timeout;
   #bytes = 0;
 
   /** @param capture keeps the body for repeats of the request */
-  constructor(controller: Dispatcher.DispatchController | undefined, capture: ResponseCapture | undefined) {
+  constructor(
+    controller: Dispatcher.DispatchController | undefined,
+    capture: ResponseCapture | undefined,
+    writtenBytes = 0,
+  ) {
+    this.writtenBytes = writtenBytes;
     this.#controller = controller;
     this.#capture = capture;
     this.#timer = setTimeout(() => this.#abort(), capture === undefined ? MAX_TIME : MAX_CAPTURE_TIME).unref();
+    capture?.whenGivenUp(() => this.#abort());
   }
 
   onChunk(chunk: Buffer): void {

@@ -1,5 +1,11 @@
 import type { Dispatcher } from 'undici';
+import { replaceTraceHeaders } from '../headers/trace-context.ts';
+import type { ProxyContext } from '../request/exchange-context.ts';
 import type { Payload } from '../request/request-body.ts';
+import { type RoutedRequest, upstreamHeaders } from '../request/routed-request.ts';
+import { rewriteTarget } from '../request/router.ts';
+import { WEBSOCKET } from '../server/upgrade.ts';
+import type { Endpoint } from './open-endpoint.ts';
 
 /** A request as undici dispatches it. undici 8.13.1 reads `servername`, which its types do not name. */
 export interface DispatchRequest extends Dispatcher.DispatchOptions {
@@ -14,4 +20,42 @@ export interface DispatchRequest extends Dispatcher.DispatchOptions {
   readonly servername: string;
   /** The client can get trailers of a response with a length: over HTTP/2. Absent: it cannot. */
   readonly takesTrailers?: boolean;
+}
+
+/** Makes the requests of one exchange, one for each attempt. Those to one endpoint differ in their trace headers only. */
+export class DispatchRequests {
+  readonly #routed: RoutedRequest;
+  readonly #context: Pick<ProxyContext, 'via' | 'proto'>;
+  /** Headers as written to `#headersAuthority`, without trace headers. */
+  #headers: string[] | undefined;
+  #headersAuthority = '';
+
+  constructor(routed: RoutedRequest, context: Pick<ProxyContext, 'via' | 'proto'>) {
+    this.#routed = routed;
+    this.#context = context;
+  }
+
+  /** @param traceHeaders names and values in turn; undefined if it is not traced */
+  to(
+    { authority, origin, serverName: servername }: Pick<Endpoint, 'authority' | 'origin' | 'serverName'>,
+    body: Payload,
+    traceHeaders: readonly string[] | undefined,
+  ): DispatchRequest {
+    const { request, route, upgrade } = this.#routed;
+    if (this.#headers === undefined || this.#headersAuthority !== authority) {
+      this.#headers = upstreamHeaders(this.#routed, authority, this.#context);
+      this.#headersAuthority = authority;
+    }
+    return {
+      origin,
+      servername,
+      method: request.verb,
+      path: rewriteTarget(request.target, route),
+      // Each attempt is a span of its own.
+      headers: traceHeaders === undefined ? this.#headers : replaceTraceHeaders(this.#headers, traceHeaders),
+      body,
+      upgrade: upgrade === undefined ? null : WEBSOCKET,
+      takesTrailers: request.httpVersion === '2.0',
+    };
+  }
 }

@@ -1,5 +1,4 @@
-import type { Duplex } from 'node:stream';
-import { Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import { forwardInterimHeaders } from '../headers/forward-headers.ts';
@@ -9,16 +8,14 @@ import { BodyForwarding } from '../response/body-forwarding.ts';
 import type { ResponseReadRate } from '../response/response-read-rate.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
 import type { AttemptListener } from './attempt-listener.ts';
-import { AT_ANY_TIME, type StartCondition } from './attempt-order.ts';
+import { assertMayStart, AT_ANY_TIME, type StartCondition } from './attempt-order.ts';
 import type { BodyPreview } from './body-preview.ts';
 import { DiscardedBody } from './discarded-body.ts';
 import type { DispatchRequest } from './dispatch-request.ts';
 import { HeldBody } from './held-body.ts';
 import { PooledSend } from './pooled-send.ts';
 import { DefectiveResponseError, defectOfHead } from './response-defect.ts';
-import { codeOf, failureOf, isConnectionClosed, KEY_OUTDATED, SendTooLateError, TOO_LATE } from './send-failure.ts';
-
-const NO_BYTES = Buffer.alloc(0);
+import { codeOf, failureOf, isConnectionClosed } from './send-failure.ts';
 
 /**
  * One send, as undici's handler. `onResponseStart` decides whether the response is forwarded or retried, before any byte of it
@@ -71,7 +68,7 @@ export class UpstreamAttempt extends PooledSend {
 
   /** Bytes of its response body that were written to the client. */
   get forwardedBytes(): number {
-    return this.#forwarding?.writtenBytes ?? 0;
+    return this.#receiver?.writtenBytes ?? 0;
   }
 
   /** The connection after a change of protocol, once; undefined if there was none. The caller owns it from then on. */
@@ -83,9 +80,7 @@ export class UpstreamAttempt extends PooledSend {
 
   /** Forwards the body. The head has been written. @param readRate measures how fast the client reads */
   forward(response: HttpServerResponse, readRate?: ResponseReadRate, capture?: ResponseCapture): void {
-    this.#state = 'forwarding';
-    this.#receiver = new BodyForwarding(response, this.#controller, this.#listener, readRate, capture);
-    this.#held?.release(this.#receiver);
+    this.#passBodyTo(new BodyForwarding(response, this.#controller, this.#listener, readRate, capture));
   }
 
   /** Holds the body back until the preview has seen enough of it, or `endPreview` is called. */
@@ -113,9 +108,16 @@ export class UpstreamAttempt extends PooledSend {
   /** Drains the body, so that the connection can carry the retry. A long or slow body is cut instead. */
   discard(capture?: ResponseCapture): void {
     if (this.#state === 'over') return capture?.abort();
-    this.#state = 'discarding';
-    this.#receiver = new DiscardedBody(this.#controller, capture);
-    this.#held?.release(this.#receiver);
+    this.#passBodyTo(new DiscardedBody(this.#controller, capture));
+  }
+
+  /** The client has left: reads the rest of a body that is kept for repeats. @returns false if it is not kept: nothing changes */
+  finishForRepeats(): boolean {
+    const capture = this.#forwarding?.abandon();
+    if (capture === undefined) return false;
+    this.#passBodyTo(new DiscardedBody(this.#controller, capture, this.forwardedBytes));
+    this.#controller?.resume();
+    return true;
   }
 
   /**
@@ -136,9 +138,7 @@ export class UpstreamAttempt extends PooledSend {
   override onRequestStart(controller: Dispatcher.DispatchController): void {
     // undici 8.13.1 closes the connection when the request is aborted here, and keeps it when this throws.
     if (this.#state === 'over') throw new Error('cancelled');
-    const { startBy, claim } = this.#startCondition;
-    if (this.#clock.now() > startBy) throw new SendTooLateError(TOO_LATE);
-    if (claim?.isCurrent === false) throw new SendTooLateError(KEY_OUTDATED);
+    assertMayStart(this.#startCondition, this.#clock.now());
     this.#controller = controller;
   }
 
@@ -166,7 +166,7 @@ export class UpstreamAttempt extends PooledSend {
     if (defect !== undefined) return controller.abort(new DefectiveResponseError(defect));
     if (status < 200) return this.#listener.onInterimResponse(status, headers);
     this.#listener.onHead(status, reasonPhrase, headers);
-    this.#holdIfUndecided(NO_BYTES);
+    this.#holdIfUndecided();
     this.#forwarding?.pauseIfFull();
   }
 
@@ -204,7 +204,7 @@ export class UpstreamAttempt extends PooledSend {
   override onResponseEnd(controller: Dispatcher.DispatchController): void {
     this.#isComplete = true;
     this.endPreview(true);
-    if (this.#state === 'held') return this.#whenDecided(() => this.onResponseEnd(controller));
+    if (this.#state === 'held') return this.#held?.whenDecided(() => this.onResponseEnd(controller));
     const receiver = this.#state === 'over' ? undefined : this.#receiver;
     const trailers = decodeRawHeaders(controller.rawTrailers);
     if (trailers.length > 0) receiver?.addTrailers(toHeaderPairs(forwardInterimHeaders(trailers)));
@@ -215,7 +215,7 @@ export class UpstreamAttempt extends PooledSend {
   override onResponseError(_: unknown, error: Error): void {
     this.endPreview(); // a body that is cut during its preview is forwarded as it arrived, cut
     const state = this.#state;
-    if (state === 'held') return this.#whenDecided(() => this.onResponseError(_, error));
+    if (state === 'held') return this.#held?.whenDecided(() => this.onResponseError(_, error));
     const { sent } = this;
     this.#isUnanswered = sent && !this.#hasResponseBegun && isConnectionClosed(error);
     this.#finish();
@@ -228,14 +228,17 @@ export class UpstreamAttempt extends PooledSend {
   }
 
   /** The listener has neither forwarded nor discarded the response yet. */
-  #holdIfUndecided(first: Buffer): void {
+  #holdIfUndecided(first?: Buffer): void {
     if (this.#state !== 'open' || this.#controller === undefined) return;
     this.#state = 'held';
     this.#held = new HeldBody(this.#controller, first);
   }
 
-  #whenDecided(run: () => void): void {
-    if (this.#held !== undefined) this.#held.onDecided = run;
+  #passBodyTo(receiver: BodyForwarding | DiscardedBody): void {
+    this.#state = receiver instanceof BodyForwarding ? 'forwarding' : 'discarding';
+    this.#receiver = receiver;
+    this.#held?.release(receiver);
+    this.#held = undefined;
   }
 
   #finish(): void {

@@ -4,24 +4,21 @@ import type { ReaderAbortReason } from '../../core/events/event-labels.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { Hints } from '../../core/hints/hints.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { replaceTraceHeaders } from '../headers/trace-context.ts';
+import { finishesAlone } from '../idempotency/key-claim-end.ts';
 import { recordWriteOutcome } from '../idempotency/record-write-outcome.ts';
 import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
-import type { Payload } from '../request/request-body.ts';
-import { type RoutedRequest, upstreamHeaders } from '../request/routed-request.ts';
-import { rewriteTarget } from '../request/router.ts';
+import type { RoutedRequest } from '../request/routed-request.ts';
 import type { ClientResponse } from '../response/client-response.ts';
 import { invalidRequestProblem } from '../response/problem-details.ts';
 import type { ResponseHead } from '../response/response-head.ts';
 import { watchReadRate } from '../response/watch-read-rate.ts';
-import { WEBSOCKET } from '../server/upgrade.ts';
 import type { AttemptOrder, CallOwner } from './attempt-order.ts';
 import { BodyPreview } from './body-preview.ts';
 import { CallTimers } from './call-timers.ts';
 import { codesIn, readResponseHints, readThrottling, toOutcome } from './classify-response.ts';
-import type { DispatchRequest } from './dispatch-request.ts';
+import { DispatchRequests } from './dispatch-request.ts';
 import { EndpointSelector } from './endpoint-selector.ts';
 import type { Endpoint } from './open-endpoint.ts';
 import { ENDPOINT_REMOVED, KEY_OUTDATED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
@@ -39,14 +36,14 @@ export class UpstreamCall implements AttemptListener {
   readonly #owner: CallOwner;
   readonly #selector: EndpointSelector;
   readonly #timers: CallTimers;
+  readonly #requests: DispatchRequests;
   /** Of the last attempt. */
   #order: AttemptOrder | undefined;
   /** Undefined if no endpoint was left for it. */
   #attempt: UpstreamAttempt | undefined;
-  /** Request headers as written to `#headersAuthority`, without trace headers. */
-  #headers: string[] | undefined;
-  #headersAuthority = '';
   #head: ResponseHead | undefined;
+  /** The body is read to its end without its client. */
+  #isFinishing = false;
 
   constructor(context: ExchangeContext, routed: RoutedRequest, response: ClientResponse, owner: CallOwner) {
     this.#context = context;
@@ -55,6 +52,7 @@ export class UpstreamCall implements AttemptListener {
     this.#owner = owner;
     this.#selector = new EndpointSelector(routed.route.target.endpoints, !routed.isPreflight, owner);
     this.#timers = new CallTimers(context.clock, routed, this);
+    this.#requests = new DispatchRequests(routed, context);
   }
 
   /** Where the last attempt went; undefined before the first. */
@@ -81,7 +79,7 @@ export class UpstreamCall implements AttemptListener {
     const now = clock.now();
     const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, now);
     if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: ENDPOINT_REMOVED });
-    const attempt = new UpstreamAttempt(this, this.#requestTo(endpoint, payload, traceHeaders), clock, order);
+    const attempt = new UpstreamAttempt(this, this.#requests.to(endpoint, payload, traceHeaders), clock, order);
     attempt.sender = this.#owner.driver.ticket;
     this.#attempt = attempt;
     this.#timers.awaitHead(attempt, body, timeout);
@@ -97,6 +95,15 @@ export class UpstreamCall implements AttemptListener {
     this.#attempt?.cancel(true);
     this.#selector.abandon();
     return this.#attempt?.sent === true;
+  }
+
+  /** The client has left within the body: cancels it, unless the write is finished for its repeats. */
+  abandonBody(): void {
+    const goesOn = finishesAlone(this.#routed) && this.#attempt?.finishForRepeats() === true;
+    this.#isFinishing = goesOn && !this.isOver; // what had arrived may have been the rest
+    if (this.#isFinishing) return;
+    this.cancel();
+    this.#owner.driver.onResponseEnd();
   }
 
   /** The response head in hand, once; undefined if there is none. */
@@ -204,26 +211,7 @@ export class UpstreamCall implements AttemptListener {
     const { connections } = this.#context.gate;
     connections.onReleased(route.target.name, addressGroupOf(client), took, attempt.isCutByClient);
     attempt.release();
-  }
-
-  #requestTo(endpoint: Endpoint, body: Payload, traceHeaders: readonly string[] | undefined): DispatchRequest {
-    const { request, route, upgrade } = this.#routed;
-    const { authority, origin, serverName: servername } = endpoint;
-    if (this.#headers === undefined || this.#headersAuthority !== authority) {
-      this.#headers = upstreamHeaders(this.#routed, authority, this.#context);
-      this.#headersAuthority = authority;
-    }
-    return {
-      origin,
-      servername,
-      method: request.verb,
-      path: rewriteTarget(request.target, route),
-      // Each attempt is a span of its own.
-      headers: traceHeaders === undefined ? this.#headers : replaceTraceHeaders(this.#headers, traceHeaders),
-      body,
-      upgrade: upgrade === undefined ? null : WEBSOCKET,
-      takesTrailers: request.httpVersion === '2.0',
-    };
+    if (this.#isFinishing && attempt === this.#attempt) this.#owner.driver.onResponseEnd();
   }
 
   #reportResponse(status: number, hints: Hints, took: Millis): void {

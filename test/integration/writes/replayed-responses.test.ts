@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
 import type { Received, Sent } from '../../support/clients/send.ts';
-import { send, sendAndLeave } from '../../support/clients/send.ts';
+import { begin, send, sendAndLeave } from '../../support/clients/send.ts';
 import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 
@@ -214,6 +214,35 @@ describe.each(['memory', 'sqlite'])('with state in %s', (store) => {
     expect([repeat.status, repeat.body.toString()]).toEqual([201, '{"id":"ch_1"}']);
     expect(repeat.header('idempotent-replayed')).toBe('true');
     expect(bodies).toHaveLength(1);
+  });
+
+  test('a write whose client leaves within the response has its response kept, for requests that wait for it too', async () => {
+    const answers: ServerResponse[] = [];
+    const upstream = await startUpstream((response) => {
+      response.writeHead(201).write('one, ');
+      answers.push(response);
+    });
+    const gate = await start(upstream.url, { ...stateIn(), more: ', retry: {onClientGone: finish}' });
+    const sent = { method: 'POST', headers: ['Idempotency-Key', 'k'], body: 'amount=1' };
+    await new Promise<void>((resolve) => {
+      const outgoing = begin(gate.url, '/charges', sent, (incoming) => {
+        incoming.on('error', () => undefined);
+        incoming.once('data', () => resolve(void outgoing.destroy()));
+      });
+      outgoing.end(sent.body);
+    });
+    const [line] = await eventually(gate.requests, ({ length }) => length === 1);
+    expect(line).toMatchObject({ status: 201, bytesOut: 5, cut: true });
+    const waiting = post(gate, 'amount=1');
+    await eventually(
+      () => gate.metric('tidegate_bound_used_ratio{bound="key_waits"}'),
+      (used) => used > 0,
+    );
+    answers[0]?.end('two');
+    for (const { status, body } of [await waiting, await post(gate, 'amount=1')]) {
+      expect([status, body.toString()]).toEqual([201, 'one, two']);
+    }
+    expect(upstream.bodies).toHaveLength(1);
   });
 
   test.each([1, 3])('and all of its body, of %i chunks, if a rule reads codes in it', async (chunks) => {

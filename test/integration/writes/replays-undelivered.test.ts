@@ -16,12 +16,12 @@ afterAll(() => certificates.remove());
 
 const HEAD = { ':method': 'POST', ':path': '/charges', 'idempotency-key': 'k' };
 
-async function start(answer: (response: ServerResponse) => void) {
+async function start(answer: (response: ServerResponse) => void, onClientGone = 'finish') {
   const upstream = await startHttpUpstream((_, response) => answer(response));
   const gate = await startTidegate(`
 listen: {address: "127.0.0.1:0", tls: {cert: ${certificates.path('server.crt')}, key: ${certificates.path('server.key')}}, http2: true}
 limits: {bodyIdle: 1s, readRate: 100000B/s}
-upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1, onClientGone: finish}, idempotency: {replayAnswers: 1h}}}
+upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1, onClientGone: ${onClientGone}}, idempotency: {replayAnswers: 1h}}}
 `);
   const open = (initialWindowSize = 1_000_000): ClientHttp2Session => {
     const session = connectHttp2(gate.url, {
@@ -124,4 +124,70 @@ test('the response to a client that left before it began is kept, although its b
   });
   const { body, headers } = await readHttp2Answer(post(open(), { authorization: 'Bearer old' }));
   expect([body.toString(), headers['idempotent-replayed'], upstream.hits.length]).toEqual(['paid', 'true', 1]);
+});
+
+/** Sends a write whose client leaves once `answer` has begun its response. */
+async function startAbandonedWithin(
+  answer: (response: ServerResponse) => void,
+  onClientGone?: string,
+  window?: number,
+) {
+  const held: ServerResponse[] = [];
+  const started = await start((response) => {
+    held.push(response);
+    answer(response);
+  }, onClientGone);
+  const first = started.open(window);
+  await once(started.post(first), 'response');
+  first.destroy();
+  await eventually(started.gate.requests, ({ length }) => length === 1);
+  const [response] = held;
+  if (response === undefined) throw new Error('the upstream has no request');
+  return { ...started, response };
+}
+
+test('a response that its client had not read when it left is kept', async () => {
+  // The proxy stops reading until the client takes the first part.
+  const { open, post, upstream, response } = await startAbandonedWithin(
+    (begun) => begun.write(LARGE.slice(0, 40_000)),
+    'finish',
+    0,
+  );
+  response.end(LARGE.slice(40_000));
+  const { body, headers } = await readHttp2Answer(post(open()));
+  expect([body.toString(), headers['idempotent-replayed'], upstream.hits.length]).toEqual([LARGE, 'true', 1]);
+});
+
+const TOO_LARGE = 'x'.repeat(70_000);
+
+test.each<[string, (response: ServerResponse) => void, string?]>([
+  ['if `onClientGone` is `cancel`', (response) => response.write('pa'), 'cancel'],
+  [
+    'if it is an event stream',
+    (response) => response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(':'),
+  ],
+  ['if it is too large to be kept', (response) => response.write(TOO_LARGE)],
+  ['if its length says so', (response) => response.writeHead(200, { 'Content-Length': 70_000 }).write('x')],
+])('a response whose client leaves within it is cancelled %s', async (_, answer, onClientGone) => {
+  const { response, state } = await startAbandonedWithin(answer, onClientGone);
+  if (!response.destroyed) await once(response, 'close');
+  expect(response.writableFinished).toBe(false);
+  await eventually(state, (now) => now === 'unresolved');
+});
+
+test('a response is cancelled once it is too large to be kept, after its client has left', async () => {
+  const { response, state } = await startAbandonedWithin((begun) => begun.write('x'));
+  expect(await state()).toBe('in_progress');
+  response.write(TOO_LARGE);
+  if (!response.destroyed) await once(response, 'close');
+  await eventually(state, (now) => now === 'unresolved');
+});
+
+test('a response that breaks off after its client has left is not kept', async () => {
+  const { response, state, open, post, upstream } = await startAbandonedWithin((begun) => begun.write('x'));
+  response.destroy();
+  await eventually(state, (now) => now === 'unresolved');
+  const repeat = post(open());
+  await once(repeat, 'response');
+  expect(upstream.hits).toHaveLength(2);
 });
