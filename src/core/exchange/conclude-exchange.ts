@@ -121,7 +121,7 @@ export function concludeRepeat(
     case 'none':
       return undefined;
     case 'kept':
-      return { kind: 'replay', ...end };
+      return { kind: 'replay', unknown: history.isUnconfirmed, ...end };
     case 'other_request':
       // Its response is kept, and nobody has it yet.
       if (history.isUnconfirmed) return { kind: 'unknown', reason: 'key_reused', ...end };

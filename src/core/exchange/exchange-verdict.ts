@@ -25,8 +25,8 @@ export type ExchangeVerdict = {
    * pointless.
    */
   | { readonly kind: 'refuse'; readonly why: 'key_expired' | 'key_reused'; readonly retryAfterMs: undefined }
-  /** Send the response that is kept for this write. */
-  | { readonly kind: 'replay' }
+  /** Send the response that is kept for this write. `unknown`: no client has it yet, so the outcome is unknown if it cannot be sent. */
+  | { readonly kind: 'replay'; readonly unknown: boolean }
   /** The proxy's own 502 or 504: the upstream was unreachable, or a request without effect got no response. */
   | { readonly kind: 'fail'; readonly reason: ErrorReason }
   /**

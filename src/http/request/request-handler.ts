@@ -182,7 +182,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#verdict = verdict;
     let isDelivered = true;
     if (verdict.kind === 'forward') isDelivered = this.#forward(verdict);
-    else if (verdict.kind === 'replay') isDelivered = replayKept(this.#response, this.#claim);
+    else if (verdict.kind === 'replay') isDelivered = replayKept(this.#response, this.#claim, verdict.unknown);
     else if (verdict.kind === 'gone') this.#respondWithProblem(verdict.unknown);
     else this.#response.respondWith(problemForVerdict(verdict, this.#call.failure), verdict.attempts);
     this.#claim?.release(keyClaimEnd(this.#routed, verdict, this.driver.outcome, isDelivered));

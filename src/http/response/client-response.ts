@@ -58,8 +58,17 @@ export class ClientResponse {
     this.#interimLeft = takesMore ? this.#interimLeft - 1 : 0;
   }
 
-  /** Writes the upstream's response head. @returns false if it is not valid HTTP: then the client gets a problem instead */
-  forward(head: ResponseHead, attempts: number, unknown: boolean): boolean {
+  /**
+   * Writes the upstream's response head.
+   * @param unwritable the problem that the client gets if the head cannot be written to it
+   * @returns false if it cannot
+   */
+  forward(
+    head: ResponseHead,
+    attempts: number,
+    unknown: boolean,
+    unwritable: 'fail' | 'unknown' = isSafeRequest(this.#routed) ? 'fail' : 'unknown',
+  ): boolean {
     const { response, upgrade, requestId, xRequestId, key } = this.#routed;
     this.#headAt = this.#context.clock.now();
     this.#retryAfter = retryAfterInfo(head, Date.now);
@@ -79,18 +88,16 @@ export class ClientResponse {
       cors === undefined ? headers : addCorsHeaders(headers, cors, this.#routed.request.headers.origin);
     upgrade?.decline();
     if (writeResponseHead(response, head.status, head.reasonPhrase, clientHeaders)) return true;
-    const kind = isSafeRequest(this.#routed) ? 'fail' : 'unknown';
-    this.respondWith(
-      problemForVerdict({ kind, reason: 'reset', attempts, retryOutcome: undefined }, { defect: 'unwritable' }),
-      attempts,
-    );
+    const verdict = { kind: unwritable, reason: 'reset', attempts, retryOutcome: undefined } as const;
+    this.respondWith(problemForVerdict(verdict, { defect: 'unwritable' }), attempts);
     return false;
   }
 
-  /** Sends a response that was kept for repeats. @returns false if the client has disconnected, or cannot get it */
-  replay(kept: KeptResponse): boolean {
+  /** Sends a response that was kept for repeats. @param unknown its outcome is, if it cannot be written. @returns whether it is sent */
+  replay(kept: KeptResponse, unknown: boolean): boolean {
     const { response, route } = this.#routed;
-    if (response.destroyed || !this.forward(keptHead(kept, route.target.idempotency), 0, false)) return false;
+    const head = keptHead(kept, route.target.idempotency);
+    if (response.destroyed || !this.forward(head, 0, false, unknown ? 'unknown' : 'fail')) return false;
     const { body } = kept;
     this.#ownBytes = body.length;
     this.end(body);
@@ -215,7 +222,7 @@ export class ClientResponse {
 
   #outcome(verdict: ExchangeVerdict): RequestOutcome {
     if (this.#isAllowed) return 'checked';
-    if (verdict.kind === 'forward' && this.#problem !== undefined) {
+    if ((verdict.kind === 'forward' || verdict.kind === 'replay') && this.#problem !== undefined) {
       return this.#problem.unknown ? 'unknown' : 'upstream_error';
     }
     // The request itself was at fault, and its client has a response.

@@ -42,10 +42,10 @@ export function forwardResponse(parts: ForwardingParts, verdict: ForwardedVerdic
   return true;
 }
 
-/** Sends the response that is kept for the write. @returns whether the client receives it */
-export function replayKept(response: ClientResponse, claim: KeyClaim | undefined): boolean {
+/** Sends the response that is kept for the write. @param unknown see `ExchangeVerdict`. @returns whether the client receives it */
+export function replayKept(response: ClientResponse, claim: KeyClaim | undefined, unknown: boolean): boolean {
   const kept = claim instanceof ReplayingKeyClaim ? claim.keptResponse : undefined;
-  return kept !== undefined && response.replay(kept);
+  return kept !== undefined && response.replay(kept, unknown);
 }
 
 /** The head in hand with the headers that say when to retry or poll; undefined if there is none. */

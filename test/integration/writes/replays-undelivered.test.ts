@@ -16,17 +16,18 @@ afterAll(() => certificates.remove());
 
 const HEAD = { ':method': 'POST', ':path': '/charges', 'idempotency-key': 'k' };
 
-async function start(answer: (response: ServerResponse) => void, onClientGone = 'finish') {
+async function start(answer: (response: ServerResponse) => unknown, onClientGone = 'finish') {
   const upstream = await startHttpUpstream((_, response) => answer(response));
   const gate = await startTidegate(`
 listen: {address: "127.0.0.1:0", tls: {cert: ${certificates.path('server.crt')}, key: ${certificates.path('server.key')}}, http2: true}
 limits: {bodyIdle: 1s, readRate: 100000B/s}
 upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1, onClientGone: ${onClientGone}}, idempotency: {replayAnswers: 1h}}}
 `);
-  const open = (initialWindowSize = 1_000_000): ClientHttp2Session => {
+  /** @param maxHeaderListSize the largest head that the client announces to accept */
+  const open = (initialWindowSize = 1_000_000, maxHeaderListSize = 2 ** 16 - 1): ClientHttp2Session => {
     const session = connectHttp2(gate.url, {
       ca: certificates.read('ca.crt'),
-      settings: { initialWindowSize },
+      settings: { initialWindowSize, maxHeaderListSize },
     });
     session.on('error', () => undefined);
     onTestFinished(() => session.destroy());
@@ -72,7 +73,7 @@ test('a client that reads slowly gets a kept response', async () => {
 });
 
 /** Sends a write whose client leaves before its response begins; then the upstream responds. */
-async function startAbandoned(answer: (response: ServerResponse) => void) {
+async function startAbandoned(answer: (response: ServerResponse) => unknown) {
   const held: ServerResponse[] = [];
   const started = await start((response) => void held.push(response));
   const { open, post, state } = started;
@@ -190,4 +191,28 @@ test('a response that breaks off after its client has left is not kept', async (
   const repeat = post(open());
   await once(repeat, 'response');
   expect(upstream.hits).toHaveLength(2);
+});
+
+const WITH_LARGE_HEAD = (response: ServerResponse): unknown =>
+  response.writeHead(200, { 'X-Large': 'v'.repeat(3000) }).end('paid');
+
+test('a repeat that does not accept the headers of a kept response gets a plain 502', async () => {
+  const { gate, open, post, state, upstream } = await start(WITH_LARGE_HEAD);
+  expect((await readHttp2Answer(post(open()))).status).toBe(200);
+  const { status, headers, json } = await readHttp2Answer(post(open(undefined, 1500)));
+  expect([status, json()['reason'], json()['outcome']]).toEqual([502, 'answer_unwritable', undefined]);
+  expect([headers['tidegate-outcome'], headers['tidegate-attempts']]).toEqual([undefined, '0']);
+  const [, line] = await eventually(gate.requests, ({ length }) => length === 2);
+  expect(line).toMatchObject({ status: 502, outcome: 'upstream_error', reason: 'answer_unwritable' });
+  expect(await state()).toBe('answered');
+  const again = await readHttp2Answer(post(open()));
+  expect([again.status, again.headers['idempotent-replayed'], upstream.hits.length]).toEqual([200, 'true', 1]);
+});
+
+test('and a 504 with an unknown outcome while no client has the response', async () => {
+  const { gate, open, post } = await startAbandoned(WITH_LARGE_HEAD);
+  const { status, headers, json } = await readHttp2Answer(post(open(undefined, 1500), { authorization: 'Bearer old' }));
+  expect([status, json()['reason'], headers['tidegate-outcome']]).toEqual([504, 'answer_unwritable', 'unknown']);
+  const lines = await eventually(gate.requests, ({ length }) => length === 2);
+  expect(lines[1]).toMatchObject({ status: 504, outcome: 'unknown' });
 });

@@ -907,7 +907,7 @@ describe('a write whose response is kept', () => {
   test('is neither admitted nor sent, even after the upstream has forgotten the key', () => {
     const request = { ...keyed, keyTtl: 10 };
     for (const [response, verdict] of [
-      ['kept', { kind: 'replay' }],
+      ['kept', { kind: 'replay', unknown: false }],
       ['other_request', { kind: 'refuse', why: 'key_reused', retryAfterMs: undefined }],
       ['none', { kind: 'refuse', why: 'key_expired', retryAfterMs: undefined }],
     ] as const) {
@@ -925,6 +925,8 @@ describe('a write whose response is kept', () => {
     ]) {
       const { verdict } = play([read(0), { kind: 'claimed', record: open, response, at: 5 }], keyed, { claims: true });
       expect(verdict).toEqual({ kind: 'unknown', reason: 'key_reused', attempts: 0, retryOutcome: undefined });
+      const kept = play([read(0), { kind: 'claimed', record: open, response: 'kept', at: 5 }], keyed, { claims: true });
+      expect(kept.verdict).toEqual({ kind: 'replay', unknown: true, attempts: 0, retryOutcome: undefined });
     }
   });
 });
