@@ -156,6 +156,18 @@ const FIELD_READERS: ReadonlyMap<string, FieldReader> = new Map(
   }),
 );
 
+/** These say why the response is as it is; the others are times and limits, which soon say nothing any more. */
+const LASTING_FIELDS: ReadonlySet<string> = new Set([
+  'stripe-should-retry',
+  'stripe-rate-limited-reason',
+  'x-envoy-ratelimited',
+]);
+
+/** Whether a field is read as a time or a limit of the upstream. @param name in lower case */
+export function isPacingField(name: string): boolean {
+  return FIELD_READERS.has(name) && !LASTING_FIELDS.has(name);
+}
+
 /**
  * For each length of name, the first letters that a field of that length may have, one bit a letter. It rejects nearly
  * every header of nearly every response for two loads and a shift.

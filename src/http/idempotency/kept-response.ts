@@ -1,3 +1,4 @@
+import { isPacingField } from '../../core/hints/hint-fields.ts';
 import { HOP_BY_HOP_HEADERS } from '../../core/http-semantics/managed-headers.ts';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -23,31 +24,33 @@ export const MAX_KEPT_BYTES = 64 * 1024;
 /** About one exchange, its connection or its time, not about the write. */
 const NOT_KEPT: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP_HEADERS,
-  'age',
   'alt-svc',
   'clear-site-data',
   'content-length', // of the body that is sent
-  'retry-after',
   'server-timing',
   'set-cookie',
   'trailer',
   'via',
-  'x-amz-retry-after',
   'x-request-id',
 ]);
 
-/** Limits of the upstream at the time, and what Tidegate itself adds. */
-const NOT_KEPT_PREFIX = /^(?:x-)?rate-?limit(?:-|$)|^tidegate-/;
+/** Limits of the upstream at the time, those that are not read as hints included, and what Tidegate itself adds. */
+const NOT_KEPT_PATTERN = /(?:^|-)rate-?limit(?:-|$)|^tidegate-/;
 
-/** Returns the headers of a response that its repeats get too. @param raw names and values in turn */
-export function selectKeptHeaders(raw: readonly string[]): string[] {
+/**
+ * Returns the headers of a response that its repeats get too.
+ * @param raw names and values in turn
+ * @param pacingHeaders that the upstream's `throttle` rules read as times or limits, in lower case
+ */
+export function selectKeptHeaders(raw: readonly string[], pacingHeaders?: ReadonlySet<string>): string[] {
   const connection = raw.filter((_, i) => i % 2 === 1 && raw[i - 1]?.toLowerCase() === 'connection').join(',');
   const listed = new Set(parseListField(connection.toLowerCase()));
   const kept: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] ?? '';
     const lower = name.toLowerCase();
-    if (!NOT_KEPT.has(lower) && !NOT_KEPT_PREFIX.test(lower) && !listed.has(lower)) kept.push(name, raw[i + 1] ?? '');
+    if (NOT_KEPT.has(lower) || NOT_KEPT_PATTERN.test(lower) || listed.has(lower)) continue;
+    if (!isPacingField(lower) && pacingHeaders?.has(lower) !== true) kept.push(name, raw[i + 1] ?? '');
   }
   return kept;
 }

@@ -47,5 +47,6 @@ export function makeKeyClaim(
     isNew,
     lifetime,
     notReady: policyFor(routed).poll?.notReady,
+    pacingHeaders: route.target.throttle?.pacingHeaders,
   });
 }

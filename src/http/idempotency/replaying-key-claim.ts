@@ -27,6 +27,8 @@ export interface ReplayingKeyClaimOptions {
   readonly lifetime: Millis;
   /** The statuses of a result that is not ready (`poll`): a repeat asks for the result. */
   readonly notReady: ReadonlySet<number> | undefined;
+  /** See `selectKeptHeaders`. */
+  readonly pacingHeaders: ReadonlySet<string> | undefined;
 }
 
 /** What happens to a claim once the response is kept. */
@@ -154,12 +156,12 @@ export class ReplayingKeyClaim implements KeyClaim {
   /** Both the body and the end of the exchange are known. */
   #keep(): void {
     if (this.#delayed === undefined) return;
-    const { responses, identity, lifetime } = this.#options;
+    const { responses, identity, lifetime, pacingHeaders } = this.#options;
     const { id, fingerprint, acceptEncoding } = identity;
     const [head, body] = [this.#head, this.#body];
     if (head === undefined || body === undefined || fingerprint === undefined) return this.#finish();
     const { status, reasonPhrase } = head;
-    const headers = selectKeptHeaders(head.headers);
+    const headers = selectKeptHeaders(head.headers, pacingHeaders);
     const response = { status, reasonPhrase, headers, body, fingerprint, acceptEncoding };
     responses.keep(id, response, lifetime, () => this.#finish());
   }

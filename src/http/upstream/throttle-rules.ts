@@ -61,12 +61,18 @@ export interface ThrottleRulesOptions {
 /** One upstream's `throttle` rules, added to the hints that are read from every response (core/hints/read-hints.ts). */
 export class ThrottleRules {
   readonly codeFields: readonly JsonFieldPath[];
+  /** The headers that are read as times or limits, in lower case. */
+  readonly pacingHeaders: ReadonlySet<string>;
   readonly #options: ThrottleRulesOptions;
   /** Statuses that some rule may match; undefined: any. */
   readonly #statuses: ReadonlySet<number> | undefined;
 
   constructor(options: ThrottleRulesOptions) {
     this.codeFields = options.codeFields;
+    const waits = options.rules.flatMap(({ waitSources }) => waitSources);
+    const waitHeaders = waits.flatMap((wait) => (isFixedDelay(wait) ? [] : [wait.header]));
+    const { limitHeader } = options;
+    this.pacingHeaders = new Set(limitHeader === undefined ? waitHeaders : [...waitHeaders, limitHeader]);
     this.#options = options;
     const statuses = options.rules.map((rule) => rule.statuses);
     this.#statuses = statuses.includes(undefined) ? undefined : new Set(statuses.flatMap((each) => [...(each ?? [])]));

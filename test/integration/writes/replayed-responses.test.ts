@@ -402,6 +402,28 @@ test.each([429, 503])('a kept %i is repeated with a Retry-After: until when it i
   expect(gate.requests()[1]).toMatchObject({ status, outcome: 'replayed', retryAfterFrom: 'tidegate' });
 });
 
+test('a repeat gets no times and limits of the upstream, by fields that are always read or by those of `throttle`', async () => {
+  const times = {
+    'Retry-After-Ms': '2',
+    'X-Shopify-Shop-Api-Call-Limit': '5/40',
+    'X-Reset': '1',
+    'X-Limit-Name': 'all',
+  };
+  const upstream = await startUpstream((response) => {
+    response.writeHead(429, { 'Idempotent-Replayed': 'true', 'X-Other': '1', ...times }).end('stored');
+  });
+  const throttle =
+    'throttle: {limitHeader: X-Limit-Name, answers: [{status: 429, wait: {header: X-Reset, format: seconds}}]}';
+  const more = `, retry: {attempts: 1}, ${throttle}`;
+  const gate = await start(upstream.url, { idempotency: ', replayedHeader: Idempotent-Replayed', more });
+  const first = await post(gate, 'amount=1');
+  const repeat = await post(gate, 'amount=1');
+  expect([repeat.status, repeat.header('x-other'), upstream.bodies.length]).toEqual([429, '1', 1]);
+  for (const name of Object.keys(times)) {
+    expect([name, first.header(name) === undefined, repeat.header(name)]).toEqual([name, false, undefined]);
+  }
+});
+
 test('the header that marks a stored response is that of the upstream', async () => {
   const upstream = await startUpstream();
   const gate = await start(upstream.url, { idempotency: ', replayedHeader: X-Replayed' });
