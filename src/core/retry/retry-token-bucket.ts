@@ -89,7 +89,7 @@ export class RetryTokenBucket {
   /** Whether this client leaves the lower half of the bucket to others, because these have earned retries lately and it has not. */
   #leavesHalf(client: string): boolean {
     if (this.#creditOf(client) > 0) return false;
-    return this.#earners.some((other) => other !== client && this.#creditOf(other) > 0);
+    return this.#earners.some((other) => this.#creditOf(other) > 0);
   }
 
   /** What its last successes earned, without what it has spent; 0 or more. */
@@ -100,8 +100,7 @@ export class RetryTokenBucket {
 
   #recordEarner(client: string): void {
     const { ratio, burst } = this.#settings;
-    const size = Math.min(MAX_EARNERS, Math.ceil(burst / ratio));
-    if (!(size > 0)) return;
+    const size = Math.min(MAX_EARNERS, Math.ceil(burst / ratio) || 0);
     if (this.#nextEarner >= size) this.#nextEarner = 0;
     const before = this.#earners[this.#nextEarner];
     if (before !== undefined) this.#successesOf.decrement(before);

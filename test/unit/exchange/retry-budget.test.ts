@@ -114,12 +114,38 @@ describe('the retry budget', () => {
     expect(refused).toBeLessThan(4); // of 200
   });
 
-  test('leaves to clients that have earned nothing what others do not need', () => {
+  /** A full budget of 10 of which others have spent 6. `first` has earned, and after it others have, so often. */
+  function afterSpending(otherSuccesses: number): RetryTokenBucket {
     const budget = new RetryTokenBucket({ ratio: 0.2, burst: 10 });
-    for (let i = 0; i < 50; i += 1) budget.earn(`client ${i % 10}`, i);
-    const spent = [0, 1, 2, 3, 4, 5, 6, 7].filter((i) => budget.spend(`failing ${i % 4}`, 100));
-    expect(spent.length).toBeGreaterThanOrEqual(5);
-    expect(budget.left).toBeGreaterThan(0.1);
+    budget.earn('first', 0);
+    for (let i = 0; i < otherSuccesses; i += 1) budget.earn(`client ${i % 10}`, i);
+    const spent = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => budget.spend(`failing ${i % 4}`, 100));
+    expect(spent).toEqual([true, true, true, true, true, true, false, false]);
+    return budget;
+  }
+
+  test('leaves the upper half to clients that have earned nothing, and all of it while nobody has', () => {
+    expect(afterSpending(20).left).toBe(0.4);
+    const unearned = new RetryTokenBucket({ ratio: 0.2, burst: 10 });
+    const spent = Array.from({ length: 10 }, (_, i) => unearned.spend(`client ${i}`, i));
+    expect(spent.every(Boolean)).toBe(true);
+  });
+
+  test('knows who earned the last successes, as many as fill it', () => {
+    expect(afterSpending(49).spend('first', 100)).toBe(true);
+    expect(afterSpending(50).spend('first', 100)).toBe(false);
+    expect(afterSpending(120).spend('client 9', 100)).toBe(true);
+  });
+
+  test('knows who earned the last hundred successes, if more fill it', () => {
+    const spendsAfter = (otherSuccesses: number): boolean => {
+      const budget = new RetryTokenBucket({ ratio: 0.01, burst: 4 });
+      budget.earn('first', 0);
+      for (let i = 0; i < otherSuccesses; i += 1) budget.earn('other', i);
+      for (let i = 0; i < 3; i += 1) budget.spend(`failing ${i}`, 200);
+      return budget.spend('first', 200);
+    };
+    expect([99, 100].map(spendsAfter)).toEqual([true, false]);
   });
 
   test('refunds the client that spent it', () => {
