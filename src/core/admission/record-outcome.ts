@@ -198,7 +198,7 @@ function recordAccepted(
 ): void {
   const { meter } = limit;
   const { sentAt, attributes } = context.ticket;
-  const needsAttributes = !isAnonymous && (meter.hasBlock === true || meter.hasRecentFailures === true);
+  const needsAttributes = !isAnonymous && (meter.hasBlock === true || meter.needsAttributes === true);
   const from = meter.rate(now);
   const cause = meter.onAccepted(sentAt, inFlightAtSend, now, needsAttributes ? attributes : undefined);
   if (cause !== undefined) emitRateCut(context, limit, cause, from, now);

@@ -66,7 +66,7 @@ export class LocalMeter implements Meter {
     return this.#rate.breaker.isActive;
   }
 
-  get hasRecentFailures(): boolean {
+  get needsAttributes(): boolean {
     return this.#rate.breaker.detector.needsAttributes;
   }
 

@@ -100,8 +100,8 @@ export interface MeterView {
   readonly blockedUntil: Millis | undefined;
   /** Whether a block is in force, so that pacing needs a request's attributes. Absent if the meter never blocks. */
   readonly hasBlock?: boolean;
-  /** Whether there were recent failures, so that `onAccepted` needs a request's attributes. */
-  readonly hasRecentFailures?: boolean;
+  /** Whether the next `onAccepted` needs the request's attributes, after failures or as a sample, although no block is in force. */
+  readonly needsAttributes?: boolean;
   /** The remaining share of the reported quota, in [0, 1]; undefined if unknown. */
   readonly quotaLeft: number | undefined;
   /** When growth resumes after a cut; absent if that is unknown. */

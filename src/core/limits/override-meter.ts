@@ -108,8 +108,8 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return !this.#isBlockedByOperator && this.pinnedRate === undefined && this.learnedMeter.hasBlock === true;
   }
 
-  get hasRecentFailures(): boolean {
-    return this.learnedMeter.hasRecentFailures === true;
+  get needsAttributes(): boolean {
+    return this.learnedMeter.needsAttributes === true;
   }
 
   block(now: Millis, attributes?: RequestAttributes): BlockStatus | undefined {

@@ -53,6 +53,10 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     this.#requestReport = requestReport;
   }
 
+  protected get isOfSeveralClients(): boolean {
+    return this.limit?.ref.scope !== 'client';
+  }
+
   protected requestReport(urgency: ReportUrgency): void {
     this.#requestReport(this, urgency);
   }

@@ -39,8 +39,11 @@ export abstract class UsageRecorder extends TermsView {
 
   protected abstract requestReport(urgency: ReportUrgency): void;
 
-  get hasRecentFailures(): boolean {
-    return this.usageLog.includesSources || this.#acceptedUntilSample === 0;
+  /** Several clients use the limit, so that who sends the probe of a block makes a difference. */
+  protected abstract get isOfSeveralClients(): boolean;
+
+  get needsAttributes(): boolean {
+    return this.usageLog.includesSources || (this.#acceptedUntilSample === 0 && this.isOfSeveralClients);
   }
 
   /** Always 0: the server counts the sends of all members, and subtracts them from a quota itself. */
@@ -91,7 +94,7 @@ export abstract class UsageRecorder extends TermsView {
     const isSample = block === undefined && !this.usageLog.includesSources; // of no use for the server
     this.usageLog.accepted(sentAt, serial, now, isSample ? undefined : source);
     this.#acceptedUntilSample = this.#acceptedUntilSample === 0 ? ACCEPTED_PER_SAMPLE : this.#acceptedUntilSample - 1;
-    if (source !== undefined) {
+    if (source !== undefined && this.isOfSeveralClients) {
       this.acceptedSenders ??= new RecentSenders();
       this.acceptedSenders.add(source, now);
     }
@@ -152,7 +155,7 @@ export abstract class UsageRecorder extends TermsView {
   }
 
   #recordFailure(attributes: RequestAttributes | undefined, now: Millis): void {
-    if (attributes === undefined) return;
+    if (attributes === undefined || !this.isOfSeveralClients) return;
     this.failedSenders ??= new RecentSenders();
     this.failedSenders.add(attributes, now);
   }

@@ -37,8 +37,8 @@ export abstract class ReplicaMeterView {
     return this.activeMeter.hasBlock === true;
   }
 
-  get hasRecentFailures(): boolean {
-    return this.activeMeter.hasRecentFailures === true;
+  get needsAttributes(): boolean {
+    return this.activeMeter.needsAttributes === true;
   }
 
   block(now: Millis): BlockStatus | undefined {

@@ -1,5 +1,6 @@
 /** Which requests of a worker or a replica send the probe of a block, once it has the token. */
 import { describe, expect, test } from 'vitest';
+import { Limit } from '../../../src/core/limits/limit.ts';
 import type { RequestAttributes } from '../../../src/core/rate/breaker/request-attributes.ts';
 import { ANY_REQUEST } from '../../../src/core/rate/breaker/request-attributes.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
@@ -16,12 +17,16 @@ const SETTINGS = { initialRate: undefined, minRate: 1, maxRate: Number.POSITIVE_
 const BEGUN = 100_000;
 const VALID_FOR = 100;
 
+function newMeter(): LeasedMeter {
+  return new LeasedMeter(initialTerms(SETTINGS), () => undefined);
+}
+
 /** A member that has seen a failure, and perhaps a success, before a block. */
 class BlockedMember {
-  readonly meter = new LeasedMeter(initialTerms(SETTINGS), () => undefined);
+  readonly meter: LeasedMeter;
 
-  constructor(isGoodKnown: boolean, scope: RequestAttributes = ANY_REQUEST) {
-    const { meter } = this;
+  constructor(isGoodKnown: boolean, scope: RequestAttributes = ANY_REQUEST, meter = newMeter()) {
+    this.meter = meter;
     meter.onFailed({ sentAt: BEGUN - 20, retryAfterMs: undefined, attributes: failing }, BEGUN - 10);
     if (isGoodKnown) meter.onAccepted(BEGUN - 20, meter.onSent(BEGUN - 20), BEGUN - 5, good);
     this.#update(scope, []);
@@ -80,12 +85,20 @@ test('of a block that does not concern it, a request is no probe', () => {
 });
 
 test('the senders of some accepted requests are wanted while nothing fails, and are not reported', () => {
-  const meter = new LeasedMeter(initialTerms(SETTINGS), () => undefined);
+  const meter = newMeter();
   const wanted = Array.from({ length: 17 }, () => {
-    const { hasRecentFailures } = meter;
-    meter.onAccepted(0, meter.onSent(0), 0, hasRecentFailures ? good : undefined);
-    return hasRecentFailures;
+    const { needsAttributes } = meter;
+    meter.onAccepted(0, meter.onSent(0), 0, needsAttributes ? good : undefined);
+    return needsAttributes;
   });
   expect(wanted.flatMap((each, i) => (each ? [i] : []))).toEqual([0, 8, 16]);
   expect(meter.usageLog.isRoutine).toBe(true);
+});
+
+test('at a limit of one client, no senders are wanted or recorded', () => {
+  const meter = newMeter();
+  meter.limit = new Limit({ upstream: 'up', nested: '', scope: 'client', key: 'one' }, meter);
+  expect(meter.needsAttributes).toBe(false);
+  const member = new BlockedMember(true, ANY_REQUEST, meter).offer(BEGUN + 6000);
+  expect([failing, good, unknown].map((source) => member.delay(source, BEGUN + 6000))).toEqual([0, 0, 0]);
 });

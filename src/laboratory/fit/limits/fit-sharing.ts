@@ -44,7 +44,7 @@ function explain(
   const arriveUntil = (end: number, last: number): void => {
     for (; arrived < accepted.length; arrived += 1) {
       const time = at[accepted[arrived] ?? 0] ?? 0;
-      // As for the levels, what ends at the same time has ended before.
+      // A request that ends when another one arrives has ended before it, as in `computeInFlightLevels`.
       if (time >= end && arrived > last) return;
       advance(time);
       inFlight += 1;
