@@ -7,17 +7,22 @@ import type { Path } from './mistakes.ts';
 const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'account']);
 
 /**
- * Whether a change at this path changes what identifies a write: `before` and `after` find another key, account or host in the same
- * request. A body beyond `replayLimit` is not searched for a key.
+ * Whether a change at this path changes what identifies a write: `before` and `after` find another key, account, host,
+ * path or upstream for the same request. A body beyond `replayLimit` is not searched for a key.
  */
 export function changesWriteIdentity(path: Path, before: Config, after: Config): boolean {
   const [part, name, key, setting] = path;
-  if (part === 'routes') return key === 'retry' && changesSearch(String(name), before, after);
+  if (part === 'routes') return changesTarget(key) || (key === 'retry' && changesSearch(String(name), before, after));
   if (part !== 'upstreams') return false;
   if (key === 'idempotency') return setting === undefined || IDENTIFYING.has(setting);
   if (key === 'preserveHost') return true;
   const searchesBodies = [before, after].some((each) => readsJson(each, String(name)));
   return key === 'retry' && setting === 'replayLimit' && searchesBodies;
+}
+
+/** Whether this key of a route decides which upstream its requests go to, and with which path. */
+function changesTarget(key: unknown): boolean {
+  return key === 'upstream' || key === 'rewritePrefix';
 }
 
 /** Whether the `replayLimit` of a route changes, and its upstream has keys in bodies. */

@@ -97,6 +97,10 @@ export class KeyRecords {
   forget(write: KeyedWrite): void {
     this.#remove(write);
     write.state = 'new';
+    // A request that is using it makes another write of it.
+    write.finalFor = NO_CREDENTIALS;
+    write.unresolvedFor = NO_CREDENTIALS;
+    write.wasDelivered = false;
     this.#onForgotten(write);
   }
 

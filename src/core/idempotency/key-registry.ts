@@ -135,7 +135,9 @@ export class KeyRegistry {
   }
 
   /** A response to the write is being sent to a client with this credential. To be followed by `onResponseEnd`. */
-  onResponse(write: KeyedWrite, credential: number): void {
+  onResponse(write: KeyedWrite, credential: number, isFinal: boolean): void {
+    // What clients have received so far are declines, which say nothing about the attempt that this response is for.
+    if (isFinal && write.finalFor === NO_CREDENTIALS) write.wasDelivered = false;
     write.respondingFor = addCredential(write.respondingFor, credential);
   }
 
@@ -219,18 +221,8 @@ export class KeyRegistry {
     const next = this.#writes.get(name);
     const state = 'new';
     const write: KeyedWrite = {
-      ...{
-        upstream,
-        name,
-        credential,
-        owner,
-        credentialHeader,
-        body,
-        next,
-        state,
-        firstSentAt: 0,
-        endpoint: undefined,
-      },
+      ...{ upstream, name, credential, owner, credentialHeader, body },
+      ...{ next, state, firstSentAt: 0, endpoint: undefined },
       ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
       ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false },
       ...{ journalId: 0, journaledAs: undefined },

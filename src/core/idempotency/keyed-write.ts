@@ -9,7 +9,7 @@ export interface WriteIdentity {
   readonly name: string;
   /** A digest of the client's credential, above 0; without one, of the client's identity, below 0. */
   readonly credential: number;
-  /** Whose share of the unresolved writes it takes. */
+  /** A digest of the address, or of the client, whose share of the unresolved writes it takes. */
   readonly owner: number;
   /** The header in which the credential is expected; a reload may change it. */
   readonly credentialHeader: string;
@@ -52,7 +52,7 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   sentFor: CredentialList;
   /** The credentials of the clients to which a response to the write is being sent. */
   respondingFor: CredentialList;
-  /** A client has received a whole response to the write. */
+  /** A client has received a whole response to the write: a final one, if there has been any. */
   wasDelivered: boolean;
   /** Its id in the journal; 0 if the write is not stored. */
   journalId: number;

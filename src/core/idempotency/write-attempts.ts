@@ -30,7 +30,7 @@ export class WriteAttempts {
   resume(write: KeyedWrite): void {
     if (this.#progress.isResponding) {
       this.#answered = write;
-      return this.#options.keys.onResponse(write, this.#credential);
+      return this.#options.keys.onResponse(write, this.#credential, this.#progress.isFinal);
     }
     write.requestCount += 1;
     if (this.#progress.firstSentAt === undefined) return;
@@ -136,7 +136,7 @@ export class WriteAttempts {
       progress.isFinal = end.isFinal;
       progress.isResponding = true;
       this.#answered = write;
-      this.#options.keys.onResponse(write, this.#credential);
+      this.#options.keys.onResponse(write, this.#credential, end.isFinal);
       this.#store(write, true, end.isFinal);
       return;
     }

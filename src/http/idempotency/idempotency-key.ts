@@ -8,7 +8,7 @@ import { readJsonField } from '../../core/http-semantics/json-field.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { isSafeMethod } from '../../core/http-semantics/methods.ts';
 import { keyAccountOf } from './key-account.ts';
-import type { ClientIdentity } from '../request/client-identity.ts';
+import { addressGroupOf, type ClientIdentity } from '../request/client-identity.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import { isListedInConnection } from '../headers/forward-headers.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
@@ -23,6 +23,12 @@ import type { WriteNameParts } from './write-digests.ts';
 export interface RequestOnRoute {
   readonly request: HttpServerRequest;
   readonly route: Route;
+}
+
+interface RequestOfClient {
+  readonly request: Pick<HttpServerRequest, 'headers'>;
+  readonly route: { readonly target: Pick<Route['target'], 'credentialHeader'> };
+  readonly client: Pick<ClientIdentity, 'identifiedBy' | 'hash' | 'addressGroup'>;
 }
 
 /**
@@ -146,15 +152,12 @@ export function writeNameOf(
  * from another one. Evidence only: it may change while the write stays the same, because tokens are refreshed and requests signed
  * one by one.
  */
-export function writeCredentialOf({
-  request,
-  route,
-  client,
-}: RequestOnRoute & { readonly client: ClientIdentity }): WriteCredential {
+export function writeCredentialOf({ request, route, client }: RequestOfClient): WriteCredential {
   const header = route.target.credentialHeader;
   const value = request.headers[header];
-  if (value !== undefined) return { kind: 'header', header, value: String(value), owner: String(value) };
-  return { kind: 'client', header, value: client.identifiedBy === 'ip' ? '' : client.hash, owner: client.hash };
+  const owner = addressGroupOf(client);
+  if (value !== undefined) return { kind: 'header', header, value: String(value), owner };
+  return { kind: 'client', header, value: client.identifiedBy === 'ip' ? '' : client.hash, owner };
 }
 
 /** Where the key was found, for explanations. The value is shown for a generated key only. */

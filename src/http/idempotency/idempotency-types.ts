@@ -35,6 +35,6 @@ export interface WriteCredential {
   /** The credential header, in lower case. */
   readonly header: string;
   readonly value: string;
-  /** Its writes share a part of the memory for unresolved writes. */
+  /** Its writes share a part of the memory for unresolved writes: an address, because one client can invent any number of credentials. */
   readonly owner: string;
 }

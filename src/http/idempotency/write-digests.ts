@@ -42,7 +42,7 @@ export class WriteDigests {
       upstream,
       name: this.digest({ name, key }),
       credential: kind === 'header' ? checksum : -checksum,
-      owner: owner === value ? checksum : this.#checksum(owner),
+      owner: this.#checksum(owner),
       credentialHeader: credential.header,
       body: body === undefined ? undefined : (body.length % LENGTHS) * 2 ** 32 + crc32(body),
     };

@@ -36,7 +36,7 @@ export interface ClientIdentity {
 }
 
 /** Whose connections are counted together: all clients of its address, or the client alone. */
-export function addressGroupOf({ addressGroup, hash }: ClientIdentity): string {
+export function addressGroupOf({ addressGroup, hash }: Pick<ClientIdentity, 'addressGroup' | 'hash'>): string {
   return addressGroup ?? hash;
 }
 

@@ -239,7 +239,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     // Node keeps request and response for a while: what they refer to would be copied by each scavenge until then.
     this.#routed.response.off('close', this.#onClose);
     this.#routed.request.bodyListener = undefined;
-    this.#onDone(this);
+    this.#call.whenBodyKept(() => this.#onDone(this)); // a drain waits for it
     const timings = timingsOf(this.#routed, this.#startedAt, this.driver, this.#call, this.trace, this.#body);
     const record = this.#response.toRecord(this.#verdict, timings);
     this.#context.listen({ type: 'done', record });

@@ -42,8 +42,11 @@ export class UpstreamCall implements AttemptListener {
   /** Undefined if no endpoint was left for it. */
   #attempt: UpstreamAttempt | undefined;
   #head: ResponseHead | undefined;
-  /** The body is read to its end without its client. */
+  /** The client has left within the body, which is read to its end for repeats. */
   #isFinishing = false;
+  /** The body is read to its end for repeats, without its client. */
+  #keepsBody = false;
+  #onBodyKept: (() => void) | undefined;
 
   constructor(context: ExchangeContext, routed: RoutedRequest, response: ClientResponse, owner: CallOwner) {
     this.#context = context;
@@ -100,7 +103,7 @@ export class UpstreamCall implements AttemptListener {
   /** The client has left within the body: cancels it, unless the write is finished for its repeats. */
   abandonBody(): void {
     const goesOn = finishesAlone(this.#routed) && this.#attempt?.finishForRepeats() === true;
-    this.#isFinishing = goesOn && !this.isOver; // what had arrived may have been the rest
+    this.#isFinishing = this.#keepsBody = goesOn && !this.isOver; // what had arrived may have been the rest
     if (this.#isFinishing) return;
     this.cancel();
     this.#owner.driver.onResponseEnd();
@@ -116,7 +119,14 @@ export class UpstreamCall implements AttemptListener {
   /** Drains the response in hand instead of forwarding it. @param capture keeps its body */
   discard(capture?: ResponseCapture): void {
     this.#head = undefined;
+    this.#keepsBody = capture !== undefined;
     this.#attempt?.discard(capture);
+  }
+
+  /** Calls back once no body is read for repeats without its client. */
+  whenBodyKept(run: () => void): void {
+    if (this.#keepsBody && !this.isOver) this.#onBodyKept = run;
+    else run();
   }
 
   /** No attempt is under way, and no body is being forwarded. */
@@ -211,7 +221,9 @@ export class UpstreamCall implements AttemptListener {
     const { connections } = this.#context.gate;
     connections.onReleased(route.target.name, addressGroupOf(client), took, attempt.isCutByClient);
     attempt.release();
-    if (this.#isFinishing && attempt === this.#attempt) this.#owner.driver.onResponseEnd();
+    if (attempt !== this.#attempt || !this.#keepsBody) return;
+    if (this.#isFinishing) this.#owner.driver.onResponseEnd();
+    this.#onBodyKept?.();
   }
 
   #reportResponse(status: number, hints: Hints, took: Millis): void {

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -6,7 +7,7 @@ import { listen, startHttpUpstream } from '../../support/upstreams/http-upstream
 import { pause } from '../../support/pause.ts';
 import { startProcess } from '../../support/proxy/process.ts';
 import { openRaw } from '../../support/clients/raw-socket.ts';
-import { keepAlive, send } from '../../support/clients/send.ts';
+import { begin, keepAlive, send } from '../../support/clients/send.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 
 const inFlight = 'tidegate_requests_in_flight{route="/"}';
@@ -45,6 +46,40 @@ test('keeps serving while load balancers notice that it is not ready', async () 
   await drained;
   await expect(fetch(`${gate.adminUrl}/readyz`)).rejects.toThrow();
 });
+
+test.each(['head', 'body'])(
+  'waits for a response that is kept for repeats although its client has left within its %s',
+  async (left) => {
+    const answers: ServerResponse[] = [];
+    const upstream = await startHttpUpstream((_n, response) => {
+      if (left === 'body') response.writeHead(201).write('one, ');
+      answers.push(response);
+    });
+    const gate = await startTidegate(`drain: {delay: 0, timeout: 5s}
+upstreams: {api: {url: "${upstream.url}", retry: {onClientGone: finish}, idempotency: {replayAnswers: 1h}}}`);
+    const outgoing = begin(gate.url, '/charges', { method: 'POST', headers: ['Idempotency-Key', 'k'] }, (incoming) => {
+      incoming.on('error', () => undefined).once('data', () => outgoing.destroy());
+    });
+    outgoing.end('amount=1');
+    await eventually(
+      () => answers,
+      ({ length }) => length === 1,
+    );
+    if (left === 'head') {
+      outgoing.destroy();
+      // The client has left once its connection is closed; then the response begins.
+      await new Promise((resolve) => outgoing.once('close', resolve));
+      answers[0]?.writeHead(201).write('one, ');
+    } else await eventually(gate.requests, ({ length }) => length === 1);
+    let isDrained = false;
+    const drained = gate.drain().then(() => (isDrained = true));
+    await pause(200);
+    expect(isDrained).toBe(false);
+    answers[0]?.end('two');
+    await drained;
+    expect(gate.log().filter(({ msg }) => msg === 'drain timeout: requests in flight are aborted')).toEqual([]);
+  },
+);
 
 test('answers requests that wait for a connection of the pool when the drain ends', async () => {
   const upstream = await listen(() => undefined);

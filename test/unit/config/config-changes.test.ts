@@ -143,6 +143,7 @@ describe('marks what changes the identity of a write, and nothing else', () => {
     ['a replayLimit of a route', inBody + route(''), inBody + route(small), ['routes["/"].retry']],
     ['a replayLimit of a route, with keys in headers', API + route(''), API + route(small), []],
     ['another retry setting of a route', inBody + route(''), inBody + route(', retry: {attempts: 1}'), []],
+    ['the path at the upstream', API + route(''), API + route(', rewritePrefix: /v1'), ['routes["/"].rewritePrefix']],
     ['the ttl', API, api('ttl: 1h'), []],
   ])('%s', (_, before, after, paths) => {
     const both = [

@@ -22,12 +22,12 @@ function startStore() {
     claimed.begin({ onClaimed, onClaimRefused: () => undefined }, 100);
     return { claimed, granted };
   };
-  /** Claims the key, and sends the head of a response. */
-  const respond = () => {
+  /** Claims the key, and sends the head of a response. @param isFinal false: a decline */
+  const respond = (isFinal = true) => {
     const { claimed } = claim();
     claimed.onSend('e1');
     claimed.recordOutcome('answered');
-    claimed.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    claimed.release({ kind: 'answered', isFinal, isDelivered: true });
     return claimed;
   };
   const isOpen = (): boolean[] => {
@@ -85,4 +85,22 @@ test.each([
   ['an answered write', ANSWERED, false],
 ])('%s is unconfirmed: %s', (_, record, isOpen) => {
   expect(isUnconfirmed(record)).toBe(isOpen);
+});
+
+test('after a decline that its client received, the response to a later attempt counts until a client has it whole', () => {
+  const { claim, respond, isOpen } = startStore();
+  respond(false).close();
+  expect(isOpen()).toEqual([false, false, false, false]);
+  const paid = respond();
+  expect(isOpen()).toEqual([true, true, true, true]);
+  expect(claim().granted).toEqual([{ ...ANSWERED, isArriving: true }]);
+  paid.close();
+  expect(isOpen()).toEqual([false, false, false, false]);
+});
+
+test('a second decline changes nothing', () => {
+  const { respond, isOpen } = startStore();
+  respond(false).close();
+  respond(false);
+  expect(isOpen()).toEqual([false, false, false, false]);
 });

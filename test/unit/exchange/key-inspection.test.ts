@@ -52,7 +52,7 @@ describe('a list of writes', () => {
     const held = send(identify('order-3'), 30);
     keys.join(identify('order-3'));
     const delivered = remember(identify('order-4'), 40, true);
-    keys.onResponse(delivered, delivered.credential);
+    keys.onResponse(delivered, delivered.credential, true);
     keys.join(identify('order-5'));
     const fields = { upstream: 'up', endpoint: 'e1', requests: 0, responses: 0, finalFor: 0 };
     const { total, matching, writes } = await list();
@@ -186,7 +186,7 @@ describe('an operator that forgets a write', () => {
     const id = idOfName(write.name);
     keys.join(identify('order'));
     expect(await inspection.forget(id)).toMatchObject({ kind: 'in_progress', write: { requests: 1 } });
-    keys.onResponse(write, write.credential);
+    keys.onResponse(write, write.credential, true);
     keys.leave(write);
     expect(await inspection.forget(id)).toMatchObject({ kind: 'in_progress', write: { requests: 0, responses: 1 } });
     keys.onResponseEnd(write, write.credential, true);

@@ -378,6 +378,24 @@ describe('the stored state of a write', () => {
     }
   });
 
+  test('leaves nothing to the write of a request that recalls it when it has expired', () => {
+    const keys = new KeyRegistry();
+    const first = keys.join(write('a'));
+    keys.onResponse(first, first.credential, true);
+    keys.record(first, { firstSentAt: 0, isAnswered: true, isFinal: true });
+    keys.onResponseEnd(first, first.credential, true);
+    keys.leave(first);
+    const next = keys.join(write('a'));
+    expect(keys.recall(next, undefined, DAY + 1)).toBeUndefined();
+    keys.onResponse(next, next.credential, true);
+    keys.record(next, { firstSentAt: DAY + 1, isAnswered: true, isFinal: true });
+    expect(keys.isUnresolved('a')).toBe(true); // its response is still being sent
+    keys.onUndelivered(next, true);
+    keys.onResponseEnd(next, next.credential, false);
+    keys.leave(next);
+    expect(recall(keys, write('a'))).toEqual({ firstSentAt: DAY + 1, isAnswered: false });
+  });
+
   test('is bounded: the oldest is evicted, and no answered write evicts an unresolved one', () => {
     const keys = new KeyRegistry(2, 3);
     for (const name of ['a', 'b', 'c']) leave(keys, name, 1, false);
