@@ -1,7 +1,7 @@
 import type { Limit } from '../limits/limit.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { ActiveClients } from './active-clients.ts';
-import { SharedPlaces } from '../limits/shared-places.ts';
+import { OTHERS_ACTIVE_FOR, SharedPlaces } from '../limits/shared-places.ts';
 import { THRESHOLD_FACTOR } from './queue-occupancy.ts';
 import { smoothed } from '../limits/service-times.ts';
 import type { Ticket } from './ticket.ts';
@@ -46,7 +46,7 @@ export class ConnectionSlots extends SharedPlaces {
 
   /** @param queueLimit the upstream's own limit at scope `upstream`, else a limit of no request */
   constructor(queueLimit: Limit, counts: ConnectionCounts, activeClients: ActiveClients) {
-    super(queueLimit, activeClients, THRESHOLD_FACTOR);
+    super(queueLimit, activeClients, THRESHOLD_FACTOR, OTHERS_ACTIVE_FOR);
     this.#counts = counts;
   }
 

@@ -3,7 +3,7 @@ import type { MeterView } from './meter.ts';
 import { smoothed } from './service-times.ts';
 import type { Millis } from '../scalars.ts';
 import type { ActiveClients } from '../admission/active-clients.ts';
-import { SharedPlaces, OTHERS_ACTIVE_FOR } from './shared-places.ts';
+import { SharedPlaces, OTHERS_ACTIVE_FOR, OTHERS_EXPECTED_FOR } from './shared-places.ts';
 import type { GateStore } from '../admission/gate-store.ts';
 import { NO_PLACES, type Ticket } from '../admission/ticket.ts';
 
@@ -28,7 +28,7 @@ export class LimitPlaces extends SharedPlaces {
   #serviceTimeOfOthers: Millis | undefined;
 
   constructor(limit: Limit, activeClients: ActiveClients) {
-    super(limit, activeClients, TRACKS_FROM);
+    super(limit, activeClients, TRACKS_FROM, OTHERS_EXPECTED_FOR);
   }
 
   /** Of a limit whose tokens are leased, the places that this process has now. */

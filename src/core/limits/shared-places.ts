@@ -7,6 +7,8 @@ import type { Ticket } from '../admission/ticket.ts';
 
 /** Others that asked within this time may ask again at any moment: a client that holds most places leaves them the free ones. */
 export const OTHERS_ACTIVE_FOR: Millis = 4000;
+/** The same where a request may hold its place without end, as an event stream does: nobody else would get one until then. */
+export const OTHERS_EXPECTED_FOR: Millis = 60_000;
 
 /**
  * A number of places, each of which a request holds for a time: connections, or places in flight at a limit. Clients and addresses
@@ -21,10 +23,15 @@ export abstract class SharedPlaces {
   /** The service times of those that hold `#tracksFrom` places or more, until they hold none. */
   readonly #ownServiceTimes = new ServiceTimes();
   readonly #tracksFrom: number;
+  readonly #othersExpectedFor: Millis;
 
-  /** @param tracksFrom service times are known of those that hold so many places or more, after as many samples */
-  constructor(queueLimit: Limit, activeClients: ActiveClients, tracksFrom: number) {
+  /**
+   * @param tracksFrom service times are known of those that hold so many places or more, after as many samples
+   * @param othersExpectedFor after their last request, how long a place is left to others
+   */
+  constructor(queueLimit: Limit, activeClients: ActiveClients, tracksFrom: number, othersExpectedFor: Millis) {
     this.queueLimit = queueLimit;
+    this.#othersExpectedFor = othersExpectedFor;
     this.#activeClients = activeClients;
     this.#tracksFrom = tracksFrom;
   }
@@ -64,12 +71,12 @@ export abstract class SharedPlaces {
 
   /**
    * How long this request leaves the free places to others at least, unless one is released before; 0 if it need not. A client, or an
-   * address, that has more than its share takes none while few are free and others were active in the last seconds (dynamic
+   * address, that has more than its share takes none while few are free and others may ask for one (dynamic
    * thresholds, Choudhury and Hahne 1998): it may keep one for long, and they may need one the next moment.
    */
   yieldDelay({ fairnessKey, classWeight, isSentExternally }: Ticket, now: Millis): Millis {
     if (isSentExternally || !this.leavesFreePlaces(fairnessKey, now)) return 0;
-    const delay = this.#activeClients.lastArrivalOfOthers(fairnessKey) + OTHERS_ACTIVE_FOR - now;
+    const delay = this.#activeClients.lastArrivalOfOthers(fairnessKey) + this.#othersExpectedFor - now;
     if (delay <= 0) return 0;
     // If the others asked in another window of `ActiveClients` than this client, its share is not known.
     const share = this.shareOf(classWeight, now);
