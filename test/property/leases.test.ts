@@ -139,6 +139,7 @@ test('encoded messages decode to what was encoded', () => {
       }),
       time,
     ),
+    fc.tuple(fc.constant('abandoned' as const), time, time),
     fc.tuple(fc.constant('probed' as const), time),
     fc.tuple(fc.constant('blockBypassed' as const), time),
     fc.tuple(fc.constant('resumeBlock' as const), block, fc.constant(0)),

@@ -164,16 +164,16 @@ export class AdaptiveRate {
 
   /** No response, or one of a broken upstream. Returns the cause if the limit is blocked now. */
   onFailed(failure: FailedSend, now: Millis): CutCause | undefined {
-    const { attributes } = failure;
-    if (failure.isTimedLater !== true) this.inFlightLimiter.onTimeout(this.#ended(failure.sentAt, now));
+    const { sentAt, attributes, isAbandoned } = failure;
+    if (failure.isTimedLater !== true) this.inFlightLimiter.onTimeout(this.#ended(sentAt, now, isAbandoned));
+    if (isAbandoned === true) return undefined;
     if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(failure, now);
     const failed = this.breaker.onFailed(this.state, failure, now);
     return failed && startBlock(this, 'errors', failure, now, failed.part);
   }
 
   /**
-   * Advances to `now`: ends the cooldown, grows the rate, or reopens a calm limit.
-   * @param queued whether requests wait for this limit
+   * Advances to `now`: ends the cooldown, grows the rate, or reopens a calm limit. @param queued whether requests wait for this limit
    * @param feedbackLag how late sends are reported; at most 200 ms, the slack in the recent send history
    */
   advance(now: Millis, queued: boolean, feedbackLag: Millis = 0): void {
@@ -206,9 +206,9 @@ export class AdaptiveRate {
     this.#advancedAt = now;
   }
 
-  #ended(sentAt: Millis, now: Millis): EndedSend | undefined {
+  #ended(sentAt: Millis, now: Millis, isAbandoned = false): EndedSend | undefined {
     if (this.settings.learnsFromLatency !== true) return undefined;
-    return { latency: now - sentAt, at: now, isRejecting: !isCalm(this.state, now) };
+    return { latency: now - sentAt, at: now, isRejecting: !isCalm(this.state, now), isAbandoned };
   }
 
   #decrease({ sentAt, inFlightAtSend, overrun = false }: RejectedSend, now: Millis): CutCause | undefined {

@@ -10,6 +10,11 @@ export interface FailedSend {
   readonly overrun?: boolean;
   /** No connection could be opened, and none is open: any other request would have failed too. */
   readonly isUnreachable?: boolean;
+  /**
+   * Its client has disconnected at its own timeout. This shows how long the upstream has not responded, and nothing else: neither
+   * a failure of the upstream nor one of an endpoint.
+   */
+  readonly isAbandoned?: boolean;
   /** How long it took is learned later, in the order of all responses. */
   readonly isTimedLater?: boolean;
   /** Absent if unknown. */
@@ -31,4 +36,6 @@ export interface LateLatency {
   readonly unanswered: number;
   readonly at: Millis;
   readonly hasFailed: boolean;
+  /** See `FailedSend`; absent: false. */
+  readonly isAbandoned?: boolean;
 }

@@ -10,6 +10,8 @@ export interface EndedSend {
   readonly at: Millis;
   /** The upstream has rejected requests recently. */
   readonly isRejecting: boolean;
+  /** See `FailedSend`; absent: false. */
+  readonly isAbandoned?: boolean;
 }
 
 /** A limit on the requests that have no response yet, because latency has shown a queue at the upstream. */
@@ -146,7 +148,9 @@ export class InFlightLimiter {
 
   /** A request failed. If that took long, the upstream may have a queue. @param unanswered as for `onAnswer` */
   onTimeout(failed?: EndedSend, unanswered: number = this.#unanswered): void {
-    if (failed !== undefined) this.#latency?.onTimeout(failed.latency, unanswered, failed.at, failed.isRejecting);
+    if (failed === undefined) return;
+    const { latency, at, isRejecting, isAbandoned } = failed;
+    this.#latency?.onTimeout(latency, unanswered, at, isRejecting, isAbandoned);
   }
 
   /** Like `onAccepted`, for a number in flight that became known later. */

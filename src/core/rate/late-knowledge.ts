@@ -42,9 +42,9 @@ export function learnInFlightAtSend(
 /** Learns from a latency, in the order of all of them. Returns whether it shows a queue at the upstream. */
 export function learnLatency(
   { inFlightLimiter, state }: AdaptiveRate,
-  { latency, unanswered, at, hasFailed }: LateLatency,
+  { latency, unanswered, at, hasFailed, isAbandoned = false }: LateLatency,
 ): boolean {
-  const ended = { latency, at, isRejecting: !isCalm(state, at) };
+  const ended = { latency, at, isRejecting: !isCalm(state, at), isAbandoned };
   if (!hasFailed) return inFlightLimiter.onAnswer(ended, unanswered);
   inFlightLimiter.onTimeout(ended, unanswered);
   return false;

@@ -24,8 +24,7 @@ const HEADROOM = 2;
 const REDUCTION = 0.7;
 /** With this share of the answers, the upstream is still fully used. */
 const FULL_SHARE = 0.85;
-/** More than this many times the known throughput is no coincidence: workers were added, or there was no queue. */
-const CERTAIN_INCREASE = 1.5;
+const CERTAIN_INCREASE = 1.5; // times the known throughput is no coincidence: workers were added, or there was no queue
 /** The weight of the last measurement in the knee, in logarithms. */
 const GAIN = 0.5;
 /** A change of the knee by this factor is measured again soon. */
@@ -106,15 +105,17 @@ export class LatencyLimiter {
   }
 
   /** A request was given up, or failed, after this time. If that is long, the upstream may be working on it still. */
-  onTimeout(latency: Millis, inFlight: number, now: Millis, isRejecting: boolean): void {
-    if (!this.#latency.isSlow(latency)) return;
+  onTimeout(latency: Millis, inFlight: number, now: Millis, isRejecting: boolean, isAbandoned = false): void {
+    if (!(isAbandoned ? this.#latency.onAbandoned(latency, inFlight) : this.#latency.isSlow(latency))) return;
     const watched = this.#mode === 'watching' ? (this.#measurement ??= new ThroughputMeasurement(now)) : undefined;
     (watched ?? this.#measurement)?.onTimeout(inFlight, now);
     // Requests from before this limit do not show that it is too high, nor do those that waited behind them at the upstream.
-    if (watched === undefined && now - latency < this.#modeSince + this.#latency.mean) return;
-    this.#latency.onTimeout(latency);
+    const isEarlier = watched === undefined && now - latency < this.#modeSince + this.#latency.mean;
+    if (isEarlier && !isAbandoned) return;
     this.#inFlight = inFlight;
     this.#allowance -= 1 - SENT_WHILE_FALLING;
+    if (isEarlier && !this.#latency.isCollapsed) return;
+    this.#latency.onTimeout(latency);
     if (watched !== undefined) this.#endWatch(watched, now, isRejecting);
     else if (this.#latency.timeoutShare > MAX_TIMEOUT_SHARE) this.#onTooManyTimeouts(now);
   }
@@ -126,15 +127,13 @@ export class LatencyLimiter {
     } else this.#enter('searching', this.#limit / 2, now);
   }
 
-  /** Ends a test that cannot be completed. */
+  /** Ends a test that cannot be completed; but while nothing is answered at all, more requests would only be abandoned too. */
   advance(inFlight: number, now: Millis): void {
-    if (this.#mode === 'watching' || this.#mode === 'full') return;
-    if (inFlight > this.#limit) {
-      // Some requests take much longer than others, or the limit is not enforced, as in observe mode.
-      if (now > this.#reachedBy) this.#forget(now);
-    } else if (now > this.#modeSince + this.#longestTest()) {
-      this.#giveUp(now); // there are too few requests to reach the limit
-    }
+    if (this.#mode === 'watching' || this.#mode === 'full' || this.#latency.isCollapsed) return;
+    const isReached = inFlight <= this.#limit;
+    // Some requests take much longer than others, or the limit is not enforced, as in observe mode; or there are too few requests.
+    if (!isReached && now > this.#reachedBy) this.#forget(now);
+    else if (isReached && now > this.#modeSince + this.#longestTest()) this.#giveUp(now);
   }
 
   #measure(inFlight: number, now: Millis): void {
@@ -214,6 +213,7 @@ export class LatencyLimiter {
 
   #forget(now: Millis): void {
     this.#hasQueue = false;
+    this.#most = Number.POSITIVE_INFINITY;
     this.#giveUp(now);
   }
 
@@ -231,7 +231,7 @@ export class LatencyLimiter {
     this.#mode = mode;
     this.#limit = Math.max(1, Math.round(Math.min(limit, this.#most)));
     const excess = Math.max(0, this.#inFlight - this.#limit);
-    this.#allowance = this.#inFlight;
+    this.#allowance = this.#latency.isCollapsed ? this.#limit : this.#inFlight;
     this.#reachedBy = now + Math.min(MAX_TEST, MIN_DRAIN + (2000 * excess) / (1 - SENT_WHILE_FALLING) / rate);
     this.#modeSince = now;
     this.#measurement = undefined;

@@ -12,6 +12,13 @@ const FAST_GAIN = 0.1;
 const USUAL_FAST_GAIN = 0.03;
 /** The step of the share of requests without an answer with each request. */
 const TIMEOUT_GAIN = 1 / 16;
+/** A request that its client abandons counts if it took this many times the lowest usual mean. */
+const ABANDONED_GROWTH = 2;
+/**
+ * After at least so many of them without an answer, this many times the lowest usual latency of the fast quarter: where a service is
+ * overloaded from the start, no mean is low.
+ */
+const MIN_COLLAPSE = 16;
 /** The lowest usual latencies rise by this factor at most after each test that finds no queue. */
 const MAX_RAISE = 1.5;
 
@@ -23,6 +30,9 @@ const MAX_RAISE = 1.5;
 export class LatencyTrend {
   #answers = 0;
   #timeoutShare = 0;
+  /** Requests abandoned after a long time since the last answer. */
+  #abandoned = 0;
+  #isCollapsed = false;
   #mean: Millis = 0;
   #usualMean: Millis = 0;
   /** The least usual mean so far, raised by tests. */
@@ -50,6 +60,8 @@ export class LatencyTrend {
   }
 
   onAnswer(latency: Millis): void {
+    this.#abandoned = 0;
+    this.#isCollapsed = false;
     this.#timeoutShare -= TIMEOUT_GAIN * this.#timeoutShare;
     this.#add(latency);
   }
@@ -57,6 +69,22 @@ export class LatencyTrend {
   /** Whether a request that ended without an answer took so long that the upstream may be slow: a refused connection does not. */
   isSlow(latency: Millis): boolean {
     return this.#answers > 0 && latency > this.#fast;
+  }
+
+  /**
+   * A client has abandoned its request. Returns whether that took so long that the upstream may be slow: a client may be too impatient
+   * for an upstream that is as fast as ever.
+   */
+  onAbandoned(latency: Millis, inFlight: number): boolean {
+    if (latency <= ABANDONED_GROWTH * this.#fastBase) return false;
+    this.#abandoned += 1;
+    if (this.#abandoned > Math.max(MIN_COLLAPSE, inFlight)) this.#isCollapsed = true;
+    return this.#isCollapsed || latency > ABANDONED_GROWTH * this.#base;
+  }
+
+  /** As many requests as are in flight were abandoned after a long time, and none was answered: the upstream works for nobody. */
+  get isCollapsed(): boolean {
+    return this.#isCollapsed;
   }
 
   /** Such a request has ended. Its latency would have been higher: that counts only if it is longer than the mean. */

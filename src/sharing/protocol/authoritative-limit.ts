@@ -224,6 +224,11 @@ export class AuthoritativeLimit<Member> {
         this.#recordDecrease(decreases, cause, [from, failure.sentAt], now);
         if (isProbingMember() && this.#isProbeSent) this.#probingMember = undefined;
       },
+      abandoned: (sentAt, at) => {
+        const abandonedAt = clampTime(at);
+        const isTimedLater = reporter.recordFailure(at - sentAt, abandonedAt, true);
+        meter.onFailed({ sentAt, retryAfterMs: undefined, isAbandoned: true, isTimedLater }, abandonedAt);
+      },
       noteQuota: (quota: Quota, sentAt, at, requester) => {
         const uncounted = meter.sendCount - (reporter.findSend(sentAt)?.sendNumber ?? meter.sendCount); // sent after the response's request
         const remaining = Math.max(0, quota.remaining - uncounted);

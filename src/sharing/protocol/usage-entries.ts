@@ -19,13 +19,14 @@ export const PROBED = 15;
 export const BLOCK_BYPASSED = 16;
 export const BLOCKED = 17;
 export const RESPONDED = 18;
+export const ABANDONED = 19;
 
 /** The flags of a failure, added up. */
 export const OVERRUN = 1;
 export const UNREACHABLE = 2;
 
 /** The length of each kind of entry, with the kind itself. The attributes of a request come last. */
-export const ENTRY_LENGTHS: readonly number[] = [1, 3, 2, 4, 15, 13, 10, 2, 3, 1, 2, 2, 6, 3, 12, 2, 2, 14, 2];
+export const ENTRY_LENGTHS: readonly number[] = [1, 3, 2, 4, 15, 13, 10, 2, 3, 1, 2, 2, 6, 3, 12, 2, 2, 14, 2, 3];
 
 /** The positions of times in each kind of entry. */
 const ENTRY_TIMES: readonly (readonly number[])[] = [
@@ -48,6 +49,7 @@ const ENTRY_TIMES: readonly (readonly number[])[] = [
   [1],
   [2, 4, 5],
   [1],
+  [1, 2],
 ];
 
 /** Stands for undefined. */

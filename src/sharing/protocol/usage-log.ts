@@ -31,6 +31,7 @@ import {
   BLOCK_BYPASSED,
   BLOCKED,
   RESPONDED,
+  ABANDONED,
   ENTRY_LENGTHS,
   UNKNOWN,
 } from './usage-entries.ts';
@@ -116,6 +117,11 @@ export class UsageLog {
     const flags = (overrun === true ? OVERRUN : 0) + (isUnreachable === true ? UNREACHABLE : 0);
     this.#write(FAILED, sentAt, retryAfterMs ?? UNKNOWN, flags, now);
     this.#writeSource(attributes);
+  }
+
+  /** See `FailedSend.isAbandoned`. */
+  abandoned(sentAt: Millis, now: Millis): void {
+    this.#write(ABANDONED, sentAt, now);
   }
 
   /** The next send is the probe of a partial block. */

@@ -111,6 +111,7 @@ export abstract class UsageRecorder extends TermsView {
   }
 
   onFailed(failure: FailedSend, now: Millis): undefined {
+    if (failure.isAbandoned === true) return this.#onAbandoned(failure.sentAt, now);
     this.usageLog.failed(failure, now);
     if (failure.isUnreachable !== true) this.#recordFailure(failure.attributes, now);
     this.requestReport('now');
@@ -152,6 +153,13 @@ export abstract class UsageRecorder extends TermsView {
   seedHistory(accepted: PerSecond, now: Millis): void {
     this.usageLog.rateRemembered(accepted, now);
     this.requestReport('soon');
+  }
+
+  /** Says something only about a limit that learns from latency, which counts responses. */
+  #onAbandoned(sentAt: Millis, now: Millis): undefined {
+    if (!this.terms.countsResponses) return;
+    this.usageLog.abandoned(sentAt, now);
+    this.requestReport(this.#routineUrgency(now));
   }
 
   #recordFailure(attributes: RequestAttributes | undefined, now: Millis): void {

@@ -29,6 +29,7 @@ import {
   BLOCK_BYPASSED,
   BLOCKED,
   RESPONDED,
+  ABANDONED,
   ENTRY_LENGTHS,
   UNKNOWN,
 } from './usage-entries.ts';
@@ -42,6 +43,7 @@ export interface UsageHandler {
   accepted(sentAt: Millis, serial: number, now: Millis, source?: RequestAttributes): void;
   rejected(rejection: RejectedSend, now: Millis): void;
   failed(failure: FailedSend, now: Millis): void;
+  abandoned(sentAt: Millis, now: Millis): void;
   probed(now: Millis): void;
   blockBypassed(now: Millis): void;
   resumeBlock(block: BlockStatus, now: Millis): void;
@@ -112,6 +114,9 @@ export function replayUsage(numbers: EncodedUsage, handler: UsageHandler): void 
           },
           at(i + 4),
         );
+        break;
+      case ABANDONED:
+        handler.abandoned(at(i + 1), at(i + 2));
         break;
       case PROBED:
         handler.probed(at(i + 1));

@@ -30,6 +30,6 @@ export interface UsageReporter<Member> {
   recordUnanswered(change: number, at: Millis): void;
   /** A response whose latency is known. */
   recordLatency(latency: Millis, at: Millis): void;
-  /** A request that failed after this time. Returns whether that is learned from later. */
-  recordFailure(latency: Millis, at: Millis): boolean;
+  /** A request that failed, or was abandoned, after this time. Returns whether that is learned from later. */
+  recordFailure(latency: Millis, at: Millis, isAbandoned?: boolean): boolean;
 }

@@ -1,7 +1,7 @@
 import type { LocalMeter } from '../../core/limits/local-meter.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { AppliedDecrease } from '../protocol/authoritative-limit.ts';
-import { AnswerEvents, failureLatencyOf, RESPONDED, SENT } from './answer-events.ts';
+import { AnswerEvents, failureLatencyOf, isAbandonment, RESPONDED, SENT } from './answer-events.ts';
 
 /** Under a limit on requests in flight, replicas report responses at once: how late these reports are at most. */
 const URGENT_REPORT_DELAY: Millis = 20;
@@ -64,7 +64,8 @@ export class AnswerOrder {
       if (latency < 0) continue;
       const unanswered = Math.max(1, this.#unanswered);
       const hasFailed = failedAfter !== undefined;
-      if (meter.learnLatency({ latency, unanswered, at: this.#learnedUntil, hasFailed })) hasQueue = true;
+      const isAbandoned = isAbandonment(value);
+      if (meter.learnLatency({ latency, unanswered, at: this.#learnedUntil, hasFailed, isAbandoned })) hasQueue = true;
     }
     this.#pending = pending;
     // The count of the limit is corrected by what replicas report, and without those that have gone.

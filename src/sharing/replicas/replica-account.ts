@@ -48,8 +48,8 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
     this.answers.add(at, Math.max(0, latency));
   }
 
-  recordFailure(latency: Millis, at: Millis): boolean {
-    this.answers.addFailure(at, latency);
+  recordFailure(latency: Millis, at: Millis, isAbandoned = false): boolean {
+    this.answers.addFailure(at, latency, isAbandoned);
     return true;
   }
 

@@ -28,6 +28,34 @@ describe('the latency trend', () => {
     expect(new LatencyTrend().isSlow(1000)).toBe(false);
   });
 
+  test('takes an abandoned request for slow if it took twice the lowest usual mean', () => {
+    const latency = trend();
+    expect(latency.onAbandoned(10_000, 4)).toBe(false); // no mean is known yet
+    latency.updateBase(true);
+    expect([199, 201].map((after) => latency.onAbandoned(after, 4))).toEqual([false, true]);
+    expect(new LatencyTrend().onAbandoned(1000, 4)).toBe(false);
+  });
+
+  test.each([
+    [4, 16],
+    [40, 40],
+  ])('takes it for slow sooner if, with %i in flight, more than %i in a row are abandoned', (inFlight, enough) => {
+    const latency = new LatencyTrend();
+    for (let i = 0; i < 16; i += 1) latency.onAnswer(100 + 100 * i); // a service that is overloaded from the start
+    latency.updateBase(true);
+    expect(latency.base).toBe(850);
+    const abandon = (count: number, after = 1000): boolean[] =>
+      Array.from({ length: count }, () => latency.onAbandoned(after, inFlight));
+    expect(abandon(100, 150)).not.toContain(true); // an impatient client
+    expect(abandon(enough)).not.toContain(true);
+    expect(latency.isCollapsed).toBe(false);
+    expect(abandon(1)).toEqual([true]);
+    expect(latency.isCollapsed).toBe(true);
+    latency.onAnswer(1000);
+    expect(latency.isCollapsed).toBe(false);
+    expect(abandon(enough)).not.toContain(true);
+  });
+
   test('learns a latency from a timeout only if it is longer than the mean', () => {
     const latency = new LatencyTrend();
     for (let i = 0; i < 64; i += 1) latency.onAnswer(i % 2 === 0 ? 50 : 150);
@@ -86,6 +114,25 @@ describe('a limiter', () => {
       return limits.reduce((sum, limit) => sum + limit, 0);
     };
     expect(run(other, 3)).toBe(run(limiter, 0));
+  });
+
+  test('lets one request at a time pass while all are abandoned, and no more, however long that lasts', () => {
+    const limiter = new LatencyLimiter();
+    let now = end(limiter, 'a'.repeat(64), 0, 40);
+    for (let i = 0; i < 60; i += 1) limiter.onTimeout(2000, 40, (now += 20), false, true);
+    expect(limiter.limit).toBe(1);
+    for (let i = 0; i < 100; i += 1) limiter.advance(1, (now += 1000));
+    expect(limiter.limit).toBe(1);
+    // Once requests are answered again, it learns from them.
+    for (let i = 0; i < 200; i += 1) limiter.onAnswer(400, limiter.limit, (now += 50), false);
+    expect(limiter.limit).toBeGreaterThan(1);
+  });
+
+  test('is not limited by a client that abandons its requests before a usual answer', () => {
+    const limiter = new LatencyLimiter();
+    let now = end(limiter, 'a'.repeat(64), 0, 8);
+    for (let i = 0; i < 200; i += 1) limiter.onTimeout(500, 8, (now += 20), false, true);
+    expect(limiter.limit).toBe(Number.POSITIVE_INFINITY);
   });
 
   test('tests for none if fewer than three requests are in flight', () => {

@@ -15,6 +15,7 @@ interface Answer {
   readonly at: number;
   readonly latency: number;
   readonly unanswered: number;
+  readonly isAbandoned?: boolean;
 }
 
 /** A meter that records what is learned from latency. */
@@ -24,8 +25,14 @@ function startOrder(learnsFromLatency = true, limit = Number.POSITIVE_INFINITY) 
     learned.push({ at, latency, unanswered });
     return latency > 1000;
   };
-  const onTimeout = (latency: number, unanswered: number, at: number): void => {
-    learned.push({ at, latency: -latency, unanswered });
+  const onTimeout = (
+    latency: number,
+    unanswered: number,
+    at: number,
+    _isRejecting: boolean,
+    isAbandoned = false,
+  ): void => {
+    learned.push({ at, latency: -latency, unanswered, ...(isAbandoned ? { isAbandoned } : {}) });
   };
   const rules = {
     ...RATE_RULES,
@@ -102,6 +109,20 @@ test('failed requests are learned from in the same order, as such', () => {
     { at: 20, latency: 20, unanswered: 3 },
     { at: 40, latency: -0, unanswered: 2 },
     { at: 50, latency: -45, unanswered: 2 },
+    { at: 60, latency: 55, unanswered: 2 },
+  ]);
+});
+
+test('abandoned requests are learned from in the same order, as such', () => {
+  const { learned, meter, order, report } = startOrder();
+  report(100, [[0, 20], [5, 60], [10]]);
+  const reported = new AnswerEvents();
+  reported.addFailure(50, 45.25, true);
+  order.learn(reported, meter, REPORT_DELAY, 110);
+  report(300, []);
+  expect(learned).toEqual([
+    { at: 20, latency: 20, unanswered: 3 },
+    { at: 50, latency: -45.25, unanswered: 2, isAbandoned: true },
     { at: 60, latency: 55, unanswered: 2 },
   ]);
 });

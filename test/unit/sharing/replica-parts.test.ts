@@ -133,6 +133,7 @@ test('a change of the clock shifts all times and nothing else', () => {
       13 + by,
     );
     written.failed({ sentAt: 10 + by, retryAfterMs: 30 }, 14 + by);
+    written.abandoned(10 + by, 14 + by);
     written.quota({ remaining: 1, limit: 2, resetIn: 3, window: 4 }, 10 + by, 15 + by);
     written.stopped(16 + by);
     written.rateRemembered(5, 17 + by);
@@ -145,7 +146,7 @@ test('a change of the clock shifts all times and nothing else', () => {
   const kinds: string[] = [];
   const reader = new Proxy({} as UsageHandler, { get: (_, kind) => () => kinds.push(String(kind)) });
   replayUsage(shifted, reader);
-  expect(kinds).toHaveLength(12);
+  expect(kinds).toHaveLength(13);
 });
 
 test.each([

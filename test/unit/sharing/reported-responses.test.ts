@@ -10,11 +10,13 @@ import { WorkerAccount } from '../../../src/sharing/workers/worker-account.ts';
 const SETTINGS = { initialRate: undefined, minRate: 1, maxRate: Number.POSITIVE_INFINITY, cooldown: 1000 };
 
 function twoMembers(learnsFromLatency: boolean) {
+  const timeouts: [latency: number, isAbandoned: boolean | undefined][] = [];
   const latencyLimiter = {
     limit: 2,
     throughput: 100,
     onAnswer: () => false,
-    onTimeout: () => undefined,
+    onTimeout: (latency: number, _unanswered: number, _at: number, _isRejecting: boolean, isAbandoned?: boolean) =>
+      void timeouts.push([latency, isAbandoned]),
     advance: () => undefined,
   };
   const rules = { ...RATE_RULES, makeLatencyLimiter: () => latencyLimiter };
@@ -28,10 +30,10 @@ function twoMembers(learnsFromLatency: boolean) {
     const terms = { ...initialTerms(SETTINGS), ...common };
     const meter = new LeasedMeter(terms, () => undefined);
     const account = new WorkerAccount(id, 1, 0);
-    const report = (): unknown => shared.applyUsage(meter.usageLog.take(), account, 0);
+    const report = (now = 0): unknown => shared.applyUsage(meter.usageLog.take(), account, now);
     return { meter, account, report };
   });
-  return { shared, members };
+  return { shared, members, timeouts };
 }
 
 test('a shared limit counts the requests of all members that have no response', () => {
@@ -59,6 +61,33 @@ test('a member that leaves takes its requests without a response with it', () =>
   }
   for (const { account } of members.slice(1)) shared.removeMember(account);
   expect([shared.meter.inFlight, shared.meter.latencyLimit?.unanswered]).toEqual([2, 1]);
+});
+
+test('a member reports the requests that their clients abandoned, for a limit that learns from latency', () => {
+  const { shared, members, timeouts } = twoMembers(true);
+  for (const { meter, report } of members) {
+    const serial = meter.onSent(0);
+    meter.onAccepted(0, serial, 50);
+    meter.onSent(10);
+    meter.onFailed({ sentAt: 10, retryAfterMs: undefined, isAbandoned: true }, 900);
+    expect(meter.needsAttributes).toBe(false);
+    meter.onResponse(900);
+    meter.onEnded(900);
+    report(900);
+  }
+  expect(timeouts).toEqual([
+    [890, true],
+    [890, true],
+  ]);
+  expect(shared.meter.phase).toBe('open');
+});
+
+test('a member reports none of them while nothing is learned from latency', () => {
+  const { members } = twoMembers(false);
+  for (const { meter } of members) {
+    meter.onFailed({ sentAt: 10, retryAfterMs: undefined, isAbandoned: true }, 900);
+    expect(meter.usageLog.isEmpty).toBe(true);
+  }
 });
 
 test('a member reports no responses while nothing is learned from latency', () => {
