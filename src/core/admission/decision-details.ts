@@ -26,6 +26,8 @@ export interface DecisionDetails {
   /** The estimate of its wait, and the longest wait allowed; undefined if the decision needed neither. */
   readonly estimatedWait: Millis | undefined;
   readonly maxWait: Millis | undefined;
+  /** The timeout of its client, if that determines the longest wait. */
+  readonly clientTimeout?: Millis | undefined;
   /** The demand of its client, in requests a second, and its share of the limit by weight; undefined if nothing is shared. */
   readonly demand: PerSecond;
   readonly share: PerSecond | undefined;
@@ -58,6 +60,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
     leavesPlaces: placeYieldDelay(ticket, now) > 0,
     estimatedWait: ticket.estimatedWait,
     maxWait: ticket.maxWait,
+    clientTimeout: ticket.clientTimeout,
     demand: clientSlot === undefined ? 0 : clients.demand(clientSlot, now),
     share:
       limit === undefined || !Number.isFinite(rate)

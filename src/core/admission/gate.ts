@@ -19,7 +19,7 @@ import { admitObserved } from './observe-mode.ts';
 import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
 import { recordReturn } from '../limits/client-return.ts';
 import { releaseQueued } from '../quota/apply-quota.ts';
-import { longestWait } from '../limits/longest-wait.ts';
+import { isCutShort, longestWait } from '../limits/longest-wait.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
@@ -58,9 +58,9 @@ export class Gate {
     this.connections = new UpstreamConnections(store, this.#waitQueue, this);
   }
 
-  /** Returns undefined if the ticket is queued: it will be settled. */
-  requestAdmission(ticket: Ticket, deadline: Millis, now: Millis): AdmissionResult | undefined {
-    const admission = this.#decide(ticket, deadline, now);
+  /** Returns undefined if the ticket is queued: it will be settled. @param clientTimeout set if the deadline follows from it */
+  requestAdmission(ticket: Ticket, deadline: Millis, now: Millis, clientTimeout?: Millis): AdmissionResult | undefined {
+    const admission = this.#decide(ticket, deadline, now, clientTimeout);
     return this.mode === 'enforce' ? admission : admitObserved(ticket, admission, now);
   }
 
@@ -179,7 +179,7 @@ export class Gate {
     return { limits, clients: this.#store.clients.view(now), budgets };
   }
 
-  #decide(ticket: Ticket, deadline: Millis, now: Millis): AdmissionResult | undefined {
+  #decide(ticket: Ticket, deadline: Millis, now: Millis, clientTimeout?: Millis): AdmissionResult | undefined {
     const { clients } = this.#store;
     const upstream = this.#store.upstream(ticket.upstream);
     ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
@@ -208,6 +208,7 @@ export class Gate {
     recordReturn(this.#store, ticket, slot, now);
     const maxWait = longestWait(ticket, limit, upstream.queue, deadline, now);
     ticket.maxWait = Math.min(maxWait, deadline - now);
+    ticket.clientTimeout = isCutShort(ticket, limit, upstream.queue, now) ? clientTimeout : undefined;
     // A request is not refused if the queue might serve it in time.
     const leastWait =
       slots === undefined

@@ -29,7 +29,8 @@ interface OutcomeContext {
  * - A 429, or what the preset calls throttled, is a rejection: it concerns the rate of one limit.
  * - 502 to 504 and broken connections are failures: they concern the upstream's health.
  * - Everything else is accepted. So is a 500: the fault of one operation says nothing about capacity.
- * - An object lock, a client that disconnected, and a failure of one endpoint while others work are neutral.
+ * - An object lock, a client that disconnected, and a failure of one endpoint while others work are neutral; but where a limit learns
+ *   from latency, a client that disconnected at its timeout shows that the upstream has not responded for so long.
  *
  * Returns the limit that a rejection counts against; undefined if the outcome is no rejection, or its limit is unknown.
  */
@@ -43,6 +44,7 @@ export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, 
     return undefined;
   }
   if (isLocalFailure(outcome) || outcome.isStaleConnection === true || outcome.otherEndpointsWork === true) {
+    if (outcome.isClientTimeout === true && outcome.sent) recordAbandoned(context.ticket, now);
     abandonProbes(context.ticket);
   } else {
     const isUnreachable = outcome.reason === 'connect' && outcome.isEndpointConnected !== true;
@@ -218,6 +220,11 @@ function recordFailure(
     const cause = limit.meter.onFailed({ ...failure, sentAt, overrun, attributes }, now);
     if (cause !== undefined) emitRateCut(context, limit, cause, from, now);
   }
+}
+
+function recordAbandoned({ limits, sentAt }: Ticket, now: Millis): void {
+  const failure = { sentAt, retryAfterMs: undefined, isAbandoned: true };
+  for (const { meter, isClassLimit } of limits) if (!isClassLimit) meter.onFailed(failure, now);
 }
 
 function abandonProbes(ticket: Ticket): void {

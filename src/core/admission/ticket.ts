@@ -97,6 +97,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The last estimate of its wait, and the longest wait allowed; undefined if neither was needed for the decision. */
   estimatedWait: Millis | undefined = undefined;
   maxWait: Millis | undefined = undefined;
+  /** The timeout of its client, if that determines the longest wait. */
+  clientTimeout: Millis | undefined = undefined;
   /** Whether its client returns at the time of its Retry-After. */
   isReturning = false;
   /** Whether it does, and did not ask a moment ago. */

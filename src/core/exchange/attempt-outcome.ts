@@ -44,6 +44,8 @@ export interface ErrorOutcome {
    * requests may succeed.
    */
   readonly isEndpointConnected?: boolean;
+  /** For `aborted`: the client disconnects at this age of its requests whenever they are not answered. See `ClientTimeouts`. */
+  readonly isClientTimeout?: boolean;
   /** The code of the error, such as `CERT_HAS_EXPIRED`; absent if it has none. */
   readonly cause?: string | undefined;
 }

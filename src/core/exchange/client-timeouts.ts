@@ -7,7 +7,7 @@ const FIRST_NEEDED = 3;
 const MAX_NEEDED = 24;
 /** Two ages are the same if they differ by at most this share, or by `MIN_TOLERANCE`: timers and networks are not exact. */
 const TOLERANCE = 0.05;
-const MIN_TOLERANCE: Millis = 5;
+const MIN_TOLERANCE: Millis = 2;
 /** The weight of the last age in the estimate of a timeout. */
 const GAIN = 0.25;
 /** A timeout is forgotten after this time without a request that is abandoned at it. */

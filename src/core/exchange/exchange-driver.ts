@@ -9,6 +9,7 @@ import type { KeptResponseMatch, KeyRecord } from '../idempotency/key-record.ts'
 import type { Clock, Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { ClientWait } from './client-wait.ts';
 import type { ExchangeEffects } from './effects.ts';
 import type { ExchangeDriverOptions } from './exchange-driver-options.ts';
 import { PHASES, type ExchangePhase } from './exchange-phase.ts';
@@ -20,6 +21,7 @@ import { addGateRetryAfter } from './verdict-retry-after.ts';
 
 export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   readonly ticket: Ticket;
+  readonly clientWait: ClientWait | undefined;
   /** Time spent in queues, and waiting before retries and polls, for the log. */
   queued: Millis = 0;
   slept: Millis = 0;
@@ -47,6 +49,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.ticket = options.ticket;
     this.#effects = options.effects;
     this.#clock = options.clock;
+    this.clientWait = options.clientWait;
     this.#reporter = new ExchangeReporter(options);
     this.#waits = new RetryWaits(options, this.#reporter);
   }
@@ -63,8 +66,10 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   /** @param keyed the body contains the idempotency key */
   onBodyRead(replayable: boolean, keyed = false): void {
     if (this.#phase.name !== 'body') return;
+    const now = this.#clock.now();
     this.#isBodyInHand = replayable;
-    this.#resume({ kind: 'body', replayable, keyed, at: this.#clock.now() });
+    if (replayable) this.clientWait?.begin(now);
+    this.#resume({ kind: 'body', replayable, keyed, at: now });
   }
 
   /** @param hasWaited another request held the key */
@@ -116,27 +121,20 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   }
 
   /** The client disconnected, or its request cannot be read to the end. */
-  onClientGone(): void {
+  onClientGone(hasDisconnected = false): void {
     const now = this.#clock.now();
-    this.#reporter.onClientGone(this.#phase.name, now);
-    switch (this.#phase.name) {
-      case 'new':
-      case 'done':
-        return;
-      case 'body':
-      case 'queued':
-      case 'looking':
-        this.#gate.cancel(this.ticket, now);
-        break;
-      case 'sending': {
-        const sent = this.#effects.cancelSend();
-        return this.onOutcome({ kind: 'error', reason: 'aborted', sent, took: now - this.#phaseSince });
-      }
-      case 'asleep':
-        this.#effects.cancelSleep();
-        break;
-      case 'claiming':
+    const { name } = this.#phase;
+    this.#reporter.onClientGone(name, now);
+    if (name === 'new' || name === 'done') return;
+    const wait = hasDisconnected ? this.clientWait : undefined;
+    if (name === 'sending') {
+      const sent = this.#effects.cancelSend();
+      const outcome = { kind: 'error', reason: 'aborted', sent, took: now - this.#phaseSince } as const;
+      return this.onOutcome(wait?.onAborted(outcome, now) ?? outcome);
     }
+    wait?.onDisconnected(now);
+    if (name === 'asleep') this.#effects.cancelSleep();
+    else if (name !== 'claiming') this.#gate.cancel(this.ticket, now);
     this.#resume({ kind: 'gone', at: now });
   }
 
@@ -181,7 +179,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
         this.#enterPhase(PHASES.claiming);
         return this.#effects.claim(step.deadline);
       case 'admit':
-        return this.#admit(step.deadline);
+        return this.#admit(step.deadline, step.clientTimeout);
       case 'look':
         this.#enterPhase(PHASES.looking);
         return this.#effects.lookUpKey();
@@ -204,11 +202,11 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     }
   }
 
-  #admit(deadline: Millis): void {
+  #admit(deadline: Millis, clientTimeout: Millis | undefined): void {
     const now = this.#enterPhase(PHASES.queued);
     this.#waits.onAdmissionRequested();
     this.ticket.isBodyReceived = this.#isBodyInHand;
-    const admission = this.#gate.requestAdmission(this.ticket, deadline, now);
+    const admission = this.#gate.requestAdmission(this.ticket, deadline, now, clientTimeout);
     this.#effects.rearmGateTimer();
     if (admission?.kind === 'admitted') this.wouldHave = admission.wouldHave;
     if (admission !== ADMITTED) this.#reporter.onGateDecision(this.#gate, admission, now);
@@ -226,6 +224,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   #finish(original: ExchangeVerdict): void {
     const now = this.#enterPhase(PHASES.done);
     const verdict = addGateRetryAfter(original, this.outcome, this.#gate, this.ticket, now);
+    if (verdict.kind !== 'gone') this.clientWait?.onAnswered(now);
     this.#waits.onVerdict(verdict, this.outcome);
     this.#reporter.onEnd(verdict, now);
     if (verdict.kind !== 'forward') this.#discardResponse();

@@ -140,6 +140,8 @@ export type TraceStep =
       readonly why: RetryOutcome;
       /** Reserved for the attempt before the deadline. */
       readonly attemptTime: Millis;
+      /** The client's timeout, if that determines the deadline. */
+      readonly clientTimeout?: Millis | undefined;
     }
   | { readonly what: 'waited'; readonly at: Millis; readonly slept: Millis }
   /** The client disconnected, or its request could not be read to the end: its record has the cause. */

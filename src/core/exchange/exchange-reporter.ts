@@ -96,8 +96,8 @@ export class ExchangeReporter<E extends ExchangeEffects> {
   }
 
   /** @param why the retry may not begin; undefined if it may */
-  onRetryDecision({ retry, attemptTime }: ReserveStep, why: RetryOutcome | undefined, at: Millis): void {
-    if (why !== undefined) return this.recordStep({ what: 'denied', at, why, attemptTime });
+  onRetryDecision({ retry, attemptTime, clientTimeout }: ReserveStep, why: RetryOutcome | undefined, at: Millis): void {
+    if (why !== undefined) return this.recordStep({ what: 'denied', at, why, attemptTime, clientTimeout });
     const { reason, delay, source } = retry;
     this.#emit({ type: 'retry', upstream: this.#upstream, reason, delay, source });
     this.recordStep({ what: 'retry', at, retry, attempt: this.#attempt, ordinal: this.#attemptInPoll });

@@ -26,18 +26,29 @@ export class ExchangeState {
   readonly #expectedTime: () => Millis;
   /** For the response head. Pauses during an upload. */
   #deadline: Millis;
+  /** See `ClientTimeouts`. Infinity if it is not known. */
+  readonly #clientTimeout: Millis;
+  /** When it expires; Infinity before the body has been read. */
+  #clientDeadline = Number.POSITIVE_INFINITY;
   #body: BodyReadResult | undefined;
   #resends = 0;
   /** The state of the backoff, for the next retry. */
   #memory = 0;
 
-  constructor(request: RequestFacts, policy: RoutePolicy, arrivedAt: Millis, expectedTime: () => Millis) {
+  constructor(
+    request: RequestFacts,
+    policy: RoutePolicy,
+    arrivedAt: Millis,
+    expectedTime: () => Millis,
+    clientTimeout = Number.POSITIVE_INFINITY,
+  ) {
     this.request = request;
     this.policy = policy;
     this.isWrite = !isSafe(request);
     this.history = new WriteHistory(policy.retry);
     this.#deadline = arrivedAt + policy.timeout;
     this.#expectedTime = expectedTime;
+    this.#clientTimeout = clientTimeout;
   }
 
   get isBodyRead(): boolean {
@@ -48,9 +59,22 @@ export class ExchangeState {
     return this.policy.claims === true && this.request.keyed && this.isWrite;
   }
 
-  /** The latest useful time for a send: it leaves time for the response, and the upstream still remembers the key. */
+  /** The latest time until which the request waits for its key: a response that is kept takes no time. */
+  claimBy(): Millis {
+    return Math.min(this.#deadline - this.#attemptTimeWithin(this.policy.timeout), this.keyValidUntil());
+  }
+
+  /**
+   * The latest useful time for a send: it leaves time for the response, the client still waits for it, and the upstream still remembers
+   * the key.
+   */
   sendBy(): Millis {
-    return Math.min(this.#deadline - this.minAttemptTime(), this.keyValidUntil());
+    return Math.min(this.claimBy(), this.#clientSendBy());
+  }
+
+  /** The client's timeout, if that determines `sendBy`. */
+  get clientTimeout(): Millis | undefined {
+    return this.#clientSendBy() < this.claimBy() ? this.#clientTimeout : undefined;
   }
 
   /** After this the upstream no longer remembers the key: sent again, the write would be another one. Infinity if irrelevant. */
@@ -58,13 +82,25 @@ export class ExchangeState {
     return this.history.keyValidUntil(this.request);
   }
 
+  /** The time that `sendBy` leaves for an attempt. */
+  minAttemptTime(): Millis {
+    return this.#attemptTimeWithin(this.clientTimeout ?? this.policy.timeout);
+  }
+
+  /** A write may be finished without its client, which then finds the response when it repeats the request. */
+  #clientSendBy(): Millis {
+    if (this.#clientDeadline === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    if (this.request.keyed && this.policy.retry.onClientGone === 'finish') return Number.POSITIVE_INFINITY;
+    return this.#clientDeadline - this.#attemptTimeWithin(this.#clientTimeout);
+  }
+
   /**
    * The time that an attempt needs at least. With less, a definite refusal of a write would become an unknown outcome, and another
    * request would cost the upstream work that nobody waits for. Before the first attempt no outcome is unknown yet, so at least half of
    * the timeout stays for the queue.
    */
-  minAttemptTime(): Millis {
-    const { retry, timeout, perTryTimeout } = this.policy;
+  #attemptTimeWithin(timeout: Millis): Millis {
+    const { retry, perTryTimeout } = this.policy;
     if (this.isWrite && retry.minAttemptTime === undefined) return 0;
     const max = this.attempts === 0 ? timeout / 2 : timeout;
     const configured = this.isWrite ? (retry.minAttemptTime ?? 0) : 0;
@@ -75,6 +111,7 @@ export class ExchangeState {
   onBodyRead(body: BodyReadResult): void {
     this.#body = body;
     this.#deadline = body.at + this.policy.timeout;
+    this.#clientDeadline = body.at + this.#clientTimeout;
     if (body.keyed === true) this.request = { ...this.request, keyed: true };
   }
 
@@ -82,6 +119,7 @@ export class ExchangeState {
   onBodyReadAfterAdmission(body: BodyReadResult, admittedAt: Millis): void {
     this.#body = body;
     this.#deadline += body.at - admittedAt;
+    this.#clientDeadline = body.at + this.#clientTimeout;
   }
 
   onKeyClaimed(record: KeyRecord | undefined, hasWaited = false): void {

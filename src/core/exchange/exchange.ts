@@ -40,6 +40,7 @@ const unknownTime = (): Millis => 0;
 /**
  * @param arrivedAt when the head of the request had been read
  * @param expectedTime how long the upstream takes to respond; 0 while not known, or if it does not matter
+ * @param clientTimeout see `ClientTimeouts`; Infinity if it is not known
  */
 export function* exchange(
   facts: RequestFacts,
@@ -47,8 +48,9 @@ export function* exchange(
   random: Random,
   arrivedAt: Millis,
   expectedTime: () => Millis = unknownTime,
+  clientTimeout?: Millis,
 ): ExchangeGenerator {
-  const state = new ExchangeState(facts, policy, arrivedAt, expectedTime);
+  const state = new ExchangeState(facts, policy, arrivedAt, expectedTime, clientTimeout);
 
   if (!facts.expectsContinue) {
     const read = yield { do: 'body' };
@@ -57,7 +59,7 @@ export function* exchange(
   }
 
   if (state.needsKeyClaim) {
-    const claim = yield { do: 'claim', deadline: state.sendBy() };
+    const claim = yield { do: 'claim', deadline: state.claimBy() };
     if (claim.kind === 'gone') return clientGone(state);
     if (claim.kind === 'unclaimed') return refuseClaim(state, claim);
     const { record, hasWaited, response, at } = expectResult('claimed', claim);
@@ -68,7 +70,7 @@ export function* exchange(
   }
 
   for (;;) {
-    const admission = yield { do: 'admit', deadline: state.sendBy() };
+    const admission = yield { do: 'admit', deadline: state.sendBy(), clientTimeout: state.clientTimeout };
     if (admission.kind === 'gone') return clientGone(state);
     if (admission.kind === 'refused') {
       if (admission.at >= state.keyValidUntil()) return yield* concludeExpiredKey(state);
@@ -121,6 +123,7 @@ export function* exchange(
       retry,
       deadline: state.sendBy(),
       attemptTime: state.minAttemptTime(),
+      clientTimeout: state.clientTimeout,
     };
     if (reservation.kind === 'denied') return yield* conclude(state, outcome, reservation.why);
     const { at: reservedAt } = expectResult('reserved', reservation);

@@ -30,6 +30,7 @@ import { expectResult } from './steps.ts';
  * The life of any request, polled or not.
  * @param arrivedAt when the head of the request had been read
  * @param expectedTime as for `exchange`. Not used for a polled request, which is sent again anyway if its time is short.
+ * @param clientTimeout as for `exchange`. Not used for a polled request, whose client says how long it waits.
  */
 export function runExchange(
   request: RequestFacts,
@@ -37,11 +38,12 @@ export function runExchange(
   random: Random,
   arrivedAt: Millis,
   expectedTime?: () => Millis,
+  clientTimeout?: Millis,
 ): ExchangeGenerator {
   const { poll, mode } = policy;
   const { preferredWait, replaySafety } = request;
   if (poll === undefined || preferredWait === undefined || mode === 'observe' || replaySafety === 'never') {
-    return exchange(request, policy, random, arrivedAt, expectedTime);
+    return exchange(request, policy, random, arrivedAt, expectedTime, clientTimeout);
   }
   return pollingExchange(request, policy, new PollSchedule(poll, preferredWait, arrivedAt), random, arrivedAt);
 }

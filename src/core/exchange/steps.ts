@@ -19,7 +19,7 @@ export type ExchangeStep =
   /** Read what is recorded of the write by now. */
   | { readonly do: 'look' }
   /** Ask the gate for a token of every limit of this request. */
-  | { readonly do: 'admit'; readonly deadline: Millis }
+  | { readonly do: 'admit'; readonly deadline: Millis; readonly clientTimeout?: Millis | undefined }
   | SendStep
   | ReserveStep
   | PollStep
@@ -48,6 +48,8 @@ export interface ReserveStep {
   readonly deadline: Millis;
   /** Reserved for the attempt before the request's deadline. */
   readonly attemptTime: Millis;
+  /** The client's timeout, if that determines the deadline. */
+  readonly clientTimeout: Millis | undefined;
 }
 
 /** May this poll begin? Answered at once; after `not_ready`, while the response is still in hand. */

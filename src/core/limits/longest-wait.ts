@@ -37,6 +37,12 @@ export function longestWait(ticket: Ticket, limit: Limit, queue: QueueSettings, 
   return Math.min(maxWait, Math.max(timeLeft - grace, timeLeft / 2));
 }
 
+/** Whether its deadline shortens the longest wait, by what `longestWait` returned. */
+export function isCutShort(ticket: Ticket, limit: Limit, queue: QueueSettings, now: Millis): boolean {
+  const longest = longestWait(ticket, limit, queue, Number.POSITIVE_INFINITY, now);
+  return ticket.maxWait !== undefined && ticket.maxWait < longest;
+}
+
 /** How much longer the request of a client that returns on time may wait. An ingress waits only briefly for a check. */
 function returnGrace(ticket: Ticket, now: Millis): Millis {
   const isPaced = hasFiniteRate(ticket, now) && refusalIfBlocked(ticket, now) === undefined;

@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
+import type { AttemptOutcome, ErrorOutcome } from '../exchange/attempt-outcome.ts';
 import type { Millis } from '../scalars.ts';
 
 /** The median of nine samples follows a change within five responses. */
@@ -26,7 +26,7 @@ export class LatencyEstimate {
     const { took } = outcome;
     if (outcome.kind === 'response') {
       if (outcome.status < 400) this.onAnswer(took);
-    } else if (outcome.reason === 'timeout' && outcome.sent && took > this.usual()) this.onAnswer(took); // at least
+    } else if (outcome.sent && isTimeout(outcome) && took > this.usual()) this.onAnswer(took); // at least
   }
 
   // These are bound to this object, so that one function serves all requests and retains none.
@@ -44,6 +44,10 @@ export class LatencyEstimate {
     const sorted = (this.#sorted ??= this.#times.toSorted((a, b) => a - b));
     return sorted.length < MIN_SAMPLES ? 0 : (sorted[indexOf(sorted.length)] ?? 0);
   }
+}
+
+function isTimeout({ reason, isClientTimeout }: ErrorOutcome): boolean {
+  return reason === 'timeout' || isClientTimeout === true;
 }
 
 /** The estimates of the routes, whose paths may differ in latency, for writes and for other requests. */

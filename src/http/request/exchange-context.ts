@@ -4,6 +4,7 @@ import type { Gate } from '../../core/admission/gate.ts';
 import type { ExchangeGate } from '../../core/admission/bypass-gate.ts';
 import type { PollRegistry } from '../../core/polling/poll-registry.ts';
 import type { Clock, Random } from '../../core/scalars.ts';
+import type { ClientTimeouts } from '../../core/exchange/client-timeouts.ts';
 import type { ExchangeObserver } from '../../core/exchange/exchange-observer.ts';
 import type { ReplayMemory } from '../overload/replay-memory.ts';
 import type { WakeTimer } from '../wake-timer.ts';
@@ -33,6 +34,7 @@ export interface ExchangeContext extends WriteKeys {
   readonly replayMemory: ReplayMemory;
   readonly hash: HashFunction;
   readonly answerTimes: LatencyEstimates;
+  readonly clientTimeouts: ClientTimeouts;
   readonly stalledClients: StalledClients;
   /** This process's entry in Via: `1.1 tidegate-<instance>`. */
   readonly via: string;

@@ -3,6 +3,7 @@ import { isSafe, type RequestFacts } from '../../core/exchange/request-facts.ts'
 import type { ExchangeEffects } from '../../core/exchange/effects.ts';
 import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { ObservedExchange } from '../../core/exchange/exchange-observer.ts';
+import { ClientWait } from '../../core/exchange/client-wait.ts';
 import { runExchange } from '../../core/exchange/polling-exchange.ts';
 import type { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import type { ClientPolling } from '../response/client-polling.ts';
@@ -24,13 +25,21 @@ export function makeDriver<E extends Handler<E>>(
   pollWait: ClientPolling | undefined,
 ): ExchangeDriver<E> {
   const { clock, random, hash, gate, listen, observer, answerTimes } = context;
+  const ticket = makeTicket(routed, hash, (admission, now) => handler.driver.onAdmission(admission, now), {
+    addressGroup: routed.client.addressGroup,
+    arrivedAt: startedAt,
+  });
+  // Elsewhere a wait of unknown length shows nothing, and no limit learns from it.
+  const clientTimeouts = routed.route.target.learnsFromLatency ? context.clientTimeouts : undefined;
+  const expectedTime = expectedTimeOf(routed, facts, answerTimes);
+  const clientTimeout = clientTimeouts?.timeoutOf(ticket, startedAt);
   return new ExchangeDriver<E>({
-    generator: runExchange(facts, policyFor(routed), random, startedAt, expectedTimeOf(routed, facts, answerTimes)),
+    generator: runExchange(facts, policyFor(routed), random, startedAt, expectedTime, clientTimeout),
     gate,
-    ticket: makeTicket(routed, hash, (admission, now) => handler.driver.onAdmission(admission, now), {
-      addressGroup: routed.client.addressGroup,
-      arrivedAt: startedAt,
-    }),
+    ticket,
+    clientWait:
+      clientTimeouts &&
+      new ClientWait(clientTimeouts, ticket, isSafe(facts) ? answerTimes.of(routed.route.name, false) : undefined),
     effects: handler,
     clock,
     listen,

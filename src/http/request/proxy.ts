@@ -1,3 +1,4 @@
+import { ClientTimeouts } from '../../core/exchange/client-timeouts.ts';
 import { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { BypassGate } from '../../core/admission/bypass-gate.ts';
@@ -27,7 +28,7 @@ import { ActiveSet } from '../../core/collections/active-set.ts';
 import type { Upgrade } from '../server/upgrade.ts';
 
 export interface ProxyOptions {
-  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'answerTimes'>;
+  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'answerTimes' | 'clientTimeouts'>;
   /** The current configuration. Each exchange keeps the snapshot of its arrival. */
   readonly snapshot: () => Snapshot;
   /** Unique among processes; part of Via and of request ids. */
@@ -56,6 +57,7 @@ export class Proxy implements RequestSink {
       ...options.context,
       isDraining: () => this.#drainDeadline !== undefined,
       answerTimes: new LatencyEstimates(),
+      clientTimeouts: new ClientTimeouts(),
       polls: new PollRegistry(),
     };
     const { snapshot } = options;

@@ -226,8 +226,10 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   /** A keyed write whose body has arrived is finished without its client if the route says so. */
   #onClientGone(): void {
     const isSent = this.#key !== undefined && this.#call.attemptCount > 0 && this.#body?.isIncomplete !== true;
-    if (isSent && finishesAlone(this.#routed)) this.#isDetached = true;
-    else this.driver.onClientGone();
+    if (isSent && finishesAlone(this.#routed)) {
+      this.#isDetached = true;
+      this.driver.clientWait?.onDetached(this.#context.clock.now());
+    } else this.driver.onClientGone(true);
   }
 
   /** Ends the handler once both the exchange and the response are over. */

@@ -108,8 +108,15 @@ export const RETRY_END_TEXTS: Readonly<Record<Exclude<RetryOutcome, 'success'>, 
   client_gone: 'the client had disconnected',
 };
 
-export function formatRetryDenied({ why, attemptTime }: Extract<TraceStep, { readonly what: 'denied' }>): string {
+export function formatRetryDenied({
+  why,
+  attemptTime,
+  clientTimeout,
+}: Extract<TraceStep, { readonly what: 'denied' }>): string {
   if (why === 'success') return '';
+  if (why === 'deadline' && clientTimeout !== undefined) {
+    return `${RETRY_END_TEXTS.deadline}: this client disconnects after ${humanizeDuration(clientTimeout)}`;
+  }
   if (why !== 'deadline' || attemptTime === 0) return RETRY_END_TEXTS[why];
   return `${RETRY_END_TEXTS.deadline}: a write is not sent less than ${humanizeDuration(attemptTime)} before its deadline`;
 }

@@ -33,9 +33,10 @@ export function formatDecision(
 ): string {
   const observedNote = isObserved ? ' (observe mode: it was sent anyway)' : '';
   if (decision === 'queued') {
-    const { estimatedWait, maxWait } = details;
+    const { estimatedWait, maxWait, clientTimeout } = details;
     const estimateText = estimatedWait === undefined ? '' : `; estimated wait ${humanizeDuration(estimatedWait)}`;
-    const maxWaitText = maxWait === undefined ? '' : `, maximum wait ${humanizeDuration(maxWait)}`;
+    const maxWaitText =
+      maxWait === undefined ? '' : `, maximum wait ${humanizeDuration(maxWait)}${formatClientTimeout(clientTimeout)}`;
     return `queued${observedNote}: ${joinParts([...formatLimitParts(details, origin), ...formatClientParts(details)])}${estimateText}${maxWaitText}`;
   }
   return `refused (${why})${observedNote}: ${formatRefusal(why, details, origin)}${formatComeBack(retryAfterMs, details)}`;
@@ -51,17 +52,17 @@ export function formatDequeue({ waited, why, retryAfterMs, details }: DequeuedSt
 /** Why a request was rejected, as part of a sentence. @param origin as above */
 export function formatRefusalReason(
   why: RefusalReason | undefined,
-  { estimatedWait, maxWait, heldFor, limit, block }: DecisionDetails,
+  { estimatedWait, maxWait, clientTimeout, heldFor, limit, block }: DecisionDetails,
   origin: Millis,
 ): string | undefined {
   switch (why) {
     case 'over_share':
       if (estimatedWait === undefined || maxWait === undefined) return undefined;
-      return `it would have waited ${humanizeDuration(estimatedWait)}, longer than the maximum of ${humanizeDuration(maxWait)}`;
+      return `it would have waited ${humanizeDuration(estimatedWait)}, longer than the maximum of ${humanizeDuration(maxWait)}${formatClientTimeout(clientTimeout)}`;
     case 'queue_timeout':
       return estimatedWait === undefined
         ? undefined
-        : `it would have waited another ${humanizeDuration(estimatedWait)}`;
+        : `it would have waited another ${humanizeDuration(estimatedWait)}${formatClientTimeout(clientTimeout)}`;
     case 'held':
       return `the upstream asked this client to wait ${humanizeDuration(heldFor > 0 ? heldFor : (estimatedWait ?? 0))}`;
     case 'blocked':
@@ -98,6 +99,7 @@ export function decisionFields(details: DecisionDetails): Record<string, unknown
     quotaLeft: roundOrNull(limit?.quotaLeft),
     estimateSeconds: secondsOrNull(estimatedWait),
     patienceSeconds: secondsOrNull(maxWait),
+    clientTimeoutSeconds: secondsOrNull(details.clientTimeout),
     demandPerSecond: roundOrNull(details.demand),
     sharePerSecond: roundOrNull(details.share),
     allowance: roundOrNull(details.allowance),
@@ -118,6 +120,11 @@ function placesCauseOf(limit: LimitView | undefined): 'rejections' | 'latency' |
 /** The limit that latency has shown, if it is the one in force. */
 function latencyLimitOf({ concurrencyLimit, latencyLimit }: LimitView): LatencyLimit | undefined {
   return latencyLimit?.size === concurrencyLimit ? latencyLimit : undefined;
+}
+
+/** Why a wait may not be longer, in parentheses; empty if the reason is no timeout of the client. */
+function formatClientTimeout(clientTimeout: Millis | undefined): string {
+  return clientTimeout === undefined ? '' : ` (this client disconnects after ${humanizeDuration(clientTimeout)})`;
 }
 
 export function secondsOrNull(ms: Millis | undefined): number | null {

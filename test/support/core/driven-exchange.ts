@@ -3,6 +3,8 @@ import { Gate } from '../../../src/core/admission/gate.ts';
 import { Ticket, type AdmissionResult } from '../../../src/core/admission/ticket.ts';
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { ClientTimeouts } from '../../../src/core/exchange/client-timeouts.ts';
+import { ClientWait } from '../../../src/core/exchange/client-wait.ts';
 import type { ExchangeEffects } from '../../../src/core/exchange/effects.ts';
 import { ExchangeDriver } from '../../../src/core/exchange/exchange-driver.ts';
 import type { ExchangeObserver, TraceStep } from '../../../src/core/exchange/exchange-observer.ts';
@@ -22,6 +24,7 @@ export interface DrivenExchangeOptions {
   readonly upstream?: Partial<UpstreamSettings>;
   readonly mode?: EnforcementMode;
   readonly pollWait?: PollWaitAccounting;
+  readonly clientTimeouts?: ClientTimeouts;
   /** Replaces the life of a request. */
   readonly generator?: ExchangeGenerator;
   readonly isObserved?: boolean;
@@ -61,6 +64,7 @@ export class DrivenExchange {
     upstream,
     mode = 'enforce',
     pollWait,
+    clientTimeouts,
     generator,
     isObserved = true,
     isTokenTaken = false,
@@ -92,6 +96,7 @@ export class DrivenExchange {
       requestId: 'r-1',
       observer: isObserved ? this.#observer() : undefined,
       pollWait,
+      clientWait: clientTimeouts && new ClientWait(clientTimeouts, this.ticket),
     });
     if (isTokenTaken) this.arrive();
   }

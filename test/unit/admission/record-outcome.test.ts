@@ -1,8 +1,10 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
-import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
-import { failure, limitedTo, response } from '../../support/core/policy-builders.ts';
+import type { AttemptOutcome, ErrorOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
+import { failure, limitedTo, response, upstreamSettings } from '../../support/core/policy-builders.ts';
 import { World } from '../../support/core/world.ts';
+
+const CLIENT_TIMEOUT = { ...failure('aborted', true), isClientTimeout: true } as ErrorOutcome;
 
 /** Twelve calls in flight together, all with this outcome. */
 function after(outcome: AttemptOutcome): World {
@@ -81,6 +83,7 @@ describe('the health of the upstream', () => {
     ['a fault of one operation', response(500)],
     ['a definite response', response(404)],
     ['the departure of a client', failure('aborted', true)],
+    ['the timeout of a client', CLIENT_TIMEOUT],
     ['a process that may open no more files', failure('too_many_files', false)],
   ])('%s does not count against it', (_, outcome) => {
     const world = after(outcome);
@@ -98,6 +101,36 @@ describe('the health of the upstream', () => {
   });
 });
 
+describe('the timeout of a client', () => {
+  const latencyOf = (outcome: AttemptOutcome): { readonly world: World; readonly timeouts: number } => {
+    const rate = { ...upstreamSettings().rate, learnsFromLatency: true };
+    const world = new World({ random: () => 0.5, upstream: { rate } });
+    const { meter } = world.limit;
+    for (let i = 0; i < 64; i += 1) world.serve(world.arrive(), response(200));
+    const onFailed = vi.spyOn(meter, 'onFailed');
+    const request = world.arrive();
+    world.send(request);
+    world.now += 900;
+    world.answer(request, outcome);
+    return { world, timeouts: onFailed.mock.calls.filter(([{ isAbandoned }]) => isAbandoned === true).length };
+  };
+
+  test('shows how long the upstream has not responded, once the request is sent', () => {
+    expect(latencyOf(CLIENT_TIMEOUT).timeouts).toBe(1);
+    expect(latencyOf({ ...CLIENT_TIMEOUT, sent: false }).timeouts).toBe(0);
+    expect(latencyOf(failure('aborted', true)).timeouts).toBe(0);
+  });
+
+  test('ends the probe of a block without a result', () => {
+    const world = after(failure('reset', true));
+    const { meter } = world.limit;
+    world.runUntil(meter.blockedUntil ?? 0);
+    world.serve(world.arrive(), CLIENT_TIMEOUT);
+    expect(meter.phase).toBe('blocked');
+    expect(meter.delay(world.now)).toBe(0);
+  });
+});
+
 describe('the retry budget', () => {
   test.each<[AttemptOutcome, number]>([
     [response(200), 0.2],
@@ -108,6 +141,7 @@ describe('the retry budget', () => {
     [response(503), 0],
     [failure('reset', true), 0],
     [failure('aborted', true), 0],
+    [CLIENT_TIMEOUT, 0],
     [failure('too_many_files', false), 0],
   ])('after %o earns %d', (outcome, earned) => {
     const world = new World();

@@ -231,6 +231,38 @@ test.each([
   },
 );
 
+test.each<[TraceStep & { what: 'decided' | 'dequeued' | 'denied' }, string]>([
+  [decidedFor('queued', undefined), 'estimated wait 50 ms, maximum wait 100 ms (this client disconnects after 950 ms)'],
+  [
+    decidedFor('refused', 'over_share'),
+    'it would have waited 50 ms, longer than the maximum of 100 ms (this client disconnects after 950 ms)',
+  ],
+  [
+    { ...decidedFor('refused', 'queue_timeout'), what: 'dequeued', waited: 100 },
+    'it would have waited another 50 ms (this client disconnects after 950 ms)',
+  ],
+  [
+    { what: 'denied', at: 1000, why: 'deadline', attemptTime: 20, clientTimeout: 950 },
+    'its token would not have come before the deadline: this client disconnects after 950 ms',
+  ],
+])('a wait that the timeout of the client bounds says so: %#', (step, text) => {
+  const { what } = step;
+  const explanation = explain([step]);
+  expect(explanation.steps.map((each) => each['text']).join('\n')).toContain(text);
+  if (what !== 'decided') return;
+  expect(explanation.steps.find((each) => each.what === what)).toMatchObject({ clientTimeoutSeconds: 0.95 });
+});
+
+/** A decision on a request whose client disconnects after 950 ms. */
+function decidedFor(decision: 'queued' | 'refused', why: 'over_share' | 'queue_timeout' | undefined) {
+  const details: DecisionDetails = {
+    ...{ limit: undefined, block: undefined, pinnedRate: undefined, waitsForConnection: false, estimatedWait: 50 },
+    ...{ maxWait: 100, clientTimeout: 950, demand: 90, share: 5, allowance: 1, clientBacklog: 0, heldFor: 0 },
+    returnSlot: undefined,
+  };
+  return { what: 'decided', at: 1000, decision, why, isObserved: false, retryAfterMs: undefined, details } as const;
+}
+
 test('a request that leaves free places in flight to others says so', () => {
   const limit: LimitView = {
     ...{ upstream: 'up', nested: '', scope: 'upstream', key: '', state: 'open', rate: 80, ceiling: Infinity },
