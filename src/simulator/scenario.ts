@@ -4,7 +4,7 @@ import type { RateSettings } from '../core/rate/rate-state.ts';
 import type { LimitScope } from '../core/limits/limit-state.ts';
 import type { LimitRef } from '../core/limits/limit-ref.ts';
 import type { RoutePolicy } from '../core/exchange/steps.ts';
-import type { Millis, PerSecond } from '../core/scalars.ts';
+import type { Millis, PerSecond, Random } from '../core/scalars.ts';
 import type { UpstreamSpec } from './upstream/upstream-model.ts';
 
 /** The name of a scenario's upstream. */
@@ -60,6 +60,8 @@ export interface ClientGroup {
    */
   readonly limits: readonly Omit<LimitRef, 'upstream'>[];
   readonly keyed: boolean;
+  /** How long each of its requests waits for a response before it is abandoned; Infinity: for ever. Absent: all wait for ever. */
+  readonly patience?: ((random: Random) => Millis) | undefined;
 }
 
 /** The settings of an upstream that concern a policy. */

@@ -34,6 +34,7 @@ export class ProxiedClients implements ReplayCandidate, SimulationObserver {
       client,
       weight: 1,
       clients: IGNORING_RETRY_AFTER,
+      patience: Number.POSITIVE_INFINITY,
     });
   }
 

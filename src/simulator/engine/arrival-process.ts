@@ -15,6 +15,8 @@ export interface ArrivingRequest {
   readonly client: string;
   readonly weight: number;
   readonly clients: SimulatedClients;
+  /** The client disconnects after this time without a response; Infinity: it waits. */
+  readonly patience: Millis;
 }
 
 /** The clients of a group, as far as they honour Retry-After. */
@@ -63,7 +65,7 @@ export class ArrivalProcess implements ScheduledEvent, SimulatedClients {
 
   run(): void {
     const now = this.#simulator.now();
-    const { count, name, weight, to } = this.#group;
+    const { count, name, weight, to, patience } = this.#group;
     if (now >= to) return;
     this.#schedule(now);
     const member = count === 1 ? 0 : Math.floor(this.#random() * count);
@@ -79,6 +81,7 @@ export class ArrivalProcess implements ScheduledEvent, SimulatedClients {
       client,
       weight,
       clients: this,
+      patience: patience === undefined ? Number.POSITIVE_INFINITY : patience(this.#random),
     });
   }
 

@@ -18,8 +18,8 @@ export interface AttemptEnd {
 }
 
 /**
- * An attempt on its way to the upstream, served there, and on its way back. After its timeout the proxy no longer waits for it, but
- * the upstream works on.
+ * An attempt on its way to the upstream, served there, and on its way back. After its timeout, or once its client has disconnected, the
+ * proxy no longer waits for it, but the upstream works on.
  */
 export class SimulatedAttempt implements ScheduledEvent, Job {
   readonly #simulator: Simulator;
@@ -61,6 +61,13 @@ export class SimulatedAttempt implements ScheduledEvent, Job {
       case 'respond':
         return this.#respond();
     }
+  }
+
+  /** The proxy no longer waits for it. */
+  abandon(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    if (this.#next !== 'respond') this.#simulator.observer.onAbandoned?.();
   }
 
   onServed(at: Millis): void {

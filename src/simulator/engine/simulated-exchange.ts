@@ -1,5 +1,7 @@
 import type { SendStep } from '../../core/exchange/steps.ts';
 import type { ExchangeEffects } from '../../core/exchange/effects.ts';
+import type { ClientTimeouts } from '../../core/exchange/client-timeouts.ts';
+import { ClientWait } from '../../core/exchange/client-wait.ts';
 import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { Gate } from '../../core/admission/gate.ts';
 import { formatRetryAfter } from '../../core/hints/format-retry-after.ts';
@@ -20,6 +22,7 @@ interface SimulatedExchangeParts {
   readonly simulator: Simulator;
   readonly gate: Gate;
   readonly timer: GateTimer;
+  readonly clientTimeouts: ClientTimeouts;
   readonly request: ArrivingRequest;
 }
 
@@ -35,10 +38,12 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   readonly #times: LatencyEstimate | undefined;
   /** The kind of its event in the queue; it never has more than one. */
   #next: 'arrive' | 'wake' = 'arrive';
+  /** The one under way. */
+  #attempt: SimulatedAttempt | undefined;
   #lastAttempt: AttemptEnd | undefined;
   #status = 0;
 
-  constructor({ simulator, gate, timer, request }: SimulatedExchangeParts) {
+  constructor({ simulator, gate, timer, clientTimeouts, request }: SimulatedExchangeParts) {
     const { client, weight, facts, group } = request;
     const { plan, rate } = simulator.scenario.policy;
     this.#simulator = simulator;
@@ -50,9 +55,13 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
       arrivedAt: this.#arrivedAt,
     });
     // How long writes take decides only about retries just before the deadline, which simulated ones seldom reach.
-    if (rate?.learnsFromLatency === true && isSafe(facts)) this.#times = simulator.answerTimes.of(String(group), false);
+    const learnsFromLatency = rate?.learnsFromLatency === true;
+    if (learnsFromLatency && isSafe(facts)) this.#times = simulator.answerTimes.of(String(group), false);
+    const timeouts = learnsFromLatency ? clientTimeouts : undefined;
+    const timeout = timeouts?.timeoutOf(ticket, this.#arrivedAt);
     this.#driver = new ExchangeDriver({
-      generator: simulator.script(facts, plan, simulator.random, this.#arrivedAt, this.#times?.slow),
+      generator: simulator.script(facts, plan, simulator.random, this.#arrivedAt, this.#times?.slow, timeout),
+      clientWait: timeouts && new ClientWait(timeouts, ticket, this.#times),
       gate,
       ticket,
       effects: this,
@@ -71,7 +80,8 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   }
 
   send({ timeout }: SendStep): void {
-    new SimulatedAttempt(this.#simulator, this.#request.target, timeout, this.#onAttemptEnd).start();
+    this.#attempt = new SimulatedAttempt(this.#simulator, this.#request.target, timeout, this.#onAttemptEnd);
+    this.#attempt.start();
   }
 
   sleep(ms: Millis): void {
@@ -103,10 +113,12 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
     });
   }
 
-  // A simulated client never disconnects, and a simulated response has no body.
   cancelSend(): boolean {
+    this.#attempt?.abandon();
     return true;
   }
+
+  // A simulated response has no body, and a sleep that is over has no effect.
   stopClaim(): void {}
   lookUpKey(): void {}
   cancelSleep(): void {}
@@ -115,10 +127,19 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   run(): void {
     switch (this.#next) {
       case 'arrive':
-        return this.#driver.start();
+        return this.#arrive();
       case 'wake':
         return this.#driver.onWake();
     }
+  }
+
+  #arrive(): void {
+    const { patience } = this.#request;
+    if (patience < Number.POSITIVE_INFINITY) {
+      const leave = { isProxyEvent: true, run: () => this.#driver.onClientGone(true) };
+      this.#simulator.schedule(this.#arrivedAt + patience, leave);
+    }
+    this.#driver.start();
   }
 
   /** In whole seconds, as the proxy writes it. */

@@ -3,6 +3,7 @@
  * seed give the same run. Only the network delay and the upstream take time.
  */
 import { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
+import { ClientTimeouts } from '../../core/exchange/client-timeouts.ts';
 import { exchange } from '../../core/exchange/exchange.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import { Gate } from '../../core/admission/gate.ts';
@@ -37,7 +38,7 @@ export interface SimulationObserver {
   onOffer(group: number, sent: boolean): void;
   /** The upstream has decided on an attempt. */
   onUpstreamDecision(decision: UpstreamDecision): void;
-  /** The proxy has given up an attempt, on which the upstream works on. */
+  /** The proxy has given up an attempt, or its client has disconnected; the upstream works on. */
   onAbandoned?(): void;
   /** A request has ended for its client. */
   onRequestEnd(answer: SimulatedRequestResult): void;
@@ -84,6 +85,8 @@ export class Simulator implements Clock, StationClock {
   readonly script: typeof exchange;
   readonly gates: readonly Gate[];
   readonly answerTimes = new LatencyEstimates();
+  /** Of each replica. */
+  readonly #clientTimeouts: readonly ClientTimeouts[];
   readonly #timers: readonly GateTimer[];
   readonly #queue = new EventQueue<ScheduledEvent>();
   readonly #upstreamRandom: Random;
@@ -113,6 +116,7 @@ export class Simulator implements Clock, StationClock {
     const { mode } = scenario.policy.plan;
     const replicas = Array.from({ length: scenario.replicas }, (_, replica) => replica);
     this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen, mode));
+    this.#clientTimeouts = replicas.map(() => new ClientTimeouts());
     this.#timers = this.gates.map((gate) => new GateTimer(this, gate));
     connect?.(this);
   }
@@ -177,8 +181,11 @@ export class Simulator implements Clock, StationClock {
     const replica = this.gates.length === 1 ? 0 : Math.floor(this.random() * this.gates.length);
     const gate = this.gates[replica];
     const timer = this.#timers[replica];
-    if (gate === undefined || timer === undefined) throw new RangeError('a scenario has at least one replica');
-    const exchange = new SimulatedExchange({ simulator: this, gate, timer, request });
+    const clientTimeouts = this.#clientTimeouts[replica];
+    if (gate === undefined || timer === undefined || clientTimeouts === undefined) {
+      throw new RangeError('a scenario has at least one replica');
+    }
+    const exchange = new SimulatedExchange({ simulator: this, gate, timer, clientTimeouts, request });
     if (this.isPaused) this.#queue.push(this.#pauseEnds, exchange);
     else exchange.run();
   }

@@ -76,7 +76,7 @@ function compileGroup(
   limits: ScenarioConfig['policy']['limits'],
 ): ClientGroup {
   const { name, count, weight, from, to = Number.POSITIVE_INFINITY, steps, honoursRetryAfter } = group;
-  const { method, path, keyed } = group;
+  const { method, path, keyed, timeout } = group;
   const ratePerClient = (demand: { readonly rate?: number; readonly total?: number }): number =>
     demand.rate ?? (demand.total ?? 0) / count;
   return {
@@ -92,5 +92,6 @@ function compileGroup(
     path,
     limits: matchGroupLimits(group, limits),
     keyed,
+    patience: timeout === undefined ? undefined : () => timeout,
   };
 }

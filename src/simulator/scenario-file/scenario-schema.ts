@@ -111,6 +111,9 @@ const ClientGroupSchema = z.strictObject({
     )
     .prefault([])
     .describe('Changes of the demand.'),
+  timeout: PositiveDuration.exactOptional().describe(
+    'They disconnect after this time without a response; if absent, they wait.',
+  ),
   honoursRetryAfter: z.boolean().prefault(false).describe('Whether they honour Retry-After.'),
   method: Method.prefault('GET').describe('The method of their requests.'),
   path: z

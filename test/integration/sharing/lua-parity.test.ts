@@ -38,7 +38,7 @@ const CLIENTS = ['x', 'y', 'a', '1:x', 'ü'];
 
 /** One event at a replica, described by numbers. */
 const seen = fc.record({
-  kind: fc.nat(34),
+  kind: fc.nat(36),
   ago: fc.nat(3000),
   part: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
 });
@@ -181,6 +181,7 @@ class Holder {
     else if (kind === 32) log.probed(at);
     else if (kind === 33) log.blockBypassed(at);
     else if (kind === 34) log.blocked(blockTill(at + 3000 * part, part), at);
+    else if (kind > 34) log.abandoned(sentAt, at);
     else log.tokenUnused(this.slots[Math.floor(part * this.slots.length)] ?? now);
   }
 
@@ -309,6 +310,7 @@ const RUNS: readonly { readonly name: string; readonly duration: number; readonl
   { name: 'slow-service', duration: 20_000, seen: SLOW_SERVICE },
   { name: 'slow-service-cold-start', duration: 15_000, seen: SLOW_SERVICE },
   { name: 'slow-service-workers-added', duration: 15_000, seen: SLOW_SERVICE },
+  { name: 'clients-leave-two-workers', duration: 30_000, seen: SLOW_SERVICE },
   { name: 'slow-reports', duration: 60_000, seen: ['open'] },
 ];
 
