@@ -2,12 +2,12 @@ import type { Millis } from '../../core/scalars.ts';
 
 /**
  * The values of events that have no latency; that of an answer is its latency, ≥ 0, of a failure −3 − its latency, and of an abandoned
- * request −2⁴⁰ − its latency, because no failure takes 35 years.
+ * request −10¹² − its latency, because no failure takes 30 years.
  */
 export const RESPONDED = -1;
 export const SENT = -2;
 const FAILED_AT_ONCE = -3;
-const ABANDONED_AT_ONCE = -(2 ** 40);
+const ABANDONED_AT_ONCE = -1_000_000_000_000;
 
 /** What changes the number of requests without a response, and the latencies of answers: two lists, which a backend stores. */
 export class AnswerEvents {
