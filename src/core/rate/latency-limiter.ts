@@ -213,7 +213,6 @@ export class LatencyLimiter {
 
   #forget(now: Millis): void {
     this.#hasQueue = false;
-    this.#most = Number.POSITIVE_INFINITY;
     this.#giveUp(now);
   }
 
