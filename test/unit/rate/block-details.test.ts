@@ -128,7 +128,9 @@ describe('the time until a request may be sent as a probe', () => {
   test('is that of the next probe, of the hold of its client, or of repeated senders', () => {
     const waiting = block({ probeAt: 1500, repeatAt: 1900, heldClient: 2, heldClientUntil: 2500 });
     expect(probeDelay(waiting, 1200, [1, 9])).toBe(300);
-    expect(probeDelay(waiting, 1200, [1, 9], true)).toBe(700);
+    expect(probeDelay(waiting, 1200, [1, 9], 0)).toBe(700);
+    expect(probeDelay(waiting, 1200, [1, 9], 0.5)).toBe(900);
+    expect(probeDelay(block({ probeAt: 1500, repeatAt: 99_000 }), 1200, [1, 9], 1)).toBe(98_800);
     expect(probeDelay(waiting, 1200, REQUEST)).toBe(1300);
     expect(probeDelay(waiting, 1500)).toBe(0);
     expect(probeDelay(waiting, 1600)).toBe(0);

@@ -102,11 +102,22 @@ function blockedWorld(): World {
 }
 
 describe('after a probe without a response', () => {
-  test('its sender sends the next one 2 s later than others may', () => {
+  test('its sender sends the next one 4 s later than others may', () => {
     const world = blockedWorld();
     world.send(world.arrive({ client: 'slow' })); // the next is due at 5000
-    world.runUntil(6500);
+    world.runUntil(8500);
     const again = world.arrive({ client: 'slow' });
+    world.runUntil(8990);
+    expect(isOut(again)).toBe(false);
+    world.runUntil(9000);
+    expect(isOut(again)).toBe(true);
+  });
+
+  test('one that had failed sends the next one 2 s later than others may', () => {
+    const world = blockedWorld();
+    world.send(world.arrive({ client: 'slow' }));
+    world.runUntil(6500);
+    const again = world.arrive({ client: 'failed 1' });
     world.runUntil(6990);
     expect(isOut(again)).toBe(false);
     world.runUntil(7000);
@@ -151,7 +162,7 @@ describe('after a probe without a response', () => {
     line.now = 2000;
     line.rate.admit(2000, from({ client: 'slow', path: '/slow' }));
     const delayOf = (client: string): Millis => line.rate.delay(2000, from({ client, path: '/other' }));
-    expect(['other', 'slow', 'failed 1'].map(delayOf)).toEqual([2000, 4000, 4000]);
+    expect(['other', 'failed 1', 'slow'].map(delayOf)).toEqual([2000, 4000, 6000]);
   });
 
   test('of a client that is blocked alone, its next request comes as soon as that of others would', () => {

@@ -120,12 +120,13 @@ test('an address whose probe failed is not the next probe, if another address ar
   expect(line.rate.phase).not.toBe('blocked');
 });
 
-test('an address whose probe failed is the next probe a quarter of the interval later if no other arrives', () => {
+test('an address whose probe failed is the next probe half an interval later if no other arrives; those that had failed, a quarter', () => {
   const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }));
   const bad = from({ address: 'bad' });
   line.now = 2000;
   expect(line.ask('failed', bad)).toBe(true);
-  expect(line.rate.delay(line.now, bad) + 1).toBeCloseTo(1.25 * 75, 5);
+  expect(line.rate.delay(line.now, from({ address: 'a0' })) + 1).toBeCloseTo(1.25 * 75, 5);
+  expect(line.rate.delay(line.now, bad) + 1).toBeCloseTo(1.5 * 75, 5);
   line.now += line.rate.delay(line.now, bad);
   expect(line.ask('accepted', bad)).toBe(true);
 });

@@ -2,7 +2,7 @@ import type { RequestAttributes } from './request-attributes.ts';
 import { clientNumberOf, matchesAttributes } from './request-attributes.ts';
 import type { Millis, PerSecond, Random } from '../../scalars.ts';
 import type { FailedSend } from '../failed-send.ts';
-import { firstProbeSentAt, nextProbeAt, pathDeferral, probePatience } from './unanswered-probes.ts';
+import { firstProbeSentAt, MAX_DEFERRAL, nextProbeAt, pathDeferral, turnDeferral } from './unanswered-probes.ts';
 import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
 /** After this many rejections in a row, nothing is assumed to get through. */
@@ -14,8 +14,6 @@ const CLOCK_MARGIN: Millis = 10;
 const PROBE_CAP: Millis = 5000;
 /** A sender that has failed may send the next probe this share of the delay later than others, or of the time that it took to fail. */
 const DEFERRED_SHARE = 0.25;
-/** Time for a client to return in the second that its Retry-After names. After a probe without a response, always this long. */
-const MAX_DEFERRAL: Millis = 2000;
 /** A partial block ends if no request asked for a probe for this long. */
 const UNUSED_BLOCK_EXPIRY: Millis = 300_000;
 
@@ -144,12 +142,12 @@ export function clientHeldUntilIn(
 
 /**
  * Time until this request may be sent as a probe; 0 if one is due.
- * @param hasFailed whether its sender took part in the failures: see `FailureDetector.hasSenderFailed`
+ * @param turn see `probeTurn`
  */
-export function probeDelay(block: ActiveBlock, now: Millis, attributes?: RequestAttributes, hasFailed = false): Millis {
+export function probeDelay(block: ActiveBlock, now: Millis, attributes?: RequestAttributes, turn?: number): Millis {
+  const hasFailed = turn !== undefined;
   const at = nextProbeAt(block) + pathDeferral(block, attributes, hasFailed, true);
-  const isSuccessor = hasFailed && block.probeSentAt !== undefined; // of a probe without a response
-  return Math.max(0, earliestProbe(block, isSuccessor ? at + MAX_DEFERRAL : at, hasFailed, attributes) - now);
+  return Math.max(0, earliestProbe(block, at, hasFailed, attributes) + turnDeferral(block, turn) - now);
 }
 
 function earliestProbe(block: ActiveBlock, at: Millis, hasFailed: boolean, attributes?: RequestAttributes): Millis {
@@ -193,7 +191,7 @@ export function expectedBlockTime(
   let isProbeSlow = false;
   if (probeSentAt !== undefined) {
     const next = probeSentAt + block.interval(failedProbes + 1, block.rateBefore);
-    const latest = probeSentAt + probePatience(block);
+    const latest = nextProbeAt(block);
     const overdueFor = Math.max(0, now - next);
     at = overdueFor > 0 && block.overdueProbes > 0 ? latest : Math.min(next + 2 * overdueFor, latest);
     isProbeSlow = at >= latest;

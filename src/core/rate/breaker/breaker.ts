@@ -17,7 +17,7 @@ import {
 import { ActiveBlocks } from './active-blocks.ts';
 import type { BlockTrigger } from './block-trigger.ts';
 import { estimateRateBefore, MIN_RATE_BEFORE } from './block-trigger.ts';
-import { addProbe, dropLastProbe, endFailedProbe, hasSenderFailed } from './unanswered-probes.ts';
+import { addProbe, dropLastProbe, endFailedProbe, probeTurn } from './unanswered-probes.ts';
 import { FailureDetector } from './failure-detector.ts';
 import type { RejectedPart } from './rejected-part.ts';
 import type { RequestAttributes } from './request-attributes.ts';
@@ -80,7 +80,7 @@ export class Breaker {
   probeDelay(now: Millis, attributes: RequestAttributes | undefined): Millis {
     const block = this.blocks.find(attributes);
     if (block === undefined) return 0;
-    return probeDelay(block, now, attributes, hasSenderFailed(block, this.detector, attributes));
+    return probeDelay(block, now, attributes, probeTurn(block, this.detector, attributes));
   }
 
   /** How long ago the next probe became due without being sent; 0 if none is due. @param attributes see `status` */

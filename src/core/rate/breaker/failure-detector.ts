@@ -136,6 +136,18 @@ export class FailureDetector {
     return attributes !== undefined && this.#failedSenders?.includes(attributes, block) === true;
   }
 
+  /** A request is being sent as the probe of a block. */
+  recordProbe(attributes: RequestAttributes | undefined, now: Millis): void {
+    if (attributes === undefined) return;
+    this.#failedSenders ??= new RecentSenders();
+    this.#failedSenders.addProbe(attributes, now);
+  }
+
+  /** See `RecentSenders.probeTurn`. */
+  probeTurn(attributes: RequestAttributes | undefined, block: Pick<BlockStatus, 'scope' | 'since'>): number {
+    return attributes === undefined ? 0 : (this.#failedSenders?.probeTurn(attributes, block) ?? 0);
+  }
+
   /** Whether a request that was sent later than `at` was accepted. */
   hasAcceptedSince(at: Millis): boolean {
     return this.#acceptedSentAt > at;

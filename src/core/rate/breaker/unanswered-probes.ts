@@ -13,6 +13,10 @@ const MAX_PATH_DEFERRAL: Millis = 4000;
 /** Older ones count as lost. With the growing patience, so many take minutes. */
 const MAX_EARLIER_PROBES = 8;
 const MAX_PATH_NUMBERS = 40;
+/** Time for a client to return in the second that its Retry-After names. After a probe without a response, always this long. */
+export const MAX_DEFERRAL: Millis = 2000;
+/** A client that returns in the second that its Retry-After names comes this late at most. */
+const MAX_TURN: Millis = 1000;
 
 /**
  * How long the probe in flight is waited for before another one may be sent: a slow request must not make everybody wait, and
@@ -51,6 +55,7 @@ export function addProbe(
       if (paths.length > MAX_PATH_NUMBERS) paths.shift();
     }
   }
+  detector.recordProbe(attributes, now);
   block.probeSentAt = now;
   block.probeSource = attributes ?? [];
   block.hasProbeSenderFailed = hasFailed;
@@ -63,6 +68,26 @@ export function hasSenderFailed(
   attributes: RequestAttributes | undefined,
 ): boolean {
   return detector.hasSenderFailed(attributes, block) || isSenderOfProbe(block, attributes);
+}
+
+/** The turn of a sender among those that took part in the failures: see `RecentSenders.probeTurn`. Undefined if it did not. */
+export function probeTurn(
+  block: ActiveBlock,
+  detector: FailureDetector,
+  attributes: RequestAttributes | undefined,
+): number | undefined {
+  return hasSenderFailed(block, detector, attributes) ? detector.probeTurn(attributes, block) : undefined;
+}
+
+/**
+ * How much later than at `repeatAt` the request may be the next probe, because others that have failed send theirs before. After a
+ * probe without a response, `repeatAt` is past, so that this includes the time that all of them leave to those that have not failed.
+ * @param turn see `probeTurn`
+ */
+export function turnDeferral({ probeSentAt, probeAt, repeatAt }: ActiveBlock, turn: number | undefined): Millis {
+  if (turn === undefined) return 0;
+  if (probeSentAt !== undefined) return MAX_DEFERRAL * (1 + turn);
+  return turn * Math.max(0, Math.min(MAX_TURN, repeatAt - probeAt));
 }
 
 /** Clients are distinguished only if one address is blocked alone: see `FailureDetector.hasSenderFailed`. */

@@ -1,0 +1,170 @@
+/** After an outage, senders whose requests go on failing take turns at the probes with the others: minutes of virtual time. */
+import { describe, expect, test } from 'vitest';
+import type { Call } from '../../support/core/call-record.ts';
+import { isSuccess } from '../../support/core/call-record.ts';
+import { response } from '../../support/core/policy-builders.ts';
+import { World } from '../../support/core/world.ts';
+import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
+import { RecentSenders } from '../../../src/core/rate/breaker/recent-senders.ts';
+import { ANY_REQUEST } from '../../../src/core/rate/breaker/request-attributes.ts';
+import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
+import { from } from '../../support/core/attributed-line.ts';
+
+const OUTAGE_FROM: Millis = 8000;
+/** So long after the outage a run ends. */
+const GIVEN_UP_AFTER: Millis = 180_000;
+
+interface Outage {
+  readonly lasts: Millis;
+  readonly polite?: number;
+  /** The rate of each hostile sender. Its requests always fail. */
+  readonly hostile?: readonly PerSecond[];
+  /** The hostile requests get no response, except in the outage. */
+  readonly isSilent?: boolean;
+  /** The address of all clients; each has its own if this is absent. */
+  readonly address?: string;
+}
+
+interface Recovery {
+  /** From the end of the outage to the first response for a polite client. */
+  readonly after: Millis;
+  /** The requests that the upstream received in the outage while it was blocked. */
+  readonly probes: number;
+}
+
+/** Polite clients make two requests a second, except before the time that a Retry-After names. */
+function recover({ lasts, polite = 5, hostile = [], isSilent = false, address }: Outage, seed: number): Recovery {
+  const until = OUTAGE_FROM + lasts;
+  let probes = 0;
+  const servedAt: Millis[] = [];
+  const world = new World({
+    seed,
+    respond: ({ client, at }) => {
+      const isDown = at >= OUTAGE_FROM && at < until;
+      if (isDown && world.limit.meter.phase === 'blocked') probes += 1;
+      const isHostile = client.startsWith('hostile');
+      if (isHostile && isSilent && !isDown) return 'silence';
+      return isDown || isHostile ? { outcome: response(503), after: 2 } : { outcome: response(200), after: 20 };
+    },
+  });
+  const callOf = (client: string): Call => ({ client, path: `/${client}`, addressGroup: address ?? client });
+  for (let i = 0; i < polite; i += 1) {
+    let heldUntil: Millis = 0;
+    const onVerdict: Call['onVerdict'] = (record) => {
+      const { verdict } = record;
+      if (isSuccess(record) && world.now >= until) servedAt.push(world.now);
+      if (verdict?.kind !== 'refuse') return;
+      const seconds = Number(formatRetryAfter(verdict.retryAfterMs ?? 0, world.random));
+      heldUntil = Math.max(heldUntil, world.now + 1000 * seconds + 20);
+    };
+    const ask = (): void => {
+      if (world.now >= heldUntil) world.call({ ...callOf(`polite ${i}`), onVerdict });
+      world.at(world.now + 500 * (0.5 + world.random()), ask);
+    };
+    world.at(500 * world.random(), ask);
+  }
+  world.runUntil(2000);
+  for (const [i, rate] of hostile.entries()) world.stream(rate, until + GIVEN_UP_AFTER, callOf(`hostile ${i}`));
+  while (servedAt.length === 0 && world.now < until + GIVEN_UP_AFTER) world.runUntil(world.now + 100);
+  return { after: (servedAt[0] ?? Number.POSITIVE_INFINITY) - until, probes };
+}
+
+/** Several outages, which end at different times between two probes. */
+function recoverOften(outage: Outage, runs: number): Recovery[] {
+  return Array.from({ length: runs }, (_, i) =>
+    recover({ ...outage, lasts: outage.lasts + 6000 * ((0.618 * i) % 1) }, i + 1),
+  );
+}
+
+function meanOf(recoveries: readonly Recovery[], figure: keyof Recovery): number {
+  return recoveries.reduce((sum, each) => sum + each[figure], 0) / recoveries.length;
+}
+
+const EIGHT: readonly PerSecond[] = [1, 2, 4, 8, 16, 32, 4, 4];
+
+describe('once the upstream is back, five polite clients are served although others always fail', () => {
+  test.each<[string, Outage, Millis, Millis]>([
+    ['at 4/s, after 10 s', { lasts: 10_000, hostile: [4] }, 20_000, 7000],
+    ['at 5/s, after 30 s', { lasts: 30_000, hostile: [5] }, 20_000, 7000],
+    ['at 50/s, after 30 s', { lasts: 30_000, hostile: [50] }, 20_000, 7000],
+    ['at 5/s, after 60 s', { lasts: 60_000, hostile: [5] }, 20_000, 7000],
+    ['at 4/s and 40/s, after 30 s', { lasts: 30_000, hostile: [4, 40] }, 30_000, 10_000],
+    ['at 1/s to 32/s, eight of them, after 30 s', { lasts: 30_000, hostile: EIGHT }, 120_000, 40_000],
+    ['at 5/s as clients of their address', { lasts: 30_000, hostile: [5], address: 'gateway' }, 25_000, 8000],
+    ['at 5/s without a response', { lasts: 30_000, hostile: [5], isSilent: true }, 20_000, 8000],
+    ['eight of them without a response', { lasts: 30_000, hostile: EIGHT, isSilent: true }, 120_000, 25_000],
+  ])('%s', (_, outage, longest, mean) => {
+    const recoveries = recoverOften(outage, 12);
+    for (const { after } of recoveries) expect(after).toBeLessThan(longest);
+    expect(meanOf(recoveries, 'after')).toBeLessThan(mean);
+  });
+});
+
+describe('while nothing passes', () => {
+  test.each<[string, Outage]>([
+    ['five polite clients', { lasts: 60_000 }],
+    ['one client', { lasts: 60_000, polite: 1 }],
+    ['thirty polite clients', { lasts: 60_000, polite: 30 }],
+    ['a hostile client beside five polite ones', { lasts: 60_000, hostile: [50] }],
+  ])('%s send a probe in 5 s, and more often only in the beginning', (_, outage) => {
+    const recoveries = recoverOften(outage, 12);
+    for (const { probes } of recoveries) expect(probes).toBeLessThanOrEqual(21);
+    expect(meanOf(recoveries, 'probes')).toBeLessThan(19.2);
+  });
+
+  test('five polite clients notice its end within 3.5 s on average', () => {
+    const recoveries = [10_000, 30_000, 60_000].flatMap((lasts) => recoverOften({ lasts }, 60));
+    expect(meanOf(recoveries, 'after')).toBeLessThan(3500);
+  });
+});
+
+describe('the turn of a sender at the probes', () => {
+  const BEGUN = 100_000;
+  const block = { scope: ANY_REQUEST, since: BEGUN };
+  const [a, b, c, d] = [
+    from({ address: 'a' }),
+    from({ address: 'b' }),
+    from({ address: 'c' }),
+    from({ address: 'd', client: 'd1' }),
+  ];
+
+  test('is the later, the more senders have sent a probe before its last one', () => {
+    const senders = new RecentSenders();
+    for (const [i, each] of [a, b, c, a].entries()) senders.addProbe(each, BEGUN + 10 + i);
+    expect([b, c, a].map((each) => senders.probeTurn(each, block))).toEqual([0, 0.5, 1]);
+    expect(senders.probeTurn(d, block)).toBe(0);
+  });
+
+  test('comes after that of those that have failed without a probe, which count as one', () => {
+    const senders = new RecentSenders();
+    for (const each of [c, d]) senders.add(each, BEGUN - 10);
+    for (const [i, each] of [a, b].entries()) senders.addProbe(each, BEGUN + 10 + i);
+    expect([c, d, a, b].map((each) => senders.probeTurn(each, block))).toEqual([0, 0, 0.5, 1]);
+  });
+
+  test('ignores probes of an earlier block, and senders that failed more than 10 s before this one', () => {
+    const senders = new RecentSenders();
+    senders.addProbe(b, BEGUN - 10);
+    senders.add(c, BEGUN - 10_001);
+    senders.addProbe(a, BEGUN + 10);
+    expect([a, b, c].map((each) => senders.probeTurn(each, block))).toEqual([0, 0, 0]);
+  });
+
+  test('is that of its client if one address is blocked alone, or no other address has failed', () => {
+    const d2 = from({ address: 'd', client: 'd2' });
+    const ofAddress = { scope: [d[0] ?? 0, 0, 0, 0, 0, 0, 0, 0], since: BEGUN };
+    const senders = new RecentSenders();
+    senders.add(d2, BEGUN - 10);
+    senders.addProbe(d, BEGUN + 10);
+    expect([d, d2].map((each) => senders.probeTurn(each, block))).toEqual([1, 0]);
+    senders.add(a, BEGUN + 20);
+    expect([d, d2].map((each) => senders.probeTurn(each, block))).toEqual([1, 1]);
+    expect([d, d2].map((each) => senders.probeTurn(each, ofAddress))).toEqual([1, 0]);
+  });
+
+  test('is 0 for a sender that is alone', () => {
+    const senders = new RecentSenders();
+    for (let i = 1; i < 5; i += 1) senders.addProbe(a, BEGUN + i);
+    expect(senders.probeTurn(a, block)).toBe(0);
+  });
+});
