@@ -19,6 +19,8 @@ interface Outage {
   readonly polite?: number;
   /** The rate of each hostile sender. Its requests always fail. */
   readonly hostile?: readonly PerSecond[];
+  /** Of the failures; 503 if absent. */
+  readonly status?: number;
   /** The hostile requests get no response, except in the outage. */
   readonly isSilent?: boolean;
   /** The address of all clients; each has its own if this is absent. */
@@ -33,7 +35,10 @@ interface Recovery {
 }
 
 /** Polite clients make two requests a second, except before the time that a Retry-After names. */
-function recover({ lasts, polite = 5, hostile = [], isSilent = false, address }: Outage, seed: number): Recovery {
+function recover(
+  { lasts, polite = 5, hostile = [], isSilent = false, address, status = 503 }: Outage,
+  seed: number,
+): Recovery {
   const until = OUTAGE_FROM + lasts;
   let probes = 0;
   const servedAt: Millis[] = [];
@@ -44,7 +49,7 @@ function recover({ lasts, polite = 5, hostile = [], isSilent = false, address }:
       if (isDown && world.limit.meter.phase === 'blocked') probes += 1;
       const isHostile = client.startsWith('hostile');
       if (isHostile && isSilent && !isDown) return 'silence';
-      return isDown || isHostile ? { outcome: response(503), after: 2 } : { outcome: response(200), after: 20 };
+      return isDown || isHostile ? { outcome: response(status), after: 2 } : { outcome: response(200), after: 20 };
     },
   });
   const callOf = (client: string): Call => ({ client, path: `/${client}`, addressGroup: address ?? client });
@@ -90,6 +95,7 @@ describe('once the upstream is back, five polite clients are served although oth
     ['at 5/s, after 60 s', { lasts: 60_000, hostile: [5] }, 20_000, 7000],
     ['at 4/s and 40/s, after 30 s', { lasts: 30_000, hostile: [4, 40] }, 30_000, 10_000],
     ['at 1/s to 32/s, eight of them, after 30 s', { lasts: 30_000, hostile: EIGHT }, 120_000, 40_000],
+    ['at 5/s, with a 429', { lasts: 30_000, hostile: [5], status: 429 }, 30_000, 10_000],
     ['at 5/s as clients of their address', { lasts: 30_000, hostile: [5], address: 'gateway' }, 25_000, 8000],
     ['at 5/s without a response', { lasts: 30_000, hostile: [5], isSilent: true }, 20_000, 8000],
     ['eight of them without a response', { lasts: 30_000, hostile: EIGHT, isSilent: true }, 120_000, 25_000],
