@@ -34,14 +34,17 @@ test.each(UP)('$name: uses a limit that grows within $within ms', ({ name, withi
   }
 });
 
-// Measured: 79 to 102 calls during the outage, recovered in 2.25 to 4.75 s.
+// Measured: 79 to 109 calls during the outage; recovered in 0 to 6.5 s, 1.7 s on average.
 test('outage: sends few requests during it, and uses the upstream again soon after', () => {
-  for (const seed of [1, 2, 3, 4]) {
+  const recovery: number[] = [];
+  for (let seed = 1; seed <= 40; seed += 1) {
     const run = runLibraryScenario('outage', seed);
     expect(countBetween(run.report, 'sent', [20_000, 30_000])).toBeLessThanOrEqual(130);
-    expect(settlingTime(run.report.series, 30_000, 60_000)).toBeLessThanOrEqual(5000);
+    recovery.push(settlingTime(run.report.series, 30_000, 60_000) ?? Number.POSITIVE_INFINITY);
     expect(missedGoals(run)).toEqual([]);
   }
+  expect(recovery.reduce((sum, each) => sum + each) / recovery.length).toBeLessThanOrEqual(2000);
+  expect(Math.max(...recovery)).toBeLessThanOrEqual(7000);
 });
 
 // Measured: at most 27 in a quarter of a second, of which the limit allows 25, and 11 wasted after the longer sleep.
