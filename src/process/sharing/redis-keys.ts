@@ -47,6 +47,7 @@ export class RedisKeys {
   readonly #client: KeyClient;
   readonly #commands: RedisKeyCommands;
   readonly #recount: KeyRecount;
+  #isClosed = false;
 
   constructor({ connection, sealSecret, maxResponses, ...parts }: RedisKeysParts) {
     const { clock, owner } = parts;
@@ -59,7 +60,8 @@ export class RedisKeys {
       backend,
       clock,
       owner,
-      schedule: cancellableTimer,
+      // A change that Redis cannot store is tried again, until the end of this process.
+      schedule: (delay, run) => (this.#isClosed ? () => undefined : cancellableTimer(delay, run)),
       reply: (reply) => this.#client.onReply(reply),
       onForgotten: (name) => keys.forget(name),
     });
@@ -104,6 +106,7 @@ export class RedisKeys {
         resolve();
       });
     });
+    this.#isClosed = true;
     this.#shared.close();
   }
 }

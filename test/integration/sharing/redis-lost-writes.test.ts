@@ -220,3 +220,29 @@ test('an owner of an older version cannot change what others have stored after t
   const gone = await swap(1, released, { expected: lost, next: nextVersion() }, { owner: 'old' });
   expect(gone).toMatchObject({ kind: 'changed', found: { version: NO_VERSION } });
 });
+
+test('a process that is closed while Redis is gone stops trying to store the end of a write', async () => {
+  const held: ServerResponse[] = [];
+  const upstream = await startHttpUpstream((_nth, response) => void held.push(response));
+  const redis = await startRedis();
+  const gate = await startReplica(redis.url, upstream.url);
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const paid = pay(gate, 'order');
+  await eventually(
+    () => held,
+    ({ length }) => length === 1,
+  );
+  await redis.kill();
+  held[0]?.end('paid');
+  expect((await paid).status).toBe(200);
+  await gate.close();
+  const mostInOneSecond = async (): Promise<number> => {
+    let most = 0;
+    for (let i = 0; i < 40; i += 1) {
+      await pause(25);
+      most = Math.max(most, timers());
+    }
+    return most;
+  };
+  await eventually(mostInOneSecond, (most) => most === 0, 20_000);
+});
