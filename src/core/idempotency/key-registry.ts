@@ -136,7 +136,7 @@ export class KeyRegistry {
 
   /** A response to the write is being sent to a client with this credential. To be followed by `onResponseEnd`. */
   onResponse(write: KeyedWrite, credential: number, isFinal: boolean): void {
-    // What clients have received so far are declines, which say nothing about the attempt that this response is for.
+    // Clients have received only declines so far. A decline says nothing about a later attempt.
     if (isFinal && write.finalFor === NO_CREDENTIALS) write.wasDelivered = false;
     write.respondingFor = addCredential(write.respondingFor, credential);
   }

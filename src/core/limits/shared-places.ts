@@ -7,8 +7,10 @@ import type { Ticket } from '../admission/ticket.ts';
 
 /** Others that asked within this time may ask again at any moment: a client that holds most places leaves them the free ones. */
 export const OTHERS_ACTIVE_FOR: Millis = 4000;
-/** The same where a request may hold its place without end, as an event stream does: nobody else would get one until then. */
+/** The same for a client that releases its places slowly, or never, as with event streams: nobody else would get one until then. */
 export const OTHERS_EXPECTED_FOR: Millis = 60_000;
+/** With fewer, others wait for a place longer than most of them may. */
+const MIN_RELEASE_RATE: PerSecond = 1;
 
 /**
  * A number of places, each of which a request holds for a time: connections, or places in flight at a limit. Clients and addresses
@@ -27,7 +29,7 @@ export abstract class SharedPlaces {
 
   /**
    * @param tracksFrom service times are known of those that hold so many places or more, after as many samples
-   * @param othersExpectedFor after their last request, how long a place is left to others
+   * @param othersExpectedFor after their last request, how long a client that releases its places slowly leaves one to others
    */
   constructor(queueLimit: Limit, activeClients: ActiveClients, tracksFrom: number, othersExpectedFor: Millis) {
     this.queueLimit = queueLimit;
@@ -76,7 +78,10 @@ export abstract class SharedPlaces {
    */
   yieldDelay({ fairnessKey, classWeight, isSentExternally }: Ticket, now: Millis): Millis {
     if (isSentExternally || !this.leavesFreePlaces(fairnessKey, now)) return 0;
-    const delay = this.#activeClients.lastArrivalOfOthers(fairnessKey) + this.#othersExpectedFor - now;
+    const releaseRate = this.turnoverRateOf(fairnessKey);
+    const isSlow = releaseRate === Number.POSITIVE_INFINITY || releaseRate < MIN_RELEASE_RATE;
+    const expectedFor = isSlow ? this.#othersExpectedFor : OTHERS_ACTIVE_FOR;
+    const delay = this.#activeClients.lastArrivalOfOthers(fairnessKey) + expectedFor - now;
     if (delay <= 0) return 0;
     // If the others asked in another window of `ActiveClients` than this client, its share is not known.
     const share = this.shareOf(classWeight, now);
