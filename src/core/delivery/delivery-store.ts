@@ -1,0 +1,75 @@
+import type { ResourceBound } from '../overload/resource-bound.ts';
+import type { Millis } from '../scalars.ts';
+import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryMessage } from './delivery.ts';
+
+/** A delivery to be stored. It is due at once. */
+export interface NewDelivery extends Pick<
+  Delivery,
+  'id' | 'route' | 'upstream' | 'acceptedAt' | 'owner' | 'eventId' | 'orderKey'
+> {
+  readonly message: DeliveryMessage;
+  /** An event id is remembered until this time. */
+  readonly duplicatesUntil: Millis;
+}
+
+export type AddResult =
+  /** It survives the end of this process, and a loss of power as the store is configured. */
+  | { readonly kind: 'stored' }
+  /** The event was accepted before, as the delivery with this id. */
+  | { readonly kind: 'duplicate'; readonly id: string }
+  /** The store holds as many deliveries, or bytes, as it may. */
+  | { readonly kind: 'full' }
+  /** Nothing can be stored now: the disk is full, for example. */
+  | { readonly kind: 'unavailable'; readonly why: string };
+
+/** A delivery to be sent now. */
+export interface DueDelivery {
+  readonly delivery: Delivery;
+  readonly message: DeliveryMessage;
+}
+
+export interface DeliveryFilter {
+  readonly states?: readonly Delivery['state']['kind'][];
+  readonly route?: string;
+  /** Only those after the one with this id. */
+  readonly after?: string;
+  readonly limit: number;
+}
+
+/** Deliveries by state, and what they occupy. */
+export interface DeliveryTotals {
+  readonly counts: Readonly<Record<Delivery['state']['kind'], number>>;
+  /** Of the messages that are stored. */
+  readonly bytes: number;
+  /** When the oldest one that is not over was accepted. */
+  readonly oldestAt: Millis | undefined;
+}
+
+/** Deliveries that outlive the process. Callbacks run in a later turn of the event loop. Times are on the wall clock. */
+export interface DeliveryStore {
+  readonly bounds: readonly ResourceBound[];
+  /** Calls back once it is stored, or will not be. */
+  add(delivery: NewDelivery, onAdded: (result: AddResult) => void): void;
+  /**
+   * Claims up to `limit` deliveries of the route that are due, those due first first. Of deliveries with the same order key only the
+   * first one that is not over can be due. They are `sending` until `postpone` or `end` is called. If the process ends before, they are
+   * due again.
+   */
+  takeDue(route: string, now: Millis, limit: number): readonly DueDelivery[];
+  /** When the next delivery of the route is due that is not being sent; undefined if none waits. */
+  nextDueAt(route: string): Millis | undefined;
+  /** An attempt has not been acknowledged: the next one begins at `until`. @param attempt undefined: none was made, as at a shutdown */
+  postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void;
+  /** @param attempt the last one; undefined if none was made */
+  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined): void;
+  find(id: string): Delivery | undefined;
+  /** In the order of acceptance. */
+  list(filter: DeliveryFilter): readonly Delivery[];
+  /** Undefined if there is no such delivery, or its message has expired. */
+  message(id: string): DeliveryMessage | undefined;
+  /** Makes a dead, canceled or waiting delivery due now, with a new schedule. Returns whether it did. */
+  retry(id: string, now: Millis): boolean;
+  /** Ends a delivery that waits. Returns whether it did. */
+  cancel(id: string, now: Millis): boolean;
+  readonly totals: DeliveryTotals;
+}

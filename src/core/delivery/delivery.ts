@@ -1,0 +1,57 @@
+import type { Millis } from '../scalars.ts';
+
+/**
+ * A request that Tidegate stores, answers, and sends later, as often as its schedule allows, until the upstream acknowledges it. All
+ * times are on the wall clock, because they outlive a process.
+ */
+export interface Delivery {
+  /** Unique among all processes that share a store, and in the order of acceptance: a UUID of version 7 (RFC 9562). */
+  readonly id: string;
+  /** The name of its route. It is sent by the rules that this route has when it is sent. */
+  readonly route: string;
+  readonly upstream: string;
+  readonly acceptedAt: Millis;
+  /** Hash of the client that sent it. Only that client may read its status. */
+  readonly owner: string;
+  /** The sender's id of the event. A second request of the route with the same id is a duplicate. */
+  readonly eventId: string | undefined;
+  /** Deliveries of a route with the same key are sent one after the other, in the order of acceptance. */
+  readonly orderKey: string | undefined;
+  readonly state: DeliveryState;
+  /** Completed ones. */
+  readonly attempts: number;
+  readonly lastAttempt: DeliveryAttempt | undefined;
+}
+
+export type DeliveryState =
+  /** An attempt begins at this time or later. */
+  | { readonly kind: 'waiting'; readonly until: Millis }
+  | { readonly kind: 'sending'; readonly since: Millis }
+  | { readonly kind: DeliveryEnd; readonly at: Millis };
+
+/**
+ * `delivered`: the upstream has acknowledged it. `dead`: its schedule is used up. `canceled`: by an operator.
+ */
+export type DeliveryEnd = 'delivered' | 'dead' | 'canceled';
+
+/** How an attempt ended. */
+export interface DeliveryAttempt {
+  readonly at: Millis;
+  readonly took: Millis;
+  /** Of the response; undefined if there was none. */
+  readonly status: number | undefined;
+  /** Why it did not acknowledge the delivery: a reason such as `connect`, `throttled`, `not_acknowledged`; undefined if it did. */
+  readonly reason: string | undefined;
+}
+
+/** What is sent: encrypted in a store. */
+export interface DeliveryMessage {
+  readonly method: string;
+  /** As the client sent it. */
+  readonly target: string;
+  /** Names and values in turn, Host among them. */
+  readonly headers: readonly string[];
+  readonly body: Buffer;
+  /** The address of the peer that sent it. */
+  readonly peer: string;
+}
