@@ -6,7 +6,7 @@ import { logListenerErrors, logRareEvents } from './telemetry/log/event-log.ts';
 import { fanOutEvents } from './telemetry/event-fan-out.ts';
 import { logRequests } from './telemetry/log/request-log.ts';
 import { applyConfig } from './process/apply-config.ts';
-import { drainProxy, waitForDrainDelay } from './process/drain.ts';
+import { drainProxy } from './process/drain.ts';
 import { Gate } from './core/admission/gate.ts';
 import type { Clock } from './core/scalars.ts';
 import { StalledClients } from './http/response/stalled-clients.ts';
@@ -35,6 +35,7 @@ import { openStatePersistence } from './store/persistence/state-persistence.ts';
 import { openOwnState } from './process/own-state.ts';
 import { startExchangeObservers } from './process/exchange-observers.ts';
 import { watchProcess } from './process/health/watch-process.ts';
+import { createDeliveries } from './process/create-deliveries.ts';
 import { createProcessMetrics } from './process/create-process-metrics.ts';
 
 export type { App, AppParts } from './process/app-types.ts';
@@ -75,6 +76,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       ...(operatorServers?.bounds ?? []),
       ...[replayMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
     ],
+    deliveries: () => state.deliveries?.totals,
     sharedKeys: () => limitSharing?.keys?.counts ?? [],
     storedWrites: () => state.storedWrites?.() ?? {},
     shedShare: () => overloadMonitor.loadShedding.shedShare,
@@ -155,15 +157,10 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     { logger, version, instance: processInstance, openWrites: state.openWrites },
     resources,
   );
-  const proxy = new Proxy({
+  const deliveries = createDeliveries(state.deliveries, { proxy: () => proxy, activeConfig, random, listen });
+  const proxy: Proxy = new Proxy({
     context: {
-      gate,
-      gateTimer,
-      clock,
-      random,
-      listen,
-      observer,
-      replayMemory,
+      ...{ gate, gateTimer, clock, random, listen, observer, replayMemory },
       stalledClients: stalledReaders,
       hash: clientHash.hash,
       ...(limitSharing?.keys?.writeKeys ?? state.writeKeys),
@@ -173,6 +170,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     snapshot: () => activeConfig.snapshot,
     instance: processInstance,
     capacity: new RequestCapacity({ maxRequests: sizes.requests, overload: overloadMonitor, random }),
+    deliveries: deliveries?.intake,
   });
   activeConfig.setHooks({
     isUsing: (endpoints) => proxy.usesEndpoints(endpoints),
@@ -192,6 +190,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       apply: (next) => {
         const target = { activeConfig, store, gate, gateTimer, clock, logger };
         applyConfig(config, next, target, (applied) => (config = applied));
+        deliveries?.wake();
       },
     },
   );
@@ -201,10 +200,10 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   for (const order of membership?.overrides ?? []) processApi.applyOverride(order);
   const drain = async (delay = first.drain.delay): Promise<void> => {
     phase = 'draining';
+    deliveries?.stop();
     const { timeout } = first.drain;
-    await waitForDrainDelay(logger, { delay, timeout, inFlight: proxy.inFlight });
-    const cutRequests = await drainProxy(proxy, { timeout, clock, closeUpstreams: () => activeConfig.close() });
-    if (cutRequests > 0) logger.warn({ cut: cutRequests }, 'drain timeout: requests in flight are aborted');
+    const closeUpstreams = (): Promise<void> => activeConfig.close();
+    await drainProxy(proxy, { delay, timeout, clock, logger, closeUpstreams });
     await resources.close();
   };
   const processes = new SingleProcessGroup(processApi);
@@ -232,6 +231,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     await proxy.open(mount.entrance);
   }
   phase = 'ready';
+  deliveries?.wake();
   if ('onServing' in state) state.onServing();
   if (membership === undefined) watchProcess({ processes, certificates, clock, listen }, resources);
 

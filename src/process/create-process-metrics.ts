@@ -19,7 +19,7 @@ type Measurements = Pick<
   | 'view'
   | 'workers'
 > &
-  Required<Pick<MetricsOptions, 'storedWrites'>>;
+  Required<Pick<MetricsOptions, 'storedWrites' | 'deliveries'>>;
 
 export interface ProcessMetricsParts extends Measurements {
   /** The configuration in effect. */
@@ -31,7 +31,7 @@ export interface ProcessMetricsParts extends Measurements {
 /** @param first the configuration of the start: the series of client names and store stay as they were then */
 export function createProcessMetrics(
   first: Config,
-  { currentConfig, clock, version, storedWrites, ...measurements }: ProcessMetricsParts,
+  { currentConfig, clock, version, storedWrites, deliveries, ...measurements }: ProcessMetricsParts,
 ): Metrics & { readonly certificates: CertificateExpiries } {
   const certificates = new CertificateExpiries(currentConfig, clock);
   const metrics = createMetrics({
@@ -55,6 +55,7 @@ export function createProcessMetrics(
     },
     store: first.state.store === 'redis' ? first.state.store : undefined,
     storedWrites: first.state.store === 'sqlite' ? storedWrites : undefined,
+    deliveries: first.state.store === 'sqlite' ? deliveries : undefined,
   });
   return { ...metrics, certificates };
 }

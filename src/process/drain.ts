@@ -8,6 +8,9 @@ const POLL_INTERVAL: Millis = 20;
 const FINAL_RESPONSES_TIMEOUT: Millis = 300;
 
 export interface DrainParts {
+  /** Before anything else: see `drain.delay`. */
+  readonly delay: Millis;
+  readonly logger: Logger;
   readonly timeout: Millis;
   readonly clock: Clock;
   /** Closes the connections to upstreams. */
@@ -15,10 +18,7 @@ export interface DrainParts {
 }
 
 /** Logs what the process waits for before it ends, and waits for the delay. */
-export async function waitForDrainDelay(
-  logger: Logger,
-  { delay, timeout, inFlight }: { readonly delay: Millis; readonly timeout: Millis; readonly inFlight: number },
-): Promise<void> {
+async function waitForDelay({ inFlight }: Proxy, { delay, timeout, logger }: DrainParts): Promise<void> {
   if (delay > 0) logger.info({ delayMs: delay }, 'drain: serves until load balancers have noticed (drain.delay)');
   if (inFlight > 0) {
     logger.info({ inFlight, timeoutMs: timeout }, 'drain: waits for requests in flight (drain.timeout)');
@@ -26,18 +26,20 @@ export async function waitForDrainDelay(
   await sleep(delay);
 }
 
-/** Accepts no more requests, and waits for those in flight. Returns how many had to be aborted. */
-export async function drainProxy(proxy: Proxy, { timeout, clock, closeUpstreams }: DrainParts): Promise<number> {
+/** After the delay: accepts no more requests, and waits for those in flight. Aborts those that are left after `timeout`. */
+export async function drainProxy(proxy: Proxy, parts: DrainParts): Promise<void> {
+  await waitForDelay(proxy, parts);
+  const { timeout, clock, logger, closeUpstreams } = parts;
   const deadline = clock.now() + timeout;
   proxy.drain(deadline);
   await waitForIdle(proxy, timeout, clock);
   const remaining = proxy.inFlight;
-  if (remaining === 0) return 0;
+  if (remaining === 0) return;
   // The clients of those get a response about their state before their connections close.
   proxy.expireDrain();
   await closeUpstreams();
   await waitForIdle(proxy, FINAL_RESPONSES_TIMEOUT, clock);
-  return remaining;
+  logger.warn({ cut: remaining }, 'drain timeout: requests in flight are aborted');
 }
 
 async function waitForIdle(proxy: Proxy, timeout: Millis, clock: Clock): Promise<void> {

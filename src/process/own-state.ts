@@ -1,6 +1,7 @@
 import { uptime } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../config/schema/config-schema.ts';
+import type { DeliveryStore } from '../core/delivery/delivery-store.ts';
 import type { KeyInspection } from '../core/idempotency/key-inspection.ts';
 import type { Clock, Millis } from '../core/scalars.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
@@ -42,6 +43,8 @@ export interface OwnState {
   readonly secret: string;
   /** Undefined if nothing outlives this process, or only a file with learned state. */
   readonly database: StateDatabase | undefined;
+  /** Undefined without a database. */
+  readonly deliveries: DeliveryStore | undefined;
   /** Undefined if no later process asks whether they still run. */
   readonly workerProcesses: StoredWorkerProcesses | undefined;
   /** To be called when the start has succeeded: reports the writes that the end of an earlier process interrupted. */
@@ -75,13 +78,14 @@ export async function openOwnState(config: Config, parts: OwnStateParts, resourc
   return { ...opened, keyStore, keySecret, writeKeys, responseStore, inspection, secret };
 }
 
-type OpenedDatabase = Pick<OwnState, 'database' | 'openWrites' | 'storedWrites' | 'workerProcesses' | 'onServing'> & {
+type OpenedDatabase = Pick<OwnState, 'database' | 'deliveries' | 'openWrites' | 'storedWrites' | 'workerProcesses' | 'onServing'> & {
   /** Undefined if responses are kept in memory. */
   readonly responseStore: ResponseStore | undefined;
 };
 
 const NO_DATABASE: OpenedDatabase = {
   database: undefined,
+  deliveries: undefined,
   openWrites: undefined,
   storedWrites: () => ({ unresolved: 0, answered: 0 }),
   workerProcesses: undefined,

@@ -31,6 +31,7 @@ export interface WorkerMembership {
   readonly database?: undefined;
   readonly inspection?: undefined;
   readonly storedWrites?: undefined;
+  readonly deliveries?: undefined;
   /** The URL of the practice upstream in the primary, if there is one. */
   readonly practiceUrl: string | undefined;
   /** TLS ticket keys, shared so that a session can be resumed at any worker. */

@@ -11,6 +11,8 @@ export interface Delivery {
   readonly route: string;
   readonly upstream: string;
   readonly acceptedAt: Millis;
+  /** When its schedule began: its acceptance, or the last time that an operator made it due again. */
+  readonly scheduledAt: Millis;
   /** Hash of the client that sent it. Only that client may read its status. */
   readonly owner: string;
   /** The sender's id of the event. A second request of the route with the same id is a duplicate. */
@@ -18,7 +20,7 @@ export interface Delivery {
   /** Deliveries of a route with the same key are sent one after the other, in the order of acceptance. */
   readonly orderKey: string | undefined;
   readonly state: DeliveryState;
-  /** Completed ones. */
+  /** Completed ones of this schedule. */
   readonly attempts: number;
   readonly lastAttempt: DeliveryAttempt | undefined;
 }

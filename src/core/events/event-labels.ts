@@ -10,6 +10,8 @@ export type RequestOutcome =
   | 'replayed'
   /** A check allowed the request, and the ingress sends it. */
   | 'checked'
+  /** Stored, to be delivered later. */
+  | 'accepted'
   /** A CORS preflight, answered by the proxy. */
   | 'preflight'
   | 'refused'
@@ -21,6 +23,10 @@ export type RequestOutcome =
 /** Who set a Retry-After: the `from` label of `tidegate_retry_after_total`. */
 export type RetryAfterSource = (typeof RETRY_AFTER_SOURCES)[number];
 export const RETRY_AFTER_SOURCES = ['upstream', 'tidegate'] as const;
+
+/** The `event` label of `tidegate_deliveries_total`. */
+export const DELIVERY_EVENTS = ['accepted', 'duplicate', 'delivered', 'dead', 'canceled'] as const;
+export type DeliveryEvent = (typeof DELIVERY_EVENTS)[number];
 
 /** How a poll ended: the `outcome` label of `tidegate_polls_total`. */
 export type PollOutcome = (typeof POLL_OUTCOMES)[number];

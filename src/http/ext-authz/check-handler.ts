@@ -125,7 +125,7 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
   finish(verdict: ExchangeVerdict): void {
     this.#verdict = verdict;
     if (this.#isClosed || this.#routed.response.destroyed) return this.#finishIfDone();
-    if (verdict.kind === 'forward') this.#response.allow(this.#allowHeaders());
+    if (verdict.kind === 'forward') this.#response.answer('checked', 200, this.#allowHeaders());
     else if (verdict.kind === 'refuse') {
       // An ingress would take a 5xx for a failed check.
       this.#response.respondWith(

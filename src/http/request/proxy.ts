@@ -3,10 +3,16 @@ import { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { BypassGate } from '../../core/admission/bypass-gate.ts';
 import { PollRegistry } from '../../core/polling/poll-registry.ts';
+import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { socketAddress, clientAddress } from './client-address.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
 import { senderAddress } from '../overload/sender-address.ts';
+import { DeliveryIntake } from '../delivery/delivery-intake.ts';
+import type { DeliveryRequest } from '../delivery/delivery-request.ts';
+import type { DeliveryResponse } from '../delivery/delivery-response.ts';
+import { DeliveryStatusEndpoint } from '../delivery/delivery-status-endpoint.ts';
 import type { CheckHandler } from '../ext-authz/check-handler.ts';
 import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
 import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
@@ -15,7 +21,8 @@ import type { RequestSource, RequestSink } from '../server/request-source.ts';
 import { xRequestIdFor } from '../headers/request-id.ts';
 import { keyFromHeaders } from '../idempotency/idempotency-key.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
-import { chooseHandling, type RequestHandling } from './choose-handling.ts';
+import { chooseHandling } from './choose-handling.ts';
+import type { Route } from './route.ts';
 import type { RoutedRequest } from './routed-request.ts';
 import { findInvalidRequest } from './validate-request.ts';
 import { RequestHandler } from './request-handler.ts';
@@ -34,15 +41,28 @@ export interface ProxyOptions {
   /** Unique among processes; part of Via and of request ids. */
   readonly instance: string;
   readonly capacity: RequestCapacity;
+  /** Undefined if no route delivers. */
+  readonly deliveries: ProxyDeliveries | undefined;
 }
+
+/** The requests that are stored and delivered later. */
+export interface ProxyDeliveries {
+  readonly store: DeliveryStore;
+  readonly wallClock: () => Millis;
+  /** One was stored. */
+  readonly onAccepted: () => void;
+}
+
+type Handler = RequestHandler | CheckHandler | DeliveryIntake;
 
 /** The proxy: takes requests from a source, decides how each is handled, and keeps its handler until it is done. */
 export class Proxy implements RequestSink {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
-  readonly #handlers = new ActiveSet<RequestHandler | CheckHandler>();
+  readonly #handlers = new ActiveSet<Handler>();
   readonly #extAuthz: ExtAuthzApi;
   readonly #preflights: CorsPreflights;
+  readonly #deliveryStatus: DeliveryStatusEndpoint | undefined;
   /** For requests that no limit applies to. */
   readonly #unlimitedContext: ExchangeContext;
   readonly rejections: Rejections;
@@ -69,6 +89,9 @@ export class Proxy implements RequestSink {
       count: (request, isRefused) => this.count(request, isRefused),
     });
     this.#unlimitedContext = { ...this.#context, gate: new BypassGate(options.context.gate) };
+    const { deliveries } = options;
+    const statusParts = { rejections: this.rejections, via: this.#context.via };
+    this.#deliveryStatus = deliveries && new DeliveryStatusEndpoint({ ...statusParts, store: deliveries.store });
     this.#extAuthz = new ExtAuthzApi({
       context: this.#context,
       rejections: this.rejections,
@@ -150,6 +173,7 @@ export class Proxy implements RequestSink {
     const snapshot = this.#options.snapshot();
     const { check } = snapshot;
     if (check !== undefined && this.#extAuthz.handle(check, { request, response, snapshot, upgrade })) return;
+    if (this.#deliveryStatus?.handle(request, response, snapshot) === true) return upgrade?.decline();
     const handling = chooseHandling(request, snapshot.router, this.#context.via);
     switch (handling.kind) {
       case 'rejected':
@@ -159,16 +183,16 @@ export class Proxy implements RequestSink {
       case 'final-recipient':
         return rejections.respondAsFinalRecipient(request, response, handling.route.target.identityHeaders);
       case 'exchange':
-        return this.#startExchange(this.#describe(request, response, upgrade, handling, snapshot));
+        return this.#startExchange(this.#describe(request, response, handling.route, snapshot, { upgrade, isPreflight: handling.isPreflight }));
     }
   }
 
   #describe(
     request: HttpServerRequest,
     response: HttpServerResponse,
-    upgrade: Upgrade | undefined,
-    { route, isPreflight }: Extract<RequestHandling, { readonly kind: 'exchange' }>,
+    route: Route,
     snapshot: Snapshot,
+    { upgrade, isPreflight }: Pick<RoutedRequest, 'upgrade' | 'isPreflight'>,
   ): RoutedRequest {
     const peer = socketAddress(request.socket.remoteAddress);
     const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy));
@@ -179,18 +203,42 @@ export class Proxy implements RequestSink {
   }
 
   #startExchange(routed: RoutedRequest): void {
+    const { deliveries } = this.#options;
+    const { delivery: policy } = routed.route;
+    if (policy !== undefined && deliveries !== undefined && !routed.isPreflight) {
+      routed.upgrade?.decline();
+      const parts = { ...deliveries, policy, onDone: this.#onHandlerDone };
+      return this.#start(new DeliveryIntake(this.#context, routed, parts));
+    }
     const context = routed.isPreflight ? this.#unlimitedContext : this.#context;
     this.#start(new RequestHandler(context, routed, this.#onHandlerDone));
   }
 
-  #start(handler: RequestHandler | CheckHandler): void {
+  /** Sends an attempt of a stored delivery. @param onDone called once */
+  deliver(
+    route: Route,
+    request: DeliveryRequest,
+    response: DeliveryResponse,
+    onDone: (record: RequestRecord) => void,
+  ): void {
+    const snapshot = this.#options.snapshot();
+    const routed = this.#describe(request, response, route, snapshot, { upgrade: undefined, isPreflight: false });
+    this.#start(
+      new RequestHandler(this.#context, routed, (handler, record) => {
+        this.#onHandlerDone(handler);
+        onDone(record);
+      }),
+    );
+  }
+
+  #start(handler: Handler): void {
     this.#handlers.add(handler);
     this.#options.capacity.enter(handler.addressGroup);
     if (this.#drainDeadline !== undefined) handler.drain(this.#drainDeadline);
     handler.start();
   }
 
-  readonly #onHandlerDone = (ended: RequestHandler | CheckHandler): void => {
+  readonly #onHandlerDone = (ended: Handler): void => {
     this.#handlers.remove(ended);
     this.#options.capacity.leave(ended.addressGroup);
   };

@@ -1,4 +1,5 @@
 import type { ActiveSetMember } from '../../core/collections/active-set.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -45,7 +46,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   readonly #routed: RoutedRequest;
   readonly #facts: RequestFacts;
   readonly #startedAt: Millis;
-  readonly #onDone: (handler: RequestHandler) => void;
+  readonly #onDone: (handler: RequestHandler, record: RequestRecord) => void;
   readonly #response: ClientResponse;
   readonly #call: UpstreamCall;
   readonly #polling: ClientPolling | undefined;
@@ -60,7 +61,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   /** Why the request itself is at fault, until the client has the response. */
   #requestProblem: Problem | undefined;
 
-  constructor(context: ExchangeContext, routed: RoutedRequest, onDone: (handler: RequestHandler) => void) {
+  constructor(context: ExchangeContext, routed: RoutedRequest, onDone: (handler: RequestHandler, record: RequestRecord) => void) {
     this.#context = context;
     this.#routed = routed;
     this.addressGroup = addressGroupOf(routed.client);
@@ -241,9 +242,9 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     // Node keeps request and response for a while: what they refer to would be copied by each scavenge until then.
     this.#routed.response.off('close', this.#onClose);
     this.#routed.request.bodyListener = undefined;
-    this.#call.whenBodyKept(() => this.#onDone(this)); // a drain waits for it
     const timings = timingsOf(this.#routed, this.#startedAt, this.driver, this.#call, this.trace, this.#body);
     const record = this.#response.toRecord(this.#verdict, timings);
+    this.#onDone(this, record);
     this.#context.listen({ type: 'done', record });
     this.#context.observer?.onEnd(this, record);
   }

@@ -1,3 +1,4 @@
+import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
@@ -68,4 +69,6 @@ export interface Route {
   readonly policy: RoutePolicy;
   /** For client classes with a back-off of their own. */
   readonly policyByClass: ReadonlyMap<string, RoutePolicy>;
+  /** Undefined: requests are forwarded while their client waits. */
+  readonly delivery: DeliveryPolicy | undefined;
 }

@@ -14,8 +14,8 @@ import { isBodyPending } from '../server/server-request.ts';
 import { openTunnel, type TunnelBytes } from '../server/tunnel.ts';
 import { type MapStatus, writeProblem } from '../server/write-problem.ts';
 import {
-  writeEmpty,
   writeInterimResponse,
+  writeOwnBody,
   writeResponseHead,
   writeSwitchingProtocols,
 } from '../server/write-response.ts';
@@ -41,7 +41,7 @@ export class ClientResponse {
   #retryAfter = NO_RETRY_AFTER;
   #isCut = false;
   #cutReason: ReaderAbortReason | undefined;
-  #isAllowed = false;
+  #ownOutcome: 'checked' | 'accepted' | undefined;
   #interimLeft = MAX_INTERIM_RESPONSES;
   /** Bytes of a body of our own. */
   #ownBytes = 0;
@@ -156,12 +156,13 @@ export class ClientResponse {
     else endResponse(response, request);
   }
 
-  /** Answers a check: the ingress may forward the request. @param headers names and values in turn */
-  allow(headers: readonly string[]): void {
+  /** Answers a check (the ingress may forward it) or a delivery (it is stored). @param headers names and values in turn */
+  answer(outcome: 'checked' | 'accepted', status: number, headers: readonly string[], body = ''): void {
     const { response, request } = this.#routed;
     this.#headAt = this.#context.clock.now();
-    this.#isAllowed = true;
-    writeEmpty(response, 200, this.#mustClose() ? [...headers, 'Connection', 'close'] : headers);
+    this.#ownOutcome = outcome;
+    const closing = this.#mustClose() ? ['Connection', 'close'] : [];
+    this.#ownBytes = writeOwnBody(response, status, [...headers, ...closing], body);
     endResponse(response, request);
   }
 
@@ -221,7 +222,7 @@ export class ClientResponse {
   }
 
   #outcome(verdict: ExchangeVerdict): RequestOutcome {
-    if (this.#isAllowed) return 'checked';
+    if (this.#ownOutcome !== undefined) return this.#ownOutcome;
     if ((verdict.kind === 'forward' || verdict.kind === 'replay') && this.#problem !== undefined) {
       return this.#problem.unknown ? 'unknown' : 'upstream_error';
     }

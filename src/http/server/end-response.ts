@@ -1,10 +1,9 @@
 /** Ends responses and connections so that the client receives everything, or notices that it did not. */
-import type { ServerResponse } from 'node:http';
+import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Millis } from '../../core/scalars.ts';
 import { batchWhenBusy } from '../undici/write-batching.ts';
-import { Http2StreamResponse } from './http2-stream-response.ts';
 import type { HttpServerRequest } from './server-request.ts';
 import { isBodyPending } from './server-request.ts';
 import type { HttpServerResponse } from './server-response.ts';
@@ -69,7 +68,7 @@ function resetSocket(socket: Socket | null): void {
   }
 }
 
-/** Every response is one of Node's or an `Http2StreamResponse`. */
+/** Others are of HTTP/2, or go to no client. */
 export function isHttp1(response: HttpServerResponse): response is ServerResponse {
-  return !(response instanceof Http2StreamResponse);
+  return response instanceof ServerResponse;
 }

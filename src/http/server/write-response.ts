@@ -11,8 +11,21 @@ import type { ProblemResponseOptions, ResponseIds } from './write-problem.ts';
 
 /** Writes a response without a body. The caller ends it with `endResponse`. @param headers names and values in turn */
 export function writeEmpty(response: HttpServerResponse, status: number, headers: readonly string[]): void {
-  const all = status === 204 ? [...headers] : ['Content-Length', '0', ...headers];
+  writeOwnBody(response, status, headers, '');
+}
+
+/** As `writeEmpty`, with a body of our own. @returns the bytes of the body */
+export function writeOwnBody(
+  response: HttpServerResponse,
+  status: number,
+  headers: readonly string[],
+  body: string,
+): number {
+  const length = Buffer.byteLength(body);
+  const all = status === 204 ? [...headers] : ['Content-Length', String(length), ...headers];
   response.writeHead(status, STATUS_CODES[status] ?? '', all);
+  if (length > 0) response.write(body);
+  return length;
 }
 
 /**

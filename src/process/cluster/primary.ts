@@ -73,6 +73,7 @@ async function openCluster(
       ...(logOutput === undefined ? [] : [logOutput.bound]),
     ],
     storedWrites: () => ownState.storedWrites(),
+    deliveries: () => ownState.deliveries?.totals,
     config: () => reloads.readStatus,
     workers: () => workers,
   });

@@ -27,6 +27,9 @@ export function formatVerdict(recorded: ExplanationRecord): string {
     case 'checked':
       parts.push(`allowed to pass${reason === undefined ? '' : ` (${reason})`}: the proxy that asked sends it`);
       break;
+    case 'accepted':
+      parts.push('accepted: it is stored and delivered later');
+      break;
     case 'preflight':
       parts.push(`a preflight, answered here with ${status}`);
       break;

@@ -3,7 +3,7 @@ import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
 
-const ORDINARY_OUTCOMES: ReadonlySet<RequestOutcome> = new Set(['forwarded', 'checked', 'preflight']);
+const ORDINARY_OUTCOMES: ReadonlySet<RequestOutcome> = new Set(['forwarded', 'checked', 'accepted', 'preflight']);
 
 /**
  * True for a request that is always recorded: any that was not admitted at once, sent once (or polled), and answered in full

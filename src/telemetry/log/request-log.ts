@@ -1,5 +1,6 @@
 import type { DestinationStream, Logger } from 'pino';
 import { symbols } from 'pino';
+import type { RequestOutcome } from '../../core/events/event-labels.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import { IsoTimeCache, formatRequestLine } from './request-log-line.ts';
@@ -32,8 +33,10 @@ export function logRequests(logger: Logger, share: () => number): EventSink {
   };
 }
 
+const SUCCESSES: ReadonlySet<RequestOutcome> = new Set(['forwarded', 'checked', 'accepted', 'preflight']);
+
 function isSuccess({ outcome, status, isTruncated }: RequestRecord): boolean {
-  return (outcome === 'forwarded' || outcome === 'checked' || outcome === 'preflight') && status < 400 && !isTruncated;
+  return SUCCESSES.has(outcome) && status < 400 && !isTruncated;
 }
 
 function isFailure({ outcome, isTruncated, isAbandonedWrite }: RequestRecord): boolean {

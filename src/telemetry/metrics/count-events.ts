@@ -3,6 +3,7 @@ import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { BoundedNameMap } from './bounded-name-map.ts';
 import type { ClientMetrics } from './client-metrics.ts';
 import type { TimeSeries } from './counter-set.ts';
+import type { DeliveryMetrics } from './delivery-metrics.ts';
 import type { EndpointMetrics } from './endpoint-metrics.ts';
 import type { PollMetrics } from './poll-metrics.ts';
 import type { RouteMetrics } from './route-metrics.ts';
@@ -16,6 +17,7 @@ export interface MetricCounters {
   readonly endpoints: EndpointMetrics;
   readonly overloads: TimeSeries;
   readonly polls: BoundedNameMap<PollMetrics>;
+  readonly deliveries: BoundedNameMap<DeliveryMetrics>;
   readonly store: StoreMetrics | undefined;
 }
 
@@ -27,6 +29,7 @@ export function countEvents({
   endpoints,
   overloads,
   polls,
+  deliveries,
   store,
 }: MetricCounters): EventSink {
   return (event) => {
@@ -96,6 +99,12 @@ export function countEvents({
         break;
       case 'poll-slowed':
         polls.get(event.route).slowed.value += 1;
+        break;
+      case 'delivery':
+        deliveries.get(event.route).countEvent(event.event, event.age);
+        break;
+      case 'delivery-attempt':
+        deliveries.get(event.route).attempts.count(event.reason);
         break;
       case 'store-request':
       case 'store-degraded':

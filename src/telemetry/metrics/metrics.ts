@@ -1,3 +1,4 @@
+import type { DeliveryTotals } from '../../core/delivery/delivery-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { EndpointView, GateView } from '../../core/events/gate-views.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
@@ -13,6 +14,7 @@ import { defineCertificateMetrics } from './certificate-metrics.ts';
 import type { ConfigReloadState } from './config-metrics.ts';
 import { defineConfigMetrics } from './config-metrics.ts';
 import { countEvents } from './count-events.ts';
+import { defineDeliveryMetrics, DeliveryMetrics } from './delivery-metrics.ts';
 import { EndpointMetrics } from './endpoint-metrics.ts';
 import { defineEventMetrics } from './event-metrics.ts';
 import { registerFamilies } from './exposition/metric-family.ts';
@@ -50,6 +52,8 @@ export interface MetricsOptions extends ProcessMetricsOptions {
   readonly sharedKeys?: () => readonly SharedKeyCounts[];
   /** Rows of the database of this process with the keys of writes, by state; no metrics of it when absent. */
   readonly storedWrites?: (() => Readonly<Record<string, number>>) | undefined;
+  /** The stored deliveries; no metrics of them when absent. */
+  readonly deliveries?: (() => DeliveryTotals | undefined) | undefined;
   /** The result of the last reload and the time of the last success; no such metrics when absent. */
   readonly config?: () => ConfigReloadState;
   /** The certificates of the configuration; no such metric when absent. */
@@ -89,6 +93,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
     (name) => new PollMetrics(name),
     () => [],
   );
+  const deliveries = new BoundedNameMap(
+    (name) => new DeliveryMetrics(name),
+    () => [],
+  );
   const store = options.store === undefined ? undefined : new StoreMetrics(options.store, options.sharedKeys);
 
   const state = options.storedWrites === undefined ? undefined : new StateMetrics(options.storedWrites);
@@ -107,6 +115,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...defineBoundMetrics(options.bounds ?? (() => [])),
     ...endpoints.families(),
     ...definePollMetrics(polls),
+    ...defineDeliveryMetrics(deliveries, options.deliveries, options.wallClock),
     ...(store?.families() ?? []),
     ...(state?.families() ?? []),
     ...defineProcessMetrics(options, overloads),
@@ -121,7 +130,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     const ofUpstreams = [...upstreams.names()].map((name) => [name, upstreams.get(name).counts()] as const);
     return { ...ofRoutes, upstreams: new Map(ofUpstreams) };
   };
-  const listen = countEvents({ routes, upstreams, clients, endpoints, overloads, polls, store });
+  const listen = countEvents({ routes, upstreams, clients, endpoints, overloads, polls, deliveries, store });
   return { listen, registry, countCommit: (isStored, took) => state?.countCommit(isStored, took), counts };
 }
 

@@ -64,7 +64,8 @@ export function nestedOf(change: Partial<NestedLimitStatus> = {}): NestedLimitSt
 export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
   const none = {
     forwarded: 0,
-    checked: 0,
+    accepted: 0,
+        checked: 0,
     preflight: 0,
     recovered: 0,
     replayed: 0,

@@ -9,6 +9,7 @@ export const OUTCOME_LABELS = {
   recovered: 'recovered',
   replayed: 'replayed',
   checked: 'check passed',
+  accepted: 'accepted for delivery',
   preflight: 'preflight',
   refused: 'refused',
   queue_timeout: 'timed out in queue',
@@ -17,7 +18,7 @@ export const OUTCOME_LABELS = {
   client_gone: 'client gone',
 };
 
-const OK_OUTCOMES = new Set(['forwarded', 'recovered', 'replayed', 'checked', 'preflight']);
+const OK_OUTCOMES = new Set(['forwarded', 'recovered', 'replayed', 'checked', 'accepted', 'preflight']);
 const CRITICAL_OUTCOMES = new Set(['unknown', 'upstream_error']);
 
 /** @param {ApiRequestOutcome} outcome */

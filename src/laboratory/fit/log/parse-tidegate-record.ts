@@ -71,6 +71,7 @@ function classifyEnd(outcome: unknown, last: AttemptAnswer): LoggedEnd {
     case 'recovered':
     // Allowed: the ingress that asked has sent it.
     case 'checked':
+    case 'accepted':
     case 'preflight':
     case 'replayed':
       return 'served';

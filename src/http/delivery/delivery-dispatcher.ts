@@ -1,0 +1,116 @@
+import type { DeliveryAttempt } from '../../core/delivery/delivery.ts';
+import { nextAttemptAt } from '../../core/delivery/delivery-schedule.ts';
+import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
+import type { DeliveryStore, DueDelivery } from '../../core/delivery/delivery-store.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import { LONGEST_TIMER } from '../longest-timer.ts';
+import type { Route } from '../request/route.ts';
+import { DeliveryRequest } from './delivery-request.ts';
+import { DeliveryResponse } from './delivery-response.ts';
+import { judgeAttempt } from './judge-attempt.ts';
+
+export interface DeliveryDispatcherParts {
+  readonly store: DeliveryStore;
+  /** The routes that deliver, by the configuration in effect. */
+  readonly routes: () => readonly Route[];
+  /** Sends an attempt as a request of the route. @param onDone called once */
+  readonly send: (
+    route: Route,
+    request: DeliveryRequest,
+    response: DeliveryResponse,
+    onDone: (record: RequestRecord) => void,
+  ) => void;
+  readonly wallClock: () => Millis;
+  readonly random: Random;
+  readonly listen: EventSink;
+}
+
+/** Sends the stored deliveries that are due, as many of a route at a time as it allows, and records how each attempt ended. */
+export class DeliveryDispatcher {
+  readonly #parts: DeliveryDispatcherParts;
+  /** Attempts under way, by the name of the route. */
+  readonly #sending = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #isWoken = false;
+  #isStopped = false;
+
+  constructor(parts: DeliveryDispatcherParts) {
+    this.#parts = parts;
+  }
+
+  /** A delivery may be due that was not before. Looks at the store once in this turn of the event loop. */
+  wake(): void {
+    if (this.#isWoken || this.#isStopped) return;
+    this.#isWoken = true;
+    setImmediate(this.#dispatch);
+  }
+
+  /** Begins no more attempts. Those under way end with the requests in flight. */
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  readonly #dispatch = (): void => {
+    this.#isWoken = false;
+    if (this.#isStopped) return;
+    const { store, routes, wallClock } = this.#parts;
+    const now = wallClock();
+    let next = Number.POSITIVE_INFINITY;
+    for (const route of routes()) {
+      const { delivery: policy, name } = route;
+      if (policy === undefined) continue;
+      const free = policy.concurrency - (this.#sending.get(name) ?? 0);
+      if (free > 0) for (const due of store.takeDue(name, now, free)) this.#send(route, policy, due);
+      if (policy.concurrency > (this.#sending.get(name) ?? 0)) {
+        next = Math.min(next, store.nextDueAt(name) ?? Number.POSITIVE_INFINITY);
+      }
+    }
+    clearTimeout(this.#timer);
+    if (next === Number.POSITIVE_INFINITY) return; // an addition, or the end of an attempt, wakes it
+    this.#timer = setTimeout(this.#dispatch, Math.min(LONGEST_TIMER, Math.max(1, Math.ceil(next - now))));
+  };
+
+  #send(route: Route, policy: DeliveryPolicy, due: DueDelivery): void {
+    const { name } = route;
+    this.#sending.set(name, (this.#sending.get(name) ?? 0) + 1);
+    const { wallClock, send } = this.#parts;
+    const at = wallClock();
+    const response = new DeliveryResponse();
+    send(route, new DeliveryRequest(due), response, (record) => {
+      this.#sending.set(name, (this.#sending.get(name) ?? 1) - 1);
+      this.#conclude(policy, due, response, record, at);
+      this.wake();
+    });
+  }
+
+  #conclude(
+    policy: DeliveryPolicy,
+    { delivery }: DueDelivery,
+    response: DeliveryResponse,
+    record: RequestRecord,
+    at: Millis,
+  ): void {
+    const { store, wallClock, random, listen } = this.#parts;
+    const { id, route, acceptedAt, scheduledAt } = delivery;
+    const now = wallClock();
+    const judgement = judgeAttempt(record, response.body, policy.acknowledgement);
+    const retryAfterMs = judgement.kind === 'acknowledged' ? undefined : judgement.retryAfterMs;
+    if (judgement.kind === 'not_sent') return store.postpone(id, now + (retryAfterMs ?? 0), undefined);
+    const reason = judgement.kind === 'failed' ? judgement.reason : undefined;
+    const attempt: DeliveryAttempt = { at, took: now - at, status: record.status || undefined, reason };
+    listen({ type: 'delivery-attempt', route, reason: reason ?? 'acknowledged', took: now - at });
+    if (reason === undefined) {
+      listen({ type: 'delivery', route, event: 'delivered', age: now - acceptedAt });
+      return store.end(id, { kind: 'delivered', at: now, keptUntil: now + policy.keepFor.delivered }, attempt);
+    }
+    const attempts = delivery.attempts + 1;
+    const progress = { attempts, firstAt: scheduledAt, lastEndedAt: now, retryAfterMs };
+    const next = nextAttemptAt(policy.schedule, progress, random);
+    if (next !== undefined) return store.postpone(id, next, attempt);
+    listen({ type: 'delivery', route, event: 'dead', age: now - acceptedAt });
+    store.end(id, { kind: 'dead', at: now, keptUntil: now + policy.keepFor.dead }, attempt);
+  }
+}

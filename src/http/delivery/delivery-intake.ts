@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import type { ActiveSetMember } from '../../core/collections/active-set.ts';
+import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
+import type { AddResult, DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { clientTraceOf } from '../headers/trace-context.ts';
+import { addressGroupOf } from '../request/client-identity.ts';
+import type { ExchangeContext } from '../request/exchange-context.ts';
+import { readRequestBody } from '../request/read-body.ts';
+import type { RequestBody } from '../request/request-body.ts';
+import { arrivalOf, type RoutedRequest } from '../request/routed-request.ts';
+import { ClientResponse } from '../response/client-response.ts';
+import { DRAINING_PROBLEM, overloadProblem } from '../response/problem-details.ts';
+import type { Problem } from '../response/problem.ts';
+import type { BodyListener } from '../server/server-request.ts';
+import type { Endpoints } from '../upstream/endpoints.ts';
+import { BODY_TOO_LARGE, storeProblem } from './delivery-problems.ts';
+import { makeDeliveryId } from './delivery-id.ts';
+import { readField } from './read-field.ts';
+import { storedHeaders } from './stored-headers.ts';
+import { statusPathOf } from './delivery-status.ts';
+
+export interface DeliveryIntakeParts {
+  readonly store: DeliveryStore;
+  readonly policy: DeliveryPolicy;
+  readonly wallClock: () => Millis;
+  /** One was stored. */
+  readonly onAccepted: () => void;
+  readonly onDone: (intake: DeliveryIntake) => void;
+}
+
+/** Takes a request of a route that delivers: reads it, stores it, and answers it. What happens then is up to the dispatcher. */
+export class DeliveryIntake implements ActiveSetMember, BodyListener {
+  place = -1;
+  readonly addressGroup: string;
+  readonly #context: ExchangeContext;
+  readonly #routed: RoutedRequest;
+  readonly #parts: DeliveryIntakeParts;
+  readonly #response: ClientResponse;
+  readonly #startedAt: Millis;
+  #body: RequestBody | undefined;
+  #isDecided = false;
+  #isAccepted = false;
+
+  constructor(context: ExchangeContext, routed: RoutedRequest, parts: DeliveryIntakeParts) {
+    this.#context = context;
+    this.#routed = routed;
+    this.#parts = parts;
+    this.addressGroup = addressGroupOf(routed.client);
+    this.#response = new ClientResponse(context, routed);
+    this.#startedAt = arrivalOf(routed.request, context.clock);
+  }
+
+  /** It is sent later, by the configuration that applies then. */
+  usesEndpoints(_endpoints: Endpoints): boolean {
+    return false;
+  }
+
+  start(): void {
+    const { request, response, route } = this.#routed;
+    this.#context.listen({ type: 'arrived', route: route.name });
+    request.bodyListener = this;
+    response.on('close', this.#onClose);
+    if (!request.hasBody) return this.#store(EMPTY);
+    this.#body = readRequestBody(this.#routed, this.#context, NO_PLACES, {
+      onRead: () => this.#onBodyRead(),
+      onRejected: (problem) => this.#reject(problem),
+    });
+    this.#body.read();
+  }
+
+  /** A short time: the deliveries that are accepted until the process ends are stored, and sent by the next process. */
+  drain(): void {}
+
+  expireDrain(): void {
+    this.#reject(DRAINING_PROBLEM);
+  }
+
+  onMalformed(problem: Problem): void {
+    this.#reject(problem);
+  }
+
+  #onBodyRead(): void {
+    const body = this.#body?.whole;
+    if (body !== undefined) return this.#store(body);
+    const isTooLong = this.#body?.retention === 'too_long';
+    this.#reject(isTooLong ? BODY_TOO_LARGE : overloadProblem('replay_memory', this.#context.random));
+  }
+
+  #store(body: Buffer): void {
+    const { request, route, client, peer } = this.#routed;
+    const { policy, store, wallClock } = this.#parts;
+    const acceptedAt = wallClock();
+    const id = makeDeliveryId(acceptedAt, randomBytes);
+    const message = {
+      method: request.verb,
+      target: request.target,
+      headers: storedHeaders(request.rawHeaders, body.length),
+      body,
+      peer,
+    };
+    store.add(
+      {
+        id,
+        route: route.name,
+        upstream: route.target.name,
+        acceptedAt,
+        owner: client.hash,
+        eventId: readField(policy.eventId, request, body),
+        orderKey: readField(policy.orderBy, request, body),
+        message,
+        duplicatesUntil: acceptedAt + policy.deduplicateFor,
+      },
+      (result) => this.#onAdded(id, result),
+    );
+  }
+
+  #onAdded(id: string, result: AddResult): void {
+    const { route } = this.#routed;
+    if (result.kind === 'full' || result.kind === 'unavailable') return this.#reject(storeProblem(result));
+    this.#context.listen({ type: 'delivery', route: route.name, event: result.kind === 'stored' ? 'accepted' : 'duplicate' });
+    if (result.kind === 'stored') this.#parts.onAccepted();
+    if (this.#isDecided) return; // it is stored, and its sender has left
+    this.#isDecided = true;
+    this.#isAccepted = true;
+    const { status, body, contentType } = this.#parts.policy.respond;
+    const known = result.kind === 'stored' ? id : result.id;
+    const headers = ['Location', statusPathOf(known), 'Tidegate-Delivery-Id', known, 'Via', this.#context.via];
+    if (body !== undefined) headers.push('Content-Type', contentType);
+    this.#response.answer('accepted', status, headers, body);
+  }
+
+  #reject(problem: Problem): void {
+    if (this.#isDecided) return;
+    this.#isDecided = true;
+    this.#response.respondWith(problem, 0);
+  }
+
+  readonly #onClose = (): void => {
+    this.#isDecided = true;
+    const { request, response } = this.#routed;
+    response.off('close', this.#onClose);
+    request.bodyListener = undefined;
+    this.#parts.onDone(this);
+    const { traceId, spanId } = clientTraceOf(request);
+    const record = this.#response.toRecord(this.#isAccepted ? ACCEPTED : NOT_ACCEPTED, {
+      ...NO_ATTEMPT,
+      since: this.#startedAt,
+      bytesIn: this.#body?.receivedBytes ?? 0,
+      traceId,
+      spanId,
+    });
+    this.#body?.release();
+    this.#context.listen({ type: 'done', record });
+  };
+}
+
+const EMPTY = Buffer.alloc(0);
+/** It takes no place of a limit. */
+const NO_PLACES = { inFlightLimits: [] };
+const ACCEPTED = { kind: 'forward', unknown: false, attempts: 0, retryOutcome: undefined } as const;
+const NOT_ACCEPTED = { ...ACCEPTED, kind: 'gone' } as const;
+const NO_ATTEMPT = {
+  attempts: 0,
+  queued: 0,
+  slept: 0,
+  wouldHave: undefined,
+  failure: undefined,
+  endpoint: undefined,
+  bytesForwarded: 0,
+} as const;

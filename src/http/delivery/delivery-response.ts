@@ -1,0 +1,54 @@
+import { EventEmitter } from 'node:events';
+import { MAX_ACKNOWLEDGEMENT_BYTES } from '../../core/delivery/acknowledgement.ts';
+import type { HttpServerResponse } from '../server/server-response.ts';
+
+/** Takes the response to an attempt of a delivery, which has no client. */
+export class DeliveryResponse extends EventEmitter implements HttpServerResponse {
+  statusCode = 200;
+  headersSent = false;
+  destroyed = false;
+  writableFinished = false;
+  readonly writableNeedDrain = false;
+  #chunks: Buffer[] = [];
+  #length = 0;
+
+  /** Undefined if it is incomplete, or longer than what a rule reads. */
+  get body(): Buffer | undefined {
+    return this.writableFinished && this.#length <= MAX_ACKNOWLEDGEMENT_BYTES ? Buffer.concat(this.#chunks) : undefined;
+  }
+
+  writeContinue(): void {}
+
+  writeHead(status: number): void {
+    this.statusCode = status;
+    this.headersSent = true;
+  }
+
+  write(chunk: Buffer | string): boolean {
+    const bytes = Buffer.from(chunk); // a copy: the memory of the chunk is used again
+    this.headersSent = true;
+    this.#length += bytes.length;
+    if (this.#length <= MAX_ACKNOWLEDGEMENT_BYTES) this.#chunks.push(bytes);
+    else this.#chunks = [];
+    return true;
+  }
+
+  addTrailers(): void {}
+
+  end(lastChunk?: Buffer): void {
+    if (this.destroyed) return;
+    if (lastChunk !== undefined) this.write(lastChunk);
+    this.headersSent = true;
+    this.writableFinished = true;
+    this.#close();
+  }
+
+  destroy(): void {
+    if (!this.destroyed) this.#close();
+  }
+
+  #close(): void {
+    this.destroyed = true;
+    setImmediate(() => this.emit('close'));
+  }
+}

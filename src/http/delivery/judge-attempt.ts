@@ -1,0 +1,52 @@
+import { acknowledgementBytes, isAcknowledged, type Acknowledgement } from '../../core/delivery/acknowledgement.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { Millis } from '../../core/scalars.ts';
+
+/** What the end of an attempt means for its delivery. */
+export type AttemptJudgement =
+  | { readonly kind: 'acknowledged' }
+  /** Tidegate itself refused it, or ends: nothing was sent, so the schedule does not count it. */
+  | { readonly kind: 'not_sent'; readonly retryAfterMs: Millis }
+  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMs: Millis | undefined };
+
+/** Before a request that was refused without a time is tried again. */
+const REFUSED_RETRY_AFTER: Millis = 1000;
+
+/** @param body of the response; undefined if there is none, or it is incomplete or too long for a rule */
+export function judgeAttempt(
+  record: Pick<RequestRecord, 'outcome' | 'status' | 'reason' | 'attempts' | 'retryAfterSeconds'>,
+  body: Buffer | undefined,
+  acknowledgement: Acknowledgement,
+): AttemptJudgement {
+  const { outcome, status, reason, attempts, retryAfterSeconds } = record;
+  const retryAfterMs = retryAfterSeconds === undefined ? undefined : 1000 * retryAfterSeconds;
+  switch (outcome) {
+    case 'forwarded':
+    case 'recovered':
+    case 'replayed':
+      if (isWhole(acknowledgement, status, body) && isAcknowledged(acknowledgement, status, body ?? EMPTY)) {
+        return { kind: 'acknowledged' };
+      }
+      return { kind: 'failed', reason: status < 300 ? 'not_acknowledged' : `status_${status}`, retryAfterMs };
+    case 'refused':
+    case 'queue_timeout':
+      // Without a Retry-After the request itself is at fault: it cannot be forwarded, however often it is tried.
+      if (attempts === 0 && retryAfterMs !== undefined) return { kind: 'not_sent', retryAfterMs };
+      return { kind: 'failed', reason: reason ?? outcome, retryAfterMs };
+    case 'client_gone': // the process ends
+      return { kind: 'not_sent', retryAfterMs: REFUSED_RETRY_AFTER };
+    case 'checked':
+    case 'accepted':
+    case 'preflight':
+    case 'unknown':
+    case 'upstream_error':
+      return { kind: 'failed', reason: reason ?? outcome, retryAfterMs };
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/** The part of the response that counts has arrived. */
+function isWhole(acknowledgement: Acknowledgement, status: number, body: Buffer | undefined): boolean {
+  return body !== undefined || acknowledgementBytes(acknowledgement, status) === 0;
+}

@@ -1,0 +1,14 @@
+import type { MessageField } from '../../core/delivery/delivery-policy.ts';
+import { readJsonField } from '../../core/http-semantics/json-field.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+
+/** Reads a header or a field of a JSON body; undefined if the request has none, or an empty one. */
+export function readField(
+  field: MessageField | undefined,
+  { headers }: Pick<HttpServerRequest, 'headers'>,
+  body: Buffer,
+): string | undefined {
+  if (field === undefined) return undefined;
+  const value = field.kind === 'json' ? readJsonField(body, field.path) : headers[field.name];
+  return value === undefined || value === '' ? undefined : String(value);
+}
