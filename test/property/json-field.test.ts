@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readJsonField } from '../../src/core/http-semantics/json-field.ts';
+import { readJsonField, readJsonScalar } from '../../src/core/http-semantics/json-field.ts';
 
 const names = fc.constantFrom('a', 'b', 'key', 'k"e\\y', 'ü', '__proto__');
 const values = fc.letrec((tie) => ({
@@ -40,6 +40,8 @@ test('reads the same value as JSON.parse from a valid document, with any spaces 
         const expected = follow(JSON.parse(text), path);
         const isText = typeof expected === 'string' && /^[^\0]+$/.test(expected) && expected.isWellFormed();
         expect(readJsonField(Buffer.from(text), path)).toBe(isText ? expected : undefined);
+        const isScalar = ['string', 'number', 'boolean'].includes(typeof expected);
+        expect(readJsonScalar(Buffer.from(text), path)).toBe(isScalar ? expected : undefined);
       },
     ),
     { numRuns: 2000 },

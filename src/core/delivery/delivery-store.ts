@@ -3,10 +3,8 @@ import type { Millis } from '../scalars.ts';
 import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryMessage } from './delivery.ts';
 
 /** A delivery to be stored. It is due at once. */
-export interface NewDelivery extends Pick<
-  Delivery,
-  'id' | 'route' | 'upstream' | 'acceptedAt' | 'owner' | 'eventId' | 'orderKey'
-> {
+export interface NewDelivery
+  extends Pick<Delivery, 'id' | 'route' | 'upstream' | 'acceptedAt' | 'owner' | 'eventId' | 'orderKey'> {
   readonly message: DeliveryMessage;
   /** An event id is remembered until this time. */
   readonly duplicatesUntil: Millis;

@@ -13,6 +13,13 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * Takes time and memory in proportion to the document: the caller bounds its length.
  */
 export function readJsonField(bytes: Uint8Array, path: readonly string[]): string | undefined {
+  const value = readJsonScalar(bytes, path);
+  if (typeof value !== 'string') return undefined;
+  return value === '' || value.includes(NUL) || !value.isWellFormed() ? undefined : value;
+}
+
+/** As `readJsonField`, for a value that may also be a number, `true` or `false`, or any text. */
+export function readJsonScalar(bytes: Uint8Array, path: readonly string[]): string | number | boolean | undefined {
   const text = decode(bytes);
   if (text === undefined || !isJson(text)) return undefined;
   let at: number | undefined = skipSpace(text, 0);
@@ -20,9 +27,11 @@ export function readJsonField(bytes: Uint8Array, path: readonly string[]): strin
     if (at === undefined || text[at] !== '{') return undefined;
     at = findMember(text, at, name);
   }
-  if (at === undefined || text[at] !== '"') return undefined;
-  const value = readString(text, at, skipString(text, at));
-  return value === '' || value.includes(NUL) || !value.isWellFormed() ? undefined : value;
+  if (at === undefined) return undefined;
+  if (text[at] === '"') return readString(text, at, skipString(text, at));
+  if (text[at] === '{' || text[at] === '[') return undefined;
+  const value: unknown = JSON.parse(text.slice(at, skipValue(text, at)));
+  return typeof value === 'number' || typeof value === 'boolean' ? value : undefined;
 }
 
 const NUL = '\0';
