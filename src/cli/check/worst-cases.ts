@@ -3,6 +3,7 @@ import { formatDuration } from '../../config/values/unit-schemas.ts';
 import { RETURN_GRACE } from '../../core/limits/longest-wait.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { describeDelivery } from './describe-delivery.ts';
 import { describeEndpoints } from './describe-endpoints.ts';
 import { describeMemory } from './describe-memory.ts';
 import type { RouteWorstCase } from './route-worst-case.ts';
@@ -63,6 +64,7 @@ function describeRoute(config: Config, route: RouteConfig, upstream: UpstreamCon
 }
 
 function describeRequests(route: RouteConfig, worst: RouteWorstCase, refusal: string): string[] {
+  if (route.deliver !== undefined) return describeDelivery(route.deliver);
   return [
     describeAttempts(worst),
     describeAnswerTime(worst),

@@ -1,5 +1,6 @@
 /** Compiles a configuration into what requests use: targets and snapshots. */
 import { compileCors } from './compile-cors.ts';
+import { compileDelivery } from './compile-delivery.ts';
 import { compileIdempotency } from './compile-idempotency.ts';
 import { compilePlan, compilePoll } from './compile-policy.ts';
 import { compileReplaySafety, compileThrottleRules } from './compile-throttle.ts';
@@ -137,6 +138,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     methods: route.methods === undefined ? undefined : new Set(route.methods),
     rewritePrefix: route.rewritePrefix,
     cors: compileCors(route.cors, route.methods),
+    delivery: compileDelivery(route.deliver),
     replayLimit: retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),
     policy: { ...compilePlan(retry, planOptions, config.mode), poll },

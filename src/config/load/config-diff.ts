@@ -39,6 +39,8 @@ const RESTART_PATHS: readonly Path[] = [
   ['limits', 'connections'],
   ['limits', 'requests'],
   ['limits', 'keptResponses'],
+  ['limits', 'deliveries'],
+  ['limits', 'deliveryBytes'],
   ['limits', 'overload'],
   ['drain'],
   ['secret'],

@@ -15,6 +15,7 @@ export interface PartialConfig {
   readonly listen: Config['listen'] | undefined;
   readonly admin: Config['admin'] | undefined;
   readonly telemetry: Config['telemetry'];
+  readonly mode: Config['mode'] | undefined;
   readonly workers: Config['workers'] | undefined;
   readonly replayMemory: Config['limits']['replayMemory'] | undefined;
   readonly trustedProxies: Config['clients']['trustedProxies'] | undefined;
@@ -64,7 +65,10 @@ export interface PartialUpstream
 }
 
 export interface PartialRoute
-  extends OptionalFields<RouteConfig, 'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'cors'> {
+  extends OptionalFields<
+    RouteConfig,
+    'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'deliver' | 'cors'
+  > {
   /** Which requests it matches; undefined if that is invalid. */
   readonly match: Pick<RouteConfig, 'path' | 'host' | 'methods'> | undefined;
 }
@@ -89,6 +93,7 @@ export function parsePartialConfig(root: object): PartialConfig {
     listen: parseIfValid(shape.listen, valueAt(root, ['listen'])),
     admin: parseIfValid(shape.admin, valueAt(root, ['admin'])),
     telemetry: parseIfValid(shape.telemetry, valueAt(root, ['telemetry'])),
+    mode: parseIfValid(shape.mode, valueAt(root, ['mode'])),
     workers: parseIfValid(shape.workers, valueAt(root, ['workers'])),
     replayMemory: parseIfValid(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
     trustedProxies: parseIfValid(
@@ -165,6 +170,7 @@ function parsePartialRoute(written: unknown): PartialRoute {
     retry: parseIfValid(RouteShape.shape.retry, valueAt(written, ['retry'])),
     cors: parseIfValid(RouteShape.shape.cors, valueAt(written, ['cors'])),
     poll: parseIfValid(RouteShape.shape.poll, valueAt(written, ['poll'])),
+    deliver: parseIfValid(RouteShape.shape.deliver, valueAt(written, ['deliver'])),
   };
 }
 

@@ -5,6 +5,7 @@ import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
 import { checkExternalAuthorization } from './external-authorization-rules.ts';
 import { checkCors } from './cors-rules.ts';
+import { checkDeliveries } from './delivery-rules.ts';
 import { checkEndpoints } from './endpoint-rules.ts';
 import type { IdempotencyContext } from './idempotency-rules.ts';
 import { checkIdempotency } from './idempotency-rules.ts';
@@ -37,6 +38,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkRetries(draft);
   yield* checkPolls(draft);
   yield* checkCors(draft);
+  yield* checkDeliveries(draft, isWritten);
   yield* checkPractice(draft);
   yield* checkState(draft.state, isWritten);
 }

@@ -29,6 +29,9 @@ const Workers = z.union([z.literal('auto'), z.int().min(1).max(256)], 'expected 
 /** Large enough for any single line. */
 const MIN_LOG_BUFFER = 64 * 1024;
 
+/** Room for one message of the usual size. */
+const MIN_DELIVERY_BYTES = 1024 ** 2;
+
 const AdminSchema = z.codec(
   z.union(
     [
@@ -113,6 +116,15 @@ export const ConfigSchema = z.strictObject({
         .max(10_000_000)
         .prefault(MAX_RESPONSES)
         .describe('Maximum responses kept for repeats of writes (idempotency.replayAnswers); the oldest are evicted.'),
+      deliveries: z
+        .int()
+        .min(1)
+        .max(1_000_000_000)
+        .prefault(1_000_000)
+        .describe('Maximum deliveries that are stored, those that are over included; beyond it, a new one gets a 507.'),
+      deliveryBytes: Size.refine((bytes) => bytes >= MIN_DELIVERY_BYTES, 'must be at least 1MiB')
+        .prefault('1GiB')
+        .describe('Total size of the messages of deliveries that are stored; beyond it, a new one gets a 507.'),
       overload: z
         .strictObject({
           eventLoopDelay: PositiveDuration.prefault('500ms').describe(
@@ -189,6 +201,7 @@ export type ConfigInput = z.input<typeof ConfigSchema>;
 export type UpstreamConfig = Config['upstreams'][string];
 export type RouteConfig = Config['routes'][number];
 export type PollConfig = NonNullable<RouteConfig['poll']>;
+export type DeliveryConfig = NonNullable<RouteConfig['deliver']>;
 export type CorsConfig = NonNullable<RouteConfig['cors']>;
 export type RetryConfig = UpstreamConfig['retry'];
 export type RetryOverride = NonNullable<RouteConfig['retry']>;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { REPLAYED_HEADER } from '../../core/idempotency/response-store.ts';
 import { Ttl } from '../values/ttl.ts';
 import { AccountSource, DEFAULT_ACCOUNT_SOURCES } from '../values/account-source.ts';
-import { HeaderName, Method } from './name-schemas.ts';
+import { HeaderName, JsonFieldPath, Method } from './name-schemas.ts';
 import { PathPatternSchema } from '../values/path-pattern-schema.ts';
 
 const ACCOUNT = 'header:NAME, jwt:CLAIM or jwt:HEADER:CLAIM';
@@ -20,11 +20,9 @@ const IdempotencyInputSchema = z.strictObject({
     .describe(
       'The request header with the idempotency key; false for none. If absent: Idempotency-Key, or false where jsonField is set.',
     ),
-  jsonField: z
-    .string()
-    .regex(/^[^.]{1,128}(?:\.[^.]{1,128}){0,7}$/, 'expected the name of a field, or names with dots between: a.b')
-    .optional()
-    .describe('The field with the key in a JSON body: idempotency_key, or a.b within an object. It is only read.'),
+  jsonField: JsonFieldPath.optional().describe(
+    'The field with the key in a JSON body: idempotency_key, or a.b within an object. It is only read.',
+  ),
   account: z
     .union(
       [z.literal('none'), z.array(AccountSource).min(1), AccountSource],

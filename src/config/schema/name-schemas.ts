@@ -18,6 +18,11 @@ export const Secret = z.string().min(16);
 /** A field name: a token, RFC 9110 §5.1. */
 export const HeaderName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'not a header name');
 
+/** The path of a field in a JSON body: names with dots between. */
+export const JsonFieldPath = z
+  .string()
+  .regex(/^[^.]{1,128}(?:\.[^.]{1,128}){0,7}$/, 'expected the name of a field, or names with dots between: a.b');
+
 /** Methods that Node's HTTP parser accepts, but CONNECT: tunnels are not supported. */
 export const Method = z.enum(
   METHODS.filter((method) => method !== 'CONNECT'),

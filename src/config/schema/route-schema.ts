@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CorsSchema } from './cors-schema.ts';
+import { DeliverySchema } from './delivery/delivery-schema.ts';
 import { Method } from './name-schemas.ts';
 import { PollSchema } from './poll-schema.ts';
 import { RetryOverrideSchema } from './retry-schema.ts';
@@ -44,6 +45,9 @@ export const RouteSchema = z.strictObject({
   ),
   poll: PollSchema.optional().describe(
     'Poll for a result that is not ready yet while the client waits; {} for the defaults (docs/polling.md).',
+  ),
+  deliver: DeliverySchema.optional().describe(
+    'Store each request, answer it at once and send it to the upstream until it acknowledges it; {} for the defaults (docs/deliveries.md).',
   ),
 });
 

@@ -11,7 +11,7 @@ export const Ttl = textCodec<Millis>({
   expected: 'a time such as 24h or 45d',
   forms: [{ type: 'string', pattern: String.raw`^\d+(?:\.\d{1,4})?(?:ms|s|m|h|d)$` }],
   parse: parseTtl,
-  format: (millis) => (millis >= DAY && millis % DAY === 0 ? `${millis / DAY}d` : formatDuration(millis)),
+  format: formatTtl,
   isValue: (value) => typeof value === 'number',
 });
 
@@ -28,4 +28,9 @@ export function parseTtl(input: string | number): ParseResult<Millis> {
   const [, count, unit] = /^(\d+)\s*(days?|)$/i.exec(String(input)) ?? [];
   const suggestion = unit === '' ? `${count}h or ${count}d` : `${count}d`;
   return parseFailure('expected a time such as 24h or 45d', count === undefined ? reading.suggestion : suggestion);
+}
+
+/** In days where they divide it, else as a duration. */
+export function formatTtl(millis: Millis): string {
+  return millis >= DAY && millis % DAY === 0 ? `${millis / DAY}d` : formatDuration(millis);
 }

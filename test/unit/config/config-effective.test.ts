@@ -32,6 +32,8 @@ limits:
   connections: 20000
   requests: 20000
   keptResponses: 100000
+  deliveries: 1000000
+  deliveryBytes: 1GiB
   overload:
     eventLoopDelay: 500ms
     heapUsed: 0.75

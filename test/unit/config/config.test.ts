@@ -53,6 +53,8 @@ describe('defaults', () => {
         connections: 20_000,
         requests: 20_000,
         keptResponses: 100_000,
+        deliveries: 1_000_000,
+        deliveryBytes: 1024 ** 3,
         overload: { eventLoopDelay: 500, heapUsed: 0.75 },
       },
       drain: { delay: 5000, timeout: 25_000 },

@@ -1,0 +1,125 @@
+import type { DeliverySchedule } from '../../core/delivery/delivery-schedule.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { RuleFinding, IsWritten } from './rule-finding.ts';
+import { mistakeAt, warningAt } from './rule-finding.ts';
+import { checkBackOff } from './retry-rules.ts';
+import type { PartialConfig, PartialRoute } from '../load/partial-config.ts';
+import type { Path } from '../load/mistakes.ts';
+import type { DeliveryConfig } from '../schema/config-schema.ts';
+import { DEFAULT_DELIVERY_BACK_OFF } from '../schema/delivery/delivery-schedule-schema.ts';
+import { MANY_DELIVERY_ATTEMPTS, scheduleInEffect } from '../schema/delivery/schedule-in-effect.ts';
+import { mergeBackOff } from '../schema/retry-overrides.ts';
+import { formatTtl } from '../values/ttl.ts';
+
+/** Delivering routes can store what they accept, send it more than once, and do nothing else with it. */
+export function* checkDeliveries(draft: PartialConfig, isWritten: IsWritten): Generator<RuleFinding> {
+  const { routes = [] } = draft;
+  for (const [i, route] of routes.entries()) {
+    const path = ['routes', i, 'deliver'];
+    if (!isWritten(path)) continue;
+    yield* checkSurroundings(path, draft, isWritten);
+    yield* checkOtherKeys(path, route);
+    if (route.deliver === undefined) continue;
+    yield* checkSchedule([...path, 'schedule'], route.deliver.schedule);
+    yield* checkResponse([...path, 'respond'], route.deliver.respond, isWritten);
+    if (route.deliver.eventId === undefined && isWritten([...path, 'deduplicateFor'])) {
+      yield warningAt(
+        [...path, 'deduplicateFor'],
+        'has no effect without eventId, which says where a request has its id',
+        'key',
+      );
+    }
+  }
+}
+
+/** What the rest of the configuration must be. */
+function* checkSurroundings(
+  path: Path,
+  { state, workers = 1, mode }: PartialConfig,
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
+  const atKey = (message: string): RuleFinding => ({ ...mistakeAt(path, message), at: 'key' });
+  if (state.store === 'redis') {
+    yield atKey('not supported with state.store: redis yet: deliveries are stored with {store: sqlite, file: …}');
+  } else if (state.store !== 'sqlite') {
+    yield atKey('needs state: {store: sqlite, file: …}, where a delivery is stored before it is answered');
+  }
+  if (workers !== 1) yield atKey('not supported with several workers yet: needs workers: 1');
+  if (mode === 'observe') {
+    yield atKey('not in mode: observe, which forwards every request at once: here it would be answered first');
+  }
+  if (!isWritten(['secret'])) yield atKey('needs secret, at the top level: stored requests are encrypted with it');
+}
+
+/** Keys of the route for clients that wait for the response of the upstream. */
+function* checkOtherKeys(path: Path, { poll, cors, check }: PartialRoute): Generator<RuleFinding> {
+  const other = (key: string, message: string): RuleFinding => ({
+    ...mistakeAt([...path.slice(0, -1), key], message),
+    at: 'key',
+  });
+  if (poll !== undefined) {
+    yield other(
+      'poll',
+      'cannot be combined with deliver: the client gets its response before the upstream has the request',
+    );
+  }
+  if (cors !== undefined && cors !== 'pass-through') {
+    yield other('cors', 'cannot be combined with deliver, which accepts requests of servers, not of pages');
+  }
+  if (check === 'only') {
+    yield other('check', 'cannot be combined with deliver: a check is answered and not stored');
+  }
+}
+
+function* checkSchedule(path: Path, schedule: DeliveryConfig['schedule']): Generator<RuleFinding> {
+  if (typeof schedule === 'string') return;
+  const { total, delays, ...written } = schedule;
+  if (delays !== undefined) {
+    for (const key of Object.keys({ ...written, ...(total === undefined ? {} : { total }) })) {
+      const message = 'cannot be combined with delays, which are the whole schedule: it ends with the last of them';
+      yield { ...mistakeAt([...path, key], message), at: 'key' };
+    }
+    return;
+  }
+  const backOff = mergeBackOff(DEFAULT_DELIVERY_BACK_OFF, written);
+  const problems = [...checkBackOff(path, backOff, written)];
+  yield* problems;
+  if (problems.some(({ level }) => level === 'mistake')) return;
+  const inEffect = scheduleInEffect(schedule);
+  const first = inEffect.band(0);
+  if (first !== undefined && first.max > inEffect.total) {
+    const at = total === undefined ? path : [...path, 'total'];
+    yield mistakeAt(
+      at,
+      `may make no second attempt: the first delay can be ${formatTtl(Math.ceil(first.max))}, which is longer than total`,
+    );
+  } else if (typicalTime(inEffect, MANY_DELIVERY_ATTEMPTS) < inEffect.total) {
+    yield warningAt(
+      path,
+      `more than ${MANY_DELIVERY_ATTEMPTS} attempts of each delivery until total is over: make its delays longer`,
+    );
+  }
+}
+
+/** How long after the first attempt the one after `retries` others begins, by the medians of the delays; `Infinity` if there is none. */
+function typicalTime(schedule: DeliverySchedule, retries: number): Millis {
+  let time = 0;
+  for (let n = 0; n < retries && time <= schedule.total; n += 1) time += schedule.delay(n, () => 0.5) ?? Infinity;
+  return time;
+}
+
+/** Statuses whose responses have no content: RFC 9110 §15.3.5 and §15.3.6. */
+const WITHOUT_CONTENT: ReadonlySet<number> = new Set([204, 205]);
+
+function* checkResponse(
+  path: Path,
+  { status, body }: DeliveryConfig['respond'],
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
+  if (body !== undefined && WITHOUT_CONTENT.has(status)) {
+    yield mistakeAt([...path, 'body'], `a response with status ${status} has no body: use status 200`);
+  }
+  if (body === undefined && isWritten([...path, 'contentType'])) {
+    yield warningAt([...path, 'contentType'], 'has no effect without body', 'key');
+  }
+}
