@@ -45,7 +45,8 @@ test('keeps every delay within its band, every Retry-After and the total', () =>
         const lastEndedAt = at + took;
         const next = nextAttemptAt(schedule, { attempts: i + 1, firstAt, lastEndedAt, retryAfterMs }, random);
         if (next === undefined) return;
-        const band = schedule.band(i) ?? { min: NaN, max: NaN };
+        const band = schedule.band(i);
+        if (band === undefined) throw new Error('an attempt without a delay');
         const earliest = lastEndedAt + band.min;
         const latest = Math.max(lastEndedAt + band.max, Math.min(lastEndedAt + (retryAfterMs ?? 0), end));
         // Sums of large times round.
