@@ -48,3 +48,11 @@ export const IDEMPOTENCY_KEY_EVENTS = [
   'replayed',
   'decided_locally',
 ] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited' | 'replayed' | 'decided_locally')[];
+
+/** Why the signature of a webhook was not accepted. */
+export type SignatureFault = (typeof SIGNATURE_FAULTS)[number];
+const SIGNATURE_FAULTS = ['missing', 'malformed', 'mismatch', 'too_old', 'too_new'] as const;
+
+/** The `result` label of `tidegate_signatures_total`. */
+export type SignatureLabel = (typeof SIGNATURE_LABELS)[number];
+export const SIGNATURE_LABELS = ['valid', ...SIGNATURE_FAULTS] as const;

@@ -11,7 +11,7 @@ import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { CertificateEvent } from './certificate-events.ts';
-import type { ClientState, DeliveryEvent, IdempotencyKeyEvent, PollOutcome, ReaderAbortReason } from './event-labels.ts';
+import type { ClientState, IdempotencyKeyEvent, PollOutcome, ReaderAbortReason, SignatureLabel } from './event-labels.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { StoreEvent } from './store-events.ts';
 import type { UpstreamHealthEvent } from './upstream-health-events.ts';
@@ -58,15 +58,8 @@ export type ProxyEvent =
   | { readonly type: 'poll-wait'; readonly route: string; readonly waited: Millis | undefined }
   /** A client that polls too often got a response that says when to come back. */
   | { readonly type: 'poll-slowed'; readonly route: string }
-  /** A delivery was accepted, or its event was accepted before; or it is over, `age` after it was accepted. */
-  | {
-      readonly type: 'delivery';
-      readonly route: string;
-      readonly event: DeliveryEvent;
-      readonly age?: Millis;
-    }
-  /** An attempt of a delivery has ended. `reason`: why it is not acknowledged, or `acknowledged`. */
-  | { readonly type: 'delivery-attempt'; readonly route: string; readonly reason: string; readonly took: Millis }
+  /** The signature of a request was verified, or refused (`verify`). */
+  | { readonly type: 'signature'; readonly route: string; readonly result: SignatureLabel }
   /** A write without a key was being sent when its process ended: its outcome is unknown. */
   | { readonly type: 'write-interrupted'; readonly route: string }
   /** An idempotency key was minted, or was not free at once: the request waited for it, or the key is in use or expired. */

@@ -82,6 +82,9 @@ export function countEvents({
       case 'upgraded':
         routes.get(event.route).countUpgrade();
         break;
+      case 'signature':
+        routes.get(event.route).countSignature(event.result);
+        break;
       case 'write-interrupted':
         routes.get(event.route).interruptedWrites.value += 1;
         break;

@@ -67,6 +67,12 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
       samples: () => routes.flatMap((route) => [route.interruptedWrites]),
     },
     {
+      name: 'tidegate_signatures_total',
+      help: 'Requests of routes with verify, by whether their signature is valid: valid, missing, malformed, mismatch, too_old, too_new.',
+      type: 'counter',
+      samples: () => routes.flatMap((route) => route.signatures()),
+    },
+    {
       name: 'tidegate_upstream_attempts_total',
       help: 'Attempts, by their number within the request or its poll, and by status or error: connect, reset, timeout, aborted (the client disconnected), too_many_files (no descriptor was free).',
       type: 'counter',

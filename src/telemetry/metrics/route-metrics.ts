@@ -1,6 +1,6 @@
 import type { RequestRecord } from '../../core/events/request-record.ts';
-import type { RetryAfterSource } from '../../core/events/event-labels.ts';
-import { RETRY_AFTER_SOURCES } from '../../core/events/event-labels.ts';
+import type { RetryAfterSource, SignatureLabel } from '../../core/events/event-labels.ts';
+import { RETRY_AFTER_SOURCES, SIGNATURE_LABELS } from '../../core/events/event-labels.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { CODE_CLASSES, statusClassIndex, statusLabel } from './status-labels.ts';
 import type { RequestCounts } from './request-counts.ts';
@@ -25,6 +25,8 @@ export class RouteMetrics {
   readonly #wallClock: () => Millis;
   readonly #requests: CounterSet<number>;
   readonly #retryAfter: CounterSet<number>;
+  /** Undefined before the first: most routes verify nothing. */
+  #signatures: CounterSet<SignatureLabel> | undefined;
   readonly #durations: (DurationHistogram | undefined)[] = [];
 
   /** @param wallClock milliseconds of the epoch */
@@ -54,6 +56,12 @@ export class RouteMetrics {
     this.upgraded.value += 1;
   }
 
+  countSignature(result: SignatureLabel): void {
+    const route = this.#route;
+    this.#signatures ??= new CounterSet((label) => ({ route, result: label }), SIGNATURE_LABELS);
+    this.#signatures.count(result);
+  }
+
   countRequest(record: RequestRecord): void {
     this.inFlight.value -= 1;
     if (record.upgradeBytes !== undefined) this.#countUpgradeEnd(record.upgradeBytes);
@@ -79,6 +87,10 @@ export class RouteMetrics {
 
   requests(): Iterable<TimeSeries> {
     return this.#requests.values();
+  }
+
+  signatures(): Iterable<TimeSeries> {
+    return this.#signatures?.values() ?? [];
   }
 
   /** Requests by outcome alone. All series exist from the start, so an alert does not miss the first event. */

@@ -114,6 +114,7 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'backoff' },
   { type: 'client-evicted', cause: 'calm' },
   { type: 'upgraded', route: '/' },
+  { type: 'signature', route: '/', result: 'mismatch' },
   { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', time: 10_000 },
   { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },
   requestDone({ outcome: 'recovered', attempts: 2 }),
