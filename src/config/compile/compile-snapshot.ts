@@ -4,6 +4,7 @@ import { compileDelivery } from './compile-delivery.ts';
 import { compileIdempotency } from './compile-idempotency.ts';
 import { compilePlan, compilePoll } from './compile-policy.ts';
 import { compileReplaySafety, compileThrottleRules } from './compile-throttle.ts';
+import { compileVerify } from './compile-verify.ts';
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
 import { toList } from '../values/one-or-many.ts';
 import { mergeBackOff, mergeRetry } from '../schema/retry-overrides.ts';
@@ -138,7 +139,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     methods: route.methods === undefined ? undefined : new Set(route.methods),
     rewritePrefix: route.rewritePrefix,
     cors: compileCors(route.cors, route.methods),
-    delivery: compileDelivery(route.deliver),
+    verify: compileVerify(route.verify),
     replayLimit: retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),
     policy: { ...compilePlan(retry, planOptions, config.mode), poll },

@@ -16,6 +16,7 @@ import { checkPolls } from './poll-rules.ts';
 import { checkRetries } from './retry-rules.ts';
 import { checkState } from './state-rules.ts';
 import { checkThrottle } from './throttle-rule-checks.ts';
+import { checkVerify } from './verify-rules.ts';
 import { UNIX_PEER } from '../schema/clients-schema.ts';
 import type { PartialConfig, PartialRoute, PartialUpstream } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
@@ -38,7 +39,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkRetries(draft);
   yield* checkPolls(draft);
   yield* checkCors(draft);
-  yield* checkDeliveries(draft, isWritten);
+  yield* checkVerify(draft, isWritten);
   yield* checkPractice(draft);
   yield* checkState(draft.state, isWritten);
 }

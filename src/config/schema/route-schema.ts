@@ -5,6 +5,7 @@ import { Method } from './name-schemas.ts';
 import { PollSchema } from './poll-schema.ts';
 import { RetryOverrideSchema } from './retry-schema.ts';
 import { PositiveDuration } from '../values/unit-schemas.ts';
+import { VerifySchema } from './webhooks/verify-schema.ts';
 import type { ParseResult } from '../values/text-codec.ts';
 import { parseFailure, textCodec } from '../values/text-codec.ts';
 
@@ -42,6 +43,9 @@ export const RouteSchema = z.strictObject({
   retry: RetryOverrideSchema.optional().describe('Overrides retry of the upstream, key by key.'),
   cors: CorsSchema.optional().describe(
     'What pages of other origins may do: pass-through (the default) leaves that to the upstream; with {origins, …}, preflights are answered here (docs/cors.md).',
+  ),
+  verify: VerifySchema.optional().describe(
+    'Accept only requests with a valid signature of their sender, such as webhooks (docs/webhooks.md).',
   ),
   poll: PollSchema.optional().describe(
     'Poll for a result that is not ready yet while the client waits; {} for the defaults (docs/polling.md).',

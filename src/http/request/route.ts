@@ -9,6 +9,7 @@ import type { CorsPolicy } from '../headers/cors-headers.ts';
 import type { IdempotencySettings } from '../idempotency/idempotency-types.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import type { ThrottleRules } from '../upstream/throttle-rules.ts';
+import type { SignatureScheme } from '../webhooks/signature-types.ts';
 
 /** Which requests a nested limit applies to, and how it is keyed. */
 export interface NestedLimitRule {
@@ -63,6 +64,8 @@ export interface Route {
   readonly rewritePrefix: string | undefined;
   /** Undefined: CORS is left to the upstream. */
   readonly cors: CorsPolicy | undefined;
+  /** Undefined: nothing is verified. Else a body beyond `replayLimit` is refused. */
+  readonly verify: SignatureScheme | undefined;
   readonly replayLimit: number;
   /** Undefined if no rules say so. */
   readonly replaySafetyOf: ClassifyReplaySafety | undefined;

@@ -40,6 +40,10 @@ const PLACES = [
   'state: {store: redis, url: "redis://:../a"}',
   'state: {store: @, url: "redis://a"}',
   'practice: {limit: {kind: gcra, rate: @}, hints: @}',
+  'routes: [{upstream: api, verify: {scheme: @, secrets: [@], tolerance: @, header: @}}]',
+  'routes: [{upstream: api, verify: {scheme: stripe, secrets: [@, @], tolerance: 1s}}]',
+  'routes: [{upstream: api, verify: {scheme: standard-webhooks, secrets: [@]}}]',
+  'routes: [{upstream: api, verify: {scheme: hmac, secrets: [@], header: @, encoding: @, prefix: @, signed: @}}]',
 ];
 const UPSTREAM_PLACES = [
   'url: @',
