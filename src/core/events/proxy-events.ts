@@ -11,7 +11,13 @@ import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { CertificateEvent } from './certificate-events.ts';
-import type { ClientState, IdempotencyKeyEvent, PollOutcome, ReaderAbortReason, SignatureLabel } from './event-labels.ts';
+import type {
+  ClientState,
+  IdempotencyKeyEvent,
+  PollOutcome,
+  ReaderAbortReason,
+  SignatureLabel,
+} from './event-labels.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { StoreEvent } from './store-events.ts';
 import type { UpstreamHealthEvent } from './upstream-health-events.ts';

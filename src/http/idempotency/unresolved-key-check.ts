@@ -60,10 +60,15 @@ export function findUnresolvedByOthers(
   onFound: (mayHaveTakenEffect: boolean) => void,
 ): void {
   if (claim?.hasWrite === true) return claim.lookUp((record) => onFound(isUnconfirmed(record)));
-  if (isSafeRequest(routed)) return onFound(false);
+  if (isSafeRequest(routed) || (claim === undefined && isUnverified(routed))) return onFound(false);
   // A body that is kept has been searched for a key, and one that is too long has none.
   const isKeyFinal = body?.retention === 'whole' || body?.retention === 'too_long';
   findUnresolved(context, routed, key, isKeyFinal, onFound);
+}
+
+/** Before its key is claimed, the signature may not have been verified: an unknown sender learns nothing of a key. */
+function isUnverified({ route }: Pick<RequestOnRoute, 'route'>): boolean {
+  return route.verify !== undefined;
 }
 
 /** The same for a request that never became an exchange: finds its route and key first. */
@@ -75,7 +80,7 @@ export function findUnresolvedOnArrival(
 ): void {
   if (!context.keys.mayHaveUnresolved() || isSafeMethod(request.verb)) return onFound(false);
   const route = router.find(request.verb, request.headers.host, request.path);
-  if (route === undefined) return onFound(false);
+  if (route === undefined || isUnverified({ route })) return onFound(false);
   if (route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)) === 'safe') return onFound(false);
   findUnresolved(context, { request, route }, keyFromHeaders(request, route), false, onFound);
 }

@@ -5,6 +5,7 @@ import { readMaxForwards } from '../headers/max-forwards.ts';
 import { NO_ROUTE_PROBLEM, repeatedHeaderProblem, requestProblem } from '../response/problem-details.ts';
 import type { Problem } from '../response/problem.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
+import { findDisguisedPath } from '../webhooks/disguised-path.ts';
 import type { Route } from './route.ts';
 import { rewriteTarget, type Router } from './router.ts';
 import { findRepeatedHeader } from './validate-request.ts';
@@ -31,7 +32,10 @@ export function chooseHandling(request: HttpServerRequest, router: Router, via: 
   if (route === undefined) return { kind: 'rejected', problem: NO_ROUTE_PROBLEM };
   if (isPreflight && route.cors !== undefined) return { kind: 'preflight', route, cors: route.cors };
   if (readMaxForwards(request) === 0) return { kind: 'final-recipient', route };
-  const problem = findRepeatedIdentity(request, route) ?? findAmbiguousTarget(request, route);
+  const problem =
+    findRepeatedIdentity(request, route) ??
+    findAmbiguousTarget(request, route) ??
+    findDisguisedPath(request, route, router);
   return problem === undefined ? { kind: 'exchange', route, isPreflight } : { kind: 'rejected', problem };
 }
 

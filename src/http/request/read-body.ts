@@ -5,6 +5,7 @@ import type { HeldPlaces } from '../response/client-stall.ts';
 import type { Problem } from '../response/problem.ts';
 import { addressGroupOf } from './client-identity.ts';
 import type { ExchangeContext } from './exchange-context.ts';
+import { beginSignatureCheck } from '../webhooks/signature-check.ts';
 import { type BodyRetention, RequestBody } from './request-body.ts';
 import type { RoutedRequest } from './routed-request.ts';
 
@@ -18,18 +19,29 @@ export interface BodyReadListener {
   onRejected(problem: Problem): void;
 }
 
-/** The body of a request, not read yet. Sends `100 Continue` if the client waits for it. @param ticket of the exchange */
+/**
+ * The body of a request, not read yet. Sends `100 Continue` if the client waits for it. Undefined if there is nothing to read: the
+ * request has no body, or is rejected without it; the listener has been called then.
+ * @param ticket of the exchange
+ */
 export function readRequestBody(
   routed: RoutedRequest,
-  context: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random' | 'stalledClients'>,
+  context: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random' | 'stalledClients' | 'listen'>,
   ticket: HeldPlaces,
   listener: BodyReadListener,
-): RequestBody {
+): RequestBody | undefined {
   const { request, response, route, snapshot, client } = routed;
   const { replayMemory, clock, random, stalledClients: registry } = context;
+  const check = beginSignatureCheck(routed, context);
+  const problem = check?.headProblem() ?? (request.hasBody ? undefined : check?.bodyProblem(undefined));
+  if (problem !== undefined) listener.onRejected(problem);
+  else if (!request.hasBody) listener.onRead(true, undefined);
+  if (problem !== undefined || !request.hasBody) return undefined;
   if (request.expectsContinue) response.writeContinue();
   request.expectsContinue = false;
   const onRead = (retention: BodyRetention): void => {
+    const unverified = check?.bodyProblem(body);
+    if (unverified !== undefined) return listener.onRejected(unverified);
     // Without reading the body, a write would be sent with a key that it has not claimed.
     if (retention === 'no_memory' && mayHaveKeyInBody(request, route)) {
       listener.onRejected(overloadProblem('replay_memory', random));

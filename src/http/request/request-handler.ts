@@ -122,7 +122,8 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   readBody(): void {
-    if (!this.#routed.request.hasBody) return this.driver.onBodyRead(true);
+    const { request, route } = this.#routed;
+    if (!request.hasBody && route.verify === undefined) return this.driver.onBodyRead(true);
     this.#body = readRequestBody(this.#routed, this.#context, this.driver.ticket, {
       onRead: (replayable, key) => {
         this.#key = key ?? this.#key;
@@ -130,7 +131,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
       },
       onRejected: (problem) => this.abort(problem),
     });
-    this.#body.read();
+    this.#body?.read();
   }
 
   claim(deadline: Millis): void {

@@ -50,12 +50,17 @@ export function factsOf(routed: RoutedRequest, preferredWait?: Millis): RequestF
     method: request.verb,
     keyed: key !== undefined,
     keyTtl: keyTtlOf(request, route),
-    // The body is read first if a key may be in it or it identifies a repeat, because the key is claimed before admission.
-    expectsContinue: request.expectsContinue && !mayHaveKeyInBody(request, route) && !isCompared(routed),
+    expectsContinue: request.expectsContinue && !needsBodyFirst(routed),
     priorAttempts: priorAttempts(routed),
     replaySafety: replaySafetyOf(routed),
   };
   return preferredWait === undefined ? facts : { ...facts, preferredWait };
+}
+
+/** It is read before admission: its signature is verified, a key may be in it, or it identifies a repeat of a key. */
+function needsBodyFirst(routed: RoutedRequest): boolean {
+  const { request, route } = routed;
+  return route.verify !== undefined || mayHaveKeyInBody(request, route) || isCompared(routed);
 }
 
 /** The body is compared with that of an earlier request with the key. */

@@ -205,7 +205,7 @@ export class ClientResponse {
       isTruncated: this.#isCut,
       isAbandonedWrite: verdict.kind === 'gone' && verdict.unknown ? true : undefined,
       upgradeBytes: this.tunnelBytes,
-      cause: timings.failure?.cause,
+      cause: timings.failure?.cause ?? this.#problem?.cause,
       wouldHave: timings.wouldHave,
       wouldRetry: verdict.wouldRetry,
       detail: this.#problem?.detail,

@@ -204,6 +204,6 @@ export const OVERLOAD_PROBLEMS = {
   replay_memory: {
     title: 'No memory for the body',
     detail:
-      'The body may contain an idempotency key, and this proxy has no memory left to read it. Nothing was sent to the upstream.',
+      'The body has to be read before the request is forwarded, and this proxy has no memory left for it. Nothing was sent to the upstream.',
   },
 } as const;

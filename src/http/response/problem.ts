@@ -13,6 +13,8 @@ export interface Problem {
   readonly retryAfterMs: Millis | undefined;
   /** A write that may have taken effect. */
   readonly unknown: boolean;
+  /** The value of WWW-Authenticate, with a 401. */
+  readonly challenge?: string;
   /** For the log only: the client does not get it. */
   readonly cause?: string;
 }

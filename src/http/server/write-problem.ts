@@ -94,6 +94,7 @@ function problemHeaders(problem: Problem, body: string, options: ProblemHeadOpti
     'Tidegate-Attempts', String(options.attempts),
     'Cache-Control', 'no-store',
   ];
+  if (problem.challenge !== undefined) headers.push('WWW-Authenticate', problem.challenge);
   if (problem.unknown) headers.push('Tidegate-Outcome', 'unknown');
   if (options.mintedKey !== undefined) headers.push('Tidegate-Idempotency-Key', options.mintedKey);
   if (options.retryAfterSeconds !== undefined) {

@@ -385,6 +385,8 @@ const PROCESS = [
   'endpoint_ejections_total{upstream="api"} >= 1',
   'upgraded_connections{route="/chat"} == 1',
   'writes_interrupted_total{route="/chat"} == 0',
+  'signatures_total{route="/hooks",result="missing"} == 1',
+  'signatures_total{route="/hooks",result="valid"} == 0',
   'upgraded_bytes_total{route="/chat",direction="to_upstream"} > 5',
   'upgraded_bytes_total{route="/chat",direction="to_client"} > 5',
   'request_duration_seconds_count{route="/chat",code_class="1xx"} == 1',
@@ -404,9 +406,14 @@ upstreams:
   api: {urls: ["${up.url}", "${down.url}"], outlierDetection: {consecutiveGatewayErrors: 1, baseEjectionTime: 60s}, retry: {${FAST}}}
   chat: {url: "${chat.url}"}
   careless: {url: "https://127.0.0.1:1", tls: {insecure: true}}
-routes: [{path: /, upstream: api}, {path: /chat, upstream: chat}, {path: /careless, upstream: careless}]
+routes:
+  - {path: /, upstream: api}
+  - {path: /chat, upstream: chat}
+  - {path: /careless, upstream: careless}
+  - {path: /hooks, upstream: api, verify: {scheme: github, secrets: [secret]}}
 `);
   prometheus.watch('process', gate.adminUrl);
+  await send(gate.url, '/hooks', { method: 'POST' });
   await down.stop();
   for (let i = 0; i < 6; i += 1) await send(gate.url, '/');
   const open = async (): Promise<WebSocket> => {

@@ -1,0 +1,50 @@
+import { requestProblem } from '../response/problem-details.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import { mergeSlashes } from '../request/match-path.ts';
+import type { Route } from '../request/route.ts';
+import { type Router, upstreamPath } from '../request/router.ts';
+
+/**
+ * Refuses a request that would reach a verified path of the upstream by another route, which verifies nothing: routes match byte
+ * by byte, while many servers decode `%73`, merge slashes, drop `;parameters` or ignore case.
+ */
+export function findDisguisedPath(
+  request: Pick<HttpServerRequest, 'verb' | 'target'>,
+  route: Route,
+  { verified }: Pick<Router, 'verified'>,
+): typeof DISGUISED | undefined {
+  if (verified.length === 0 || route.verify !== undefined) return undefined;
+  const ownPrefix = upstreamPrefix(route);
+  let path: string | undefined;
+  for (const other of verified) {
+    if (other.target.name !== route.target.name || other.methods?.has(request.verb) === false) continue;
+    const prefix = upstreamPrefix(other);
+    if (prefix.length <= ownPrefix.length) continue; // the more special route is meant
+    path ??= plainPath(upstreamPath(request.target, route));
+    if (isBelow(path, plainPath(prefix))) return DISGUISED;
+  }
+  return undefined;
+}
+
+const DISGUISED = requestProblem(
+  400,
+  'Bad request',
+  'The path is another spelling of one whose requests must be signed. Write it without escapes and doubled slashes.',
+  'bad_request',
+);
+
+function upstreamPrefix({ rewritePrefix, path }: Route): string {
+  return rewritePrefix ?? path;
+}
+
+/** The path as the most lenient server reads it. Dot segments and backslashes are refused earlier. */
+function plainPath(path: string): string {
+  const decoded = path.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+  return mergeSlashes(decoded.replaceAll(/;[^/]*/g, '')).toLowerCase();
+}
+
+/** `/hooks` and `/hooks/a` are below `/hooks` and `/hooks/`; `/hooks2` is not. */
+function isBelow(path: string, prefix: string): boolean {
+  const stem = prefix.endsWith('/') ? prefix.slice(0, -1) : prefix;
+  return path.startsWith(stem) && (path.length === stem.length || path[stem.length] === '/');
+}
