@@ -1,7 +1,7 @@
 import type { ResponseStore } from '../../core/idempotency/response-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { ResponseSeal } from './response-seal.ts';
+import { MessageSeal } from '../message-seal.ts';
 
 /** Keeps nothing. */
 const NO_RESPONSES: ResponseStore = {
@@ -13,14 +13,14 @@ const NO_RESPONSES: ResponseStore = {
 
 /** Encrypts what a store outside the memory of this process keeps. @param secret undefined: nothing is kept */
 export function sealResponses(store: ResponseStore, secret: string | undefined): ResponseStore {
-  return secret === undefined ? NO_RESPONSES : new SealedResponseStore(store, new ResponseSeal(secret));
+  return secret === undefined ? NO_RESPONSES : new SealedResponseStore(store, new MessageSeal(secret, 'kept response'));
 }
 
 class SealedResponseStore implements ResponseStore {
   readonly #store: ResponseStore;
-  readonly #seal: ResponseSeal;
+  readonly #seal: MessageSeal;
 
-  constructor(store: ResponseStore, seal: ResponseSeal) {
+  constructor(store: ResponseStore, seal: MessageSeal) {
     this.#store = store;
     this.#seal = seal;
   }

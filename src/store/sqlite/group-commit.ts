@@ -9,7 +9,7 @@ export interface PendingChanges {
   /** They are stored. */
   onStored(): void;
   /** They could not be stored, and are tried again later. */
-  onFailed?(): void;
+  onFailed?(error: unknown): void;
 }
 
 export interface GroupCommitOptions {
@@ -103,7 +103,7 @@ export class GroupCommit {
       onCommit?.(false, clock.now() - since);
       if (!this.#hasFailed) onProblem(error);
       this.#hasFailed = true;
-      for (const changes of pending) changes.onFailed?.();
+      for (const changes of pending) changes.onFailed?.(error);
       return false;
     }
     onCommit?.(true, clock.now() - since);

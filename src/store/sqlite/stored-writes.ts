@@ -128,12 +128,12 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   }
 
   get isEmpty(): boolean {
-    return this.size === 0 && this.#shift === this.#storedShift;
+    return this.size === 0 && this.clockShift() === this.#storedShift;
   }
 
   apply(): void {
     this.#applied = new Map();
-    this.#appliedShift = this.#shift;
+    this.#appliedShift = this.clockShift();
     if (this.#appliedShift !== this.#storedShift) this.#putShift.run(SHIFT, this.#appliedShift);
     for (const write of this.#changed) this.#storeWrite(write);
   }
@@ -155,10 +155,11 @@ export class StoredWrites implements KeyJournal, PendingChanges {
 
   /** The wall clock without its steps, also those in earlier processes: the origin of all stored times. */
   steadyTime(): Millis {
-    return this.#options.wallClock() - this.#shift;
+    return this.#options.wallClock() - this.clockShift();
   }
 
-  get #shift(): Millis {
+  /** The sum of the steps of the wall clock: what to add to `steadyTime` for the wall clock. */
+  clockShift(): Millis {
     return this.#shiftAtStart + this.#steps.total();
   }
 

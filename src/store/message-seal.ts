@@ -6,16 +6,24 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/**
- * Encrypts kept responses with a secret (AES-256-GCM, NIST SP 800-38D). Each has a key and a nonce of its own, derived from a
- * random salt (HKDF, RFC 5869), so that the message limit of a GCM key never applies. The id is authenticated, so that none can
- * take the place of another.
- */
-export class ResponseSeal {
-  readonly #secret: Buffer;
+/** What a sealed message takes besides its bytes. */
+export const SEAL_BYTES = SALT_BYTES + TAG_BYTES;
 
-  constructor(secret: string) {
+/** What is sealed. Keys of one kind open nothing of another. */
+export type SealedKind = 'kept response' | 'delivery';
+
+/**
+ * Encrypts messages with a secret (AES-256-GCM, NIST SP 800-38D). Each has a key and a nonce of its own, derived from a random salt
+ * (HKDF, RFC 5869), so that the message limit of a GCM key never applies. The id is authenticated, so that none can take the place of
+ * another.
+ */
+export class MessageSeal {
+  readonly #secret: Buffer;
+  readonly #kind: SealedKind;
+
+  constructor(secret: string, kind: SealedKind) {
     this.#secret = Buffer.from(secret);
+    this.#kind = kind;
   }
 
   seal(id: string, bytes: Buffer): Buffer {
@@ -25,9 +33,9 @@ export class ResponseSeal {
     return Buffer.concat([salt, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
   }
 
-  /** Undefined if it was sealed with another secret or id, or has changed since. */
+  /** Undefined if it was sealed with another secret, kind or id, or has changed since. */
   open(id: string, sealed: Buffer): Buffer | undefined {
-    if (sealed.length < SALT_BYTES + TAG_BYTES) return undefined;
+    if (sealed.length < SEAL_BYTES) return undefined;
     const { key, nonce } = this.#derive(sealed.subarray(0, SALT_BYTES));
     const end = sealed.length - TAG_BYTES;
     const decipher = createDecipheriv(CIPHER, key, nonce).setAAD(Buffer.from(id)).setAuthTag(sealed.subarray(end));
@@ -39,7 +47,7 @@ export class ResponseSeal {
   }
 
   #derive(salt: Buffer): { readonly key: Buffer; readonly nonce: Buffer } {
-    const bytes = Buffer.from(hkdfSync('sha256', this.#secret, salt, 'kept response', KEY_BYTES + NONCE_BYTES));
+    const bytes = Buffer.from(hkdfSync('sha256', this.#secret, salt, this.#kind, KEY_BYTES + NONCE_BYTES));
     return { key: bytes.subarray(0, KEY_BYTES), nonce: bytes.subarray(KEY_BYTES) };
   }
 }
