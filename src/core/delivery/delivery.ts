@@ -20,8 +20,10 @@ export interface Delivery {
   /** Deliveries of a route with the same key are sent one after the other, in the order of acceptance. */
   readonly orderKey: string | undefined;
   readonly state: DeliveryState;
-  /** Completed ones of this schedule. */
+  /** Completed ones of its present schedule. */
   readonly attempts: number;
+  /** When its present schedule began; undefined if that is its first one, which began at `acceptedAt`. */
+  readonly restartedAt?: Millis | undefined;
   readonly lastAttempt: DeliveryAttempt | undefined;
 }
 

@@ -1,0 +1,204 @@
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { NewDelivery } from '../../core/delivery/delivery-store.ts';
+import type { Delivery, DeliveryAttempt, DeliveryEnd } from '../../core/delivery/delivery.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { ALL_CODES, type StateCode, STATE_CODES } from './delivery-tables.ts';
+import type { DeliveryTimes } from './delivery-times.ts';
+import type { DuePlace } from './due-cursors.ts';
+
+/** A row, as it is stored. */
+export interface StoredDelivery {
+  readonly number: number;
+  readonly code: StateCode;
+  /** On the wall clock: when it is due, or has ended. */
+  readonly until: Millis;
+  /** Of its sealed message. */
+  readonly size: number;
+  readonly delivery: Omit<Delivery, 'state'>;
+}
+
+export interface RemovedRow {
+  readonly code: StateCode;
+  readonly size: number;
+}
+
+/** The rows of deliveries and of their messages. Times of arguments and results are on the wall clock, but those of places. */
+export class DeliveryRows {
+  readonly #db: DatabaseSync;
+  readonly #times: DeliveryTimes;
+  readonly #prepared = new Map<StatementName, StatementSync>();
+
+  constructor(db: DatabaseSync, times: DeliveryTimes) {
+    this.#db = db;
+    this.#times = times;
+  }
+
+  /** Undefined if the id is taken. */
+  insert(delivery: NewDelivery, code: StateCode, sealed: Buffer): DuePlace | undefined {
+    const { id, route, upstream, acceptedAt, owner, eventId = null, orderKey = null } = delivery;
+    const until = this.#times.toStored(acceptedAt);
+    const { changes, lastInsertRowid } = this.#statement('insert').run(
+      ...[id, route, upstream, until, owner, eventId, orderKey, code, until, sealed.length],
+    );
+    if (changes === 0) return undefined;
+    this.#statement('insertMessage').run(lastInsertRowid, sealed);
+    return { number: Number(lastInsertRowid), until };
+  }
+
+  find(id: string): StoredDelivery | undefined {
+    return this.#read(this.#statement('find').get(id));
+  }
+
+  get(number: number): StoredDelivery | undefined {
+    return this.#read(this.#statement('get').get(number));
+  }
+
+  sealedMessage(number: number): Buffer | undefined {
+    const sealed = this.#statement('message').get(number)?.['sealed'];
+    return sealed instanceof Uint8Array ? Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength) : undefined;
+  }
+
+  hasOpen(route: string, orderKey: string): boolean {
+    return this.#statement('hasOpen').get(route, orderKey) !== undefined;
+  }
+
+  recordAttempt(number: number, attempt: DeliveryAttempt, isCounted: boolean): void {
+    const { at, took, status = null, reason = null } = attempt;
+    this.#statement('attempt').run(Number(isCounted), this.#times.toStored(at), took, status, reason, number);
+  }
+
+  postpone(number: number, until: Millis): DuePlace {
+    const place = { number, until: this.#times.toStored(until) };
+    this.#statement('postpone').run(place.until, number);
+    return place;
+  }
+
+  end(number: number, end: DeliveryEnd, at: Millis, keptFor: Millis): void {
+    const time = this.#times.toStored(at);
+    this.#statement('end').run(STATE_CODES[end], time, time + keptFor, number);
+  }
+
+  /** Makes the first blocked delivery with the key wait. @returns where it does */
+  unblockNext(route: string, orderKey: string, at: Millis): DuePlace | undefined {
+    const row = this.#statement('unblock').get(this.#times.toStored(at), route, orderKey);
+    return row && { number: Number(row['number']), until: Number(row['until']) };
+  }
+
+  /** With a new schedule. */
+  restart(number: number, code: StateCode, now: Millis): DuePlace {
+    const until = this.#times.toStored(now);
+    this.#statement('restart').run(code, until, number);
+    return { number, until };
+  }
+
+  remove(number: number): RemovedRow | undefined {
+    const row = this.#statement('remove').get(number);
+    this.#statement('removeMessage').run(number);
+    return row && { code: toCode(row['state']), size: Number(row['size']) };
+  }
+
+  /** In the order of acceptance, after `after`. */
+  list(route: string, code: StateCode, after: number, limit: number): readonly number[] {
+    return this.#statement('list')
+      .all(route, code, after, limit)
+      .map(({ number }) => Number(number));
+  }
+
+  /** The numbers of later deliveries are greater. The one with the id may have been removed. */
+  numberOf(id: string): number {
+    const found = this.#statement('find').get(id)?.['number'];
+    return Number(found ?? Number(this.#statement('following').get(id)?.['number'] ?? Infinity) - 1);
+  }
+
+  /** Those that are over, the first to be removed first. @param until only those kept until then, as times are stored */
+  over(code: StateCode, until: Millis, limit: number): readonly number[] {
+    return this.#statement('over')
+      .all(code, until, limit)
+      .map(({ number }) => Number(number));
+  }
+
+  /** Until when all that are over are kept, as times are stored. */
+  nextRemoval(): Millis {
+    return Math.min(
+      ...ALL_CODES.map((code) => Number(this.#statement('nextRemoval').get(code)?.['until'] ?? Infinity)),
+    );
+  }
+
+  /** The routes that have deliveries. */
+  routes(): string[] {
+    const routes: string[] = [];
+    for (let last: unknown = ''; ; ) {
+      last = this.#statement('nextRoute').get(String(last))?.['route'];
+      if (typeof last !== 'string') return routes;
+      routes.push(last);
+    }
+  }
+
+  #statement(name: StatementName): StatementSync {
+    const prepared = this.#prepared.get(name) ?? this.#db.prepare(STATEMENTS[name]);
+    this.#prepared.set(name, prepared);
+    return prepared;
+  }
+
+  #read(row: Record<string, SQLOutputValue> | undefined): StoredDelivery | undefined {
+    if (row === undefined) return undefined;
+    const wall = (column: string): Millis => this.#times.toWall(Number(row[column]));
+    const text = (column: string): string | undefined => (row[column] === null ? undefined : String(row[column]));
+    const status = row['attempt_status'];
+    const lastAttempt =
+      row['attempt_at'] === null
+        ? undefined
+        : {
+            at: wall('attempt_at'),
+            took: Number(row['attempt_took']),
+            status: status === null ? undefined : Number(status),
+            reason: text('attempt_reason'),
+          };
+    const delivery = {
+      ...{ id: String(row['id']), route: String(row['route']), upstream: String(row['upstream']) },
+      ...{ acceptedAt: wall('accepted_at'), owner: String(row['owner']) },
+      ...{ eventId: text('event_id'), orderKey: text('order_key'), attempts: Number(row['attempts']), lastAttempt },
+      restartedAt: row['restarted_at'] === null ? undefined : wall('restarted_at'),
+    };
+    const [number, size] = [Number(row['number']), Number(row['size'])];
+    return { number, code: toCode(row['state']), until: wall('until'), size, delivery };
+  }
+}
+
+/** One that means nothing counts as dead. */
+function toCode(value: SQLOutputValue | undefined): StateCode {
+  return ALL_CODES.find((code) => code === value) ?? STATE_CODES.dead;
+}
+
+/** Each is O(log n), and O(limit) where it has one. */
+export const DELIVERY_QUERIES = {
+  find: 'SELECT * FROM deliveries WHERE id = ?',
+  get: 'SELECT * FROM deliveries WHERE number = ?',
+  message: 'SELECT sealed FROM delivery_messages WHERE number = ?',
+  hasOpen: 'SELECT 1 FROM deliveries WHERE state < 2 AND route = ? AND order_key = ? LIMIT 1',
+  unblock: `UPDATE deliveries SET state = 0, until = max(until, ?) WHERE number = (SELECT number FROM deliveries
+    WHERE state = 1 AND state < 2 AND route = ? AND order_key = ? ORDER BY number LIMIT 1) RETURNING number, until`,
+  list: 'SELECT number FROM deliveries WHERE route = ? AND state = ? AND number > ? ORDER BY number LIMIT ?',
+  following: 'SELECT number FROM deliveries WHERE id > ? ORDER BY id LIMIT 1',
+  over: 'SELECT number FROM deliveries WHERE state = ? AND kept_until <= ? ORDER BY kept_until LIMIT ?',
+  nextRemoval: 'SELECT min(kept_until) AS until FROM deliveries WHERE state = ? AND kept_until IS NOT NULL',
+  nextRoute: 'SELECT min(route) AS route FROM deliveries WHERE route > ?',
+} as const;
+
+const CHANGES = {
+  insert: `INSERT INTO deliveries (id, route, upstream, accepted_at, owner, event_id, order_key, state, until, attempts, size)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
+  insertMessage: 'INSERT INTO delivery_messages VALUES (?, ?)',
+  attempt: `UPDATE deliveries SET attempts = attempts + ?, attempt_at = ?, attempt_took = ?, attempt_status = ?, attempt_reason = ?
+    WHERE number = ?`,
+  postpone: 'UPDATE deliveries SET until = ? WHERE number = ?',
+  end: 'UPDATE deliveries SET state = ?, until = ?, kept_until = ? WHERE number = ?',
+  restart:
+    'UPDATE deliveries SET state = ?1, until = ?2, restarted_at = ?2, attempts = 0, kept_until = NULL WHERE number = ?3',
+  remove: 'DELETE FROM deliveries WHERE number = ? RETURNING state, size',
+  removeMessage: 'DELETE FROM delivery_messages WHERE number = ?',
+} as const;
+
+type StatementName = keyof typeof STATEMENTS;
+
+const STATEMENTS = { ...DELIVERY_QUERIES, ...CHANGES };

@@ -1,0 +1,203 @@
+import type { AddResult, NewDelivery } from '../../core/delivery/delivery-store.ts';
+import type { DeliveryAttempt, DeliveryEnd } from '../../core/delivery/delivery.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { type MessageSeal, SEAL_BYTES } from '../message-seal.ts';
+import type { GroupCommit, PendingChanges } from '../sqlite/group-commit.ts';
+import type { DeliveryClaim } from './delivery-claims.ts';
+import type { DeliveryCounters } from './delivery-counters.ts';
+import { encodeDeliveryMessage } from './delivery-message-codec.ts';
+import type { DeliveryRoom } from './delivery-room.ts';
+import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
+import { endOfCode, type OPEN_CODES, STATE_CODES } from './delivery-tables.ts';
+import type { DeliveryTimes } from './delivery-times.ts';
+import type { DuePlace } from './due-cursors.ts';
+import type { RememberedEvents } from './remembered-events.ts';
+
+type EndChange = Extract<DeliveryChange, { readonly kind: 'end' }>;
+
+export type DeliveryChange =
+  | { readonly kind: 'postpone'; readonly until: Millis; readonly attempt: DeliveryAttempt | undefined }
+  | {
+      readonly kind: 'end';
+      readonly end: DeliveryEnd;
+      readonly at: Millis;
+      /** How long its row is kept after that. */
+      readonly keptFor: Millis;
+      readonly attempt: DeliveryAttempt | undefined;
+      /** Something was sent in the attempt, or could have been. */
+      readonly isCounted: boolean;
+    }
+  | { readonly kind: 'restart'; readonly now: Millis };
+
+export interface DeliveryWriterOptions {
+  readonly commit: GroupCommit;
+  readonly seal: MessageSeal;
+  readonly rows: DeliveryRows;
+  readonly counters: DeliveryCounters;
+  readonly events: RememberedEvents;
+  readonly times: DeliveryTimes;
+  readonly room: DeliveryRoom;
+  /** A change is stored. */
+  readonly onChanged: (claim: DeliveryClaim) => void;
+  /** A delivery of the route waits here from now on. */
+  readonly onWaiting: (route: string, place: DuePlace) => void;
+  /** The changes of a transaction are stored. */
+  readonly onAllStored: () => void;
+}
+
+interface PendingAdd {
+  readonly delivery: NewDelivery;
+  readonly onAdded: (result: AddResult) => void;
+}
+
+/** Rows that a step removes at most. Later steps remove the others. */
+const MAX_REMOVED = 1000;
+
+/** The changes of deliveries that are not stored yet. Those of a turn of the event loop cost one transaction. */
+export class DeliveryWriter implements PendingChanges {
+  readonly #options: DeliveryWriterOptions;
+  #adds: PendingAdd[] = [];
+  readonly #changes = new Map<DeliveryClaim, DeliveryChange>();
+  /** Of the present transaction. */
+  #results: AddResult[] = [];
+  #waiting: (readonly [route: string, place: DuePlace])[] = [];
+  #hasFailed = false;
+  /** A later step removes the rest of the rows whose time is over. */
+  #isStepScheduled = false;
+
+  constructor(options: DeliveryWriterOptions) {
+    this.#options = options;
+    options.commit.add(this);
+    if (this.#isRemovalDue) options.commit.request();
+  }
+
+  add(delivery: NewDelivery, onAdded: (result: AddResult) => void): void {
+    this.#adds.push({ delivery, onAdded });
+    this.#options.commit.request();
+  }
+
+  /** Applied later if it cannot be stored now. The first change of a claim holds. */
+  change(claim: DeliveryClaim, change: DeliveryChange): void {
+    if (this.#changes.has(claim)) return;
+    this.#changes.set(claim, change);
+    this.#options.commit.request();
+  }
+
+  /** Changes that could not be stored yet. */
+  get failed(): number {
+    return this.#hasFailed ? this.#changes.size : 0;
+  }
+
+  get isEmpty(): boolean {
+    return this.#adds.length === 0 && this.#changes.size === 0 && !this.#isRemovalDue;
+  }
+
+  apply(): void {
+    const { counters, events, room, times } = this.#options;
+    const now = times.now();
+    this.#waiting = [];
+    for (const each of [counters, events, room]) each.begin();
+    if (this.#isRemovalDue) {
+      events.removeOver(now, MAX_REMOVED);
+      room.removeOver(now, MAX_REMOVED);
+    }
+    for (const [claim, change] of this.#changes) this.#applyChange(claim, change);
+    this.#results = this.#adds.map(({ delivery }) => this.#applyAdd(delivery, now));
+  }
+
+  onStored(): void {
+    const { counters, events, room, commit, onChanged, onWaiting, onAllStored } = this.#options;
+    for (const each of [counters, events, room]) each.commit();
+    this.#hasFailed = false;
+    const [adds, results] = [this.#adds, this.#results];
+    this.#adds = [];
+    for (const claim of this.#changes.keys()) onChanged(claim);
+    this.#changes.clear();
+    for (const [route, place] of this.#waiting) onWaiting(route, place);
+    if (this.#isRemovalDue) {
+      this.#isStepScheduled = true;
+      commit.nextStep(() => {
+        this.#isStepScheduled = false;
+        commit.request();
+      });
+    }
+    for (const [i, { onAdded }] of adds.entries()) {
+      const result = results[i];
+      if (result !== undefined) onAdded(result);
+    }
+    onAllStored();
+  }
+
+  /** The client sends an addition again. The other changes are about what was sent, and stay. */
+  onFailed(error: unknown): void {
+    this.#hasFailed = true;
+    const adds = this.#adds;
+    this.#adds = [];
+    const why = error instanceof Error ? error.message : String(error);
+    for (const { onAdded } of adds) onAdded({ kind: 'unavailable', why });
+  }
+
+  get #isRemovalDue(): boolean {
+    const { events, room, times } = this.#options;
+    return !this.#isStepScheduled && Math.min(room.nextRemoval, events.nextEnd) <= times.now();
+  }
+
+  #applyChange(claim: DeliveryClaim, change: DeliveryChange): void {
+    const { rows } = this.#options;
+    const row = rows.get(claim.number);
+    if (row === undefined) return;
+    if (change.kind === 'restart') return this.#restart(row, change.now);
+    const isCounted = change.kind === 'postpone' || change.isCounted;
+    if (change.attempt !== undefined) rows.recordAttempt(row.number, change.attempt, isCounted);
+    if (change.kind === 'end') this.#end(row, change);
+    else this.#waiting.push([claim.route, rows.postpone(row.number, change.until)]);
+  }
+
+  #end({ number, code, size, delivery }: StoredDelivery, { end, at, keptFor }: EndChange): void {
+    const { rows, counters, room, times } = this.#options;
+    const { route, orderKey } = delivery;
+    rows.end(number, end, at, keptFor);
+    counters.subtract(code, size);
+    counters.add(STATE_CODES[end], size);
+    room.onKept(times.toStored(at) + keptFor);
+    if (orderKey === undefined || code !== STATE_CODES.waiting) return;
+    const next = rows.unblockNext(route, orderKey, at);
+    if (next === undefined) return;
+    this.#waiting.push([route, next]);
+    const unblocked = rows.get(next.number)?.size ?? 0;
+    counters.subtract(STATE_CODES.blocked, unblocked);
+    counters.add(STATE_CODES.waiting, unblocked);
+  }
+
+  #restart({ number, code, size, delivery }: StoredDelivery, now: Millis): void {
+    const { rows, counters } = this.#options;
+    const { route, orderKey } = delivery;
+    const next = endOfCode(code) === undefined ? code : this.#firstCode(route, orderKey);
+    const place = rows.restart(number, next, now);
+    counters.subtract(code, size);
+    counters.add(next, size);
+    if (next === STATE_CODES.waiting) this.#waiting.push([route, place]);
+  }
+
+  #applyAdd(delivery: NewDelivery, now: Millis): AddResult {
+    const { seal, rows, counters, events, room, times } = this.#options;
+    const { id, route, eventId, orderKey, message, duplicatesUntil } = delivery;
+    const earlier = eventId === undefined ? undefined : events.find(route, eventId, now);
+    if (earlier !== undefined) return { kind: 'duplicate', id: earlier };
+    const bytes = encodeDeliveryMessage(message);
+    const size = bytes.length + SEAL_BYTES;
+    if (!room.make(size)) return { kind: 'full' };
+    const code = this.#firstCode(route, orderKey);
+    const place = rows.insert(delivery, code, seal.seal(id, bytes));
+    if (place === undefined) return { kind: 'duplicate', id };
+    counters.add(code, size);
+    if (eventId !== undefined) events.remember(route, eventId, id, times.toStored(duplicatesUntil));
+    if (code === STATE_CODES.waiting) this.#waiting.push([route, place]);
+    return { kind: 'stored' };
+  }
+
+  #firstCode(route: string, orderKey: string | undefined): (typeof OPEN_CODES)[number] {
+    const isBlocked = orderKey !== undefined && this.#options.rows.hasOpen(route, orderKey);
+    return isBlocked ? STATE_CODES.blocked : STATE_CODES.waiting;
+  }
+}

@@ -1,0 +1,218 @@
+import type {
+  AddResult,
+  DeliveryFilter,
+  DeliveryStore,
+  DeliveryTotals,
+  DueDelivery,
+  NewDelivery,
+} from '../../core/delivery/delivery-store.ts';
+import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryMessage } from '../../core/delivery/delivery.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { MessageSeal } from '../message-seal.ts';
+import type { GroupCommit } from '../sqlite/group-commit.ts';
+import { type DeliveryClaim, DeliveryClaims } from './delivery-claims.ts';
+import { DeliveryCounters } from './delivery-counters.ts';
+import { DeliveryReader } from './delivery-reader.ts';
+import { DeliveryRoom } from './delivery-room.ts';
+import { DeliveryRows, type StoredDelivery } from './delivery-rows.ts';
+import { DELIVERY_TABLES, endOfCode, STATE_CODES } from './delivery-tables.ts';
+import { DeliveryTimes } from './delivery-times.ts';
+import { DeliveryWriter } from './delivery-writer.ts';
+import { DueCursors } from './due-cursors.ts';
+import { RememberedEvents } from './remembered-events.ts';
+
+/** How many deliveries are stored by default, those that are over included. */
+export const MAX_DELIVERIES = 1_000_000;
+/** The bytes of their messages, by default. */
+export const MAX_DELIVERY_BYTES = 4 * 1024 * 1024 * 1024;
+/** How many ids of events are remembered by default. */
+export const MAX_DELIVERY_EVENTS = 4_000_000;
+
+/** While the database cannot be written, and so many results of attempts wait to be stored, no more deliveries are sent. */
+const MAX_UNSTORED = 1000;
+
+export interface SqliteDeliveryStoreOptions {
+  /** Something requests a commit regularly: what is over is removed with one. */
+  readonly commit: GroupCommit;
+  /** Messages are encrypted with it. */
+  readonly secret: string;
+  readonly wallClock: () => Millis;
+  /** The sum of the steps of the wall clock: see `StoredWrites.clockShift`. */
+  readonly clockShift?: () => Millis;
+  /** How long a delivery of the route, and its message, are kept once it is over. */
+  readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
+  /** A stored change may have made a delivery of the route due, now or later: `nextDueAt` may have changed. */
+  readonly onDue?: (route: string) => void;
+  /** A message cannot be decrypted or decoded: the secret has changed, or the row is damaged. Its delivery ends as dead. */
+  readonly onUnreadable?: (delivery: Omit<Delivery, 'state'>) => void;
+  /** The database cannot be read: no delivery is sent. */
+  readonly onProblem?: (error: unknown) => void;
+  readonly maxCount?: number;
+  readonly maxBytes?: number;
+  readonly maxEvents?: number;
+}
+
+/**
+ * Deliveries in the database of this process. What it works on is claimed in memory, so a send needs no transaction before it, and a
+ * process that is killed leaves it waiting. Until the result of a send is stored, the delivery is `sending`.
+ */
+export class SqliteDeliveryStore implements DeliveryStore {
+  readonly #options: SqliteDeliveryStoreOptions;
+  readonly #times: DeliveryTimes;
+  readonly #rows: DeliveryRows;
+  readonly #reader: DeliveryReader;
+  readonly #events: RememberedEvents;
+  readonly #room: DeliveryRoom;
+  readonly #claims = new DeliveryClaims();
+  readonly #cursors: DueCursors;
+  readonly #writer: DeliveryWriter;
+  /** Routes whose deliveries may be due once the present changes are stored. */
+  readonly #changedRoutes = new Set<string>();
+
+  /** @throws an error of SQLite */
+  constructor(options: SqliteDeliveryStoreOptions) {
+    const { commit, secret, wallClock, clockShift = () => 0, maxEvents = MAX_DELIVERY_EVENTS } = options;
+    const { maxCount = MAX_DELIVERIES, maxBytes = MAX_DELIVERY_BYTES } = options;
+    const { db } = commit;
+    db.exec(DELIVERY_TABLES);
+    this.#options = options;
+    const seal = new MessageSeal(secret, 'delivery');
+    this.#times = new DeliveryTimes(wallClock, clockShift);
+    const rows = new DeliveryRows(db, this.#times);
+    const counters = new DeliveryCounters(db);
+    this.#rows = rows;
+    this.#events = new RememberedEvents(db, maxEvents);
+    this.#room = new DeliveryRoom({ rows, counters, maxCount, maxBytes });
+    this.#cursors = new DueCursors(db, (number) => this.#claims.isClaimed(number));
+    this.#reader = new DeliveryReader({ rows, counters, seal, claims: this.#claims });
+    this.#writer = new DeliveryWriter({
+      ...{ commit, rows, counters, seal, events: this.#events, room: this.#room, times: this.#times },
+      onChanged: (claim) => {
+        this.#claims.release(claim);
+        this.#changedRoutes.add(claim.route);
+      },
+      onWaiting: (route, place) => {
+        this.#reader.addRoute(route);
+        this.#cursors.onWaiting(route, place);
+        this.#changedRoutes.add(route);
+      },
+      onAllStored: () => this.#reportDue(),
+    });
+  }
+
+  get bounds(): readonly ResourceBound[] {
+    return [...this.#room.bounds, this.#events.bound];
+  }
+
+  get totals(): DeliveryTotals {
+    return { ...this.#reader.totals, oldestAt: this.#tryRead(() => this.#reader.oldestAt(), undefined) };
+  }
+
+  add(delivery: NewDelivery, onAdded: (result: AddResult) => void): void {
+    this.#writer.add(delivery, onAdded);
+  }
+
+  takeDue(route: string, now: Millis, limit: number): readonly DueDelivery[] {
+    if (this.#writer.failed >= MAX_UNSTORED) {
+      this.#changedRoutes.add(route);
+      return [];
+    }
+    return this.#tryRead(() => {
+      const due: DueDelivery[] = [];
+      for (const { number } of this.#cursors.take(route, this.#times.toStored(now), limit)) {
+        const taken = this.#take(number, now);
+        if (taken !== undefined) due.push(taken);
+      }
+      return due;
+    }, []);
+  }
+
+  nextDueAt(route: string): Millis | undefined {
+    if (this.#writer.failed >= MAX_UNSTORED) return undefined;
+    const until = this.#tryRead(() => this.#cursors.nextDueAt(route), undefined);
+    return until === undefined ? undefined : this.#times.toWall(until);
+  }
+
+  postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void {
+    const claim = this.#claims.get(id);
+    if (claim !== undefined) this.#writer.change(claim, { kind: 'postpone', until, attempt });
+  }
+
+  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined): void {
+    const claim = this.#claims.get(id);
+    if (claim === undefined) return;
+    const keptFor = this.#options.keepFor(claim.route, end);
+    this.#writer.change(claim, { kind: 'end', end, at, keptFor, attempt, isCounted: true });
+  }
+
+  find(id: string): Delivery | undefined {
+    const row = this.#tryRead(() => this.#rows.find(id), undefined);
+    return row && this.#reader.toDelivery(row);
+  }
+
+  list(filter: DeliveryFilter): readonly Delivery[] {
+    return this.#tryRead(() => this.#reader.list(filter), []);
+  }
+
+  message(id: string): DeliveryMessage | undefined {
+    return this.#tryRead(() => {
+      const row = this.#rows.find(id);
+      return row && this.#reader.readMessage(row);
+    }, undefined);
+  }
+
+  retry(id: string, now: Millis): boolean {
+    const row = this.#tryRead(() => this.#rows.find(id), undefined);
+    if (row === undefined || row.code === STATE_CODES.delivered || this.#claims.isClaimed(row.number)) return false;
+    this.#writer.change(this.#claim(row, undefined), { kind: 'restart', now });
+    return true;
+  }
+
+  cancel(id: string, now: Millis): boolean {
+    const row = this.#tryRead(() => this.#rows.find(id), undefined);
+    const isOver = row === undefined || endOfCode(row.code) !== undefined;
+    if (isOver || this.#claims.isClaimed(row.number)) return false;
+    const keptFor = this.#options.keepFor(row.delivery.route, 'canceled');
+    const change = { kind: 'end', end: 'canceled', at: now, keptFor, attempt: undefined, isCounted: false } as const;
+    this.#writer.change(this.#claim(row, undefined), change);
+    return true;
+  }
+
+  /** Claims a delivery that is due. Undefined if its message cannot be read: then it ends as dead. */
+  #take(number: number, now: Millis): DueDelivery | undefined {
+    const row = this.#tryRead(() => this.#rows.get(number), undefined);
+    if (row === undefined) return undefined;
+    const message = this.#tryRead(() => this.#reader.readMessage(row), undefined);
+    const claim = this.#claim(row, message && now);
+    if (message !== undefined) return { delivery: this.#reader.toDelivery(row), message };
+    const attempt = { at: now, took: 0, status: undefined, reason: 'unreadable' };
+    const keptFor = this.#options.keepFor(claim.route, 'dead');
+    this.#writer.change(claim, { kind: 'end', end: 'dead', at: now, keptFor, attempt, isCounted: false });
+    this.#options.onUnreadable?.(row.delivery);
+    return undefined;
+  }
+
+  #claim({ number, delivery: { id, route } }: StoredDelivery, since: Millis | undefined): DeliveryClaim {
+    const claim = { id, number, route, since };
+    this.#claims.add(claim);
+    return claim;
+  }
+
+  #reportDue(): void {
+    const routes = [...this.#changedRoutes];
+    this.#changedRoutes.clear();
+    for (const route of routes) this.#options.onDue?.(route);
+  }
+
+  /** @param otherwise the result if the database is damaged, for example, or closed */
+  #tryRead<T>(read: () => T, otherwise: T): T {
+    if (!this.#options.commit.db.isOpen) return otherwise;
+    try {
+      return read();
+    } catch (error) {
+      this.#options.onProblem?.(error);
+      return otherwise;
+    }
+  }
+}

@@ -1,0 +1,395 @@
+/** What each store of deliveries does, wherever it stores them. */
+import { describe, expect, test } from 'vitest';
+import type { NewDelivery } from '../../../src/core/delivery/delivery-store.ts';
+import type { DeliveryAttempt } from '../../../src/core/delivery/delivery.ts';
+import { addAll, deliveryId, type DeliveryPlace, newDelivery, takeNumbers } from './delivery-place.ts';
+
+const STORED = { kind: 'stored' };
+const FAILED: DeliveryAttempt = { at: 1500, took: 20, status: 503, reason: 'not_acknowledged' };
+const id = deliveryId;
+
+export function describeDeliveryStore(name: string, makePlace: () => DeliveryPlace): void {
+  const range = (from: number, to: number, changes: Partial<NewDelivery> = {}): NewDelivery[] =>
+    Array.from({ length: to - from + 1 }, (_, i) => newDelivery(from + i, changes));
+
+  describe(`deliveries in ${name}`, () => {
+    test('are stored as they were added, and are due at once', async () => {
+      const process = makePlace().start();
+      const message = {
+        ...{ method: 'PUT', target: '/hooks/ü?a=%00', peer: '2001:db8::1' },
+        headers: ['Host', 'a.test', 'X-Empty', '', 'X-Twice', 'ÿé', 'X-Twice', 'x'.repeat(300)],
+        body: Buffer.from(Array.from({ length: 70_000 }, (_, i) => i % 256)),
+      };
+      const added = newDelivery(1, { eventId: 'evt_1', orderKey: 'order_1', message });
+      expect(await addAll(process, added)).toEqual([STORED]);
+      const { message: _, duplicatesUntil: __, ...kept } = added;
+      const stored = { ...kept, attempts: 0, lastAttempt: undefined, restartedAt: undefined };
+      expect(process.store.find(id(1))).toEqual({ ...stored, state: { kind: 'waiting', until: 1000 } });
+      expect(process.store.message(id(1))).toEqual(message);
+      expect([process.store.find(id(2)), process.store.message(id(2))]).toEqual([undefined, undefined]);
+      expect(process.store.takeDue('/hooks', 1000, 1)).toEqual([
+        { delivery: { ...stored, state: { kind: 'sending', since: 1000 } }, message },
+      ]);
+      expect(process.store.find(id(1))?.state).toEqual({ kind: 'sending', since: 1000 });
+    });
+
+    test('are not due before they are stored', async () => {
+      const process = makePlace().start();
+      const results: unknown[] = [];
+      process.store.add(newDelivery(1), (result) => results.push(result));
+      expect([results, takeNumbers(process, 5000), process.store.nextDueAt('/hooks')]).toEqual([[], [], undefined]);
+      await process.settle();
+      expect([results, process.reportedDue()]).toEqual([[STORED], ['/hooks']]);
+      expect(takeNumbers(process, 5000)).toEqual([1]);
+    });
+
+    test('are taken once each, those that are due first first, up to the limit, of one route', async () => {
+      const process = makePlace().start();
+      const { store } = process;
+      await addAll(process, newDelivery(1, { acceptedAt: 1002 }), newDelivery(2, { acceptedAt: 1001 }));
+      await addAll(process, ...range(3, 4), newDelivery(5, { route: '/other' }), newDelivery(6, { acceptedAt: 2000 }));
+      expect([store.nextDueAt('/hooks'), store.nextDueAt('/other'), store.nextDueAt('/none')]).toEqual([
+        ...[1000, 1000, undefined],
+      ]);
+      expect(takeNumbers(process, 999)).toEqual([]);
+      expect(takeNumbers(process, 1999, 3)).toEqual([3, 4, 2]);
+      expect(store.nextDueAt('/hooks')).toBe(1002);
+      expect([takeNumbers(process, 1999), takeNumbers(process, 1999)]).toEqual([[1], []]);
+      expect(store.nextDueAt('/hooks')).toBe(2000);
+      expect(takeNumbers(process, 1999, 9, '/other')).toEqual([5]);
+      expect(takeNumbers(process, 2000)).toEqual([6]);
+      expect(store.nextDueAt('/hooks')).toBe(undefined);
+      expect(store.totals.counts).toEqual({ waiting: 0, sending: 6, delivered: 0, dead: 0, canceled: 0 });
+    });
+
+    test('that are postponed are due again at that time, with the attempt counted', async () => {
+      const process = makePlace().start();
+      const { store, settle } = process;
+      await addAll(process, ...range(1, 3));
+      takeNumbers(process, 1000);
+      store.postpone(id(1), 4000, FAILED);
+      store.postpone(id(2), 1000, undefined);
+      expect(takeNumbers(process, 9000)).toEqual([]); // not before this is stored
+      process.reportedDue();
+      await settle();
+      expect(process.reportedDue()).toEqual(['/hooks']);
+      expect(store.find(id(1))).toMatchObject({ attempts: 1, lastAttempt: FAILED });
+      expect(store.find(id(1))?.state).toEqual({ kind: 'waiting', until: 4000 });
+      expect(store.find(id(2))).toMatchObject({ attempts: 0, lastAttempt: undefined });
+      expect(store.nextDueAt('/hooks')).toBe(1000);
+      expect(takeNumbers(process, 3999)).toEqual([2]);
+      expect([store.nextDueAt('/hooks'), takeNumbers(process, 4000)]).toEqual([4000, [1]]);
+      const second = { at: 4000, took: 3, status: undefined, reason: 'connect' };
+      store.postpone(id(1), 5000, second);
+      await settle();
+      expect(store.find(id(1))).toMatchObject({ attempts: 2, lastAttempt: second });
+    });
+
+    test('that are over are not due, and are kept with their messages for a time', async () => {
+      const { clock, start } = makePlace();
+      const process = start();
+      const { store, settle } = process;
+      await addAll(process, ...range(1, 2));
+      takeNumbers(process, 1000);
+      const attempt = { at: 1500, took: 20, status: 200, reason: undefined };
+      store.end(id(1), 'delivered', 1520, attempt);
+      store.end(id(2), 'dead', 1520, undefined);
+      await settle();
+      expect([takeNumbers(process, 1e9), store.nextDueAt('/hooks')]).toEqual([[], undefined]);
+      expect(store.find(id(1))).toMatchObject({ state: { kind: 'delivered', at: 1520 }, attempts: 1 });
+      expect(store.find(id(1))?.lastAttempt).toEqual(attempt);
+      expect(store.find(id(2))).toMatchObject({ state: { kind: 'dead', at: 1520 }, attempts: 0 });
+      expect(store.totals).toMatchObject({ counts: { waiting: 0, delivered: 1, dead: 1 }, oldestAt: undefined });
+      clock.time = 1520 + 4999;
+      await settle();
+      expect(store.message(id(1))?.target).toBe('/hooks?n=1');
+      clock.time = 1520 + 5000;
+      await settle();
+      expect([store.find(id(1)), store.message(id(1)), store.find(id(2))?.id]).toEqual([undefined, undefined, id(2)]);
+      clock.time = 1520 + 9000;
+      await settle();
+      expect([store.find(id(2)), store.totals.counts.dead, store.totals.bytes]).toEqual([undefined, 0, 0]);
+    });
+
+    test('outlive the process: those that were being sent are due again', async () => {
+      const { start } = makePlace();
+      const first = start();
+      await addAll(first, ...range(1, 5));
+      takeNumbers(first, 1000, 4);
+      first.store.postpone(id(1), 7000, FAILED);
+      first.store.end(id(2), 'delivered', 1600, FAILED);
+      await first.settle();
+      first.store.end(id(3), 'delivered', 1600, FAILED); // not stored
+      const bytes = first.store.totals.bytes;
+      const second = start();
+      expect(second.store.totals).toEqual({
+        ...{ counts: { waiting: 4, sending: 0, delivered: 1, dead: 0, canceled: 0 }, bytes, oldestAt: 1000 },
+      });
+      expect(takeNumbers(second, 6999)).toEqual([3, 4, 5]);
+      expect(second.store.find(id(3))).toMatchObject({ attempts: 0, lastAttempt: undefined });
+      expect(takeNumbers(second, 7000)).toEqual([1]);
+      expect(second.store.find(id(1))).toMatchObject({ attempts: 1, lastAttempt: FAILED });
+      expect(second.store.message(id(2))?.body.toString()).toBe('{"n":2}');
+    });
+
+    test('with an event of the same route that is remembered are duplicates, also in the same turn', async () => {
+      const { clock, start } = makePlace();
+      const first = start();
+      const event = (n: number, route = '/hooks', acceptedAt = 1000) =>
+        newDelivery(n, { eventId: 'evt', route, acceptedAt });
+      const duplicate = { kind: 'duplicate', id: id(1) };
+      expect(await addAll(first, event(1), event(2), event(3, '/other'), newDelivery(4, { eventId: 'evt2' }))).toEqual([
+        ...[STORED, duplicate, STORED, STORED],
+      ]);
+      expect(await addAll(first, event(5))).toEqual([duplicate]);
+      takeNumbers(first, 1000);
+      first.store.end(id(1), 'dead', 1000, undefined);
+      await first.settle();
+      const second = start();
+      clock.time = 1999;
+      expect(await addAll(second, event(6))).toEqual([duplicate]);
+      clock.time = 2000;
+      expect(await addAll(second, event(7, '/hooks', 2000), event(8, '/hooks', 2000))).toEqual([
+        ...[STORED, { kind: 'duplicate', id: id(7) }],
+      ]);
+      expect(second.store.list({ limit: 9 }).map((each) => each.id)).toEqual([1, 3, 4, 7].map(id));
+    });
+
+    test('with an id that is stored are duplicates', async () => {
+      const process = makePlace().start();
+      expect(await addAll(process, newDelivery(1), newDelivery(1))).toEqual([STORED, { kind: 'duplicate', id: id(1) }]);
+      expect(process.store.totals.counts.waiting).toBe(1);
+    });
+  });
+
+  describe(`deliveries in ${name} with an order key`, () => {
+    const keyed = (n: number, orderKey = 'order', route = '/hooks') => newDelivery(n, { orderKey, route });
+
+    test('are due one after the other, in the order of acceptance', async () => {
+      const { start } = makePlace();
+      const process = start();
+      const { store, settle } = process;
+      await addAll(process, keyed(1), keyed(2), keyed(3, 'other'), newDelivery(4), keyed(5, 'order', '/other'));
+      await addAll(process, keyed(6));
+      expect(takeNumbers(process, 1000)).toEqual([1, 3, 4]);
+      expect(takeNumbers(process, 1000, 9, '/other')).toEqual([5]);
+      expect([store.nextDueAt('/hooks'), store.find(id(2))?.state.kind]).toEqual([undefined, 'waiting']);
+      store.postpone(id(1), 3000, FAILED);
+      await settle();
+      expect([takeNumbers(process, 2999), store.nextDueAt('/hooks')]).toEqual([[], 3000]);
+      expect(takeNumbers(process, 3000)).toEqual([1]);
+      store.end(id(1), 'dead', 3100, FAILED);
+      process.reportedDue();
+      await settle();
+      expect([process.reportedDue(), store.totals.counts.waiting]).toEqual([['/hooks'], 2]);
+      expect([store.nextDueAt('/hooks'), takeNumbers(process, 3100)]).toEqual([3100, [2]]);
+      store.end(id(2), 'delivered', 3200, FAILED);
+      await settle();
+      expect(takeNumbers(process, 3200)).toEqual([6]);
+      store.end(id(6), 'delivered', 3300, FAILED);
+      await settle();
+      await addAll(process, keyed(7));
+      expect(takeNumbers(process, 3300)).toEqual([7]);
+    });
+
+    test('keep their order in the next process', async () => {
+      const { start } = makePlace();
+      const first = start();
+      await addAll(first, keyed(1), keyed(2), keyed(3));
+      expect(takeNumbers(first, 1000)).toEqual([1]);
+      const second = start();
+      expect(takeNumbers(second, 1000)).toEqual([1]);
+      second.store.end(id(1), 'delivered', 1000, undefined);
+      await second.settle();
+      const third = start();
+      expect([takeNumbers(third, 1000), takeNumbers(third, 1000)]).toEqual([[2], []]);
+    });
+
+    test('leave the order if they are canceled, and join it again if they are retried', async () => {
+      const process = makePlace().start();
+      const { store, settle } = process;
+      await addAll(process, keyed(1), keyed(2), keyed(3));
+      expect([store.cancel(id(2), 1100), store.find(id(2))?.state.kind]).toEqual([true, 'waiting']);
+      await settle();
+      expect(takeNumbers(process, 1100)).toEqual([1]);
+      store.end(id(1), 'dead', 1200, FAILED);
+      await settle();
+      expect([store.retry(id(1), 1300), store.retry(id(2), 1300)]).toEqual([true, true]);
+      await settle();
+      expect(takeNumbers(process, 1300)).toEqual([3]);
+      store.end(id(3), 'delivered', 1400, FAILED);
+      await settle();
+      expect(takeNumbers(process, 1400)).toEqual([1]);
+      store.end(id(1), 'delivered', 1500, FAILED);
+      await settle();
+      expect(takeNumbers(process, 1500)).toEqual([2]);
+    });
+
+    test('are due if the one before is canceled', async () => {
+      const process = makePlace().start();
+      await addAll(process, keyed(1), keyed(2));
+      process.store.cancel(id(1), 1000);
+      expect(takeNumbers(process, 1000)).toEqual([]);
+      await process.settle();
+      expect(takeNumbers(process, 1000)).toEqual([2]);
+    });
+  });
+
+  describe(`an operator of deliveries in ${name}`, () => {
+    test('cancels those that wait', async () => {
+      const process = makePlace().start();
+      const { store, settle } = process;
+      await addAll(process, ...range(1, 3));
+      takeNumbers(process, 1000, 1);
+      const cancel = (n: number): boolean => store.cancel(id(n), 1100);
+      expect([cancel(1), cancel(2), cancel(2), cancel(4)]).toEqual([false, true, false, false]);
+      expect([takeNumbers(process, 9000, 1), store.retry(id(2), 1100)]).toEqual([[3], false]);
+      await settle();
+      expect(store.find(id(2))).toMatchObject({ state: { kind: 'canceled', at: 1100 }, attempts: 0 });
+      expect([cancel(2), store.totals.counts.canceled, takeNumbers(process, 9000)]).toEqual([false, 1, []]);
+    });
+
+    test('retries those that are dead, canceled or waiting, with a new schedule', async () => {
+      const process = makePlace().start();
+      const { store, settle } = process;
+      await addAll(process, ...range(1, 5));
+      expect(takeNumbers(process, 1000, 4)).toEqual([1, 2, 3, 4]);
+      store.end(id(1), 'dead', 1520, FAILED);
+      store.end(id(2), 'delivered', 1520, FAILED);
+      store.postpone(id(3), 8000, FAILED);
+      store.cancel(id(5), 1520);
+      await settle();
+      const retry = (n: number): boolean => store.retry(id(n), 2000);
+      expect([1, 2, 3, 4, 5, 6].map(retry)).toEqual([true, false, true, false, true, false]);
+      expect([retry(1), store.cancel(id(3), 2000), takeNumbers(process, 9000)]).toEqual([false, false, []]);
+      await settle();
+      expect(takeNumbers(process, 1999)).toEqual([]);
+      const started = { attempts: 0, restartedAt: 2000, state: { kind: 'waiting', until: 2000 } };
+      for (const n of [1, 3, 5]) expect(store.find(id(n))).toMatchObject(started);
+      expect(store.totals.counts).toEqual({ waiting: 3, sending: 1, delivered: 1, dead: 0, canceled: 0 });
+      expect(takeNumbers(process, 2000)).toEqual([1, 3, 5]);
+    });
+
+    test('keeps those that are retried, however long ago they ended', async () => {
+      const { clock, start } = makePlace();
+      const process = start();
+      await addAll(process, newDelivery(1));
+      takeNumbers(process, 1000);
+      process.store.end(id(1), 'dead', 1000, FAILED);
+      await process.settle();
+      clock.time = 5000;
+      process.store.retry(id(1), 5000);
+      await process.settle();
+      clock.time = 1e6;
+      await process.settle();
+      expect(takeNumbers(process, 1e6)).toEqual([1]);
+    });
+
+    test('lists them by state, route and page, in the order of acceptance', async () => {
+      const { clock, start } = makePlace();
+      const process = start();
+      const { store, settle } = process;
+      await addAll(process, ...range(1, 4), ...range(5, 6, { route: '/other' }), ...range(7, 9, { orderKey: 'k' }));
+      takeNumbers(process, 1000, 3);
+      store.end(id(1), 'dead', 1000, FAILED);
+      store.end(id(2), 'delivered', 1000, FAILED);
+      await settle();
+      const list = (filter: Parameters<typeof store.list>[0]): number[] =>
+        store.list(filter).map((each) => Number.parseInt(each.id.slice(9, 13), 16));
+      expect(list({ limit: 100 })).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      expect(list({ limit: 4 })).toEqual([1, 2, 3, 4]);
+      expect(list({ limit: 4, after: id(4) })).toEqual([5, 6, 7, 8]);
+      expect(list({ limit: 4, after: id(9) })).toEqual([]);
+      expect(list({ limit: 4, route: '/other' })).toEqual([5, 6]);
+      expect(list({ limit: 4, route: '/none' })).toEqual([]);
+      expect(list({ limit: 3, states: ['waiting'] })).toEqual([4, 5, 6]);
+      expect(list({ limit: 9, states: ['sending'] })).toEqual([3]);
+      expect(list({ limit: 9, states: ['sending'], after: id(3) })).toEqual([]);
+      expect(list({ limit: 9, states: ['sending'], route: '/other' })).toEqual([]);
+      expect(list({ limit: 9, states: ['dead', 'delivered', 'sending'] })).toEqual([1, 2, 3]);
+      expect(list({ limit: 9, states: ['waiting'], route: '/hooks', after: id(7) })).toEqual([8, 9]);
+      expect(list({ limit: 9, states: [] })).toEqual([]);
+      clock.time = 6000;
+      await settle();
+      expect([store.find(id(2)), list({ limit: 2, after: id(2) })]).toEqual([undefined, [3, 4]]);
+    });
+  });
+
+  describe(`the bounds of deliveries in ${name}`, () => {
+    test('refuse what would exceed the number, until some are over', async () => {
+      const { start } = makePlace();
+      const process = start({ maxCount: 3 });
+      const { store, settle } = process;
+      const full = { kind: 'full' };
+      expect(await addAll(process, ...range(1, 4, {}), newDelivery(5, { eventId: 'evt' }))).toEqual([
+        ...[STORED, STORED, STORED, full, full],
+      ]);
+      expect(store.bounds[0]).toEqual({ name: 'deliveries', used: 1, reached: 2 });
+      takeNumbers(process, 1000, 2);
+      store.end(id(1), 'dead', 1000, FAILED);
+      await settle();
+      expect(await addAll(process, newDelivery(6))).toEqual([full]);
+      store.end(id(2), 'delivered', 1000, FAILED);
+      await settle();
+      expect(store.bounds[0]?.used).toBeCloseTo(2 / 3);
+      expect(await addAll(process, newDelivery(7, { eventId: 'evt' }), newDelivery(8))).toEqual([STORED, full]);
+      // What is delivered makes room; what is dead stays.
+      expect([store.find(id(1))?.state.kind, store.find(id(2))]).toEqual(['dead', undefined]);
+      expect(start({ maxCount: 3 }).store.bounds[0]?.used).toBe(1);
+    });
+
+    test('refuse what would exceed the bytes, until some are over', async () => {
+      const process = makePlace().start({ maxBytes: 10_000 });
+      const { store, settle } = process;
+      const large = (n: number, length = 4000) => {
+        const delivery = newDelivery(n);
+        return { ...delivery, message: { ...delivery.message, body: Buffer.alloc(length, 'x') } };
+      };
+      const full = { kind: 'full' };
+      expect(await addAll(process, large(1), large(2), large(3), newDelivery(4), large(5, 20_000))).toEqual([
+        ...[STORED, STORED, full, STORED, full],
+      ]);
+      expect(store.bounds[1]).toMatchObject({ name: 'delivery_bytes', reached: 2 });
+      expect(store.totals.bytes).toBeGreaterThan(8000);
+      expect(store.bounds[1]?.used).toBeCloseTo(store.totals.bytes / 10_000);
+      takeNumbers(process, 1000, 1);
+      store.end(id(1), 'delivered', 1000, FAILED);
+      await settle();
+      expect(await addAll(process, large(6))).toEqual([STORED]);
+      expect([store.find(id(1)), store.find(id(2))?.id]).toEqual([undefined, id(2)]);
+      expect(store.totals.bytes).toBeLessThan(10_000);
+    });
+
+    test('forget the events that would be forgotten first, if there are too many', async () => {
+      const process = makePlace().start({ maxEvents: 2 });
+      const event = (n: number, eventId: string, duplicatesUntil: number) =>
+        newDelivery(n, { eventId, duplicatesUntil });
+      expect(await addAll(process, event(1, 'a', 5000), event(2, 'b', 4000), event(3, 'c', 6000))).toEqual([
+        ...[STORED, STORED, STORED],
+      ]);
+      expect(process.store.bounds[2]).toEqual({ name: 'delivery_events', used: 1, reached: 1 });
+      expect(await addAll(process, event(4, 'a', 5000), event(5, 'b', 7000))).toEqual([
+        ...[{ kind: 'duplicate', id: id(1) }, STORED],
+      ]);
+    });
+  });
+
+  test(`deliveries in ${name} whose messages cannot be read end as dead, and do not stop the others`, async () => {
+    const { start } = makePlace();
+    const first = start();
+    await addAll(first, ...range(1, 3, { orderKey: 'k' }), newDelivery(4));
+    const second = start({ secret: 'another secret' });
+    await addAll(second, newDelivery(5));
+    expect(second.store.message(id(4))).toBe(undefined);
+    expect(takeNumbers(second, 1000)).toEqual([5]);
+    expect(second.unreadable).toEqual([id(1), id(4)]);
+    await second.settle();
+    expect(second.store.find(id(4))).toMatchObject({ state: { kind: 'dead', at: 1000 }, attempts: 0 });
+    expect(second.store.find(id(4))?.lastAttempt).toMatchObject({ status: undefined, reason: 'unreadable' });
+    expect([takeNumbers(second, 1000), second.unreadable.length]).toEqual([[], 3]); // the next with the key
+    const third = start();
+    expect(third.store.retry(id(4), 3000)).toBe(true);
+    await third.settle();
+    expect(third.store.takeDue('/hooks', 3000, 9).map(({ message }) => message.target)).toContain('/hooks?n=4');
+  });
+}
