@@ -1,0 +1,43 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { decodeDeliveryMessage, encodeDeliveryMessage } from '../../../src/store/deliveries/delivery-message-codec.ts';
+
+const text = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ minLength: 120, maxLength: 40_000, size: 'max' }));
+const messages = fc.record({
+  ...{ method: text, target: text, peer: text },
+  headers: fc.array(text, { maxLength: 200 }),
+  body: fc.uint8Array({ maxLength: 1000 }).map((bytes) => Buffer.from(bytes)),
+});
+const MESSAGE = { method: 'POST', target: '/', peer: '::1', headers: ['Host', 'a'], body: Buffer.from('body') };
+
+test('a message is decoded as it was encoded', () => {
+  fc.assert(
+    fc.property(messages, (message) => {
+      expect(decodeDeliveryMessage(encodeDeliveryMessage(message))).toEqual(message);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test('a message takes few bytes besides its texts and body', () => {
+  const texts = [MESSAGE.method, MESSAGE.target, MESSAGE.peer, ...MESSAGE.headers];
+  const each = texts.reduce((sum, { length }) => sum + length + 1, 0);
+  expect(encodeDeliveryMessage(MESSAGE).length).toBe(2 + each + MESSAGE.body.length);
+});
+
+test('bytes of another version, or cut ones, are no message', () => {
+  const bytes = encodeDeliveryMessage(MESSAGE);
+  for (let length = 0; length < bytes.length - MESSAGE.body.length; length += 1) {
+    expect(decodeDeliveryMessage(bytes.subarray(0, length))).toBe(undefined);
+  }
+  expect(decodeDeliveryMessage(Buffer.concat([Buffer.from([2]), bytes.subarray(1)]))).toBe(undefined);
+});
+
+test('any bytes are decoded or refused', () => {
+  fc.assert(
+    fc.property(fc.uint8Array(), (bytes) => {
+      const message = decodeDeliveryMessage(Buffer.from([1, ...bytes]));
+      expect(message === undefined || message.body.length < bytes.length + 1).toBe(true);
+    }),
+  );
+});
