@@ -9,6 +9,7 @@ import type { DeliveryPlace, StoreProcess, StoreSettings } from './delivery-plac
 
 interface SqliteProcess extends StoreProcess {
   readonly database: StateDatabase;
+  readonly commit: GroupCommit;
   /** Ends the turn of the event loop, without the steps that come later. */
   readonly endTurn: () => void;
   /** Runs the steps that wait for a time. @returns their delays */
@@ -68,7 +69,7 @@ export function sqlitePlace(): SqlitePlace {
       return now.map(([delay]) => delay);
     };
     return {
-      ...{ store, database, commits, problems, unreadable, endTurn, runLater },
+      ...{ store, database, commit, commits, problems, unreadable, endTurn, runLater },
       settle: () => {
         commit.request();
         do endTurn();

@@ -73,6 +73,29 @@ describe('transactions', () => {
     expect([process.reportedDue(), takeNumbers(process, 9000)]).toEqual([['/hooks'], [2]]);
   });
 
+  test('that fail after all deliveries were written count nothing', async () => {
+    const process = sqlitePlace().start({ maxEvents: 1 });
+    const { commit, store } = process;
+    const other = { isFailing: false };
+    commit.add({
+      isEmpty: false,
+      apply: () => {
+        if (other.isFailing) throw new Error('of others');
+      },
+      onStored: () => undefined,
+    });
+    await addAll(process, newDelivery(1, { eventId: 'one' }));
+    const before = [store.totals, store.bounds];
+    other.isFailing = true;
+    const results: AddResult[] = [];
+    store.add(newDelivery(2, { eventId: 'two' }), (result) => results.push(result));
+    process.endTurn();
+    expect([results, [store.totals, store.bounds]]).toEqual([[{ kind: 'unavailable', why: 'of others' }], before]);
+    other.isFailing = false;
+    expect(await addAll(process, newDelivery(3, { eventId: 'one' }))).toEqual([{ kind: 'duplicate', id: id(1) }]);
+    expect([store.totals, store.bounds]).toEqual(before);
+  });
+
   test('that fail stop sending once 1000 results are not stored', async () => {
     const process = sqlitePlace().start();
     const { database, store } = process;
@@ -138,6 +161,21 @@ describe('transactions', () => {
     await process.settle();
     expect(process.store.find(id(1))).toBe(undefined);
     expect(process.database.db.prepare('SELECT count(*) AS n FROM delivery_events').get()).toEqual({ n: 0 });
+  });
+
+  test('accept an event whose time is over before its row is removed', async () => {
+    const { clock, start } = sqlitePlace();
+    const process = start();
+    const { store } = process;
+    const event = (n: number, acceptedAt = 1000) => newDelivery(n, { eventId: `evt_${n % 2000}`, acceptedAt });
+    await addAll(process, ...Array.from({ length: 1500 }, (_, n) => event(n)));
+    clock.time = 2000;
+    process.commit.flush();
+    const kinds: string[] = [];
+    for (const n of [0, 1499]) store.add(event(2000 + n, 2000), ({ kind }) => kinds.push(kind));
+    store.add(event(5499, 2000), ({ kind }) => kinds.push(kind));
+    process.endTurn();
+    expect(kinds).toEqual(['stored', 'stored', 'duplicate']);
   });
 
   test('need nothing to be removed while no time is over', async () => {

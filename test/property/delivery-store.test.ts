@@ -1,0 +1,120 @@
+/** Any sequence of changes and restarts leaves the deliveries that a simple model has. */
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { DeliveryFilter } from '../../src/core/delivery/delivery-store.ts';
+import type { DeliveryEnd } from '../../src/core/delivery/delivery.ts';
+import { DeliveryModel } from '../support/deliveries/delivery-model.ts';
+import { addAll, deliveryId, newDelivery, numberOf, takeNumbers } from '../support/deliveries/delivery-place.ts';
+import { sqlitePlace } from '../support/deliveries/sqlite-place.ts';
+
+const ROUTES = ['/a', '/b'] as const;
+const STATES = ['waiting', 'sending', 'delivered', 'dead', 'canceled'] as const;
+
+const route = fc.constantFrom(...ROUTES);
+/** Which of the deliveries so far. */
+const which = fc.nat({ max: 30 });
+const addition = fc.record({
+  route,
+  orderKey: fc.option(fc.constantFrom('k', 'l'), { nil: undefined, freq: 1 }),
+  eventId: fc.option(fc.constantFrom('e', 'f', 'g'), { nil: undefined, freq: 1 }),
+});
+const operation = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('add'), additions: fc.array(addition, { maxLength: 5 }) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('take'), route, limit: fc.integer({ min: 1, max: 4 }) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('postpone'), which, delay: fc.nat({ max: 400 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('end'), which, end: fc.constantFrom<DeliveryEnd>('delivered', 'dead') }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('cancel', 'retry'), which }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait'), time: fc.nat({ max: 700 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart') }) },
+);
+const filter = fc.record({
+  states: fc.option(fc.subarray([...STATES]), { nil: undefined }),
+  route: fc.option(route, { nil: undefined }),
+  after: fc.option(which, { nil: undefined }),
+  limit: fc.integer({ min: 1, max: 6 }),
+});
+
+test('changes, restarts and removals leave what the model has', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 60 }), fc.array(filter), async (steps, filters) => {
+      const place = sqlitePlace();
+      Object.assign(place.keptFor, { delivered: 900, dead: 1500, canceled: 600 });
+      const model = new DeliveryModel(place.keptFor);
+      const { clock } = place;
+      let process = place.start();
+      let last = 0;
+      for (const step of steps) {
+        const { store } = process;
+        const now = clock.time;
+        if ('additions' in step) {
+          const added = step.additions.map((each) => ({ ...each, n: (last += 1) }));
+          const results = await addAll(
+            process,
+            ...added.map(({ n, ...changes }) => newDelivery(n, { ...changes, acceptedAt: now })),
+          );
+          const numbers = added.map((each) => model.add(each, now));
+          const expected = numbers.map((n, i) => (n === added[i]?.n ? undefined : deliveryId(n)));
+          expect(results.map((result) => (result?.kind === 'duplicate' ? result.id : undefined))).toEqual(expected);
+        } else if ('limit' in step) {
+          const numbers = takeNumbers(process, now, step.limit, step.route);
+          expect(numbers).toEqual(model.take(step.route, now, step.limit));
+        } else if ('delay' in step) {
+          const attempt = { at: now, took: 1, status: 500, reason: 'not_acknowledged' };
+          store.postpone(deliveryId(step.which), now + step.delay, attempt);
+          model.postpone(step.which, now + step.delay);
+        } else if ('end' in step) {
+          store.end(deliveryId(step.which), step.end, now, { at: now, took: 1, status: 200, reason: undefined });
+          model.end(step.which, step.end, now);
+        } else if ('which' in step) {
+          const operate = step.kind === 'cancel' ? 'cancel' : 'retry';
+          expect(store[operate](deliveryId(step.which), now)).toBe(model[operate](step.which, now));
+        } else if ('time' in step) clock.time += step.time;
+        else {
+          process = place.start();
+          model.restart();
+        }
+        await process.settle();
+        model.expire(clock.time);
+        expectSame(process.store, model, last);
+        for (const each of filters) expectSameList(process.store, model, each);
+      }
+    }),
+    { numRuns: 30 },
+  );
+});
+
+type Store = ReturnType<ReturnType<typeof sqlitePlace>['start']>['store'];
+
+function expectSame(store: Store, model: DeliveryModel, last: number): void {
+  const stored = Array.from({ length: last + 1 }, (_, n) => store.find(deliveryId(n)));
+  const facts = stored.map((each) => each && [each.state.kind, each.attempts, each.restartedAt]);
+  const expected = stored.map((_, n) => model.find(n));
+  expect(facts).toEqual(expected.map((each) => each && [each.state, each.attempts, each.restartedAt]));
+  const times = stored.map((each) => each && ('until' in each.state ? each.state.until : undefined));
+  expect(times).toEqual(expected.map((each) => (each?.state === 'waiting' ? each.until : undefined)));
+  expect(ROUTES.map((each) => store.nextDueAt(each))).toEqual(ROUTES.map((each) => model.nextDueAt(each)));
+  const count = (state: string): number => model.rows.filter((row) => row.state === state).length;
+  expect(store.totals.counts).toEqual(Object.fromEntries(STATES.map((state) => [state, count(state)])));
+}
+
+interface ListFilter extends Omit<DeliveryFilter, 'after' | 'states' | 'route'> {
+  readonly states: DeliveryFilter['states'] | undefined;
+  readonly route: string | undefined;
+  readonly after: number | undefined;
+}
+
+function expectSameList(store: Store, model: DeliveryModel, { states, route, after, limit }: ListFilter): void {
+  const wanted = model.rows.filter(
+    (row) => (states?.includes(row.state) ?? true) && (route ?? row.route) === row.route && row.n > (after ?? -1),
+  );
+  const found = store.list({
+    limit,
+    ...(states === undefined ? {} : { states }),
+    ...(route === undefined ? {} : { route }),
+    ...(after === undefined ? {} : { after: deliveryId(after) }),
+  });
+  expect(found.map(({ id }) => numberOf(id))).toEqual(wanted.slice(0, limit).map(({ n }) => n));
+}
