@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 
 const CIPHER = 'aes-256-gcm';
 const SALT_BYTES = 32;
@@ -18,11 +18,12 @@ export type SealedKind = 'kept response' | 'delivery';
  * another.
  */
 export class MessageSeal {
-  readonly #secret: Buffer;
+  /** Node imports bytes as a key for each call, which takes longer than the call itself. */
+  readonly #secret: KeyObject;
   readonly #kind: SealedKind;
 
   constructor(secret: string, kind: SealedKind) {
-    this.#secret = Buffer.from(secret);
+    this.#secret = createSecretKey(Buffer.from(secret));
     this.#kind = kind;
   }
 
@@ -46,8 +47,8 @@ export class MessageSeal {
     }
   }
 
-  #derive(salt: Buffer): { readonly key: Buffer; readonly nonce: Buffer } {
+  #derive(salt: Buffer): { readonly key: KeyObject; readonly nonce: Buffer } {
     const bytes = Buffer.from(hkdfSync('sha256', this.#secret, salt, this.#kind, KEY_BYTES + NONCE_BYTES));
-    return { key: bytes.subarray(0, KEY_BYTES), nonce: bytes.subarray(KEY_BYTES) };
+    return { key: createSecretKey(bytes.subarray(0, KEY_BYTES)), nonce: bytes.subarray(KEY_BYTES) };
   }
 }
