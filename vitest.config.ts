@@ -15,6 +15,7 @@ const ALONE = ['test/e2e/sharing/replicas-*.test.ts'];
 const OWN_PROCESS = [
   'test/integration/connections/busy-connections.test.ts',
   'test/integration/connections/slow-clients.test.ts',
+  'test/integration/deliveries/waiting-memory.test.ts',
   'test/integration/limits/queue-memory.test.ts',
   'test/integration/messages/bounded-bodies.test.ts',
   'test/integration/messages/pipelining.test.ts',

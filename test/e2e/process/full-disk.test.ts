@@ -1,44 +1,14 @@
 /** A disk without room for the database of keys, and what clients get meanwhile and after. */
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { send } from '../../support/clients/send.ts';
-import { fillDisk, mountOwnDisk } from '../../support/own-disk.ts';
+import { openLimitedDisk } from '../../support/limited-disk.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PATIENCE = 300_000;
 const STORED_AGAIN = 'idempotency keys are stored again';
-
-interface Disk {
-  readonly folder: string;
-  /** May be called again: SQLite may have found room meanwhile. @param pid of the process that keeps the database */
-  readonly fill: (pid: number) => void;
-  readonly makeRoom: (pid: number) => void;
-}
-
-/** A file system of its own or, for a user who may not mount one, a limit on the size of the files of the process. */
-function openDisk(): Disk {
-  const parent = mkdtempSync(join(tmpdir(), 'tidegate-disk-'));
-  onTestFinished(() => rmSync(parent, { recursive: true }));
-  const folder = join(parent, 'disk');
-  const filler = join(folder, 'filler');
-  if (mountOwnDisk(folder, '8m')) {
-    return { folder, fill: () => fillDisk(filler), makeRoom: () => rmSync(filler) };
-  }
-  const limitFiles = (pid: number, bytes: number | 'unlimited'): void => {
-    const { status, stderr } = spawnSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
-    if (status !== 0) throw new Error(`prlimit: ${stderr.toString()}`);
-  };
-  return {
-    folder,
-    fill: (pid) => limitFiles(pid, statSync(join(folder, 'state.db-wal')).size),
-    makeRoom: (pid) => limitFiles(pid, 'unlimited'),
-  };
-}
 
 test.each([
   ['one process', 1],
@@ -48,7 +18,7 @@ test.each([
   async (_, workers) => {
     const upstream = await startHttpUpstream((_nth, response) => void response.end('done'));
     const sent = (key: string) => upstream.hits.filter(({ body }) => body.toString() === key).length;
-    const disk = openDisk();
+    const disk = openLimitedDisk();
     const config = `
 workers: ${workers}
 state: {store: sqlite, file: ${join(disk.folder, 'state.db')}}

@@ -1,0 +1,41 @@
+/** The memory that deliveries take while they wait: they stay in the database. */
+import type { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { addAll, deliveryId, newDelivery, takeNumbers } from '../../support/deliveries/delivery-place.ts';
+import { sqlitePlace } from '../../support/deliveries/sqlite-place.ts';
+import { heldBytes } from '../../support/heap.ts';
+
+const COUNT = 100_000;
+const KEYED = 10_000;
+
+/** Adds rows as those that are there: the first has a key, the others wait for it if they have one too. */
+function insertMany(db: DatabaseSync, from: number, to: number, orderKey: string | null): void {
+  db.prepare(`WITH RECURSIVE numbers (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
+    INSERT INTO deliveries (number, id, route, upstream, accepted_at, owner, order_key, state, until, attempts, size)
+    SELECT n, printf('id-%08d', n), '/hooks', 'shop', 1000, 'ab12', ?3, ?3 IS NOT NULL, 1000, 0, 0 FROM numbers`).run(
+    ...[from, to, orderKey],
+  );
+}
+
+test('of a hundred thousand deliveries is not that of this process, also if one key is hot', async () => {
+  const place = sqlitePlace();
+  const before = place.start();
+  await addAll(before, newDelivery(1, { orderKey: 'hot' }), newDelivery(2));
+  before.store.list({ limit: 10 });
+  const few = heldBytes();
+  insertMany(before.database.db, 3, KEYED, 'hot');
+  insertMany(before.database.db, KEYED + 1, COUNT, null);
+  const process = place.start();
+  const { store } = process;
+  expect(store.totals).toMatchObject({ counts: { waiting: COUNT }, oldestAt: 1000 });
+  expect([takeNumbers(process, 1000, 2), store.list({ limit: 10 }).length]).toEqual([[1, 2], 10]);
+  expect((heldBytes() - few) / COUNT).toBeLessThan(5);
+  // The next with the key is due, not all of them.
+  store.end(deliveryId(1), 'delivered', 1000, undefined);
+  await process.settle();
+  expect([store.find('id-00000003')?.state, store.totals.counts.waiting]).toEqual([
+    ...[{ kind: 'waiting', until: 1000 }, COUNT - 2],
+  ]);
+  const due = process.database.db.prepare('SELECT count(*) AS n FROM deliveries WHERE state = 0').get();
+  expect(due).toEqual({ n: COUNT - KEYED + 2 });
+});
