@@ -157,7 +157,12 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     { logger, version, instance: processInstance, openWrites: state.openWrites },
     resources,
   );
-  const deliveries = createDeliveries(state.deliveries, { proxy: () => proxy, activeConfig, random, listen });
+  const deliveries: Deliveries | undefined = createDeliveries(state.deliveries, {
+    proxy: () => proxy,
+    activeConfig,
+    random,
+    listen,
+  });
   const proxy: Proxy = new Proxy({
     context: {
       ...{ gate, gateTimer, clock, random, listen, observer, replayMemory },

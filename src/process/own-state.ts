@@ -78,7 +78,10 @@ export async function openOwnState(config: Config, parts: OwnStateParts, resourc
   return { ...opened, keyStore, keySecret, writeKeys, responseStore, inspection, secret };
 }
 
-type OpenedDatabase = Pick<OwnState, 'database' | 'deliveries' | 'openWrites' | 'storedWrites' | 'workerProcesses' | 'onServing'> & {
+type OpenedDatabase = Pick<
+  OwnState,
+  'database' | 'deliveries' | 'openWrites' | 'storedWrites' | 'workerProcesses' | 'onServing'
+> & {
   /** Undefined if responses are kept in memory. */
   readonly responseStore: ResponseStore | undefined;
 };

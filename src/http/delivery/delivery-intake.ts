@@ -118,7 +118,11 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
   #onAdded(id: string, result: AddResult): void {
     const { route } = this.#routed;
     if (result.kind === 'full' || result.kind === 'unavailable') return this.#reject(storeProblem(result));
-    this.#context.listen({ type: 'delivery', route: route.name, event: result.kind === 'stored' ? 'accepted' : 'duplicate' });
+    this.#context.listen({
+      type: 'delivery',
+      route: route.name,
+      event: result.kind === 'stored' ? 'accepted' : 'duplicate',
+    });
     if (result.kind === 'stored') this.#parts.onAccepted();
     if (this.#isDecided) return; // it is stored, and its sender has left
     this.#isDecided = true;

@@ -17,6 +17,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
   readonly hasBody: boolean;
+  readonly addedHeaders: readonly string[];
   readonly complete = true;
   readonly socket: HttpServerRequest['socket'];
   bodyListener: BodyListener | undefined;
@@ -27,10 +28,12 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
     super();
     this.verb = message.method;
     this.target = message.target;
-    const added = ['Tidegate-Delivery-Id', delivery.id, 'Tidegate-Delivery-Attempt', String(delivery.attempts + 1)];
     const hasId = message.headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === WEBHOOK_ID);
-    if (!hasId) added.push(WEBHOOK_ID, delivery.id);
-    this.rawHeaders = [...message.headers, ...added];
+    this.addedHeaders = [
+      ...['Tidegate-Delivery-Id', delivery.id, 'Tidegate-Delivery-Attempt', String(delivery.attempts + 1)],
+      ...(hasId ? [] : [WEBHOOK_ID, delivery.id]),
+    ];
+    this.rawHeaders = message.headers;
     this.headers = joinHeaders(this.rawHeaders);
     this.socket = { remoteAddress: message.peer };
     this.#body = message.body;

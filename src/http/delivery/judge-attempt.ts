@@ -14,34 +14,24 @@ const REFUSED_RETRY_AFTER: Millis = 1000;
 
 /** @param body of the response; undefined if there is none, or it is incomplete or too long for a rule */
 export function judgeAttempt(
-  record: Pick<RequestRecord, 'outcome' | 'status' | 'reason' | 'attempts' | 'retryAfterSeconds'>,
+  record: Pick<RequestRecord, 'outcome' | 'status' | 'reason' | 'attempts' | 'retryAfterSeconds' | 'detail'>,
   body: Buffer | undefined,
   acknowledgement: Acknowledgement,
 ): AttemptJudgement {
-  const { outcome, status, reason, attempts, retryAfterSeconds } = record;
+  const { outcome, status, reason, attempts, retryAfterSeconds, detail } = record;
   const retryAfterMs = retryAfterSeconds === undefined ? undefined : 1000 * retryAfterSeconds;
-  switch (outcome) {
-    case 'forwarded':
-    case 'recovered':
-    case 'replayed':
-      if (isWhole(acknowledgement, status, body) && isAcknowledged(acknowledgement, status, body ?? EMPTY)) {
-        return { kind: 'acknowledged' };
-      }
-      return { kind: 'failed', reason: status < 300 ? 'not_acknowledged' : `status_${status}`, retryAfterMs };
-    case 'refused':
-    case 'queue_timeout':
-      // Without a Retry-After the request itself is at fault: it cannot be forwarded, however often it is tried.
-      if (attempts === 0 && retryAfterMs !== undefined) return { kind: 'not_sent', retryAfterMs };
-      return { kind: 'failed', reason: reason ?? outcome, retryAfterMs };
-    case 'client_gone': // the process ends
-      return { kind: 'not_sent', retryAfterMs: REFUSED_RETRY_AFTER };
-    case 'checked':
-    case 'accepted':
-    case 'preflight':
-    case 'unknown':
-    case 'upstream_error':
-      return { kind: 'failed', reason: reason ?? outcome, retryAfterMs };
+  if (outcome === 'client_gone') return { kind: 'not_sent', retryAfterMs: REFUSED_RETRY_AFTER }; // the process ends
+  const isOwnResponse = detail !== undefined;
+  if (isOwnResponse) {
+    // Without a Retry-After the request itself is at fault: it cannot be forwarded, however often it is tried.
+    const isRefused = (outcome === 'refused' || outcome === 'queue_timeout') && attempts === 0;
+    if (isRefused && retryAfterMs !== undefined) return { kind: 'not_sent', retryAfterMs };
+    return { kind: 'failed', reason: reason ?? outcome, retryAfterMs };
   }
+  if (isWhole(acknowledgement, status, body) && isAcknowledged(acknowledgement, status, body ?? EMPTY)) {
+    return { kind: 'acknowledged' };
+  }
+  return { kind: 'failed', reason: status < 300 ? 'not_acknowledged' : `status_${status}`, retryAfterMs };
 }
 
 const EMPTY = Buffer.alloc(0);

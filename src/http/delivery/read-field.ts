@@ -1,5 +1,5 @@
 import type { MessageField } from '../../core/delivery/delivery-policy.ts';
-import { readJsonField } from '../../core/http-semantics/json-field.ts';
+import { readJsonScalar } from '../../core/http-semantics/json-field.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 
 /** Reads a header or a field of a JSON body; undefined if the request has none, or an empty one. */
@@ -9,6 +9,8 @@ export function readField(
   body: Buffer,
 ): string | undefined {
   if (field === undefined) return undefined;
-  const value = field.kind === 'json' ? readJsonField(body, field.path) : headers[field.name];
+  const value = field.kind === 'json' ? readJsonScalar(body, field.path) : headers[field.name];
+  // Other numbers are not exact: two ids could be equal.
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return value === undefined || value === '' ? undefined : String(value);
 }

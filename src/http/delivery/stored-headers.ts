@@ -1,7 +1,8 @@
 import { isListedInConnection } from '../headers/forward-headers.ts';
 
-/** They describe how the request arrived, or are ours to set at each attempt. */
+/** They describe how the request arrived or what its sender can read, or are ours to set at each attempt. */
 const NOT_STORED: ReadonlySet<string> = new Set([
+  'accept-encoding',
   'connection',
   'content-length',
   'expect',

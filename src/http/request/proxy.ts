@@ -183,7 +183,9 @@ export class Proxy implements RequestSink {
       case 'final-recipient':
         return rejections.respondAsFinalRecipient(request, response, handling.route.target.identityHeaders);
       case 'exchange':
-        return this.#startExchange(this.#describe(request, response, handling.route, snapshot, { upgrade, isPreflight: handling.isPreflight }));
+        return this.#startExchange(
+          this.#describe(request, response, handling.route, snapshot, { upgrade, isPreflight: handling.isPreflight }),
+        );
     }
   }
 

@@ -61,7 +61,11 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   /** Why the request itself is at fault, until the client has the response. */
   #requestProblem: Problem | undefined;
 
-  constructor(context: ExchangeContext, routed: RoutedRequest, onDone: (handler: RequestHandler, record: RequestRecord) => void) {
+  constructor(
+    context: ExchangeContext,
+    routed: RoutedRequest,
+    onDone: (handler: RequestHandler, record: RequestRecord) => void,
+  ) {
     this.#context = context;
     this.#routed = routed;
     this.addressGroup = addressGroupOf(routed.client);

@@ -129,6 +129,7 @@ export function upstreamHeaders(
     http2: target.http2 && upgrade === undefined, // upgrades use HTTP/1.1
     maxForwards: decrementMaxForwards(request),
   });
+  if (request.addedHeaders !== undefined) forwarded.push(...request.addedHeaders);
   const { header } = target.idempotency;
   const headers =
     key?.from === 'minted' && header !== undefined ? withMintedKey(forwarded, header, key.value) : forwarded;

@@ -29,6 +29,8 @@ export interface HttpServerRequest extends Readable {
   readonly socket: { readonly remoteAddress?: string | undefined };
   /** From the arrival of its head until the proxy gets it, because hooks of a host program ran, in milliseconds, ≥ 0. Absent: 0. */
   readonly handoverDelay?: Millis;
+  /** Added to what is forwarded: names and values in turn, whatever the client sent by these names. */
+  readonly addedHeaders?: readonly string[];
   /** Over HTTP/1.1: notified when the rest of the body cannot be parsed. */
   bodyListener: BodyListener | undefined;
   /** Reads the whole body at once. Undefined if a part of it has not arrived, or something has read it. */

@@ -27,7 +27,12 @@ ${rest}
 `;
 }
 
-function notify(gate: Tidegate, body: string, headers: readonly string[] = [], path = '/hooks/pay?x=1'): Promise<Received> {
+function notify(
+  gate: Tidegate,
+  body: string,
+  headers: readonly string[] = [],
+  path = '/hooks/pay?x=1',
+): Promise<Received> {
   return send(gate.url, path, { method: 'POST', body, headers: ['Content-Type', 'application/json', ...headers] });
 }
 
@@ -118,7 +123,12 @@ test('requests about one object are sent one after the other, in order', async (
   const deliver = '{schedule: {delays: [1s, 1s]}, orderBy: {json: object}}';
   const gate = await startTidegate(config(shop.url, makeFolder(), deliver));
   const sent: Received[] = [];
-  for (const [object, n] of [['a', 1], ['a', 2], ['a', 3], ['b', 4]] as const) {
+  for (const [object, n] of [
+    ['a', 1],
+    ['a', 2],
+    ['a', 3],
+    ['b', 4],
+  ] as const) {
     sent.push(await notify(gate, JSON.stringify({ object, n })));
   }
   for (const each of sent) await untilState(gate, each, 'delivered');

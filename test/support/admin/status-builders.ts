@@ -65,7 +65,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
   const none = {
     forwarded: 0,
     accepted: 0,
-        checked: 0,
+    checked: 0,
     preflight: 0,
     recovered: 0,
     replayed: 0,

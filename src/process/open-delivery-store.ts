@@ -1,0 +1,48 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config/schema/config-schema.ts';
+import type { DeliveryStore } from '../core/delivery/delivery-store.ts';
+import type { DeliveryEnd } from '../core/delivery/delivery.ts';
+import type { Millis } from '../core/scalars.ts';
+import type { GroupCommit } from '../store/sqlite/group-commit.ts';
+
+/** What the store needs to know of the configuration in effect, and whom it notifies. */
+export interface DeliveryStoreHooks {
+  /** How long a delivery of the route, and its message, are kept once it is over. */
+  readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
+  /** A stored change may have made a delivery of the route due, now or later. */
+  readonly onDue: () => void;
+}
+
+export interface DeliveryStoreParts extends DeliveryStoreHooks {
+  readonly commit: GroupCommit;
+  /** See `StoredWrites.clockShift`. */
+  readonly clockShift: () => Millis;
+  readonly secret: string;
+  readonly limits: Pick<Config['limits'], 'deliveries' | 'deliveryBytes'>;
+  readonly logger: Logger;
+}
+
+/** The deliveries in the database of this process. @throws an error of SQLite */
+export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<DeliveryStore> {
+  const { commit, clockShift, secret, limits, logger, keepFor, onDue } = parts;
+  const { SqliteDeliveryStore } = await import('../store/deliveries/sqlite-delivery-store.ts');
+  const store = new SqliteDeliveryStore({
+    ...{ commit, secret, clockShift, keepFor, onDue },
+    wallClock: () => Date.now(),
+    maxCount: limits.deliveries,
+    maxBytes: limits.deliveryBytes,
+    onUnreadable: ({ id, route }) =>
+      logger.error(
+        { delivery: id, route },
+        'a delivery cannot be read: the secret has changed, or the database is damaged',
+      ),
+    onProblem: (error) => logger.error({ why: messageOf(error) }, 'deliveries cannot be read from the database'),
+  });
+  const { waiting } = store.totals.counts;
+  if (waiting > 0) logger.info({ waiting }, 'restored deliveries');
+  return store;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown error';
+}
