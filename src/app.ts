@@ -73,6 +73,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       ...store.bounds,
       ...overloadMonitor.bounds,
       ...activeConfig.bounds(),
+      ...(state.deliveries?.bounds ?? []),
       ...(operatorServers?.bounds ?? []),
       ...[replayMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
     ],

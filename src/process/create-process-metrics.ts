@@ -40,6 +40,11 @@ export function createProcessMetrics(
     get routes() {
       return currentConfig().routes.map(routeName);
     },
+    get delivering() {
+      return currentConfig()
+        .routes.filter(({ deliver }) => deliver !== undefined)
+        .map(routeName);
+    },
     get upstreams() {
       return Object.keys(currentConfig().upstreams);
     },

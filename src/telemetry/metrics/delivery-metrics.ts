@@ -36,7 +36,7 @@ export class DeliveryMetrics {
 }
 
 /**
- * Metrics of deliveries; a route has no series before its first one.
+ * Metrics of deliveries.
  * @param totals of the store; undefined if there is none
  */
 export function defineDeliveryMetrics(

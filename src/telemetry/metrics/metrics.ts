@@ -34,6 +34,8 @@ import { UpstreamMetrics } from './upstream-metrics.ts';
 export interface MetricsOptions extends ProcessMetricsOptions {
   /** Configured routes, read at each scrape: each has series from the start. Others get theirs when first seen. */
   readonly routes: Iterable<string>;
+  /** Those that deliver, read at each scrape: they have series of deliveries from the start. None when absent. */
+  readonly delivering?: Iterable<string>;
   /** Names from `clients.names`; none unless given. */
   readonly clientNames?: Iterable<string>;
   /** Called once a scrape. */
@@ -95,7 +97,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   );
   const deliveries = new BoundedNameMap(
     (name) => new DeliveryMetrics(name),
-    () => [],
+    () => options.delivering ?? [],
   );
   const store = options.store === undefined ? undefined : new StoreMetrics(options.store, options.sharedKeys);
 

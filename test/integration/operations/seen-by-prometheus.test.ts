@@ -36,6 +36,7 @@ const JOBS = [
   'reloads',
   'certificates',
   'state',
+  'deliveries',
 ];
 
 let prometheus: Prometheus;
@@ -619,6 +620,61 @@ state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}
   expect(await prometheus.unmet('state', STATE)).toEqual([]);
 });
 
+const DELIVERIES = [
+  'requests_total{route="/hooks",method="POST",code="202",outcome="accepted"} == 3',
+  'requests_total{route="/hooks",method="POST",code="503",outcome="forwarded"} == 1',
+  'deliveries_total{route="/hooks",event="accepted"} == 2',
+  'deliveries_total{route="/hooks",event="duplicate"} == 1',
+  'deliveries_total{route="/hooks",event="delivered"} == 1',
+  'deliveries_total{route="/hooks",event="dead"} == 1',
+  'deliveries_total{route="/hooks",event="canceled"} == 0',
+  'deliveries_total{route="/down",event="accepted"} == 1',
+  'deliveries_total{route="/quiet",event="dead"} == 0',
+  'delivery_attempts_total{route="/hooks",result="status_503"} == 1',
+  'delivery_attempts_total{route="/hooks",result="status_400"} == 2',
+  'delivery_attempts_total{route="/hooks",result="acknowledged"} == 1',
+  'delivery_attempts_total{route="/down",result="connect"} >= 1',
+  'delivery_age_seconds_count{route="/hooks"} == 1',
+  'delivery_age_seconds_sum{route="/hooks"} >= 1',
+  'delivery_age_seconds_bucket{route="/hooks",le="+Inf"} == 1',
+  'deliveries{state="waiting"} == 1',
+  'deliveries{state="delivered"} == 1',
+  'deliveries{state="dead"} == 1',
+  ...['sending', 'canceled'].map((state) => `deliveries{state="${state}"} == 0`),
+  'deliveries_bytes > 100',
+  'delivery_oldest_age_seconds > 0.5',
+  'bound_used_ratio{bound="deliveries"} == 0.5',
+  'bound_used_ratio{bound="delivery_bytes"} > 0',
+  'bound_used_ratio{bound="delivery_events"} > 0',
+  'bound_reached_total{bound="deliveries"} == 0',
+];
+
+test('exports deliveries, their attempts, and the oldest that waits', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-state-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`
+secret: a-secret-of-the-tests-0123456789abcdef
+state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}
+limits: {deliveries: 4}
+upstreams:
+  shop: {url: "${upstream.url}", retry: {attempts: 1}}
+  nobody: {url: "${await refusingUrl()}", retry: {attempts: 1}}
+routes:
+  - {path: /hooks, upstream: shop, deliver: {schedule: {delays: [1s]}, eventId: {json: id}}}
+  - {path: /down, upstream: nobody, deliver: {schedule: {delays: [1h]}}}
+  - {path: /quiet, upstream: shop, deliver: {}}
+`);
+  prometheus.watch('deliveries', gate.adminUrl);
+  const ask = scripted(gate.url);
+  const notify = (script: string, id: string, path = '/hooks') =>
+    ask(script, { method: 'POST', body: JSON.stringify({ id }) }, path);
+  for (const script of ['503, 200', '200']) expect((await notify(script, 'evt_1')).status).toBe(202);
+  expect((await notify('400, 400', 'evt_2')).status).toBe(202);
+  expect((await notify('200', 'evt_3', '/down')).status).toBe(202);
+  expect(await prometheus.unmet('deliveries', DELIVERIES)).toEqual([]);
+});
+
 const table = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
 
 test('covers every exported metric here and in the table of docs/metrics.md', async () => {
@@ -652,6 +708,7 @@ test('covers every exported metric here and in the table of docs/metrics.md', as
     POLLS,
     STORE,
     STATE,
+    DELIVERIES,
     WORKERS,
     RELOADED,
     CERTIFICATES,

@@ -18,7 +18,8 @@ const ENDPOINTS: readonly EndpointView[] = [
 
 export function metricsOf(view: Partial<GateView> = {}, store: 'redis' | 'memory' = 'redis'): Metrics {
   return createMetrics({
-    routes: ['/'],
+    routes: ['/', '/hooks'],
+    delivering: ['/hooks'],
     upstreams: ['payments'],
     view: () => ({ ...EMPTY_GATE, ...view }),
     endpoints: () => ENDPOINTS,
@@ -115,6 +116,10 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'client-evicted', cause: 'calm' },
   { type: 'upgraded', route: '/' },
   { type: 'signature', route: '/', result: 'mismatch' },
+  { type: 'delivery', route: '/hooks', event: 'accepted' },
+  { type: 'delivery-attempt', route: '/hooks', reason: 'status_503', took: 20 },
+  { type: 'delivery-attempt', route: '/hooks', reason: 'acknowledged', took: 20 },
+  { type: 'delivery', route: '/hooks', event: 'delivered', age: 10_500 },
   { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', time: 10_000 },
   { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },
   requestDone({ outcome: 'recovered', attempts: 2 }),

@@ -46,6 +46,32 @@ describe('upgraded connections', () => {
   });
 });
 
+describe('deliveries', () => {
+  test('have series from the start for each route that delivers, so that the first dead one is an increase', async () => {
+    const metrics = metricsOf();
+    const events = ['accepted', 'duplicate', 'delivered', 'dead', 'canceled'];
+    expect(await samples(metrics, 'deliveries_total', 'with zeros')).toEqual(
+      events.map((event) => `{route="/hooks",event="${event}"} 0`),
+    );
+    emitEvents(metrics, { type: 'delivery', route: '/hooks', event: 'dead', age: 1000 });
+    expect(await samples(metrics, 'deliveries_total')).toEqual(['{route="/hooks",event="dead"} 1']);
+  });
+
+  test('are counted by event, their attempts by result, and the age of those delivered is measured', async () => {
+    const metrics = metricsOf();
+    emitEvents(metrics, ...EVERY_EVENT);
+    expect(await samples(metrics, 'deliveries_total')).toEqual([
+      '{route="/hooks",event="accepted"} 1',
+      '{route="/hooks",event="delivered"} 1',
+    ]);
+    expect(await samples(metrics, 'delivery_attempts_total')).toEqual([
+      '{route="/hooks",result="acknowledged"} 1',
+      '{route="/hooks",result="status_503"} 1',
+    ]);
+    expect(await samples(metrics, 'delivery_age_seconds_sum')).toEqual(['{route="/hooks"} 10.5']);
+  });
+});
+
 describe('requests', () => {
   test('are counted by route, method, code and outcome', async () => {
     const metrics = metricsOf();
