@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { DeliveryStore } from '../core/delivery/delivery-store.ts';
 import type { DeliveryEnd } from '../core/delivery/delivery.ts';
+import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Millis } from '../core/scalars.ts';
 import type { GroupCommit } from '../store/sqlite/group-commit.ts';
 
@@ -20,22 +21,25 @@ export interface DeliveryStoreParts extends DeliveryStoreHooks {
   readonly secret: string;
   readonly limits: Pick<Config['limits'], 'deliveries' | 'deliveryBytes'>;
   readonly logger: Logger;
+  readonly listen: EventSink;
 }
 
 /** The deliveries in the database of this process. @throws an error of SQLite */
 export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<DeliveryStore> {
-  const { commit, clockShift, secret, limits, logger, keepFor, onDue } = parts;
+  const { commit, clockShift, secret, limits, logger, listen, keepFor, onDue } = parts;
   const { SqliteDeliveryStore } = await import('../store/deliveries/sqlite-delivery-store.ts');
   const store = new SqliteDeliveryStore({
     ...{ commit, secret, clockShift, keepFor, onDue },
     wallClock: () => Date.now(),
     maxCount: limits.deliveries,
     maxBytes: limits.deliveryBytes,
-    onUnreadable: ({ id, route }) =>
+    onUnreadable: ({ id, route, acceptedAt }) => {
+      listen({ type: 'delivery', route, event: 'dead', age: Date.now() - acceptedAt });
       logger.error(
         { delivery: id, route },
         'a delivery cannot be read: the secret has changed, or the database is damaged',
-      ),
+      );
+    },
     onProblem: (error) => logger.error({ why: messageOf(error) }, 'deliveries cannot be read from the database'),
   });
   const { waiting } = store.totals.counts;

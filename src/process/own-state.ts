@@ -176,6 +176,16 @@ async function openDatabase(
   const storedResponses = database.read(
     () => new StoredResponses({ commit, steadyTime: () => writes.steadyTime(), maxCount: limits.keptResponses }),
   );
+  const messageSecret = secret ?? database.secret.toString('hex'); // `deliver` needs a secret: without one, none are accepted
+  const deliveryParts = {
+    commit,
+    secret: messageSecret,
+    limits,
+    logger,
+    listen,
+    clockShift: () => writes.clockShift(),
+  };
+  const deliveries = deliveryHooks && (await openDeliveryStore({ ...deliveryParts, ...deliveryHooks }));
   return {
     database,
     openWrites,

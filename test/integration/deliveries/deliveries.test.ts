@@ -152,6 +152,25 @@ test('what was accepted survives a restart, and a receiver that is down is no lo
   expect(acknowledged.size).toBe(5);
 });
 
+test('a delivery that cannot be decrypted is dead, and counted as such', async () => {
+  const folder = makeFolder();
+  let isUp = false;
+  const shop = await startHttpUpstream((_n, response) => void response.writeHead(isUp ? 200 : 503).end());
+  const before = config(shop.url, folder, '{schedule: {delays: [1s, 1h]}}');
+  const first = await startTidegate(before);
+  const accepted = await notify(first, '{}');
+  await untilState(first, accepted, 'waiting');
+  await first.close();
+  isUp = true;
+  const second = await startTidegate(before.replace(SECRET, 'another-secret-of-the-tests-0123456789'));
+  await eventually(
+    () => second.metric('tidegate_deliveries{state="dead"}'),
+    (dead) => dead === 1,
+  );
+  expect(await second.metric('tidegate_deliveries_total{route="/hooks",event="dead"}')).toBe(1);
+  expect(shop.hits).toHaveLength(1);
+});
+
 test('only the client that sent a request can read its state', async () => {
   const shop = await startHttpUpstream(answer(200));
   const keyed = 'clients: {key: [header:x-api-key, ip]}';
