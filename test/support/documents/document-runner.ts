@@ -30,7 +30,7 @@ const SECURE = 8443;
 const PLACES = /(?<![\w.])\/(?:run\/secrets|var\/lib\/tidegate)\b/g;
 /** The token in the environment of reporting commands. */
 const REPORT_TOKEN = randomUUID();
-const SECRETS = ['admin', 'tidegate', 'redis'];
+const SECRETS = ['admin', 'tidegate', 'redis', 'stripe'];
 
 const LONGEST = 60_000;
 
