@@ -58,6 +58,7 @@ routes:
   - {path: /down, upstream: down}
   - {path: /tls, upstream: tls}
   - {path: /limited, upstream: limited}
+  - {path: /hooks, upstream: api, verify: {scheme: stripe, secrets: [${LONG}-webhook, "\${file:${path('token')}}"]}}
 clients:
   key: ["header:x-api-key", bearer, "path:2"]
   trustedProxies: [127.0.0.1]
@@ -116,13 +117,15 @@ clients:
   }
   await ask('/down/hush-segment');
   await ask('/tls/hush-segment');
+  await ask('/hooks');
+  await ask('/hooks', ['Stripe-Signature', `t=${Math.floor(Date.now() / 1000)},v1=${'0'.repeat(64)}`]);
   await ask('/limited/hush-segment');
   await ask('/limited/hush-segment');
   await ask('/tenants/hush-segment', [], 'GET');
   await ask('/../hush-segment');
   await ask('http://hush-user:hush-password@elsewhere.example/');
   await ask('/loop', ['Expect', 'hush-expectation']);
-  expect(asked).toBe(16);
+  expect(asked).toBe(18);
   const { received } = upstream.stats();
   const isThere = () => upstream.stats().received > received;
   await sendAndLeave(url, `/pay${query}`, { headers: [...secrets, 'X-Practice-Script', 'hang'] }, isThere);
