@@ -25,7 +25,7 @@ import { RememberedEvents } from './remembered-events.ts';
 /** How many deliveries are stored by default, those that are over included. */
 export const MAX_DELIVERIES = 1_000_000;
 /** The bytes of their messages, by default. */
-export const MAX_DELIVERY_BYTES = 4 * 1024 * 1024 * 1024;
+export const MAX_DELIVERY_BYTES = 1024 * 1024 * 1024;
 /** How many ids of events are remembered by default. */
 export const MAX_DELIVERY_EVENTS = 4_000_000;
 
