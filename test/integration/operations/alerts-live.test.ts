@@ -24,6 +24,8 @@ const JOBS = [
   'started',
   'reloaded',
   'certain',
+  'dead',
+  'dead-at-start',
   'errors',
   'refused',
   'ejected',
@@ -113,6 +115,46 @@ describe('TidegateWritesUnknown fires for the first unknown write', () => {
     await send(gate.url, '/', { method: 'POST', body: '{}' });
     expect(await prometheus.unmet('certain', ['request_outcomes_total{outcome="upstream_error"} == 1'])).toEqual([]);
     expect(await firing('certain')).not.toContain('TidegateWritesUnknown');
+  });
+});
+
+describe('TidegateDeliveriesDead fires for the first dead delivery, and no attempt raises TidegateWritesUnknown', () => {
+  /** Two attempts, whose outcome is unknown. */
+  const startDelivering = async () => {
+    const upstream = await startHttpUpstream((_, response) => response.writeHead(500).end());
+    const state = mkdtempSync(join(tmpdir(), 'tidegate-alerts-'));
+    onTestFinished(() => rmSync(state, { recursive: true }));
+    const gate = await startTidegate(`
+secret: a-secret-of-the-tests-0123456789abcdef
+state: {store: sqlite, file: ${join(state, 'state.db')}, durability: normal}
+${FAILING(upstream.url)}
+routes: [{path: /hooks, upstream: api, deliver: {schedule: {delays: [1s]}}}]
+`);
+    const notify = () => send(gate.url, '/hooks', { method: 'POST', body: '{}' });
+    return { gate, notify };
+  };
+  const UNKNOWN = 'request_outcomes_total{route="/hooks",outcome="unknown"} == 2';
+
+  test('of a process that has been scraped before', async () => {
+    const { gate, notify } = await startDelivering();
+    prometheus.watch('dead', gate.adminUrl);
+    await scraped('dead');
+    expect(await firing('dead')).toEqual([]);
+    expect((await notify()).status).toBe(202);
+    expect(await fires('dead', 'TidegateDeliveriesDead')).toEqual(['TidegateDeliveriesDead']);
+    expect(await prometheus.unmet('dead', [UNKNOWN])).toEqual([]);
+  });
+
+  test('of a process before its first scrape', async () => {
+    const { gate, notify } = await startDelivering();
+    expect((await notify()).status).toBe(202);
+    await eventually(
+      () => gate.metric('tidegate_deliveries_total{route="/hooks",event="dead"}'),
+      (dead) => dead === 1,
+    );
+    prometheus.watch('dead-at-start', gate.adminUrl);
+    expect(await fires('dead-at-start', 'TidegateDeliveriesDead')).toEqual(['TidegateDeliveriesDead']);
+    expect(await prometheus.unmet('dead-at-start', [UNKNOWN])).toEqual([]);
   });
 });
 
