@@ -23,6 +23,8 @@ export interface DeliveryDispatcherParts {
     onDone: (record: RequestRecord) => void,
   ) => void;
   readonly wallClock: () => Millis;
+  /** Calls `run` after this time; 0: in a later turn of the event loop. Returns what cancels it. */
+  readonly schedule: (delay: Millis, run: () => void) => () => void;
   readonly random: Random;
   readonly listen: EventSink;
 }
@@ -32,7 +34,7 @@ export class DeliveryDispatcher {
   readonly #parts: DeliveryDispatcherParts;
   /** Attempts under way, by the name of the route. */
   readonly #sending = new Map<string, number>();
-  #timer: NodeJS.Timeout | undefined;
+  #cancelTimer: (() => void) | undefined;
   #isWoken = false;
   #isStopped = false;
 
@@ -44,13 +46,13 @@ export class DeliveryDispatcher {
   wake(): void {
     if (this.#isWoken || this.#isStopped) return;
     this.#isWoken = true;
-    setImmediate(this.#dispatch);
+    this.#parts.schedule(0, this.#dispatch);
   }
 
   /** Begins no more attempts. Those under way end with the requests in flight. */
   stop(): void {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    this.#cancelTimer?.();
   }
 
   readonly #dispatch = (): void => {
@@ -68,9 +70,11 @@ export class DeliveryDispatcher {
         next = Math.min(next, store.nextDueAt(name) ?? Number.POSITIVE_INFINITY);
       }
     }
-    clearTimeout(this.#timer);
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     if (next === Number.POSITIVE_INFINITY) return; // an addition, or the end of an attempt, wakes it
-    this.#timer = setTimeout(this.#dispatch, Math.min(LONGEST_TIMER, Math.max(1, Math.ceil(next - now))));
+    const delay = Math.min(LONGEST_TIMER, Math.max(1, Math.ceil(next - now)));
+    this.#cancelTimer = this.#parts.schedule(delay, this.#dispatch);
   };
 
   #send(route: Route, policy: DeliveryPolicy, due: DueDelivery): void {

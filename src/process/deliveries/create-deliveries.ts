@@ -1,0 +1,72 @@
+import { routeName } from '../../config/schema/route-name.ts';
+import type { Config } from '../../config/schema/config-schema.ts';
+import type { DeliveryEnd } from '../../core/delivery/delivery.ts';
+import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import { DeliveryDispatcher } from '../../http/delivery/delivery-dispatcher.ts';
+import type { Proxy, ProxyDeliveries } from '../../http/request/proxy.ts';
+import type { DeliveryStoreHooks } from './open-delivery-store.ts';
+import type { ActiveConfig } from '../active-config.ts';
+
+/** For routes that are no longer configured. */
+const KEEP_FOR: Millis = 7 * 24 * 60 * 60 * 1000;
+
+/** @param present the configuration in effect, and the deliveries once they are created */
+export function makeDeliveryHooks(
+  present: () => { readonly config: Config; readonly deliveries: Deliveries | undefined },
+): DeliveryStoreHooks {
+  return {
+    keepFor: (route, end) => keepDeliveryFor(present().config, route, end),
+    onDue: () => present().deliveries?.wake(),
+  };
+}
+
+function keepDeliveryFor({ routes }: Config, route: string, end: DeliveryEnd): Millis {
+  const keepFor = routes.find((each) => routeName(each) === route)?.deliver?.keepFor;
+  if (keepFor === undefined) return KEEP_FOR;
+  return end === 'dead' ? keepFor.dead : keepFor.delivered;
+}
+
+/** The deliveries of one process. */
+export interface Deliveries {
+  /** What the proxy needs to accept them. */
+  readonly intake: ProxyDeliveries;
+  /** Some may be due: the process serves, or its configuration has changed. */
+  readonly wake: () => void;
+  /** No more attempts begin: the process ends. */
+  readonly stop: () => void;
+}
+
+export interface DeliveriesParts {
+  readonly activeConfig: ActiveConfig;
+  readonly random: Random;
+  readonly listen: EventSink;
+}
+
+/** Undefined without a store: nothing is delivered later. */
+export function createDeliveries(
+  { deliveries: store }: { readonly deliveries?: DeliveryStore | undefined },
+  proxy: () => Proxy,
+  { activeConfig, random, listen }: DeliveriesParts,
+): Deliveries | undefined {
+  if (store === undefined) return undefined;
+  const wallClock = (): Millis => Date.now();
+  const dispatcher = new DeliveryDispatcher({
+    store,
+    routes: () => activeConfig.snapshot.router.delivering,
+    send: (...attempt) => proxy().deliver(...attempt),
+    ...{ wallClock, schedule, random, listen },
+  });
+  const wake = (): void => dispatcher.wake();
+  return { intake: { store, wallClock, onAccepted: wake }, wake, stop: () => dispatcher.stop() };
+}
+
+function schedule(delay: Millis, run: () => void): () => void {
+  if (delay > 0) {
+    const timer = setTimeout(run, delay);
+    return () => clearTimeout(timer);
+  }
+  const immediate = setImmediate(run);
+  return () => clearImmediate(immediate);
+}
