@@ -216,7 +216,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const operations = createOperations({
     processes,
     keys: limitSharing?.keys?.inspection ?? state.inspection,
-    clock,
+    ...{ deliveries: state.deliveries, clock },
     phase: () => phase,
     workers: 1,
     version,

@@ -70,7 +70,7 @@ export function createWriteGuard(listen: Address, token: string | undefined): Ac
 }
 
 const NO_TOKEN =
-  'Actions require a token. Set admin.token (at least 16 characters) in the configuration: admin: {listen: "127.0.0.1:9901", token: …}.';
+  'Actions, and messages of deliveries, require a token. Set admin.token (at least 16 characters) in the configuration: admin: {listen: "127.0.0.1:9901", token: …}.';
 
 /** As `isOwnOrigin`, but also with https, for a TLS proxy in front of the admin port. */
 function isSameOrigin(origin: string, host: string | undefined): boolean {

@@ -13,7 +13,7 @@ const BODY_LIMIT = 256 * 1024;
 
 /**
  * Registers the admin API: the paths below /api and /explain, and /drain.
- * @param guardWrites guard of the actions
+ * @param guardWrites guard of the actions, and of what only an operator may read
  */
 export function serveApi(app: FastifyInstance, operations: AdminOperations, guardWrites: AccessGuard): void {
   const feed = new EventBroadcaster(operations);
@@ -23,10 +23,10 @@ export function serveApi(app: FastifyInstance, operations: AdminOperations, guar
     scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, parsed) => parsed(null, body));
     scope.addHook('onRequest', (request, reply, next) => {
       const match = matchApiRoute(request.method, requestPath(request));
-      const isWrite = request.method === 'POST' || request.method === 'DELETE';
+      const isGuarded = request.method === 'POST' || request.method === 'DELETE' || isForMessage(request, match);
       const rejected =
         rejectUnrouted(reply, match) ??
-        (isWrite ? (guardWrites(request, reply) ?? rejectContentType(request, reply, match)) : undefined);
+        (isGuarded ? (guardWrites(request, reply) ?? rejectContentType(request, reply, match)) : undefined);
       if (rejected === undefined) next();
     });
     const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
@@ -36,6 +36,13 @@ export function serveApi(app: FastifyInstance, operations: AdminOperations, guar
     scope.all('/drain', handler);
     done();
   });
+}
+
+/** Whether the response would contain what a client has sent, such as its credentials. */
+function isForMessage({ query }: FastifyRequest, match: RouteMatchResult): boolean {
+  if (match.kind !== 'route' || match.name !== 'delivery') return false;
+  const wanted: unknown = typeof query === 'object' && query !== null ? Reflect.get(query, 'message') : undefined;
+  return wanted !== undefined && wanted !== 'false';
 }
 
 /** Sends 404 or 405 if there is no such route; returns undefined if there is. */

@@ -9,7 +9,7 @@ import type { CertificateExpiries } from './certificates/certificate-expiries.ts
 import type { ConfigReloads } from './config-reloads.ts';
 
 export interface CreateOperationsParts
-  extends Pick<ProcessGroupOperationsParts, 'clock' | 'drain' | 'keys' | 'listen' | 'processes'> {
+  extends Pick<ProcessGroupOperationsParts, 'clock' | 'deliveries' | 'drain' | 'keys' | 'listen' | 'processes'> {
   readonly phase: () => ProcessFacts['phase'];
   readonly version: string;
   /** Number of workers that serve. */
@@ -20,12 +20,13 @@ export interface CreateOperationsParts
 
 /** The operations of the admin API, with the facts that the configuration in effect adds. */
 export function createOperations(parts: CreateOperationsParts): ProcessGroupOperations {
-  const { processes, keys, clock, listen, drain, phase, version, workers, reloads, certificates } = parts;
+  const { processes, keys, deliveries, clock, listen, drain, phase, version, workers, reloads, certificates } = parts;
   const wallClock = (): number => Date.now();
   const startedAt = wallClock();
   return new ProcessGroupOperations({
     processes,
     keys,
+    deliveries,
     clock,
     wallClock,
     facts: () => {

@@ -1,8 +1,16 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from './action-schemas.ts';
+import type { ChangedDelivery, DeliveriesPage, DeliveryDetails } from './delivery-schemas.ts';
 import type { ForgottenKey, KeyRow, KeysPage } from './key-schemas.ts';
-import type { ClientsQuery, KeysQuery, RequestsQuery, TimelineQuery } from './query-schemas.ts';
+import type {
+  ClientsQuery,
+  DeliveriesQuery,
+  DeliveryQuery,
+  KeysQuery,
+  RequestsQuery,
+  TimelineQuery,
+} from './query-schemas.ts';
 import type { History } from './upstream-schemas.ts';
 import type {
   ClientsPage,
@@ -44,12 +52,24 @@ export interface AdminOperations {
   key(id: string): Promise<ActionResult<KeyRow>>;
   /** Forgets a write with an idempotency key. */
   forgetKey(id: string, by: string): Promise<ActionResult<ForgottenKey>>;
+  readonly deliveries: DeliveryActions;
   /** As on SIGTERM. */
   drain(by: string): DrainResponse;
   /** Validates a configuration without applying it. */
   validate(text: string): ValidationReport;
   /** Returns a source of frames for the event stream. It costs nothing until its first frame. */
   watch(): FrameSource;
+}
+
+/** The stored deliveries. */
+export interface DeliveryActions {
+  /** In the order of acceptance. */
+  list(query: DeliveriesQuery): ActionResult<DeliveriesPage>;
+  find(id: string, query: DeliveryQuery): ActionResult<DeliveryDetails>;
+  /** Makes a dead, canceled or waiting delivery due now, with a new schedule. @param by address of the operator, for the log */
+  retry(id: string, by: string): Promise<ActionResult<ChangedDelivery>>;
+  /** Ends a delivery that waits. */
+  cancel(id: string, by: string): Promise<ActionResult<ChangedDelivery>>;
 }
 
 export type OverrideCommand =
@@ -62,6 +82,8 @@ export type ActionResult<T> =
   | { readonly kind: 'done'; readonly row: T }
   /** Nothing has this name. */
   | { readonly kind: 'unknown'; readonly nearest: string | undefined }
+  /** This process has nothing of this kind. */
+  | { readonly kind: 'absent'; readonly why: string }
   /** `why` is a sentence. */
   | { readonly kind: 'refused'; readonly why: string }
   /** It cannot be done completely now. */

@@ -5,7 +5,16 @@ import { sendExplanation } from '../send-explanation.ts';
 import { sendProblem } from '../problem-response.ts';
 import { BlockQuerySchema, PinQuerySchema } from './action-schemas.ts';
 import { openApiDocument } from './openapi.ts';
-import { ClientsQuery, KeysQuery, parseQuery, QUERY_SCHEMAS, RequestsQuery, TimelineQuery } from './query-schemas.ts';
+import {
+  ClientsQuery,
+  DeliveriesQuery,
+  DeliveryQuery,
+  KeysQuery,
+  parseQuery,
+  QUERY_SCHEMAS,
+  RequestsQuery,
+  TimelineQuery,
+} from './query-schemas.ts';
 import type { ApiRouteName } from './api-routes.ts';
 
 export interface ApiRequest {
@@ -38,6 +47,20 @@ export async function handleApiRequest(operations: AdminOperations, apiRequest: 
     case 'forget':
       return withQuery(reply, parseQuery(QUERY_SCHEMAS.forget, query), async () => {
         return sendActionResult(reply, await operations.forgetKey(params['id'] ?? '', clientAddressOf(request)), 'key');
+      });
+    case 'deliveries':
+      return withQuery(reply, parseQuery(DeliveriesQuery, query), (parsedQuery) =>
+        sendActionResult(reply, operations.deliveries.list(parsedQuery), 'delivery'),
+      );
+    case 'delivery':
+      return withQuery(reply, parseQuery(DeliveryQuery, query), (parsedQuery) =>
+        sendActionResult(reply, operations.deliveries.find(params['id'] ?? '', parsedQuery), 'delivery'),
+      );
+    case 'retry':
+    case 'cancel':
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS[name], query), async () => {
+        const changed = await operations.deliveries[name](params['id'] ?? '', clientAddressOf(request));
+        return sendActionResult(reply, changed, 'delivery');
       });
     case 'timeline':
       return withQuery(reply, parseQuery(TimelineQuery, query), async (parsedQuery) => {
@@ -120,6 +143,8 @@ function sendActionResult(reply: FastifyReply, done: ActionResult<object>, noun:
   switch (done.kind) {
     case 'done':
       return reply.send(done.row);
+    case 'absent':
+      return sendProblem(reply, 404, 'Not Found', done.why);
     case 'refused':
       return sendProblem(reply, 409, 'Conflict', done.why);
     case 'unavailable':

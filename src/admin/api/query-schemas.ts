@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { suggest } from '../../config/values/suggest.ts';
 import { BlockQuerySchema, PinQuerySchema } from './action-schemas.ts';
 import type { ApiRouteName } from './api-routes.ts';
+import { DeliveryStateSchema } from './delivery-schemas.ts';
 import { KeyStateSchema } from './key-schemas.ts';
 import { ClientStateSchema, OutcomeSchema, TimelineKindSchema } from './response-schemas.ts';
 
@@ -54,6 +55,19 @@ export const KeysQuery = z.strictObject({
   limit: limitParameter(MAX_ROWS, 50),
 });
 
+export const DeliveriesQuery = z.strictObject({
+  state: z
+    .enum([...DeliveryStateSchema.options, 'open'])
+    .optional()
+    .describe('open: waiting or sending.'),
+  route: SearchText.describe('The whole name of the route.'),
+  after: z.uuid('expected the id of a delivery').optional().describe('`next` of the previous page, or any id.'),
+  limit: limitParameter(MAX_ROWS, 50),
+});
+export const DeliveryQuery = z.strictObject({
+  message: z.enum(['true', 'false']).default('false').describe('true: with its request, which needs the token.'),
+});
+
 const NoParameters = z.strictObject({});
 
 /** By route name. */
@@ -70,6 +84,10 @@ export const QUERY_SCHEMAS = {
   keys: KeysQuery,
   key: NoParameters,
   forget: NoParameters,
+  deliveries: DeliveriesQuery,
+  delivery: DeliveryQuery,
+  retry: NoParameters,
+  cancel: NoParameters,
   pin: PinQuerySchema,
   unpin: NoParameters,
   block: BlockQuerySchema,
@@ -82,6 +100,8 @@ export const QUERY_SCHEMAS = {
 export type ClientsQuery = z.output<typeof ClientsQuery>;
 export type RequestsQuery = z.output<typeof RequestsQuery>;
 export type KeysQuery = z.output<typeof KeysQuery>;
+export type DeliveriesQuery = z.output<typeof DeliveriesQuery>;
+export type DeliveryQuery = z.output<typeof DeliveryQuery>;
 export type TimelineQuery = z.output<typeof TimelineQuery>;
 
 export type ParsedQuery<T> =

@@ -1,7 +1,7 @@
 /** Schemas of the responses. The types of the program and the OpenAPI document are derived from them. */
 import { z } from 'zod';
 import { REQUEST_OUTCOMES } from '../../telemetry/metrics/request-counts.ts';
-import { TIMELINE_KINDS } from '../../telemetry/history/timeline.ts';
+import { TIMELINE_KINDS } from '../../telemetry/history/timeline-kinds.ts';
 import {
   ApiSchemas,
   TimeSchema,

@@ -12,11 +12,13 @@ import type {
   FrameSource,
 } from '../api/admin-operations.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
 import { OperatorCommands } from './operator-commands.ts';
 import type { ClockReading } from './admin-rows.ts';
 import { toClientRow, toTimelineEvent, toRequestTotals, toUpstreamStatus } from './admin-rows.ts';
+import { DeliveryOperations } from './delivery-operations.ts';
 import { KeyOperations } from './key-operations.ts';
 import { countClients } from './count-clients.ts';
 import { MergedCounts, mergeEndpoints, mergeStores, mergeUpstreams } from './merge-views.ts';
@@ -31,6 +33,8 @@ export interface ProcessGroupOperationsParts {
   readonly processes: ProcessGroup;
   /** The keys of writes; undefined in a worker whose primary keeps them. */
   readonly keys: KeyInspection | undefined;
+  /** Undefined: this process stores none. */
+  readonly deliveries: DeliveryStore | undefined;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
   readonly wallClock: () => Millis;
@@ -62,6 +66,7 @@ export class ProcessGroupOperations implements AdminOperations {
   readonly #failedShares = new FailedShares();
   readonly #history = new RateHistory();
   readonly #operatorCommands: OperatorCommands;
+  readonly deliveries: DeliveryOperations;
   readonly #keys: KeyOperations;
   /** Kept between readings: computed each time, every past time would move by a millisecond. */
   #clockOrigin: Millis = Number.NEGATIVE_INFINITY;
@@ -69,6 +74,7 @@ export class ProcessGroupOperations implements AdminOperations {
   constructor(parts: ProcessGroupOperationsParts) {
     this.#parts = parts;
     this.#keys = new KeyOperations({ ...parts, clocks: () => this.#readClocks() });
+    this.deliveries = new DeliveryOperations(parts);
     this.#operatorCommands = new OperatorCommands({
       ...parts,
       upstreams: async () => this.#toStatus(await this.#queryViews(0)).upstreams,

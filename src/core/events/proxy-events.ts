@@ -166,5 +166,12 @@ export type OperatorEvent = { readonly type: 'operator'; readonly by: string } &
   | { readonly action: 'reset'; readonly client: string }
   /** `write`: the id of a write with an idempotency key. */
   | { readonly action: 'forget'; readonly upstream: string; readonly write: string }
+  /** `delivery`: the id of a delivery of the route. */
+  | {
+      readonly action: 'retry' | 'cancel';
+      readonly upstream: string;
+      readonly route: string;
+      readonly delivery: string;
+    }
   | { readonly action: 'drain' }
 );

@@ -209,7 +209,7 @@ async function openCluster(
   const operations = createOperations({
     processes,
     keys: ownState.inspection ?? processes.sharedKeys,
-    clock,
+    ...{ deliveries: ownState.deliveries, clock },
     phase: () => readiness().phase,
     workers: count,
     version,

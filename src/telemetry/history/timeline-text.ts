@@ -6,7 +6,7 @@ import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { CutCause, LimitState } from '../../core/limits/limit-state.ts';
 import { describeFailure } from '../describe-failure.ts';
 import { describeExpiryEffect, formatTimeLeft, humanizeDuration } from '../format-values.ts';
-import type { TimelineKind } from './timeline.ts';
+import type { TimelineKind } from './timeline-kinds.ts';
 
 /** What a store does that stopped to respond. */
 export const NOT_ANSWERING = 'does not respond: this process keeps limits on its own';
@@ -63,7 +63,18 @@ export function formatRecovered({
   return `${what} after ${humanizeDuration(1000 * Math.round(after / 1000))}`;
 }
 
-export function formatOperatorAction(event: OperatorEvent): { readonly kind: TimelineKind; readonly text: string } {
+type DeliveryAction = Extract<OperatorEvent, { delivery: string }>;
+
+/** @param times how many deliveries of the route: `event` is the last of them */
+export function formatDeliveryAction({ action, route, delivery }: DeliveryAction, times: number): string {
+  const done = action === 'retry' ? 'retried' : 'canceled';
+  return times === 1 ? `delivery ${delivery} of ${route} ${done}` : `${times} deliveries of ${route} ${done}`;
+}
+
+export function formatOperatorAction(event: Exclude<OperatorEvent, DeliveryAction>): {
+  readonly kind: TimelineKind;
+  readonly text: string;
+} {
   switch (event.action) {
     case 'pin':
       return { kind: 'pin', text: `rate pinned at ${formatRoundedRate(event.rate)}` };

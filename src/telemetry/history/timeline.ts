@@ -1,4 +1,4 @@
-import type { ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { BlockCause } from '../../core/rate/breaker/active-block.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { formatBlockedPart } from '../format-values.ts';
@@ -6,6 +6,7 @@ import {
   formatBlockEnd,
   formatCertificate,
   formatCut,
+  formatDeliveryAction,
   formatFailing,
   formatOperatorAction,
   formatOverload,
@@ -15,28 +16,7 @@ import {
   formatStateChange,
   NOT_ANSWERING,
 } from './timeline-text.ts';
-
-export type TimelineKind = (typeof TIMELINE_KINDS)[number];
-export const TIMELINE_KINDS = [
-  'cut',
-  'blocked',
-  'unblocked',
-  'state',
-  'reload',
-  'pin',
-  'unpin',
-  'reset',
-  'forget',
-  'drain',
-  'endpoint',
-  'store',
-  'overload',
-  'failing',
-  'recovered',
-  'expires',
-  'expired',
-  'renewed',
-] as const;
+import type { TimelineKind } from './timeline-kinds.ts';
 
 /** A rare event of interest to an operator. */
 export interface TimelineEntry {
@@ -132,6 +112,7 @@ export class Timeline {
         else if (event.action === 'unblock' && this.#operatorBlocks.has(event.upstream)) {
           this.#operatorBlocks.set(event.upstream, 'released');
         }
+        if ('delivery' in event) return this.#addDeliveryAction(event);
         const { kind, text } = formatOperatorAction(event);
         const upstream = 'upstream' in event ? event.upstream : undefined;
         return void this.#add(kind, upstream, `${text}, by ${event.by}`);
@@ -147,6 +128,13 @@ export class Timeline {
       const paths = [`upstreams.${upstream}`, `upstreams[${JSON.stringify(upstream)}]`];
       if (paths.some((path) => changed.includes(path))) this.#operatorBlocks.delete(upstream);
     }
+  }
+
+  /** An operator may change thousands at once. */
+  #addDeliveryAction(event: Extract<OperatorEvent, { delivery: string }>): void {
+    const { action, route, upstream, by } = event;
+    const format = (times: number): string => `${formatDeliveryAction(event, times)}, by ${by}`;
+    this.#addRepeated(action, upstream, `${action}\0${route}\0${by}`, 0, format);
   }
 
   #addDecrease(event: Extract<ProxyEvent, { type: 'cut' }>): void {

@@ -127,6 +127,8 @@ function logOperatorAction(logger: Logger, event: OperatorEvent): void {
     upstream: 'upstream' in event ? event.upstream : undefined,
     client: 'client' in event ? event.client : undefined,
     write: 'write' in event ? event.write : undefined,
+    route: 'route' in event ? event.route : undefined,
+    delivery: 'delivery' in event ? event.delivery : undefined,
     rate: 'rate' in event ? event.rate : undefined,
     forMs: 'time' in event ? event.time : undefined,
   };

@@ -296,3 +296,23 @@ test('an accepted configuration is reported with its changes, a rejected one wit
     'configuration not reloaded: tidegate.yaml:2:3 upstreams: missing',
   ]);
 });
+
+test('an operator’s retries of many deliveries are one entry for each route, which evicts nothing', () => {
+  const { timeline, at, texts } = begin();
+  const retried = (delivery: string, route = '/hooks', action: 'retry' | 'cancel' = 'retry'): ProxyEvent => {
+    return { type: 'operator', by: '10.0.0.1', action, upstream: 'till', route, delivery };
+  };
+  at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', time: 5000 });
+  for (let i = 0; i < 2000; i += 1) at(10 + i, retried(`d${i}`));
+  at(2010, retried('e1', '/other'));
+  at(2011, retried('e2', '/other', 'cancel'));
+  at(20_000, retried('d1'));
+  expect(texts()).toEqual([
+    'a:443 ejected for 5 s',
+    '2000 deliveries of /hooks retried, by 10.0.0.1',
+    'delivery e1 of /other retried, by 10.0.0.1',
+    'delivery e2 of /other canceled, by 10.0.0.1',
+    'delivery d1 of /hooks retried, by 10.0.0.1',
+  ]);
+  expect(timeline.since(0).map(({ kind }) => kind)).toEqual(['endpoint', 'retry', 'retry', 'cancel', 'retry']);
+});

@@ -1,0 +1,163 @@
+import { isUtf8 } from 'node:buffer';
+import type { ActionResult, DeliveryActions } from '../api/admin-operations.ts';
+import type {
+  ChangedDelivery,
+  DeliveriesPage,
+  DeliveryContent,
+  DeliveryDetails,
+  DeliveryRow,
+} from '../api/delivery-schemas.ts';
+import type { DeliveriesQuery, DeliveryQuery } from '../api/query-schemas.ts';
+import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type { Delivery, DeliveryMessage } from '../../core/delivery/delivery.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { Millis } from '../../core/scalars.ts';
+
+export interface DeliveryOperationsParts {
+  /** Undefined: this process stores no deliveries. */
+  readonly deliveries: DeliveryStore | undefined;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => Millis;
+  readonly listen: EventSink;
+}
+
+/** What an operator sees of the stored deliveries, and how they are retried and canceled. */
+export class DeliveryOperations implements DeliveryActions {
+  readonly #parts: DeliveryOperationsParts;
+
+  constructor(parts: DeliveryOperationsParts) {
+    this.#parts = parts;
+  }
+
+  list({ state, route, after, limit }: DeliveriesQuery): ActionResult<DeliveriesPage> {
+    const { deliveries: store } = this.#parts;
+    if (store === undefined) return NOT_STORED_HERE;
+    const states = state === undefined ? {} : { states: state === 'open' ? OPEN_STATES : [state] };
+    const filter = { ...states, ...(route === undefined ? {} : { route }), ...(after === undefined ? {} : { after }) };
+    const found = store.list({ ...filter, limit: limit + 1 });
+    const rows = found.slice(0, limit).map(toRow);
+    const { counts, bytes, oldestAt } = store.totals;
+    const totals = { counts, bytes, oldestAt: oldestAt === undefined ? null : toIso(oldestAt) };
+    return {
+      kind: 'done',
+      row: { totals, deliveries: rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : null },
+    };
+  }
+
+  find(id: string, { message }: DeliveryQuery): ActionResult<DeliveryDetails> {
+    const { deliveries: store } = this.#parts;
+    if (store === undefined) return NOT_STORED_HERE;
+    const delivery = store.find(id);
+    if (delivery === undefined) return UNKNOWN;
+    const row = toRow(delivery);
+    if (message !== 'true') return { kind: 'done', row };
+    const content = store.message(id);
+    return { kind: 'done', row: { ...row, message: content === undefined ? null : toContent(content) } };
+  }
+
+  async retry(id: string, by: string): Promise<ActionResult<ChangedDelivery>> {
+    const { deliveries: store, wallClock, listen } = this.#parts;
+    if (store === undefined) return NOT_STORED_HERE;
+    const before = store.find(id);
+    if (before === undefined) return UNKNOWN;
+    if (!store.retry(id, wallClock())) return { kind: 'refused', why: describeRefusal(before) };
+    const { upstream, route } = before;
+    listen({ type: 'operator', by, action: 'retry', upstream, route, delivery: id });
+    const after = await readChanged(store, before);
+    const notes = [NOTE_RETRIED, ...(before.orderKey === undefined ? [] : [NOTE_IN_ORDER])];
+    return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes } };
+  }
+
+  async cancel(id: string, by: string): Promise<ActionResult<ChangedDelivery>> {
+    const { deliveries: store, wallClock, listen } = this.#parts;
+    if (store === undefined) return NOT_STORED_HERE;
+    const before = store.find(id);
+    if (before === undefined) return UNKNOWN;
+    const now = wallClock();
+    if (!store.cancel(id, now)) return { kind: 'refused', why: describeRefusal(before) };
+    const { upstream, route, acceptedAt } = before;
+    listen({ type: 'operator', by, action: 'cancel', upstream, route, delivery: id });
+    listen({ type: 'delivery', route, event: 'canceled', age: now - acceptedAt });
+    const after = await readChanged(store, before);
+    return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes: [NOTE_CANCELED] } };
+  }
+}
+
+const OPEN_STATES = ['waiting', 'sending'] as const;
+
+const UNKNOWN = { kind: 'unknown', nearest: undefined } as const;
+
+const NOT_STORED_HERE = {
+  kind: 'absent',
+  why: 'This process stores no deliveries: they need state: {store: sqlite}, and workers: 1.',
+} as const;
+
+const NOT_CONFIRMED = {
+  kind: 'unavailable',
+  why: 'The change is not stored, because the database cannot be written. It is stored when it can be, unless the process ends before.',
+} as const;
+
+const NOTE_RETRIED = 'It is due now, with a new schedule.';
+const NOTE_IN_ORDER = 'Earlier deliveries with its order key are sent first.';
+const NOTE_CANCELED = 'It is not sent, unless it is retried before it expires.';
+
+/** Why a delivery could be neither retried nor canceled. */
+function describeRefusal({ state }: Delivery): string {
+  switch (state.kind) {
+    case 'sending':
+      return 'An attempt of it is under way. Try again when it has ended.';
+    case 'waiting':
+      return 'Another change of it is being stored. Try again.';
+    case 'delivered':
+    case 'dead':
+    case 'canceled':
+      return `It has ended before: it is ${state.kind}.`;
+  }
+}
+
+/**
+ * The delivery with the change that the store has accepted. A store commits at the end of a turn of the event loop. Undefined if the
+ * change is not stored then.
+ */
+async function readChanged(store: DeliveryStore, before: Delivery): Promise<Delivery | undefined> {
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+  const after = store.find(before.id);
+  const [now, then] = [after?.state, before.state];
+  const isChanged =
+    now?.kind !== then.kind || (now.kind === 'waiting' && then.kind === 'waiting' && now.until !== then.until);
+  return isChanged ? after : undefined;
+}
+
+function toRow({ state, lastAttempt, owner: client, ...delivery }: Delivery): DeliveryRow {
+  const { id, route, upstream, acceptedAt, attempts, eventId = null, orderKey = null } = delivery;
+  return {
+    ...{ id, route, upstream, state: state.kind, acceptedAt: toIso(acceptedAt) },
+    nextAttemptAt: state.kind === 'waiting' ? toIso(state.until) : null,
+    sendingSince: state.kind === 'sending' ? toIso(state.since) : null,
+    endedAt: 'at' in state ? toIso(state.at) : null,
+    attempts,
+    lastAttempt:
+      lastAttempt === undefined
+        ? null
+        : {
+            at: toIso(lastAttempt.at),
+            tookSeconds: Math.max(0, Math.round(lastAttempt.took)) / 1000,
+            status: lastAttempt.status ?? null,
+            reason: lastAttempt.reason ?? null,
+          },
+    ...{ eventId, orderKey, client },
+  };
+}
+
+function toContent({ method, target, headers: raw, body, peer }: DeliveryMessage): DeliveryContent {
+  const headers: [string, string][] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) headers.push([raw[i] ?? '', raw[i + 1] ?? '']);
+  const encoding = isUtf8(body) ? 'text' : 'base64';
+  return { method, target, headers, encoding, body: body.toString(encoding === 'text' ? 'utf8' : 'base64'), peer };
+}
+
+function toIso(at: Millis): string {
+  return new Date(at).toISOString();
+}

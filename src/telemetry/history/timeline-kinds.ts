@@ -1,0 +1,23 @@
+export type TimelineKind = (typeof TIMELINE_KINDS)[number];
+export const TIMELINE_KINDS = [
+  'cut',
+  'blocked',
+  'unblocked',
+  'state',
+  'reload',
+  'pin',
+  'unpin',
+  'reset',
+  'forget',
+  'retry',
+  'cancel',
+  'drain',
+  'endpoint',
+  'store',
+  'overload',
+  'failing',
+  'recovered',
+  'expires',
+  'expired',
+  'renewed',
+] as const;

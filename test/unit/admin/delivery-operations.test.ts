@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest';
+import { DeliveryOperations } from '../../../src/admin/operations/delivery-operations.ts';
+import type { DeliveryStore } from '../../../src/core/delivery/delivery-store.ts';
+import type { Delivery, DeliveryState } from '../../../src/core/delivery/delivery.ts';
+import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
+
+const DELIVERY: Delivery = {
+  ...{ id: '0199f3b0', route: '/hooks', upstream: 'shop', acceptedAt: 1000, owner: 'a1', eventId: undefined },
+  ...{ orderKey: undefined, state: { kind: 'waiting', until: 5000 }, attempts: 1, startedAt: 1000 },
+  lastAttempt: undefined,
+};
+
+/** @param found what `find` returns in turn; the last one again and again */
+function operate(accepts: boolean, found: readonly (Delivery | undefined)[]) {
+  const events: ProxyEvent[] = [];
+  const states = [...found];
+  const store: Pick<DeliveryStore, 'find' | 'retry' | 'cancel'> = {
+    find: () => (states.length > 1 ? states.shift() : states[0]),
+    retry: () => accepts,
+    cancel: () => accepts,
+  };
+  const operations = new DeliveryOperations({
+    deliveries: store as DeliveryStore,
+    wallClock: () => 3000,
+    listen: (event) => events.push(event),
+  });
+  return { operations, events };
+}
+
+const inState = (state: DeliveryState): Delivery => ({ ...DELIVERY, state });
+
+test('a change that is not stored is not reported as done, but it is logged', async () => {
+  const { operations, events } = operate(true, [DELIVERY]);
+  const unavailable = {
+    kind: 'unavailable',
+    why: 'The change is not stored, because the database cannot be written. It is stored when it can be, unless the process ends before.',
+  };
+  expect(await operations.retry('0199f3b0', 'me')).toEqual(unavailable);
+  expect(await operations.cancel('0199f3b0', 'me')).toEqual(unavailable);
+  expect(events).toEqual([
+    { type: 'operator', by: 'me', action: 'retry', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
+    { type: 'operator', by: 'me', action: 'cancel', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
+    { type: 'delivery', route: '/hooks', event: 'canceled', age: 2000 },
+  ]);
+});
+
+test('a retry of a waiting delivery is done once another time is stored, and names the order that it keeps', async () => {
+  const ordered = { ...DELIVERY, orderKey: 'order-1' };
+  const { operations } = operate(true, [ordered, { ...ordered, state: { kind: 'waiting', until: 3000 }, attempts: 0 }]);
+  expect(await operations.retry('0199f3b0', 'me')).toMatchObject({
+    kind: 'done',
+    row: {
+      ...{ state: 'waiting', nextAttemptAt: '1970-01-01T00:00:03.000Z', attempts: 0, orderKey: 'order-1' },
+      notes: ['It is due now, with a new schedule.', 'Earlier deliveries with its order key are sent first.'],
+    },
+  });
+});
+
+test.each([
+  [{ kind: 'sending', since: 2000 }, 'An attempt of it is under way. Try again when it has ended.'],
+  [{ kind: 'waiting', until: 5000 }, 'Another change of it is being stored. Try again.'],
+  [{ kind: 'delivered', at: 2000 }, 'It has ended before: it is delivered.'],
+] as const)('a change is refused with the reason, and nothing is logged: %j', async (state, why) => {
+  const { operations, events } = operate(false, [inState(state)]);
+  expect(await operations.retry('0199f3b0', 'me')).toEqual({ kind: 'refused', why });
+  expect(await operations.cancel('0199f3b0', 'me')).toEqual({ kind: 'refused', why });
+  expect(events).toEqual([]);
+});
