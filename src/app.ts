@@ -35,7 +35,7 @@ import { openStatePersistence } from './store/persistence/state-persistence.ts';
 import { openOwnState } from './process/own-state.ts';
 import { startExchangeObservers } from './process/exchange-observers.ts';
 import { watchProcess } from './process/health/watch-process.ts';
-import { createDeliveries } from './process/create-deliveries.ts';
+import { createDeliveries, type Deliveries, makeDeliveryHooks } from './process/deliveries/create-deliveries.ts';
 import { createProcessMetrics } from './process/create-process-metrics.ts';
 
 export type { App, AppParts } from './process/app-types.ts';
@@ -112,7 +112,8 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     connections: (upstream) => activeConfig.connections(upstream),
     awaitedEnds: (upstream, now) => gate.connections.awaitedEnds(upstream, now),
   });
-  const state = membership ?? (await openOwnState(first, { clock, logger, listen, metrics }, resources));
+  const deliveryHooks = makeDeliveryHooks(() => ({ config, deliveries }));
+  const state = membership ?? (await openOwnState(first, { clock, logger, listen, metrics, deliveryHooks }, resources));
   const clientHash = new ClientHasher(state.secret);
   const activeConfig: ActiveConfig = new ActiveConfig(first, {
     clientHash,
@@ -158,12 +159,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     { logger, version, instance: processInstance, openWrites: state.openWrites },
     resources,
   );
-  const deliveries: Deliveries | undefined = createDeliveries(state.deliveries, {
-    proxy: () => proxy,
-    activeConfig,
-    random,
-    listen,
-  });
+  const deliveries: Deliveries | undefined = createDeliveries(state, () => proxy, { activeConfig, random, listen });
   const proxy: Proxy = new Proxy({
     context: {
       ...{ gate, gateTimer, clock, random, listen, observer, replayMemory },
@@ -207,9 +203,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const drain = async (delay = first.drain.delay): Promise<void> => {
     phase = 'draining';
     deliveries?.stop();
-    const { timeout } = first.drain;
-    const closeUpstreams = (): Promise<void> => activeConfig.close();
-    await drainProxy(proxy, { delay, timeout, clock, logger, closeUpstreams });
+    await drainProxy(proxy, { delay, timeout: first.drain.timeout, clock, logger, upstreams: activeConfig });
     await resources.close();
   };
   const processes = new SingleProcessGroup(processApi);

@@ -13,8 +13,8 @@ export interface DrainParts {
   readonly logger: Logger;
   readonly timeout: Millis;
   readonly clock: Clock;
-  /** Closes the connections to upstreams. */
-  readonly closeUpstreams: () => Promise<void>;
+  /** Closes the connections to them. */
+  readonly upstreams: { readonly close: () => Promise<void> };
 }
 
 /** Logs what the process waits for before it ends, and waits for the delay. */
@@ -29,7 +29,7 @@ async function waitForDelay({ inFlight }: Proxy, { delay, timeout, logger }: Dra
 /** After the delay: accepts no more requests, and waits for those in flight. Aborts those that are left after `timeout`. */
 export async function drainProxy(proxy: Proxy, parts: DrainParts): Promise<void> {
   await waitForDelay(proxy, parts);
-  const { timeout, clock, logger, closeUpstreams } = parts;
+  const { timeout, clock, logger, upstreams } = parts;
   const deadline = clock.now() + timeout;
   proxy.drain(deadline);
   await waitForIdle(proxy, timeout, clock);
@@ -37,7 +37,7 @@ export async function drainProxy(proxy: Proxy, parts: DrainParts): Promise<void>
   if (remaining === 0) return;
   // The clients of those get a response about their state before their connections close.
   proxy.expireDrain();
-  await closeUpstreams();
+  await upstreams.close();
   await waitForIdle(proxy, FINAL_RESPONSES_TIMEOUT, clock);
   logger.warn({ cut: remaining }, 'drain timeout: requests in flight are aborted');
 }

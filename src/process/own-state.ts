@@ -21,6 +21,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { awaitEarlierWorkers } from './cluster/earlier-workers.ts';
 import { resolveHashSecret } from './client-hash-secret.ts';
 import { reportInSteps, reportInterrupted } from './interrupted-writes.ts';
+import { type DeliveryStoreHooks, openDeliveryStore } from './deliveries/open-delivery-store.ts';
 import type { ResourceStack } from './resource-stack.ts';
 
 /** A step of the wall clock is stored at most so much later, and the time of a first send: without other writes, nothing else does it. */
@@ -57,6 +58,8 @@ export interface OwnStateParts {
   readonly listen: EventSink;
   /** Counts the commits of the database. */
   readonly metrics: Pick<Metrics, 'countCommit'>;
+  /** Undefined: this process delivers nothing. */
+  readonly deliveryHooks?: DeliveryStoreHooks;
 }
 
 /** Opens the database of the configuration, if it names one, and restores the keys of writes. @throws StateDatabaseError */
@@ -101,7 +104,7 @@ async function openDatabase(
   { drain, secret, limits }: Pick<Config, 'drain' | 'secret' | 'limits'>,
   state: Extract<Config['state'], { readonly store: 'sqlite' }>,
   { keys }: RegistryKeyStore,
-  { clock, logger, listen, metrics }: OwnStateParts,
+  { clock, logger, listen, metrics, deliveryHooks }: OwnStateParts,
   resources: ResourceStack,
 ): Promise<OpenedDatabase> {
   const { StateDatabase } = await import('../store/sqlite/state-database.ts');
@@ -188,6 +191,7 @@ async function openDatabase(
   const deliveries = deliveryHooks && (await openDeliveryStore({ ...deliveryParts, ...deliveryHooks }));
   return {
     database,
+    deliveries,
     openWrites,
     storedWrites: () => writes.counts,
     workerProcesses,

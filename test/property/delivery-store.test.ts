@@ -64,7 +64,7 @@ test('changes, restarts and removals leave what the model has', async () => {
         } else if ('delay' in step) {
           const attempt = { at: now, took: 1, status: 500, reason: 'not_acknowledged' };
           store.postpone(deliveryId(step.which), now + step.delay, attempt);
-          model.postpone(step.which, now + step.delay);
+          model.postpone(step.which, now + step.delay, now);
         } else if ('end' in step) {
           store.end(deliveryId(step.which), step.end, now, { at: now, took: 1, status: 200, reason: undefined });
           model.end(step.which, step.end, now);
@@ -90,9 +90,9 @@ type Store = ReturnType<ReturnType<typeof sqlitePlace>['start']>['store'];
 
 function expectSame(store: Store, model: DeliveryModel, last: number): void {
   const stored = Array.from({ length: last + 1 }, (_, n) => store.find(deliveryId(n)));
-  const facts = stored.map((each) => each && [each.state.kind, each.attempts, each.restartedAt]);
+  const facts = stored.map((each) => each && [each.state.kind, each.attempts, each.startedAt]);
   const expected = stored.map((_, n) => model.find(n));
-  expect(facts).toEqual(expected.map((each) => each && [each.state, each.attempts, each.restartedAt]));
+  expect(facts).toEqual(expected.map((each) => each && [each.state, each.attempts, each.startedAt]));
   const times = stored.map((each) => each && ('until' in each.state ? each.state.until : undefined));
   expect(times).toEqual(expected.map((each) => (each?.state === 'waiting' ? each.until : undefined)));
   expect(ROUTES.map((each) => store.nextDueAt(each))).toEqual(ROUTES.map((each) => model.nextDueAt(each)));

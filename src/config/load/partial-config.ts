@@ -67,7 +67,7 @@ export interface PartialUpstream
 export interface PartialRoute
   extends OptionalFields<
     RouteConfig,
-    'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'cors' | 'verify'
+    'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'deliver' | 'cors' | 'verify'
   > {
   /** Which requests it matches; undefined if that is invalid. */
   readonly match: Pick<RouteConfig, 'path' | 'host' | 'methods'> | undefined;
@@ -170,6 +170,7 @@ function parsePartialRoute(written: unknown): PartialRoute {
     retry: parseIfValid(RouteShape.shape.retry, valueAt(written, ['retry'])),
     cors: parseIfValid(RouteShape.shape.cors, valueAt(written, ['cors'])),
     poll: parseIfValid(RouteShape.shape.poll, valueAt(written, ['poll'])),
+    deliver: parseIfValid(RouteShape.shape.deliver, valueAt(written, ['deliver'])),
     verify: parseIfValid(RouteShape.shape.verify, valueAt(written, ['verify'])),
   };
 }

@@ -39,6 +39,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkRetries(draft);
   yield* checkPolls(draft);
   yield* checkCors(draft);
+  yield* checkDeliveries(draft, isWritten);
   yield* checkVerify(draft, isWritten);
   yield* checkPractice(draft);
   yield* checkState(draft.state, isWritten);

@@ -201,6 +201,7 @@ export type ConfigInput = z.input<typeof ConfigSchema>;
 export type UpstreamConfig = Config['upstreams'][string];
 export type RouteConfig = Config['routes'][number];
 export type PollConfig = NonNullable<RouteConfig['poll']>;
+export type DeliveryConfig = NonNullable<RouteConfig['deliver']>;
 export type VerifyConfig = NonNullable<RouteConfig['verify']>;
 export type CorsConfig = NonNullable<RouteConfig['cors']>;
 export type RetryConfig = UpstreamConfig['retry'];

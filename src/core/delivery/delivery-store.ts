@@ -26,14 +26,6 @@ export interface DueDelivery {
   readonly message: DeliveryMessage;
 }
 
-/** How a delivery has ended. */
-export interface EndedDelivery {
-  readonly kind: DeliveryEnd;
-  readonly at: Millis;
-  /** It is kept with its message until this time. */
-  readonly keptUntil: Millis;
-}
-
 export interface DeliveryFilter {
   readonly states?: readonly Delivery['state']['kind'][];
   readonly route?: string;
@@ -67,7 +59,7 @@ export interface DeliveryStore {
   /** An attempt has not been acknowledged: the next one begins at `until`. @param attempt undefined: none was made, as at a shutdown */
   postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void;
   /** @param attempt the last one; undefined if none was made */
-  end(id: string, end: EndedDelivery, attempt: DeliveryAttempt | undefined): void;
+  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined): void;
   find(id: string): Delivery | undefined;
   /** In the order of acceptance. */
   list(filter: DeliveryFilter): readonly Delivery[];

@@ -11,8 +11,6 @@ export interface Delivery {
   readonly route: string;
   readonly upstream: string;
   readonly acceptedAt: Millis;
-  /** When its schedule began: its acceptance, or the last time that an operator made it due again. */
-  readonly scheduledAt: Millis;
   /** Hash of the client that sent it. Only that client may read its status. */
   readonly owner: string;
   /** The sender's id of the event. A second request of the route with the same id is a duplicate. */
@@ -22,8 +20,8 @@ export interface Delivery {
   readonly state: DeliveryState;
   /** Completed ones of its present schedule. */
   readonly attempts: number;
-  /** When its present schedule began; undefined if that is its first one, which began at `acceptedAt`. */
-  readonly restartedAt?: Millis | undefined;
+  /** When the first of them began; undefined before it has ended. */
+  readonly startedAt: Millis | undefined;
   readonly lastAttempt: DeliveryAttempt | undefined;
 }
 

@@ -13,6 +13,7 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { CertificateEvent } from './certificate-events.ts';
 import type {
   ClientState,
+  DeliveryEvent,
   IdempotencyKeyEvent,
   PollOutcome,
   ReaderAbortReason,
@@ -64,6 +65,15 @@ export type ProxyEvent =
   | { readonly type: 'poll-wait'; readonly route: string; readonly waited: Millis | undefined }
   /** A client that polls too often got a response that says when to come back. */
   | { readonly type: 'poll-slowed'; readonly route: string }
+  /** A delivery was accepted, or its event was accepted before; or it is over, `age` after it was accepted. */
+  | {
+      readonly type: 'delivery';
+      readonly route: string;
+      readonly event: DeliveryEvent;
+      readonly age?: Millis;
+    }
+  /** An attempt of a delivery has ended. `reason`: why it is not acknowledged, or `acknowledged`. */
+  | { readonly type: 'delivery-attempt'; readonly route: string; readonly reason: string; readonly took: Millis }
   /** The signature of a request was verified, or refused (`verify`). */
   | { readonly type: 'signature'; readonly route: string; readonly result: SignatureLabel }
   /** A write without a key was being sent when its process ended: its outcome is unknown. */

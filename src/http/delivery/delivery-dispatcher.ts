@@ -98,7 +98,7 @@ export class DeliveryDispatcher {
     at: Millis,
   ): void {
     const { store, wallClock, random, listen } = this.#parts;
-    const { id, route, acceptedAt, scheduledAt } = delivery;
+    const { id, route, acceptedAt, startedAt = at } = delivery;
     const now = wallClock();
     const judgement = judgeAttempt(record, response.body, policy.acknowledgement);
     const retryAfterMs = judgement.kind === 'acknowledged' ? undefined : judgement.retryAfterMs;
@@ -108,13 +108,13 @@ export class DeliveryDispatcher {
     listen({ type: 'delivery-attempt', route, reason: reason ?? 'acknowledged', took: now - at });
     if (reason === undefined) {
       listen({ type: 'delivery', route, event: 'delivered', age: now - acceptedAt });
-      return store.end(id, { kind: 'delivered', at: now, keptUntil: now + policy.keepFor.delivered }, attempt);
+      return store.end(id, 'delivered', now, attempt);
     }
     const attempts = delivery.attempts + 1;
-    const progress = { attempts, firstAt: scheduledAt, lastEndedAt: now, retryAfterMs };
+    const progress = { attempts, firstAt: startedAt, lastEndedAt: now, retryAfterMs };
     const next = nextAttemptAt(policy.schedule, progress, random);
     if (next !== undefined) return store.postpone(id, next, attempt);
     listen({ type: 'delivery', route, event: 'dead', age: now - acceptedAt });
-    store.end(id, { kind: 'dead', at: now, keptUntil: now + policy.keepFor.dead }, attempt);
+    store.end(id, 'dead', now, attempt);
   }
 }

@@ -61,12 +61,11 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     this.#context.listen({ type: 'arrived', route: route.name });
     request.bodyListener = this;
     response.on('close', this.#onClose);
-    if (!request.hasBody) return this.#store(EMPTY);
     this.#body = readRequestBody(this.#routed, this.#context, NO_PLACES, {
       onRead: () => this.#onBodyRead(),
       onRejected: (problem) => this.#reject(problem),
     });
-    this.#body.read();
+    this.#body?.read();
   }
 
   /** A short time: the deliveries that are accepted until the process ends are stored, and sent by the next process. */
@@ -81,7 +80,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
   }
 
   #onBodyRead(): void {
-    const body = this.#body?.whole;
+    const body = this.#routed.request.hasBody ? this.#body?.whole : EMPTY;
     if (body !== undefined) return this.#store(body);
     const isTooLong = this.#body?.retention === 'too_long';
     this.#reject(isTooLong ? BODY_TOO_LARGE : overloadProblem('replay_memory', this.#context.random));

@@ -10,7 +10,7 @@ const UNAVAILABLE_RETRY_AFTER: Millis = 10_000;
 export const BODY_TOO_LARGE = requestProblem(
   413,
   'Content too large',
-  'The body is longer than what is stored for delivery. Ask for a larger retry.maxBody.',
+  'The body is longer than what is stored for delivery. Ask for a larger deliver.maxBody of the route.',
   'body_too_large',
 );
 

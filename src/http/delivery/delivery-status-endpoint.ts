@@ -10,37 +10,34 @@ import type { HttpServerResponse } from '../server/server-response.ts';
 import { writeOwnBody } from '../server/write-response.ts';
 import { DELIVERIES_PATH, describeDelivery } from './delivery-status.ts';
 
-export interface DeliveryStatusParts {
-  readonly store: DeliveryStore;
-  readonly rejections: Pick<Rejections, 'reject'>;
-  readonly via: string;
-}
-
 /** Shows clients the state of the deliveries that they have sent. */
 export class DeliveryStatusEndpoint {
-  readonly #parts: DeliveryStatusParts;
+  readonly #store: DeliveryStore;
+  readonly #rejections: Pick<Rejections, 'reject'>;
+  readonly #via: string;
 
-  constructor(parts: DeliveryStatusParts) {
-    this.#parts = parts;
+  constructor(store: DeliveryStore, rejections: Pick<Rejections, 'reject'>, via: string) {
+    this.#store = store;
+    this.#rejections = rejections;
+    this.#via = via;
   }
 
   /** Responds if the request is one for the state of a delivery. Returns whether it is. */
   handle(request: HttpServerRequest, response: HttpServerResponse, snapshot: Snapshot): boolean {
     if (!request.path.startsWith(DELIVERIES_PATH)) return false;
-    const { store, rejections, via } = this.#parts;
     if (request.verb !== 'GET' && request.verb !== 'HEAD') {
-      rejections.reject(request, response, METHOD_NOT_ALLOWED);
+      this.#rejections.reject(request, response, METHOD_NOT_ALLOWED);
       return true;
     }
-    const delivery = store.find(request.path.slice(DELIVERIES_PATH.length));
+    const delivery = this.#store.find(request.path.slice(DELIVERIES_PATH.length));
     const peer = socketAddress(request.socket.remoteAddress);
     const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy));
     // The same for one that another client has sent: its id would be confirmed otherwise.
     if (delivery === undefined || delivery.owner !== client.hash) {
-      rejections.reject(request, response, NO_DELIVERY);
+      this.#rejections.reject(request, response, NO_DELIVERY);
       return true;
     }
-    const headers = ['Content-Type', 'application/json', 'Via', via, 'Cache-Control', 'no-store'];
+    const headers = ['Content-Type', 'application/json', 'Via', this.#via, 'Cache-Control', 'no-store'];
     writeOwnBody(response, 200, headers, JSON.stringify(describeDelivery(delivery)));
     endResponse(response, request);
     return true;

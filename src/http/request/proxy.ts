@@ -63,7 +63,6 @@ export class Proxy implements RequestSink {
   readonly #extAuthz: ExtAuthzApi;
   readonly #preflights: CorsPreflights;
   readonly #deliveryStatus: DeliveryStatusEndpoint | undefined;
-  /** For requests that no limit applies to. */
   readonly #unlimitedContext: ExchangeContext;
   readonly rejections: Rejections;
   #source: RequestSource | undefined;
@@ -90,8 +89,8 @@ export class Proxy implements RequestSink {
     });
     this.#unlimitedContext = { ...this.#context, gate: new BypassGate(options.context.gate) };
     const { deliveries } = options;
-    const statusParts = { rejections: this.rejections, via: this.#context.via };
-    this.#deliveryStatus = deliveries && new DeliveryStatusEndpoint({ ...statusParts, store: deliveries.store });
+    const { via } = this.#context;
+    this.#deliveryStatus = deliveries && new DeliveryStatusEndpoint(deliveries.store, this.rejections, via);
     this.#extAuthz = new ExtAuthzApi({
       context: this.#context,
       rejections: this.rejections,
@@ -206,7 +205,7 @@ export class Proxy implements RequestSink {
 
   #startExchange(routed: RoutedRequest): void {
     const { deliveries } = this.#options;
-    const { delivery: policy } = routed.route;
+    const policy = routed.route.delivery;
     if (policy !== undefined && deliveries !== undefined && !routed.isPreflight) {
       routed.upgrade?.decline();
       const parts = { ...deliveries, policy, onDone: this.#onHandlerDone };
@@ -224,7 +223,8 @@ export class Proxy implements RequestSink {
     onDone: (record: RequestRecord) => void,
   ): void {
     const snapshot = this.#options.snapshot();
-    const routed = this.#describe(request, response, route, snapshot, { upgrade: undefined, isPreflight: false });
+    const accepted = { ...route, verify: undefined }; // its signature was verified, and may be too old by now
+    const routed = this.#describe(request, response, accepted, snapshot, { upgrade: undefined, isPreflight: false });
     this.#start(
       new RequestHandler(this.#context, routed, (handler, record) => {
         this.#onHandlerDone(handler);

@@ -35,6 +35,8 @@ import { readRequestBody } from './read-body.ts';
 import type { RequestBody } from './request-body.ts';
 import { arrivalOf, describeExchange, factsOf, isRepeatableAnywhere, type RoutedRequest } from './routed-request.ts';
 
+type OnHandlerDone = (handler: RequestHandler, record: RequestRecord) => void;
+
 /** Handles one request: performs the effects of its exchange over HTTP. The exchange and the gate decide what happens when. */
 export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember, BodyListener {
   place = -1;
@@ -46,7 +48,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   readonly #routed: RoutedRequest;
   readonly #facts: RequestFacts;
   readonly #startedAt: Millis;
-  readonly #onDone: (handler: RequestHandler, record: RequestRecord) => void;
+  readonly #onDone: OnHandlerDone;
   readonly #response: ClientResponse;
   readonly #call: UpstreamCall;
   readonly #polling: ClientPolling | undefined;
@@ -61,11 +63,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   /** Why the request itself is at fault, until the client has the response. */
   #requestProblem: Problem | undefined;
 
-  constructor(
-    context: ExchangeContext,
-    routed: RoutedRequest,
-    onDone: (handler: RequestHandler, record: RequestRecord) => void,
-  ) {
+  constructor(context: ExchangeContext, routed: RoutedRequest, onDone: OnHandlerDone) {
     this.#context = context;
     this.#routed = routed;
     this.addressGroup = addressGroupOf(routed.client);
@@ -79,7 +77,6 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.#startedAt, this.#polling);
   }
 
-  /** Whether the request was sent, or may still be sent, to these endpoints. */
   usesEndpoints(endpoints: Endpoints): boolean {
     return this.#routed.route.target.endpoints === endpoints;
   }
@@ -126,8 +123,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   readBody(): void {
-    const { request, route } = this.#routed;
-    if (!request.hasBody && route.verify === undefined) return this.driver.onBodyRead(true);
+    if (!this.#routed.request.hasBody && this.#routed.route.verify === undefined) return this.driver.onBodyRead(true);
     this.#body = readRequestBody(this.#routed, this.#context, this.driver.ticket, {
       onRead: (replayable, key) => {
         this.#key = key ?? this.#key;
@@ -249,7 +245,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#routed.request.bodyListener = undefined;
     const timings = timingsOf(this.#routed, this.#startedAt, this.driver, this.#call, this.trace, this.#body);
     const record = this.#response.toRecord(this.#verdict, timings);
-    this.#onDone(this, record);
+    this.#call.whenBodyKept(() => this.#onDone(this, record)); // a drain waits for it
     this.#context.listen({ type: 'done', record });
     this.#context.observer?.onEnd(this, record);
   }

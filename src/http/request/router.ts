@@ -7,6 +7,8 @@ export class Router {
   readonly #matchesHosts: boolean;
   /** Some route has a CORS policy. */
   readonly hasCors: boolean;
+  /** Routes whose requests are stored and delivered later. */
+  readonly delivering: readonly Route[];
   /** Routes that verify signatures. */
   readonly verified: readonly Route[];
 

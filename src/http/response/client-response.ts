@@ -43,7 +43,6 @@ export class ClientResponse {
   #cutReason: ReaderAbortReason | undefined;
   #ownOutcome: 'checked' | 'accepted' | undefined;
   #interimLeft = MAX_INTERIM_RESPONSES;
-  /** Bytes of a body of our own. */
   #ownBytes = 0;
 
   constructor(context: ExchangeContext, routed: RoutedRequest) {

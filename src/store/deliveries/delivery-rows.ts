@@ -158,7 +158,7 @@ export class DeliveryRows {
       ...{ id: String(row['id']), route: String(row['route']), upstream: String(row['upstream']) },
       ...{ acceptedAt: wall('accepted_at'), owner: String(row['owner']) },
       ...{ eventId: text('event_id'), orderKey: text('order_key'), attempts: Number(row['attempts']), lastAttempt },
-      restartedAt: row['restarted_at'] === null ? undefined : wall('restarted_at'),
+      startedAt: row['started_at'] === null ? undefined : wall('started_at'),
     };
     const [number, size] = [Number(row['number']), Number(row['size'])];
     return { number, code: toCode(row['state']), until: wall('until'), size, delivery };
@@ -189,12 +189,12 @@ const CHANGES = {
   insert: `INSERT INTO deliveries (id, route, upstream, accepted_at, owner, event_id, order_key, state, until, attempts, size)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
   insertMessage: 'INSERT INTO delivery_messages VALUES (?, ?)',
-  attempt: `UPDATE deliveries SET attempts = attempts + ?, attempt_at = ?, attempt_took = ?, attempt_status = ?, attempt_reason = ?
-    WHERE number = ?`,
+  attempt: `UPDATE deliveries SET attempts = attempts + ?1, started_at = iif(?1 = 1, coalesce(started_at, ?2), started_at),
+    attempt_at = ?2, attempt_took = ?3, attempt_status = ?4, attempt_reason = ?5 WHERE number = ?6`,
   postpone: 'UPDATE deliveries SET until = ? WHERE number = ?',
   end: 'UPDATE deliveries SET state = ?, until = ?, kept_until = ? WHERE number = ?',
   restart:
-    'UPDATE deliveries SET state = ?1, until = ?2, restarted_at = ?2, attempts = 0, kept_until = NULL WHERE number = ?3',
+    'UPDATE deliveries SET state = ?, until = ?, started_at = NULL, attempts = 0, kept_until = NULL WHERE number = ?',
   remove: 'DELETE FROM deliveries WHERE number = ? RETURNING state, size',
   removeMessage: 'DELETE FROM delivery_messages WHERE number = ?',
 } as const;

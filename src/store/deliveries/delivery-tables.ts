@@ -38,7 +38,7 @@ export const DELIVERY_TABLES = `
 CREATE TABLE IF NOT EXISTS deliveries (
   number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, route TEXT NOT NULL, upstream TEXT NOT NULL, accepted_at REAL NOT NULL,
   owner TEXT NOT NULL, event_id TEXT, order_key TEXT, state INTEGER NOT NULL, until REAL NOT NULL, attempts INTEGER NOT NULL,
-  restarted_at REAL, attempt_at REAL, attempt_took REAL, attempt_status INTEGER, attempt_reason TEXT, kept_until REAL,
+  started_at REAL, attempt_at REAL, attempt_took REAL, attempt_status INTEGER, attempt_reason TEXT, kept_until REAL,
   size INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS deliveries_by_state ON deliveries (route, state);

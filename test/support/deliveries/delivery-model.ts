@@ -9,7 +9,7 @@ export interface ModelDelivery {
   isBlocked: boolean;
   until: number;
   attempts: number;
-  restartedAt: number | undefined;
+  startedAt: number | undefined;
 }
 
 interface ModelEvent {
@@ -39,7 +39,7 @@ export class DeliveryModel {
     if (earlier !== undefined) return earlier.n;
     if (eventId !== undefined) this.events.push({ route, eventId, n, until: now + 1000 });
     const isBlocked = this.#hasOpen(route, orderKey);
-    const row = { n, route, orderKey, isBlocked, until: now, attempts: 0, restartedAt: undefined };
+    const row = { n, route, orderKey, isBlocked, until: now, attempts: 0, startedAt: undefined };
     this.rows.push({ ...row, state: 'waiting' });
     return n;
   }
@@ -55,16 +55,17 @@ export class DeliveryModel {
     return this.#ready(route)[0]?.until;
   }
 
-  postpone(n: number, until: number): void {
+  postpone(n: number, until: number, at: number): void {
     const row = this.find(n);
     if (row?.state !== 'sending') return;
-    Object.assign(row, { state: 'waiting', until, attempts: row.attempts + 1 });
+    Object.assign(row, { state: 'waiting', until, attempts: row.attempts + 1, startedAt: row.startedAt ?? at });
   }
 
   end(n: number, end: DeliveryEnd, at: number): void {
     const row = this.find(n);
     if (row?.state !== 'sending') return;
     row.attempts += 1;
+    row.startedAt ??= at;
     this.#end(row, end, at);
   }
 
@@ -79,7 +80,7 @@ export class DeliveryModel {
     const row = this.find(n);
     if (row === undefined || row.state === 'sending' || row.state === 'delivered') return false;
     if (row.state !== 'waiting') row.isBlocked = this.#hasOpen(row.route, row.orderKey);
-    Object.assign(row, { state: 'waiting', until: now, attempts: 0, restartedAt: now });
+    Object.assign(row, { state: 'waiting', until: now, attempts: 0, startedAt: undefined });
     return true;
   }
 

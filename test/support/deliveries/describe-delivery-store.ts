@@ -23,7 +23,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       const added = newDelivery(1, { eventId: 'evt_1', orderKey: 'order_1', message });
       expect(await addAll(process, added)).toEqual([STORED]);
       const { message: _, duplicatesUntil: __, ...kept } = added;
-      const stored = { ...kept, attempts: 0, lastAttempt: undefined, restartedAt: undefined };
+      const stored = { ...kept, attempts: 0, lastAttempt: undefined, startedAt: undefined };
       expect(process.store.find(id(1))).toEqual({ ...stored, state: { kind: 'waiting', until: 1000 } });
       expect(process.store.message(id(1))).toEqual(message);
       expect([process.store.find(id(2)), process.store.message(id(2))]).toEqual([undefined, undefined]);
@@ -264,7 +264,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       expect([retry(1), store.cancel(id(3), 2000), takeNumbers(process, 9000)]).toEqual([false, false, []]);
       await settle();
       expect(takeNumbers(process, 1999)).toEqual([]);
-      const started = { attempts: 0, restartedAt: 2000, state: { kind: 'waiting', until: 2000 } };
+      const started = { attempts: 0, startedAt: undefined, state: { kind: 'waiting', until: 2000 } };
       for (const n of [1, 3, 5]) expect(store.find(id(n))).toMatchObject(started);
       expect(store.totals.counts).toEqual({ waiting: 3, sending: 1, delivered: 1, dead: 0, canceled: 0 });
       expect(takeNumbers(process, 2000)).toEqual([1, 3, 5]);

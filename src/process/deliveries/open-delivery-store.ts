@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import type { Config } from '../config/schema/config-schema.ts';
-import type { DeliveryStore } from '../core/delivery/delivery-store.ts';
-import type { DeliveryEnd } from '../core/delivery/delivery.ts';
-import type { EventSink } from '../core/events/proxy-events.ts';
-import type { Millis } from '../core/scalars.ts';
-import type { GroupCommit } from '../store/sqlite/group-commit.ts';
+import type { Config } from '../../config/schema/config-schema.ts';
+import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type { DeliveryEnd } from '../../core/delivery/delivery.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { GroupCommit } from '../../store/sqlite/group-commit.ts';
 
 /** What the store needs to know of the configuration in effect, and whom it notifies. */
 export interface DeliveryStoreHooks {
@@ -27,7 +27,7 @@ export interface DeliveryStoreParts extends DeliveryStoreHooks {
 /** The deliveries in the database of this process. @throws an error of SQLite */
 export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<DeliveryStore> {
   const { commit, clockShift, secret, limits, logger, listen, keepFor, onDue } = parts;
-  const { SqliteDeliveryStore } = await import('../store/deliveries/sqlite-delivery-store.ts');
+  const { SqliteDeliveryStore } = await import('../../store/deliveries/sqlite-delivery-store.ts');
   const store = new SqliteDeliveryStore({
     ...{ commit, secret, clockShift, keepFor, onDue },
     wallClock: () => Date.now(),
