@@ -20,12 +20,16 @@ import { readField } from './read-field.ts';
 import { storedHeaders } from './stored-headers.ts';
 import { statusPathOf } from './delivery-status.ts';
 
-export interface DeliveryIntakeParts {
+/** Where the requests are stored that are delivered later. */
+export interface ProxyDeliveries {
   readonly store: DeliveryStore;
-  readonly policy: DeliveryPolicy;
   readonly wallClock: () => Millis;
   /** One was stored. */
   readonly onAccepted: () => void;
+}
+
+export interface DeliveryIntakeParts extends ProxyDeliveries {
+  readonly policy: DeliveryPolicy;
   readonly onDone: (intake: DeliveryIntake) => void;
 }
 

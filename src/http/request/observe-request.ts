@@ -1,5 +1,6 @@
 /** What observers and the log learn about a request. */
 import type { Millis } from '../../core/scalars.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { LastAttempt, TraceContext } from '../../core/exchange/exchange-observer.ts';
 import { nameAttributedLimit } from '../../core/limits/attributed-limit.ts';
@@ -9,8 +10,12 @@ import type { ExchangeTimings } from '../response/make-request-record.ts';
 import type { UpstreamCall } from '../upstream/upstream-call.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import type { RequestBody } from './request-body.ts';
+import type { RequestHandler } from './request-handler.ts';
 import type { Route } from './route.ts';
 import type { RoutedRequest } from './routed-request.ts';
+
+/** The request is over, and nothing of it is in progress. */
+export type OnHandlerDone = (handler: RequestHandler, record: RequestRecord) => void;
 
 export function announceArrival({ listen }: ExchangeContext, route: Route, key: IdempotencyKey | undefined): void {
   listen({ type: 'arrived', route: route.name });

@@ -3,13 +3,12 @@ import { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { BypassGate } from '../../core/admission/bypass-gate.ts';
 import { PollRegistry } from '../../core/polling/poll-registry.ts';
-import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { socketAddress, clientAddress } from './client-address.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
 import { senderAddress } from '../overload/sender-address.ts';
-import { DeliveryIntake } from '../delivery/delivery-intake.ts';
+import { DeliveryIntake, type ProxyDeliveries } from '../delivery/delivery-intake.ts';
 import type { DeliveryRequest } from '../delivery/delivery-request.ts';
 import type { DeliveryResponse } from '../delivery/delivery-response.ts';
 import { DeliveryStatusEndpoint } from '../delivery/delivery-status-endpoint.ts';
@@ -45,14 +44,6 @@ export interface ProxyOptions {
   readonly deliveries: ProxyDeliveries | undefined;
 }
 
-/** The requests that are stored and delivered later. */
-export interface ProxyDeliveries {
-  readonly store: DeliveryStore;
-  readonly wallClock: () => Millis;
-  /** One was stored. */
-  readonly onAccepted: () => void;
-}
-
 type Handler = RequestHandler | CheckHandler | DeliveryIntake;
 
 /** The proxy: takes requests from a source, decides how each is handled, and keeps its handler until it is done. */
@@ -63,6 +54,7 @@ export class Proxy implements RequestSink {
   readonly #extAuthz: ExtAuthzApi;
   readonly #preflights: CorsPreflights;
   readonly #deliveryStatus: DeliveryStatusEndpoint | undefined;
+  /** For requests that no limit applies to. */
   readonly #unlimitedContext: ExchangeContext;
   readonly rejections: Rejections;
   #source: RequestSource | undefined;

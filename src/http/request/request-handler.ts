@@ -1,5 +1,4 @@
 import type { ActiveSetMember } from '../../core/collections/active-set.ts';
-import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -30,12 +29,10 @@ import { UpstreamCall } from '../upstream/upstream-call.ts';
 import { addressGroupOf } from './client-identity.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { makeDriver } from './make-driver.ts';
-import { announceArrival, lastAttemptOf, timingsOf } from './observe-request.ts';
+import { announceArrival, lastAttemptOf, type OnHandlerDone, timingsOf } from './observe-request.ts';
 import { readRequestBody } from './read-body.ts';
 import type { RequestBody } from './request-body.ts';
 import { arrivalOf, describeExchange, factsOf, isRepeatableAnywhere, type RoutedRequest } from './routed-request.ts';
-
-type OnHandlerDone = (handler: RequestHandler, record: RequestRecord) => void;
 
 /** Handles one request: performs the effects of its exchange over HTTP. The exchange and the gate decide what happens when. */
 export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember, BodyListener {
@@ -77,6 +74,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.#startedAt, this.#polling);
   }
 
+  /** Whether the request was sent, or may still be sent, to these endpoints. */
   usesEndpoints(endpoints: Endpoints): boolean {
     return this.#routed.route.target.endpoints === endpoints;
   }

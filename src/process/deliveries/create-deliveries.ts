@@ -5,7 +5,8 @@ import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
 import { DeliveryDispatcher } from '../../http/delivery/delivery-dispatcher.ts';
-import type { Proxy, ProxyDeliveries } from '../../http/request/proxy.ts';
+import type { ProxyDeliveries } from '../../http/delivery/delivery-intake.ts';
+import type { Proxy } from '../../http/request/proxy.ts';
 import type { DeliveryStoreHooks } from './open-delivery-store.ts';
 import type { ActiveConfig } from '../active-config.ts';
 
