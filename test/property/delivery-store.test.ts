@@ -4,7 +4,14 @@ import { expect, test } from 'vitest';
 import type { DeliveryFilter } from '../../src/core/delivery/delivery-store.ts';
 import type { DeliveryEnd } from '../../src/core/delivery/delivery.ts';
 import { DeliveryModel } from '../support/deliveries/delivery-model.ts';
-import { addAll, deliveryId, newDelivery, numberOf, takeNumbers } from '../support/deliveries/delivery-place.ts';
+import {
+  addAll,
+  deliveryId,
+  newDelivery,
+  nextDueAt,
+  numberOf,
+  takeNumbers,
+} from '../support/deliveries/delivery-place.ts';
 import { sqlitePlace } from '../support/deliveries/sqlite-place.ts';
 
 const ROUTES = ['/a', '/b'] as const;
@@ -59,7 +66,7 @@ test('changes, restarts and removals leave what the model has', async () => {
           const expected = numbers.map((n, i) => (n === added[i]?.n ? undefined : deliveryId(n)));
           expect(results.map((result) => (result?.kind === 'duplicate' ? result.id : undefined))).toEqual(expected);
         } else if ('limit' in step) {
-          const numbers = takeNumbers(process, now, step.limit, step.route);
+          const numbers = await takeNumbers(process, now, step.limit, step.route);
           expect(numbers).toEqual(model.take(step.route, now, step.limit));
         } else if ('delay' in step) {
           const attempt = { at: now, took: 1, status: 500, reason: 'not_acknowledged' };
@@ -70,7 +77,7 @@ test('changes, restarts and removals leave what the model has', async () => {
           model.end(step.which, step.end, now);
         } else if ('which' in step) {
           const operate = step.kind === 'cancel' ? 'cancel' : 'retry';
-          expect(store[operate](deliveryId(step.which), now)).toBe(model[operate](step.which, now));
+          expect(await store[operate](deliveryId(step.which), now)).toBe(model[operate](step.which, now));
         } else if ('time' in step) clock.time += step.time;
         else {
           process = place.start();
@@ -78,8 +85,8 @@ test('changes, restarts and removals leave what the model has', async () => {
         }
         await process.settle();
         model.expire(clock.time);
-        expectSame(process.store, model, last);
-        for (const each of filters) expectSameList(process.store, model, each);
+        await expectSame(process.store, model, last);
+        for (const each of filters) await expectSameList(process.store, model, each);
       }
     }),
     { numRuns: 30 },
@@ -88,14 +95,16 @@ test('changes, restarts and removals leave what the model has', async () => {
 
 type Store = ReturnType<ReturnType<typeof sqlitePlace>['start']>['store'];
 
-function expectSame(store: Store, model: DeliveryModel, last: number): void {
-  const stored = Array.from({ length: last + 1 }, (_, n) => store.find(deliveryId(n)));
+async function expectSame(store: Store, model: DeliveryModel, last: number): Promise<void> {
+  const stored = await Promise.all(Array.from({ length: last + 1 }, (_, n) => store.find(deliveryId(n))));
   const facts = stored.map((each) => each && [each.state.kind, each.attempts, each.startedAt]);
   const expected = stored.map((_, n) => model.find(n));
   expect(facts).toEqual(expected.map((each) => each && [each.state, each.attempts, each.startedAt]));
   const times = stored.map((each) => each && ('until' in each.state ? each.state.until : undefined));
   expect(times).toEqual(expected.map((each) => (each?.state === 'waiting' ? each.until : undefined)));
-  expect(ROUTES.map((each) => store.nextDueAt(each))).toEqual(ROUTES.map((each) => model.nextDueAt(each)));
+  expect(await Promise.all(ROUTES.map((each) => nextDueAt(store, each)))).toEqual(
+    ROUTES.map((each) => model.nextDueAt(each)),
+  );
   const count = (state: string): number => model.rows.filter((row) => row.state === state).length;
   expect(store.totals.counts).toEqual(Object.fromEntries(STATES.map((state) => [state, count(state)])));
 }
@@ -106,11 +115,15 @@ interface ListFilter extends Omit<DeliveryFilter, 'after' | 'states' | 'route'> 
   readonly after: number | undefined;
 }
 
-function expectSameList(store: Store, model: DeliveryModel, { states, route, after, limit }: ListFilter): void {
+async function expectSameList(
+  store: Store,
+  model: DeliveryModel,
+  { states, route, after, limit }: ListFilter,
+): Promise<void> {
   const wanted = model.rows.filter(
     (row) => (states?.includes(row.state) ?? true) && (route ?? row.route) === row.route && row.n > (after ?? -1),
   );
-  const found = store.list({
+  const found = await store.list({
     limit,
     ...(states === undefined ? {} : { states }),
     ...(route === undefined ? {} : { route }),

@@ -64,8 +64,8 @@ export interface AdminOperations {
 /** The stored deliveries. */
 export interface DeliveryActions {
   /** In the order of acceptance. */
-  list(query: DeliveriesQuery): ActionResult<DeliveriesPage>;
-  find(id: string, query: DeliveryQuery): ActionResult<DeliveryDetails>;
+  list(query: DeliveriesQuery): Promise<ActionResult<DeliveriesPage>>;
+  find(id: string, query: DeliveryQuery): Promise<ActionResult<DeliveryDetails>>;
   /** Makes a dead, canceled or waiting delivery due now, with a new schedule. @param by address of the operator, for the log */
   retry(id: string, by: string): Promise<ActionResult<ChangedDelivery>>;
   /** Ends a delivery that waits. */

@@ -49,12 +49,12 @@ export async function handleApiRequest(operations: AdminOperations, apiRequest: 
         return sendActionResult(reply, await operations.forgetKey(params['id'] ?? '', clientAddressOf(request)), 'key');
       });
     case 'deliveries':
-      return withQuery(reply, parseQuery(DeliveriesQuery, query), (parsedQuery) =>
-        sendActionResult(reply, operations.deliveries.list(parsedQuery), 'delivery'),
+      return withQuery(reply, parseQuery(DeliveriesQuery, query), async (parsedQuery) =>
+        sendActionResult(reply, await operations.deliveries.list(parsedQuery), 'delivery'),
       );
     case 'delivery':
-      return withQuery(reply, parseQuery(DeliveryQuery, query), (parsedQuery) =>
-        sendActionResult(reply, operations.deliveries.find(params['id'] ?? '', parsedQuery), 'delivery'),
+      return withQuery(reply, parseQuery(DeliveryQuery, query), async (parsedQuery) =>
+        sendActionResult(reply, await operations.deliveries.find(params['id'] ?? '', parsedQuery), 'delivery'),
       );
     case 'retry':
     case 'cancel':

@@ -8,7 +8,7 @@ import type {
   DeliveryRow,
 } from '../api/delivery-schemas.ts';
 import type { DeliveriesQuery, DeliveryQuery } from '../api/query-schemas.ts';
-import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type { Delivery, DeliveryMessage } from '../../core/delivery/delivery.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -29,57 +29,74 @@ export class DeliveryOperations implements DeliveryActions {
     this.#parts = parts;
   }
 
-  list({ state, route, after, limit }: DeliveriesQuery): ActionResult<DeliveriesPage> {
+  list({ state, route, after, limit }: DeliveriesQuery): Promise<ActionResult<DeliveriesPage>> {
+    return this.#withStore(async (store) => {
+      const states = state === undefined ? {} : { states: state === 'open' ? OPEN_STATES : [state] };
+      const filter = {
+        ...states,
+        ...(route === undefined ? {} : { route }),
+        ...(after === undefined ? {} : { after }),
+      };
+      const found = await store.list({ ...filter, limit: limit + 1 });
+      const rows = found.slice(0, limit).map(toRow);
+      const { counts, bytes, oldestAt } = store.totals;
+      const totals = { counts, bytes, oldestAt: oldestAt === undefined ? null : toIso(oldestAt) };
+      return {
+        kind: 'done',
+        row: { totals, deliveries: rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : null },
+      };
+    });
+  }
+
+  find(id: string, { message }: DeliveryQuery): Promise<ActionResult<DeliveryDetails>> {
+    return this.#withStore(async (store) => {
+      const delivery = await store.find(id);
+      if (delivery === undefined) return UNKNOWN;
+      const row = toRow(delivery);
+      if (message !== 'true') return { kind: 'done', row };
+      const content = await store.message(id);
+      return { kind: 'done', row: { ...row, message: content === undefined ? null : toContent(content) } };
+    });
+  }
+
+  retry(id: string, by: string): Promise<ActionResult<ChangedDelivery>> {
+    return this.#withStore(async (store) => {
+      const { wallClock, listen } = this.#parts;
+      const before = await store.find(id);
+      if (before === undefined) return UNKNOWN;
+      if (!(await store.retry(id, wallClock()))) return { kind: 'refused', why: describeRefusal(before) };
+      const { upstream, route } = before;
+      listen({ type: 'operator', by, action: 'retry', upstream, route, delivery: id });
+      const after = await readChanged(store, before);
+      const notes = [NOTE_RETRIED, ...(before.orderKey === undefined ? [] : [NOTE_IN_ORDER])];
+      return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes } };
+    });
+  }
+
+  cancel(id: string, by: string): Promise<ActionResult<ChangedDelivery>> {
+    return this.#withStore(async (store) => {
+      const { wallClock, listen } = this.#parts;
+      const before = await store.find(id);
+      if (before === undefined) return UNKNOWN;
+      const now = wallClock();
+      if (!(await store.cancel(id, now))) return { kind: 'refused', why: describeRefusal(before) };
+      const { upstream, route, acceptedAt } = before;
+      listen({ type: 'operator', by, action: 'cancel', upstream, route, delivery: id });
+      listen({ type: 'delivery', route, event: 'canceled', age: now - acceptedAt });
+      const after = await readChanged(store, before);
+      return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes: [NOTE_CANCELED] } };
+    });
+  }
+
+  async #withStore<T>(run: (store: DeliveryStore) => Promise<ActionResult<T>>): Promise<ActionResult<T>> {
     const { deliveries: store } = this.#parts;
     if (store === undefined) return NOT_STORED_HERE;
-    const states = state === undefined ? {} : { states: state === 'open' ? OPEN_STATES : [state] };
-    const filter = { ...states, ...(route === undefined ? {} : { route }), ...(after === undefined ? {} : { after }) };
-    const found = store.list({ ...filter, limit: limit + 1 });
-    const rows = found.slice(0, limit).map(toRow);
-    const { counts, bytes, oldestAt } = store.totals;
-    const totals = { counts, bytes, oldestAt: oldestAt === undefined ? null : toIso(oldestAt) };
-    return {
-      kind: 'done',
-      row: { totals, deliveries: rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : null },
-    };
-  }
-
-  find(id: string, { message }: DeliveryQuery): ActionResult<DeliveryDetails> {
-    const { deliveries: store } = this.#parts;
-    if (store === undefined) return NOT_STORED_HERE;
-    const delivery = store.find(id);
-    if (delivery === undefined) return UNKNOWN;
-    const row = toRow(delivery);
-    if (message !== 'true') return { kind: 'done', row };
-    const content = store.message(id);
-    return { kind: 'done', row: { ...row, message: content === undefined ? null : toContent(content) } };
-  }
-
-  async retry(id: string, by: string): Promise<ActionResult<ChangedDelivery>> {
-    const { deliveries: store, wallClock, listen } = this.#parts;
-    if (store === undefined) return NOT_STORED_HERE;
-    const before = store.find(id);
-    if (before === undefined) return UNKNOWN;
-    if (!store.retry(id, wallClock())) return { kind: 'refused', why: describeRefusal(before) };
-    const { upstream, route } = before;
-    listen({ type: 'operator', by, action: 'retry', upstream, route, delivery: id });
-    const after = await readChanged(store, before);
-    const notes = [NOTE_RETRIED, ...(before.orderKey === undefined ? [] : [NOTE_IN_ORDER])];
-    return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes } };
-  }
-
-  async cancel(id: string, by: string): Promise<ActionResult<ChangedDelivery>> {
-    const { deliveries: store, wallClock, listen } = this.#parts;
-    if (store === undefined) return NOT_STORED_HERE;
-    const before = store.find(id);
-    if (before === undefined) return UNKNOWN;
-    const now = wallClock();
-    if (!store.cancel(id, now)) return { kind: 'refused', why: describeRefusal(before) };
-    const { upstream, route, acceptedAt } = before;
-    listen({ type: 'operator', by, action: 'cancel', upstream, route, delivery: id });
-    listen({ type: 'delivery', route, event: 'canceled', age: now - acceptedAt });
-    const after = await readChanged(store, before);
-    return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes: [NOTE_CANCELED] } };
+    try {
+      return await run(store);
+    } catch (error) {
+      if (error instanceof DeliveriesUnavailable) return { kind: 'unavailable', why: error.message };
+      throw error;
+    }
   }
 }
 
@@ -123,7 +140,7 @@ async function readChanged(store: DeliveryStore, before: Delivery): Promise<Deli
   await new Promise((resolve) => {
     setImmediate(resolve);
   });
-  const after = store.find(before.id);
+  const after = await store.find(before.id);
   const [now, then] = [after?.state, before.state];
   const isChanged =
     now?.kind !== then.kind || (now.kind === 'waiting' && then.kind === 'waiting' && now.until !== then.until);

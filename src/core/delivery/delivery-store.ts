@@ -43,7 +43,20 @@ export interface DeliveryTotals {
   readonly oldestAt: Millis | undefined;
 }
 
-/** Deliveries that outlive the process. Callbacks run in a later turn of the event loop. Times are on the wall clock. */
+/** Deliveries that were claimed to be sent now. */
+export interface TakenDeliveries {
+  readonly deliveries: readonly DueDelivery[];
+  /** When the next delivery of the route is due that is not being sent; undefined if none waits. */
+  readonly nextDueAt: Millis | undefined;
+}
+
+/** The store cannot be read or changed now. `message` is a sentence for an operator. */
+export class DeliveriesUnavailable extends Error {}
+
+/**
+ * Deliveries that outlive the process, which may be in another one. Callbacks run in a later turn of the event loop. Times are on the
+ * wall clock. `find`, `list`, `message`, `retry` and `cancel` reject with `DeliveriesUnavailable`; the others never reject.
+ */
 export interface DeliveryStore {
   readonly bounds: readonly ResourceBound[];
   /** Calls back once it is stored, or will not be. */
@@ -51,23 +64,22 @@ export interface DeliveryStore {
   /**
    * Claims up to `limit` deliveries of the route that are due, those due first first. Of deliveries with the same order key only the
    * first one that is not over can be due. They are `sending` until `postpone` or `end` is called. If the process ends before, they are
-   * due again.
+   * due again. None while the store is unavailable.
    */
-  takeDue(route: string, now: Millis, limit: number): readonly DueDelivery[];
-  /** When the next delivery of the route is due that is not being sent; undefined if none waits. */
-  nextDueAt(route: string): Millis | undefined;
+  takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries>;
   /** An attempt has not been acknowledged: the next one begins at `until`. @param attempt undefined: none was made, as at a shutdown */
   postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void;
   /** @param attempt the last one; undefined if none was made */
   end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined): void;
-  find(id: string): Delivery | undefined;
+  find(id: string): Promise<Delivery | undefined>;
   /** In the order of acceptance. */
-  list(filter: DeliveryFilter): readonly Delivery[];
+  list(filter: DeliveryFilter): Promise<readonly Delivery[]>;
   /** Undefined if there is no such delivery, or its message has expired. */
-  message(id: string): DeliveryMessage | undefined;
-  /** Makes a dead, canceled or waiting delivery due now, with a new schedule. Returns whether it did. */
-  retry(id: string, now: Millis): boolean;
-  /** Ends a delivery that waits. Returns whether it did. */
-  cancel(id: string, now: Millis): boolean;
+  message(id: string): Promise<DeliveryMessage | undefined>;
+  /** Makes a dead, canceled or waiting delivery due now, with a new schedule. Resolves to whether the store accepted the change. */
+  retry(id: string, now: Millis): Promise<boolean>;
+  /** Ends a delivery that waits. Resolves to whether the store accepted the change. */
+  cancel(id: string, now: Millis): Promise<boolean>;
+  /** As last known. */
   readonly totals: DeliveryTotals;
 }

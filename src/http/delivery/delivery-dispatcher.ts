@@ -36,6 +36,7 @@ export class DeliveryDispatcher {
   readonly #sending = new Map<string, number>();
   #cancelTimer: (() => void) | undefined;
   #isWoken = false;
+  #isTaking = false;
   #isStopped = false;
 
   constructor(parts: DeliveryDispatcherParts) {
@@ -46,7 +47,7 @@ export class DeliveryDispatcher {
   wake(): void {
     if (this.#isWoken || this.#isStopped) return;
     this.#isWoken = true;
-    this.#parts.schedule(0, this.#dispatch);
+    if (!this.#isTaking) this.#parts.schedule(0, () => void this.#dispatch());
   }
 
   /** Begins no more attempts. Those under way end with the requests in flight. */
@@ -55,27 +56,41 @@ export class DeliveryDispatcher {
     this.#cancelTimer?.();
   }
 
-  readonly #dispatch = (): void => {
+  async #dispatch(): Promise<void> {
     this.#isWoken = false;
     if (this.#isStopped) return;
-    const { store, routes, wallClock } = this.#parts;
+    const { routes, wallClock, schedule } = this.#parts;
     const now = wallClock();
-    let next = Number.POSITIVE_INFINITY;
-    for (const route of routes()) {
-      const { delivery: policy, name } = route;
-      if (policy === undefined) continue;
-      const free = policy.concurrency - (this.#sending.get(name) ?? 0);
-      if (free > 0) for (const due of store.takeDue(name, now, free)) this.#send(route, policy, due);
-      if (policy.concurrency > (this.#sending.get(name) ?? 0)) {
-        next = Math.min(next, store.nextDueAt(name) ?? Number.POSITIVE_INFINITY);
-      }
-    }
+    this.#isTaking = true;
+    const dueAt = await Promise.all(routes().map((route) => this.#dispatchRoute(route, now)));
+    this.#isTaking = false;
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
+    if (this.#isStopped) return;
+    if (this.#isWoken) return void schedule(0, () => void this.#dispatch()); // something has changed meanwhile
+    const next = Math.min(...dueAt);
     if (next === Number.POSITIVE_INFINITY) return; // an addition, or the end of an attempt, wakes it
     const delay = Math.min(LONGEST_TIMER, Math.max(1, Math.ceil(next - now)));
-    this.#cancelTimer = this.#parts.schedule(delay, this.#dispatch);
-  };
+    this.#cancelTimer = schedule(delay, () => void this.#dispatch());
+  }
+
+  /** Sends what is due. @returns when the next one can be sent: infinity, if the end of an attempt decides that */
+  async #dispatchRoute(route: Route, now: Millis): Promise<Millis> {
+    const { delivery: policy, name } = route;
+    if (policy === undefined || this.#freePlaces(policy, name) <= 0) return Number.POSITIVE_INFINITY;
+    const { store } = this.#parts;
+    const taken = await store.takeDue(name, now, this.#freePlaces(policy, name));
+    for (const due of taken.deliveries) {
+      if (this.#isStopped) store.postpone(due.delivery.id, now, undefined);
+      else this.#send(route, policy, due);
+    }
+    if (this.#freePlaces(policy, name) <= 0) return Number.POSITIVE_INFINITY;
+    return taken.nextDueAt ?? Number.POSITIVE_INFINITY;
+  }
+
+  #freePlaces({ concurrency }: DeliveryPolicy, route: string): number {
+    return concurrency - (this.#sending.get(route) ?? 0);
+  }
 
   #send(route: Route, policy: DeliveryPolicy, due: DueDelivery): void {
     const { name } = route;

@@ -29,3 +29,14 @@ export function storeProblem({ kind }: Extract<AddResult, { readonly kind: 'full
     unknown: false,
   };
 }
+
+/** The state of a delivery cannot be read. */
+export const STATE_UNAVAILABLE: Problem = {
+  status: 503,
+  title: 'Service unavailable',
+  detail: 'The state of deliveries cannot be read now. Ask again later.',
+  reason: 'deliveries_unavailable',
+  proxyError: 'http_request_denied',
+  retryAfterMs: UNAVAILABLE_RETRY_AFTER,
+  unknown: false,
+};

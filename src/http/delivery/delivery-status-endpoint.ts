@@ -1,3 +1,4 @@
+import type { Delivery } from '../../core/delivery/delivery.ts';
 import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import { clientAddress, socketAddress } from '../request/client-address.ts';
 import type { Snapshot } from '../request/snapshot-types.ts';
@@ -8,6 +9,7 @@ import { endResponse } from '../server/end-response.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
 import { writeOwnBody } from '../server/write-response.ts';
+import { STATE_UNAVAILABLE } from './delivery-problems.ts';
 import { DELIVERIES_PATH, describeDelivery } from './delivery-status.ts';
 
 /** Shows clients the state of the deliveries that they have sent. */
@@ -29,18 +31,26 @@ export class DeliveryStatusEndpoint {
       this.#rejections.reject(request, response, METHOD_NOT_ALLOWED);
       return true;
     }
-    const delivery = this.#store.find(request.path.slice(DELIVERIES_PATH.length));
     const peer = socketAddress(request.socket.remoteAddress);
     const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy));
+    this.#store.find(request.path.slice(DELIVERIES_PATH.length)).then(
+      (delivery) => this.#respond(request, response, delivery, client.hash),
+      () => this.#rejections.reject(request, response, STATE_UNAVAILABLE),
+    );
+    return true;
+  }
+
+  #respond(
+    request: HttpServerRequest,
+    response: HttpServerResponse,
+    delivery: Delivery | undefined,
+    client: string,
+  ): void {
     // The same for one that another client has sent: its id would be confirmed otherwise.
-    if (delivery === undefined || delivery.owner !== client.hash) {
-      this.#rejections.reject(request, response, NO_DELIVERY);
-      return true;
-    }
+    if (delivery?.owner !== client) return this.#rejections.reject(request, response, NO_DELIVERY);
     const headers = ['Content-Type', 'application/json', 'Via', this.#via, 'Cache-Control', 'no-store'];
     writeOwnBody(response, 200, headers, JSON.stringify(describeDelivery(delivery)));
     endResponse(response, request);
-    return true;
   }
 }
 

@@ -1,10 +1,12 @@
-import type {
-  AddResult,
-  DeliveryFilter,
-  DeliveryStore,
-  DeliveryTotals,
-  DueDelivery,
-  NewDelivery,
+import {
+  type AddResult,
+  DeliveriesUnavailable,
+  type DeliveryFilter,
+  type DeliveryStore,
+  type DeliveryTotals,
+  type DueDelivery,
+  type NewDelivery,
+  type TakenDeliveries,
 } from '../../core/delivery/delivery-store.ts';
 import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryMessage } from '../../core/delivery/delivery.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
@@ -42,7 +44,7 @@ export interface SqliteDeliveryStoreOptions {
   readonly clockShift?: () => Millis;
   /** How long a delivery of the route, and its message, are kept once it is over. */
   readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
-  /** A stored change may have made a delivery of the route due, now or later: `nextDueAt` may have changed. */
+  /** A stored change may have made a delivery of the route due, now or later: see `takeDue`. */
   readonly onDue?: (route: string) => void;
   /** A message cannot be decrypted or decoded: the secret has changed, or the row is damaged. Its delivery ends as dead. */
   readonly onUnreadable?: (delivery: Omit<Delivery, 'state'>) => void;
@@ -113,25 +115,15 @@ export class SqliteDeliveryStore implements DeliveryStore {
     this.#writer.add(delivery, onAdded);
   }
 
-  takeDue(route: string, now: Millis, limit: number): readonly DueDelivery[] {
+  takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries> {
     if (this.#writer.failed >= MAX_UNSTORED) {
       this.#changedRoutes.add(route);
-      return [];
+      return Promise.resolve(NONE_TAKEN);
     }
-    return this.#tryRead(() => {
-      const due: DueDelivery[] = [];
-      for (const { number } of this.#cursors.take(route, this.#times.toStored(now), limit)) {
-        const taken = this.#take(number, now);
-        if (taken !== undefined) due.push(taken);
-      }
-      return due;
-    }, []);
-  }
-
-  nextDueAt(route: string): Millis | undefined {
-    if (this.#writer.failed >= MAX_UNSTORED) return undefined;
+    const deliveries = this.#tryRead(() => this.#takeDue(route, now, limit), undefined);
+    if (deliveries === undefined) return Promise.resolve(NONE_TAKEN);
     const until = this.#tryRead(() => this.#cursors.nextDueAt(route), undefined);
-    return until === undefined ? undefined : this.#times.toWall(until);
+    return Promise.resolve({ deliveries, nextDueAt: until === undefined ? undefined : this.#times.toWall(until) });
   }
 
   postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void {
@@ -146,37 +138,51 @@ export class SqliteDeliveryStore implements DeliveryStore {
     this.#writer.change(claim, { kind: 'end', end, at, keptFor, attempt, isCounted: true });
   }
 
-  find(id: string): Delivery | undefined {
-    const row = this.#tryRead(() => this.#rows.find(id), undefined);
-    return row && this.#reader.toDelivery(row);
+  find(id: string): Promise<Delivery | undefined> {
+    return this.#read(() => {
+      const row = this.#rows.find(id);
+      return row && this.#reader.toDelivery(row);
+    });
   }
 
-  list(filter: DeliveryFilter): readonly Delivery[] {
-    return this.#tryRead(() => this.#reader.list(filter), []);
+  list(filter: DeliveryFilter): Promise<readonly Delivery[]> {
+    return this.#read(() => this.#reader.list(filter));
   }
 
-  message(id: string): DeliveryMessage | undefined {
-    return this.#tryRead(() => {
+  message(id: string): Promise<DeliveryMessage | undefined> {
+    return this.#read(() => {
       const row = this.#rows.find(id);
       return row && this.#reader.readMessage(row);
-    }, undefined);
+    });
   }
 
-  retry(id: string, now: Millis): boolean {
-    const row = this.#tryRead(() => this.#rows.find(id), undefined);
-    if (row === undefined || row.code === STATE_CODES.delivered || this.#claims.isClaimed(row.number)) return false;
-    this.#writer.change(this.#claim(row, undefined), { kind: 'restart', now });
-    return true;
+  retry(id: string, now: Millis): Promise<boolean> {
+    return this.#read(() => {
+      const row = this.#rows.find(id);
+      if (row === undefined || row.code === STATE_CODES.delivered || this.#claims.isClaimed(row.number)) return false;
+      this.#writer.change(this.#claim(row, undefined), { kind: 'restart', now });
+      return true;
+    });
   }
 
-  cancel(id: string, now: Millis): boolean {
-    const row = this.#tryRead(() => this.#rows.find(id), undefined);
-    const isOver = row === undefined || endOfCode(row.code) !== undefined;
-    if (isOver || this.#claims.isClaimed(row.number)) return false;
-    const keptFor = this.#options.keepFor(row.delivery.route, 'canceled');
-    const change = { kind: 'end', end: 'canceled', at: now, keptFor, attempt: undefined, isCounted: false } as const;
-    this.#writer.change(this.#claim(row, undefined), change);
-    return true;
+  cancel(id: string, now: Millis): Promise<boolean> {
+    return this.#read(() => {
+      const row = this.#rows.find(id);
+      if (row === undefined || endOfCode(row.code) !== undefined || this.#claims.isClaimed(row.number)) return false;
+      const keptFor = this.#options.keepFor(row.delivery.route, 'canceled');
+      const change = { kind: 'end', end: 'canceled', at: now, keptFor, attempt: undefined, isCounted: false } as const;
+      this.#writer.change(this.#claim(row, undefined), change);
+      return true;
+    });
+  }
+
+  #takeDue(route: string, now: Millis, limit: number): readonly DueDelivery[] {
+    const due: DueDelivery[] = [];
+    for (const { number } of this.#cursors.take(route, this.#times.toStored(now), limit)) {
+      const taken = this.#take(number, now);
+      if (taken !== undefined) due.push(taken);
+    }
+    return due;
   }
 
   /** Claims a delivery that is due. Undefined if its message cannot be read: then it ends as dead. */
@@ -215,4 +221,14 @@ export class SqliteDeliveryStore implements DeliveryStore {
       return otherwise;
     }
   }
+
+  /** Rejects if the database is damaged, for example, or closed. */
+  #read<T>(read: () => T): Promise<T> {
+    const unread = Symbol('unread');
+    const result = this.#tryRead<T | typeof unread>(read, unread);
+    return result === unread ? Promise.reject(new DeliveriesUnavailable(UNREADABLE)) : Promise.resolve(result);
+  }
 }
+
+const UNREADABLE = 'The database with the deliveries cannot be read.';
+const NONE_TAKEN: TakenDeliveries = { deliveries: [], nextDueAt: undefined };

@@ -70,18 +70,18 @@ export class MeasuredStore {
   /** Takes and ends deliveries, `concurrency` of them at a time, each with a call of its own. @returns microseconds for each */
   async send(count: number, concurrency: number): Promise<number> {
     const sending: string[] = [];
-    const takeOne = (): void => {
-      const [due] = this.#store.takeDue(ROUTE, Date.now(), 1);
+    const takeOne = async (): Promise<void> => {
+      const [due] = (await this.#store.takeDue(ROUTE, Date.now(), 1)).deliveries;
       if (due !== undefined) sending.push(due.delivery.id);
     };
     const before = process.cpuUsage();
-    for (let i = 0; i < concurrency; i += 1) takeOne();
+    for (let i = 0; i < concurrency; i += 1) await takeOne();
     let ended = 0;
     for (; ended < count && sending.length > 0; ended += 1) {
       const id = sending.shift();
       const attempt = { at: Date.now(), took: 1, status: 200, reason: undefined };
       if (id !== undefined) this.#store.end(id, 'delivered', Date.now(), attempt);
-      takeOne();
+      await takeOne();
       if (ended % concurrency === 0) await new Promise(setImmediate);
     }
     const { user, system } = process.cpuUsage(before);

@@ -49,7 +49,7 @@ function startAdding(file: string, first: number) {
 }
 
 /** What the next process finds. */
-function readStates(file: string, numbers: readonly number[]): (string | undefined)[] {
+async function readStates(file: string, numbers: readonly number[]): Promise<(string | undefined)[]> {
   const database = new StateDatabase({ file, durability: 'normal' });
   try {
     const commit = new GroupCommit({
@@ -64,10 +64,12 @@ function readStates(file: string, numbers: readonly number[]): (string | undefin
       .prepare('SELECT count(*) AS n, total(length(sealed)) AS bytes FROM delivery_messages')
       .get();
     expect(rows).toEqual({ n: counts.waiting + counts.delivered, bytes });
-    return numbers.map((n) => {
-      const id = deliveryId(n);
-      return store.message(id)?.target === `/hooks?n=${n}` ? store.find(id)?.state.kind : undefined;
-    });
+    const states: (string | undefined)[] = [];
+    for (const n of numbers) {
+      const [message, delivery] = [await store.message(deliveryId(n)), await store.find(deliveryId(n))];
+      states.push(message?.target === `/hooks?n=${n}` ? delivery?.state.kind : undefined);
+    }
+    return states;
   } finally {
     database.close();
   }
@@ -83,9 +85,9 @@ test('nothing that is stored is lost if the process is killed amid additions, an
     const { stored, delivered } = process.reported;
     await process.until(() => stored.length >= lines);
     await process.kill();
-    const states = new Set(readStates(file, stored));
+    const states = new Set(await readStates(file, stored));
     expect([...states].filter((state) => state !== 'waiting' && state !== 'delivered')).toEqual([]);
-    expect(new Set(readStates(file, delivered))).toEqual(new Set(delivered.length > 0 ? ['delivered'] : []));
+    expect(new Set(await readStates(file, delivered))).toEqual(new Set(delivered.length > 0 ? ['delivered'] : []));
     first = Math.max(...stored) + 1000;
   }
 });
@@ -107,8 +109,8 @@ test('while the disk is full, additions are unavailable, and nothing that is sto
   const before = stored.length;
   await until(() => stored.length > before + 100);
   await kill();
-  const states = new Set(readStates(file, stored));
+  const states = new Set(await readStates(file, stored));
   expect([...states].filter((state) => state !== 'waiting' && state !== 'delivered')).toEqual([]);
-  expect(new Set(readStates(file, delivered))).toEqual(new Set(['delivered']));
-  expect(new Set(readStates(file, unavailable))).toEqual(new Set([undefined]));
+  expect(new Set(await readStates(file, delivered))).toEqual(new Set(['delivered']));
+  expect(new Set(await readStates(file, unavailable))).toEqual(new Set([undefined]));
 });

@@ -21,19 +21,19 @@ test('of a hundred thousand deliveries is not that of this process, also if one 
   const place = sqlitePlace();
   const before = place.start();
   await addAll(before, newDelivery(1, { orderKey: 'hot' }), newDelivery(2));
-  before.store.list({ limit: 10 });
+  await before.store.list({ limit: 10 });
   const few = heldBytes();
   insertMany(before.database.db, 3, KEYED, 'hot');
   insertMany(before.database.db, KEYED + 1, COUNT, null);
   const process = place.start();
   const { store } = process;
   expect(store.totals).toMatchObject({ counts: { waiting: COUNT }, oldestAt: 1000 });
-  expect([takeNumbers(process, 1000, 2), store.list({ limit: 10 }).length]).toEqual([[1, 2], 10]);
+  expect([await takeNumbers(process, 1000, 2), (await store.list({ limit: 10 })).length]).toEqual([[1, 2], 10]);
   expect((heldBytes() - few) / COUNT).toBeLessThan(5);
   // The next with the key is due, not all of them.
   store.end(deliveryId(1), 'delivered', 1000, undefined);
   await process.settle();
-  expect([store.find('id-00000003')?.state, store.totals.counts.waiting]).toEqual([
+  expect([(await store.find('id-00000003'))?.state, store.totals.counts.waiting]).toEqual([
     ...[{ kind: 'waiting', until: 1000 }, COUNT - 2],
   ]);
   const due = process.database.db.prepare('SELECT count(*) AS n FROM deliveries WHERE state = 0').get();

@@ -26,8 +26,9 @@ let last = Number(first) - 1;
 
 const print = (kind: string, n: number): void => void writeSync(1, `${kind} ${n}\n`);
 
-function addBatch(): void {
-  const ended = store.takeDue('/hooks', wallClock(), BATCH / 2).map(({ delivery }) => delivery.id);
+async function addBatch(): Promise<void> {
+  const taken = await store.takeDue('/hooks', wallClock(), BATCH / 2);
+  const ended = taken.deliveries.map(({ delivery }) => delivery.id);
   const attempt = { at: wallClock(), took: 1, status: 200, reason: undefined };
   for (const id of ended) store.end(id, 'delivered', wallClock(), attempt);
   let missing = BATCH;
@@ -39,11 +40,14 @@ function addBatch(): void {
       print(kind, n);
       if (kind === 'unavailable') pause = PAUSE;
       missing -= 1;
-      if (missing > 0) return;
-      for (const id of ended) if (store.find(id)?.state.kind === 'delivered') print('delivered', numberOf(id));
-      setTimeout(addBatch, pause);
+      if (missing === 0) void printEnded(ended).then(() => setTimeout(() => void addBatch(), pause));
     });
   }
 }
 
-addBatch();
+/** Prints those whose end is stored. */
+async function printEnded(ids: readonly string[]): Promise<void> {
+  for (const id of ids) if ((await store.find(id))?.state.kind === 'delivered') print('delivered', numberOf(id));
+}
+
+void addBatch();

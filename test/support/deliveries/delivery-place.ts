@@ -66,8 +66,19 @@ export async function addAll(
 }
 
 /** The numbers of the deliveries of `/hooks` that are due at this time: they are claimed. */
-export function takeNumbers({ store }: StoreProcess, now: number, limit = 100, route = '/hooks'): number[] {
-  return store.takeDue(route, now, limit).map(({ delivery }) => numberOf(delivery.id));
+export async function takeNumbers(
+  { store }: StoreProcess,
+  now: number,
+  limit = 100,
+  route = '/hooks',
+): Promise<number[]> {
+  const { deliveries } = await store.takeDue(route, now, limit);
+  return deliveries.map(({ delivery }) => numberOf(delivery.id));
+}
+
+/** When the next one of the route is due. Claims none. */
+export async function nextDueAt(store: DeliveryStore, route: string): Promise<number | undefined> {
+  return (await store.takeDue(route, 0, 0)).nextDueAt;
 }
 
 export function numberOf(id: string): number {

@@ -15,9 +15,9 @@ function operate(accepts: boolean, found: readonly (Delivery | undefined)[]) {
   const events: ProxyEvent[] = [];
   const states = [...found];
   const store: Pick<DeliveryStore, 'find' | 'retry' | 'cancel'> = {
-    find: () => (states.length > 1 ? states.shift() : states[0]),
-    retry: () => accepts,
-    cancel: () => accepts,
+    find: () => Promise.resolve(states.length > 1 ? states.shift() : states[0]),
+    retry: () => Promise.resolve(accepts),
+    cancel: () => Promise.resolve(accepts),
   };
   const operations = new DeliveryOperations({
     deliveries: store as DeliveryStore,

@@ -59,6 +59,7 @@ function startDispatching(answer: (now: number) => Answer) {
       timers.splice(timers.indexOf(next), 1);
       clock.time = Math.max(clock.time, next.at);
       next.run();
+      await new Promise(setImmediate); // the store resolves what was asked
     }
   };
   const add = async (n: number): Promise<void> => {
@@ -85,7 +86,7 @@ test('a receiver that is away is asked by the documented schedule, to the second
   await runUntil(start + 72 * HOUR);
   const minutes = [0, 4, 14, 24, 84, 204, 564, 1464];
   expect(sentAt.map((at) => at - start)).toEqual(minutes.map((each) => each * MINUTE));
-  expect(store.find('delivery-1')).toMatchObject({ attempts: 8, state: { kind: 'dead' } });
+  expect(await store.find('delivery-1')).toMatchObject({ attempts: 8, state: { kind: 'dead' } });
   expect(events.at(-1)).toMatchObject({ type: 'delivery', event: 'dead' });
 });
 
@@ -112,7 +113,20 @@ test('an attempt that Tidegate refuses uses up nothing of the schedule', async (
   await add(1);
   await runUntil(start + 2 * HOUR);
   expect(sentAt.at(-1)).toBe(start + 100 * 30_000);
-  expect(store.find('delivery-1')).toMatchObject({ attempts: 1, state: { kind: 'delivered' } });
+  expect(await store.find('delivery-1')).toMatchObject({ attempts: 1, state: { kind: 'delivered' } });
+});
+
+test('what is taken while it is stopped is sent by the next process', async () => {
+  const { clock, store, sentAt, runUntil, add, dispatcher } = startDispatching(() => ({}));
+  await add(1);
+  const { takeDue } = store;
+  store.takeDue = (...due) => {
+    dispatcher.stop();
+    return takeDue.apply(store, due);
+  };
+  await runUntil(clock.time + HOUR);
+  expect(sentAt).toEqual([]);
+  expect(store.totals.counts).toMatchObject({ waiting: 1, sending: 0 });
 });
 
 test('nothing is sent once it is stopped', async () => {

@@ -2,13 +2,14 @@
 import { readFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import type { AddResult } from '../../../src/core/delivery/delivery-store.ts';
+import { type AddResult, DeliveriesUnavailable } from '../../../src/core/delivery/delivery-store.ts';
 import { DELIVERY_QUERIES } from '../../../src/store/deliveries/delivery-rows.ts';
 import { DUE_AT_SAME_TIME, DUE_LATER } from '../../../src/store/deliveries/due-cursors.ts';
 import {
   addAll,
   deliveryId as id,
   newDelivery,
+  nextDueAt,
   numberOf,
   takeNumbers,
 } from '../../support/deliveries/delivery-place.ts';
@@ -27,7 +28,7 @@ describe('transactions', () => {
     const { store, commits } = process;
     await addAll(process, ...range(1, 50));
     expect(commits).toEqual([true]);
-    takeNumbers(process, 1000, 20);
+    await takeNumbers(process, 1000, 20);
     process.endTurn();
     expect(commits).toEqual([true]);
     for (let n = 1; n <= 20; n += 1) store.postpone(id(n), 2000, FAILED);
@@ -46,31 +47,31 @@ describe('transactions', () => {
     expect(results).toEqual([{ kind: 'unavailable', why: 'attempt to write a readonly database' }]);
     setReadOnly(database.db, false);
     process.runLater();
-    expect([store.find(id(1)), store.totals.counts.waiting, store.totals.bytes]).toEqual([undefined, 0, 0]);
+    expect([await store.find(id(1)), store.totals.counts.waiting, store.totals.bytes]).toEqual([undefined, 0, 0]);
     expect(await addAll(process, event(1))).toEqual([{ kind: 'stored' }]);
-    expect(takeNumbers(process, 1000)).toEqual([1]);
+    expect(await takeNumbers(process, 1000)).toEqual([1]);
   });
 
   test('that fail leave results pending: nothing is sent again meanwhile, and they are stored later', async () => {
     const process = sqlitePlace().start();
     const { database, store } = process;
     await addAll(process, ...range(1, 4));
-    takeNumbers(process, 1000, 3);
+    await takeNumbers(process, 1000, 3);
     setReadOnly(database.db, true);
     store.end(id(1), 'delivered', 1500, FAILED);
     store.postpone(id(2), 2000, FAILED);
-    store.cancel(id(4), 1500);
+    await store.cancel(id(4), 1500);
     process.endTurn();
     process.runLater();
     expect(process.commits.slice(1)).toEqual([false, false]);
-    expect([takeNumbers(process, 9000), store.nextDueAt('/hooks')]).toEqual([[], undefined]);
-    expect(store.find(id(1))?.state.kind).toBe('sending');
+    expect([await takeNumbers(process, 9000), await nextDueAt(store, '/hooks')]).toEqual([[], undefined]);
+    expect((await store.find(id(1)))?.state.kind).toBe('sending');
     store.end(id(1), 'dead', 1600, FAILED); // the first result holds
     setReadOnly(database.db, false);
     process.reportedDue();
     process.runLater();
     expect(store.totals.counts).toEqual({ waiting: 1, sending: 1, delivered: 1, dead: 0, canceled: 1 });
-    expect([process.reportedDue(), takeNumbers(process, 9000)]).toEqual([['/hooks'], [2]]);
+    expect([process.reportedDue(), await takeNumbers(process, 9000)]).toEqual([['/hooks'], [2]]);
   });
 
   test('that fail after all deliveries were written count nothing', async () => {
@@ -101,25 +102,30 @@ describe('transactions', () => {
     const { database, store } = process;
     await addAll(process, ...range(1, 1100));
     setReadOnly(database.db, true);
-    const send = (limit: number): number => {
-      const numbers = takeNumbers(process, 1000, limit);
+    const send = async (limit: number): Promise<number> => {
+      const numbers = await takeNumbers(process, 1000, limit);
       for (const n of numbers) store.end(id(n), 'delivered', 1000, FAILED);
       process.endTurn();
       process.runLater();
       return numbers.length;
     };
-    expect([send(999), send(10), send(10), store.nextDueAt('/hooks')]).toEqual([999, 10, 0, undefined]);
+    expect([await send(999), await send(10), await send(10), await nextDueAt(store, '/hooks')]).toEqual([
+      999,
+      10,
+      0,
+      undefined,
+    ]);
     setReadOnly(database.db, false);
     process.reportedDue();
     process.runLater();
-    expect([process.reportedDue(), send(1000)]).toEqual([['/hooks'], 91]);
+    expect([process.reportedDue(), await send(1000)]).toEqual([['/hooks'], 91]);
   });
 
   test('remove at most 1000 rows that are over in a step, 50 ms apart', async () => {
     const { clock, start } = sqlitePlace();
     const first = start();
     await addAll(first, ...range(1, 2500));
-    for (const n of takeNumbers(first, 1000, 2500)) first.store.end(id(n), 'delivered', 1000, undefined);
+    for (const n of await takeNumbers(first, 1000, 2500)) first.store.end(id(n), 'delivered', 1000, undefined);
     await first.settle();
     const process = start();
     const { database, endTurn, runLater, store } = process;
@@ -150,7 +156,7 @@ describe('transactions', () => {
     const { clock, start } = sqlitePlace();
     const process = start();
     await addAll(process, newDelivery(1, { eventId: 'evt' }));
-    takeNumbers(process, 1000);
+    await takeNumbers(process, 1000);
     process.store.end(id(1), 'delivered', 1000, undefined);
     await process.settle();
     clock.time = 6000;
@@ -159,7 +165,7 @@ describe('transactions', () => {
     process.endTurn();
     setReadOnly(process.database.db, false);
     await process.settle();
-    expect(process.store.find(id(1))).toBe(undefined);
+    expect(await process.store.find(id(1))).toBe(undefined);
     expect(process.database.db.prepare('SELECT count(*) AS n FROM delivery_events').get()).toEqual({ n: 0 });
   });
 
@@ -196,29 +202,29 @@ describe('the wall clock', () => {
       clockShift.total += step;
     };
     await addAll(process, newDelivery(1, { eventId: 'evt' }), newDelivery(2));
-    expect(takeNumbers(process, 1000)).toEqual([1, 2]);
+    expect(await takeNumbers(process, 1000)).toEqual([1, 2]);
     store.postpone(id(1), 3000, FAILED);
     await settle();
     set(-900.25);
-    expect(store.find(id(1))).toMatchObject({ acceptedAt: 100, state: { kind: 'waiting', until: 2100 } });
-    expect([store.nextDueAt('/hooks'), takeNumbers(process, 2099)]).toEqual([2100, []]);
+    expect(await store.find(id(1))).toMatchObject({ acceptedAt: 100, state: { kind: 'waiting', until: 2100 } });
+    expect([await nextDueAt(store, '/hooks'), await takeNumbers(process, 2099)]).toEqual([2100, []]);
     const added = newDelivery(3, { eventId: 'evt', acceptedAt: 100, duplicatesUntil: 1100 });
     expect(await addAll(process, added)).toEqual([{ kind: 'duplicate', id: id(1) }]);
     await addAll(process, newDelivery(4, { acceptedAt: 100 }));
-    expect([takeNumbers(process, 100), takeNumbers(process, 2100)]).toEqual([[4], [1]]);
+    expect([await takeNumbers(process, 100), await takeNumbers(process, 2100)]).toEqual([[4], [1]]);
     store.end(id(2), 'delivered', 200, FAILED);
     await settle();
     set(1e6);
     await settle();
-    expect(store.find(id(2))?.state).toEqual({ kind: 'delivered', at: 1_000_200 });
+    expect((await store.find(id(2)))?.state).toEqual({ kind: 'delivered', at: 1_000_200 });
   });
 
   test('may go back after deliveries were taken: those that are due earlier now are found', async () => {
     const process = sqlitePlace().start();
     await addAll(process, newDelivery(1, { acceptedAt: 5000 }));
-    expect(takeNumbers(process, 5000)).toEqual([1]);
+    expect(await takeNumbers(process, 5000)).toEqual([1]);
     await addAll(process, newDelivery(2, { acceptedAt: 1000 }));
-    expect([process.store.nextDueAt('/hooks'), takeNumbers(process, 1000)]).toEqual([1000, [2]]);
+    expect([await nextDueAt(process.store, '/hooks'), await takeNumbers(process, 1000)]).toEqual([1000, [2]]);
   });
 });
 
@@ -269,7 +275,7 @@ describe('the file', () => {
     const process = sqlitePlace().start();
     const message = { ...newDelivery(1).message, ...FIELDS, body: Buffer.from('a-secret-body') };
     await addAll(process, { ...newDelivery(1), message });
-    expect(process.store.message(id(1))).toEqual(message);
+    expect(await process.store.message(id(1))).toEqual(message);
     const { file } = process.database;
     const bytes = Buffer.concat([readFileSync(file), readFileSync(`${file}-wal`)]);
     expect(bytes.includes(id(1))).toBe(true);
@@ -287,8 +293,10 @@ describe('the file', () => {
     const process = sqlitePlace().start();
     await addAll(process, ...range(1, 3));
     process.database.db.exec(damage);
-    expect(process.store.takeDue('/hooks', 1000, 9).map(({ delivery }) => numberOf(delivery.id))).toEqual([1, 3]);
-    expect([process.unreadable, process.store.message(id(2))]).toEqual([[id(2)], undefined]);
+    expect(
+      (await process.store.takeDue('/hooks', 1000, 9)).deliveries.map(({ delivery }) => numberOf(delivery.id)),
+    ).toEqual([1, 3]);
+    expect([process.unreadable, await process.store.message(id(2))]).toEqual([[id(2)], undefined]);
     await process.settle();
     expect(process.store.totals.counts).toMatchObject({ dead: 1, sending: 2 });
   });
@@ -298,15 +306,14 @@ describe('the file', () => {
     await addAll(process, newDelivery(1));
     process.database.db.exec('DROP INDEX deliveries_due; ALTER TABLE deliveries RENAME COLUMN upstream TO renamed');
     process.database.db.exec('ALTER TABLE deliveries RENAME COLUMN until TO lost');
-    expect([takeNumbers(process, 1000), process.problems.length]).toEqual([[], 1]);
+    expect([await takeNumbers(process, 1000), process.problems.length]).toEqual([[], 1]);
     process.database.close();
     const { store } = process;
-    expect([takeNumbers(process, 1000), store.nextDueAt('/hooks'), store.find(id(1))]).toEqual([
-      ...[[], undefined, undefined],
-    ]);
-    expect([store.list({ limit: 9 }), store.message(id(1)), store.retry(id(1), 1), store.cancel(id(1), 1)]).toEqual([
-      ...[[], undefined, false, false],
-    ]);
+    expect(await store.takeDue('/hooks', 1000, 9)).toEqual({ deliveries: [], nextDueAt: undefined });
+    const reads = [store.find(id(1)), store.list({ limit: 9 }), store.message(id(1))];
+    for (const read of [...reads, store.retry(id(1), 1), store.cancel(id(1), 1)]) {
+      await expect(read).rejects.toThrow(DeliveriesUnavailable);
+    }
     expect([store.totals.oldestAt, process.problems.length]).toEqual([undefined, 1]);
   });
 });
