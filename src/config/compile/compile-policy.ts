@@ -86,11 +86,12 @@ export interface PlanOptions extends Pick<PolicyConfig, 'timeout' | 'perTryTimeo
   readonly claims?: boolean;
   readonly replaysErrors?: boolean | undefined;
   readonly sharesKeys?: boolean;
+  readonly concurrentWrites?: boolean;
 }
 
 export function compilePlan(
   retry: RetryConfig,
-  { timeout, perTryTimeout, claims = false, replaysErrors, sharesKeys = false }: PlanOptions,
+  { timeout, perTryTimeout, claims = false, replaysErrors, sharesKeys = false, concurrentWrites = false }: PlanOptions,
   mode: EnforcementMode = 'enforce',
 ): RoutePolicy {
   const backOffFor: Partial<Record<RetryReason, BackOffStrategy>> = {};
@@ -114,6 +115,7 @@ export function compilePlan(
       replaysErrors,
       notProcessed: new Set(retry.notProcessed),
       sharesKeys,
+      concurrentWrites,
       minAttemptTime: retry.minAttemptTime,
     },
   };

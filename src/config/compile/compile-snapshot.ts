@@ -121,6 +121,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     claims: config.mode === 'enforce' && recognisesKeys(idempotency),
     replaysErrors: idempotency.replaysErrors,
     sharesKeys: idempotency.sharesKeys,
+    concurrentWrites: target.idempotency?.concurrent === 'pass',
     timeout: route.timeout ?? upstream.timeout,
     perTryTimeout: route.perTryTimeout ?? upstream.perTryTimeout,
   };

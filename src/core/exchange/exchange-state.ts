@@ -135,7 +135,7 @@ export class ExchangeState {
    */
   nextSend(now: Millis): SendStep {
     const { perTryTimeout } = this.policy;
-    const keyValidUntil = this.keyValidUntil();
+    const keyValidUntil = this.history.keyValidUntil(this.request, now);
     const ownTime = perTryTimeout - Math.min(this.minAttemptTime(), perTryTimeout / 2);
     const startBy = this.#body?.replayable === true ? Math.min(this.sendBy(), now + ownTime) : keyValidUntil;
     this.attempts += 1;

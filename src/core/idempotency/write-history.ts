@@ -79,10 +79,14 @@ export class WriteHistory {
     return this.#firstSentAt === undefined ? undefined : now - this.#firstSentAt;
   }
 
-  /** After this the upstream has forgotten the key: sent again, the write would be another one. */
-  keyValidUntil(request: RequestFacts): Millis {
+  /**
+   * After this the upstream has forgotten the key: sent again, the write would be another one.
+   * @param sendsAt the request is sent then. If others may send the same write meanwhile, even its first attempt may complete theirs
+   */
+  keyValidUntil(request: RequestFacts, sendsAt?: Millis): Millis {
     const { keyTtl } = request;
-    if (keyTtl === undefined || this.#firstSentAt === undefined) return Number.POSITIVE_INFINITY;
-    return isSafeOnlyByKey(request, this.#policy) ? this.#firstSentAt + keyTtl : Number.POSITIVE_INFINITY;
+    const firstSentAt = this.#firstSentAt ?? (this.#policy.concurrentWrites === true ? sendsAt : undefined);
+    if (keyTtl === undefined || firstSentAt === undefined) return Number.POSITIVE_INFINITY;
+    return isSafeOnlyByKey(request, this.#policy) ? firstSentAt + keyTtl : Number.POSITIVE_INFINITY;
   }
 }

@@ -43,6 +43,8 @@ export interface RetryPolicy {
   readonly notProcessed?: ReadonlySet<number>;
   /** All endpoints of the upstream know the same idempotency keys. Absent: each endpoint knows only its own. */
   readonly sharesKeys?: boolean;
+  /** Several requests of one write may be sent at a time. Absent: one after the other. */
+  readonly concurrentWrites?: boolean;
   /** The shortest time before the deadline in which a write is still attempted. Absent: any. */
   readonly minAttemptTime?: Millis;
 }

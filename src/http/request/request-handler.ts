@@ -5,13 +5,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { RequestFacts } from '../../core/exchange/request-facts.ts';
 import type { ExchangeEffects } from '../../core/exchange/effects.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
-import type {
-  ExchangeDescription,
-  LastAttempt,
-  ObservedExchange,
-  TraceContext,
-  TraceStep,
-} from '../../core/exchange/exchange-observer.ts';
+import type { LastAttempt, ObservedExchange, TraceContext, TraceStep } from '../../core/exchange/exchange-observer.ts';
 import type { SendStep } from '../../core/exchange/steps.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { endpointOfKey } from '../idempotency/endpoint-of-key.ts';
@@ -112,7 +106,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     if (this.#call.attemptCount === 0) this.abort(DRAINING_PROBLEM);
   }
 
-  describe(): ExchangeDescription {
+  describe(): ReturnType<ObservedExchange['describe']> {
     return describeExchange(this.#routed, this.#context.proto, this.#key);
   }
 
@@ -185,14 +179,15 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     else if (verdict.kind === 'replay') isDelivered = replayKept(this.#response, this.#claim, verdict.unknown);
     else if (verdict.kind === 'gone') this.#respondWithProblem(verdict.unknown);
     else this.#response.respondWith(problemForVerdict(verdict, this.#call.failure), verdict.attempts);
-    this.#claim?.release(keyClaimEnd(this.#routed, verdict, this.driver.outcome, isDelivered));
+    const end = keyClaimEnd(this.#routed, verdict, this.driver.outcome, isDelivered);
+    this.#call.whenWritten((mayBeWhole) => this.#claim?.release(mayBeWhole ? end : { kind: 'unknown' }));
     this.#finishIfDone();
   }
 
   /** Returns whether the client receives it. */
   #forward(verdict: ForwardedVerdict): boolean {
     const parts = { call: this.#call, response: this.#response, driver: this.driver, claim: this.#claim };
-    const polling = { polling: this.#polling, random: this.#context.random };
+    const polling = { polling: this.#polling, random: this.#context.random, routed: this.#routed };
     return forwardResponse({ ...parts, ...polling, isClosed: this.#isClosed, onClose: this.#onClose }, verdict);
   }
 

@@ -8,7 +8,7 @@ import { forwardInterimHeaders, forwardResponseHeaders, viaEntry } from '../head
 import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/retry-after-header.ts';
 import type { KeptResponse } from '../idempotency/kept-response.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
-import { isSafeRequest, type RoutedRequest } from '../request/routed-request.ts';
+import type { RoutedRequest } from '../request/routed-request.ts';
 import { abortResponse, closeIfUnread, endResponse } from '../server/end-response.ts';
 import { isBodyPending } from '../server/server-request.ts';
 import { openTunnel, type TunnelBytes } from '../server/tunnel.ts';
@@ -62,12 +62,7 @@ export class ClientResponse {
    * @param unwritable the problem that the client gets if the head cannot be written to it
    * @returns false if it cannot
    */
-  forward(
-    head: ResponseHead,
-    attempts: number,
-    unknown: boolean,
-    unwritable: 'fail' | 'unknown' = isSafeRequest(this.#routed) ? 'fail' : 'unknown',
-  ): boolean {
+  forward(head: ResponseHead, attempts: number, unknown: boolean, unwritable: 'fail' | 'unknown'): boolean {
     const { response, upgrade, requestId, xRequestId, key } = this.#routed;
     this.#headAt = this.#context.clock.now();
     this.#retryAfter = retryAfterInfo(head, Date.now);

@@ -1,11 +1,14 @@
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { Random } from '../../core/scalars.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
+import { classifyWrite } from '../../core/idempotency/write-outcome.ts';
 import { ReplayingKeyClaim } from '../idempotency/replaying-key-claim.ts';
 import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { isEventStream } from '../headers/forward-headers.ts';
 import { setRetryAfter } from '../headers/retry-after-header.ts';
+import { factsOf, isSafeRequest, policyFor, type RoutedRequest } from '../request/routed-request.ts';
 import type { UpstreamCall } from '../upstream/upstream-call.ts';
 import type { ClientPolling } from './client-polling.ts';
 import type { ResponseHead } from './response-head.ts';
@@ -18,6 +21,7 @@ export interface ForwardingParts {
   readonly response: ClientResponse;
   readonly driver: Pick<ExchangeDriver<never>, 'onResponseEnd' | 'outcome'>;
   readonly claim: KeyClaim | undefined;
+  readonly routed: RoutedRequest;
   readonly polling: ClientPolling | undefined;
   readonly random: Random;
   /** The client has disconnected. */
@@ -62,15 +66,23 @@ function headForClient(
 function forwardHead(
   head: ResponseHead,
   verdict: ForwardedVerdict,
-  { call, response, driver, claim }: ForwardingParts,
+  { call, response, driver, claim, routed }: ForwardingParts,
 ): boolean {
-  if (!response.forward(head, verdict.attempts, verdict.unknown)) {
+  const unwritable = verdict.unknown || mayBeDone(routed, driver.outcome) ? 'unknown' : 'fail';
+  if (!response.forward(head, verdict.attempts, verdict.unknown, unwritable)) {
     call.cancel();
     driver.onResponseEnd();
     return false;
   }
   call.forward(isEventStream(head.headers), captureFor(head, verdict, claim));
   return true;
+}
+
+/** A client that never sees the response cannot know what became of its write: unless the response is a rejection. */
+function mayBeDone(routed: RoutedRequest, outcome: AttemptOutcome | undefined): boolean {
+  if (outcome === undefined || isSafeRequest(routed)) return false;
+  const meaning = classifyWrite(factsOf(routed), outcome, policyFor(routed).retry.notProcessed);
+  return meaning === 'answered' || meaning === 'may_have_taken_effect';
 }
 
 /** Collects the body for repeats of the request; undefined if it is not kept, like that of an event stream. */

@@ -6,6 +6,9 @@ import { isPaused } from '../server/http1-server-request.ts';
 import type { AttemptListener } from './attempt-listener.ts';
 import type { UpstreamAttempt } from './upstream-attempt.ts';
 
+/** What becomes of a response may depend on what another process knows of a key: that takes milliseconds. */
+const DECISION_CHECK_INTERVAL: Millis = 10;
+
 /** Ends what took too long: an attempt without a head, or a body. */
 type TimedCall = Pick<AttemptListener, 'onFailure' | 'onBodyAborted'>;
 
@@ -20,7 +23,7 @@ export class CallTimers {
   #timeout: Millis = 0;
   #bodyIdleTimeout: Millis = 0;
   #mayIdle = false;
-  #isHeadPending = false;
+  #awaits: 'head' | 'decision' | 'body' = 'decision';
   /** For the head, then for the next chunk of the body. */
   readonly #deadline: Deadline;
   /** For a write whose key may expire before all of it is written; made for such a write only. */
@@ -37,7 +40,7 @@ export class CallTimers {
     this.#attempt = attempt;
     this.#body = body;
     this.#timeout = timeout;
-    this.#isHeadPending = true;
+    this.#awaits = 'head';
     this.#deadline.arm(timeout, this.#onTimeout);
   }
 
@@ -47,13 +50,19 @@ export class CallTimers {
     this.#uploadDeadline.arm(span, () => this.#onUploadTimeout());
   }
 
+  /** The head has arrived, and it is not decided yet what becomes of it. An upload that goes on is still bounded by its key. */
+  endHead(): void {
+    this.#awaits = 'decision';
+    this.#deadline.disarm();
+  }
+
   /**
    * The body will be forwarded.
    * @param idleTimeout how long it may pause, and how long the client may read nothing
    * @param mayIdle see `UpstreamCall.forward`
    */
   beginBody(idleTimeout: Millis, mayIdle: boolean): void {
-    this.#isHeadPending = false;
+    this.#awaits = 'body';
     this.#bodyIdleTimeout = idleTimeout;
     this.#mayIdle = mayIdle;
   }
@@ -74,7 +83,7 @@ export class CallTimers {
    * out in the time of the attempt.
    */
   extend(): void {
-    if (!this.#isHeadPending || this.#isUploading) this.#deadline.extend();
+    if (this.#awaits !== 'head' || this.#isStreaming) this.#deadline.extend();
   }
 
   disarm(): void {
@@ -87,15 +96,24 @@ export class CallTimers {
     this.#uploadDeadline?.close();
   }
 
-  get #isUploading(): boolean {
+  /** Not all of the request of the last attempt is written. */
+  get isUploading(): boolean {
+    if (this.#attempt?.isOver !== false) return false;
+    return this.#body?.isIncomplete === true || this.#attempt.isPartlyWritten;
+  }
+
+  get #isStreaming(): boolean {
     return this.#body?.isStreamed === true && this.#body.isIncomplete;
   }
 
   /** The upstream has forgotten the key. What has not been written yet would complete a request that is no longer a repeat. */
   #onUploadTimeout(): void {
-    if (this.#body?.isIncomplete !== true && this.#attempt?.isPartlyWritten !== true) return;
-    this.#attempt?.cancel();
-    this.#call.onFailure({ reason: 'timeout', sent: this.#attempt?.sent === true, cause: 'KEY_EXPIRED' });
+    const attempt = this.#attempt;
+    if (attempt === undefined || !this.isUploading) return;
+    if (this.#awaits === 'decision') return this.awaitUpload(DECISION_CHECK_INTERVAL);
+    attempt.cancel();
+    if (this.#awaits === 'body') return this.#call.onBodyAborted('KEY_EXPIRED'); // the upstream responded before the end of the upload
+    this.#call.onFailure({ reason: 'timeout', sent: attempt.sent, cause: 'KEY_EXPIRED' });
   }
 
   readonly #onTimeout = (): void => {

@@ -10,20 +10,45 @@ import type { RoutedRequest } from '../request/routed-request.ts';
 import { upstreamPath } from '../request/router.ts';
 import { pollPolicyFor } from '../response/client-polling.ts';
 import type { ResponseHead } from '../response/response-head.ts';
+import { BodyPreview } from './body-preview.ts';
 import { readErrorCodes } from './error-codes.ts';
 import type { ThrottleRules } from './throttle-rules.ts';
 
+/**
+ * Classifies a response by its status and headers, or by its body if the `throttle` rules of the upstream name codes in it.
+ * @param onClassified called once: before this returns, or at the end of the preview
+ * @returns the preview that has to be filled with the body, if there is one
+ */
+export function classifyHead(
+  routed: RoutedRequest,
+  head: Pick<ResponseHead, 'status' | 'headers'>,
+  onClassified: (hints: Hints) => void,
+): BodyPreview | undefined {
+  const { status, headers } = head;
+  const hints = readResponseHints(routed, head);
+  const { throttle } = routed.route.target;
+  const classified = throttle?.appliesTo(status, hints) === true ? readThrottling(routed, head, hints) : hints;
+  if (throttle !== undefined && classified === undefined) {
+    return new BodyPreview((body, isComplete) => {
+      const codes = isComplete ? codesIn(body, headers, throttle) : [];
+      onClassified(readThrottling(routed, head, hints, codes) ?? hints);
+    });
+  }
+  onClassified(classified ?? hints);
+  return undefined;
+}
+
 /** Hints of a response that is not ready are read as those of a 202, whatever its status: they say when to poll again. */
-export function readResponseHints(routed: RoutedRequest, status: number, headers: string[]): Hints {
+function readResponseHints(
+  routed: RoutedRequest,
+  { status, headers }: Pick<ResponseHead, 'status' | 'headers'>,
+): Hints {
   const isNotReady = pollPolicyFor(routed)?.notReady.has(status) === true;
   return readHints(isNotReady ? 202 : status, headers, Date.now());
 }
 
-/**
- * Applies the `throttle` rules of the upstream. Undefined if the body must be read to decide.
- * @param codes error codes in the body; undefined if it was not read
- */
-export function readThrottling(
+/** Undefined if the body must be read to decide. @param codes error codes in the body; undefined if it was not read */
+function readThrottling(
   { request, route }: RoutedRequest,
   { status, headers }: Pick<ResponseHead, 'status' | 'headers'>,
   hints: Hints,
@@ -34,7 +59,7 @@ export function readThrottling(
 }
 
 /** The error codes in a complete body. */
-export function codesIn(body: Buffer, headers: string[], { codeFields }: ThrottleRules): readonly string[] {
+function codesIn(body: Buffer, headers: string[], { codeFields }: ThrottleRules): readonly string[] {
   return readErrorCodes(body, firstHeaderValue(headers, 'content-encoding') ?? '', codeFields);
 }
 

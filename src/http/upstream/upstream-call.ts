@@ -15,9 +15,8 @@ import { invalidRequestProblem } from '../response/problem-details.ts';
 import type { ResponseHead } from '../response/response-head.ts';
 import { watchReadRate } from '../response/watch-read-rate.ts';
 import type { AttemptOrder, CallOwner } from './attempt-order.ts';
-import { BodyPreview } from './body-preview.ts';
 import { CallTimers } from './call-timers.ts';
-import { codesIn, readResponseHints, readThrottling, toOutcome } from './classify-response.ts';
+import { classifyHead, toOutcome } from './classify-response.ts';
 import { DispatchRequests } from './dispatch-request.ts';
 import { EndpointSelector } from './endpoint-selector.ts';
 import type { Endpoint } from './open-endpoint.ts';
@@ -46,7 +45,8 @@ export class UpstreamCall implements AttemptListener {
   #isFinishing = false;
   /** The body is read to its end for repeats, without its client. */
   #keepsBody = false;
-  #onBodyKept: (() => void) | undefined;
+  /** Called once the last attempt has given up its connection. */
+  readonly #onReleased: ((isComplete: boolean) => void)[] = [];
 
   constructor(context: ExchangeContext, routed: RoutedRequest, response: ClientResponse, owner: CallOwner) {
     this.#context = context;
@@ -102,7 +102,8 @@ export class UpstreamCall implements AttemptListener {
 
   /** The client has left within the body: cancels it, unless the write is finished for its repeats. */
   abandonBody(): void {
-    const goesOn = finishesAlone(this.#routed) && this.#attempt?.finishForRepeats() === true;
+    const goesOn =
+      finishesAlone(this.#routed) && !this.#timers.isUploading && this.#attempt?.finishForRepeats() === true;
     this.#isFinishing = this.#keepsBody = goesOn && !this.isOver; // what had arrived may have been the rest
     if (this.#isFinishing) return;
     this.cancel();
@@ -119,14 +120,24 @@ export class UpstreamCall implements AttemptListener {
   /** Drains the response in hand instead of forwarding it. @param capture keeps its body */
   discard(capture?: ResponseCapture): void {
     this.#head = undefined;
+    if (this.#order?.claim !== undefined && this.#timers.isUploading) {
+      capture?.abort();
+      return this.#attempt?.cancel(); // the rest would be a part of a write that is sent again
+    }
     this.#keepsBody = capture !== undefined;
     this.#attempt?.discard(capture);
   }
 
   /** Calls back once no body is read for repeats without its client. */
   whenBodyKept(run: () => void): void {
-    if (this.#keepsBody && !this.isOver) this.#onBodyKept = run;
+    if (this.#keepsBody && !this.isOver) this.#onReleased.push(run);
     else run();
+  }
+
+  /** Calls back once nothing more of the request is written. @param run is given whether the response may still come as a whole */
+  whenWritten(run: (mayBeWhole: boolean) => void): void {
+    if (this.#timers.isUploading) this.#onReleased.push(run);
+    else run(true);
   }
 
   /** No attempt is under way, and no body is being forwarded. */
@@ -156,8 +167,6 @@ export class UpstreamCall implements AttemptListener {
     return this.#attempt?.takeUpgradedSocket();
   }
 
-  // — AttemptListener —
-
   onInterimResponse(status: number, headers: string[]): void {
     this.#response.forwardInterim(status, headers);
   }
@@ -165,17 +174,9 @@ export class UpstreamCall implements AttemptListener {
   onHead(status: number, reasonPhrase: string, headers: string[]): void {
     this.#head = { status, reasonPhrase, headers, httpVersion: this.#attempt?.responseVersion ?? '1.1' };
     this.failure = undefined;
-    const hints = readResponseHints(this.#routed, status, headers);
-    const { throttle } = this.#routed.route.target;
     const took = this.#elapsed();
-    if (throttle?.appliesTo(status, hints) !== true) return this.#reportResponse(status, hints, took);
-    const classified = readThrottling(this.#routed, this.#head, hints);
-    if (classified !== undefined) return this.#reportResponse(status, classified, took);
-    const preview = new BodyPreview((body, isComplete) => {
-      const codes = isComplete ? codesIn(body, headers, throttle) : [];
-      this.#reportResponse(status, readThrottling(this.#routed, { status, headers }, hints, codes) ?? hints, took);
-    });
-    this.#attempt?.holdForPreview(preview);
+    const preview = classifyHead(this.#routed, this.#head, (hints) => this.#reportResponse(status, hints, took));
+    if (preview !== undefined) this.#attempt?.holdForPreview(preview);
   }
 
   onFailure(failure: SendFailure | InvalidRequestFailure): void {
@@ -221,13 +222,13 @@ export class UpstreamCall implements AttemptListener {
     const { connections } = this.#context.gate;
     connections.onReleased(route.target.name, addressGroupOf(client), took, attempt.isCutByClient);
     attempt.release();
-    if (attempt !== this.#attempt || !this.#keepsBody) return;
+    if (attempt !== this.#attempt) return;
     if (this.#isFinishing) this.#owner.driver.onResponseEnd();
-    this.#onBodyKept?.();
+    for (const run of this.#onReleased.splice(0)) run(attempt.isComplete);
   }
 
   #reportResponse(status: number, hints: Hints, took: Millis): void {
-    this.#timers.disarm();
+    this.#timers.endHead();
     this.#reportOutcome(toOutcome(this.#routed, status, this.#head?.headers ?? [], hints, took));
   }
 

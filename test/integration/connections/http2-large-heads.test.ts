@@ -81,12 +81,16 @@ describe('a client over HTTP/2', () => {
   });
 
   test.each([
-    ['GET', 502, undefined],
-    ['POST', 504, 'unknown'],
-  ])('learns that the headers are more than it accepts: %s', async (method, status, outcome) => {
+    ['GET', 201, 502, undefined],
+    ['POST', 201, 504, 'unknown'],
+    ['POST', 500, 504, 'unknown'],
+    ['POST', 302, 502, undefined],
+    ['POST', 422, 502, undefined],
+    ['POST', 503, 502, undefined],
+  ])('learns that the headers are more than it accepts: %s %i', async (method, answered, status, outcome) => {
     const { session, upstream } = await start(
       (_n, response, { target }) =>
-        target === '/small' ? response.end() : response.writeHead(201, fields(500, 'v'.repeat(36))).end('charged'),
+        target === '/small' ? response.end() : response.writeHead(answered, fields(500, 'v'.repeat(36))).end('charged'),
       16 * 1024,
     );
     const answer = await sendHttp2(session, '/v1/charges', { ':method': method });

@@ -9,7 +9,7 @@ import type { AttemptListener } from '../../../src/http/upstream/attempt-listene
 import { UpstreamAttempt } from '../../../src/http/upstream/upstream-attempt.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { openHttp2, readHttp2Answer } from '../../support/clients/http2-client.ts';
-import { send } from '../../support/clients/send.ts';
+import { begin, send } from '../../support/clients/send.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 import { listen } from '../../support/upstreams/http-upstream.ts';
 import { startHttp2 } from '../../support/upstreams/http2-upstream.ts';
@@ -45,10 +45,11 @@ async function startHttp1(): Promise<Unread> {
   return { url, read: async () => (read === undefined ? { bytes: 0, isComplete: false } : read()) };
 }
 
-async function startOverHttp2(): Promise<Unread> {
+async function startOverHttp2(hasInterimResponse = false): Promise<Unread> {
   let read: Unread['read'] | undefined;
   const { url } = await startHttp2(identity, (stream, nth) => {
     if (nth === 1) return void stream.resume().on('end', () => stream.close(INTERNAL_ERROR));
+    if (hasInterimResponse) stream.additionalHeaders({ ':status': 103 });
     let bytes = 0;
     read = () =>
       new Promise((resolve) => {
@@ -62,8 +63,10 @@ async function startOverHttp2(): Promise<Unread> {
 
 // The repeat must have arrived before the ttl: the large body takes seconds on a busy machine.
 test.each([
-  ['streamed over HTTP/2', startOverHttp2, 100_000, '64KiB', '2s'],
-  ['buffered over HTTP/2', startOverHttp2, 100_000, '1MiB', '2s'],
+  ['streamed over HTTP/2', () => startOverHttp2(), 100_000, '64KiB', '2s'],
+  ['buffered over HTTP/2', () => startOverHttp2(), 100_000, '1MiB', '2s'],
+  ['streamed over HTTP/2 after a 103', () => startOverHttp2(true), 100_000, '64KiB', '2s'],
+  ['buffered over HTTP/2 after a 103', () => startOverHttp2(true), 100_000, '1MiB', '2s'],
   ['buffered over HTTP/1.1', startHttp1, 24 * MIB, '32MiB', '6s'],
 ])(
   'a body that has arrived but is not written is not sent after the ttl: %s',
@@ -89,6 +92,90 @@ upstreams: {api: {url: "${upstream.url}"${more}, timeout: 5m, perTryTimeout: 5m,
     expect(isComplete).toBe(false);
   },
 );
+
+/** Resets the first request at its end if it should. Responds to the others before it reads their bodies. */
+async function startEarly(resetsFirst: boolean) {
+  const events: string[] = [];
+  let requests = 0;
+  const { url } = await listen((request, response) => {
+    const n = (requests += 1);
+    events.push(`head ${n}`);
+    request.on('error', () => undefined);
+    if (n > 1 || !resetsFirst) response.writeHead(200).write('early');
+    request.resume().on('end', () => {
+      events.push(`end ${n}`);
+      if (n === 1 && resetsFirst) request.socket.resetAndDestroy();
+      else response.end();
+    });
+  });
+  return { url, events };
+}
+
+/** A streamed POST whose last byte comes when it is completed. @returns the status, and whether the response arrived as a whole */
+function payInParts(url: string) {
+  const head = { method: 'POST', headers: ['Idempotency-Key', 'k', 'Content-Length', '100000'] };
+  const ended = Promise.withResolvers<[status: number | undefined, isWhole: boolean]>();
+  const answered = Promise.withResolvers<undefined>();
+  const outgoing = begin(url, '/', head, (incoming) => {
+    answered.resolve(undefined);
+    incoming.on('error', () => undefined).on('close', () => ended.resolve([incoming.statusCode, incoming.complete]));
+    incoming.resume();
+  });
+  outgoing.write(Buffer.alloc(99_999, 'x'));
+  return { answered: answered.promise, ended: ended.promise, complete: () => outgoing.end('x') };
+}
+
+const pay = async (url: string) => {
+  const answer = await send(url, '/', { method: 'POST', headers: ['Idempotency-Key', 'k'], body: 'x' });
+  return [answer.status, answer.header('tidegate-outcome')];
+};
+
+test('a body that is not complete at the end of the ttl is cut although its response has begun', async () => {
+  const upstream = await startEarly(true);
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}, idempotency: {ttl: 2s}}}`,
+  );
+  expect(await pay(gate.url)).toEqual([504, 'unknown']);
+  const repeat = payInParts(gate.url);
+  expect(await repeat.ended).toEqual([200, false]);
+  repeat.complete();
+  expect(await pay(gate.url)).toEqual([409, 'unknown']); // its key has expired
+  expect(upstream.events).toEqual(['head 1', 'end 1', 'head 2']);
+});
+
+test('a request that is still uploaded has its key although its response has begun', async () => {
+  const upstream = await startEarly(false);
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}, idempotency: {ttl: 1m}}}`,
+  );
+  const first = payInParts(gate.url);
+  await first.answered;
+  const repeat = pay(gate.url);
+  await eventually(
+    () => gate.metric('tidegate_requests_in_flight{route="/"}'),
+    (inFlight) => inFlight >= 2,
+  );
+  expect(upstream.events).toEqual(['head 1']);
+  first.complete();
+  expect([await first.ended, await repeat]).toEqual([
+    [200, true],
+    [200, undefined],
+  ]);
+  expect(upstream.events).toEqual(['head 1', 'end 1', 'head 2', 'end 2']);
+});
+
+test('with concurrent: pass, a first request that is not complete at the end of the ttl is cut', async () => {
+  const upstream = await startEarly(false);
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}, idempotency: {ttl: 2s, concurrent: pass}}}`,
+  );
+  const first = payInParts(gate.url);
+  await first.answered;
+  expect(await pay(gate.url)).toEqual([200, undefined]);
+  expect(await first.ended).toEqual([200, false]);
+  first.complete();
+  expect(upstream.events).toEqual(['head 1', 'head 2', 'end 2']);
+});
 
 test('a body whose end comes over HTTP/2 after the ttl is not completed', async () => {
   let completed = 0;

@@ -55,4 +55,12 @@ describe('a write of this exchange', () => {
     expect(history.keyValidUntil({ ...KEYED, method: 'PUT' })).toBe(Number.POSITIVE_INFINITY);
     expect(history.keyValidUntil({ ...KEYED, keyTtl: undefined })).toBe(Number.POSITIVE_INFINITY);
   });
+
+  test('has an age from its first attempt on if others may send it at the same time', () => {
+    expect(after([]).keyValidUntil(KEYED, 300)).toBe(Number.POSITIVE_INFINITY);
+    const concurrent = { concurrentWrites: true };
+    expect(after([], concurrent).keyValidUntil(KEYED, 300)).toBe(1300);
+    expect(after([failure('reset', true)], concurrent).keyValidUntil(KEYED, 300)).toBe(1100);
+    expect(after([], concurrent).keyValidUntil({ ...KEYED, method: 'PUT' }, 300)).toBe(Number.POSITIVE_INFINITY);
+  });
 });

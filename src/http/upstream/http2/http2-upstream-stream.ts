@@ -73,9 +73,9 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
   }
 
   get isFlushed(): boolean {
-    if (this.#stream === undefined || this.#hasResponse) return true;
-    // A head without a body waits in the queue of nghttp2 while the upstream reads nothing.
-    return this.#stream.writableFinished && (this.#carrier.session.state.outboundQueueSize ?? 0) === 0;
+    if (this.#stream?.writableFinished !== true) return this.#stream === undefined;
+    // Without a response, a head may wait in the queue of nghttp2 while the upstream reads nothing.
+    return this.#hasResponse || (this.#carrier.session.state.outboundQueueSize ?? 0) === 0;
   }
 
   get isResetBusy(): boolean {
