@@ -221,8 +221,8 @@ function turnsAheadAcross(outer: Limit, ticket: Ticket, own: number, innerWeight
 /** This many clients that wait in several queues are counted once; beyond that, some count twice. */
 const MAX_CLIENTS_COUNTED = 1000;
 
-/** A blocked limit waits this long for a probe whose body has been read. */
-const PROBE_BODY_WAIT: Millis = 2000;
+/** How long a probe is left to bodies that have been read: shorter than to others by senders that have failed (`turnDeferral`). */
+const PROBE_BODY_WAIT: Millis = 1000;
 
 /** Whether the ticket would be the probe of a blocked limit although its body has not been read. */
 export function isUnfitProbe(ticket: Ticket, now: Millis): boolean {

@@ -33,13 +33,13 @@ describe('while the upstream is blocked', () => {
     expect(next.admission).toBeUndefined();
   });
 
-  test('a request with an incomplete body is refused for two seconds, as another request may arrive', () => {
+  test('a request with an incomplete body is refused for a second, as another request may arrive', () => {
     const world = blockedWorld(); // due since 2550
     const early = world.arrive({ bodyInHand: false });
     expect(early.admission).toMatchObject({ kind: 'refused', why: 'blocked' });
-    world.now = 4549;
+    world.now = 3549;
     expect(world.arrive({ bodyInHand: false }).admission).toMatchObject({ kind: 'refused', why: 'blocked' });
-    world.now = 4550;
+    world.now = 3550;
     expect(isOut(world.arrive({ bodyInHand: false }))).toBe(true);
   });
 

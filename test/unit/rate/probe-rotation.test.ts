@@ -23,6 +23,8 @@ interface Outage {
   readonly status?: number;
   /** The hostile requests get no response, except in the outage. */
   readonly isSilent?: boolean;
+  /** The polite clients send bodies that are too long to be kept. */
+  readonly hasUploads?: boolean;
   /** The address of all clients; each has its own if this is absent. */
   readonly address?: string;
 }
@@ -36,7 +38,7 @@ interface Recovery {
 
 /** Polite clients make two requests a second, except before the time that a Retry-After names. */
 function recover(
-  { lasts, polite = 5, hostile = [], isSilent = false, address, status = 503 }: Outage,
+  { lasts, polite = 5, hostile = [], isSilent = false, address, status = 503, hasUploads = false }: Outage,
   seed: number,
 ): Recovery {
   const until = OUTAGE_FROM + lasts;
@@ -63,7 +65,7 @@ function recover(
       heldUntil = Math.max(heldUntil, world.now + 1000 * seconds + 20);
     };
     const ask = (): void => {
-      if (world.now >= heldUntil) world.call({ ...callOf(`polite ${i}`), onVerdict });
+      if (world.now >= heldUntil) world.call({ ...callOf(`polite ${i}`), replayable: !hasUploads, onVerdict });
       world.at(world.now + 500 * (0.5 + world.random()), ask);
     };
     world.at(500 * world.random(), ask);
@@ -87,7 +89,7 @@ function meanOf(recoveries: readonly Recovery[], figure: keyof Recovery): number
 
 const EIGHT: readonly PerSecond[] = [1, 2, 4, 8, 16, 32, 4, 4];
 
-describe('once the upstream is back, five polite clients are served although others always fail', () => {
+describe('once the upstream is back, polite clients are served although others always fail', () => {
   test.each<[string, Outage, Millis, Millis]>([
     ['at 4/s, after 10 s', { lasts: 10_000, hostile: [4] }, 20_000, 7000],
     ['at 5/s, after 30 s', { lasts: 30_000, hostile: [5] }, 20_000, 7000],
@@ -95,6 +97,8 @@ describe('once the upstream is back, five polite clients are served although oth
     ['at 5/s, after 60 s', { lasts: 60_000, hostile: [5] }, 20_000, 7000],
     ['at 4/s and 40/s, after 30 s', { lasts: 30_000, hostile: [4, 40] }, 30_000, 10_000],
     ['at 1/s to 32/s, eight of them, after 30 s', { lasts: 30_000, hostile: EIGHT }, 120_000, 40_000],
+    ['at 3/s, after 8 s, of uploads', { lasts: 8000, polite: 3, hostile: [3], hasUploads: true }, 25_000, 10_000],
+    ['at 20/s, after 30 s, of uploads', { lasts: 30_000, hostile: [20], hasUploads: true }, 20_000, 8000],
     ['at 5/s, with a 429', { lasts: 30_000, hostile: [5], status: 429 }, 30_000, 10_000],
     ['at 5/s as clients of their address', { lasts: 30_000, hostile: [5], address: 'gateway' }, 25_000, 8000],
     ['at 5/s without a response', { lasts: 30_000, hostile: [5], isSilent: true }, 20_000, 8000],
