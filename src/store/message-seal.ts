@@ -10,7 +10,7 @@ const TAG_BYTES = 16;
 export const SEAL_BYTES = SALT_BYTES + TAG_BYTES;
 
 /** What is sealed. Keys of one kind open nothing of another. */
-export type SealedKind = 'kept response' | 'delivery';
+export type SealedKind = 'kept response' | 'delivery' | 'delivery result';
 
 /**
  * Encrypts messages with a secret (AES-256-GCM, NIST SP 800-38D). Each has a key and a nonce of its own, derived from a random salt

@@ -15,7 +15,7 @@ import {
 import { sqlitePlace } from '../support/deliveries/sqlite-place.ts';
 
 const ROUTES = ['/a', '/b'] as const;
-const STATES = ['waiting', 'sending', 'delivered', 'dead', 'canceled'] as const;
+const STATES = ['waiting', 'sending', 'delivered', 'dead', 'canceled', 'unknown'] as const;
 
 const route = fc.constantFrom(...ROUTES);
 /** Which of the deliveries so far. */
@@ -31,7 +31,12 @@ const operation = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('postpone'), which, delay: fc.nat({ max: 400 }) }) },
   {
     weight: 4,
-    arbitrary: fc.record({ kind: fc.constant('end'), which, end: fc.constantFrom<DeliveryEnd>('delivered', 'dead') }),
+    arbitrary: fc.record({
+      kind: fc.constant('end'),
+      which,
+      end: fc.constantFrom<DeliveryEnd>('delivered', 'dead', 'unknown'),
+      hasResult: fc.boolean(),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('cancel', 'retry'), which }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait'), time: fc.nat({ max: 700 }) }) },
@@ -48,7 +53,7 @@ test('changes, restarts and removals leave what the model has', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 60 }), fc.array(filter), async (steps, filters) => {
       const place = sqlitePlace();
-      Object.assign(place.keptFor, { delivered: 900, dead: 1500, canceled: 600 });
+      Object.assign(place.keptFor, { delivered: 900, dead: 1500, canceled: 600, unknown: 1500 });
       const model = new DeliveryModel(place.keptFor);
       const { clock } = place;
       let process = place.start();
@@ -73,8 +78,10 @@ test('changes, restarts and removals leave what the model has', async () => {
           store.postpone(deliveryId(step.which), now + step.delay, attempt);
           model.postpone(step.which, now + step.delay, now);
         } else if ('end' in step) {
-          store.end(deliveryId(step.which), step.end, now, { at: now, took: 1, status: 200, reason: undefined });
-          model.end(step.which, step.end, now);
+          const result = step.hasResult ? { status: 200, headers: [], body: Buffer.from(`${step.which}`) } : undefined;
+          const attempt = { at: now, took: 1, status: 200, reason: undefined };
+          store.end(deliveryId(step.which), step.end, now, attempt, result);
+          model.end(step.which, step.end, now, step.hasResult);
         } else if ('which' in step) {
           const operate = step.kind === 'cancel' ? 'cancel' : 'retry';
           expect(await store[operate](deliveryId(step.which), now)).toBe(model[operate](step.which, now));
@@ -100,6 +107,8 @@ async function expectSame(store: Store, model: DeliveryModel, last: number): Pro
   const facts = stored.map((each) => each && [each.state.kind, each.attempts, each.startedAt]);
   const expected = stored.map((_, n) => model.find(n));
   expect(facts).toEqual(expected.map((each) => each && [each.state, each.attempts, each.startedAt]));
+  const results = await Promise.all(stored.map((_, n) => store.result(deliveryId(n))));
+  expect(results.map((result) => result !== undefined)).toEqual(expected.map((each) => each?.hasResult ?? false));
   const times = stored.map((each) => each && ('until' in each.state ? each.state.until : undefined));
   expect(times).toEqual(expected.map((each) => (each?.state === 'waiting' ? each.until : undefined)));
   expect(await Promise.all(ROUTES.map((each) => nextDueAt(store, each)))).toEqual(

@@ -66,7 +66,7 @@ export interface DeliveryActions {
   /** In the order of acceptance. */
   list(query: DeliveriesQuery): Promise<ActionResult<DeliveriesPage>>;
   find(id: string, query: DeliveryQuery): Promise<ActionResult<DeliveryDetails>>;
-  /** Makes a dead, canceled or waiting delivery due now, with a new schedule. @param by address of the operator, for the log */
+  /** Makes a dead, canceled, unknown or waiting delivery due now, with a new schedule. @param by address of the operator, for the log */
   retry(id: string, by: string): Promise<ActionResult<ChangedDelivery>>;
   /** Ends a delivery that waits. */
   cancel(id: string, by: string): Promise<ActionResult<ChangedDelivery>>;

@@ -11,7 +11,7 @@ export const DeliveryRow = z
     route: z.string().describe('Its methods, host and path, as in metrics.'),
     upstream: z.string(),
     state: DeliveryStateSchema.describe(
-      'dead: its schedule is used up; canceled: by an operator; sending: an attempt is under way.',
+      'dead: its schedule is used up; canceled: by an operator; unknown: a write that may have taken effect; sending: an attempt is under way.',
     ),
     acceptedAt: TimeSchema,
     nextAttemptAt: TimeSchema.nullable().describe(

@@ -39,7 +39,10 @@ const ROUTE_DESCRIPTIONS: Readonly<Record<ApiRouteName, RouteDescription>> = {
   },
   deliveries: { summary: 'Stored deliveries, in the order of acceptance', answer: 'DeliveriesPage' },
   delivery: { summary: 'One of them; its request only with the token', answer: 'DeliveryDetails' },
-  retry: { summary: 'Send a dead, canceled or waiting delivery now, with a new schedule', answer: 'ChangedDelivery' },
+  retry: {
+    summary: 'Send a dead, canceled, unknown or waiting delivery now, with a new schedule',
+    answer: 'ChangedDelivery',
+  },
   cancel: { summary: 'End a delivery that waits', answer: 'ChangedDelivery' },
   pin: { summary: 'Pin the rate of an upstream', answer: 'SteeredUpstream' },
   unpin: { summary: 'Return to the learned rate', answer: 'SteeredUpstream' },

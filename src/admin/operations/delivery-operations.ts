@@ -128,6 +128,7 @@ function describeRefusal({ state }: Delivery): string {
     case 'delivered':
     case 'dead':
     case 'canceled':
+    case 'unknown':
       return `It has ended before: it is ${state.kind}.`;
   }
 }

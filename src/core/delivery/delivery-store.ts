@@ -1,10 +1,10 @@
 import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { Millis } from '../scalars.ts';
-import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryMessage } from './delivery.ts';
+import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryMessage, DeliveryResult } from './delivery.ts';
 
 /** A delivery to be stored. It is due at once. */
 export interface NewDelivery
-  extends Pick<Delivery, 'id' | 'route' | 'upstream' | 'acceptedAt' | 'owner' | 'eventId' | 'orderKey'> {
+  extends Pick<Delivery, 'id' | 'kind' | 'route' | 'upstream' | 'acceptedAt' | 'owner' | 'eventId' | 'orderKey'> {
   readonly message: DeliveryMessage;
   /** An event id is remembered until this time. */
   readonly duplicatesUntil: Millis;
@@ -55,7 +55,7 @@ export class DeliveriesUnavailable extends Error {}
 
 /**
  * Deliveries that outlive the process, which may be in another one. Callbacks run in a later turn of the event loop. Times are on the
- * wall clock. `find`, `list`, `message`, `retry` and `cancel` reject with `DeliveriesUnavailable`; the others never reject.
+ * wall clock. `find`, `list`, `message`, `result`, `retry` and `cancel` reject with `DeliveriesUnavailable`; the others never reject.
  */
 export interface DeliveryStore {
   readonly bounds: readonly ResourceBound[];
@@ -69,14 +69,19 @@ export interface DeliveryStore {
   takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries>;
   /** An attempt has not been acknowledged: the next one begins at `until`. @param attempt undefined: none was made, as at a shutdown */
   postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void;
-  /** @param attempt the last one; undefined if none was made */
-  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined): void;
+  /**
+   * @param attempt the last one; undefined if none was made
+   * @param result the response that ended it; it is removed with the delivery, and if that is retried
+   */
+  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined, result?: DeliveryResult): void;
   find(id: string): Promise<Delivery | undefined>;
   /** In the order of acceptance. */
   list(filter: DeliveryFilter): Promise<readonly Delivery[]>;
   /** Undefined if there is no such delivery, or its message has expired. */
   message(id: string): Promise<DeliveryMessage | undefined>;
-  /** Makes a dead, canceled or waiting delivery due now, with a new schedule. Resolves to whether the store accepted the change. */
+  /** Undefined if there is no such delivery, it ended without a result, or that cannot be decrypted. */
+  result(id: string): Promise<DeliveryResult | undefined>;
+  /** Makes a dead, canceled, unknown or waiting delivery due now, with a new schedule. Resolves to whether the store accepted the change. */
   retry(id: string, now: Millis): Promise<boolean>;
   /** Ends a delivery that waits. Resolves to whether the store accepted the change. */
   cancel(id: string, now: Millis): Promise<boolean>;

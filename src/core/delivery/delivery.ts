@@ -7,6 +7,7 @@ import type { Millis } from '../scalars.ts';
 export interface Delivery {
   /** Unique among all processes that share a store, and in the order of acceptance: a UUID of version 7 (RFC 9562). */
   readonly id: string;
+  readonly kind: DeliveryKind;
   /** The name of its route. It is sent by the rules that this route has when it is sent. */
   readonly route: string;
   readonly upstream: string;
@@ -25,6 +26,9 @@ export interface Delivery {
   readonly lastAttempt: DeliveryAttempt | undefined;
 }
 
+/** `message`: sent until the upstream acknowledges it. `write`: sent until its outcome is known, which its client reads later. */
+export type DeliveryKind = 'message' | 'write';
+
 export type DeliveryState =
   /** An attempt begins at this time or later. */
   | { readonly kind: 'waiting'; readonly until: Millis }
@@ -32,9 +36,10 @@ export type DeliveryState =
   | { readonly kind: DeliveryEnd; readonly at: Millis };
 
 /**
- * `delivered`: the upstream has acknowledged it. `dead`: its schedule is used up. `canceled`: by an operator.
+ * `delivered`: the upstream has acknowledged a message, or decided about a write. `dead`: its schedule is used up; a write has not taken
+ * effect. `canceled`: by an operator. `unknown`: a write may have taken effect, and cannot be sent again to find out.
  */
-export type DeliveryEnd = 'delivered' | 'dead' | 'canceled';
+export type DeliveryEnd = 'delivered' | 'dead' | 'canceled' | 'unknown';
 
 /** How an attempt ended. */
 export interface DeliveryAttempt {
@@ -56,4 +61,13 @@ export interface DeliveryMessage {
   readonly body: Buffer;
   /** The address of the peer that sent it. */
   readonly peer: string;
+}
+
+/** The response that ended a delivery: encrypted in a store, and kept as long as the delivery. */
+export interface DeliveryResult {
+  readonly status: number;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+  /** Undefined: longer than what is kept. */
+  readonly body: Buffer | undefined;
 }

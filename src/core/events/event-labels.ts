@@ -25,7 +25,7 @@ export type RetryAfterSource = (typeof RETRY_AFTER_SOURCES)[number];
 export const RETRY_AFTER_SOURCES = ['upstream', 'tidegate'] as const;
 
 /** The `event` label of `tidegate_deliveries_total`. */
-export const DELIVERY_EVENTS = ['accepted', 'duplicate', 'delivered', 'dead', 'canceled'] as const;
+export const DELIVERY_EVENTS = ['accepted', 'duplicate', 'delivered', 'dead', 'canceled', 'unknown'] as const;
 export type DeliveryEvent = (typeof DELIVERY_EVENTS)[number];
 
 /** How a poll ended: the `outcome` label of `tidegate_polls_total`. */

@@ -105,6 +105,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     store.add(
       {
         id,
+        kind: 'message',
         route: route.name,
         upstream: route.target.name,
         acceptedAt,

@@ -33,8 +33,8 @@ export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<Deli
     wallClock: () => Date.now(),
     maxCount: limits.deliveries,
     maxBytes: limits.deliveryBytes,
-    onUnreadable: ({ id, route, acceptedAt }) => {
-      listen({ type: 'delivery', route, event: 'dead', age: Date.now() - acceptedAt });
+    onUnreadable: ({ id, route, acceptedAt }, end) => {
+      listen({ type: 'delivery', route, event: end, age: Date.now() - acceptedAt });
       logger.error(
         { delivery: id, route },
         'a delivery cannot be read: the secret has changed, or the database is damaged',

@@ -3,7 +3,7 @@ import { ALL_CODES, type StateCode, STATE_CODES } from './delivery-tables.ts';
 
 export interface RowCounter {
   readonly count: number;
-  /** Of sealed messages. */
+  /** Of sealed messages and results. */
   readonly bytes: number;
 }
 
@@ -26,7 +26,7 @@ export class DeliveryCounters {
       count: Number(row?.[`count${code}`]),
       bytes: Number(row?.[`bytes${code}`]),
     });
-    this.#stored = { 0: read(0), 1: read(1), 2: read(2), 3: read(3), 4: read(4) };
+    this.#stored = { 0: read(0), 1: read(1), 2: read(2), 3: read(3), 4: read(4), 5: read(5) };
     this.#applied = { ...this.#stored };
   }
 
@@ -80,7 +80,7 @@ export class DeliveryCounters {
 /** Those that are over without having failed are removed to make room, in this order. */
 export const EVICTED_CODES = [STATE_CODES.delivered, STATE_CODES.canceled] as const;
 
-const LASTING_CODES = [STATE_CODES.waiting, STATE_CODES.blocked, STATE_CODES.dead] as const;
+const LASTING_CODES = [STATE_CODES.waiting, STATE_CODES.blocked, STATE_CODES.dead, STATE_CODES.unknown] as const;
 
 function sum(counters: Readonly<Counters>, codes: readonly StateCode[]): RowCounter {
   let count = 0;

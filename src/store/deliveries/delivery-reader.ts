@@ -1,10 +1,11 @@
 import type { DeliveryFilter, DeliveryTotals } from '../../core/delivery/delivery-store.ts';
-import type { Delivery, DeliveryMessage } from '../../core/delivery/delivery.ts';
+import type { Delivery, DeliveryMessage, DeliveryResult } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { MessageSeal } from '../message-seal.ts';
 import type { DeliveryClaims } from './delivery-claims.ts';
 import type { DeliveryCounters } from './delivery-counters.ts';
 import { decodeDeliveryMessage } from './delivery-message-codec.ts';
+import { decodeDeliveryResult } from './delivery-result-codec.ts';
 import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
 import { ALL_CODES, endOfCode, OPEN_CODES, STATE_CODES } from './delivery-tables.ts';
 
@@ -13,6 +14,7 @@ export interface DeliveryReaderOptions {
   readonly counters: DeliveryCounters;
   readonly claims: DeliveryClaims;
   readonly seal: MessageSeal;
+  readonly resultSeal: MessageSeal;
 }
 
 type StateKind = Delivery['state']['kind'];
@@ -42,6 +44,7 @@ export class DeliveryReader {
       delivered: counters.count(STATE_CODES.delivered),
       dead: counters.count(STATE_CODES.dead),
       canceled: counters.count(STATE_CODES.canceled),
+      unknown: counters.count(STATE_CODES.unknown),
     };
     return { counts: { waiting: open - sending, sending, ...ends }, bytes: counters.bytes };
   }
@@ -88,6 +91,14 @@ export class DeliveryReader {
     const sealed = rows.sealedMessage(number);
     const bytes = sealed && seal.open(id, sealed);
     return bytes && decodeDeliveryMessage(bytes);
+  }
+
+  /** Undefined if there is none, or it cannot be decrypted or decoded. */
+  readResult({ number, delivery: { id } }: StoredDelivery): DeliveryResult | undefined {
+    const { rows, resultSeal } = this.#options;
+    const sealed = rows.sealedResult(number);
+    const bytes = sealed && resultSeal.open(id, sealed);
+    return bytes && decodeDeliveryResult(bytes);
   }
 
   /** The numbers of deliveries after `from` that may be wanted, in order: at least `limit` that are, if there are so many. */

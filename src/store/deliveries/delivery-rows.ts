@@ -1,8 +1,8 @@
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { NewDelivery } from '../../core/delivery/delivery-store.ts';
-import type { Delivery, DeliveryAttempt, DeliveryEnd } from '../../core/delivery/delivery.ts';
+import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryKind } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { ALL_CODES, type StateCode, STATE_CODES } from './delivery-tables.ts';
+import { ALL_CODES, KIND_CODES, type StateCode, STATE_CODES } from './delivery-tables.ts';
 import type { DeliveryTimes } from './delivery-times.ts';
 import type { DuePlace } from './due-cursors.ts';
 
@@ -12,7 +12,7 @@ export interface StoredDelivery {
   readonly code: StateCode;
   /** On the wall clock: when it is due, or has ended. */
   readonly until: Millis;
-  /** Of its sealed message. */
+  /** Of its sealed message and result. */
   readonly size: number;
   readonly delivery: Omit<Delivery, 'state'>;
 }
@@ -35,10 +35,10 @@ export class DeliveryRows {
 
   /** Undefined if the id is taken. */
   insert(delivery: NewDelivery, code: StateCode, sealed: Buffer): DuePlace | undefined {
-    const { id, route, upstream, acceptedAt, owner, eventId = null, orderKey = null } = delivery;
+    const { id, kind, route, upstream, acceptedAt, owner, eventId = null, orderKey = null } = delivery;
     const until = this.#times.toStored(acceptedAt);
     const { changes, lastInsertRowid } = this.#statement('insert').run(
-      ...[id, route, upstream, until, owner, eventId, orderKey, code, until, sealed.length],
+      ...[id, KIND_CODES[kind], route, upstream, until, owner, eventId, orderKey, code, until, sealed.length],
     );
     if (changes === 0) return undefined;
     this.#statement('insertMessage').run(lastInsertRowid, sealed);
@@ -54,8 +54,25 @@ export class DeliveryRows {
   }
 
   sealedMessage(number: number): Buffer | undefined {
-    const sealed = this.#statement('message').get(number)?.['sealed'];
-    return sealed instanceof Uint8Array ? Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength) : undefined;
+    return toBuffer(this.#statement('message').get(number)?.['sealed']);
+  }
+
+  sealedResult(number: number): Buffer | undefined {
+    return toBuffer(this.#statement('result').get(number)?.['sealed']);
+  }
+
+  /** @returns the bytes that its row takes more */
+  setResult(number: number, sealed: Buffer): number {
+    this.#statement('insertResult').run(number, sealed);
+    this.#statement('resize').run(sealed.length, number);
+    return sealed.length;
+  }
+
+  /** @returns the bytes that its row takes less */
+  removeResult(number: number): number {
+    const size = Number(this.#statement('removeResult').get(number)?.['size'] ?? 0);
+    if (size > 0) this.#statement('resize').run(-size, number);
+    return size;
   }
 
   hasOpen(route: string, orderKey: string): boolean {
@@ -94,6 +111,7 @@ export class DeliveryRows {
   remove(number: number): RemovedRow | undefined {
     const row = this.#statement('remove').get(number);
     this.#statement('removeMessage').run(number);
+    this.#statement('removeResult').get(number);
     return row && { code: toCode(row['state']), size: Number(row['size']) };
   }
 
@@ -155,7 +173,12 @@ export class DeliveryRows {
             reason: text('attempt_reason'),
           };
     const delivery = {
-      ...{ id: String(row['id']), route: String(row['route']), upstream: String(row['upstream']) },
+      ...{
+        id: String(row['id']),
+        kind: toKind(row['kind']),
+        route: String(row['route']),
+        upstream: String(row['upstream']),
+      },
       ...{ acceptedAt: wall('accepted_at'), owner: String(row['owner']) },
       ...{ eventId: text('event_id'), orderKey: text('order_key'), attempts: Number(row['attempts']), lastAttempt },
       startedAt: row['started_at'] === null ? undefined : wall('started_at'),
@@ -170,11 +193,20 @@ function toCode(value: SQLOutputValue | undefined): StateCode {
   return ALL_CODES.find((code) => code === value) ?? STATE_CODES.dead;
 }
 
+function toKind(value: SQLOutputValue | undefined): DeliveryKind {
+  return value === KIND_CODES.write ? 'write' : 'message';
+}
+
+function toBuffer(bytes: SQLOutputValue | undefined): Buffer | undefined {
+  return bytes instanceof Uint8Array ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) : undefined;
+}
+
 /** Each is O(log n), and O(limit) where it has one. */
 export const DELIVERY_QUERIES = {
   find: 'SELECT * FROM deliveries WHERE id = ?',
   get: 'SELECT * FROM deliveries WHERE number = ?',
   message: 'SELECT sealed FROM delivery_messages WHERE number = ?',
+  result: 'SELECT sealed FROM delivery_results WHERE number = ?',
   hasOpen: 'SELECT 1 FROM deliveries WHERE state < 2 AND route = ? AND order_key = ? LIMIT 1',
   unblock: `UPDATE deliveries SET state = 0, until = max(until, ?) WHERE number = (SELECT number FROM deliveries
     WHERE state = 1 AND state < 2 AND route = ? AND order_key = ? ORDER BY number LIMIT 1) RETURNING number, until`,
@@ -186,9 +218,12 @@ export const DELIVERY_QUERIES = {
 } as const;
 
 const CHANGES = {
-  insert: `INSERT INTO deliveries (id, route, upstream, accepted_at, owner, event_id, order_key, state, until, attempts, size)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
+  insert: `INSERT INTO deliveries
+    (id, kind, route, upstream, accepted_at, owner, event_id, order_key, state, until, attempts, size)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
   insertMessage: 'INSERT INTO delivery_messages VALUES (?, ?)',
+  insertResult: 'INSERT INTO delivery_results VALUES (?, ?)',
+  resize: 'UPDATE deliveries SET size = size + ? WHERE number = ?',
   attempt: `UPDATE deliveries SET attempts = attempts + ?1, started_at = iif(?1 = 1, coalesce(started_at, ?2), started_at),
     attempt_at = ?2, attempt_took = ?3, attempt_status = ?4, attempt_reason = ?5 WHERE number = ?6`,
   postpone: 'UPDATE deliveries SET until = ? WHERE number = ?',
@@ -197,6 +232,7 @@ const CHANGES = {
     'UPDATE deliveries SET state = ?, until = ?, started_at = NULL, attempts = 0, kept_until = NULL WHERE number = ?',
   remove: 'DELETE FROM deliveries WHERE number = ? RETURNING state, size',
   removeMessage: 'DELETE FROM delivery_messages WHERE number = ?',
+  removeResult: 'DELETE FROM delivery_results WHERE number = ? RETURNING length(sealed) AS size',
 } as const;
 
 type StatementName = keyof typeof STATEMENTS;

@@ -1,4 +1,4 @@
-import type { DeliveryEnd } from '../../core/delivery/delivery.ts';
+import type { DeliveryEnd, DeliveryKind } from '../../core/delivery/delivery.ts';
 
 /** The column `state`. The indexes name these numbers. */
 export const STATE_CODES = {
@@ -8,6 +8,7 @@ export const STATE_CODES = {
   delivered: 2,
   dead: 3,
   canceled: 4,
+  unknown: 5,
 } as const;
 
 export type StateCode = (typeof STATE_CODES)[keyof typeof STATE_CODES];
@@ -28,16 +29,20 @@ const ENDS: Readonly<Record<StateCode, DeliveryEnd | undefined>> = {
   2: 'delivered',
   3: 'dead',
   4: 'canceled',
+  5: 'unknown',
 };
+
+/** The column `kind`. */
+export const KIND_CODES: Readonly<Record<DeliveryKind, number>> = { message: 0, write: 1 };
 
 /**
  * Messages are in a table of their own, so that an attempt does not write them again. `until`: when a delivery that is not over is due,
- * else when it ended. `size`: the bytes of the sealed message. `number` is the order of acceptance.
+ * else when it ended. `size`: the bytes of the sealed message and result. `number` is the order of acceptance.
  */
 export const DELIVERY_TABLES = `
 CREATE TABLE IF NOT EXISTS deliveries (
-  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, route TEXT NOT NULL, upstream TEXT NOT NULL, accepted_at REAL NOT NULL,
-  owner TEXT NOT NULL, event_id TEXT, order_key TEXT, state INTEGER NOT NULL, until REAL NOT NULL, attempts INTEGER NOT NULL,
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind INTEGER NOT NULL, route TEXT NOT NULL, upstream TEXT NOT NULL,
+  accepted_at REAL NOT NULL, owner TEXT NOT NULL, event_id TEXT, order_key TEXT, state INTEGER NOT NULL, until REAL NOT NULL, attempts INTEGER NOT NULL,
   started_at REAL, attempt_at REAL, attempt_took REAL, attempt_status INTEGER, attempt_reason TEXT, kept_until REAL,
   size INTEGER NOT NULL
 ) STRICT;
@@ -46,6 +51,7 @@ CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (route, until) WHERE sta
 CREATE INDEX IF NOT EXISTS deliveries_in_order ON deliveries (route, order_key, state) WHERE order_key IS NOT NULL AND state < 2;
 CREATE INDEX IF NOT EXISTS deliveries_over ON deliveries (state, kept_until) WHERE kept_until IS NOT NULL;
 CREATE TABLE IF NOT EXISTS delivery_messages (number INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS delivery_results (number INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS delivery_events (
   event BLOB PRIMARY KEY, delivery TEXT NOT NULL, until REAL NOT NULL
 ) STRICT, WITHOUT ROWID;

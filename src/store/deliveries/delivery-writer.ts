@@ -13,7 +13,7 @@ import type { DeliveryTimes } from './delivery-times.ts';
 import type { DuePlace } from './due-cursors.ts';
 import type { RememberedEvents } from './remembered-events.ts';
 
-type EndChange = Extract<DeliveryChange, { readonly kind: 'end' }>;
+export type EndChange = Extract<DeliveryChange, { readonly kind: 'end' }>;
 
 export type DeliveryChange =
   | { readonly kind: 'postpone'; readonly until: Millis; readonly attempt: DeliveryAttempt | undefined }
@@ -26,6 +26,7 @@ export type DeliveryChange =
       readonly attempt: DeliveryAttempt | undefined;
       /** Something was sent in the attempt, or could have been. */
       readonly isCounted: boolean;
+      readonly sealedResult?: Buffer | undefined;
     }
   | { readonly kind: 'restart'; readonly now: Millis };
 
@@ -153,12 +154,12 @@ export class DeliveryWriter implements PendingChanges {
     else this.#waiting.push([claim.route, rows.postpone(row.number, change.until)]);
   }
 
-  #end({ number, code, size, delivery }: StoredDelivery, { end, at, keptFor }: EndChange): void {
+  #end({ number, code, size, delivery }: StoredDelivery, { end, at, keptFor, sealedResult }: EndChange): void {
     const { rows, counters, room, times } = this.#options;
     const { route, orderKey } = delivery;
     rows.end(number, end, at, keptFor);
     counters.subtract(code, size);
-    counters.add(STATE_CODES[end], size);
+    counters.add(STATE_CODES[end], size + (sealedResult === undefined ? 0 : rows.setResult(number, sealedResult)));
     room.onKept(times.toStored(at) + keptFor);
     if (orderKey === undefined || code !== STATE_CODES.waiting) return;
     const next = rows.unblockNext(route, orderKey, at);
@@ -175,7 +176,7 @@ export class DeliveryWriter implements PendingChanges {
     const next = endOfCode(code) === undefined ? code : this.#firstCode(route, orderKey);
     const place = rows.restart(number, next, now);
     counters.subtract(code, size);
-    counters.add(next, size);
+    counters.add(next, size - rows.removeResult(number));
     if (next === STATE_CODES.waiting) this.#waiting.push([route, place]);
   }
 

@@ -8,21 +8,28 @@ import {
   type NewDelivery,
   type TakenDeliveries,
 } from '../../core/delivery/delivery-store.ts';
-import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryMessage } from '../../core/delivery/delivery.ts';
+import type {
+  Delivery,
+  DeliveryAttempt,
+  DeliveryEnd,
+  DeliveryMessage,
+  DeliveryResult,
+} from '../../core/delivery/delivery.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { MessageSeal } from '../message-seal.ts';
-import type { GroupCommit } from '../sqlite/group-commit.ts';
 import { type DeliveryClaim, DeliveryClaims } from './delivery-claims.ts';
 import { DeliveryCounters } from './delivery-counters.ts';
 import { DeliveryReader } from './delivery-reader.ts';
+import { encodeDeliveryResult } from './delivery-result-codec.ts';
 import { DeliveryRoom } from './delivery-room.ts';
 import { DeliveryRows, type StoredDelivery } from './delivery-rows.ts';
 import { DELIVERY_TABLES, endOfCode, STATE_CODES } from './delivery-tables.ts';
 import { DeliveryTimes } from './delivery-times.ts';
-import { DeliveryWriter } from './delivery-writer.ts';
+import { DeliveryWriter, type EndChange } from './delivery-writer.ts';
 import { DueCursors } from './due-cursors.ts';
 import { RememberedEvents } from './remembered-events.ts';
+import type { SqliteDeliveryStoreOptions } from './sqlite-delivery-store-options.ts';
 
 /** How many deliveries are stored by default, those that are over included. */
 export const MAX_DELIVERIES = 1_000_000;
@@ -34,27 +41,6 @@ export const MAX_DELIVERY_EVENTS = 4_000_000;
 /** While the database cannot be written, and so many results of attempts wait to be stored, no more deliveries are sent. */
 const MAX_UNSTORED = 1000;
 
-export interface SqliteDeliveryStoreOptions {
-  /** Something requests a commit regularly: what is over is removed with one. */
-  readonly commit: GroupCommit;
-  /** Messages are encrypted with it. */
-  readonly secret: string;
-  readonly wallClock: () => Millis;
-  /** The sum of the steps of the wall clock: see `StoredWrites.clockShift`. */
-  readonly clockShift?: () => Millis;
-  /** How long a delivery of the route, and its message, are kept once it is over. */
-  readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
-  /** A stored change may have made a delivery of the route due, now or later: see `takeDue`. */
-  readonly onDue?: (route: string) => void;
-  /** A message cannot be decrypted or decoded: the secret has changed, or the row is damaged. Its delivery ends as dead. */
-  readonly onUnreadable?: (delivery: Omit<Delivery, 'state'>) => void;
-  /** The database cannot be read: no delivery is sent. */
-  readonly onProblem?: (error: unknown) => void;
-  readonly maxCount?: number;
-  readonly maxBytes?: number;
-  readonly maxEvents?: number;
-}
-
 /**
  * Deliveries in the database of this process. What it works on is claimed in memory, so a send needs no transaction before it, and a
  * process that is killed leaves it waiting. Until the result of a send is stored, the delivery is `sending`.
@@ -64,6 +50,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
   readonly #times: DeliveryTimes;
   readonly #rows: DeliveryRows;
   readonly #reader: DeliveryReader;
+  readonly #resultSeal: MessageSeal;
   readonly #events: RememberedEvents;
   readonly #room: DeliveryRoom;
   readonly #claims = new DeliveryClaims();
@@ -80,6 +67,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
     db.exec(DELIVERY_TABLES);
     this.#options = options;
     const seal = new MessageSeal(secret, 'delivery');
+    const resultSeal = (this.#resultSeal = new MessageSeal(secret, 'delivery result'));
     this.#times = new DeliveryTimes(wallClock, clockShift);
     const rows = new DeliveryRows(db, this.#times);
     const counters = new DeliveryCounters(db);
@@ -87,7 +75,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
     this.#events = new RememberedEvents(db, maxEvents);
     this.#room = new DeliveryRoom({ rows, counters, maxCount, maxBytes });
     this.#cursors = new DueCursors(db, (number) => this.#claims.isClaimed(number));
-    this.#reader = new DeliveryReader({ rows, counters, seal, claims: this.#claims });
+    this.#reader = new DeliveryReader({ rows, counters, seal, resultSeal, claims: this.#claims });
     this.#writer = new DeliveryWriter({
       ...{ commit, rows, counters, seal, events: this.#events, room: this.#room, times: this.#times },
       onChanged: (claim) => {
@@ -131,11 +119,11 @@ export class SqliteDeliveryStore implements DeliveryStore {
     if (claim !== undefined) this.#writer.change(claim, { kind: 'postpone', until, attempt });
   }
 
-  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined): void {
+  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined, result?: DeliveryResult): void {
     const claim = this.#claims.get(id);
     if (claim === undefined) return;
-    const keptFor = this.#options.keepFor(claim.route, end);
-    this.#writer.change(claim, { kind: 'end', end, at, keptFor, attempt, isCounted: true });
+    const sealedResult = result && this.#resultSeal.seal(id, encodeDeliveryResult(result));
+    this.#end(claim, { end, at, attempt, isCounted: true, sealedResult });
   }
 
   find(id: string): Promise<Delivery | undefined> {
@@ -156,6 +144,13 @@ export class SqliteDeliveryStore implements DeliveryStore {
     });
   }
 
+  result(id: string): Promise<DeliveryResult | undefined> {
+    return this.#read(() => {
+      const row = this.#rows.find(id);
+      return row && this.#reader.readResult(row);
+    });
+  }
+
   retry(id: string, now: Millis): Promise<boolean> {
     return this.#read(() => {
       const row = this.#rows.find(id);
@@ -169,11 +164,14 @@ export class SqliteDeliveryStore implements DeliveryStore {
     return this.#read(() => {
       const row = this.#rows.find(id);
       if (row === undefined || endOfCode(row.code) !== undefined || this.#claims.isClaimed(row.number)) return false;
-      const keptFor = this.#options.keepFor(row.delivery.route, 'canceled');
-      const change = { kind: 'end', end: 'canceled', at: now, keptFor, attempt: undefined, isCounted: false } as const;
-      this.#writer.change(this.#claim(row, undefined), change);
+      const change = { end: 'canceled', at: now, attempt: undefined, isCounted: false } as const;
+      this.#end(this.#claim(row, undefined), change);
       return true;
     });
+  }
+
+  #end(claim: DeliveryClaim, change: Omit<EndChange, 'kind' | 'keptFor'>): void {
+    this.#writer.change(claim, { kind: 'end', ...change, keptFor: this.#options.keepFor(claim.route, change.end) });
   }
 
   #takeDue(route: string, now: Millis, limit: number): readonly DueDelivery[] {
@@ -185,7 +183,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
     return due;
   }
 
-  /** Claims a delivery that is due. Undefined if its message cannot be read: then it ends as dead. */
+  /** Claims a delivery that is due. Undefined if its message cannot be read: then it ends. */
   #take(number: number, now: Millis): DueDelivery | undefined {
     const row = this.#tryRead(() => this.#rows.get(number), undefined);
     if (row === undefined) return undefined;
@@ -193,9 +191,10 @@ export class SqliteDeliveryStore implements DeliveryStore {
     const claim = this.#claim(row, message && now);
     if (message !== undefined) return { delivery: this.#reader.toDelivery(row), message };
     const attempt = { at: now, took: 0, status: undefined, reason: 'unreadable' };
-    const keptFor = this.#options.keepFor(claim.route, 'dead');
-    this.#writer.change(claim, { kind: 'end', end: 'dead', at: now, keptFor, attempt, isCounted: false });
-    this.#options.onUnreadable?.(row.delivery);
+    // A write may have been sent before.
+    const end = row.delivery.kind === 'write' ? 'unknown' : 'dead';
+    this.#end(claim, { end, at: now, attempt, isCounted: false });
+    this.#options.onUnreadable?.(row.delivery, end);
     return undefined;
   }
 

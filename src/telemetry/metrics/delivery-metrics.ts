@@ -47,7 +47,7 @@ export function defineDeliveryMetrics(
   return [
     {
       name: 'tidegate_deliveries_total',
-      help: 'Deliveries accepted, found to be duplicates, delivered, given up (dead) and canceled.',
+      help: 'Deliveries accepted, found to be duplicates, delivered, given up (dead), canceled, and of unknown outcome.',
       type: 'counter',
       samples: () => routes.flatMap((route) => route.events.values()),
     },

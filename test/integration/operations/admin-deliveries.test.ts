@@ -10,7 +10,7 @@ const UNKNOWN_ID = '0199f3b0-0000-7000-8000-000000000000';
 
 test('lists deliveries by state and route, in the order of acceptance, with totals', async () => {
   const { held, api, notify, list, until } = await startShop();
-  const none = { waiting: 0, sending: 0, delivered: 0, dead: 0, canceled: 0 };
+  const none = { waiting: 0, sending: 0, delivered: 0, dead: 0, canceled: 0, unknown: 0 };
   expect(await list()).toEqual({ totals: { counts: none, bytes: 0, oldestAt: null }, deliveries: [], next: null });
   const [dead, delivered, waiting] = [
     await notify('dead-1', '/hooks', ['X-Event', 'evt_1', 'Authorization', 'Bearer secret-credential']),

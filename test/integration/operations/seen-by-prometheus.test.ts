@@ -640,7 +640,7 @@ const DELIVERIES = [
   'deliveries{state="waiting"} == 1',
   'deliveries{state="delivered"} == 1',
   'deliveries{state="dead"} == 1',
-  ...['sending', 'canceled'].map((state) => `deliveries{state="${state}"} == 0`),
+  ...['sending', 'canceled', 'unknown'].map((state) => `deliveries{state="${state}"} == 0`),
   'deliveries_bytes > 100',
   'delivery_oldest_age_seconds > 0.5',
   'bound_used_ratio{bound="deliveries"} == 0.5',

@@ -10,6 +10,7 @@ export interface ModelDelivery {
   until: number;
   attempts: number;
   startedAt: number | undefined;
+  hasResult: boolean;
 }
 
 interface ModelEvent {
@@ -39,7 +40,7 @@ export class DeliveryModel {
     if (earlier !== undefined) return earlier.n;
     if (eventId !== undefined) this.events.push({ route, eventId, n, until: now + 1000 });
     const isBlocked = this.#hasOpen(route, orderKey);
-    const row = { n, route, orderKey, isBlocked, until: now, attempts: 0, startedAt: undefined };
+    const row = { n, route, orderKey, isBlocked, until: now, attempts: 0, startedAt: undefined, hasResult: false };
     this.rows.push({ ...row, state: 'waiting' });
     return n;
   }
@@ -61,11 +62,12 @@ export class DeliveryModel {
     Object.assign(row, { state: 'waiting', until, attempts: row.attempts + 1, startedAt: row.startedAt ?? at });
   }
 
-  end(n: number, end: DeliveryEnd, at: number): void {
+  end(n: number, end: DeliveryEnd, at: number, hasResult = false): void {
     const row = this.find(n);
     if (row?.state !== 'sending') return;
     row.attempts += 1;
     row.startedAt ??= at;
+    row.hasResult = hasResult;
     this.#end(row, end, at);
   }
 
@@ -80,7 +82,7 @@ export class DeliveryModel {
     const row = this.find(n);
     if (row === undefined || row.state === 'sending' || row.state === 'delivered') return false;
     if (row.state !== 'waiting') row.isBlocked = this.#hasOpen(row.route, row.orderKey);
-    Object.assign(row, { state: 'waiting', until: now, attempts: 0, startedAt: undefined });
+    Object.assign(row, { state: 'waiting', until: now, attempts: 0, startedAt: undefined, hasResult: false });
     return true;
   }
 

@@ -41,6 +41,7 @@ export function deliveryId(n: number): string {
 export function newDelivery(n: number, changes: Partial<NewDelivery> = {}): NewDelivery {
   const { acceptedAt = 1000 } = changes;
   return {
+    kind: 'message',
     ...{ id: deliveryId(n), route: '/hooks', upstream: 'shop', acceptedAt, owner: 'ab12' },
     ...{ eventId: undefined, orderKey: undefined, duplicatesUntil: acceptedAt + 1000 },
     message: {

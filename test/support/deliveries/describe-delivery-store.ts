@@ -65,7 +65,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       expect(await takeNumbers(process, 1999, 9, '/other')).toEqual([5]);
       expect(await takeNumbers(process, 2000)).toEqual([6]);
       expect(await nextDueAt(store, '/hooks')).toBe(undefined);
-      expect(store.totals.counts).toEqual({ waiting: 0, sending: 6, delivered: 0, dead: 0, canceled: 0 });
+      expect(store.totals.counts).toEqual({ waiting: 0, sending: 6, delivered: 0, dead: 0, canceled: 0, unknown: 0 });
     });
 
     test('that are postponed are due again at that time, with the attempt counted', async () => {
@@ -133,13 +133,67 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       const bytes = first.store.totals.bytes;
       const second = start();
       expect(second.store.totals).toEqual({
-        ...{ counts: { waiting: 4, sending: 0, delivered: 1, dead: 0, canceled: 0 }, bytes, oldestAt: 1000 },
+        ...{
+          counts: { waiting: 4, sending: 0, delivered: 1, dead: 0, canceled: 0, unknown: 0 },
+          bytes,
+          oldestAt: 1000,
+        },
       });
       expect(await takeNumbers(second, 6999)).toEqual([3, 4, 5]);
       expect(await second.store.find(id(3))).toMatchObject({ attempts: 0, lastAttempt: undefined });
       expect(await takeNumbers(second, 7000)).toEqual([1]);
       expect(await second.store.find(id(1))).toMatchObject({ attempts: 1, lastAttempt: FAILED });
       expect((await second.store.message(id(2)))?.body.toString()).toBe('{"n":2}');
+    });
+
+    test('that end with a result keep it as long as themselves, in the next process too', async () => {
+      const { clock, start } = makePlace();
+      const first = start();
+      await addAll(first, newDelivery(1, { kind: 'write' }), ...range(2, 3, { kind: 'write' }), newDelivery(4));
+      expect(await takeNumbers(first, 1000, 3)).toEqual([1, 2, 3]);
+      expect([await first.store.result(id(1)), await first.store.result(id(9))]).toEqual([undefined, undefined]);
+      const before = first.store.totals.bytes;
+      const attempt = { at: 1500, took: 20, status: 402, reason: undefined };
+      const result = { status: 402, headers: ['X-A', 'ü', 'X-A', ''], body: Buffer.from([0, 255, 7]) };
+      const withoutBody = { status: 201, headers: [], body: undefined };
+      first.store.end(id(1), 'delivered', 1520, attempt, result);
+      first.store.end(id(2), 'delivered', 1520, attempt, withoutBody);
+      first.store.end(id(3), 'unknown', 1520, attempt);
+      await first.settle();
+      const { totals } = first.store;
+      expect(totals.counts).toEqual({ waiting: 1, sending: 0, delivered: 2, dead: 0, canceled: 0, unknown: 1 });
+      expect(totals.bytes).toBeGreaterThan(before + result.body.length);
+      const { store, settle } = start();
+      expect(store.totals).toEqual(totals);
+      const results = await Promise.all([1, 2, 3, 4].map((n) => store.result(id(n))));
+      expect(results).toEqual([result, withoutBody, undefined, undefined]);
+      const kinds = await Promise.all([1, 3, 4].map(async (n) => (await store.find(id(n)))?.kind));
+      expect(kinds).toEqual(['write', 'write', 'message']);
+      expect(await store.find(id(3))).toMatchObject({ state: { kind: 'unknown', at: 1520 }, attempts: 1 });
+      clock.time = 1520 + 5000;
+      await settle();
+      expect([await store.result(id(1)), (await store.find(id(3)))?.id]).toEqual([undefined, id(3)]);
+      clock.time = 1520 + 9000;
+      await settle();
+      expect([await store.find(id(3)), store.totals.bytes]).toEqual([undefined, before / 4]);
+    });
+
+    test('lose their result if they are retried', async () => {
+      const process = makePlace().start();
+      const { store, settle } = process;
+      await addAll(process, newDelivery(1, { kind: 'write' }));
+      const { bytes } = store.totals;
+      const end = async (kind: 'dead' | 'unknown', status: number): Promise<void> => {
+        await takeNumbers(process, 5000);
+        store.end(id(1), kind, 2000, FAILED, { status, headers: [], body: Buffer.from('later') });
+        await settle();
+      };
+      await end('unknown', 503);
+      expect(await store.retry(id(1), 3000)).toBe(true);
+      await settle();
+      expect([await store.result(id(1)), store.totals.bytes]).toEqual([undefined, bytes]);
+      await end('dead', 429);
+      expect((await store.result(id(1)))?.status).toBe(429);
     });
 
     test('with an event of the same route that is remembered are duplicates, also in the same turn', async () => {
@@ -280,7 +334,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       expect(await takeNumbers(process, 1999)).toEqual([]);
       const started = { attempts: 0, startedAt: undefined, state: { kind: 'waiting', until: 2000 } };
       for (const n of [1, 3, 5]) expect(await store.find(id(n))).toMatchObject(started);
-      expect(store.totals.counts).toEqual({ waiting: 3, sending: 1, delivered: 1, dead: 0, canceled: 0 });
+      expect(store.totals.counts).toEqual({ waiting: 3, sending: 1, delivered: 1, dead: 0, canceled: 0, unknown: 0 });
       expect(await takeNumbers(process, 2000)).toEqual([1, 3, 5]);
     });
 
@@ -386,6 +440,26 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
         ...[{ kind: 'duplicate', id: id(1) }, STORED],
       ]);
     });
+  });
+
+  test(`results of deliveries in ${name} that cannot be read are absent`, async () => {
+    const { start } = makePlace();
+    const first = start();
+    await addAll(first, newDelivery(1, { kind: 'write' }));
+    await takeNumbers(first, 1000);
+    first.store.end(id(1), 'delivered', 1000, FAILED, { status: 200, headers: [], body: Buffer.from('ok') });
+    await first.settle();
+    expect(await start({ secret: 'another secret' }).store.result(id(1))).toBe(undefined);
+    expect((await start().store.result(id(1)))?.body?.toString()).toBe('ok');
+  });
+
+  test(`writes in ${name} that cannot be read end as unknown: they may have been sent before`, async () => {
+    const { start } = makePlace();
+    await addAll(start(), newDelivery(1, { kind: 'write' }));
+    const process = start({ secret: 'another secret' });
+    expect(await takeNumbers(process, 1000)).toEqual([]);
+    await process.settle();
+    expect([process.unreadable, (await process.store.find(id(1)))?.state.kind]).toEqual([[id(1)], 'unknown']);
   });
 
   test(`deliveries in ${name} whose messages cannot be read end as dead, and do not stop the others`, async () => {

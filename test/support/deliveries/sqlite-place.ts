@@ -30,7 +30,7 @@ export function sqlitePlace(): SqlitePlace {
   const file = join(folder, 'state.db');
   const clock = { time: 1000 };
   const clockShift = { total: 0 };
-  const keptFor = { delivered: 5000, dead: 9000, canceled: 5000 };
+  const keptFor = { delivered: 5000, dead: 9000, canceled: 5000, unknown: 9000 };
   let last: StateDatabase | undefined;
   onTestFinished(() => {
     last?.close();

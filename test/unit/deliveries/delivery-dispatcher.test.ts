@@ -72,7 +72,7 @@ function startDispatching(answer: (now: number) => Answer) {
     };
     const times = { acceptedAt: clock.time, duplicatesUntil: clock.time };
     const names = { route: '/hooks', upstream: 'shop', owner: 'client', eventId: undefined, orderKey: undefined };
-    store.add({ id: `delivery-${n}`, ...names, ...times, message }, () => undefined);
+    store.add({ id: `delivery-${n}`, kind: 'message', ...names, ...times, message }, () => undefined);
     await settle();
     dispatcher.wake();
   };

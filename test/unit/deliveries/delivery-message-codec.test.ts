@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeDeliveryMessage, encodeDeliveryMessage } from '../../../src/store/deliveries/delivery-message-codec.ts';
+import { decodeDeliveryResult, encodeDeliveryResult } from '../../../src/store/deliveries/delivery-result-codec.ts';
 
 const text = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ minLength: 120, maxLength: 40_000, size: 'max' }));
 const messages = fc.record({
@@ -39,5 +40,22 @@ test('any bytes are decoded or refused', () => {
       const message = decodeDeliveryMessage(Buffer.from([1, ...bytes]));
       expect(message === undefined || message.body.length < bytes.length + 1).toBe(true);
     }),
+  );
+});
+
+test('a result is decoded as it was encoded, without a body too', () => {
+  const results = fc.record({
+    status: fc.integer({ min: 100, max: 999 }),
+    headers: fc.array(text, { maxLength: 50 }),
+    body: fc.option(
+      fc.uint8Array({ maxLength: 1000 }).map((bytes) => Buffer.from(bytes)),
+      { nil: undefined },
+    ),
+  });
+  fc.assert(
+    fc.property(results, (result) => {
+      expect(decodeDeliveryResult(encodeDeliveryResult(result))).toEqual(result);
+    }),
+    { numRuns: 30 },
   );
 });

@@ -70,7 +70,7 @@ describe('transactions', () => {
     setReadOnly(database.db, false);
     process.reportedDue();
     process.runLater();
-    expect(store.totals.counts).toEqual({ waiting: 1, sending: 1, delivered: 1, dead: 0, canceled: 1 });
+    expect(store.totals.counts).toEqual({ waiting: 1, sending: 1, delivered: 1, dead: 0, canceled: 1, unknown: 0 });
     expect([process.reportedDue(), await takeNumbers(process, 9000)]).toEqual([['/hooks'], [2]]);
   });
 

@@ -49,7 +49,7 @@ describe('upgraded connections', () => {
 describe('deliveries', () => {
   test('have series from the start for each route that delivers, so that the first dead one is an increase', async () => {
     const metrics = metricsOf();
-    const events = ['accepted', 'duplicate', 'delivered', 'dead', 'canceled'];
+    const events = ['accepted', 'duplicate', 'delivered', 'dead', 'canceled', 'unknown'];
     expect(await samples(metrics, 'deliveries_total', 'with zeros')).toEqual(
       events.map((event) => `{route="/hooks",event="${event}"} 0`),
     );
