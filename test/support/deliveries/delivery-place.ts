@@ -68,7 +68,7 @@ export async function addAll(
 
 /** The numbers of the deliveries of `/hooks` that are due at this time: they are claimed. */
 export async function takeNumbers(
-  { store }: StoreProcess,
+  { store }: Pick<StoreProcess, 'store'>,
   now: number,
   limit = 100,
   route = '/hooks',

@@ -1,0 +1,121 @@
+import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type {
+  AskedMethod,
+  DeliveryOperation,
+  DeliveryQueries,
+  DeliveryQuery,
+  DeliveryReply,
+} from './delivery-protocol.ts';
+import { WorkerClaims, type WorkerClaimsParts } from './worker-claims.ts';
+
+export interface DeliveryServerParts extends Omit<WorkerClaimsParts, 'wake'> {
+  readonly send: (worker: number, replies: readonly DeliveryReply[]) => void;
+}
+
+type QueryHandlers = {
+  readonly [K in AskedMethod]: (input: DeliveryQueries[K]['input']) => Promise<DeliveryQueries[K]['result']>;
+};
+
+/** Keeps the deliveries of several workers. */
+export class DeliveryServer {
+  readonly #parts: DeliveryServerParts;
+  readonly #store: DeliveryStore;
+  readonly #queries: QueryHandlers;
+  readonly #claims: WorkerClaims;
+  /** Replies that are sent together. */
+  readonly #outboxes = new Map<number, DeliveryReply[]>();
+
+  constructor(parts: DeliveryServerParts) {
+    this.#parts = parts;
+    const { store } = parts;
+    this.#store = store;
+    this.#queries = {
+      find: (input) => store.find(...input),
+      list: (input) => store.list(...input),
+      message: (input) => store.message(...input),
+      result: (input) => store.result(...input),
+      retry: (input) => store.retry(...input),
+      cancel: (input) => store.cancel(...input),
+    };
+    this.#claims = new WorkerClaims({ ...parts, wake: (worker) => this.#reply(worker, { type: 'due' }) });
+  }
+
+  join(worker: number): void {
+    this.#claims.join(worker);
+  }
+
+  /** A worker has ended: what it had taken is sent by others. */
+  leave(worker: number): void {
+    this.#claims.leave(worker);
+  }
+
+  /** The store has changed: see `WorkerClaims.onDue`. */
+  onDue(route: string): void {
+    this.#claims.onDue(route);
+  }
+
+  /** Operations of a worker that has ended are too late: `leave` has taken their place. */
+  onOperations(worker: number, operations: readonly DeliveryOperation[]): void {
+    if (!this.#claims.has(worker)) return;
+    this.#claims.onMessage(
+      worker,
+      operations.some((operation) => operation.do === 'take'),
+    );
+    for (const operation of operations) this.#perform(worker, operation);
+  }
+
+  stop(): void {
+    this.#claims.stop();
+  }
+
+  #perform(worker: number, operation: DeliveryOperation): void {
+    switch (operation.do) {
+      case 'add': {
+        const { query, delivery } = operation;
+        return this.#store.add(delivery, (result) => this.#reply(worker, { type: 'added', query, result }));
+      }
+      case 'take':
+        return void this.#take(worker, operation);
+      case 'postpone':
+        if (this.#claims.release(worker, operation.input[0])) this.#store.postpone(...operation.input);
+        return undefined;
+      case 'end':
+        if (this.#claims.release(worker, operation.input[0])) this.#store.end(...operation.input);
+        return undefined;
+      case 'ask':
+        return void this.#answer(worker, operation);
+      case 'stop':
+        return this.#claims.stopTaking(worker);
+    }
+  }
+
+  async #take(
+    worker: number,
+    { query, route, now, limit }: Extract<DeliveryOperation, { readonly do: 'take' }>,
+  ): Promise<void> {
+    const taken = await this.#claims.take(worker, route, now, limit);
+    this.#reply(worker, { type: 'taken', query, taken });
+  }
+
+  async #answer<K extends AskedMethod>(worker: number, { query, method, input }: DeliveryQuery<K>): Promise<void> {
+    try {
+      const result = await this.#queries[method](input);
+      this.#reply(worker, { type: 'result', query, method, result });
+    } catch (error) {
+      if (!(error instanceof DeliveriesUnavailable)) throw error;
+      this.#reply(worker, { type: 'unavailable', query, why: error.message });
+    }
+  }
+
+  /** Sent together with the other replies of this callback of the event loop, such as those of a commit. */
+  #reply(worker: number, reply: DeliveryReply): void {
+    const outbox = this.#outboxes.get(worker);
+    if (outbox !== undefined) return void outbox.push(reply);
+    const replies = [reply];
+    this.#outboxes.set(worker, replies);
+    this.#parts.soon(() => {
+      this.#outboxes.delete(worker);
+      this.#parts.send(worker, replies);
+    });
+  }
+}
