@@ -9,6 +9,7 @@ import type { Clock } from '../core/scalars.ts';
 import type { ProcessApi, UpstreamOverride } from '../admin/operations/process-api.ts';
 import type { WriteKeys } from '../http/request/exchange-context.ts';
 import type { WakeTimer } from '../http/wake-timer.ts';
+import type { RemoteDeliveryStore } from '../sharing/deliveries/remote-delivery-store.ts';
 import type { LimitClient } from '../sharing/workers/limit-client.ts';
 
 /** What a worker gets from its primary. */
@@ -25,13 +26,14 @@ export interface WorkerMembership {
   readonly writeKeys: WriteKeys;
   /** Undefined if open writes are not reported after the end of this process. */
   readonly openWrites: OpenWriteLog | undefined;
+  /** The deliveries that the primary keeps; undefined if it keeps none. */
+  readonly deliveries: RemoteDeliveryStore | undefined;
   /** The key of the hashes of clients. */
   readonly secret: string;
   /** The primary has it, and what follows. */
   readonly database?: undefined;
   readonly inspection?: undefined;
   readonly storedWrites?: undefined;
-  readonly deliveries?: undefined;
   /** The URL of the practice upstream in the primary, if there is one. */
   readonly practiceUrl: string | undefined;
   /** TLS ticket keys, shared so that a session can be resumed at any worker. */

@@ -106,7 +106,7 @@ const UNKNOWN = { kind: 'unknown', nearest: undefined } as const;
 
 const NOT_STORED_HERE = {
   kind: 'absent',
-  why: 'This process stores no deliveries: they need state: {store: sqlite}, and workers: 1.',
+  why: 'This process stores no deliveries: they need state: {store: sqlite}.',
 } as const;
 
 const NOT_CONFIRMED = {

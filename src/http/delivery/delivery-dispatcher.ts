@@ -27,6 +27,8 @@ export interface DeliveryDispatcherParts {
   readonly schedule: (delay: Millis, run: () => void) => () => void;
   readonly random: Random;
   readonly listen: EventSink;
+  /** The store wakes one of several processes when the next delivery is due: this one needs no timer. */
+  readonly isWokenWhenDue?: boolean;
 }
 
 /** Sends the stored deliveries that are due, as many of a route at a time as it allows, and records how each attempt ended. */
@@ -68,6 +70,7 @@ export class DeliveryDispatcher {
     this.#cancelTimer = undefined;
     if (this.#isStopped) return;
     if (this.#isWoken) return void schedule(0, () => void this.#dispatch()); // something has changed meanwhile
+    if (this.#parts.isWokenWhenDue === true) return;
     const next = Math.min(...dueAt);
     if (next === Number.POSITIVE_INFINITY) return; // an addition, or the end of an attempt, wakes it
     const delay = Math.min(LONGEST_TIMER, Math.max(1, Math.ceil(next - now)));

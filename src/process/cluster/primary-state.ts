@@ -1,23 +1,87 @@
 import type { Config } from '../../config/schema/config-schema.ts';
-import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
+import { routeName } from '../../config/schema/route-name.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import { cancellableTimer } from '../../http/idempotency/create-key-store.ts';
+import type { DeliveryOperation } from '../../sharing/deliveries/delivery-protocol.ts';
+import { DeliveryServer } from '../../sharing/deliveries/delivery-server.ts';
+import type { KeyOperation } from '../../sharing/keys/key-protocol.ts';
 import { KeyServer } from '../../sharing/keys/key-server.ts';
 import { WorkerOpenWrites } from '../../sharing/keys/worker-open-writes.ts';
+import { keepDeliveryFor } from '../deliveries/create-deliveries.ts';
+import type { DeliveryStoreHooks } from '../deliveries/open-delivery-store.ts';
 import { reportInterrupted } from '../interrupted-writes.ts';
 import { openOwnState, type OwnState, type OwnStateParts } from '../own-state.ts';
 import type { ResourceStack } from '../resource-stack.ts';
+import type { MessageToWorker } from './worker-messages.ts';
 
-export interface PrimaryKeysParts extends OwnStateParts {
-  readonly send: (worker: number, reply: KeyReply) => void;
+export interface PrimaryStateParts extends Omit<OwnStateParts, 'deliveryHooks'> {
+  readonly send: (worker: number, message: MessageToWorker) => void;
+  readonly currentConfig: () => Config;
 }
 
-/** Opens the state of a primary, and what serves its keys to the workers. @throws StateDatabaseError */
-export async function openPrimaryKeys(
-  config: Config,
-  { send, ...parts }: PrimaryKeysParts,
+/** What the primary keeps for its workers: keys of writes, and deliveries. */
+export interface StateServer {
+  readonly bounds: readonly ResourceBound[];
+  readonly join: (worker: number) => void;
+  /** All messages of a worker have arrived. */
+  readonly leave: (worker: number) => void;
+  readonly onKeyOperations: (worker: number, operations: readonly KeyOperation[]) => void;
+  readonly onDeliveryOperations: (worker: number, operations: readonly DeliveryOperation[]) => void;
+}
+
+/** Opens the state of a primary, and what serves it to the workers. @throws StateDatabaseError */
+export async function openPrimaryState(
+  first: Config,
+  { send, currentConfig, ...parts }: PrimaryStateParts,
   resources: ResourceStack,
-): Promise<{ readonly ownState: OwnState; readonly keyServer: KeyServer }> {
-  const ownState = await openOwnState(config, parts, resources);
+): Promise<{ readonly ownState: OwnState; readonly stateServer: StateServer }> {
+  const deliveryHooks: DeliveryStoreHooks = {
+    keepFor: (route, end) => keepDeliveryFor(currentConfig(), route, end),
+    onDue: (route) => deliveryServer?.onDue(route),
+  };
+  const ownState = await openOwnState(first, { ...parts, deliveryHooks }, resources);
   const { logger, listen } = parts;
+  const { keyStore, responseStore, deliveries } = ownState;
   const openWrites = new WorkerOpenWrites(ownState.openWrites, (write) => reportInterrupted(write, logger, listen));
-  return { ownState, keyServer: new KeyServer(ownState.keyStore, send, openWrites, ownState.responseStore) };
+  const keyServer = new KeyServer(keyStore, (to, reply) => send(to, { type: 'key', reply }), openWrites, responseStore);
+  const deliveryServer: DeliveryServer | undefined =
+    deliveries &&
+    new DeliveryServer({
+      store: deliveries,
+      concurrencyOf: (route) => concurrencyOf(currentConfig(), route),
+      wallClock: () => Date.now(),
+      after: cancellableTimer,
+      soon: queueMicrotask,
+      send: (to, replies) => send(to, { type: 'deliveries', replies }),
+    });
+  resources.push(() => Promise.resolve(deliveryServer?.stop()));
+  const stateServer: StateServer = {
+    get bounds() {
+      return [...keyServer.bounds, ...(deliveries?.bounds ?? [])];
+    },
+    join: (worker) => {
+      keyServer.join(worker);
+      deliveryServer?.join(worker);
+    },
+    leave: (worker) => {
+      keyServer.leave(worker);
+      deliveryServer?.leave(worker);
+    },
+    onKeyOperations: (worker, operations) => keyServer.onOperations(worker, operations),
+    onDeliveryOperations: (worker, operations) => deliveryServer?.onOperations(worker, operations),
+  };
+  return { ownState, stateServer };
+}
+
+/** By the names of the routes of each configuration: it is asked for with each attempt. */
+const CONCURRENCIES = new WeakMap<Config, ReadonlyMap<string, number>>();
+
+/** How many deliveries of the route all workers together may send at a time. */
+function concurrencyOf(config: Config, route: string): number {
+  let concurrencies = CONCURRENCIES.get(config);
+  if (concurrencies === undefined) {
+    concurrencies = new Map(config.routes.map((each) => [routeName(each), each.deliver?.concurrency ?? 0]));
+    CONCURRENCIES.set(config, concurrencies);
+  }
+  return concurrencies.get(route) ?? 0;
 }

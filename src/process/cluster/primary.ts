@@ -13,7 +13,7 @@ import { watchProcess } from '../health/watch-process.ts';
 import { createProcessMetrics } from '../create-process-metrics.ts';
 import { reloadControls, ConfigReloads } from '../config-reloads.ts';
 import type { GateView } from '../../core/events/gate-views.ts';
-import { openPrimaryKeys, type PrimaryKeysParts } from './primary-keys.ts';
+import { openPrimaryState } from './primary-state.ts';
 import { LimitServer } from '../../sharing/workers/limit-server.ts';
 import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
 import { openStatePersistence } from '../../store/persistence/state-persistence.ts';
@@ -24,7 +24,7 @@ import { deriveWorkerConfig, withListenPort } from './worker-config.ts';
 import { hostClock as clock } from './host-clock.ts';
 import { SharedLimitSettings } from './shared-limit-settings.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
-import type { WorkerStart } from './worker-messages.ts';
+import type { MessageToWorker, WorkerStart } from './worker-messages.ts';
 import { ClusterProcessGroup, NO_CLIENTS, PrimaryProcessApi } from './primary-process-api.ts';
 import { WorkerSupervisor } from './worker-supervisor.ts';
 
@@ -68,7 +68,7 @@ async function openCluster(
     replayBufferBytes: () => 0,
     bounds: () => [
       { name: 'client_limits', ...limitServer.bound },
-      ...keyServer.bounds,
+      ...stateServer.bounds,
       ...operatorServers.bounds,
       ...(logOutput === undefined ? [] : [logOutput.bound]),
     ],
@@ -102,8 +102,9 @@ async function openCluster(
     },
     settings.sharedRefs(),
   );
-  const send: PrimaryKeysParts['send'] = (to, reply) => workers.send(to, { type: 'key', reply });
-  const { ownState, keyServer } = await openPrimaryKeys(first, { clock, logger, listen, metrics, send }, resources);
+  const send = (to: number, message: MessageToWorker): void => workers.send(to, message);
+  const stateParts = { clock, logger, listen, metrics, send, currentConfig: () => config };
+  const { ownState, stateServer } = await openPrimaryState(first, stateParts, resources);
   const { keySecret, secret, database } = ownState;
   const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });
   const timer = new WakeTimer(limitServer, clock);
@@ -129,6 +130,7 @@ async function openCluster(
     ticketKeys: randomBytes(TICKET_KEYS),
     keySecret,
     reportsOpenWrites: ownState.openWrites !== undefined,
+    storesDeliveries: ownState.deliveries !== undefined,
   };
   const workers: WorkerSupervisor = new WorkerSupervisor({
     count,
@@ -143,19 +145,20 @@ async function openCluster(
     }),
     onJoin: (worker) => {
       limitServer.join(worker, clock.now());
-      keyServer.join(worker);
+      stateServer.join(worker);
     },
     onReport: (worker, report) => {
       limitServer.onReport(worker, report, clock.now());
       timer.rearm();
     },
-    onKeyOperations: (worker, operations) => keyServer.onOperations(worker, operations),
+    onKeyOperations: stateServer.onKeyOperations,
+    onDeliveryOperations: stateServer.onDeliveryOperations,
     onFailure: ({ upstream, failure }) => processApi.onFailure(upstream, failure),
     onListening: () => setSocketPermissions(first.listen.address, first.listen.permissions),
     onSettled: (worker, generation) => {
       if (generation === workers.generation) noteSettled(worker);
     },
-    onDisconnect: (worker) => keyServer.leave(worker),
+    onDisconnect: stateServer.leave,
     onExit: (worker) => {
       noteSettled(worker);
       limitServer.leave(worker, clock.now());

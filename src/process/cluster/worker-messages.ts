@@ -10,6 +10,7 @@ import type {
 import type { EndpointFailure } from '../../core/events/gate-views.ts';
 import type { ProcessMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import type { ProcessQueries, UpstreamOverride } from '../../admin/operations/process-api.ts';
+import type { DeliveryOperation, DeliveryReply } from '../../sharing/deliveries/delivery-protocol.ts';
 import type { KeyOperation, KeyReply } from '../../sharing/keys/key-protocol.ts';
 import type { UsageReport, LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 
@@ -18,6 +19,7 @@ export type MessageToWorker =
   | { readonly type: 'start'; readonly start: WorkerStart }
   | { readonly type: 'updates'; readonly updates: LimitUpdates }
   | { readonly type: 'key'; readonly reply: KeyReply }
+  | { readonly type: 'deliveries'; readonly replies: readonly DeliveryReply[] }
   /** A new configuration, answered with the same generation. */
   | ReloadMessage
   | WorkerQuery<WorkerQueryName>
@@ -36,6 +38,7 @@ export type MessageFromWorker =
   | { readonly type: 'settled'; readonly generation: number }
   | { readonly type: 'report'; readonly report: UsageReport }
   | { readonly type: 'keys'; readonly operations: readonly KeyOperation[] }
+  | { readonly type: 'deliveries'; readonly operations: readonly DeliveryOperation[] }
   /** The last failed attempt at an upstream, sent before the report that counts it. */
   | { readonly type: 'failure'; readonly upstream: string; readonly failure: EndpointFailure }
   | WorkerQueryResult<WorkerQueryName>
@@ -105,6 +108,8 @@ export interface WorkerStart {
   readonly keySecret: Uint8Array;
   /** The primary reports writes without a key whose worker has ended. */
   readonly reportsOpenWrites: boolean;
+  /** The primary stores what is delivered later. */
+  readonly storesDeliveries: boolean;
   /** The overrides in force. */
   readonly overrides: readonly UpstreamOverride[];
 }

@@ -1,5 +1,6 @@
 import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
+import type { DeliveryOperation } from '../../sharing/deliveries/delivery-protocol.ts';
 import type { KeyOperation } from '../../sharing/keys/key-protocol.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
 import type { MessageFromWorker, ReloadMessage, WorkerStart, MessageToWorker } from './worker-messages.ts';
@@ -21,6 +22,7 @@ export interface WorkerSupervisorParts {
   readonly onReport: (worker: number, report: Extract<MessageFromWorker, { type: 'report' }>['report']) => void;
   readonly onFailure: (message: Extract<MessageFromWorker, { type: 'failure' }>) => void;
   readonly onKeyOperations: (worker: number, operations: readonly KeyOperation[]) => void;
+  readonly onDeliveryOperations: (worker: number, operations: readonly DeliveryOperation[]) => void;
   readonly onListening: () => void;
   /** No request of the worker uses a configuration before this generation any more. */
   readonly onSettled: (worker: number, generation: number) => void;
@@ -123,18 +125,21 @@ export class WorkerSupervisor {
     return problems;
   }
 
-  /** Resolves when all workers have exited. After `within` and a second, they are killed. */
+  /** Resolves when all workers have exited, and their last messages have arrived. After `within` and a second, they are killed. */
   async end(how: 'drain' | 'close', within: Millis): Promise<void> {
     this.#isEnding = true;
     // A second signal ends the primary at once, and the workers with it.
     process.once('exit', () => this.#kill());
     for (const timer of this.#timers) clearTimeout(timer);
-    const ended = [...this.#all.values()].map(
-      (worker) =>
-        new Promise<void>((resolve) => {
-          worker.once('exit', () => resolve());
-        }),
-    );
+    const ended = [...this.#all.values()].flatMap((worker) => [
+      new Promise<void>((resolve) => {
+        worker.once('exit', () => resolve());
+      }),
+      new Promise<void>((resolve) => {
+        if (worker.isConnected()) worker.once('disconnect', () => resolve());
+        else resolve();
+      }),
+    ]);
     for (const worker of this.#all.keys()) this.send(worker, { type: how });
     const late = setTimeout(() => this.#kill(), within + KILLED_AFTER);
     await Promise.all(ended);
@@ -169,6 +174,8 @@ export class WorkerSupervisor {
         return this.#parts.onReport(id, message.report);
       case 'keys':
         return this.#parts.onKeyOperations(id, message.operations);
+      case 'deliveries':
+        return this.#parts.onDeliveryOperations(id, message.operations);
       case 'failure':
         return this.#parts.onFailure(message);
       case 'reloaded':

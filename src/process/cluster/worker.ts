@@ -8,6 +8,8 @@ import { createLogger } from '../../telemetry/log/logger.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import { LimitClient } from '../../sharing/workers/limit-client.ts';
+import type { DeliveryReply } from '../../sharing/deliveries/delivery-protocol.ts';
+import { RemoteDeliveryStore } from '../../sharing/deliveries/remote-delivery-store.ts';
 import { KeyClient } from '../../sharing/keys/key-client.ts';
 import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
 import { cancellableTimer } from '../../http/idempotency/create-key-store.ts';
@@ -61,7 +63,15 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
     after: cancellableTimer,
   });
   messages.keyReplies.attach((reply) => keys.onReply(reply));
-  process.once('disconnect', () => keys.onKeeperGone());
+  const deliveries = new RemoteDeliveryStore({
+    send: (operations) => sendToPrimary({ type: 'deliveries', operations }),
+    schedule: setImmediate,
+  });
+  messages.deliveryReplies.attach((replies) => deliveries.onReplies(replies));
+  process.once('disconnect', () => {
+    keys.onKeeperGone();
+    deliveries.onKeeperGone();
+  });
   let generation = 0;
   const exposed = Promise.withResolvers<ExposedParts>();
   try {
@@ -76,6 +86,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         limitClient,
         secret: start.config.secret ?? '',
         openWrites: start.reportsOpenWrites ? keys : undefined,
+        deliveries: start.storesDeliveries ? deliveries : undefined,
         writeKeys: {
           keys,
           digests: new WriteDigests(Buffer.from(start.keySecret)),
@@ -120,6 +131,8 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
       end: async (how) => {
         await (how === 'drain' ? app.drain(0) : app.close());
         keys.flush();
+        deliveries.flush();
+        await sendAndFlush({ type: 'settled', generation }); // after the messages before it
       },
     };
   } catch (error) {
@@ -136,6 +149,7 @@ class PrimaryMessages {
   readonly disconnected: Promise<undefined>;
   readonly updates = new EarlyMessages<LimitUpdates>();
   readonly keyReplies = new EarlyMessages<KeyReply>();
+  readonly deliveryReplies = new EarlyMessages<readonly DeliveryReply[]>();
   readonly reloads = new EarlyMessages<ReloadMessage>();
   readonly queries = new EarlyMessages<WorkerQuery<WorkerQueryName>>();
 
@@ -155,6 +169,8 @@ class PrimaryMessages {
           return this.updates.add(message.updates);
         case 'key':
           return this.keyReplies.add(message.reply);
+        case 'deliveries':
+          return this.deliveryReplies.add(message.replies);
         case 'reload':
           return this.reloads.add(message);
         case 'question':

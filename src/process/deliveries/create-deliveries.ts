@@ -7,6 +7,7 @@ import type { Millis, Random } from '../../core/scalars.ts';
 import { DeliveryDispatcher } from '../../http/delivery/delivery-dispatcher.ts';
 import type { ProxyDeliveries } from '../../http/delivery/delivery-intake.ts';
 import type { Proxy } from '../../http/request/proxy.ts';
+import { RemoteDeliveryStore } from '../../sharing/deliveries/remote-delivery-store.ts';
 import type { DeliveryStoreHooks } from './open-delivery-store.ts';
 import type { ActiveConfig } from '../active-config.ts';
 
@@ -23,7 +24,8 @@ export function makeDeliveryHooks(
   };
 }
 
-function keepDeliveryFor({ routes }: Config, route: string, end: DeliveryEnd): Millis {
+/** How long a delivery of the route is kept after its end, by this configuration. */
+export function keepDeliveryFor({ routes }: Config, route: string, end: DeliveryEnd): Millis {
   const keepFor = routes.find((each) => routeName(each) === route)?.deliver?.keepFor;
   if (keepFor === undefined) return KEEP_FOR;
   return end === 'dead' ? keepFor.dead : keepFor.delivered;
@@ -53,14 +55,25 @@ export function createDeliveries(
 ): Deliveries | undefined {
   if (store === undefined) return undefined;
   const wallClock = (): Millis => Date.now();
+  // The primary of several workers wakes one of them for what is due: not each of them for what it has accepted.
+  const remote = store instanceof RemoteDeliveryStore ? store : undefined;
   const dispatcher = new DeliveryDispatcher({
     store,
     routes: () => activeConfig.snapshot.router.delivering,
     send: (...attempt) => proxy().deliver(...attempt),
     ...{ wallClock, schedule, random, listen },
+    isWokenWhenDue: remote !== undefined,
   });
   const wake = (): void => dispatcher.wake();
-  return { intake: { store, wallClock, onAccepted: wake }, wake, stop: () => dispatcher.stop() };
+  remote?.onDue(wake);
+  return {
+    intake: { store, wallClock, onAccepted: remote === undefined ? wake : () => undefined },
+    wake,
+    stop: () => {
+      dispatcher.stop();
+      remote?.stopTaking();
+    },
+  };
 }
 
 function schedule(delay: Millis, run: () => void): () => void {

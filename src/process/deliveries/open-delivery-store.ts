@@ -11,7 +11,7 @@ export interface DeliveryStoreHooks {
   /** How long a delivery of the route, and its message, are kept once it is over. */
   readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
   /** A stored change may have made a delivery of the route due, now or later. */
-  readonly onDue: () => void;
+  readonly onDue: (route: string) => void;
 }
 
 export interface DeliveryStoreParts extends DeliveryStoreHooks {

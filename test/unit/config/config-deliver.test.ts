@@ -225,10 +225,8 @@ describe('a delivering route needs', () => {
     ]);
   });
 
-  test.each(['2', 'auto'])('one process: not workers: %s', (workers) => {
-    expect(needed(`${SQLITE}workers: ${workers}\n`)).toEqual([
-      'deliver: not supported with several workers yet: needs workers: 1',
-    ]);
+  test.each(['2', 'auto'])('no certain number of workers: %s', (workers) => {
+    expect(needed(`${SQLITE}workers: ${workers}\n`)).toEqual([]);
   });
 
   test('the mode enforce', () => {
