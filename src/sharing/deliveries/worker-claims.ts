@@ -1,4 +1,5 @@
 import type { DeliveryStore, TakenDeliveries } from '../../core/delivery/delivery-store.ts';
+import type { Delivery } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { WorkerWakes, type WorkerWakesParts } from './worker-wakes.ts';
 
@@ -20,12 +21,18 @@ const OWN_TAKE_WITHIN: Millis = 2;
 /** The longest timer of Node. An earlier look than necessary does no harm. */
 const LONGEST_TIMER: Millis = 2 ** 31 - 1;
 
+interface WorkerClaim {
+  readonly route: string;
+  /** When it is due if its worker ends. */
+  readonly dueAt: Millis;
+}
+
 /** The deliveries that workers have taken, and what they may take: of each route as many as may be in progress in all workers. */
 export class WorkerClaims {
   readonly #parts: WorkerClaimsParts;
   readonly #wakes: WorkerWakes;
-  /** What each worker has taken: the route of each id. */
-  readonly #byWorker = new Map<number, Map<string, string>>();
+  /** What each worker has taken, by id. */
+  readonly #byWorker = new Map<number, Map<string, WorkerClaim>>();
   /** Attempts in progress, by route. */
   readonly #inProgress = new Map<string, number>();
   /** When the next delivery of each route is due, as the last take has found; -Infinity: not known since a change. */
@@ -50,9 +57,9 @@ export class WorkerClaims {
   leave(worker: number): void {
     const claims = this.#byWorker.get(worker);
     this.#byWorker.delete(worker);
-    for (const [id, route] of claims ?? []) {
+    for (const [id, { route, dueAt }] of claims ?? []) {
       this.#count(route, -1);
-      this.#parts.store.postpone(id, this.#parts.wallClock(), undefined);
+      this.#parts.store.postpone(id, dueAt, undefined);
     }
     this.stopTaking(worker);
   }
@@ -86,8 +93,9 @@ export class WorkerClaims {
     const claims = this.#byWorker.get(worker);
     this.#count(route, (claims === undefined ? 0 : taken.deliveries.length) - places);
     for (const { delivery } of taken.deliveries) {
-      claims?.set(delivery.id, route);
-      if (claims === undefined) store.postpone(delivery.id, now, undefined); // it has ended meanwhile
+      const dueAt = earlierDueAt(delivery);
+      claims?.set(delivery.id, { route, dueAt });
+      if (claims === undefined) store.postpone(delivery.id, dueAt, undefined); // it has ended meanwhile
     }
     if (taken.nextDueAt === undefined) this.#dueAt.delete(route);
     else this.#dueAt.set(route, taken.nextDueAt);
@@ -98,10 +106,10 @@ export class WorkerClaims {
   /** An attempt has ended. @returns whether the worker had taken the delivery */
   release(worker: number, id: string): boolean {
     const claims = this.#byWorker.get(worker);
-    const route = claims?.get(id);
-    if (route === undefined) return false;
+    const claim = claims?.get(id);
+    if (claim === undefined) return false;
     claims?.delete(id);
-    this.#count(route, -1);
+    this.#count(claim.route, -1);
     this.#scheduleReview();
     return true;
   }
@@ -144,4 +152,9 @@ export class WorkerClaims {
     const delay = Math.min(LONGEST_TIMER, Math.max(OWN_TAKE_WITHIN, Math.ceil(dueAt - this.#parts.wallClock())));
     this.#cancelTimer = this.#parts.after(delay, () => this.#wakes.want());
   }
+}
+
+/** Not later than it was due before it was taken: if its worker ends, it does not wait behind those that were due after it. */
+function earlierDueAt({ acceptedAt, lastAttempt }: Delivery): Millis {
+  return lastAttempt === undefined ? acceptedAt : lastAttempt.at + lastAttempt.took;
 }

@@ -13,7 +13,8 @@ const DONE = { at: 1000, took: 20, status: 200, reason: undefined };
 
 /** Workers that have looked for deliveries once, as each does when it begins to serve. */
 async function start(count: number, concurrency?: number) {
-  const started = startDeliveryWorkers(sqlitePlace(), concurrency);
+  const place = sqlitePlace();
+  const started = startDeliveryWorkers(place, concurrency);
   const { settle, startWorker } = started;
   const workers = Array.from({ length: count }, startWorker);
   for (const worker of workers) await take(worker);
@@ -24,7 +25,7 @@ async function start(count: number, concurrency?: number) {
   const wakes = () => workers.map((worker) => worker.wakes());
   const [first, second] = workers;
   if (first === undefined || second === undefined) throw new Error('two workers are needed');
-  return { ...started, workers, first, second, addTo, wakes };
+  return { ...started, clock: place.clock, workers, first, second, addTo, wakes };
 }
 
 const take = (worker: Pick<DeliveryWorker, 'store'>, limit = 100, now = 1000): Promise<number[]> =>
@@ -101,6 +102,28 @@ describe('when a worker ends', () => {
     second.store.end(id(1), 'delivered', 1000, DONE);
     await settle();
     expect(await take(second)).toEqual([2]);
+  });
+
+  test('others send what it has taken before what was due later', async () => {
+    const { clock, ...started } = await start(2, 2);
+    const { first, second, addTo, settle } = started;
+    await addTo(first, ...range(1, 2), newDelivery(3, { acceptedAt: 1001 }));
+    expect([await take(first), await take(second)]).toEqual([[1], [2]]);
+    first.store.postpone(id(1), 1100, FAILED);
+    await settle();
+    clock.time = 2000;
+    await addTo(first, newDelivery(4, { acceptedAt: 1200 }));
+    expect(await take(second, 1, 2000)).toEqual([3]);
+    second.kill();
+    await settle();
+    expect(await take(first, 100, 2000)).toEqual([2, 3]);
+    for (const n of [2, 3]) first.store.end(id(n), 'delivered', 2000, DONE);
+    await settle();
+    expect(await take(first, 1, 2000)).toEqual([1]);
+    const third = started.startWorker();
+    first.kill();
+    await settle();
+    expect(await take(third, 1, 2000)).toEqual([1]);
   });
 
   test('what it takes at that moment is due again', async () => {
