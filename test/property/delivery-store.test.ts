@@ -46,6 +46,7 @@ const filter = fc.record({
   states: fc.option(fc.subarray([...STATES]), { nil: undefined }),
   route: fc.option(route, { nil: undefined }),
   after: fc.option(which, { nil: undefined }),
+  order: fc.constantFrom('oldest', 'newest'),
   limit: fc.integer({ min: 1, max: 6 }),
 });
 
@@ -118,7 +119,7 @@ async function expectSame(store: Store, model: DeliveryModel, last: number): Pro
   expect(store.totals.counts).toEqual(Object.fromEntries(STATES.map((state) => [state, count(state)])));
 }
 
-interface ListFilter extends Omit<DeliveryFilter, 'after' | 'states' | 'route'> {
+interface ListFilter extends Pick<Required<DeliveryFilter>, 'limit' | 'order'> {
   readonly states: DeliveryFilter['states'] | undefined;
   readonly route: string | undefined;
   readonly after: number | undefined;
@@ -127,13 +128,14 @@ interface ListFilter extends Omit<DeliveryFilter, 'after' | 'states' | 'route'> 
 async function expectSameList(
   store: Store,
   model: DeliveryModel,
-  { states, route, after, limit }: ListFilter,
+  { states, route, after, order, limit }: ListFilter,
 ): Promise<void> {
-  const wanted = model.rows.filter(
-    (row) => (states?.includes(row.state) ?? true) && (route ?? row.route) === row.route && row.n > (after ?? -1),
-  );
+  const isAfter = (n: number): boolean => after === undefined || (order === 'newest' ? n < after : n > after);
+  const wanted = model.rows
+    .filter((row) => (states?.includes(row.state) ?? true) && (route ?? row.route) === row.route && isAfter(row.n))
+    .toSorted((a, b) => (order === 'newest' ? b.n - a.n : a.n - b.n));
   const found = await store.list({
-    limit,
+    ...{ limit, order },
     ...(states === undefined ? {} : { states }),
     ...(route === undefined ? {} : { route }),
     ...(after === undefined ? {} : { after: deliveryId(after) }),

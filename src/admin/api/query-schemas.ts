@@ -61,6 +61,7 @@ export const DeliveriesQuery = z.strictObject({
     .optional()
     .describe('open: waiting or sending.'),
   route: SearchText.describe('The whole name of the route.'),
+  order: z.enum(['oldest', 'newest']).default('oldest').describe('By acceptance.'),
   after: z.uuid('expected the id of a delivery').optional().describe('`next` of the previous page, or any id.'),
   limit: limitParameter(MAX_ROWS, 50),
 });

@@ -29,11 +29,12 @@ export class DeliveryOperations implements DeliveryActions {
     this.#parts = parts;
   }
 
-  list({ state, route, after, limit }: DeliveriesQuery): Promise<ActionResult<DeliveriesPage>> {
+  list({ state, route, order, after, limit }: DeliveriesQuery): Promise<ActionResult<DeliveriesPage>> {
     return this.#withStore(async (store) => {
       const states = state === undefined ? {} : { states: state === 'open' ? OPEN_STATES : [state] };
       const filter = {
         ...states,
+        order,
         ...(route === undefined ? {} : { route }),
         ...(after === undefined ? {} : { after }),
       };

@@ -29,7 +29,9 @@ export interface DueDelivery {
 export interface DeliveryFilter {
   readonly states?: readonly Delivery['state']['kind'][];
   readonly route?: string;
-  /** Only those after the one with this id. */
+  /** By acceptance; without it, the oldest first. */
+  readonly order?: 'oldest' | 'newest';
+  /** Only those after the one with this id in this order: older ones if the newest are first. */
   readonly after?: string;
   readonly limit: number;
 }
@@ -75,7 +77,7 @@ export interface DeliveryStore {
    */
   end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined, result?: DeliveryResult): void;
   find(id: string): Promise<Delivery | undefined>;
-  /** In the order of acceptance. */
+  /** In the order of acceptance, or in the opposite one. */
   list(filter: DeliveryFilter): Promise<readonly Delivery[]>;
   /** Undefined if there is no such delivery, or its message has expired. */
   message(id: string): Promise<DeliveryMessage | undefined>;

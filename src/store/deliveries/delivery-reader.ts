@@ -5,8 +5,7 @@ import type { MessageSeal } from '../message-seal.ts';
 import type { DeliveryClaims } from './delivery-claims.ts';
 import type { DeliveryCounters } from './delivery-counters.ts';
 import { decodeDeliveryMessage } from './delivery-message-codec.ts';
-import { decodeDeliveryResult } from './delivery-result-codec.ts';
-import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
+import type { DeliveryRows, RowOrder, StoredDelivery } from './delivery-rows.ts';
 import { ALL_CODES, endOfCode, OPEN_CODES, STATE_CODES } from './delivery-tables.ts';
 
 export interface DeliveryReaderOptions {
@@ -55,7 +54,7 @@ export class DeliveryReader {
     let oldest: Millis | undefined;
     for (const route of this.#routes) {
       for (const code of OPEN_CODES) {
-        const [number] = rows.list(route, code, 0, 1);
+        const [number] = rows.list('oldest', route, code, 0, 1);
         const row = number === undefined ? undefined : rows.get(number);
         if (row !== undefined) oldest = Math.min(oldest ?? Infinity, row.delivery.acceptedAt);
       }
@@ -63,13 +62,13 @@ export class DeliveryReader {
     return oldest;
   }
 
-  list({ states, route, after, limit }: DeliveryFilter): readonly Delivery[] {
+  list({ states, route, order = 'oldest', after, limit }: DeliveryFilter): readonly Delivery[] {
     const { rows } = this.#options;
     const wanted: ReadonlySet<StateKind> | undefined = states && new Set(states);
     const isWanted = (kind: StateKind): boolean => wanted?.has(kind) ?? true;
     const found: Delivery[] = [];
-    const from = after === undefined ? 0 : rows.numberOf(after);
-    for (const number of this.#candidates(route, isWanted, from, limit)) {
+    const from = after === undefined ? START_OF[order] : rows.numberOf(after, order);
+    for (const number of this.#candidates(route, isWanted, { order, from, limit })) {
       if (found.length >= limit) break;
       const row = rows.get(number);
       const delivery = row && this.toDelivery(row);
@@ -93,31 +92,32 @@ export class DeliveryReader {
     return bytes && decodeDeliveryMessage(bytes);
   }
 
-  /** Undefined if there is none, or it cannot be decrypted or decoded. */
-  readResult({ number, delivery: { id } }: StoredDelivery): DeliveryResult | undefined {
-    const { rows, resultSeal } = this.#options;
-    const sealed = rows.sealedResult(number);
-    const bytes = sealed && resultSeal.open(id, sealed);
-    return bytes && decodeDeliveryResult(bytes);
-  }
-
-  /** The numbers of deliveries after `from` that may be wanted, in order: at least `limit` that are, if there are so many. */
+  /** The numbers of deliveries that may be wanted, in order: at least `limit` that are, if there are so many. */
   #candidates(
     route: string | undefined,
     isWanted: (kind: StateKind) => boolean,
-    from: number,
-    limit: number,
+    { order, from, limit }: RowPage,
   ): readonly number[] {
     const { rows, claims } = this.#options;
     const numbers = new Set<number>();
     for (const code of ALL_CODES) {
       if (!isWanted(endOfCode(code) ?? 'waiting')) continue;
       for (const each of route === undefined ? this.#routes : [route]) {
-        for (const number of rows.list(each, code, from, limit + claims.size)) numbers.add(number);
+        for (const number of rows.list(order, each, code, from, limit + claims.size)) numbers.add(number);
       }
     }
     const sending = isWanted('sending') ? claims.sendingNumbers(route) : [];
-    for (const number of sending) if (number > from) numbers.add(number);
-    return [...numbers].toSorted((a, b) => a - b);
+    const sign = order === 'newest' ? -1 : 1;
+    for (const number of sending) if (sign * (number - from) > 0) numbers.add(number);
+    return [...numbers].toSorted((a, b) => sign * (a - b));
   }
 }
+
+interface RowPage {
+  readonly order: RowOrder;
+  /** Only those after this number. */
+  readonly from: number;
+  readonly limit: number;
+}
+
+const START_OF: Readonly<Record<RowOrder, number>> = { oldest: 0, newest: Infinity };

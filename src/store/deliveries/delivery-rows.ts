@@ -17,6 +17,9 @@ export interface StoredDelivery {
   readonly delivery: Omit<Delivery, 'state'>;
 }
 
+/** By number. */
+export type RowOrder = 'oldest' | 'newest';
+
 export interface RemovedRow {
   readonly code: StateCode;
   readonly size: number;
@@ -115,17 +118,19 @@ export class DeliveryRows {
     return row && { code: toCode(row['state']), size: Number(row['size']) };
   }
 
-  /** In the order of acceptance, after `after`. */
-  list(route: string, code: StateCode, after: number, limit: number): readonly number[] {
-    return this.#statement('list')
+  /** In this order, after `after`. */
+  list(order: RowOrder, route: string, code: StateCode, after: number, limit: number): readonly number[] {
+    return this.#statement(order === 'newest' ? 'listNewest' : 'list')
       .all(route, code, after, limit)
       .map(({ number }) => Number(number));
   }
 
-  /** The numbers of later deliveries are greater. The one with the id may have been removed. */
-  numberOf(id: string): number {
+  /** Those after the delivery with the id in this order are after this number. The delivery may have been removed. */
+  numberOf(id: string, order: RowOrder): number {
     const found = this.#statement('find').get(id)?.['number'];
-    return Number(found ?? Number(this.#statement('following').get(id)?.['number'] ?? Infinity) - 1);
+    if (found !== undefined) return Number(found);
+    const following = Number(this.#statement('following').get(id)?.['number'] ?? Infinity);
+    return order === 'newest' ? following : following - 1;
   }
 
   /** Those that are over, the first to be removed first. @param until only those kept until then, as times are stored */
@@ -211,6 +216,7 @@ export const DELIVERY_QUERIES = {
   unblock: `UPDATE deliveries SET state = 0, until = max(until, ?) WHERE number = (SELECT number FROM deliveries
     WHERE state = 1 AND state < 2 AND route = ? AND order_key = ? ORDER BY number LIMIT 1) RETURNING number, until`,
   list: 'SELECT number FROM deliveries WHERE route = ? AND state = ? AND number > ? ORDER BY number LIMIT ?',
+  listNewest: 'SELECT number FROM deliveries WHERE route = ? AND state = ? AND number < ? ORDER BY number DESC LIMIT ?',
   following: 'SELECT number FROM deliveries WHERE id > ? ORDER BY id LIMIT 1',
   over: 'SELECT number FROM deliveries WHERE state = ? AND kept_until <= ? ORDER BY kept_until LIMIT ?',
   nextRemoval: 'SELECT min(kept_until) AS until FROM deliveries WHERE state = ? AND kept_until IS NOT NULL',

@@ -51,6 +51,8 @@ test('lists deliveries by state and route, in the order of acceptance, with tota
   expect(await ids('?state=open')).toEqual([waiting, sending]);
   expect(await ids('?route=/hooks')).toEqual([dead, delivered]);
   expect(await ids('?route=/slow&state=dead')).toEqual([]);
+  expect(await ids('?order=newest&limit=2')).toEqual([sending, waiting]);
+  expect(await ids(`?order=newest&after=${waiting}`)).toEqual([delivered, dead]);
   const pages: DeliveryRow[] = [];
   for (let next: string | null = ''; next !== null; ) {
     const page = await list(`?limit=3${next === '' ? '' : `&after=${next}`}`);
@@ -169,6 +171,7 @@ test('rejects unknown ids, parameters and methods', async () => {
   for (const [target, problem] of [
     ['?state=died', /^state: /],
     ['?limit=501', /^limit: expected 1 to 500/],
+    ['?order=latest', /^order: /],
     ['?after=1', /^after: expected the id of a delivery/],
     ['?cursor=x', /^unknown parameter 'cursor'/],
     [`/${UNKNOWN_ID}?body=true`, /^unknown parameter 'body'/],

@@ -2,7 +2,15 @@
 import { describe, expect, test } from 'vitest';
 import type { NewDelivery } from '../../../src/core/delivery/delivery-store.ts';
 import type { DeliveryAttempt } from '../../../src/core/delivery/delivery.ts';
-import { addAll, deliveryId, type DeliveryPlace, newDelivery, nextDueAt, takeNumbers } from './delivery-place.ts';
+import {
+  addAll,
+  deliveryId,
+  type DeliveryPlace,
+  newDelivery,
+  nextDueAt,
+  numberOf,
+  takeNumbers,
+} from './delivery-place.ts';
 
 const STORED = { kind: 'stored' };
 const FAILED: DeliveryAttempt = { at: 1500, took: 20, status: 503, reason: 'not_acknowledged' };
@@ -380,6 +388,33 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       clock.time = 6000;
       await settle();
       expect([await store.find(id(2)), await list({ limit: 2, after: id(2) })]).toEqual([undefined, [3, 4]]);
+    });
+
+    test('lists the newest first, page by page', async () => {
+      const { clock, start } = makePlace();
+      const process = start();
+      const { store, settle } = process;
+      await addAll(process, ...range(1, 4), ...range(5, 6, { route: '/other' }), ...range(7, 9, { orderKey: 'k' }));
+      await takeNumbers(process, 1000, 4);
+      store.end(id(1), 'dead', 1000, FAILED);
+      store.end(id(4), 'delivered', 1000, FAILED);
+      await settle();
+      const list = async (filter: Omit<Parameters<typeof store.list>[0], 'order'>): Promise<number[]> =>
+        (await store.list({ ...filter, order: 'newest' })).map((each) => numberOf(each.id));
+      expect(await list({ limit: 100 })).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1]);
+      expect(await list({ limit: 4 })).toEqual([9, 8, 7, 6]);
+      expect(await list({ limit: 4, after: id(6) })).toEqual([5, 4, 3, 2]);
+      expect(await list({ limit: 4, after: id(1) })).toEqual([]);
+      expect(await list({ limit: 4, route: '/other' })).toEqual([6, 5]);
+      expect(await list({ limit: 3, states: ['waiting'] })).toEqual([9, 8, 7]);
+      expect(await list({ limit: 1, states: ['sending'] })).toEqual([3]);
+      expect(await list({ limit: 9, states: ['sending'], after: id(3) })).toEqual([2]);
+      expect(await list({ limit: 9, states: ['dead', 'delivered', 'sending'] })).toEqual([4, 3, 2, 1]);
+      expect((await store.list({ limit: 2, order: 'oldest' })).map((each) => numberOf(each.id))).toEqual([1, 2]);
+      clock.time = 6000;
+      await settle();
+      expect([await store.find(id(4)), await list({ limit: 2, after: id(4) })]).toEqual([undefined, [3, 2]]);
+      expect(await list({ limit: 2, after: id(20) })).toEqual([9, 8]);
     });
   });
 
