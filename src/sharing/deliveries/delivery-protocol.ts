@@ -3,20 +3,20 @@ import type { AddResult, DeliveryStore, NewDelivery, TakenDeliveries } from '../
 import type { Millis } from '../../core/scalars.ts';
 
 /** Methods of a store that resolve to something about one delivery, or several. */
-export type AskedMethod = 'find' | 'list' | 'message' | 'result' | 'retry' | 'cancel';
+export type CalledMethod = 'find' | 'list' | 'message' | 'result' | 'retry' | 'cancel';
 
-export type DeliveryQueries = {
-  readonly [K in AskedMethod]: {
+export type DeliveryCalls = {
+  readonly [K in CalledMethod]: {
     readonly input: Parameters<DeliveryStore[K]>;
     readonly result: Awaited<ReturnType<DeliveryStore[K]>>;
   };
 };
 
-export interface DeliveryQuery<K extends AskedMethod> {
-  readonly do: 'ask';
+export interface DeliveryCall<K extends CalledMethod> {
+  readonly do: 'call';
   readonly query: number;
   readonly method: K;
-  readonly input: DeliveryQueries[K]['input'];
+  readonly input: DeliveryCalls[K]['input'];
 }
 
 /** See the methods of `DeliveryStore`. A worker numbers the operations that are answered. */
@@ -31,22 +31,22 @@ export type DeliveryOperation =
     }
   | { readonly do: 'postpone'; readonly input: Parameters<DeliveryStore['postpone']> }
   | { readonly do: 'end'; readonly input: Parameters<DeliveryStore['end']> }
-  | DeliveryQuery<AskedMethod>
+  | DeliveryCall<CalledMethod>
   /** The worker takes no more deliveries. Those that it has taken end, or are postponed. */
   | { readonly do: 'stop' };
 
-export interface DeliveryQueryResult<K extends AskedMethod> {
+export interface DeliveryCallResult<K extends CalledMethod> {
   readonly type: 'result';
   readonly query: number;
   readonly method: K;
-  readonly result: DeliveryQueries[K]['result'];
+  readonly result: DeliveryCalls[K]['result'];
 }
 
 /** The reply to the operation with this number. */
 export type OperationReply =
   | { readonly type: 'added'; readonly query: number; readonly result: AddResult }
   | { readonly type: 'taken'; readonly query: number; readonly taken: TakenDeliveries }
-  | DeliveryQueryResult<AskedMethod>
+  | DeliveryCallResult<CalledMethod>
   /** The store cannot be read now. */
   | { readonly type: 'unavailable'; readonly query: number; readonly why: string };
 
@@ -55,6 +55,9 @@ export type DeliveryReply =
   /** Deliveries may be due: the worker is to take some. */
   | { readonly type: 'due' };
 
-export function isResultOf<K extends AskedMethod>(method: K, reply: OperationReply): reply is DeliveryQueryResult<K> {
+export function isResultOfCall<K extends CalledMethod>(
+  method: K,
+  reply: OperationReply,
+): reply is DeliveryCallResult<K> {
   return reply.type === 'result' && reply.method === method;
 }

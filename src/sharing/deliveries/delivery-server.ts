@@ -1,9 +1,9 @@
 import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type {
-  AskedMethod,
+  CalledMethod,
   DeliveryOperation,
-  DeliveryQueries,
-  DeliveryQuery,
+  DeliveryCalls,
+  DeliveryCall,
   DeliveryReply,
 } from './delivery-protocol.ts';
 import { WorkerClaims, type WorkerClaimsParts } from './worker-claims.ts';
@@ -12,15 +12,15 @@ export interface DeliveryServerParts extends Omit<WorkerClaimsParts, 'wake'> {
   readonly send: (worker: number, replies: readonly DeliveryReply[]) => void;
 }
 
-type QueryHandlers = {
-  readonly [K in AskedMethod]: (input: DeliveryQueries[K]['input']) => Promise<DeliveryQueries[K]['result']>;
+type CallHandlers = {
+  readonly [K in CalledMethod]: (input: DeliveryCalls[K]['input']) => Promise<DeliveryCalls[K]['result']>;
 };
 
 /** Keeps the deliveries of several workers. */
 export class DeliveryServer {
   readonly #parts: DeliveryServerParts;
   readonly #store: DeliveryStore;
-  readonly #queries: QueryHandlers;
+  readonly #handlers: CallHandlers;
   readonly #claims: WorkerClaims;
   /** Replies that are sent together. */
   readonly #outboxes = new Map<number, DeliveryReply[]>();
@@ -29,7 +29,7 @@ export class DeliveryServer {
     this.#parts = parts;
     const { store } = parts;
     this.#store = store;
-    this.#queries = {
+    this.#handlers = {
       find: (input) => store.find(...input),
       list: (input) => store.list(...input),
       message: (input) => store.message(...input),
@@ -82,7 +82,7 @@ export class DeliveryServer {
       case 'end':
         if (this.#claims.release(worker, operation.input[0])) this.#store.end(...operation.input);
         return undefined;
-      case 'ask':
+      case 'call':
         return void this.#answer(worker, operation);
       case 'stop':
         return this.#claims.stopTaking(worker);
@@ -97,9 +97,9 @@ export class DeliveryServer {
     this.#reply(worker, { type: 'taken', query, taken });
   }
 
-  async #answer<K extends AskedMethod>(worker: number, { query, method, input }: DeliveryQuery<K>): Promise<void> {
+  async #answer<K extends CalledMethod>(worker: number, { query, method, input }: DeliveryCall<K>): Promise<void> {
     try {
-      const result = await this.#queries[method](input);
+      const result = await this.#handlers[method](input);
       this.#reply(worker, { type: 'result', query, method, result });
     } catch (error) {
       if (!(error instanceof DeliveriesUnavailable)) throw error;

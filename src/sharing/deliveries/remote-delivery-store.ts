@@ -11,11 +11,11 @@ import type { Delivery, DeliveryMessage, DeliveryResult } from '../../core/deliv
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
 import {
-  type AskedMethod,
+  type CalledMethod,
   type DeliveryOperation,
-  type DeliveryQueries,
+  type DeliveryCalls,
   type DeliveryReply,
-  isResultOf,
+  isResultOfCall,
   type OperationReply,
 } from './delivery-protocol.ts';
 
@@ -86,27 +86,27 @@ export class RemoteDeliveryStore implements DeliveryStore {
   }
 
   find(id: string): Promise<Delivery | undefined> {
-    return this.#ask('find', [id]);
+    return this.#call('find', [id]);
   }
 
   list(filter: DeliveryFilter): Promise<readonly Delivery[]> {
-    return this.#ask('list', [filter]);
+    return this.#call('list', [filter]);
   }
 
   message(id: string): Promise<DeliveryMessage | undefined> {
-    return this.#ask('message', [id]);
+    return this.#call('message', [id]);
   }
 
   result(id: string): Promise<DeliveryResult | undefined> {
-    return this.#ask('result', [id]);
+    return this.#call('result', [id]);
   }
 
   retry(id: string, now: Millis): Promise<boolean> {
-    return this.#ask('retry', [id, now]);
+    return this.#call('retry', [id, now]);
   }
 
   cancel(id: string, now: Millis): Promise<boolean> {
-    return this.#ask('cancel', [id, now]);
+    return this.#call('cancel', [id, now]);
   }
 
   /** The keeper calls for takes from now on: see `WorkerWakes`. @param run deliveries may be due */
@@ -148,18 +148,18 @@ export class RemoteDeliveryStore implements DeliveryStore {
     this.#parts.send(operations);
   }
 
-  #ask<K extends AskedMethod>(method: K, input: DeliveryQueries[K]['input']): Promise<DeliveryQueries[K]['result']> {
+  #call<K extends CalledMethod>(method: K, input: DeliveryCalls[K]['input']): Promise<DeliveryCalls[K]['result']> {
     return new Promise((resolve, reject) => {
       const fail = (why: string): void => reject(new DeliveriesUnavailable(why));
       if (this.#isKeeperGone) return fail(LOST);
       const query = this.#expect({
         onReply: (reply) => {
-          if (isResultOf(method, reply)) resolve(reply.result);
+          if (isResultOfCall(method, reply)) resolve(reply.result);
           else fail(reply.type === 'unavailable' ? reply.why : LOST);
         },
         onLost: () => fail(LOST),
       });
-      this.#operate({ do: 'ask', query, method, input });
+      this.#operate({ do: 'call', query, method, input });
     });
   }
 

@@ -53,7 +53,7 @@ export class WorkerClaims {
     return this.#byWorker.has(worker);
   }
 
-  /** The worker has ended. What it had taken is due again at once; nobody knows whether it was sent, so no attempt is counted. */
+  /** The worker has ended. What it had taken is due again at once. How its attempts ended is unknown, so they are not counted. */
   leave(worker: number): void {
     const claims = this.#byWorker.get(worker);
     this.#byWorker.delete(worker);
