@@ -177,7 +177,11 @@ test(
       Promise.all(
         ids.map(async (id) => (await send(gate.url, `/.well-known/tidegate/deliveries/${id}`)).json()['state']),
       );
-    expect((await states()).map(String).toSorted()).toEqual([...Array<string>(4).fill('sending'), 'waiting', 'waiting']);
+    expect((await states()).map(String).toSorted()).toEqual([
+      ...Array<string>(4).fill('sending'),
+      'waiting',
+      'waiting',
+    ]);
     release();
     await eventually(
       () => upstream.hits.length,
