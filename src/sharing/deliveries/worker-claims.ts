@@ -97,6 +97,7 @@ export class WorkerClaims {
       claims?.set(delivery.id, { route, dueAt });
       if (claims === undefined) store.postpone(delivery.id, dueAt, undefined); // it has ended meanwhile
     }
+    if (taken.deliveries.length > 0) this.#wakes.onTaken(worker);
     if (taken.nextDueAt === undefined) this.#dueAt.delete(route);
     else this.#dueAt.set(route, taken.nextDueAt);
     this.#scheduleReview();

@@ -16,7 +16,7 @@ const LOOK_WITHIN: Millis = 100;
  */
 export class WorkerWakes {
   readonly #parts: WorkerWakesParts;
-  /** Those that respond, in the order of their turns. */
+  /** Those that respond, the one first that has taken nothing for the longest time. */
   readonly #ready = new Set<number>();
   /** Those that were woken in vain, until their next message. */
   readonly #silent = new Set<number>();
@@ -43,10 +43,15 @@ export class WorkerWakes {
   /** A worker looks at all routes for which it can send more. */
   onLook(worker: number): void {
     this.#silent.delete(worker);
-    this.#ready.delete(worker);
     this.#ready.add(worker);
     this.#isWanted = false;
     this.#clear();
+  }
+
+  /** A worker has taken deliveries: it is the turn of the others. */
+  onTaken(worker: number): void {
+    if (!this.#ready.delete(worker)) return;
+    this.#ready.add(worker);
   }
 
   /** Another message of the worker: its event loop runs. */
@@ -75,8 +80,6 @@ export class WorkerWakes {
     if (!this.#isWanted || this.#woken !== undefined) return;
     const [worker] = this.#ready;
     if (worker === undefined) return; // the next one that looks, or responds again, finds what is due
-    this.#ready.delete(worker);
-    this.#ready.add(worker);
     this.#woken = worker;
     this.#cancelTimer = this.#parts.after(LOOK_WITHIN, () => {
       this.#ready.delete(worker);
