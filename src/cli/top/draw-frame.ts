@@ -27,10 +27,11 @@ import {
   stateLabel,
 } from '../../admin/page/text/limit-labels.js';
 import { formatClient } from '../../admin/page/text/client-labels.js';
+import { printable } from '../../telemetry/printable.ts';
 import type { TableColumn } from './draw-table.ts';
 import { drawTable } from './draw-table.ts';
 import type { TerminalStyle } from './terminal-style.ts';
-import { truncate, wrap, SEVERITY_MARKS, printable } from './terminal-style.ts';
+import { truncate, wrap, SEVERITY_MARKS } from './terminal-style.ts';
 
 export interface TopSnapshot {
   readonly status: ProcessStatus;

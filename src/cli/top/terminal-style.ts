@@ -36,11 +36,6 @@ export const SEVERITY_MARKS: Readonly<Record<Severity, string>> = {
   muted: '○',
 };
 
-/** Replaces control and format characters: clients choose names, and a terminal would execute escape sequences. */
-export function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '�');
-}
-
 /** The number of code points, which is the number of columns for the text shown here. */
 export function displayLength(text: string): number {
   return Array.from(text).length;

@@ -1,4 +1,5 @@
 /** Log lines for people: one line each, with the fields that matter first. */
+import { printable } from '../printable.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -67,11 +68,6 @@ function formatValue(value: unknown): string {
 function textOf(value: unknown): string {
   if (value === undefined) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-/** Replaces control and format characters: paths come from clients, and a terminal would execute escape sequences. */
-function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '�');
 }
 
 function parse(json: string): Fields | undefined {
