@@ -98,7 +98,8 @@ export class DocumentRunner {
     if (marks.some(({ kind }) => kind === 'serves')) return this.#serve(script);
     if (marks.some(({ kind }) => kind === 'goes on')) return this.#startServer(script);
     await this.#runWell(script, marks.find((mark) => mark.kind === 'ends with')?.status);
-    this.#variables.push(...script.split('\n').filter((line) => /^[A-Z]\w*=/.test(line)));
+    // One that continues on the next line is not whole.
+    this.#variables.push(...script.split('\n').filter((line) => /^[A-Z]\w*=.*[^\\]$/.test(line)));
   }
 
   #here(text: string): string {
