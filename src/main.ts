@@ -59,6 +59,7 @@ async function run(command: CliCommand): Promise<void> {
     }
     case 'explain':
     case 'keys':
+    case 'deliveries':
       return runAdminCommand(command);
     case 'backoff':
       return runBackoff(command);
@@ -194,11 +195,17 @@ async function writeSvg(file: string | undefined, render: (() => string) | undef
   if (problem !== undefined) fail(problem, 1);
 }
 
-async function runAdminCommand(command: Extract<CliCommand, { kind: 'explain' | 'keys' }>): Promise<void> {
+async function runAdminCommand(
+  command: Extract<CliCommand, { kind: 'explain' | 'keys' | 'deliveries' }>,
+): Promise<void> {
   const { runAdminCommand: run } = await import('./cli/admin-command.ts');
-  const result = await run(command, process.env, process.stdout.columns ?? 80);
+  const { stdout } = process;
+  const write = (text: string): Promise<boolean> =>
+    new Promise((resolve) => void stdout.write(text, (error) => resolve(error === undefined || error === null)));
+  const result = await run(command, process.env, { width: stdout.columns ?? 80, write });
   if (result.kind === 'failed') return fail(result.message, result.exitCode);
-  process.stdout.write(result.text);
+  stdout.write(result.text);
+  process.exitCode = result.exitCode ?? 0;
 }
 
 async function runSimulateCommand({ svg, ...options }: Extract<CliCommand, { kind: 'simulate' }>): Promise<void> {

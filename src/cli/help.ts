@@ -8,6 +8,7 @@ export const COMMAND_NAMES = [
   'schema',
   'explain',
   'keys',
+  'deliveries',
   'backoff',
   'lab',
   'simulate',
@@ -28,6 +29,8 @@ usage: tidegate [COMMAND] [OPTIONS]
   schema           print the JSON Schema of the configuration, for editors
   explain ID       explain why a request ended as it did; ID is the Tidegate-Request-Id of its response
   keys ACTION      list, show or forget the idempotency keys that a running Tidegate remembers
+  deliveries ACTION
+                   list, show, retry, cancel or export the deliveries that a running Tidegate stores
   backoff NAME     show the delays of a backoff strategy, or compare several; without a NAME, list them
   lab STUDY        run experiments on backoff: contention, aloha, ethernet, thundering-herd, fit
   simulate NAME    run a scenario in virtual time, with the code of the proxy
@@ -105,6 +108,30 @@ The ID is in the response (Tidegate-Request-Id) and in the log. docs/explain.md 
 Tidegate keeps hashes of keys, and derives the ID from them; log lines have it as \`write\`. Eight first digits of it suffice.
 After forget, a request with the key is sent as a new write. A key in use is not forgotten. docs/idempotency.md says when to
 use it. With state.store: redis, each replica shows and forgets the keys of all replicas.
+`,
+  deliveries: `usage: tidegate deliveries list [--state STATE] [--route ROUTE] [--after ID] [--limit N] [OPTIONS]
+       tidegate deliveries show ID [--message] [OPTIONS]
+       tidegate deliveries retry ID [OPTIONS]
+       tidegate deliveries retry --state STATE [--route ROUTE] [--confirm N] [OPTIONS]
+       tidegate deliveries cancel ID [OPTIONS]
+       tidegate deliveries export [--state STATE] [--route ROUTE] [--after ID] [--message] [OPTIONS]
+
+  --state STATE      waiting, sending, delivered, dead, canceled, or open: waiting or sending; retry takes dead, canceled
+                     or waiting
+  --route ROUTE      only deliveries of this route, by its name in metrics: methods, host and path
+  --after ID         only deliveries that were accepted after this one
+  --limit N          at most so many deliveries, 1 to 500; default: 50
+  --message          with the request that is stored
+  --confirm N        retry the deliveries that match, if there are N; without it, count them
+  --admin URL        admin port of the proxy: http://host:port, host:port, port or unix:/path (TIDEGATE_ADMIN);
+                     default: 127.0.0.1:9901
+  --token TOKEN      admin token, which retry, cancel and --message always need; TIDEGATE_ADMIN_TOKEN keeps it out of the
+                     process list
+  --json             print one JSON object; export always prints one for each delivery, one a line
+
+Lists are in the order of acceptance. A retry makes a dead, canceled or waiting delivery due now, with a new schedule; of
+many, it reports those that failed, and exits with 1. Cancel ends a delivery that waits. docs/deliveries.md says when to use
+them.
 `,
   backoff: `usage: tidegate backoff [NAME...] [OPTIONS]
 

@@ -10,14 +10,19 @@ const PRACTICE_CONFIG = ['--config', 'config/practice.yaml'];
 /** Options that npm does not know, and nevertheless removes from the command line if no `--` is before them. */
 export const OPTIONS_WITH_VALUE: readonly string[] = [
   ...['config', 'upstream', 'listen', 'admin', 'client-key', 'log-level', 'seed', 'svg', 'state', 'limit'],
+  ...['route', 'after', 'confirm'],
 ];
 export const OPTIONS_WITHOUT_VALUE = ['full', 'probe', 'once', 'list', 'check', 'oldest'];
 
 /** The message, and the command to type for help. */
 export function describeUsageError({ message, command }: UsageError, env: Variables): string {
-  const program = runsUnderNpmStart(env) ? NPM_START : 'tidegate';
   const topic = command === undefined ? 'help' : `help ${command}`;
-  return `${message}; run ${program} ${topic} for usage`;
+  return `${message}; run ${programName(env)} ${topic} for usage`;
+}
+
+/** The words before a command, as the user must type them. */
+export function programName(env: Variables): string {
+  return runsUnderNpmStart(env) ? NPM_START : 'tidegate';
 }
 
 /** Options as the user must type them: after `npm start --`, or as they are. */

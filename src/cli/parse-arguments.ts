@@ -2,6 +2,8 @@ import type { ServeFlags } from '../config/load/serve-settings.ts';
 import { suggest } from '../config/values/suggest.ts';
 import type { BackoffCommand } from './backoff/backoff-arguments.ts';
 import { BACKOFF_OPTIONS, toBackoffCommand } from './backoff/backoff-arguments.ts';
+import type { DeliveriesCommand } from './deliveries/deliveries-arguments.ts';
+import { DELIVERIES_OPTIONS, toDeliveriesCommand } from './deliveries/deliveries-arguments.ts';
 import type { CommandName } from './help.ts';
 import { COMMAND_NAMES } from './help.ts';
 import type { LabCommand } from '../laboratory/commands/lab-arguments.ts';
@@ -25,6 +27,7 @@ export type CliCommand =
       readonly json: boolean;
     }
   | KeysCommand
+  | DeliveriesCommand
   | BackoffCommand
   | LabCommand
   | { readonly kind: 'simulate-list' }
@@ -67,6 +70,7 @@ export const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, Optio
   schema: {},
   explain: { admin: STRING_OPTION, token: STRING_OPTION, json: BOOLEAN_OPTION },
   keys: KEYS_OPTIONS,
+  deliveries: DELIVERIES_OPTIONS,
   backoff: BACKOFF_OPTIONS,
   simulate: {
     list: BOOLEAN_OPTION,
@@ -142,6 +146,8 @@ function toCommand(name: keyof typeof COMMAND_OPTIONS, options: ParsedOptions): 
     }
     case 'keys':
       return toKeysCommand(options);
+    case 'deliveries':
+      return toDeliveriesCommand(options);
     case 'backoff':
       return toBackoffCommand(options);
     case 'simulate':

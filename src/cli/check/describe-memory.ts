@@ -1,8 +1,8 @@
 import { toList } from '../../config/values/one-or-many.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
-import { formatSize } from '../../config/values/unit-schemas.ts';
 import { MAX_RECORD_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
+import { formatBytes } from '../format-bytes.ts';
 
 /**
  * Memory in bytes for one item, rounded up from measurements on Node 24: 10 to 13 KiB for a queued request (connection,
@@ -73,12 +73,4 @@ export function describeMemory(config: Config): {
 function isKeyed({ scope, each, match }: UpstreamConfig['limits'][number]): boolean {
   if (scope !== 'upstream') return false; // counted with the limits of clients
   return each.length > 0 || toList(match.path).some((path) => path.includes('{'));
-}
-
-/** In the largest unit of which there are at least ten, rounded up. */
-function formatBytes(bytes: number): string {
-  for (const unit of [1024 ** 3, 1024 ** 2, 1024]) {
-    if (bytes >= 10 * unit) return formatSize(Math.ceil(bytes / unit) * unit);
-  }
-  return formatSize(bytes);
 }

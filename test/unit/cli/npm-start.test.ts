@@ -69,7 +69,7 @@ describe('npm start', () => {
   test('recognises the options of the commands, except those that npm has too', () => {
     const { backoff: _, ...commands } = COMMAND_OPTIONS;
     const known = new Set(Object.values(commands).flatMap((options) => Object.keys(options)));
-    const shared = ['json', 'token', 'key'];
+    const shared = ['json', 'token', 'key', 'message'];
     expect(new Set([...OPTIONS_WITH_VALUE, ...OPTIONS_WITHOUT_VALUE, ...shared])).toEqual(known);
   });
 });
