@@ -1,6 +1,5 @@
 /** `tidegate deliveries`: lists, shows, retries, cancels and exports the deliveries that a running proxy stores. */
-import { pluralize } from '../../telemetry/format-values.ts';
-import { printable, printableJson } from '../../telemetry/printable.ts';
+import { pluralize, printable, printableJson } from '../../telemetry/format-values.ts';
 import type { AdminTarget, CommandFailure } from '../admin-request.ts';
 import { type DeliveriesApi, type FetchResult, withDeliveriesApi } from './deliveries-api.ts';
 import type { DeliveriesAction, DeliveriesCommand, DeliveriesListQuery } from './deliveries-arguments.ts';

@@ -1,5 +1,5 @@
 import type { DeliveryRow } from '../../admin/page/api-types.ts';
-import { printableJson } from '../../telemetry/printable.ts';
+import { printableJson } from '../../telemetry/format-values.ts';
 import type { CommandFailure } from '../admin-request.ts';
 import type { DeliveriesApi, FetchResult } from './deliveries-api.ts';
 import type { DeliveriesListQuery } from './deliveries-arguments.ts';

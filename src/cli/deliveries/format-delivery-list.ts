@@ -1,7 +1,6 @@
 /** Texts about many deliveries for a terminal. */
 import type { DeliveriesPage, DeliveryRow } from '../../admin/page/api-types.ts';
-import { pluralize } from '../../telemetry/format-values.ts';
-import { printable } from '../../telemetry/printable.ts';
+import { pluralize, printable } from '../../telemetry/format-values.ts';
 import { formatBytes } from '../format-bytes.ts';
 import { drawTable, type TableColumn } from '../top/draw-table.ts';
 import { PLAIN_STYLE } from '../top/terminal-style.ts';

@@ -1,7 +1,6 @@
 /** Texts about one delivery for a terminal. */
 import type { ChangedDelivery, DeliveryDetails, DeliveryRow } from '../../admin/page/api-types.ts';
-import { humanizeDuration } from '../../telemetry/format-values.ts';
-import { printable } from '../../telemetry/printable.ts';
+import { humanizeDuration, printable } from '../../telemetry/format-values.ts';
 
 type LastAttempt = NonNullable<DeliveryRow['lastAttempt']>;
 type StoryLine = readonly [at: string, text: string];

@@ -27,7 +27,7 @@ import {
   stateLabel,
 } from '../../admin/page/text/limit-labels.js';
 import { formatClient } from '../../admin/page/text/client-labels.js';
-import { printable } from '../../telemetry/printable.ts';
+import { printable } from '../../telemetry/format-values.ts';
 import type { TableColumn } from './draw-table.ts';
 import { drawTable } from './draw-table.ts';
 import type { TerminalStyle } from './terminal-style.ts';

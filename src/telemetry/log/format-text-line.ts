@@ -1,5 +1,5 @@
 /** Log lines for people: one line each, with the fields that matter first. */
-import { printable } from '../printable.ts';
+import { printable } from '../format-values.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

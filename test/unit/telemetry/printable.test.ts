@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { printable, printableJson } from '../../../src/telemetry/printable.ts';
+import { printable, printableJson } from '../../../src/telemetry/format-values.ts';
 
 /** Sets the title of a terminal, clears it, reorders text; the last one has two code units. */
 const HOSTILE = '\x1b]0;owned\x07\u009b2J\u202eevil\r\n\u2028\u{e0001}';
