@@ -98,6 +98,7 @@ describe('a command loads only modules that it needs', () => {
     ['backoff', ['backoff', 'full-jitter', '--svg', join(folder, 'drawn.svg')]],
     ['lab', ['lab']],
     ['explain', ['explain', 'x', '--admin', NOBODY]],
+    ['deliveries', ['deliveries', 'list', '--admin', NOBODY]],
     ['top', ['top', '--once', '--admin', NOBODY]],
   ] as const)('%s', async (_, args) => {
     const { files, idle } = await compareCommand(args);
