@@ -145,7 +145,7 @@ export default defineConfig({
     ...importRules(),
     {
       // The page's scripts run in a browser as they are written.
-      files: ['src/admin/page/*.js'],
+      files: ['src/admin/page/**/*.js'],
       env: { builtin: true, browser: true, node: false },
       rules: {
         'typescript/no-unsafe-type-assertion': 'off', // types.ts says what the API returns

@@ -60,6 +60,7 @@ const SCRIPTS = [
     'upstream-overview',
     'uplot',
   ],
+  ...['deliveries/deliveries-table', 'deliveries/delivery-dialog', 'deliveries/delivery-message'],
   ...[
     'dom/announcements',
     'dom/confirm-dialog',
@@ -71,6 +72,7 @@ const SCRIPTS = [
   ...[
     'text/client-count',
     'text/client-labels',
+    'text/delivery-labels',
     'text/endpoint-labels',
     'text/labels',
     'text/limit-labels',
@@ -82,7 +84,7 @@ const SCRIPTS = [
 
 /** Served as one file, so that the page waits for one stylesheet of ours. In order of the cascade. */
 const STYLESHEETS = [
-  ...['base', 'controls', 'header', 'layout', 'upstreams', 'tables', 'events', 'dialogs', 'narrow'],
+  ...['base', 'controls', 'header', 'layout', 'upstreams', 'tables', 'events', 'dialogs', 'deliveries', 'narrow'],
 ].map((name) => `styles/${name}.css`);
 
 /** The files below `page/` that make up the response to each path. */

@@ -1,8 +1,9 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { useBrowser } from '../support/admin/browser.ts';
+import { DELIVERY_STATES } from '../../src/core/delivery/delivery-states.ts';
 import { findFaint } from './contrast.ts';
-import { clientOf, statusOf, upstreamOf } from '../support/admin/status-builders.ts';
+import { clientOf, deliveryOf, NO_DELIVERIES, statusOf, upstreamOf } from '../support/admin/status-builders.ts';
 import type { Tidegate } from '../support/proxy/tidegate.ts';
 import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
 import { servePageEvents } from '../support/admin/page-event-server.ts';
@@ -40,6 +41,7 @@ async function serveEverything(): Promise<string> {
     store: { kind: 'redis', degraded: true, problem: 'connect ECONNREFUSED 10.0.0.1:6379' },
     config: { loadedAt: at, lastReload: { at, ok: false, problem: 'line 3: a mistake' } },
     mode: 'observe',
+    deliveries: { counts: { ...NO_DELIVERIES.counts, waiting: 2, dead: 1 }, bytes: 4000, oldestAt: at },
     upstreams: [
       ...(['open', 'backoff', 'cooldown', 'restoring'] as const).map((state) =>
         upstreamOf({ name: state, state, rate: 9 }),
@@ -56,6 +58,7 @@ async function serveEverything(): Promise<string> {
       ...statusOf().requests,
       outcomes: {
         forwarded: 1,
+        accepted: 1,
         recovered: 1,
         replayed: 0,
         checked: 1,
@@ -86,17 +89,31 @@ async function serveEverything(): Promise<string> {
     tookSeconds: 0.1,
   }));
   const kinds = ['cut', 'blocked', 'unblocked', 'recovered', 'store', 'reload', 'pin', 'drain'];
-  const { url } = await servePageEvents([
-    ['status', { status, clients: { total: 5, rows } }],
-    ['requests', { requests, more: 3 }],
-    ...kinds.map((kind) => ['timeline', { id: kind, at, kind, upstream: 'open', text: 'what it was' }] as const),
-  ]);
+  const { url } = await servePageEvents(
+    [
+      ['status', { status, clients: { total: 5, rows } }],
+      ['requests', { requests, more: 3 }],
+      ...kinds.map((kind) => ['timeline', { id: kind, at, kind, upstream: 'open', text: 'what it was' }] as const),
+    ],
+    DELIVERY_STATES.map((state) => ({
+      ...deliveryOf({ id: `id-${state}`, state, attempts: 3, eventId: 'evt_1', nextAttemptAt: until }),
+      message: {
+        method: 'POST',
+        target: '/hooks',
+        headers: [['Host', 'shop']],
+        encoding: 'text',
+        body: '{}',
+        peer: '::1',
+      },
+    })),
+  );
   return url;
 }
 
 async function settle(page: Page): Promise<void> {
   await page.locator('#requests tbody tr').first().waitFor();
   await page.locator('#timeline li').first().waitFor();
+  await page.locator('#deliveries tbody tr').first().waitFor();
   for (const row of await page.locator('#short button').all()) await row.click();
 }
 
@@ -251,6 +268,11 @@ describe('visual access', () => {
       expect(await findFaint(page)).toEqual([]);
       // The dialog is checked too.
       await page.getByRole('button', { name: 'Block…' }).first().click();
+      expect(await findFaint(page, 'dialog[open]')).toEqual([]);
+      await page.keyboard.press('Escape');
+      await page.locator('#deliveries [data-open]').first().click();
+      await page.getByRole('button', { name: 'Show message' }).click();
+      await page.locator('#delivery pre').waitFor();
       expect(await findFaint(page, 'dialog[open]')).toEqual([]);
     },
   );

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { useBrowser } from '../support/admin/browser.ts';
-import { clientOf, statusOf, upstreamOf } from '../support/admin/status-builders.ts';
+import { clientOf, deliveryOf, NO_DELIVERIES, statusOf, upstreamOf } from '../support/admin/status-builders.ts';
 import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
 import { servePageEvents } from '../support/admin/page-event-server.ts';
 
@@ -81,6 +81,33 @@ test('shows markup in names, keys and events as text', async () => {
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Pin a rate…' }).first().click();
   expect(await page.getByRole('dialog').locator('h2').textContent()).toBe(`Pin the rate of ${MARKUP}`);
+  expect(await countInjected(page)).toBe(0);
+  expect(wrongs).toEqual([]);
+});
+
+test('shows markup in deliveries and their messages as text', async () => {
+  const at = new Date().toISOString();
+  const status = statusOf({ at, deliveries: { ...NO_DELIVERIES, oldestAt: at } });
+  const lastAttempt = { at, tookSeconds: 1, status: null, reason: MARKUP };
+  const fields = { id: MARKUP, route: MARKUP, upstream: MARKUP, eventId: MARKUP, orderKey: MARKUP, client: MARKUP };
+  const delivery = {
+    ...deliveryOf({ ...fields, lastAttempt }),
+    message: {
+      ...({ method: MARKUP, target: MARKUP, peer: MARKUP, encoding: 'text', body: MARKUP } as const),
+      headers: [[MARKUP, MARKUP] as [string, string]],
+    },
+  };
+  const { url } = await servePageEvents([['status', { status, clients: { total: 0, rows: [] } }]], [delivery]);
+  const { page, wrongs } = await open(url);
+  await page.locator('#deliveries [data-open]').click();
+  const dialog = page.getByRole('dialog');
+  expect(await dialog.locator('h2').textContent()).toBe(`Delivery ${MARKUP}`);
+  await dialog.getByRole('button', { name: 'Show message' }).click();
+  await dialog.locator('pre').waitFor();
+  expect(await dialog.locator('pre').textContent()).toBe(MARKUP);
+  expect(await dialog.locator('[data-headers] > tr > *').allTextContents()).toEqual([MARKUP, MARKUP]);
+  await dialog.getByRole('button', { name: 'Cancel delivery…' }).click();
+  expect(await page.locator('#ask-text').textContent()).toContain(MARKUP);
   expect(await countInjected(page)).toBe(0);
   expect(wrongs).toEqual([]);
 });

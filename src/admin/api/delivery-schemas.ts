@@ -35,15 +35,17 @@ export const DeliveryRow = z
   })
   .register(ApiSchemas, { id: 'DeliveryRow' });
 
+export const StoredDeliveries = z
+  .object({
+    counts: z.record(DeliveryStateSchema, CountSchema),
+    bytes: CountSchema.describe('Of the stored messages.'),
+    oldestAt: TimeSchema.nullable().describe('When the oldest one was accepted that is waiting or being sent.'),
+  })
+  .register(ApiSchemas, { id: 'StoredDeliveries' });
+
 export const DeliveriesPage = z
   .object({
-    totals: z
-      .object({
-        counts: z.record(DeliveryStateSchema, CountSchema),
-        bytes: CountSchema.describe('Of the stored messages.'),
-        oldestAt: TimeSchema.nullable().describe('When the oldest one was accepted that is waiting or being sent.'),
-      })
-      .describe('Of all deliveries, whatever the parameters select.'),
+    totals: StoredDeliveries.describe('Of all deliveries, whatever the parameters select.'),
     deliveries: z.array(DeliveryRow),
     next: z.string().nullable().describe('Send it as `after` for the next page; null on the last.'),
   })
@@ -70,6 +72,7 @@ export const ChangedDelivery = DeliveryRow.extend({ notes: NotesSchema }).regist
   id: 'ChangedDelivery',
 });
 
+export type StoredDeliveries = z.output<typeof StoredDeliveries>;
 export type DeliveryRow = z.output<typeof DeliveryRow>;
 export type DeliveriesPage = z.output<typeof DeliveriesPage>;
 export type DeliveryContent = z.output<typeof DeliveryContent>;

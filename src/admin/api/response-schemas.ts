@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { REQUEST_OUTCOMES } from '../../telemetry/metrics/request-counts.ts';
 import { TIMELINE_KINDS } from '../../telemetry/history/timeline-kinds.ts';
+import { StoredDeliveries } from './delivery-schemas.ts';
 import {
   ApiSchemas,
   TimeSchema,
@@ -36,6 +37,7 @@ export const ProcessStatus = z
       degraded: z.boolean().describe('The store is not responding; this process keeps limits on its own.'),
       problem: z.string().nullable().describe('Why the store is not responding: the message of the error.'),
     }),
+    deliveries: StoredDeliveries.nullable().describe('The stored deliveries; null if this process stores none.'),
     certificates: z
       .array(z.object({ setting: z.string(), expiresAt: TimeSchema }))
       .describe('The certificates of the configuration that are in use: of the listener, and client certificates.'),

@@ -6,6 +6,7 @@ import type {
   DeliveryContent,
   DeliveryDetails,
   DeliveryRow,
+  StoredDeliveries,
 } from '../api/delivery-schemas.ts';
 import type { DeliveriesQuery, DeliveryQuery } from '../api/query-schemas.ts';
 import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/delivery-store.ts';
@@ -29,6 +30,12 @@ export class DeliveryOperations implements DeliveryActions {
     this.#parts = parts;
   }
 
+  /** Null if this process stores no deliveries. */
+  get totals(): StoredDeliveries | null {
+    const { deliveries: store } = this.#parts;
+    return store === undefined ? null : toTotals(store);
+  }
+
   list({ state, route, order, after, limit }: DeliveriesQuery): Promise<ActionResult<DeliveriesPage>> {
     return this.#withStore(async (store) => {
       const states = state === undefined ? {} : { states: state === 'open' ? OPEN_STATES : [state] };
@@ -40,11 +47,13 @@ export class DeliveryOperations implements DeliveryActions {
       };
       const found = await store.list({ ...filter, limit: limit + 1 });
       const rows = found.slice(0, limit).map(toRow);
-      const { counts, bytes, oldestAt } = store.totals;
-      const totals = { counts, bytes, oldestAt: oldestAt === undefined ? null : toIso(oldestAt) };
       return {
         kind: 'done',
-        row: { totals, deliveries: rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : null },
+        row: {
+          totals: toTotals(store),
+          deliveries: rows,
+          next: found.length > limit ? (rows.at(-1)?.id ?? null) : null,
+        },
       };
     });
   }
@@ -147,6 +156,10 @@ async function readChanged(store: DeliveryStore, before: Delivery): Promise<Deli
   const isChanged =
     now?.kind !== then.kind || (now.kind === 'waiting' && then.kind === 'waiting' && now.until !== then.until);
   return isChanged ? after : undefined;
+}
+
+function toTotals({ totals: { counts, bytes, oldestAt } }: DeliveryStore): StoredDeliveries {
+  return { counts, bytes, oldestAt: oldestAt === undefined ? null : toIso(oldestAt) };
 }
 
 function toRow({ state, lastAttempt, owner: client, ...delivery }: Delivery): DeliveryRow {

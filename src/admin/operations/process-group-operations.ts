@@ -221,6 +221,7 @@ export class ProcessGroupOperations implements AdminOperations {
               },
       },
       store: { kind: store, ...mergeStores(views.values()) },
+      deliveries: this.deliveries.totals,
       certificates: certificates.map(({ setting, expiresAt }) => ({ setting, expiresAt: toIso(expiresAt) })),
       actions: { allowed: actionsDisabled === undefined, reason: actionsDisabled ?? null },
       requests: toRequestTotals(window),

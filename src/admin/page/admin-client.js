@@ -32,14 +32,41 @@ export class AdminClient {
    * @param {string} path
    * @returns {Promise<Answer<unknown>>}
    */
-  async act(method, path) {
+  act(method, path) {
+    return this.#sendWithToken(method, path, {
+      why: 'This action requires the admin token.',
+      canceled: 'Nothing was changed: this action requires the admin token.',
+    });
+  }
+
+  /**
+   * Reads what requires the token even on a loopback address. Asks for it as `act` does.
+   * @template T type of the response
+   * @param {string} path
+   * @returns {Promise<Answer<T>>}
+   */
+  getWithToken(path) {
+    return this.#sendWithToken('GET', path, {
+      why: 'This requires the admin token.',
+      canceled: 'Nothing is shown: this requires the admin token.',
+    });
+  }
+
+  /**
+   * @template T
+   * @param {'GET' | 'POST' | 'DELETE'} method
+   * @param {string} path
+   * @param {{readonly why: string, readonly canceled: string}} texts why it asks, and the problem if no token is entered
+   * @returns {Promise<Answer<T>>}
+   */
+  async #sendWithToken(method, path, { why, canceled }) {
     for (;;) {
+      /** @type {Answer<T>} */
       const answer = await send(method, path, this.#tokens.token);
       if (answer.ok || answer.status !== 401) return answer;
       const hadToken = this.#tokens.token !== undefined;
-      const why = hadToken ? 'The stored token was not accepted.' : 'This action requires the admin token.';
-      if (!(await this.#tokens.ask(why))) {
-        return { ...answer, why: 'Nothing was changed: this action requires the admin token.' };
+      if (!(await this.#tokens.ask(hadToken ? 'The stored token was not accepted.' : why))) {
+        return { ...answer, why: canceled };
       }
     }
   }

@@ -10,7 +10,14 @@ import type {
 import type { NestedLimitStatus, UpstreamStatus } from '../api/upstream-schemas.ts';
 
 export type { ClientsPage, ExplanationResponse, RequestsPage, TimelinePageSchema } from '../api/response-schemas.ts';
-export type { ChangedDelivery, DeliveriesPage, DeliveryDetails, DeliveryRow } from '../api/delivery-schemas.ts';
+export type {
+  ChangedDelivery,
+  DeliveriesPage,
+  DeliveryContent,
+  DeliveryDetails,
+  DeliveryRow,
+  StoredDeliveries,
+} from '../api/delivery-schemas.ts';
 export type { ForgottenKey, KeyRow, KeysPage } from '../api/key-schemas.ts';
 export type { History } from '../api/upstream-schemas.ts';
 export type { ClientRow, NestedLimitStatus, RequestRow, ProcessStatus, TimelineEvent, UpstreamStatus };

@@ -2,7 +2,7 @@
 import { copyTemplate, find, setAttribute, setDisabled, setShown, setText, setTime } from './dom/dom.js';
 import { useSingleTabStop } from './dom/single-tab-stop.js';
 import { KeyedRows } from './keyed-rows.js';
-import { formatClock, formatCount } from './text/labels.js';
+import { formatCount, formatMoment } from './text/labels.js';
 
 /** @import { AdminClient, Answer } from './admin-client.js' */
 /** @import { OperatorActions } from './operator-actions.js' */
@@ -156,18 +156,6 @@ export class KeysTable {
     const parameters = new URLSearchParams({ ...query, order: 'oldest', limit: String(PAGE_SIZE) });
     return this.#admin.get(`/api/keys?${parameters}`);
   }
-}
-
-/**
- * The time of day, after the date unless that is today.
- * @param {string} time
- * @param {number} now
- */
-function formatMoment(time, now) {
-  const date = new Date(time);
-  if (date.toDateString() === new Date(now).toDateString()) return formatClock(time);
-  const day = [date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0'));
-  return `${[date.getFullYear(), ...day].join('-')} ${formatClock(time)}`;
 }
 
 /**

@@ -6,6 +6,8 @@ import { describeChanges } from './text/status-changes.js';
 import { ClientDialog } from './client-dialog.js';
 import { ClientsTable } from './clients-table.js';
 import { ConnectionBanner } from './connection-banner.js';
+import { DeliveriesTable } from './deliveries/deliveries-table.js';
+import { DeliveryDialog } from './deliveries/delivery-dialog.js';
 import { find, setText } from './dom/dom.js';
 import { ExplanationDialog } from './explanation-dialog.js';
 import { KeysTable } from './keys-table.js';
@@ -41,9 +43,12 @@ const clients = new ClientsTable(model, admin, { reset: resetClient, open: (clie
 const requests = new RequestsTable(admin, explain);
 const timeline = new TimelineList(admin);
 const keys = new KeysTable(model, admin, actions);
+const deliveryDialog = new DeliveryDialog(model, admin, actions, () => deliveries.load());
+const deliveries = new DeliveriesTable(model, admin, (delivery) => deliveryDialog.open(delivery));
 const upstreams = new UpstreamCards(model, actions);
 const connection = new ConnectionBanner(model, () => feed.retryNow());
-const views = [new ProcessPanel(model), upstreams, clients, clientDialog, requests, timeline, keys, connection];
+const lists = [clients, clientDialog, requests, timeline, deliveries, deliveryDialog, keys];
+const views = [new ProcessPanel(model), upstreams, ...lists, connection];
 
 let isDrawing = false;
 
@@ -118,6 +123,7 @@ function handleConnectionState(state) {
     void loadHistory();
     void requests.load();
     void timeline.load();
+    deliveries.load();
     keys.load();
   }
   if (state.kind !== 'denied' || state.status !== 401) return;

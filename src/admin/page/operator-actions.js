@@ -1,11 +1,12 @@
 /** The operator actions. Each asks for confirmation and states its effects first. */
 import { showResult } from './dom/announcements.js';
 import { confirmAction } from './dom/confirm-dialog.js';
+import { formatAttempts } from './text/delivery-labels.js';
 import { formatRateLabel } from './text/labels.js';
 
 /** @import { AdminClient } from './admin-client.js' */
 /** @import { Question } from './dom/confirm-dialog.js' */
-/** @import { KeyRow, UpstreamStatus } from './api-types.ts' */
+/** @import { DeliveryRow, KeyRow, UpstreamStatus } from './api-types.ts' */
 
 /** @type {readonly (readonly [value: string, text: string])[]} */
 const BLOCK_DURATIONS = [
@@ -116,6 +117,42 @@ export class OperatorActions {
     });
   }
 
+  /**
+   * @param {DeliveryRow} delivery
+   * @param {() => void} onRetried
+   */
+  retryDelivery({ id, route, attempts }, onRetried) {
+    this.#confirm({
+      title: 'Retry this delivery',
+      text: `Delivery ${id} of ${route}: ${formatAttempts(attempts)} so far. It is due now, and its schedule starts again.\nIf the receiver has processed it before, it gets it once more, with the same webhook-id.`,
+      confirm: 'Retry delivery',
+      path: () => `${deliveryActionPath(id)}/retry`,
+      done: () => {
+        onRetried();
+        return `Delivery ${id} is retried.`;
+      },
+    });
+  }
+
+  /**
+   * @param {DeliveryRow} delivery
+   * @param {() => void} onCanceled
+   */
+  cancelDelivery({ id, route, attempts, orderKey }, onCanceled) {
+    const following = orderKey === null ? '' : ' The next delivery with its order key follows.';
+    this.#confirm({
+      title: 'Cancel this delivery',
+      text: `Delivery ${id} of ${route}: ${formatAttempts(attempts)} so far, and no more are made.${following}\nIt can be retried until it expires.`,
+      confirm: 'Cancel delivery',
+      danger: true,
+      path: () => `${deliveryActionPath(id)}/cancel`,
+      done: () => {
+        onCanceled();
+        return `Delivery ${id} is canceled.`;
+      },
+    });
+  }
+
   drain() {
     this.#confirm({
       title: 'Drain Tidegate',
@@ -144,6 +181,11 @@ export class OperatorActions {
 /** @param {string} name */
 function upstreamActionPath(name) {
   return `/api/upstreams/${encodeURIComponent(name)}`;
+}
+
+/** @param {string} id */
+function deliveryActionPath(id) {
+  return `/api/deliveries/${encodeURIComponent(id)}`;
 }
 
 /**

@@ -41,6 +41,8 @@ test('lists deliveries by state and route, in the order of acceptance, with tota
   });
   const [first, , third, fourth] = all.deliveries;
   expect(all.totals.oldestAt).toBe(third?.acceptedAt);
+  const status = await api.get('/api/status');
+  expect(status.json()['deliveries']).toEqual(all.totals);
   expect(Date.parse(third?.nextAttemptAt ?? '') - Date.parse(third?.acceptedAt ?? '')).toBeGreaterThan(3_000_000);
   expect([first?.nextAttemptAt, first?.sendingSince, typeof first?.endedAt]).toEqual([null, null, 'string']);
   expect([fourth?.nextAttemptAt, typeof fourth?.sendingSince, fourth?.endedAt]).toEqual([null, 'string', null]);
@@ -197,6 +199,7 @@ test('a process without a store of deliveries says so', async () => {
     `admin: {listen: "127.0.0.1:0", token: ${TOKEN}}\nupstreams: {till: {url: "${upstream.url}"}}\n`,
   );
   const api = await openAdminApi(gate.adminUrl ?? '');
+  expect((await api.get('/api/status')).json()['deliveries']).toBeNull();
   const one = `/api/deliveries/${UNKNOWN_ID}`;
   const answers = [await api.get('/api/deliveries'), await api.get(one), await api.post(`${one}/retry`)];
   for (const answer of [...answers, await api.post(`${one}/cancel`)]) {

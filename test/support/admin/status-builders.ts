@@ -1,5 +1,11 @@
 /** The admin API's status of an idle Tidegate with one upstream. */
-import type { ClientRow, NestedLimitStatus, ProcessStatus, UpstreamStatus } from '../../../src/admin/page/api-types.ts';
+import type {
+  ClientRow,
+  DeliveryRow,
+  NestedLimitStatus,
+  ProcessStatus,
+  UpstreamStatus,
+} from '../../../src/admin/page/api-types.ts';
 
 const AT = '2026-11-22T03:00:00.000Z';
 
@@ -84,6 +90,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
     workers: 1,
     config: { loadedAt: '2026-11-22T02:00:00.000Z', lastReload: null },
     store: { kind: 'memory', degraded: false, problem: null },
+    deliveries: null,
     certificates: [],
     actions: { allowed: true, reason: null },
     requests: {
@@ -102,6 +109,31 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
       byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
       allowance: { min: 1, mean: 1 },
     },
+    ...change,
+  };
+}
+
+export const NO_DELIVERIES: NonNullable<ProcessStatus['deliveries']> = {
+  counts: { waiting: 0, sending: 0, delivered: 0, dead: 0, canceled: 0 },
+  bytes: 0,
+  oldestAt: null,
+};
+
+export function deliveryOf(change: Partial<DeliveryRow> = {}): DeliveryRow {
+  return {
+    id: '0199f3b0-0000-7000-8000-000000000000',
+    route: '/hooks',
+    upstream: 'shop',
+    state: 'waiting',
+    acceptedAt: AT,
+    nextAttemptAt: null,
+    sendingSince: null,
+    endedAt: null,
+    attempts: 0,
+    lastAttempt: null,
+    eventId: null,
+    orderKey: null,
+    client: '9f86d081884c7d65',
     ...change,
   };
 }

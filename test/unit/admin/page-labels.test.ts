@@ -10,7 +10,7 @@ import {
   formatLatency,
 } from '../../../src/admin/page/text/labels.js';
 import { outcomeSeverity } from '../../../src/admin/page/text/outcome-labels.js';
-import { statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
+import { NO_DELIVERIES, statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
 
 const NOW = Date.parse('2026-11-22T03:00:00.000Z');
 
@@ -35,6 +35,21 @@ describe('the notices of a process', () => {
     const lastReload = { at: after(-60), ok: false, problem: 'tidegate.yaml:3:1 retyr: unknown key' };
     expect(texts({ config: { loadedAt: after(-600), lastReload } })).toContain('retyr: unknown key');
     expect(texts({ mode: 'observe' })).toContain('Observe mode');
+  });
+});
+
+describe('the notice of dead deliveries', () => {
+  const texts = (dead: number): readonly string[] =>
+    describeNotices(
+      statusOf({ deliveries: { ...NO_DELIVERIES, counts: { ...NO_DELIVERIES.counts, delivered: 9, dead } } }),
+    ).map(({ severity, text }) => `${severity}: ${text}`);
+
+  test('gives their number', () => {
+    expect(texts(0)).toEqual([]);
+    expect(texts(1)).toEqual([
+      'warning: 1 stored delivery is dead: no more attempts are made. Retry what is still needed before it expires.',
+    ]);
+    expect(texts(1200)[0]).toMatch(/^warning: 1\u202f200 stored deliveries are dead: /);
   });
 });
 
@@ -65,6 +80,14 @@ describe('the notice of a certificate', () => {
 });
 
 describe('screen-reader announcements', () => {
+  test('cover the first dead delivery, not each one', () => {
+    const [none, one, two] = [0, 1, 2].map((dead) =>
+      statusOf({ deliveries: { ...NO_DELIVERIES, counts: { ...NO_DELIVERIES.counts, dead } } }),
+    );
+    const announced = [describeChanges(none, one!, NOW), describeChanges(one, two!, NOW)];
+    expect(announced).toEqual([['Stored deliveries are dead: no more attempts are made.'], []]);
+  });
+
   const announcements = (before: Partial<UpstreamStatus>, after: Partial<UpstreamStatus>): readonly string[] => {
     const [first, second] = [before, after].map((change) => statusOf({ upstreams: [upstreamOf(change)] }));
     return second === undefined ? [] : describeChanges(first, second, NOW);

@@ -74,6 +74,18 @@ export function formatClock(time) {
 }
 
 /**
+ * The time of day, after the date unless that is today.
+ * @param {string} time
+ * @param {number} now
+ */
+export function formatMoment(time, now) {
+  const date = new Date(time);
+  if (date.toDateString() === new Date(now).toDateString()) return formatClock(time);
+  const day = [date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0'));
+  return `${[date.getFullYear(), ...day].join('-')} ${formatClock(time)}`;
+}
+
+/**
  * The first certificate that has expired, in a few words for the title of the page.
  * @param {ProcessStatus} status
  */
@@ -111,7 +123,7 @@ function formatCoarseSpan(ms) {
  * @param {ProcessStatus} status
  * @returns {readonly {readonly severity: Severity, readonly text: string}[]}
  */
-export function describeNotices({ at, phase, mode, store, certificates, config }) {
+export function describeNotices({ at, phase, mode, store, deliveries, certificates, config }) {
   /** @type {{readonly severity: Severity, readonly text: string}[]} */
   const notices = [];
   /**
@@ -127,6 +139,11 @@ export function describeNotices({ at, phase, mode, store, certificates, config }
       'critical',
       `The store (${store.kind}) is not responding${why}. Meanwhile this process keeps limits on its own.`,
     );
+  }
+  const dead = deliveries?.counts.dead ?? 0;
+  if (dead > 0) {
+    const which = dead === 1 ? '1 stored delivery is dead' : `${formatCount(dead)} stored deliveries are dead`;
+    note('warning', `${which}: no more attempts are made. Retry what is still needed before it expires.`);
   }
   for (const { setting, expiresAt } of certificates) {
     const left = Date.parse(expiresAt) - Date.parse(at);
