@@ -184,13 +184,14 @@ test('shows a message only on demand, with the token, and forgets it when the de
   const text = await notify('{"paid": "süß"}', '/hooks/a?x=1', ['X-Secret', 'hidden-header']);
   const bytes = await notify(Buffer.from([0xff, 0, 1]));
   const empty = await notify('');
-  for (const id of [text, bytes, empty]) await until(id, 'delivered');
+  const long = await notify('x'.repeat(100_001));
+  for (const id of [text, bytes, empty, long]) await until(id, 'delivered');
   const { page, wrongs } = await open(String(gate.adminUrl));
-  await waitForIds(page, [empty, bytes, text]);
+  await waitForIds(page, [long, empty, bytes, text]);
   const dialog = page.getByRole('dialog', { name: 'Delivery' });
   const message = dialog.locator('[data-message]');
   const button = dialog.getByRole('button', { name: /(Show|Hide) message/ });
-  await rowsOf(page).nth(2).getByRole('button').click();
+  await rowsOf(page).nth(3).getByRole('button').click();
   expect(await message.isVisible()).toBe(false);
   await button.click();
   await page.getByRole('dialog', { name: 'Admin token' }).getByRole('button', { name: 'Cancel' }).click();
@@ -207,7 +208,7 @@ test('shows a message only on demand, with the token, and forgets it when the de
   await dialog.waitFor({ state: 'hidden' });
   expect(await page.content()).not.toMatch(/hidden-header|süß/);
 
-  await rowsOf(page).nth(1).getByRole('button').click();
+  await rowsOf(page).nth(2).getByRole('button').click();
   await button.click();
   await message.waitFor();
   expect([await message.locator('[data-note]').textContent(), await message.locator('pre').textContent()]).toEqual([
@@ -217,10 +218,83 @@ test('shows a message only on demand, with the token, and forgets it when the de
   await button.click();
   expect(await message.isVisible()).toBe(false);
   await page.keyboard.press('Escape');
-  await rowsOf(page).first().getByRole('button').click();
+  await rowsOf(page).nth(1).getByRole('button').click();
   await button.click();
   await message.getByText('The body is empty.').waitFor();
   expect(await message.locator('pre').isVisible()).toBe(false);
+  await page.keyboard.press('Escape');
+  await rowsOf(page).first().getByRole('button').click();
+  await button.click();
+  await message.getByText('Body, the first 100000 of 100001 characters:').waitFor();
+  expect((await message.locator('pre').textContent())?.length).toBe(100_000);
+  expect(wrongs).toEqual([]);
+});
+
+test('warns before it retries a delivery of unknown outcome', async () => {
+  const [at, id] = [new Date().toISOString(), 'an-id'];
+  const status = statusOf({ at, deliveries: { ...NO_DELIVERIES, counts: { ...NO_DELIVERIES.counts, unknown: 1 } } });
+  const delivery = deliveryOf({ id, state: 'unknown', attempts: 1, endedAt: at });
+  const { url } = await servePageEvents([['status', { status, clients: { total: 0, rows: [] } }]], [delivery]);
+  const { page, wrongs } = await open(url);
+  const posted: string[] = [];
+  page.on('request', (request) => {
+    if (request.method() === 'POST') posted.push(request.url());
+  });
+  await rowsOf(page).getByRole('button').click();
+  await page.getByRole('button', { name: 'Retry…' }).click();
+  const question = page.getByRole('dialog', { name: 'Retry this delivery' });
+  expect(await question.textContent()).toContain('It may have taken effect: look it up at the upstream first.');
+  await page.keyboard.press('Enter'); // does not confirm what may take effect twice
+  await question.waitFor({ state: 'hidden' });
+  expect(posted).toEqual([]);
+  expect(wrongs).toEqual([]);
+});
+
+test('goes one page further however often a button is pressed before the page is shown', async () => {
+  const { gate, notify, until } = await startShop();
+  const id = await notify('paid-1');
+  await until(id, 'delivered');
+  const { page, wrongs } = await open(String(gate.adminUrl));
+  await waitForIds(page, [id]);
+  const asked: (string | null)[] = [];
+  const released = Promise.withResolvers<undefined>();
+  await page.route('**/api/deliveries?*', async (route) => {
+    const after = new URL(route.request().url()).searchParams.get('after');
+    asked.push(after);
+    if (after !== null) await released.promise;
+    const response = await route.fetch();
+    await route.fulfill({ json: { ...((await response.json()) as object), next: id } });
+  });
+  await page.getByLabel('Filter deliveries by state').selectOption('delivered');
+  const older = page.getByRole('button', { name: 'Older' });
+  await older.click();
+  await eventually(
+    () => asked.includes(id),
+    (isAsked) => isAsked,
+  );
+  await older.click();
+  released.resolve(undefined);
+  await eventually(
+    () => page.locator('#deliveries [data-count]').textContent(),
+    (text) => text === '0 older, page 2',
+  );
+  await page.unrouteAll({ behavior: 'wait' });
+  expect(wrongs).toEqual([]);
+});
+
+test('says that a delivery has expired, and offers no action for it', async () => {
+  const { gate, notify, until } = await startShop();
+  const id = await notify('dead-1');
+  await until(id, 'dead');
+  const { page, wrongs } = await open(String(gate.adminUrl));
+  const problem = { status: 404, contentType: 'application/problem+json', body: '{"detail": "No such delivery."}' };
+  await page.route(`**/api/deliveries/${id}`, (route) => route.fulfill(problem));
+  await rowsOf(page).getByRole('button').click();
+  const dialog = page.getByRole('dialog', { name: `Delivery ${id}` });
+  await dialog.getByRole('alert').getByText('The delivery is not stored any more.').waitFor();
+  for (const name of ['Show message', 'Retry…', 'Cancel delivery…']) {
+    expect(await dialog.getByRole('button', { name }).isDisabled()).toBe(true);
+  }
   expect(wrongs).toEqual([]);
 });
 

@@ -73,7 +73,8 @@ export class DeliveriesTable {
     this.#route.addEventListener('input', () => this.#choose([], TYPING_DELAY_MS));
     this.#newer.addEventListener('click', () => this.#choose(this.#before.slice(0, -1), 0));
     this.#older.addEventListener('click', () => {
-      const next = this.#results?.next ?? null;
+      // Until the page that was chosen before is shown, `next` is that of another one.
+      const next = this.#isChoiceNew ? null : (this.#results?.next ?? null);
       if (next !== null) this.#choose([...this.#before, next].slice(-MAX_PAGES_BACK), 0);
     });
   }
