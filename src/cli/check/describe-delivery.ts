@@ -10,7 +10,13 @@ import { sum } from './route-worst-case.ts';
 const MAX_DELAYS_SHOWN = 8;
 
 /** What a delivering route does with a request: its response, its attempts and its end. One line each. */
-export function describeDelivery({ schedule: written, respond, acknowledgedBy, keepFor }: DeliveryConfig): string[] {
+export function describeDelivery({
+  schedule: written,
+  respond,
+  acknowledgedBy,
+  sign,
+  keepFor,
+}: DeliveryConfig): string[] {
   const schedule = scheduleInEffect(written);
   const delays = expectedDelays(schedule);
   const shown = delays.slice(0, MAX_DELAYS_SHOWN).map(formatRough);
@@ -21,6 +27,7 @@ export function describeDelivery({ schedule: written, respond, acknowledgedBy, k
     `delivery: at once, then ${schedule.endsAfterTotal ? 'on average ' : ''}${shown.join(', ')}${rest} after each attempt that is not acknowledged${name}`,
     `  ${describeEnd(schedule, delays)}`,
     `  acknowledged by ${describeAcknowledgement(acknowledgedBy)}`,
+    ...(sign === undefined ? [] : [`  ${describeSignature(sign)}`]),
     `  kept for ${formatTtl(keepFor.delivered)} once delivered, and for ${formatTtl(keepFor.dead)} if no attempt is acknowledged`,
   ];
 }
@@ -55,6 +62,11 @@ function describeAcknowledgement({ status, body }: DeliveryConfig['acknowledgedB
   if (body === undefined) return `a response with status ${statuses}`;
   const what = body.json === undefined ? 'the body' : `${body.json} in its body`;
   return `a response with status ${statuses} in which ${what} is ${JSON.stringify(body.equals)}`;
+}
+
+function describeSignature({ secrets }: NonNullable<DeliveryConfig['sign']>): string {
+  const by = secrets.length === 1 ? 'one secret' : `each of ${secrets.length} secrets`;
+  return `signed at each attempt as Standard Webhooks, with ${by}, in place of a signature of the sender`;
 }
 
 const SECOND: Millis = 1000;

@@ -1,5 +1,6 @@
 import type { Acknowledgement } from '../../core/delivery/acknowledgement.ts';
 import type { DeliveryPolicy, MessageField } from '../../core/delivery/delivery-policy.ts';
+import { standardWebhookKey } from '../../http/webhooks/standard-webhooks-signature.ts';
 import type { DeliveryConfig } from '../schema/config-schema.ts';
 import { scheduleInEffect } from '../schema/delivery/schedule-in-effect.ts';
 import { toList } from '../values/one-or-many.ts';
@@ -7,8 +8,8 @@ import { toList } from '../values/one-or-many.ts';
 /** @param deliver of the route; undefined: it forwards requests at once */
 export function compileDelivery(deliver: DeliveryConfig | undefined): DeliveryPolicy | undefined {
   if (deliver === undefined) return undefined;
-  const { schedule, acknowledgedBy, respond, eventId, orderBy, deduplicateFor, concurrency, maxBody, keepFor } =
-    deliver;
+  const { schedule, acknowledgedBy, respond, eventId, orderBy, sign } = deliver;
+  const { deduplicateFor, concurrency, maxBody, keepFor } = deliver;
   return {
     schedule: scheduleInEffect(schedule),
     acknowledgement: compileAcknowledgement(acknowledgedBy),
@@ -18,6 +19,7 @@ export function compileDelivery(deliver: DeliveryConfig | undefined): DeliveryPo
     deduplicateFor,
     maxBody,
     concurrency,
+    signingKeys: sign?.secrets.map(standardWebhookKey),
     keepFor,
   };
 }

@@ -82,9 +82,15 @@ function isSecret(path: Path, value: string): boolean {
   if (path.length === 1 && key === 'secret') return true;
   if (key === 'token' && (path[0] === 'admin' || path[0] === 'check')) return true;
   if (path[0] === 'state' && /password$/i.test(key)) return true;
-  if (path[0] === 'routes' && path[2] === 'verify' && path[3] === 'secrets') return true;
+  if (path[0] === 'routes' && isSignatureSecret(path.slice(2))) return true;
   if (path.at(-2) === 'tls') return key === 'passphrase' || value.includes('PRIVATE KEY');
   if (path[0] === 'clients' && path[1] === 'names') return true;
   if (path[0] !== 'clients' || path[3] !== 'match') return false;
   return path[4] === 'key' || /auth|key|token|secret|cookie|signature/i.test(key);
+}
+
+/** @param path within a route */
+function isSignatureSecret([first, second, third]: Path): boolean {
+  if (first === 'deliver') return second === 'sign' && third === 'secrets';
+  return first === 'verify' && second === 'secrets';
 }

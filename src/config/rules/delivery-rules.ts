@@ -22,6 +22,10 @@ export function* checkDeliveries(draft: PartialConfig, isWritten: IsWritten): Ge
     if (route.deliver === undefined) continue;
     yield* checkSchedule([...path, 'schedule'], route.deliver.schedule);
     yield* checkResponse([...path, 'respond'], route.deliver.respond, isWritten);
+    const { secrets = [] } = route.deliver.sign ?? {};
+    if (new Set(secrets).size < secrets.length) {
+      yield mistakeAt([...path, 'sign', 'secrets'], 'the same secret twice');
+    }
     if (route.deliver.eventId === undefined && isWritten([...path, 'deduplicateFor'])) {
       yield warningAt(
         [...path, 'deduplicateFor'],

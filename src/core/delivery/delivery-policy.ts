@@ -17,6 +17,8 @@ export interface DeliveryPolicy {
   readonly maxBody: number;
   /** Deliveries of the route that are sent at a time, ≥ 1. */
   readonly concurrency: number;
+  /** Each attempt is signed with each of them; undefined: only the signature of the sender is sent. */
+  readonly signingKeys: readonly Buffer[] | undefined;
   /** How long a delivery is kept after it is over. */
   readonly keepFor: {
     /** Also of canceled ones. */

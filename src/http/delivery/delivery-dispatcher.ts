@@ -101,7 +101,8 @@ export class DeliveryDispatcher {
     const { wallClock, send } = this.#parts;
     const at = wallClock();
     const response = new DeliveryResponse();
-    send(route, new DeliveryRequest(due), response, (record) => {
+    const { signingKeys: keys } = policy;
+    send(route, new DeliveryRequest(due, keys && { keys, at }), response, (record) => {
       this.#sending.set(name, (this.#sending.get(name) ?? 1) - 1);
       this.#conclude(policy, due, response, record, at);
       this.wake();

@@ -1,12 +1,21 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import type { DueDelivery } from '../../core/delivery/delivery-store.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { joinHeaders } from '../headers/join-headers.ts';
 import type { BodyListener, HttpServerRequest } from '../server/server-request.ts';
 import { withoutQuery } from '../server/server-request.ts';
+import { signStandardWebhook, withoutStandardHeaders } from '../webhooks/sign-standard-webhook.ts';
 
 /** Identifies the delivery, equally at each attempt. A sender that follows Standard Webhooks has set it already. */
 const WEBHOOK_ID = 'webhook-id';
+
+export interface AttemptSignature {
+  /** One signature by each. */
+  readonly keys: readonly Buffer[];
+  /** When the attempt begins, in milliseconds of the epoch. */
+  readonly at: Millis;
+}
 
 /** One attempt of a delivery, as a request that has arrived in full. */
 export class DeliveryRequest extends Readable implements HttpServerRequest {
@@ -24,20 +33,25 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   readonly #body: Buffer;
   #isTaken = false;
 
-  constructor({ delivery, message }: DueDelivery) {
+  /** @param signature replaces the one of the sender; undefined: that one stays */
+  constructor({ delivery, message }: DueDelivery, signature: AttemptSignature | undefined) {
     super();
     this.verb = message.method;
     this.target = message.target;
-    const hasId = message.headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === WEBHOOK_ID);
+    this.rawHeaders = signature === undefined ? message.headers : withoutStandardHeaders(message.headers);
     this.addedHeaders = [
       ...['Tidegate-Delivery-Id', delivery.id, 'Tidegate-Delivery-Attempt', String(delivery.attempts + 1)],
-      ...(hasId ? [] : [WEBHOOK_ID, delivery.id]),
+      ...(signature === undefined ? this.#missingId(delivery.id) : makeSignature(delivery.id, message.body, signature)),
     ];
-    this.rawHeaders = message.headers;
     this.headers = joinHeaders(this.rawHeaders);
     this.socket = { remoteAddress: message.peer };
     this.#body = message.body;
     this.hasBody = message.body.length > 0;
+  }
+
+  #missingId(id: string): string[] {
+    const hasId = this.rawHeaders.some((name, i) => i % 2 === 0 && name.toLowerCase() === WEBHOOK_ID);
+    return hasId ? [] : [WEBHOOK_ID, id];
   }
 
   get path(): string {
@@ -55,4 +69,8 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
     this.#isTaken = true;
     this.push(null);
   }
+}
+
+function makeSignature(id: string, body: Buffer, { keys, at }: AttemptSignature): string[] {
+  return signStandardWebhook(keys, { id, body, at });
 }

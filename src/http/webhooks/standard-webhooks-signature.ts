@@ -27,12 +27,17 @@ export function standardWebhooksScheme(secrets: readonly string[], tolerance: Mi
   return {
     header: 'webhook-signature',
     algorithm: 'sha256',
-    secrets: secrets.map((secret) => Buffer.from(secret.slice(STANDARD_SECRET_PREFIX.length), 'base64')),
+    secrets: secrets.map(standardWebhookKey),
     readClaim: (rawHeaders, now) => {
       const values = readParts(rawHeaders);
       return 'kind' in values ? values : readSignatures(values, tolerance, now);
     },
   };
+}
+
+/** @param secret `whsec_` and base64 */
+export function standardWebhookKey(secret: string): Buffer {
+  return Buffer.from(secret.slice(STANDARD_SECRET_PREFIX.length), 'base64');
 }
 
 type Parts = readonly [id: string, timestamp: string, signature: string];

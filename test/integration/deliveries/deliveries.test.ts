@@ -1,4 +1,5 @@
 /** Requests that are stored and delivered later, over real sockets, with a real database file. */
+import { createHmac } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -85,6 +86,26 @@ test('an attempt that is not acknowledged is repeated with the same id', async (
   expect(shop.hits.map((hit) => headerOf(hit, 'tidegate-delivery-attempt'))).toEqual(['1', '2']);
   expect(await gate.metric('tidegate_deliveries_total{route="/hooks",event="delivered"}')).toBe(1);
   expect(await gate.metric('tidegate_delivery_attempts_total{route="/hooks",result="status_500"}')).toBe(1);
+});
+
+test('each attempt is signed with its own time, in place of the signature of the sender', async () => {
+  const key = Buffer.alloc(24, 7);
+  const shop = await startHttpUpstream((n, response) => void response.writeHead(n === 1 ? 500 : 204).end());
+  const deliver = `{schedule: {delays: [1s]}, sign: {secrets: [whsec_${key.toString('base64')}]}}`;
+  const gate = await startTidegate(config(shop.url, makeFolder(), deliver));
+  const theirs = ['webhook-id', 'msg_1', 'webhook-timestamp', '1614265330', 'webhook-signature', 'v1,AAAA'];
+  const accepted = await notify(gate, '{"id":"evt_1"}', theirs);
+  await untilState(gate, accepted, 'delivered');
+  const id = accepted.header('tidegate-delivery-id');
+  const times = shop.hits.map((hit) => {
+    const time = headerOf(hit, 'webhook-timestamp');
+    const expected = createHmac('sha256', key).update(`${id}.${time}.`).update(hit.body).digest('base64');
+    expect([headerOf(hit, 'webhook-id'), headerOf(hit, 'webhook-signature')]).toEqual([id, `v1,${expected}`]);
+    expect(hit.headers.filter((name, i) => i % 2 === 0 && /^webhook-/i.test(name))).toHaveLength(3);
+    return Number(time);
+  });
+  expect(times).toHaveLength(2);
+  expect(times[1]).toBeGreaterThan(times[0] ?? Infinity);
 });
 
 test('a delivery whose schedule is used up is dead, and kept', async () => {

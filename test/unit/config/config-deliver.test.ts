@@ -130,8 +130,24 @@ test('the parts of a request are found in a header or in a JSON body', () => {
   });
 });
 
+const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+
+test('secrets of signatures are decoded, and never printed', () => {
+  expect(policy('')?.signingKeys).toBeUndefined();
+  expect(policy(`sign: {secrets: [${KEY}]}`)?.signingKeys).toEqual([Buffer.from(KEY.slice(6), 'base64')]);
+  expect(formatEffectiveConfig(load(`deliver: {sign: {secrets: [${KEY}]}}`).config)).not.toContain(KEY);
+  const [change] = diffConfigs(load('deliver: {}'), load(`deliver: {sign: {secrets: [${KEY}]}}`));
+  expect(change).toMatchObject({ path: 'routes["/webhooks"].deliver.sign', needsRestart: false });
+  expect(JSON.stringify(change)).not.toContain(KEY);
+});
+
 describe('mistakes', () => {
   test.each([
+    ['sign: {}', 'sign.secrets: missing'],
+    ['sign: {secrets: []}', 'sign.secrets: must not be empty'],
+    ['sign: {secrets: [abc]}', 'sign.secrets[0]: expected whsec_, followed by base64'],
+    ['sign: {secrets: [whsec_abcd]}', 'sign.secrets[0]: shorter than 24 bytes: a part of the secret is missing'],
+    [`sign: {secrets: [${KEY}, ${KEY}]}`, 'sign.secrets: the same secret twice'],
     [
       'schedule: {total: 10s}',
       'schedule.total: may make no second attempt: the first delay can be 15s, which is longer than total',
@@ -303,6 +319,15 @@ describe('check', () => {
     expect(report('acknowledgedBy: {status: [200, 204], body: {json: code, equals: 0}}')).toContain(
       'acknowledged by a response with status 200 or 204 in which code in its body is 0\n',
     );
+  });
+
+  test('says that attempts are signed, and never prints the secrets', () => {
+    const other = KEY.replace('MfKQ', 'AAAA');
+    const text = report(`sign: {secrets: [${KEY}, ${other}]}`);
+    expect(text).toContain(
+      'signed at each attempt as Standard Webhooks, with each of 2 secrets, in place of a signature of the sender\n',
+    );
+    expect(text).not.toMatch(/MfKQ|AAAA/);
   });
 
   test('does not count attempts without end', () => {

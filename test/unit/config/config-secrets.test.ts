@@ -44,6 +44,8 @@ const PLACES = [
   'routes: [{upstream: api, verify: {scheme: stripe, secrets: [@, @], tolerance: 1s}}]',
   'routes: [{upstream: api, verify: {scheme: standard-webhooks, secrets: [@]}}]',
   'routes: [{upstream: api, verify: {scheme: hmac, secrets: [@], header: @, encoding: @, prefix: @, signed: @}}]',
+  'routes: [{upstream: api, deliver: {sign: {secrets: [@, @]}}}]',
+  'routes: [{upstream: api, deliver: {sign: @}}]',
 ];
 const UPSTREAM_PLACES = [
   'url: @',

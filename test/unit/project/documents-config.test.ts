@@ -14,7 +14,8 @@ import { readSnippets } from '../../support/documents/snippets.ts';
 const root = join(import.meta.dirname, '../../..');
 const documents = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
 const PEM = makePem();
-const SECRET = '0123456789abcdef0123456789abcdef';
+/** Also one of Standard Webhooks. */
+const SECRET = 'whsec_0123456789abcdef0123456789abcdef';
 const surroundings: ConfigEnvironment = {
   env: new Proxy({}, { get: () => SECRET, has: () => true }),
   readFile: withPresets((path) => (/\.(?:pem|crt|key)$/.test(path) ? PEM : SECRET)),

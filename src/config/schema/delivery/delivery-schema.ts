@@ -3,6 +3,7 @@ import { Ttl } from '../../values/ttl.ts';
 import { Size } from '../../values/unit-schemas.ts';
 import { AcknowledgementSchema } from './acknowledgement-schema.ts';
 import { DeliveryScheduleSchema } from './delivery-schedule-schema.ts';
+import { StandardSecrets } from '../webhooks/signature-secrets.ts';
 import { MessageFieldSchema } from './message-field-schema.ts';
 
 const AcceptanceSchema = z.strictObject({
@@ -36,6 +37,14 @@ export const DeliverySchema = z.strictObject({
   orderBy: MessageFieldSchema.optional().describe(
     'Requests with the same value are delivered one at a time, in order: {header: NAME} or {json: FIELD}. If absent, all at once.',
   ),
+  sign: z
+    .strictObject({
+      secrets: StandardSecrets.describe(
+        'One secret, or two while the receiver changes it: whsec_ and at least 24 bytes in base64. Each attempt has a signature by each.',
+      ),
+    })
+    .optional()
+    .describe('Signs each attempt as Standard Webhooks describe, with the time of the attempt. If absent: not signed.'),
   concurrency: z
     .int()
     .min(1)
