@@ -35,7 +35,7 @@ import { openStatePersistence } from './store/persistence/state-persistence.ts';
 import { openOwnState } from './process/own-state.ts';
 import { startExchangeObservers } from './process/exchange-observers.ts';
 import { watchProcess } from './process/health/watch-process.ts';
-import { createDeliveries, type Deliveries, makeDeliveryHooks } from './process/deliveries/create-deliveries.ts';
+import { createDeliveries, DeliveryHooks } from './process/deliveries/create-deliveries.ts';
 import { createProcessMetrics } from './process/create-process-metrics.ts';
 
 export type { App, AppParts } from './process/app-types.ts';
@@ -112,7 +112,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     connections: (upstream) => activeConfig.connections(upstream),
     awaitedEnds: (upstream, now) => gate.connections.awaitedEnds(upstream, now),
   });
-  const deliveryHooks = makeDeliveryHooks(() => ({ config, deliveries }));
+  const deliveryHooks = new DeliveryHooks(() => config);
   const state = membership ?? (await openOwnState(first, { clock, logger, listen, metrics, deliveryHooks }, resources));
   const clientHash = new ClientHasher(state.secret);
   const activeConfig: ActiveConfig = new ActiveConfig(first, {
@@ -159,7 +159,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     { logger, version, instance: processInstance, openWrites: state.openWrites },
     resources,
   );
-  const deliveries: Deliveries | undefined = createDeliveries(state, () => proxy, { activeConfig, random, listen });
+  const deliveries = createDeliveries(state, () => proxy, { activeConfig, random, listen, deliveryHooks });
   const proxy: Proxy = new Proxy({
     context: {
       ...{ gate, gateTimer, clock, random, listen, observer, replayMemory },

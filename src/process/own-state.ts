@@ -56,8 +56,8 @@ export interface OwnStateParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly listen: EventSink;
-  /** Counts the commits of the database. */
-  readonly metrics: Pick<Metrics, 'countCommit'>;
+  /** Counts the commits of the database, and shows the routes of its deliveries. */
+  readonly metrics: Pick<Metrics, 'countCommit' | 'addDeliveryRoute'>;
   /** Undefined: this process delivers nothing. */
   readonly deliveryHooks?: DeliveryStoreHooks;
 }
@@ -187,6 +187,7 @@ async function openDatabase(
     logger,
     listen,
     clockShift: () => writes.clockShift(),
+    onRoute: metrics.addDeliveryRoute,
   };
   const deliveries = deliveryHooks && (await openDeliveryStore({ ...deliveryParts, ...deliveryHooks }));
   return {

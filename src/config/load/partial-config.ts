@@ -18,6 +18,7 @@ export interface PartialConfig {
   readonly mode: Config['mode'] | undefined;
   readonly workers: Config['workers'] | undefined;
   readonly replayMemory: Config['limits']['replayMemory'] | undefined;
+  readonly deliveryAge: Config['limits']['deliveryAge'] | undefined;
   readonly trustedProxies: Config['clients']['trustedProxies'] | undefined;
   /** Undefined if it is absent or invalid. */
   readonly check: Config['check'];
@@ -96,6 +97,7 @@ export function parsePartialConfig(root: object): PartialConfig {
     mode: parseIfValid(shape.mode, valueAt(root, ['mode'])),
     workers: parseIfValid(shape.workers, valueAt(root, ['workers'])),
     replayMemory: parseIfValid(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
+    deliveryAge: parseIfValid(shape.limits.unwrap().shape.deliveryAge, valueAt(root, ['limits', 'deliveryAge'])),
     trustedProxies: parseIfValid(
       shape.clients.unwrap().shape.trustedProxies,
       valueAt(root, ['clients', 'trustedProxies']),

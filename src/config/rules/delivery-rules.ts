@@ -20,7 +20,11 @@ export function* checkDeliveries(draft: PartialConfig, isWritten: IsWritten): Ge
     yield* checkSurroundings(path, draft, isWritten);
     yield* checkOtherKeys(path, route);
     if (route.deliver === undefined) continue;
-    yield* checkSchedule([...path, 'schedule'], route.deliver.schedule);
+    const findings = [...checkSchedule([...path, 'schedule'], route.deliver.schedule)];
+    yield* findings;
+    if (!findings.some(({ level }) => level === 'mistake')) {
+      yield* checkAge([...path, 'schedule'], route.deliver.schedule, draft.deliveryAge);
+    }
     yield* checkResponse([...path, 'respond'], route.deliver.respond, isWritten);
     const { secrets = [] } = route.deliver.sign ?? {};
     if (new Set(secrets).size < secrets.length) {
@@ -98,6 +102,19 @@ function* checkSchedule(path: Path, schedule: DeliveryConfig['schedule']): Gener
       `more than ${MANY_DELIVERY_ATTEMPTS} attempts of each delivery until total is over: make its delays longer`,
     );
   }
+}
+
+/** A schedule is over before a delivery expires. */
+function* checkAge(
+  path: Path,
+  schedule: DeliveryConfig['schedule'],
+  deliveryAge: Millis | undefined,
+): Generator<RuleFinding> {
+  if (deliveryAge === undefined || scheduleInEffect(schedule).total <= deliveryAge) return;
+  yield warningAt(
+    path,
+    `a delivery is dead after limits.deliveryAge (${formatTtl(deliveryAge)}), before its schedule is over`,
+  );
 }
 
 /** How long after the first attempt the one after `retries` others begins, by the medians of the delays; `Infinity` if there is none. */

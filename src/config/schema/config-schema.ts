@@ -10,6 +10,7 @@ import { Name, Secret } from './name-schemas.ts';
 import { PracticeSchema } from './practice-schema.ts';
 import { RouteSchema } from './route-schema.ts';
 import { StateSchema } from './state-schema.ts';
+import { Ttl } from '../values/ttl.ts';
 import { ByteRate, Duration, PositiveDuration, Size } from '../values/unit-schemas.ts';
 import { UpstreamSchema } from './upstream-schema.ts';
 
@@ -125,6 +126,9 @@ export const ConfigSchema = z.strictObject({
       deliveryBytes: Size.refine((bytes) => bytes >= MIN_DELIVERY_BYTES, 'must be at least 1MiB')
         .prefault('1GiB')
         .describe('Total size of the messages of deliveries that are stored; beyond it, a new one gets a 507.'),
+      deliveryAge: Ttl.prefault('30d').describe(
+        'Longest time that a delivery waits since it was accepted, or retried by an operator; after it, it is dead.',
+      ),
       overload: z
         .strictObject({
           eventLoopDelay: PositiveDuration.prefault('500ms').describe(

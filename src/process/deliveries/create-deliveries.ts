@@ -14,14 +14,24 @@ import type { ActiveConfig } from '../active-config.ts';
 /** For routes that are no longer configured. */
 const KEEP_FOR: Millis = 7 * 24 * 60 * 60 * 1000;
 
-/** @param present the configuration in effect, and the deliveries once they are created */
-export function makeDeliveryHooks(
-  present: () => { readonly config: Config; readonly deliveries: Deliveries | undefined },
-): DeliveryStoreHooks {
-  return {
-    keepFor: (route, end) => keepDeliveryFor(present().config, route, end),
-    onDue: () => present().deliveries?.wake(),
-  };
+/** What the store uses from the moment when it is opened, before there are deliveries to be sent. */
+export class DeliveryHooks implements DeliveryStoreHooks {
+  readonly #config: () => Config;
+  #deliveries: Pick<Deliveries, 'wake'> | undefined;
+
+  /** @param config in effect */
+  constructor(config: () => Config) {
+    this.#config = config;
+  }
+
+  /** The deliveries are created. */
+  bind(deliveries: Pick<Deliveries, 'wake'>): void {
+    this.#deliveries = deliveries;
+  }
+
+  readonly keepFor = (route: string, end: DeliveryEnd): Millis => keepDeliveryFor(this.#config(), route, end);
+  readonly maxAge = (): Millis => this.#config().limits.deliveryAge;
+  readonly onDue = (): void => this.#deliveries?.wake();
 }
 
 /** How long a delivery of the route is kept after its end, by this configuration. */
@@ -45,13 +55,14 @@ export interface DeliveriesParts {
   readonly activeConfig: ActiveConfig;
   readonly random: Random;
   readonly listen: EventSink;
+  readonly deliveryHooks: Pick<DeliveryHooks, 'bind'>;
 }
 
 /** Undefined without a store: nothing is delivered later. */
 export function createDeliveries(
   { deliveries: store }: { readonly deliveries?: DeliveryStore | undefined },
   proxy: () => Proxy,
-  { activeConfig, random, listen }: DeliveriesParts,
+  { activeConfig, random, listen, deliveryHooks }: DeliveriesParts,
 ): Deliveries | undefined {
   if (store === undefined) return undefined;
   const wallClock = (): Millis => Date.now();
@@ -65,15 +76,9 @@ export function createDeliveries(
     isWokenWhenDue: remote !== undefined,
   });
   const wake = (): void => dispatcher.wake();
-  remote?.onDue(wake);
-  return {
-    intake: { store, wallClock, onAccepted: remote === undefined ? wake : () => undefined },
-    wake,
-    stop: () => {
-      dispatcher.stop();
-      remote?.stopTaking();
-    },
-  };
+  const deliveries = { intake: { store, wallClock, onAccepted: wake }, wake, stop: () => dispatcher.stop() };
+  deliveryHooks.bind(deliveries);
+  return deliveries;
 }
 
 function schedule(delay: Millis, run: () => void): () => void {

@@ -10,6 +10,8 @@ import type { GroupCommit } from '../../store/sqlite/group-commit.ts';
 export interface DeliveryStoreHooks {
   /** How long a delivery of the route, and its message, are kept once it is over. */
   readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
+  /** A delivery that waits for longer ends as dead. */
+  readonly maxAge: () => Millis;
   /** A stored change may have made a delivery of the route due, now or later. */
   readonly onDue: (route: string) => void;
 }
@@ -22,14 +24,16 @@ export interface DeliveryStoreParts extends DeliveryStoreHooks {
   readonly limits: Pick<Config['limits'], 'deliveries' | 'deliveryBytes'>;
   readonly logger: Logger;
   readonly listen: EventSink;
+  /** Deliveries of this route are stored, of one that is no longer configured too. */
+  readonly onRoute: (route: string) => void;
 }
 
 /** The deliveries in the database of this process. @throws an error of SQLite */
 export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<DeliveryStore> {
-  const { commit, clockShift, secret, limits, logger, listen, keepFor, onDue } = parts;
+  const { commit, clockShift, secret, limits, logger, listen, keepFor, maxAge, onDue, onRoute } = parts;
   const { SqliteDeliveryStore } = await import('../../store/deliveries/sqlite-delivery-store.ts');
   const store = new SqliteDeliveryStore({
-    ...{ commit, secret, clockShift, keepFor, onDue },
+    ...{ commit, secret, clockShift, keepFor, maxAge, onDue },
     wallClock: () => Date.now(),
     maxCount: limits.deliveries,
     maxBytes: limits.deliveryBytes,
@@ -40,8 +44,23 @@ export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<Deli
         'a delivery cannot be read: the secret has changed, or the database is damaged',
       );
     },
+    onExpired: (deliveries) => {
+      const now = Date.now();
+      const counts = new Map<string, number>();
+      for (const { route, acceptedAt } of deliveries) {
+        listen({ type: 'delivery', route, event: 'dead', age: now - acceptedAt });
+        counts.set(route, (counts.get(route) ?? 0) + 1);
+      }
+      for (const [route, expired] of counts) {
+        logger.error(
+          { route, deliveries: expired },
+          'deliveries have waited for longer than limits.deliveryAge: they are dead',
+        );
+      }
+    },
     onProblem: (error) => logger.error({ why: messageOf(error) }, 'deliveries cannot be read from the database'),
   });
+  for (const route of store.routes) onRoute(route);
   const { waiting } = store.totals.counts;
   if (waiting > 0) logger.info({ waiting }, 'restored deliveries');
   return store;

@@ -34,6 +34,10 @@ export class DeliveryReader {
     this.#routes.add(route);
   }
 
+  get routes(): Iterable<string> {
+    return this.#routes;
+  }
+
   /** All but `oldestAt`, which is read from the database. */
   get totals(): Omit<DeliveryTotals, 'oldestAt'> {
     const { counters, claims } = this.#options;

@@ -14,6 +14,8 @@ export interface StoredDelivery {
   readonly until: Millis;
   /** Of its sealed message and result. */
   readonly size: number;
+  /** When it was accepted, or restarted, as times are stored. */
+  readonly waitsSince: Millis;
   readonly delivery: Omit<Delivery, 'state'>;
 }
 
@@ -41,7 +43,7 @@ export class DeliveryRows {
     const { id, kind, route, upstream, acceptedAt, owner, eventId = null, orderKey = null } = delivery;
     const until = this.#times.toStored(acceptedAt);
     const { changes, lastInsertRowid } = this.#statement('insert').run(
-      ...[id, KIND_CODES[kind], route, upstream, until, owner, eventId, orderKey, code, until, sealed.length],
+      ...[id, route, upstream, until, owner, eventId, orderKey, code, until, sealed.length, until],
     );
     if (changes === 0) return undefined;
     this.#statement('insertMessage').run(lastInsertRowid, sealed);
@@ -107,7 +109,7 @@ export class DeliveryRows {
   /** With a new schedule. */
   restart(number: number, code: StateCode, now: Millis): DuePlace {
     const until = this.#times.toStored(now);
-    this.#statement('restart').run(code, until, number);
+    this.#statement('restart').run(code, until, until, number);
     return { number, until };
   }
 
@@ -138,6 +140,13 @@ export class DeliveryRows {
     return this.#statement('over')
       .all(code, until, limit)
       .map(({ number }) => Number(number));
+  }
+
+  /** Those that are not over, and wait since this time or longer, the longest first. Times as they are stored. */
+  openSince(since: Millis, limit: number): readonly { readonly number: number; readonly since: Millis }[] {
+    return this.#statement('openSince')
+      .all(since, limit)
+      .map((row) => ({ number: Number(row['number']), since: Number(row['waits_since']) }));
   }
 
   /** Until when all that are over are kept, as times are stored. */
@@ -188,8 +197,8 @@ export class DeliveryRows {
       ...{ eventId: text('event_id'), orderKey: text('order_key'), attempts: Number(row['attempts']), lastAttempt },
       startedAt: row['started_at'] === null ? undefined : wall('started_at'),
     };
-    const [number, size] = [Number(row['number']), Number(row['size'])];
-    return { number, code: toCode(row['state']), until: wall('until'), size, delivery };
+    const [number, size, waitsSince] = [Number(row['number']), Number(row['size']), Number(row['waits_since'])];
+    return { number, code: toCode(row['state']), until: wall('until'), size, waitsSince, delivery };
   }
 }
 
@@ -219,14 +228,15 @@ export const DELIVERY_QUERIES = {
   listNewest: 'SELECT number FROM deliveries WHERE route = ? AND state = ? AND number < ? ORDER BY number DESC LIMIT ?',
   following: 'SELECT number FROM deliveries WHERE id > ? ORDER BY id LIMIT 1',
   over: 'SELECT number FROM deliveries WHERE state = ? AND kept_until <= ? ORDER BY kept_until LIMIT ?',
+  openSince:
+    'SELECT number, waits_since FROM deliveries WHERE state < 2 AND waits_since <= ? ORDER BY waits_since LIMIT ?',
   nextRemoval: 'SELECT min(kept_until) AS until FROM deliveries WHERE state = ? AND kept_until IS NOT NULL',
   nextRoute: 'SELECT min(route) AS route FROM deliveries WHERE route > ?',
 } as const;
 
 const CHANGES = {
-  insert: `INSERT INTO deliveries
-    (id, kind, route, upstream, accepted_at, owner, event_id, order_key, state, until, attempts, size)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
+  insert: `INSERT INTO deliveries (id, route, upstream, accepted_at, owner, event_id, order_key, state, until, attempts, size, waits_since)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?) ON CONFLICT (id) DO NOTHING`,
   insertMessage: 'INSERT INTO delivery_messages VALUES (?, ?)',
   insertResult: 'INSERT INTO delivery_results VALUES (?, ?)',
   resize: 'UPDATE deliveries SET size = size + ? WHERE number = ?',
@@ -234,8 +244,8 @@ const CHANGES = {
     attempt_at = ?2, attempt_took = ?3, attempt_status = ?4, attempt_reason = ?5 WHERE number = ?6`,
   postpone: 'UPDATE deliveries SET until = ? WHERE number = ?',
   end: 'UPDATE deliveries SET state = ?, until = ?, kept_until = ? WHERE number = ?',
-  restart:
-    'UPDATE deliveries SET state = ?, until = ?, started_at = NULL, attempts = 0, kept_until = NULL WHERE number = ?',
+  restart: `UPDATE deliveries SET state = ?, until = ?, waits_since = ?, started_at = NULL, attempts = 0, kept_until = NULL
+    WHERE number = ?`,
   remove: 'DELETE FROM deliveries WHERE number = ? RETURNING state, size',
   removeMessage: 'DELETE FROM delivery_messages WHERE number = ?',
   removeResult: 'DELETE FROM delivery_results WHERE number = ? RETURNING length(sealed) AS size',

@@ -1,10 +1,11 @@
 import type { AddResult, NewDelivery } from '../../core/delivery/delivery-store.ts';
-import type { DeliveryAttempt, DeliveryEnd } from '../../core/delivery/delivery.ts';
+import type { Delivery, DeliveryAttempt, DeliveryEnd } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { type MessageSeal, SEAL_BYTES } from '../message-seal.ts';
 import type { GroupCommit, PendingChanges } from '../sqlite/group-commit.ts';
 import type { DeliveryClaim } from './delivery-claims.ts';
 import type { DeliveryCounters } from './delivery-counters.ts';
+import type { DeliveryExpiry } from './delivery-expiry.ts';
 import { encodeDeliveryMessage } from './delivery-message-codec.ts';
 import type { DeliveryRoom } from './delivery-room.ts';
 import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
@@ -38,10 +39,15 @@ export interface DeliveryWriterOptions {
   readonly events: RememberedEvents;
   readonly times: DeliveryTimes;
   readonly room: DeliveryRoom;
+  readonly expiry: DeliveryExpiry;
+  /** How long the row of a delivery of the route is kept after it is dead. */
+  readonly deadKeptFor: (route: string) => Millis;
   /** A change is stored. */
   readonly onChanged: (claim: DeliveryClaim) => void;
   /** A delivery of the route waits here from now on. */
   readonly onWaiting: (route: string, place: DuePlace) => void;
+  /** These have waited too long: that they are dead is stored. */
+  readonly onExpired: (deliveries: readonly Omit<Delivery, 'state'>[]) => void;
   /** The changes of a transaction are stored. */
   readonly onAllStored: () => void;
 }
@@ -51,7 +57,7 @@ interface PendingAdd {
   readonly onAdded: (result: AddResult) => void;
 }
 
-/** Rows that a step removes at most. Later steps remove the others. */
+/** Rows that a step removes, and gives up, at most. Later steps remove the others. */
 const MAX_REMOVED = 1000;
 
 /** The changes of deliveries that are not stored yet. Those of a turn of the event loop cost one transaction. */
@@ -62,6 +68,7 @@ export class DeliveryWriter implements PendingChanges {
   /** Of the present transaction. */
   #results: AddResult[] = [];
   #waiting: (readonly [route: string, place: DuePlace])[] = [];
+  #expired: Omit<Delivery, 'state'>[] = [];
   #hasFailed = false;
   /** A later step removes the rest of the rows whose time is over. */
   #isStepScheduled = false;
@@ -94,21 +101,23 @@ export class DeliveryWriter implements PendingChanges {
   }
 
   apply(): void {
-    const { counters, events, room, times } = this.#options;
+    const { counters, events, room, expiry, times } = this.#options;
     const now = times.now();
     this.#waiting = [];
-    for (const each of [counters, events, room]) each.begin();
+    this.#expired = [];
+    for (const each of [counters, events, room, expiry]) each.begin();
     if (this.#isRemovalDue) {
       events.removeOver(now, MAX_REMOVED);
       room.removeOver(now, MAX_REMOVED);
+      expiry.endExpired(now, MAX_REMOVED, (row) => this.#expire(row, times.toWall(now)));
     }
     for (const [claim, change] of this.#changes) this.#applyChange(claim, change);
     this.#results = this.#adds.map(({ delivery }) => this.#applyAdd(delivery, now));
   }
 
   onStored(): void {
-    const { counters, events, room, commit, onChanged, onWaiting, onAllStored } = this.#options;
-    for (const each of [counters, events, room]) each.commit();
+    const { counters, events, room, expiry, commit, onChanged, onWaiting, onExpired, onAllStored } = this.#options;
+    for (const each of [counters, events, room, expiry]) each.commit();
     this.#hasFailed = false;
     const [adds, results] = [this.#adds, this.#results];
     this.#adds = [];
@@ -122,6 +131,7 @@ export class DeliveryWriter implements PendingChanges {
         commit.request();
       });
     }
+    if (this.#expired.length > 0) onExpired(this.#expired);
     for (const [i, { onAdded }] of adds.entries()) {
       const result = results[i];
       if (result !== undefined) onAdded(result);
@@ -139,19 +149,29 @@ export class DeliveryWriter implements PendingChanges {
   }
 
   get #isRemovalDue(): boolean {
-    const { events, room, times } = this.#options;
-    return !this.#isStepScheduled && Math.min(room.nextRemoval, events.nextEnd) <= times.now();
+    const { events, room, expiry, times } = this.#options;
+    return !this.#isStepScheduled && Math.min(room.nextRemoval, events.nextEnd, expiry.next) <= times.now();
   }
 
   #applyChange(claim: DeliveryClaim, change: DeliveryChange): void {
-    const { rows } = this.#options;
+    const { rows, expiry } = this.#options;
     const row = rows.get(claim.number);
     if (row === undefined) return;
     if (change.kind === 'restart') return this.#restart(row, change.now);
     const isCounted = change.kind === 'postpone' || change.isCounted;
     if (change.attempt !== undefined) rows.recordAttempt(row.number, change.attempt, isCounted);
-    if (change.kind === 'end') this.#end(row, change);
-    else this.#waiting.push([claim.route, rows.postpone(row.number, change.until)]);
+    if (change.kind === 'end') return this.#end(row, change);
+    this.#waiting.push([claim.route, rows.postpone(row.number, change.until)]);
+    expiry.onWaiting(row.waitsSince);
+  }
+
+  #expire(row: StoredDelivery, at: Millis): void {
+    const { rows, deadKeptFor } = this.#options;
+    const attempt = { at, took: 0, status: undefined, reason: 'expired' };
+    rows.recordAttempt(row.number, attempt, false);
+    const keptFor = deadKeptFor(row.delivery.route);
+    this.#end(row, { kind: 'end', end: 'dead', at, keptFor, attempt, isCounted: false });
+    this.#expired.push(row.delivery);
   }
 
   #end({ number, code, size, delivery }: StoredDelivery, { end, at, keptFor, sealedResult }: EndChange): void {
@@ -171,17 +191,18 @@ export class DeliveryWriter implements PendingChanges {
   }
 
   #restart({ number, code, size, delivery }: StoredDelivery, now: Millis): void {
-    const { rows, counters } = this.#options;
+    const { rows, counters, expiry } = this.#options;
     const { route, orderKey } = delivery;
     const next = endOfCode(code) === undefined ? code : this.#firstCode(route, orderKey);
     const place = rows.restart(number, next, now);
     counters.subtract(code, size);
-    counters.add(next, size - rows.removeResult(number));
+    counters.add(next, size);
+    expiry.onWaiting(place.until);
     if (next === STATE_CODES.waiting) this.#waiting.push([route, place]);
   }
 
   #applyAdd(delivery: NewDelivery, now: Millis): AddResult {
-    const { seal, rows, counters, events, room, times } = this.#options;
+    const { seal, rows, counters, events, room, expiry, times } = this.#options;
     const { id, route, eventId, orderKey, message, duplicatesUntil } = delivery;
     const earlier = eventId === undefined ? undefined : events.find(route, eventId, now);
     if (earlier !== undefined) return { kind: 'duplicate', id: earlier };
@@ -192,6 +213,7 @@ export class DeliveryWriter implements PendingChanges {
     const place = rows.insert(delivery, code, seal.seal(id, bytes));
     if (place === undefined) return { kind: 'duplicate', id };
     counters.add(code, size);
+    expiry.onWaiting(place.until);
     if (eventId !== undefined) events.remember(route, eventId, id, times.toStored(duplicatesUntil));
     if (code === STATE_CODES.waiting) this.#waiting.push([route, place]);
     return { kind: 'stored' };

@@ -71,6 +71,8 @@ export interface Metrics {
   readonly registry: MetricsRegistry;
   /** Counts a commit of the database. */
   readonly countCommit: (isStored: boolean, took: Millis) => void;
+  /** Shows the counters of deliveries of a route before the first event, so that an alert sees the first increase. */
+  readonly addDeliveryRoute: (route: string) => void;
   /** The counters that rates are computed from. Costs nothing until it is called. */
   readonly counts: () => RequestCounts;
 }
@@ -133,7 +135,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
     return { ...ofRoutes, upstreams: new Map(ofUpstreams) };
   };
   const listen = countEvents({ routes, upstreams, clients, endpoints, overloads, polls, deliveries, store });
-  return { listen, registry, countCommit: (isStored, took) => state?.countCommit(isStored, took), counts };
+  const countCommit: Metrics['countCommit'] = (isStored, took) => state?.countCommit(isStored, took);
+  return { listen, registry, countCommit, addDeliveryRoute: (route) => void deliveries.get(route), counts };
 }
 
 /**

@@ -16,11 +16,15 @@ interface SqliteProcess extends StoreProcess {
   readonly runLater: () => readonly number[];
   readonly commits: boolean[];
   readonly problems: unknown[];
+  /** The deliveries that have expired, each step as one list. */
+  readonly expired: (readonly string[])[];
 }
 
 interface SqlitePlace extends DeliveryPlace {
   /** How far the wall clock was set. */
   readonly clockShift: { total: number };
+  /** The longest time that a delivery waits. */
+  readonly maxAge: { value: number };
   readonly start: (settings?: StoreSettings) => SqliteProcess;
 }
 
@@ -30,7 +34,8 @@ export function sqlitePlace(): SqlitePlace {
   const file = join(folder, 'state.db');
   const clock = { time: 1000 };
   const clockShift = { total: 0 };
-  const keptFor = { delivered: 5000, dead: 9000, canceled: 5000, unknown: 9000 };
+  const maxAge = { value: Infinity };
+  const keptFor = { delivered: 5000, dead: 9000, canceled: 5000 };
   let last: StateDatabase | undefined;
   onTestFinished(() => {
     last?.close();
@@ -42,6 +47,7 @@ export function sqlitePlace(): SqlitePlace {
     const commits: boolean[] = [];
     const problems: unknown[] = [];
     const unreadable: string[] = [];
+    const expired: (readonly string[])[] = [];
     let due: (() => void)[] = [];
     let later: (readonly [delay: number, run: () => void])[] = [];
     const reported = new Set<string>();
@@ -54,6 +60,8 @@ export function sqlitePlace(): SqlitePlace {
       ...{ commit, secret, ...bounds, wallClock: () => clock.time, clockShift: () => clockShift.total },
       keepFor: (_route, end) => keptFor[end],
       onDue: (route) => reported.add(route),
+      maxAge: () => maxAge.value,
+      onExpired: (deliveries) => expired.push(deliveries.map(({ id }) => id)),
       onUnreadable: ({ id }) => unreadable.push(id),
       onProblem: (error) => problems.push(error),
     });
@@ -69,7 +77,7 @@ export function sqlitePlace(): SqlitePlace {
       return now.map(([delay]) => delay);
     };
     return {
-      ...{ store, database, commit, commits, problems, unreadable, endTurn, runLater },
+      ...{ store, database, commit, commits, problems, unreadable, expired, endTurn, runLater },
       settle: () => {
         commit.request();
         do endTurn();
@@ -83,5 +91,5 @@ export function sqlitePlace(): SqlitePlace {
       },
     };
   };
-  return { clock, clockShift, keptFor, start };
+  return { clock, clockShift, keptFor, maxAge, start };
 }

@@ -291,6 +291,10 @@ test('settings that have no effect, or cost much, are reported', () => {
   expect(warnings('deliver: {schedule: {strategy: full-jitter}}')).toEqual([
     'deliver.schedule: more than 500 attempts of each delivery until total is over: make its delays longer',
   ]);
+  expect(warnings('deliver: {schedule: {total: 31d}}')).toEqual([
+    'deliver.schedule: a delivery is dead after limits.deliveryAge (30d), before its schedule is over',
+  ]);
+  expect(warnings('deliver: {schedule: {total: 30d}}')).toEqual([]);
 });
 
 describe('check', () => {
@@ -350,6 +354,8 @@ test('a reload applies changes of deliver without a restart, but not of its boun
     ['routes["/webhooks"].deliver.schedule.total', false],
     ['routes["/webhooks"].deliver.concurrency', false],
   ]);
+  const age = diffConfigs(load('deliver: {}'), load('deliver: {}', `${SQLITE}limits: {deliveryAge: 60d}\n`));
+  expect(age).toMatchObject([{ path: 'limits.deliveryAge', from: '30d', to: '60d', needsRestart: false }]);
   const bounds = diffConfigs(load('deliver: {}'), load('deliver: {}', `${SQLITE}limits: {deliveries: 5}\n`));
   expect(bounds).toMatchObject([{ path: 'limits.deliveries', needsRestart: true }]);
 });

@@ -34,6 +34,7 @@ limits:
   keptResponses: 100000
   deliveries: 1000000
   deliveryBytes: 1GiB
+  deliveryAge: 30d
   overload:
     eventLoopDelay: 500ms
     heapUsed: 0.75

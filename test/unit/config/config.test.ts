@@ -55,6 +55,7 @@ describe('defaults', () => {
         keptResponses: 100_000,
         deliveries: 1_000_000,
         deliveryBytes: 1024 ** 3,
+        deliveryAge: 30 * 24 * 3_600_000,
         overload: { eventLoopDelay: 500, heapUsed: 0.75 },
       },
       drain: { delay: 5000, timeout: 25_000 },
