@@ -72,7 +72,7 @@ export type ProxyEvent =
       readonly event: DeliveryEvent;
       readonly age?: Millis;
     }
-  /** An attempt of a delivery has ended. `reason`: why it is not acknowledged, or `acknowledged`. */
+  /** An attempt of a delivery has ended. `reason`: why it is not acknowledged, `postponed` if it was not sent, or `acknowledged`. */
   | { readonly type: 'delivery-attempt'; readonly route: string; readonly reason: string; readonly took: Millis }
   /** The signature of a request was verified, or refused (`verify`). */
   | { readonly type: 'signature'; readonly route: string; readonly result: SignatureLabel }

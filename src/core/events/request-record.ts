@@ -56,6 +56,8 @@ export interface RequestRecord {
   readonly retryOutcome?: RetryOutcome | undefined;
   /** The idempotency key that the proxy minted; absent if the client sent one, or the request has none. */
   readonly mintedKey?: string | undefined;
+  /** The id of the delivery that it is an attempt of; absent for a request of a client. */
+  readonly delivery?: string | undefined;
   /** The id of the write that its idempotency key names (write-id.ts); absent if it has claimed no key. */
   readonly write?: string | undefined;
   /** Of the trace that the request belongs to (W3C Trace Context), in hex; absent without a trace. */

@@ -121,7 +121,10 @@ export class DeliveryDispatcher {
     const now = wallClock();
     const judgement = judgeAttempt(record, response.body, policy.acknowledgement);
     const retryAfterMs = judgement.kind === 'acknowledged' ? undefined : judgement.retryAfterMs;
-    if (judgement.kind === 'not_sent') return store.postpone(id, now + (retryAfterMs ?? 0), undefined);
+    if (judgement.kind === 'not_sent') {
+      listen({ type: 'delivery-attempt', route, reason: 'postponed', took: now - at });
+      return store.postpone(id, now + (retryAfterMs ?? 0), undefined);
+    }
     const reason = judgement.kind === 'failed' ? judgement.reason : undefined;
     const attempt: DeliveryAttempt = { at, took: now - at, status: record.status || undefined, reason };
     listen({ type: 'delivery-attempt', route, reason: reason ?? 'acknowledged', took: now - at });

@@ -27,6 +27,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   readonly rawHeaders: readonly string[];
   readonly hasBody: boolean;
   readonly addedHeaders: readonly string[];
+  readonly delivery: string;
   readonly complete = true;
   readonly socket: HttpServerRequest['socket'];
   bodyListener: BodyListener | undefined;
@@ -36,6 +37,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   /** @param signature replaces the one of the sender; undefined: that one stays */
   constructor({ delivery, message }: DueDelivery, signature: AttemptSignature | undefined) {
     super();
+    this.delivery = delivery.id;
     this.verb = message.method;
     this.target = message.target;
     this.rawHeaders = signature === undefined ? message.headers : withoutStandardHeaders(message.headers);

@@ -205,7 +205,7 @@ export class ClientResponse {
       detail: this.#problem?.detail,
       retryOutcome: verdict.retryOutcome,
       mintedKey: mintedKeyOf(key),
-      write: this.writeId,
+      ...{ delivery: request.delivery, write: this.writeId },
       traceId: timings.traceId,
       spanId: timings.spanId,
       xRequestId: xRequestId === requestId ? undefined : xRequestId,

@@ -31,6 +31,8 @@ export interface HttpServerRequest extends Readable {
   readonly handoverDelay?: Millis;
   /** Added to what is forwarded: names and values in turn, whatever the client sent by these names. */
   readonly addedHeaders?: readonly string[];
+  /** The id of the delivery that this is an attempt of. Absent: a client sent it. */
+  readonly delivery?: string;
   /** Over HTTP/1.1: notified when the rest of the body cannot be parsed. */
   bodyListener: BodyListener | undefined;
   /** Reads the whole body at once. Undefined if a part of it has not arrived, or something has read it. */

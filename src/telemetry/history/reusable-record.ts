@@ -37,6 +37,7 @@ export class ReusableRecord implements CompleteRecord {
   detail: RequestRecord['detail'];
   retryOutcome: RequestRecord['retryOutcome'];
   mintedKey: RequestRecord['mintedKey'];
+  delivery: RequestRecord['delivery'];
   write: RequestRecord['write'];
   traceId: RequestRecord['traceId'];
   spanId: RequestRecord['spanId'];
@@ -75,6 +76,7 @@ export class ReusableRecord implements CompleteRecord {
     this.detail = record.detail;
     this.retryOutcome = record.retryOutcome;
     this.mintedKey = record.mintedKey;
+    this.delivery = record.delivery;
     this.write = record.write;
     this.traceId = record.traceId;
     this.spanId = record.spanId;

@@ -33,6 +33,7 @@ export function formatRequestLine(head: RequestLineHeader, record: RequestRecord
   if (record.isTruncated) line += ',"cut":true';
   if (record.isAbandonedWrite === true) line += ',"unknown":true';
   if (record.mintedKey !== undefined) line += `,"mintedKey":"${record.mintedKey}"`;
+  if (record.delivery !== undefined) line += `,"delivery":"${record.delivery}"`;
   if (record.write !== undefined) line += `,"write":"${record.write}"`;
   // As OpenTelemetry names it in logs that are not its own.
   if (record.traceId !== undefined) line += `,"trace_id":"${record.traceId}"`;

@@ -53,7 +53,7 @@ export function defineDeliveryMetrics(
     },
     {
       name: 'tidegate_delivery_attempts_total',
-      help: 'Attempts of deliveries, by result: acknowledged, or why not.',
+      help: 'Attempts of deliveries, by result: acknowledged, postponed before they were sent, or why not acknowledged.',
       type: 'counter',
       samples: () => routes.flatMap((route) => route.attempts.values()),
     },

@@ -62,8 +62,10 @@ export class RouteMetrics {
     this.#signatures.count(result);
   }
 
+  /** An attempt of a delivery is no request of a client: `DeliveryMetrics` counts it. */
   countRequest(record: RequestRecord): void {
     this.inFlight.value -= 1;
+    if (record.delivery !== undefined) return;
     if (record.upgradeBytes !== undefined) this.#countUpgradeEnd(record.upgradeBytes);
     this.#requests.count(packRequestKey(record));
     if (record.retryAfterFrom !== undefined) {

@@ -622,7 +622,9 @@ state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}
 
 const DELIVERIES = [
   'requests_total{route="/hooks",method="POST",code="202",outcome="accepted"} == 3',
-  'requests_total{route="/hooks",method="POST",code="503",outcome="forwarded"} == 1',
+  'responses_total{route="/hooks",code_class="2xx"} == 3',
+  'responses_total{route="/hooks",code_class="5xx"} == 0',
+  'upstream_attempts_total{upstream="shop",attempt="1",code="503"} == 1',
   'deliveries_total{route="/hooks",event="accepted"} == 2',
   'deliveries_total{route="/hooks",event="duplicate"} == 1',
   'deliveries_total{route="/hooks",event="delivered"} == 1',

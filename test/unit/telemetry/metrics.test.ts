@@ -72,6 +72,21 @@ describe('deliveries', () => {
   });
 });
 
+test('an attempt of a delivery is in flight on its route, and no request of a client', async () => {
+  const metrics = metricsOf();
+  const attempt = { clientName: 'shop', status: 503, outcome: 'refused', retryAfterFrom: 'upstream' } as const;
+  emitEvents(metrics, { type: 'arrived', route: '/' });
+  expect(await samples(metrics, 'requests_in_flight')).toEqual(['{route="/"} 1']);
+  emitEvents(metrics, requestDone({ ...attempt, delivery: '01a2' }));
+  for (const name of ['requests_in_flight', 'requests_total', 'request_outcomes_total', 'responses_total']) {
+    expect([name, await samples(metrics, name)]).toEqual([name, []]);
+  }
+  for (const name of ['retry_after_total', 'request_duration_seconds_count', 'client_requests_total']) {
+    expect([name, await samples(metrics, name)]).toEqual([name, []]);
+  }
+  expect(metrics.counts()).toMatchObject({ serverErrors: 0 });
+});
+
 describe('requests', () => {
   test('are counted by route, method, code and outcome', async () => {
     const metrics = metricsOf();
