@@ -1,12 +1,16 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { startTraffic } from '../../../src/simulator/practice/traffic-generator.ts';
+import { send } from '../../support/clients/send.ts';
 import { pause } from '../../support/pause.ts';
 import { type Prometheus, startPrometheus } from '../../support/programs/prometheus.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 import { startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const docker = (path: string) => fileURLToPath(new URL(`../../../docker/${path}`, import.meta.url));
 const dashboard = z
@@ -31,7 +35,7 @@ const dashboard = z
 
 let prometheus: Prometheus;
 beforeAll(async () => {
-  prometheus = await startPrometheus(['tidegate'], [docker('prometheus/tidegate.rules.yml')]);
+  prometheus = await startPrometheus(['tidegate', 'deliveries'], [docker('prometheus/tidegate.rules.yml')]);
 });
 afterAll(() => prometheus.close());
 
@@ -68,9 +72,37 @@ state: {store: redis, url: "${redis.url}"}
   });
 }
 
+/** Deliveries to a receiver that acknowledges every other one. */
+async function startDeliveries(): Promise<void> {
+  const shop = await startHttpUpstream((n, response) => void response.writeHead(n % 2 === 0 ? 200 : 500).end());
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-dashboard-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const gate = await startTidegate(`
+secret: a-secret-of-the-tests-0123456789abcdef
+state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}
+upstreams: {shop: {url: "${shop.url}"}}
+routes: [{path: /hooks, upstream: shop, deliver: {schedule: {delays: [1h]}}}]
+`);
+  prometheus.watch('deliveries', gate.adminUrl);
+  const end = new AbortController();
+  const sending = (async () => {
+    while (!end.signal.aborted) {
+      await send(gate.url, '/hooks', { method: 'POST', body: '{}' });
+      await pause(100);
+    }
+  })();
+  onTestFinished(async () => {
+    end.abort();
+    await sending;
+  });
+}
+
+/** What there is at least of each variable: two jobs, three upstreams and three routes. */
+const VALUES: Readonly<Record<string, number>> = { job: 2, instance: 2, upstream: 3, route: 3 };
+
 /**
  * Grafana's substitution for variables with all values chosen: it escapes them for a regular expression.
- * Waits for the values of both upstreams and both routes: Prometheus indexes the series of a scrape one after another, so
+ * Waits for all values: Prometheus indexes the series of a scrape one after another, so
  * one metric can be there before the next.
  */
 async function fillIn(): Promise<(expression: string) => string> {
@@ -80,7 +112,7 @@ async function fillIn(): Promise<(expression: string) => string> {
       const [, metric = '', label = ''] = /^label_values\((\w+)(?:\{.*\})?, (\w+)\)$/.exec(query) ?? [];
       const values = await prometheus.eventually(
         () => prometheus.labelValues(metric, label),
-        ({ length }) => length >= (label === 'job' || label === 'instance' ? 1 : 2),
+        ({ length }) => length >= (VALUES[label] ?? 1),
       );
       const escaped = values.map((value) => value.replaceAll(/[\\^$*+?.()|[\]{}/]/g, String.raw`\\$&`));
       return [name, `(${escaped.join('|')})`] as const;
@@ -93,7 +125,7 @@ async function fillIn(): Promise<(expression: string) => string> {
 }
 
 test('has data for each panel, and rules that can be evaluated', async () => {
-  await startWorld();
+  await Promise.all([startWorld(), startDeliveries()]);
   const fill = await fillIn();
   let empty = dashboard.panels.flatMap(({ title, targets }) =>
     targets.map(({ refId, expr }) => ({ what: `${title} ${refId}`, expression: fill(expr) })),
