@@ -8,7 +8,7 @@ COPY src ./src
 RUN npm run build
 # Fills Node's compile cache at build time, because the file system of a container may be read-only. Node keeps a cache for each
 # user, so this runs as the user of the container.
-RUN install -d -o 1000 -g 1000 cache
+RUN install -d -o 1000 -g 1000 cache state
 USER 1000:1000
 RUN node scripts/fill-cache.ts
 
@@ -22,6 +22,8 @@ COPY package.json LICENSE ./
 COPY config ./config
 COPY --from=build /app/dist ./dist
 COPY --from=build --chown=0:0 /app/cache ./cache
+# A volume that is mounted here belongs to the user of the container (state.file).
+COPY --from=build --chown=1000:1000 /app/state /var/lib/tidegate
 
 # A number, because Kubernetes can check runAsNonRoot only for a numeric user.
 USER 1000:1000

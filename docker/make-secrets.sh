@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates the secrets of the replicas in compose.yaml as files. It keeps the secrets that exist.
+# Creates the secrets of the replicas and of the service deliveries in compose.yaml as files. It keeps the secrets that exist.
 #
 #   sh docker/make-secrets.sh [FOLDER]      the default is docker/secrets, which git ignores
 set -eu
@@ -13,7 +13,7 @@ random() {
   od -An -N32 -tx1 /dev/urandom | tr -d ' \n'
 }
 
-for name in client-hash admin-token redis-password; do
+for name in client-hash admin-token redis-password delivery-secret; do
   [ -s "$folder/$name" ] || random >"$folder/$name"
 done
 # Without a password, a client of Redis may only send PING, which the health check uses.

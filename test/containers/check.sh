@@ -117,7 +117,7 @@ for overlay in gateway sidecar ingress-helper; do
 done
 
 echo '-- compose'
-docker-compose --file docker/compose.yaml --profile replicas --profile monitoring config >"$work/compose.yaml"
+docker-compose --file docker/compose.yaml --profile replicas --profile deliveries --profile monitoring config >"$work/compose.yaml"
 node "$here/compose.ts" "$work/compose.yaml" >"$work/redis"
 mapfile -t redis <"$work/redis"
 check_redis "${redis[@]}"

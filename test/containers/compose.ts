@@ -35,18 +35,20 @@ const compose = z.object({
 const [file] = process.argv.slice(2);
 assert.ok(file, 'usage: compose.ts FILE');
 const { services, networks } = compose.parse(parse(readFileSync(file, 'utf8')));
-const { redis, tidegate, 'tidegate-1': one, 'tidegate-2': other } = services;
-assert.ok(redis && tidegate && one && other);
+const { redis, tidegate, 'tidegate-1': one, 'tidegate-2': other, deliveries } = services;
+assert.ok(redis && tidegate && one && other && deliveries);
 
 const PROFILES = {
   gateway: named(({ profiles }) => profiles.length === 0),
   monitoring: named(({ profiles }) => profiles.includes('monitoring')),
   replicas: named(({ profiles }) => profiles.includes('replicas')),
+  deliveries: named(({ profiles }) => profiles.includes('deliveries')),
 };
 assert.deepEqual(PROFILES, {
   gateway: ['accounts', 'payments', 'tidegate'],
   monitoring: ['grafana', 'prometheus'],
   replicas: ['redis', 'tidegate-1', 'tidegate-2'],
+  deliveries: ['deliveries', 'shop'],
 });
 for (const [name, made] of Object.entries(services)) {
   for (const volume of made.volumes) {
@@ -72,15 +74,18 @@ for (const [name, made] of Object.entries(services)) {
   }
 }
 
+// What it has accepted outlives the container.
+assert.ok(deliveries.volumes.some((volume) => volume.startsWith('deliveries:/var/lib/tidegate')));
+
 // Replicas differ only in their ports, and only they reach Redis.
 assert.deepEqual({ ...one, ports: [] }, { ...other, ports: [] });
 assert.deepEqual(one.command, tidegate.command);
 assert.deepEqual(
   named(({ secrets }) => secrets.length > 0),
-  ['redis', 'tidegate-1', 'tidegate-2'],
+  ['deliveries', 'redis', 'tidegate-1', 'tidegate-2'],
 );
-const published = [tidegate, one, other].flatMap(({ ports }) => ports.map(publishedAt));
-assert.equal(new Set(published).size, 5, 'a port for each, and one for the page of each replica');
+const published = [tidegate, one, other, deliveries].flatMap(({ ports }) => ports.map(publishedAt));
+assert.equal(new Set(published).size, 7, 'a port for each, and one for the page of each replica and of the deliveries');
 assert.deepEqual(
   named(({ networks: own }) => 'store' in own),
   ['redis', 'tidegate-1', 'tidegate-2'],

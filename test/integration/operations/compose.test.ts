@@ -22,18 +22,25 @@ const Service = z.object({
   networks: z.array(z.string()),
   ports: z.array(z.string()).default([]),
   secrets: z.array(z.string()).default([]),
+  depends_on: z.unknown().optional(),
   stop_grace_period: z.string().optional(),
   volumes: z.array(z.string()).default([]),
 });
 
-const { services, secrets } = z
+const {
+  services,
+  secrets,
+  volumes: volumesOfFile,
+} = z
   .object({
     services: z.record(z.string(), Service),
     secrets: z.record(z.string(), z.object({ file: z.string() })),
+    volumes: z.record(z.string(), z.unknown()),
   })
   .parse(parse(readFileSync(join(DOCKER, 'compose.yaml'), 'utf8'), { merge: true }));
 
-const gateways = ['tidegate', 'tidegate-1', 'tidegate-2'].map((name) => ({ name, ...configOf(name) }));
+const REPLICATED = ['tidegate', 'tidegate-1', 'tidegate-2'];
+const gateways = [...REPLICATED, 'deliveries'].map((name) => ({ name, ...configOf(name) }));
 
 const made = mkdtempSync(join(tmpdir(), 'tidegate-secrets-'));
 afterAll(() => rmSync(made, { recursive: true }));
@@ -62,7 +69,9 @@ describe.each(gateways)('$name', ({ name, config, warnings }) => {
     const origins = Object.values(config.upstreams)
       .flatMap(upstreamOrigins)
       .map((origin) => new URL(origin));
-    expect(origins.map(({ hostname }) => hostname)).toEqual(['payments', 'accounts']);
+    expect(origins.map(({ hostname }) => hostname)).toEqual(
+      REPLICATED.includes(name) ? ['payments', 'accounts'] : ['shop'],
+    );
     for (const { hostname, port } of origins) {
       expect(service(hostname).command).toContain(`0.0.0.0:${port}`);
       expect(service(hostname).networks.filter((network) => service(name).networks.includes(network))).not.toEqual([]);
@@ -75,7 +84,8 @@ describe.each(gateways)('$name', ({ name, config, warnings }) => {
 });
 
 test('replicas are configured as the gateway, except for sharing and the admin API', () => {
-  const [gateway, ...replicas] = gateways.map(({ config }) => config);
+  const replicated = gateways.filter(({ name }) => REPLICATED.includes(name));
+  const [gateway, ...replicas] = replicated.map(({ config }) => config);
   for (const replica of replicas) {
     expect(replica.state).toMatchObject({ store: 'redis', username: 'tidegate' });
     expect({ ...replica, state: undefined, secret: undefined, admin: undefined }).toEqual({
@@ -100,7 +110,19 @@ test('creates secrets once, and every mounted file', () => {
   expect(statSync(join(made, 'redis-users.acl')).mode & 0o777).toBe(0o644);
 });
 
-test.each(['payments', 'accounts'])('%s runs a practice upstream, whose health check passes', async (name) => {
+test('deliveries are kept in a volume, and their service does not wait for the shop', () => {
+  const [config] = gateways.flatMap((each) => (each.name === 'deliveries' ? [each.config] : []));
+  expect(config?.state).toMatchObject({ store: 'sqlite', durability: 'full' });
+  const file = config?.state.store === 'sqlite' ? config.state.file : '';
+  const { volumes, depends_on: awaited } = service('deliveries');
+  const mounts = volumes.map((volume) => volume.split(':'));
+  const mount = mounts.find(([, target]) => file.startsWith(`${target}/`));
+  expect(mount?.slice(1)).toEqual(['/var/lib/tidegate']); // not read-only
+  expect(Object.keys(volumesOfFile)).toContain(mount?.[0]);
+  expect(awaited).toBeUndefined();
+});
+
+test.each(['payments', 'accounts', 'shop'])('%s runs a practice upstream, whose health check passes', async (name) => {
   const { command, healthcheck } = service(name);
   const spec = join(DOCKER, 'practice', (command.at(-1) ?? '').replace('/etc/practice/', ''));
   const practice = startProcess(['--listen', '127.0.0.1:0', '--spec', spec], {

@@ -21,6 +21,7 @@ const FILES = [
   'config/examples/replicas.yaml',
   'config/examples/webhooks.yaml',
   'docker/tidegate/tidegate.yaml',
+  'docker/deliveries/tidegate.yaml',
   'docker/replicas/tidegate.yaml',
   'config/kubernetes/overlays/gateway/tidegate.yaml',
   'config/kubernetes/overlays/sidecar/tidegate.yaml',
