@@ -66,6 +66,10 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },
   ],
   keys: [{ name: 'nginx', apt: 'nginx', brew: 'nginx' }, { name: 'wrk', apt: 'wrk', brew: 'wrk' }, REDIS],
+  deliveries: [
+    { name: 'nginx', apt: 'nginx', brew: 'nginx' },
+    { name: 'wrk', apt: 'wrk', brew: 'wrk' },
+  ],
   overhead: [
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },
     { name: 'haproxy', apt: 'haproxy', brew: 'haproxy' },
