@@ -4,7 +4,10 @@ import { SCHEDULE_PRESETS } from '../../../src/core/delivery/schedule-presets.ts
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type { RequestRecord } from '../../../src/core/events/request-record.ts';
 import { DeliveryDispatcher } from '../../../src/http/delivery/delivery-dispatcher.ts';
+import type { DeliveryRequest } from '../../../src/http/delivery/delivery-request.ts';
 import type { Route } from '../../../src/http/request/route.ts';
+import { standardWebhookKey, standardWebhooksScheme } from '../../../src/http/webhooks/standard-webhooks-signature.ts';
+import { verifySignature } from '../../../src/http/webhooks/verify-signature.ts';
 import { sqlitePlace } from '../../support/deliveries/sqlite-place.ts';
 
 const MINUTE = 60_000;
@@ -15,26 +18,27 @@ const policy = {
   acknowledgement: { statuses: new Set([200]), body: undefined },
   concurrency: 10,
 };
-// The dispatcher uses nothing else of a route.
-const route = { name: '/hooks', delivery: policy } as unknown as Route;
-
 type Answer = Partial<
   Pick<RequestRecord, 'outcome' | 'status' | 'reason' | 'attempts' | 'retryAfterSeconds' | 'detail'>
 >;
 
 /** A dispatcher in virtual time, in front of a receiver that answers at once. */
-function startDispatching(answer: (now: number) => Answer) {
+function startDispatching(answer: (now: number) => Answer, signingKeys?: readonly Buffer[]) {
+  // The dispatcher uses nothing else of a route.
+  const route = { name: '/hooks', delivery: { ...policy, signingKeys } } as unknown as Route;
   const place = sqlitePlace();
   const { store, settle, reportedDue } = place.start();
   const { clock } = place;
   const timers: { at: number; readonly run: () => void }[] = [];
   const sentAt: number[] = [];
+  const sent: DeliveryRequest[] = [];
   const events: ProxyEvent[] = [];
   const dispatcher = new DeliveryDispatcher({
     store,
     routes: () => [route],
-    send: (_route, _request, response, onDone) => {
+    send: (_route, request, response, onDone) => {
       sentAt.push(clock.time);
+      sent.push(request);
       const record = { outcome: 'forwarded', status: 503, attempts: 1, ...answer(clock.time) } as RequestRecord;
       response.writeHead(record.status);
       response.end();
@@ -76,7 +80,7 @@ function startDispatching(answer: (now: number) => Answer) {
     await settle();
     dispatcher.wake();
   };
-  return { clock, store, sentAt, events, runUntil, add, dispatcher };
+  return { clock, store, sentAt, sent, events, runUntil, add, dispatcher };
 }
 
 test('a receiver that is away is asked by the documented schedule, to the second, and then given up', async () => {
@@ -88,6 +92,18 @@ test('a receiver that is away is asked by the documented schedule, to the second
   expect(sentAt.map((at) => at - start)).toEqual(minutes.map((each) => each * MINUTE));
   expect(await store.find('delivery-1')).toMatchObject({ attempts: 8, state: { kind: 'dead' } });
   expect(events.at(-1)).toMatchObject({ type: 'delivery', event: 'dead' });
+});
+
+test('each attempt has a signature of its own time, however old the event is', async () => {
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+  const { clock, sentAt, sent, runUntil, add } = startDispatching(() => ({}), [standardWebhookKey(secret)]);
+  await add(1);
+  await runUntil(clock.time + 72 * HOUR);
+  const scheme = standardWebhooksScheme([secret], 1000);
+  const verified = sent.map(({ addedHeaders }, i) =>
+    verifySignature(scheme, addedHeaders, Buffer.from('{}'), sentAt[i] ?? 0),
+  );
+  expect(verified).toEqual(Array.from({ length: 8 }, () => ({ kind: 'valid' })));
 });
 
 test('a receiver that is back gets what has waited, and each of it once', async () => {
@@ -106,27 +122,16 @@ test('a receiver that is back gets what has waited, and each of it once', async 
 test('an attempt that Tidegate refuses uses up nothing of the schedule', async () => {
   const refusal: Answer = { outcome: 'refused', status: 503, attempts: 0, retryAfterSeconds: 30, detail: 'blocked' };
   let refusals = 100;
-  const { clock, store, sentAt, runUntil, add } = startDispatching(() =>
+  const { clock, store, sentAt, events, runUntil, add } = startDispatching(() =>
     (refusals -= 1) >= 0 ? refusal : { status: 200 },
   );
   const start = clock.time;
   await add(1);
   await runUntil(start + 2 * HOUR);
   expect(sentAt.at(-1)).toBe(start + 100 * 30_000);
-  expect(await store.find('delivery-1')).toMatchObject({ attempts: 1, state: { kind: 'delivered' } });
-});
-
-test('what is taken while it is stopped is sent by the next process', async () => {
-  const { clock, store, sentAt, runUntil, add, dispatcher } = startDispatching(() => ({}));
-  await add(1);
-  const { takeDue } = store;
-  store.takeDue = (...due) => {
-    dispatcher.stop();
-    return takeDue.apply(store, due);
-  };
-  await runUntil(clock.time + HOUR);
-  expect(sentAt).toEqual([]);
-  expect(store.totals.counts).toMatchObject({ waiting: 1, sending: 0 });
+  const results = events.flatMap((event) => (event.type === 'delivery-attempt' ? [event.reason] : []));
+  expect(results).toEqual([...Array.from({ length: 100 }, () => 'postponed'), 'acknowledged']);
+  expect(store.find('delivery-1')).toMatchObject({ attempts: 1, state: { kind: 'delivered' } });
 });
 
 test('nothing is sent once it is stopped', async () => {
