@@ -16,7 +16,10 @@ import type { MessageToWorker } from './worker-messages.ts';
 
 export interface PrimaryStateParts extends Omit<OwnStateParts, 'deliveryHooks'> {
   readonly send: (worker: number, message: MessageToWorker) => void;
-  readonly currentConfig: () => Config;
+  /** In effect. */
+  readonly config: () => Config;
+  /** The process ends: no more attempts of deliveries begin. */
+  readonly isDraining: () => boolean;
 }
 
 /** What the primary keeps for its workers: keys of writes, and deliveries. */
@@ -32,11 +35,11 @@ export interface StateServer {
 /** Opens the state of a primary, and what serves it to the workers. @throws StateDatabaseError */
 export async function openPrimaryState(
   first: Config,
-  { send, currentConfig, ...parts }: PrimaryStateParts,
+  { send, config, isDraining, ...parts }: PrimaryStateParts,
   resources: ResourceStack,
 ): Promise<{ readonly ownState: OwnState; readonly stateServer: StateServer }> {
   const deliveryHooks: DeliveryStoreHooks = {
-    keepFor: (route, end) => keepDeliveryFor(currentConfig(), route, end),
+    keepFor: (route, end) => keepDeliveryFor(config(), route, end),
     onDue: (route) => deliveryServer?.onDue(route),
   };
   const ownState = await openOwnState(first, { ...parts, deliveryHooks }, resources);
@@ -48,7 +51,7 @@ export async function openPrimaryState(
     deliveries &&
     new DeliveryServer({
       store: deliveries,
-      concurrencyOf: (route) => concurrencyOf(currentConfig(), route),
+      concurrencyOf: (route) => (isDraining() ? 0 : concurrencyOf(config(), route)),
       wallClock: () => Date.now(),
       after: cancellableTimer,
       soon: queueMicrotask,

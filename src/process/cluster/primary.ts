@@ -103,7 +103,7 @@ async function openCluster(
     settings.sharedRefs(),
   );
   const send = (to: number, message: MessageToWorker): void => workers.send(to, message);
-  const stateParts = { clock, logger, listen, metrics, send, currentConfig: () => config };
+  const stateParts = { clock, logger, listen, metrics, send, config: () => config, isDraining: () => isDraining };
   const { ownState, stateServer } = await openPrimaryState(first, stateParts, resources);
   const { keySecret, secret, database } = ownState;
   const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });

@@ -22,8 +22,8 @@ const OBJECTS = 6;
 const EVENTS_OF_OBJECT = 5;
 const NOTIFICATIONS = 300;
 
-/** @param deliver keys of the delivering route */
-async function prepare(upstream: string, deliver: string): Promise<() => Promise<Workers>> {
+/** @param deliver keys of the delivering route. @param more keys of the configuration */
+async function prepare(upstream: string, deliver: string, more = ''): Promise<() => Promise<Workers>> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-workers-'));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));
   const port = await freePort();
@@ -36,7 +36,7 @@ state: {store: sqlite, file: ${join(folder, 'state.db')}}
 upstreams: {shop: {url: "${upstream}"}}
 routes:
   - {path: /hooks, upstream: shop, deliver: {${deliver}}}
-`;
+${more}`;
   return () => startWorkers(yaml);
 }
 
@@ -253,6 +253,32 @@ test(
     );
     expect(await after.sum('tidegate_deliveries{state="canceled"}')).toBe(1);
     expect(await after.sum('tidegate_deliveries_total{route="/hooks",event="canceled"}')).toBe(1);
+  },
+  PATIENCE,
+);
+
+test(
+  'no attempt begins once a drain has begun, although workers serve until drain.delay is over',
+  async () => {
+    const { upstream, hold, release } = await startHolding();
+    const keys = 'schedule: {delays: [1h]}, concurrency: 1';
+    const start = await prepare(upstream.url, keys, 'drain: {delay: 2s, timeout: 60s}\n');
+    const gate = await start();
+    for (let n = 1; n <= 2; n += 1) await notify(gate.url, { id: `event-${n}`, n });
+    await hold(1);
+    gate.child.kill('SIGTERM');
+    await eventually(
+      async () => (await fetch(`${gate.adminUrl}/readyz`)).status,
+      (status) => status === 503,
+      WITHIN,
+    );
+    release();
+    expect((await gate.ended).code).toBe(0);
+    expect(upstream.hits).toHaveLength(1);
+    await start();
+    await hold(1);
+    release();
+    expect(JSON.parse(upstream.hits[1]?.body.toString() ?? '')).toMatchObject({ n: 2 });
   },
   PATIENCE,
 );
