@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { STATUS_CODES } from 'node:http';
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Address } from '../config/values/listen-address.ts';
@@ -6,6 +7,7 @@ import { NO_SCHEMAS } from '../http/server/fastify-no-schemas.ts';
 import type { ExpositionFormat } from '../telemetry/metrics/exposition/exposition-format.ts';
 import { EXPOSITION_CONTENT_TYPES } from '../telemetry/metrics/exposition/exposition-format.ts';
 import { negotiateFormat } from './negotiate-format.ts';
+import { PacedExposition } from './paced-exposition.ts';
 import { BoundedConnections } from './bounded-connections.ts';
 import { createReadGuard, createWriteGuard, type AccessGuard, requestPath } from './access-guard.ts';
 import { type Readiness, serveHealth } from './health-endpoints.ts';
@@ -111,9 +113,14 @@ async function startListener(
   );
 
   serveHealth(app, readiness);
+  const metrics = new PacedExposition({
+    render: (format) => registry.metrics(format),
+    now: () => performance.now(),
+    sleep,
+  });
   app.get('/metrics', async (request, reply) => {
     const format = negotiateFormat(request.headers.accept);
-    const exposition = await registry.metrics(format);
+    const exposition = await metrics.read(format);
     return reply.type(EXPOSITION_CONTENT_TYPES[format]).header('vary', 'Accept').send(exposition);
   });
 

@@ -4,8 +4,8 @@ import type { ResourceBound } from '../core/overload/resource-bound.ts';
 
 /**
  * Bounds the connections of an operator listener. A connection beyond the bound is still accepted, so that probes are always
- * answered: it evicts the connection that has been idle longest, or else the oldest busy one. A connection that pipelines a
- * request before it has its response is closed: a thousand pipelined scrapes would delay probes.
+ * answered: it evicts the connection that has been idle longest, or else the oldest busy one, of the address that has the most of them.
+ * A connection that pipelines a request before it has its response is closed: a thousand pipelined scrapes would delay probes.
  */
 export class BoundedConnections {
   readonly #max: number;
@@ -51,8 +51,13 @@ export class BoundedConnections {
 
   /** Removes the candidate at once, because its `close` event may come after the next connection. */
   #evictCandidate(): Socket | undefined {
+    const counts = new Map<string | undefined, number>();
+    for (const { remoteAddress } of this.#sockets.keys())
+      counts.set(remoteAddress, (counts.get(remoteAddress) ?? 0) + 1);
+    const most = Math.max(...counts.values());
     let found: Socket | undefined;
     for (const [socket, state] of this.#sockets) {
+      if (counts.get(socket.remoteAddress) !== most) continue;
       found ??= socket;
       if (state === 'busy') continue;
       found = socket;

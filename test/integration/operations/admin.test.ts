@@ -385,8 +385,8 @@ describe('connections of a listener', () => {
     onTestFinished(() => {
       for (const socket of sockets) socket.destroy();
     });
-    return async (head = ''): Promise<Socket> => {
-      const socket = connect(port, '127.0.0.1');
+    return async (head = '', localAddress = '127.0.0.1'): Promise<Socket> => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress });
       sockets.push(socket);
       socket.on('error', () => {});
       await once(socket, 'connect');
@@ -418,6 +418,16 @@ describe('connections of a listener', () => {
     const [first] = sockets;
     await expect.poll(() => first?.closed).toBe(true);
     expect(sockets.at(-1)?.closed).toBe(false);
+  });
+
+  test('give way to those of the same address first: many of one close none of another', async () => {
+    const telemetry = await openTelemetry();
+    const open = opener(telemetry.address);
+    const calm = await open('', '127.0.0.2');
+    for (let i = 0; i < 300; i += 1) await open();
+    expect(telemetry.bound.reached).toBeGreaterThan(100);
+    calm.write(PROBE);
+    expect(String(await once(calm, 'data'))).toContain('200 OK');
   });
 
   test('close for a request pipelined before a response: a thousand scrapes delay no probe', async () => {
