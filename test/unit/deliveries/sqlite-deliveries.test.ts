@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { type AddResult, DeliveriesUnavailable } from '../../../src/core/delivery/delivery-store.ts';
-import { DELIVERY_QUERIES } from '../../../src/store/deliveries/delivery-rows.ts';
+import { DELIVERY_QUERIES } from '../../../src/store/deliveries/delivery-statements.ts';
 import { DUE_AT_SAME_TIME, DUE_LATER } from '../../../src/store/deliveries/due-cursors.ts';
 import {
   addAll,
