@@ -39,7 +39,7 @@ test.each([
   [`deliveries list ${ID}`, `deliveries list takes no '${ID}' (did you mean deliveries show ${ID}?)`],
   [
     'deliveries list --state died',
-    '--state: expected waiting, sending, delivered, dead, canceled, open (did you mean dead?)',
+    '--state: expected waiting, sending, delivered, dead, canceled, unknown, open (did you mean dead?)',
   ],
   ['deliveries list --limit 501', '--limit: expected a whole number from 1 to 500'],
   ['deliveries list --after 1', '--after: expected the id of a delivery'],

@@ -26,7 +26,7 @@ describe('a list', () => {
       `${apiDeliveryId(1)}  dead     /hooks  ${ACCEPTED_AT}         2  ${ENDED_AT}  status_400   evt_1`,
       `${apiDeliveryId(2)}  waiting  /hooks  ${ACCEPTED_AT}         0  ${ENDED_AT}  –            –`,
       '',
-      `in all: 3 waiting, 1 sending, 20 delivered, 2 dead, 0 canceled; 13KiB of messages; the oldest open one was accepted at ${ACCEPTED_AT}`,
+      `in all: 3 waiting, 1 sending, 20 delivered, 2 dead, 0 canceled, 0 unknown; 13KiB of messages; the oldest open one was accepted at ${ACCEPTED_AT}`,
       `next page: npm start -- deliveries list --state open --route 'GET shop'\\''s/hooks' --limit 2 --after ${apiDeliveryId(2)} --admin 9902`,
       '',
     ]);
@@ -36,7 +36,7 @@ describe('a list', () => {
     const page = deliveriesPage([]);
     const empty = { ...page, totals: { ...page.totals, oldestAt: null } };
     expect(formatDeliveryList(empty, {}, PREFIX)).toBe(
-      'no delivery matches\n\nin all: 3 waiting, 1 sending, 20 delivered, 0 dead, 0 canceled; 13KiB of messages\n',
+      'no delivery matches\n\nin all: 3 waiting, 1 sending, 20 delivered, 0 dead, 0 canceled, 0 unknown; 13KiB of messages\n',
     );
   });
 

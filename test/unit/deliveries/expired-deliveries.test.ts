@@ -27,15 +27,15 @@ test('what waits for longer is dead, counted and kept, and makes way for the nex
   expect(expired).toEqual([[id(1), id(2)]]);
   expect(store.totals.counts).toMatchObject({ waiting: 1, dead: 2 });
   for (const n of [1, 2]) {
-    expect(store.find(id(n))).toMatchObject({
+    expect(await store.find(id(n))).toMatchObject({
       ...{ state: { kind: 'dead', at: 11_000 }, attempts: 0 },
       lastAttempt: { at: 11_000, took: 0, status: undefined, reason: 'expired' },
     });
   }
-  expect([takeNumbers(process, 11_000), process.reportedDue()]).toEqual([[3], ['/hooks', '/removed']]);
+  expect([await takeNumbers(process, 11_000), process.reportedDue()]).toEqual([[3], ['/hooks', '/removed']]);
   clock.time = 20_000; // after `keptFor`
   await settle();
-  expect(store.find(id(1))).toBe(undefined);
+  expect(await store.find(id(1))).toBe(undefined);
 });
 
 test('one that is being sent is left to its attempt, and expires if it is not acknowledged', async () => {
@@ -43,7 +43,7 @@ test('one that is being sent is left to its attempt, and expires if it is not ac
   const process = start();
   const { store, settle, expired } = process;
   await addAll(process, newDelivery(1), newDelivery(2), newDelivery(3));
-  expect(takeNumbers(process, 1000, 2)).toEqual([1, 2]);
+  expect(await takeNumbers(process, 1000, 2)).toEqual([1, 2]);
   clock.time = 12_000;
   await settle();
   expect([expired, store.totals.counts.sending]).toEqual([[[id(3)]], 2]);
@@ -51,8 +51,8 @@ test('one that is being sent is left to its attempt, and expires if it is not ac
   store.postpone(id(2), 13_000, FAILED);
   await settle();
   expect(expired).toEqual([[id(3)], [id(2)]]);
-  expect(store.find(id(2))).toMatchObject({ state: { kind: 'dead' }, attempts: 1 });
-  expect(store.find(id(1))).toMatchObject({ state: { kind: 'delivered' } });
+  expect(await store.find(id(2))).toMatchObject({ state: { kind: 'dead' }, attempts: 1 });
+  expect(await store.find(id(1))).toMatchObject({ state: { kind: 'delivered' } });
 });
 
 test('one that an operator retries waits as long again', async () => {
@@ -62,12 +62,12 @@ test('one that an operator retries waits as long again', async () => {
   clock.time = 11_000;
   await first.settle();
   clock.time = 15_000;
-  expect(first.store.retry(id(1), 15_000)).toBe(true);
+  expect(await first.store.retry(id(1), 15_000)).toBe(true);
   await first.settle();
   clock.time = 24_999;
   const second = start();
   await second.settle();
-  expect(second.store.find(id(1))).toMatchObject({ acceptedAt: 1000, state: { kind: 'waiting' } });
+  expect(await second.store.find(id(1))).toMatchObject({ acceptedAt: 1000, state: { kind: 'waiting' } });
   clock.time = 25_000;
   await second.settle();
   expect([first.expired, second.expired]).toEqual([[[id(1)]], [[id(1)]]]);
