@@ -73,11 +73,11 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       ...store.bounds,
       ...overloadMonitor.bounds,
       ...activeConfig.bounds(),
-      ...(state.deliveries?.bounds ?? []),
+      ...(deliveries?.store.bounds ?? []),
       ...(operatorServers?.bounds ?? []),
       ...[replayMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
     ],
-    deliveries: () => state.deliveries?.totals,
+    deliveries: () => deliveries?.store.totals,
     sharedKeys: () => limitSharing?.keys?.counts ?? [],
     storedWrites: () => state.storedWrites?.() ?? {},
     shedShare: () => overloadMonitor.loadShedding.shedShare,
@@ -159,7 +159,8 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     { logger, version, instance: processInstance, openWrites: state.openWrites },
     resources,
   );
-  const deliveries = createDeliveries(state, () => proxy, { activeConfig, random, listen, deliveryHooks });
+  const deliveryParts = { ...deliveryHooks, state, limitSharing, activeConfig, random, logger, listen, resources };
+  const deliveries: Deliveries | undefined = await createDeliveries(first, () => proxy, deliveryParts);
   const proxy: Proxy = new Proxy({
     context: {
       ...{ gate, gateTimer, clock, random, listen, observer, replayMemory },
@@ -196,7 +197,6 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       },
     },
   );
-
   const { certificates, registry } = metrics;
   membership?.exposeToPrimary(registry, processApi, limitSharing?.keys?.inspection);
   for (const order of membership?.overrides ?? []) processApi.applyOverride(order);
@@ -210,7 +210,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const operations = createOperations({
     processes,
     keys: limitSharing?.keys?.inspection ?? state.inspection,
-    ...{ deliveries: state.deliveries, clock },
+    ...{ deliveries: deliveries?.store, clock },
     phase: () => phase,
     workers: 1,
     version,

@@ -60,7 +60,7 @@ export function createProcessMetrics(
     },
     store: first.state.store === 'redis' ? first.state.store : undefined,
     storedWrites: first.state.store === 'sqlite' ? storedWrites : undefined,
-    deliveries: first.state.store === 'sqlite' ? deliveries : undefined,
+    deliveries: first.state.store === 'memory' ? undefined : deliveries,
   });
   return { ...metrics, certificates };
 }

@@ -43,10 +43,10 @@ export function* checkDeliveries(draft: PartialConfig, isWritten: IsWritten): Ge
 /** What the rest of the configuration must be. */
 function* checkSurroundings(path: Path, { state, mode }: PartialConfig, isWritten: IsWritten): Generator<RuleFinding> {
   const atKey = (message: string): RuleFinding => ({ ...mistakeAt(path, message), at: 'key' });
-  if (state.store === 'redis') {
-    yield atKey('not supported with state.store: redis yet: deliveries are stored with {store: sqlite, file: …}');
-  } else if (state.store !== 'sqlite') {
-    yield atKey('needs state: {store: sqlite, file: …}, where a delivery is stored before it is answered');
+  if (state.store !== 'sqlite' && state.store !== 'redis') {
+    yield atKey(
+      'needs state: {store: sqlite, file: …} or {store: redis, url: …}, where a delivery is stored before it is answered',
+    );
   }
   if (mode === 'observe') {
     yield atKey('not in mode: observe, which forwards every request at once: here it would be answered first');

@@ -2,7 +2,6 @@ import { routeName } from '../../config/schema/route-name.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { DeliveryEnd } from '../../core/delivery/delivery.ts';
 import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
-import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
 import { DeliveryDispatcher } from '../../http/delivery/delivery-dispatcher.ts';
 import type { ProxyDeliveries } from '../../http/delivery/delivery-intake.ts';
@@ -10,6 +9,7 @@ import type { Proxy } from '../../http/request/proxy.ts';
 import { RemoteDeliveryStore } from '../../sharing/deliveries/remote-delivery-store.ts';
 import type { DeliveryStoreHooks } from './open-delivery-store.ts';
 import type { ActiveConfig } from '../active-config.ts';
+import { openSharedDeliveries, type SharedDeliveriesParts } from './open-shared-deliveries.ts';
 
 /** For routes that are no longer configured. */
 const KEEP_FOR: Millis = 7 * 24 * 60 * 60 * 1000;
@@ -43,6 +43,7 @@ export function keepDeliveryFor({ routes }: Config, route: string, end: Delivery
 
 /** The deliveries of one process. */
 export interface Deliveries {
+  readonly store: DeliveryStore;
   /** What the proxy needs to accept them. */
   readonly intake: ProxyDeliveries;
   /** Some may be due: the process serves, or its configuration has changed. */
@@ -51,19 +52,21 @@ export interface Deliveries {
   readonly stop: () => void;
 }
 
-export interface DeliveriesParts {
+export interface DeliveriesParts extends SharedDeliveriesParts {
+  /** What this process stores itself. */
+  readonly state: { readonly deliveries?: DeliveryStore | undefined };
   readonly activeConfig: ActiveConfig;
   readonly random: Random;
-  readonly listen: EventSink;
-  readonly deliveryHooks: Pick<DeliveryHooks, 'bind'>;
 }
 
-/** Undefined without a store: nothing is delivered later. */
-export function createDeliveries(
-  { deliveries: store }: { readonly deliveries?: DeliveryStore | undefined },
+/** Undefined without a store, of this process or of all replicas: nothing is delivered later. */
+export async function createDeliveries(
+  config: Config,
   proxy: () => Proxy,
-  { activeConfig, random, listen, deliveryHooks }: DeliveriesParts,
-): Deliveries | undefined {
+  parts: DeliveriesParts,
+): Promise<Deliveries | undefined> {
+  const { state, activeConfig, random, listen } = parts;
+  const store = state.deliveries ?? (await openSharedDeliveries(config, parts));
   if (store === undefined) return undefined;
   const wallClock = (): Millis => Date.now();
   // The primary of several workers wakes one of them for what is due: not each of them for what it has accepted.
@@ -76,9 +79,7 @@ export function createDeliveries(
     isWokenWhenDue: remote !== undefined,
   });
   const wake = (): void => dispatcher.wake();
-  const deliveries = { intake: { store, wallClock, onAccepted: wake }, wake, stop: () => dispatcher.stop() };
-  deliveryHooks.bind(deliveries);
-  return deliveries;
+  return { store, intake: { store, wallClock, onAccepted: wake }, wake, stop: () => dispatcher.stop() };
 }
 
 function schedule(delay: Millis, run: () => void): () => void {

@@ -6,6 +6,7 @@ import type { StoreBinding } from '../../sharing/protocol/store-binding.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { WorkerMembership } from '../worker-membership.ts';
 import type { Clock } from '../../core/scalars.ts';
+import type { SharedDeliveryStore } from '../deliveries/open-shared-deliveries.ts';
 import type { RedisSharingParts } from './redis-sharing.ts';
 
 /** Limits that are shared with other processes. */
@@ -20,6 +21,8 @@ export interface LimitSharing {
     readonly inspection: KeyInspection;
     readonly counts: readonly SharedKeyCounts[];
   };
+  /** Where replicas store deliveries; undefined if they share no store, and for one of several workers. */
+  readonly deliveryStore?: SharedDeliveryStore;
   close(): Promise<void>;
 }
 
@@ -33,7 +36,12 @@ export async function shareLimits(
 ): Promise<LimitSharing | undefined> {
   if (state.store !== 'redis') return membership && shareThroughPrimary(membership, parts.clock);
   const { shareOverRedis } = await import('./redis-sharing.ts');
-  return shareOverRedis(state, { ...parts, sealSecret, maxResponses: limits.keptResponses });
+  const { deliveryStore, ...sharing } = await shareOverRedis(state, {
+    ...parts,
+    sealSecret,
+    maxResponses: limits.keptResponses,
+  });
+  return { ...sharing, ...(membership === undefined && deliveryStore ? { deliveryStore } : {}) };
 }
 
 /** The primary of several workers leases tokens to them. */

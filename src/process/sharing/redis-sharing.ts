@@ -61,7 +61,7 @@ export async function shareOverRedis(
     clock,
     random,
     onRequest: (op, result, duration) => {
-      if (op === 'key') degradation.onKeyRequest(result, clock.now());
+      if (op === 'key' || op === 'delivery') degradation.onStoreRequest(result, clock.now());
       listen({ type: 'store-request', store: 'redis', op, result, duration });
     },
     onBroadcast: (broadcast) => limitClient.onBroadcast(broadcast, clock.now()),
@@ -96,6 +96,7 @@ export async function shareOverRedis(
     storeOptions: { makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate), sharingHooks: limitClient },
     bind: (binding) => limitClient.bind(binding),
     keys,
+    deliveryStore: { connection: backend.connection, prefix: state.prefix, timeout: state.timeout, owner: replicaId },
     close: async () => {
       await keys.close();
       timer.stop();

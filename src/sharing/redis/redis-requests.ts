@@ -13,6 +13,8 @@ export interface RedisRequest<T> {
   readonly op?: SharedStoreOperation;
   /** When the time for the response began; by default now. */
   readonly since?: Millis;
+  /** The maximum time for the response, if it is not that of all requests. */
+  readonly timeout?: Millis;
   /** Whether it is sent although Redis has not responded to others. There must be few of these. */
   readonly isProbe?: boolean;
   readonly run: () => Promise<T>;
@@ -50,8 +52,9 @@ export class RedisRequests {
     this.#silence.onRecoverySign();
   }
 
-  send<T>({ op, since, isProbe = false, run, onReceived, onDone }: RedisRequest<T>): void {
-    const { clock, timeout, isConnected, onRequest, onLateResponse, onProblem } = this.#parts;
+  send<T>({ op, since, isProbe = false, run, onReceived, onDone, ...request }: RedisRequest<T>): void {
+    const { clock, isConnected, onRequest, onLateResponse, onProblem } = this.#parts;
+    const { timeout = this.#parts.timeout } = request;
     const sentAt = clock.now();
     let isOver = false;
     const finish = (counted: SharedStoreResult, result: RedisResult<T>): void => {
@@ -66,7 +69,7 @@ export class RedisRequests {
     const onTimer = (): void => {
       setImmediate(() => {
         if (isOver) return;
-        this.#onTimeout(sentAt);
+        this.#onTimeout(sentAt, timeout);
         finish('timeout', { kind: 'lost', isUnsent: false });
       });
     };
@@ -91,8 +94,8 @@ export class RedisRequests {
     );
   }
 
-  #onTimeout(sentAt: Millis): void {
-    const { timeout, clock, onProblem, onSilent } = this.#parts;
+  #onTimeout(sentAt: Millis, timeout: Millis): void {
+    const { clock, onProblem, onSilent } = this.#parts;
     onProblem(new Error(`no response within ${timeout} ms`));
     if (this.#silence.onTimeout(sentAt, clock.now())) onSilent();
   }

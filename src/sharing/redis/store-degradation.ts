@@ -4,11 +4,11 @@ import type { Millis } from '../../core/scalars.ts';
 /** Of requests that fail and succeed in turn, the successes do not count until no request has failed for this long. */
 const SETTLED_AFTER: Millis = 1000;
 
-/** Whether a process works without its shared store: for its limits, or for the keys of writes. */
+/** Whether a process works without its shared store: for its limits, or for keys of writes and deliveries. */
 export class StoreDegradation {
   readonly #onChange: (isDegraded: boolean) => void;
   #areLimitsAlone = false;
-  #areKeysLost = false;
+  #isStoreLost = false;
   #lastFailureAt: Millis = Number.NEGATIVE_INFINITY;
 
   constructor(onChange: (isDegraded: boolean) => void) {
@@ -17,11 +17,11 @@ export class StoreDegradation {
 
   /** The process keeps its limits on its own, or shares them again. */
   setLimitsAlone(areAlone: boolean): void {
-    this.#update(areAlone, this.#areKeysLost);
+    this.#update(areAlone, this.#isStoreLost);
   }
 
-  /** A request about keys has ended. */
-  onKeyRequest(result: SharedStoreResult, now: Millis): void {
+  /** A request about keys or deliveries has ended. */
+  onStoreRequest(result: SharedStoreResult, now: Millis): void {
     if (result !== 'ok') {
       this.#lastFailureAt = now;
       this.#update(this.#areLimitsAlone, true);
@@ -33,11 +33,11 @@ export class StoreDegradation {
     this.#update(this.#areLimitsAlone, false);
   }
 
-  #update(areLimitsAlone: boolean, areKeysLost: boolean): void {
-    const wasDegraded = this.#areLimitsAlone || this.#areKeysLost;
+  #update(areLimitsAlone: boolean, isStoreLost: boolean): void {
+    const wasDegraded = this.#areLimitsAlone || this.#isStoreLost;
     this.#areLimitsAlone = areLimitsAlone;
-    this.#areKeysLost = areKeysLost;
-    const isDegraded = areLimitsAlone || areKeysLost;
+    this.#isStoreLost = isStoreLost;
+    const isDegraded = areLimitsAlone || isStoreLost;
     if (isDegraded !== wasDegraded) this.#onChange(isDegraded);
   }
 }

@@ -42,6 +42,7 @@ export class StoreMetrics {
       report: seriesByResult('report'),
       hold: seriesByResult('hold'),
       key: seriesByResult('key'),
+      delivery: seriesByResult('delivery'),
     };
     this.#degraded = { labels: { store }, value: 0 };
     this.#readKeys = () =>
@@ -90,7 +91,7 @@ export class StoreMetrics {
       },
       {
         name: 'tidegate_store_degraded',
-        help: '1 while the shared store does not respond to requests about limits or keys; else 0.',
+        help: '1 while the shared store does not respond to requests about limits, keys or deliveries; else 0.',
         type: 'gauge',
         aggregation: 'max',
         samples: () => [this.#degraded],

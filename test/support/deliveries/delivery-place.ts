@@ -19,6 +19,8 @@ export interface StoreProcess {
   readonly settle: () => Promise<void>;
   /** The routes that the store has reported as changed since the last call. */
   readonly reportedDue: () => readonly string[];
+  /** Whether `retry` and `cancel` resolve once the change is stored, and not already once it is accepted. */
+  readonly isChangedAtOnce: boolean;
   /** The deliveries whose messages could not be read. */
   readonly unreadable: string[];
 }
@@ -29,7 +31,7 @@ export interface DeliveryPlace {
   /** How long deliveries are kept once they are over. */
   readonly keptFor: Record<DeliveryEnd, number>;
   /** Begins a process; the one before is killed, and has stored what was settled. */
-  readonly start: (settings?: StoreSettings) => StoreProcess;
+  readonly start: (settings?: StoreSettings) => StoreProcess | Promise<StoreProcess>;
 }
 
 /** A UUID of version 7, of which those with greater numbers are greater. */

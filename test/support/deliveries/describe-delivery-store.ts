@@ -22,7 +22,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
   describe(`deliveries in ${name}`, () => {
     test('are stored as they were added, and are due at once', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       const message = {
         ...{ method: 'PUT', target: '/hooks/ü?a=%00', peer: '2001:db8::1' },
         headers: ['Host', 'a.test', 'X-Empty', '', 'X-Twice', 'ÿé', 'X-Twice', 'x'.repeat(300)],
@@ -42,7 +42,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
     });
 
     test('are not due before they are stored', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       const results: unknown[] = [];
       process.store.add(newDelivery(1), (result) => results.push(result));
       expect([results, await takeNumbers(process, 5000), await nextDueAt(process.store, '/hooks')]).toEqual([
@@ -56,7 +56,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
     });
 
     test('are taken once each, those that are due first first, up to the limit, of one route', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       const { store } = process;
       await addAll(process, newDelivery(1, { acceptedAt: 1002 }), newDelivery(2, { acceptedAt: 1001 }));
       await addAll(process, ...range(3, 4), newDelivery(5, { route: '/other' }), newDelivery(6, { acceptedAt: 2000 }));
@@ -73,11 +73,12 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       expect(await takeNumbers(process, 1999, 9, '/other')).toEqual([5]);
       expect(await takeNumbers(process, 2000)).toEqual([6]);
       expect(await nextDueAt(store, '/hooks')).toBe(undefined);
+      await process.settle();
       expect(store.totals.counts).toEqual({ waiting: 0, sending: 6, delivered: 0, dead: 0, canceled: 0, unknown: 0 });
     });
 
     test('that are postponed are due again at that time, with the attempt counted', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       const { store, settle } = process;
       await addAll(process, ...range(1, 3));
       await takeNumbers(process, 1000);
@@ -101,7 +102,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('that are over are not due, and are kept with their messages for a time', async () => {
       const { clock, start } = makePlace();
-      const process = start();
+      const process = await start();
       const { store, settle } = process;
       await addAll(process, ...range(1, 2));
       await takeNumbers(process, 1000);
@@ -131,7 +132,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('outlive the process: those that were being sent are due again', async () => {
       const { start } = makePlace();
-      const first = start();
+      const first = await start();
       await addAll(first, ...range(1, 5));
       await takeNumbers(first, 1000, 4);
       first.store.postpone(id(1), 7000, FAILED);
@@ -139,7 +140,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       await first.settle();
       first.store.end(id(3), 'delivered', 1600, FAILED); // not stored
       const bytes = first.store.totals.bytes;
-      const second = start();
+      const second = await start();
       expect(second.store.totals).toEqual({
         ...{
           counts: { waiting: 4, sending: 0, delivered: 1, dead: 0, canceled: 0, unknown: 0 },
@@ -156,7 +157,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('that end with a result keep it as long as themselves, in the next process too', async () => {
       const { clock, start } = makePlace();
-      const first = start();
+      const first = await start();
       await addAll(first, newDelivery(1, { kind: 'write' }), ...range(2, 3, { kind: 'write' }), newDelivery(4));
       expect(await takeNumbers(first, 1000, 3)).toEqual([1, 2, 3]);
       expect([await first.store.result(id(1)), await first.store.result(id(9))]).toEqual([undefined, undefined]);
@@ -171,7 +172,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       const { totals } = first.store;
       expect(totals.counts).toEqual({ waiting: 1, sending: 0, delivered: 2, dead: 0, canceled: 0, unknown: 1 });
       expect(totals.bytes).toBeGreaterThan(before + result.body.length);
-      const { store, settle } = start();
+      const { store, settle } = await start();
       expect(store.totals).toEqual(totals);
       const results = await Promise.all([1, 2, 3, 4].map((n) => store.result(id(n))));
       expect(results).toEqual([result, withoutBody, undefined, undefined]);
@@ -187,7 +188,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
     });
 
     test('lose their result if they are retried', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       const { store, settle } = process;
       await addAll(process, newDelivery(1, { kind: 'write' }));
       const { bytes } = store.totals;
@@ -206,7 +207,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('with an event of the same route that is remembered are duplicates, also in the same turn', async () => {
       const { clock, start } = makePlace();
-      const first = start();
+      const first = await start();
       const event = (n: number, route = '/hooks', acceptedAt = 1000) =>
         newDelivery(n, { eventId: 'evt', route, acceptedAt });
       const duplicate = { kind: 'duplicate', id: id(1) };
@@ -217,7 +218,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       await takeNumbers(first, 1000);
       first.store.end(id(1), 'dead', 1000, undefined);
       await first.settle();
-      const second = start();
+      const second = await start();
       clock.time = 1999;
       expect(await addAll(second, event(6))).toEqual([duplicate]);
       clock.time = 2000;
@@ -228,7 +229,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
     });
 
     test('with an id that is stored are duplicates', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       expect(await addAll(process, newDelivery(1), newDelivery(1))).toEqual([STORED, { kind: 'duplicate', id: id(1) }]);
       expect(process.store.totals.counts.waiting).toBe(1);
     });
@@ -239,7 +240,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('are due one after the other, in the order of acceptance', async () => {
       const { start } = makePlace();
-      const process = start();
+      const process = await start();
       const { store, settle } = process;
       await addAll(process, keyed(1), keyed(2), keyed(3, 'other'), newDelivery(4), keyed(5, 'order', '/other'));
       await addAll(process, keyed(6));
@@ -266,22 +267,23 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('keep their order in the next process', async () => {
       const { start } = makePlace();
-      const first = start();
+      const first = await start();
       await addAll(first, keyed(1), keyed(2), keyed(3));
       expect(await takeNumbers(first, 1000)).toEqual([1]);
-      const second = start();
+      const second = await start();
       expect(await takeNumbers(second, 1000)).toEqual([1]);
       second.store.end(id(1), 'delivered', 1000, undefined);
       await second.settle();
-      const third = start();
+      const third = await start();
       expect([await takeNumbers(third, 1000), await takeNumbers(third, 1000)]).toEqual([[2], []]);
     });
 
     test('leave the order if they are canceled, and join it again if they are retried', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       const { store, settle } = process;
       await addAll(process, keyed(1), keyed(2), keyed(3));
-      expect([await store.cancel(id(2), 1100), (await store.find(id(2)))?.state.kind]).toEqual([true, 'waiting']);
+      const changed = process.isChangedAtOnce ? 'canceled' : 'waiting';
+      expect([await store.cancel(id(2), 1100), (await store.find(id(2)))?.state.kind]).toEqual([true, changed]);
       await settle();
       expect(await takeNumbers(process, 1100)).toEqual([1]);
       store.end(id(1), 'dead', 1200, FAILED);
@@ -298,10 +300,10 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
     });
 
     test('are due if the one before is canceled', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       await addAll(process, keyed(1), keyed(2));
       await process.store.cancel(id(1), 1000);
-      expect(await takeNumbers(process, 1000)).toEqual([]);
+      if (!process.isChangedAtOnce) expect(await takeNumbers(process, 1000)).toEqual([]);
       await process.settle();
       expect(await takeNumbers(process, 1000)).toEqual([2]);
     });
@@ -309,20 +311,21 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
   describe(`an operator of deliveries in ${name}`, () => {
     test('cancels those that wait', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       const { store, settle } = process;
       await addAll(process, ...range(1, 3));
       await takeNumbers(process, 1000, 1);
       const cancel = (n: number): Promise<boolean> => store.cancel(id(n), 1100);
       expect([await cancel(1), await cancel(2), await cancel(2), await cancel(4)]).toEqual([false, true, false, false]);
-      expect([await takeNumbers(process, 9000, 1), await store.retry(id(2), 1100)]).toEqual([[3], false]);
+      expect(await takeNumbers(process, 9000, 1)).toEqual([3]);
+      if (!process.isChangedAtOnce) expect(await store.retry(id(2), 1100)).toBe(false);
       await settle();
       expect(await store.find(id(2))).toMatchObject({ state: { kind: 'canceled', at: 1100 }, attempts: 0 });
       expect([await cancel(2), store.totals.counts.canceled, await takeNumbers(process, 9000)]).toEqual([false, 1, []]);
     });
 
     test('retries those that are dead, canceled or waiting, with a new schedule', async () => {
-      const process = makePlace().start();
+      const process = await makePlace().start();
       const { store, settle } = process;
       await addAll(process, ...range(1, 5));
       expect(await takeNumbers(process, 1000, 4)).toEqual([1, 2, 3, 4]);
@@ -333,11 +336,10 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       await settle();
       const retry = (n: number): Promise<boolean> => store.retry(id(n), 2000);
       expect(await Promise.all([1, 2, 3, 4, 5, 6].map(retry))).toEqual([true, false, true, false, true, false]);
-      expect([await retry(1), await store.cancel(id(3), 2000), await takeNumbers(process, 9000)]).toEqual([
-        false,
-        false,
-        [],
-      ]);
+      if (!process.isChangedAtOnce) {
+        const meanwhile = [await retry(1), await store.cancel(id(3), 2000), await takeNumbers(process, 9000)];
+        expect(meanwhile).toEqual([false, false, []]);
+      }
       await settle();
       expect(await takeNumbers(process, 1999)).toEqual([]);
       const started = { attempts: 0, startedAt: undefined, state: { kind: 'waiting', until: 2000 } };
@@ -348,7 +350,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('keeps those that are retried, however long ago they ended', async () => {
       const { clock, start } = makePlace();
-      const process = start();
+      const process = await start();
       await addAll(process, newDelivery(1));
       await takeNumbers(process, 1000);
       process.store.end(id(1), 'dead', 1000, FAILED);
@@ -363,7 +365,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('lists them by state, route and page, in the order of acceptance', async () => {
       const { clock, start } = makePlace();
-      const process = start();
+      const process = await start();
       const { store, settle } = process;
       await addAll(process, ...range(1, 4), ...range(5, 6, { route: '/other' }), ...range(7, 9, { orderKey: 'k' }));
       await takeNumbers(process, 1000, 3);
@@ -421,7 +423,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
   describe(`the bounds of deliveries in ${name}`, () => {
     test('refuse what would exceed the number, until some are over', async () => {
       const { start } = makePlace();
-      const process = start({ maxCount: 3 });
+      const process = await start({ maxCount: 3 });
       const { store, settle } = process;
       const full = { kind: 'full' };
       expect(await addAll(process, ...range(1, 4, {}), newDelivery(5, { eventId: 'evt' }))).toEqual([
@@ -438,11 +440,11 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       expect(await addAll(process, newDelivery(7, { eventId: 'evt' }), newDelivery(8))).toEqual([STORED, full]);
       // What is delivered makes room; what is dead stays.
       expect([(await store.find(id(1)))?.state.kind, await store.find(id(2))]).toEqual(['dead', undefined]);
-      expect(start({ maxCount: 3 }).store.bounds[0]?.used).toBe(1);
+      expect((await start({ maxCount: 3 })).store.bounds[0]?.used).toBe(1);
     });
 
     test('refuse what would exceed the bytes, until some are over', async () => {
-      const process = makePlace().start({ maxBytes: 10_000 });
+      const process = await makePlace().start({ maxBytes: 10_000 });
       const { store, settle } = process;
       const large = (n: number, length = 4000) => {
         const delivery = newDelivery(n);
@@ -464,7 +466,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
     });
 
     test('forget the events that would be forgotten first, if there are too many', async () => {
-      const process = makePlace().start({ maxEvents: 2 });
+      const process = await makePlace().start({ maxEvents: 2 });
       const event = (n: number, eventId: string, duplicatesUntil: number) =>
         newDelivery(n, { eventId, duplicatesUntil });
       expect(await addAll(process, event(1, 'a', 5000), event(2, 'b', 4000), event(3, 'c', 6000))).toEqual([
@@ -479,19 +481,19 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
   test(`results of deliveries in ${name} that cannot be read are absent`, async () => {
     const { start } = makePlace();
-    const first = start();
+    const first = await start();
     await addAll(first, newDelivery(1, { kind: 'write' }));
     await takeNumbers(first, 1000);
     first.store.end(id(1), 'delivered', 1000, FAILED, { status: 200, headers: [], body: Buffer.from('ok') });
     await first.settle();
-    expect(await start({ secret: 'another secret' }).store.result(id(1))).toBe(undefined);
-    expect((await start().store.result(id(1)))?.body?.toString()).toBe('ok');
+    expect(await (await start({ secret: 'another secret' })).store.result(id(1))).toBe(undefined);
+    expect((await (await start()).store.result(id(1)))?.body?.toString()).toBe('ok');
   });
 
   test(`writes in ${name} that cannot be read end as unknown: they may have been sent before`, async () => {
     const { start } = makePlace();
-    await addAll(start(), newDelivery(1, { kind: 'write' }));
-    const process = start({ secret: 'another secret' });
+    await addAll(await start(), newDelivery(1, { kind: 'write' }));
+    const process = await start({ secret: 'another secret' });
     expect(await takeNumbers(process, 1000)).toEqual([]);
     await process.settle();
     expect([process.unreadable, (await process.store.find(id(1)))?.state.kind]).toEqual([[id(1)], 'unknown']);
@@ -499,9 +501,9 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
   test(`deliveries in ${name} whose messages cannot be read end as dead, and do not stop the others`, async () => {
     const { start } = makePlace();
-    const first = start();
+    const first = await start();
     await addAll(first, ...range(1, 3, { orderKey: 'k' }), newDelivery(4));
-    const second = start({ secret: 'another secret' });
+    const second = await start({ secret: 'another secret' });
     await addAll(second, newDelivery(5));
     expect(await second.store.message(id(4))).toBe(undefined);
     expect(await takeNumbers(second, 1000)).toEqual([5]);
@@ -510,7 +512,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
     expect(await second.store.find(id(4))).toMatchObject({ state: { kind: 'dead', at: 1000 }, attempts: 0 });
     expect((await second.store.find(id(4)))?.lastAttempt).toMatchObject({ status: undefined, reason: 'unreadable' });
     expect([await takeNumbers(second, 1000), second.unreadable.length]).toEqual([[], 3]); // the next with the key
-    const third = start();
+    const third = await start();
     expect(await third.store.retry(id(4), 3000)).toBe(true);
     await third.settle();
     expect((await third.store.takeDue('/hooks', 3000, 9)).deliveries.map(({ message }) => message.target)).toContain(

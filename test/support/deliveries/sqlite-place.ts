@@ -77,7 +77,7 @@ export function sqlitePlace(): SqlitePlace {
       return now.map(([delay]) => delay);
     };
     return {
-      ...{ store, database, commit, commits, problems, unreadable, expired, endTurn, runLater },
+      ...{ store, database, commit, isChangedAtOnce: false, commits, problems, unreadable, endTurn, runLater },
       settle: () => {
         commit.request();
         do endTurn();

@@ -225,14 +225,13 @@ describe('mistakes', () => {
 
 describe('a delivering route needs', () => {
   const needed = (rest: string, route = 'deliver: {}') => mistakes(route, rest);
-  const STORE = 'deliver: needs state: {store: sqlite, file: …}, where a delivery is stored before it is answered';
+  const STORE =
+    'deliver: needs state: {store: sqlite, file: …} or {store: redis, url: …}, where a delivery is stored before it is answered';
 
-  test('a database', () => {
+  test('a database or Redis', () => {
     expect(needed(SECRET)).toEqual([STORE]);
     expect(needed(`${SECRET}state: {store: memory}\n`)).toEqual([STORE]);
-    expect(needed(`${SECRET}state: {store: redis, url: redis://a}\n`)).toEqual([
-      'deliver: not supported with state.store: redis yet: deliveries are stored with {store: sqlite, file: …}',
-    ]);
+    expect(needed(`${SECRET}state: {store: redis, url: redis://a}\n`)).toEqual([]);
   });
 
   test('a secret, with which stored requests are encrypted', () => {

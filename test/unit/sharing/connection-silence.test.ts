@@ -58,9 +58,9 @@ describe('a process is degraded', () => {
 
   test('while it keeps its limits alone, or while requests about keys fail', () => {
     const { changes, degradation } = observe();
-    degradation.onKeyRequest('timeout', 0);
+    degradation.onStoreRequest('timeout', 0);
     degradation.setLimitsAlone(true);
-    degradation.onKeyRequest('ok', 2000);
+    degradation.onStoreRequest('ok', 2000);
     expect(changes).toEqual([true]);
     degradation.setLimitsAlone(false);
     expect(changes).toEqual([true, false]);
@@ -68,15 +68,15 @@ describe('a process is degraded', () => {
 
   test('once, while requests about keys fail and succeed in turn', () => {
     const { changes, degradation } = observe();
-    for (let now = 0; now < 10_000; now += 400) degradation.onKeyRequest(now % 800 === 0 ? 'error' : 'ok', now);
+    for (let now = 0; now < 10_000; now += 400) degradation.onStoreRequest(now % 800 === 0 ? 'error' : 'ok', now);
     expect(changes).toEqual([true]);
-    degradation.onKeyRequest('ok', 11_000);
+    degradation.onStoreRequest('ok', 11_000);
     expect(changes).toEqual([true, false]);
   });
 
   test('no longer with a new connection', () => {
     const { changes, degradation } = observe();
-    degradation.onKeyRequest('error', 0);
+    degradation.onStoreRequest('error', 0);
     degradation.onConnected();
     expect(changes).toEqual([true, false]);
   });

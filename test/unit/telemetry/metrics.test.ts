@@ -478,7 +478,7 @@ describe('endpoints', () => {
 describe('the store that replicas share', () => {
   test('is counted by operation and result', async () => {
     const metrics = metricsOf();
-    expect(await samples(metrics, 'store_requests_total', 'with zeros')).toHaveLength(12);
+    expect(await samples(metrics, 'store_requests_total', 'with zeros')).toHaveLength(15);
     expect(await samples(metrics, 'store_degraded', 'with zeros')).toEqual(['{store="redis"} 0']);
     const storeCall = (result: SharedStoreResult, duration: number): ProxyEvent => ({
       type: 'store-request',

@@ -1,0 +1,236 @@
+import {
+  type AddResult,
+  DeliveriesUnavailable,
+  type DeliveryFilter,
+  type DeliveryStore,
+  type DeliveryTotals,
+  type DueDelivery,
+  type NewDelivery,
+  type TakenDeliveries,
+} from '../../../core/delivery/delivery-store.ts';
+import type {
+  Delivery,
+  DeliveryAttempt,
+  DeliveryEnd,
+  DeliveryMessage,
+  DeliveryResult,
+} from '../../../core/delivery/delivery.ts';
+import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
+import type { Millis } from '../../../core/scalars.ts';
+import { decodeDeliveryMessage, encodeDeliveryMessage } from '../../../store/deliveries/delivery-message-codec.ts';
+import { decodeDeliveryResult, encodeDeliveryResult } from '../../../store/deliveries/delivery-result-codec.ts';
+import { MessageSeal } from '../../../store/message-seal.ts';
+import type { RedisResult } from '../redis-requests.ts';
+import { ClaimedDeliveries, type RedisClaim } from './claimed-deliveries.ts';
+import { type DeliveryCall, DeliveryCommands } from './delivery-commands.ts';
+import { decodeFields, digestOf, encodeFields } from './delivery-fields.ts';
+import { encodeFilter } from './delivery-filter.ts';
+import { DeliveryPoll } from './delivery-poll.ts';
+import type { RedisDeliveryStoreParts } from './redis-delivery-store-parts.ts';
+import { readTaken, type TakenReply } from './taken-reply.ts';
+
+/** How often an addition is sent whose reply was lost. */
+const MAX_ADDS = 3;
+
+/**
+ * Deliveries in Redis, which replicas share: each replica sends what it claims. A claim is a lease with a name of its own. A replica that
+ * does not renew it loses the delivery, and can change nothing of it any more.
+ */
+export class RedisDeliveryStore implements DeliveryStore {
+  readonly #parts: RedisDeliveryStoreParts;
+  readonly #commands: DeliveryCommands;
+  readonly #seal: MessageSeal;
+  readonly #resultSeal: MessageSeal;
+  readonly #claimed: ClaimedDeliveries;
+  readonly #poll: DeliveryPoll;
+  #isClosed = false;
+
+  constructor(parts: RedisDeliveryStoreParts) {
+    const { secret, schedule, onDue } = parts;
+    this.#parts = parts;
+    const commands = (this.#commands = new DeliveryCommands(parts));
+    this.#seal = new MessageSeal(secret, 'delivery');
+    this.#resultSeal = new MessageSeal(secret, 'delivery result');
+    this.#claimed = new ClaimedDeliveries({ commands, schedule, onDue });
+    this.#poll = new DeliveryPoll({ ...parts, commands, onDue: () => onDue(undefined) });
+  }
+
+  get bounds(): readonly ResourceBound[] {
+    return this.#poll.bounds;
+  }
+
+  get totals(): DeliveryTotals {
+    return this.#poll.totals;
+  }
+
+  /** Reads the totals, and removes what is over. Resolves once Redis has responded, or has not in time. */
+  poll(): Promise<void> {
+    return this.#poll.poll();
+  }
+
+  /** Releases what is claimed. Resolves once that is stored, or Redis does not respond. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#poll.close();
+    return this.#claimed.close(this.#parts.wallClock());
+  }
+
+  add(delivery: NewDelivery, onAdded: (result: AddResult) => void): void {
+    this.#poll.start();
+    const { maxCount, maxBytes, maxEvents, wallClock } = this.#parts;
+    const { id, route, eventId, orderKey, duplicatesUntil, acceptedAt, message } = delivery;
+    const sealed = this.#seal.seal(id, encodeDeliveryMessage(message));
+    const times = [...[maxCount, maxBytes, maxEvents].map(String), String(wallClock()), String(acceptedAt)];
+    const args = [
+      ...[id, route, digestOf(route, eventId), digestOf(route, orderKey), String(duplicatesUntil)],
+      ...[String(sealed.length), ...times, ...encodeFields(delivery), 'message', sealed],
+    ];
+    this.#add({ script: 'tidegateAddDelivery', keys: [this.#commands.keyOf(id)], args }, delivery, 1, onAdded);
+  }
+
+  /** @param nth from 1. After a reply that was lost, the delivery may be a duplicate of itself: it is stored */
+  #add(call: DeliveryCall, delivery: NewDelivery, nth: number, onAdded: (result: AddResult) => void): void {
+    this.#commands.run(call, (result) => {
+      if (result.kind === 'lost') {
+        if (result.isUnsent || nth === MAX_ADDS) onAdded({ kind: 'unavailable', why: this.#commands.problem });
+        else this.#add(call, delivery, nth + 1, onAdded);
+        return;
+      }
+      const [kind, detail] = Array.isArray(result.response) ? result.response.map(String) : [];
+      if (kind === 'full') {
+        this.#poll.onReached(detail === 'count' ? 'count' : 'bytes');
+        return onAdded({ kind: 'full' });
+      }
+      if (kind === 'duplicate' && !(nth > 1 && detail === delivery.id)) {
+        return onAdded({ kind: 'duplicate', id: detail ?? '' });
+      }
+      if (kind === 'stored' && detail !== '0') this.#poll.onReached('events');
+      onAdded({ kind: 'stored' });
+      this.#parts.onDue(delivery.route);
+    });
+  }
+
+  async takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries> {
+    this.#poll.start();
+    if (this.#isClosed || this.#claimed.hasFailed) return NONE_TAKEN;
+    const call: DeliveryCall = {
+      ...{ script: 'tidegateTakeDeliveries', keys: [this.#commands.dueKey(route)], isBinary: true },
+      args: [String(now), String(limit), this.#parts.owner],
+      onLate: (reply) => {
+        for (const { delivery, claim } of readTaken(reply)?.deliveries ?? []) {
+          this.#claimed.release({ id: delivery.id, route, claim }, now);
+        }
+      },
+    };
+    const result = await this.#run(call);
+    const taken = result.kind === 'lost' ? undefined : readTaken(result.response);
+    if (taken === undefined) return NONE_TAKEN;
+    const deliveries = taken.deliveries.flatMap((each) => this.#open(each, now) ?? []);
+    return { deliveries, nextDueAt: taken.nextDueAt };
+  }
+
+  /** Undefined if the message cannot be read: then the delivery ends. */
+  #open({ delivery, claim: name, sealed }: TakenReply['deliveries'][number], now: Millis): DueDelivery | undefined {
+    const claim = { id: delivery.id, route: delivery.route, claim: name };
+    this.#claimed.add(claim);
+    const message = this.#readMessage(delivery.id, sealed);
+    if (message !== undefined) return { delivery, message };
+    const attempt = { at: now, took: 0, status: undefined, reason: 'unreadable' };
+    // A write may have been sent before.
+    const end = delivery.kind === 'write' ? 'unknown' : 'dead';
+    this.#end(claim, end, now, { attempt, isCounted: false, sealedResult: undefined });
+    this.#parts.onUnreadable(delivery, end);
+    return undefined;
+  }
+
+  postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void {
+    const claim = this.#claimed.get(id);
+    if (claim !== undefined) this.#claimed.change(claim, { at: until, attempt, isCounted: true });
+  }
+
+  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined, result?: DeliveryResult): void {
+    const claim = this.#claimed.get(id);
+    if (claim === undefined) return;
+    const sealedResult = result && this.#resultSeal.seal(id, encodeDeliveryResult(result));
+    this.#end(claim, end, at, { attempt, isCounted: true, sealedResult });
+  }
+
+  #end(
+    claim: RedisClaim,
+    state: DeliveryEnd,
+    at: Millis,
+    {
+      attempt,
+      isCounted,
+      sealedResult,
+    }: {
+      readonly attempt: DeliveryAttempt | undefined;
+      readonly isCounted: boolean;
+      readonly sealedResult: Buffer | undefined;
+    },
+  ): void {
+    const keptUntil = at + this.#parts.keepFor(claim.route, state);
+    this.#claimed.change(claim, { attempt, isCounted, at, end: { state, keptUntil, sealedResult } });
+  }
+
+  async find(id: string): Promise<Delivery | undefined> {
+    return decodeFields(id, this.#responseOf(await this.#commands.fields(id)));
+  }
+
+  async list(filter: DeliveryFilter): Promise<readonly Delivery[]> {
+    const reply = this.#responseOf(await this.#run({ script: 'tidegateListDeliveries', args: encodeFilter(filter) }));
+    const found = Array.isArray(reply) ? (reply as readonly (readonly unknown[])[]) : [];
+    return found.flatMap(([id, fields]) => decodeFields(String(id), fields) ?? []);
+  }
+
+  async message(id: string): Promise<DeliveryMessage | undefined> {
+    return this.#readMessage(id, this.#responseOf(await this.#commands.bytes(id, 'message')) ?? undefined);
+  }
+
+  async result(id: string): Promise<DeliveryResult | undefined> {
+    const sealed = this.#responseOf(await this.#commands.bytes(id, 'result'));
+    const bytes = sealed === null ? undefined : this.#resultSeal.open(id, sealed);
+    return bytes && decodeDeliveryResult(bytes);
+  }
+
+  async retry(id: string, now: Millis): Promise<boolean> {
+    const call = {
+      script: 'tidegateRetryDelivery',
+      keys: [this.#commands.keyOf(id)],
+      args: [id, String(now)],
+    } as const;
+    return this.#hasChanged(this.#responseOf(await this.#run(call)));
+  }
+
+  async cancel(id: string, now: Millis): Promise<boolean> {
+    const route = (await this.find(id))?.route;
+    if (route === undefined) return false;
+    const args = [id, String(now), String(now + this.#parts.keepFor(route, 'canceled'))];
+    const call = { script: 'tidegateCancelDelivery', keys: [this.#commands.keyOf(id)], args } as const;
+    return this.#hasChanged(this.#responseOf(await this.#run(call)));
+  }
+
+  #hasChanged(reply: unknown): boolean {
+    // The next one with its order key, or itself.
+    if (reply === 'stored') this.#parts.onDue(undefined);
+    return reply === 'stored';
+  }
+
+  #readMessage(id: string, sealed: Buffer | undefined): DeliveryMessage | undefined {
+    const bytes = sealed && this.#seal.open(id, sealed);
+    return bytes && decodeDeliveryMessage(bytes);
+  }
+
+  #run(call: DeliveryCall): Promise<RedisResult<unknown>> {
+    this.#poll.start();
+    return new Promise((resolve) => this.#commands.run(call, resolve));
+  }
+
+  /** @throws DeliveriesUnavailable */
+  #responseOf<T>(result: RedisResult<T>): T {
+    if (result.kind === 'response') return result.response;
+    throw new DeliveriesUnavailable(`Redis does not respond (${this.#commands.problem}).`);
+  }
+}
+
+const NONE_TAKEN: TakenDeliveries = { deliveries: [], nextDueAt: undefined };
