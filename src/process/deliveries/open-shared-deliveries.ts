@@ -7,6 +7,7 @@ import type { RedisKeyConnection } from '../../sharing/redis/keys/redis-key-comm
 import { MAX_REDIS_DELIVERY_EVENTS } from '../../sharing/redis/deliveries/redis-delivery-store-parts.ts';
 import type { ResourceStack } from '../resource-stack.ts';
 import type { DeliveryStoreHooks } from './open-delivery-store.ts';
+import { warnOfLoss } from './warn-of-loss.ts';
 
 /** The Redis of several replicas. */
 export interface SharedDeliveryStore {
@@ -31,11 +32,12 @@ const STORED_WITHIN: Millis = 1000;
 
 /** The deliveries of all replicas. Undefined without a shared store, or without a secret, which a delivering route needs. */
 export async function openSharedDeliveries(
-  { secret, limits }: Pick<Config, 'secret' | 'limits'>,
+  { secret, limits, routes }: Pick<Config, 'secret' | 'limits' | 'routes'>,
   { limitSharing, resources, logger, listen, keepFor, onDue }: SharedDeliveriesParts,
 ): Promise<DeliveryStore | undefined> {
   const shared = limitSharing?.deliveryStore;
   if (shared === undefined || secret === undefined) return undefined;
+  if (routes.some(({ deliver }) => deliver !== undefined)) warnOfLoss(shared.connection, logger);
   const { RedisDeliveryStore } = await import('../../sharing/redis/deliveries/redis-delivery-store.ts');
   const store = new RedisDeliveryStore({
     ...{ ...shared, secret, keepFor, onDue },

@@ -1,48 +1,72 @@
 import { setImmediate } from 'node:timers/promises';
-import { onTestFinished } from 'vitest';
+import type { Redis } from 'ioredis';
 import { RedisDeliveryStore } from '../../../src/sharing/redis/deliveries/redis-delivery-store.ts';
-import { startRedis, type RedisServer } from '../redis/redis-server.ts';
+import { type RedisOptions, type RedisServer, startRedis } from '../redis/redis-server.ts';
 import { testConnection } from '../redis/test-connection.ts';
 import type { DeliveryPlace, StoreProcess, StoreSettings } from './delivery-place.ts';
 
 interface RedisStoreProcess extends StoreProcess {
   readonly store: RedisDeliveryStore;
+  readonly problems: readonly unknown[];
+  readonly client: Redis;
+  /** Runs the steps that wait for a time. @returns their delays */
+  readonly runLater: () => readonly number[];
+}
+
+interface RedisStoreSettings extends StoreSettings {
+  /** The maximum time for a response, in milliseconds; more than any takes by default. */
+  readonly timeout?: number;
 }
 
 interface RedisPlace extends DeliveryPlace {
   readonly redis: () => Promise<RedisServer>;
-  readonly start: (settings?: StoreSettings) => Promise<RedisStoreProcess>;
+  /** The key of this name. */
+  readonly keyOf: (name: string) => string;
+  readonly start: (settings?: RedisStoreSettings) => Promise<RedisStoreProcess>;
   /** Begins another process beside those that run. */
-  readonly join: (settings?: StoreSettings) => Promise<RedisStoreProcess>;
+  readonly join: (settings?: RedisStoreSettings) => Promise<RedisStoreProcess>;
   /** The leases of all claims end. */
   readonly endLeases: () => Promise<void>;
 }
 
-const PREFIX = 'test';
+/** Each has keys of its own. */
+let places = 0;
 /** Beyond what any reply takes. */
 const TIMEOUT = 60_000;
 /** What is sent once the turn ends. */
 const DEFERRED = ['tidegateAddDelivery', 'tidegateChangeDelivery'];
 
-/** A Redis of a test. Additions and the ends of claims arrive there with `settle`. */
-export function redisPlace(): RedisPlace {
+/**
+ * A Redis of a test, or a part of one. Additions and the ends of claims arrive there with `settle`.
+ */
+export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): RedisPlace {
   const clock = { time: 1000 };
   const keptFor = { delivered: 5000, dead: 9000, canceled: 5000, unknown: 9000 };
-  let server: Promise<RedisServer> | undefined;
-  const redis = (): Promise<RedisServer> => (server ??= startRedis());
+  const prefix = `place-${(places += 1)}`;
+  let server = options instanceof Promise ? options : undefined;
+  const redis = (): Promise<RedisServer> => (server ??= startRedis(options instanceof Promise ? {} : options));
   let kill = (): void => undefined;
   let processes = 0;
 
-  const join = async ({ secret = 'a secret', ...bounds }: StoreSettings = {}): Promise<RedisStoreProcess> => {
+  const join = async ({
+    secret = 'a secret',
+    timeout = TIMEOUT,
+    ...bounds
+  }: RedisStoreSettings = {}): Promise<RedisStoreProcess> => {
     const client = (await redis()).client({ maxRetriesPerRequest: 0 });
     await client.ping();
-    const { connection, problems } = testConnection(client, { channel: 'unused', timeout: TIMEOUT });
+    const { connection, problems } = testConnection(client, { channel: 'unused', timeout });
+    let later: (readonly [delay: number, run: () => void])[] = [];
     const [unreadable, reported]: [string[], Set<string>] = [[], new Set()];
     const store = new RedisDeliveryStore({
-      ...{ connection, secret, prefix: PREFIX, timeout: TIMEOUT, owner: `process-${(processes += 1)}` },
+      ...{ connection, secret, prefix, timeout, owner: `process-${(processes += 1)}` },
       ...{ maxCount: 1e6, maxBytes: 1e9, maxEvents: 1e6, ...bounds },
       wallClock: () => clock.time,
-      schedule: () => () => undefined,
+      schedule: (delay, run) => {
+        const entry = [delay, run] as const;
+        later.push(entry);
+        return () => void (later = later.filter((each) => each !== entry));
+      },
       keepFor: (_route, end) => keptFor[end],
       onDue: (route) => route !== undefined && reported.add(route),
       onUnreadable: ({ id }) => unreadable.push(id),
@@ -52,12 +76,15 @@ export function redisPlace(): RedisPlace {
       end();
       client.disconnect();
     };
-    onTestFinished(() => {
-      if (problems.length > 0 && client.status === 'ready') throw problems[0];
-    });
     await store.poll();
     return {
-      ...{ store, unreadable, isChangedAtOnce: true },
+      ...{ store, client, unreadable, problems, isChangedAtOnce: true },
+      runLater: () => {
+        const now = later;
+        later = [];
+        for (const [, run] of now) run();
+        return now.map(([delay]) => delay);
+      },
       settle: async () => {
         await settle();
         await store.poll();
@@ -71,16 +98,16 @@ export function redisPlace(): RedisPlace {
   };
   const endLeases = async (): Promise<void> => {
     const client = (await redis()).client();
-    const claimed = `${PREFIX}:{deliveries}:d1:claimed`;
+    const claimed = `${prefix}:{deliveries}:d1:claimed`;
     for (const id of await client.zrange(claimed, '0', '-1')) await client.call('ZADD', claimed, 'XX', '0', id);
     client.disconnect();
   };
-  const start = async (settings?: StoreSettings): Promise<RedisStoreProcess> => {
+  const start = async (settings?: RedisStoreSettings): Promise<RedisStoreProcess> => {
     kill();
     await endLeases();
     return join(settings);
   };
-  return { clock, keptFor, start, join, endLeases, redis };
+  return { clock, keptFor, start, join, endLeases, redis, keyOf: (name) => `${prefix}:{deliveries}:d1:${name}` };
 }
 
 /** Keeps commands of a client back until `settle`, which resolves once they have replies. After `end`, they are never sent. */

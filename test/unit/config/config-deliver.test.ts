@@ -244,6 +244,12 @@ describe('a delivering route needs', () => {
     expect(needed(`${SQLITE}workers: ${workers}\n`)).toEqual([]);
   });
 
+  test('one process for each replica of a Redis', () => {
+    expect(needed(`${SECRET}state: {store: redis, url: redis://a}\nworkers: 2\n`)).toEqual([
+      'deliver: not supported with state.store: redis and several workers: needs workers: 1, and more replicas instead',
+    ]);
+  });
+
   test('the mode enforce', () => {
     expect(needed(`${SQLITE}mode: observe\n`)).toEqual([
       'deliver: not in mode: observe, which forwards every request at once: here it would be answered first',

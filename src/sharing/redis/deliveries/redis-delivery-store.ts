@@ -129,10 +129,13 @@ export class RedisDeliveryStore implements DeliveryStore {
     return { deliveries, nextDueAt: taken.nextDueAt };
   }
 
-  /** Undefined if the message cannot be read: then the delivery ends. */
+  /** Undefined if this replica still sends it, or if the message cannot be read: then the delivery ends. */
   #open({ delivery, claim: name, sealed }: TakenReply['deliveries'][number], now: Millis): DueDelivery | undefined {
     const claim = { id: delivery.id, route: delivery.route, claim: name };
+    // Its lease has ended while this process was suspended: the attempt in progress goes on with the new claim.
+    const isSending = this.#claimed.get(delivery.id) !== undefined;
     this.#claimed.add(claim);
+    if (isSending) return undefined;
     const message = this.#readMessage(delivery.id, sealed);
     if (message !== undefined) return { delivery, message };
     const attempt = { at: now, took: 0, status: undefined, reason: 'unreadable' };
