@@ -195,6 +195,33 @@ test('while the memory of Redis is full nothing is accepted, and what is stored 
   expect(store.totals.counts).toMatchObject({ waiting: 1, sending: 2, delivered: 1 });
 });
 
+test('what has waited too long ends, but for what is being sent, and the next one with its order key is due', async () => {
+  const { clock, maxAge, start, join } = redisPlace();
+  maxAge.value = 10_000;
+  const replicas = [await start(), await join()] as const;
+  const [one, other] = replicas;
+  await addAll(one, newDelivery(1, { orderKey: 'k' }), newDelivery(2, { kind: 'write' }), newDelivery(3));
+  expect(await takeNumbers(one, 1000)).toEqual([1, 2, 3]);
+  one.store.postpone(id(1), 1e6, ATTEMPT);
+  one.store.postpone(id(2), 1e6, ATTEMPT);
+  await one.settle();
+  await addAll(one, newDelivery(4, { orderKey: 'k', acceptedAt: 5000 }), newDelivery(5, { acceptedAt: 500 }));
+  expect(await one.store.retry(id(5), 5000)).toBe(true);
+  clock.time = 10_999;
+  await Promise.all(replicas.map((each) => each.settle()));
+  expect(replicas.map(({ expired }) => expired)).toEqual([[], []]);
+  clock.time = 11_000;
+  await Promise.all(replicas.map((each) => each.settle()));
+  expect([...one.expired, ...other.expired].toSorted()).toEqual([id(1), id(2)]);
+  const dead = await one.store.find(id(1));
+  expect(dead).toMatchObject({ attempts: 1, lastAttempt: { reason: 'expired' }, state: { kind: 'dead', at: 11_000 } });
+  expect((await one.store.find(id(2)))?.state.kind).toBe('unknown');
+  expect(await takeNumbers(other, 11_000)).toEqual([5, 4]);
+  one.store.postpone(id(3), 1e6, ATTEMPT);
+  await one.settle();
+  expect((await one.store.find(id(3)))?.state.kind).toBe('dead');
+});
+
 test('a cluster keeps all deliveries on one master', async () => {
   const client = (await startCluster()).client();
   await client.ping();

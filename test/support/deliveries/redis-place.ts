@@ -9,6 +9,8 @@ interface RedisStoreProcess extends StoreProcess {
   readonly store: RedisDeliveryStore;
   readonly problems: readonly unknown[];
   readonly client: Redis;
+  /** The deliveries that have waited too long. */
+  readonly expired: readonly string[];
   /** Runs the steps that wait for a time. @returns their delays */
   readonly runLater: () => readonly number[];
 }
@@ -20,6 +22,8 @@ interface RedisStoreSettings extends StoreSettings {
 
 interface RedisPlace extends DeliveryPlace {
   readonly redis: () => Promise<RedisServer>;
+  /** The longest time that a delivery waits. */
+  readonly maxAge: { value: number };
   /** The key of this name. */
   readonly keyOf: (name: string) => string;
   readonly start: (settings?: RedisStoreSettings) => Promise<RedisStoreProcess>;
@@ -41,6 +45,7 @@ const DEFERRED = ['tidegateAddDelivery', 'tidegateChangeDelivery'];
  */
 export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): RedisPlace {
   const clock = { time: 1000 };
+  const maxAge = { value: Infinity };
   const keptFor = { delivered: 5000, dead: 9000, canceled: 5000, unknown: 9000 };
   const prefix = `place-${(places += 1)}`;
   let server = options instanceof Promise ? options : undefined;
@@ -57,7 +62,7 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
     await client.ping();
     const { connection, problems } = testConnection(client, { channel: 'unused', timeout });
     let later: (readonly [delay: number, run: () => void])[] = [];
-    const [unreadable, reported]: [string[], Set<string>] = [[], new Set()];
+    const [unreadable, expired, reported]: [string[], string[], Set<string>] = [[], [], new Set()];
     const store = new RedisDeliveryStore({
       ...{ connection, secret, prefix, timeout, owner: `process-${(processes += 1)}` },
       ...{ maxCount: 1e6, maxBytes: 1e9, maxEvents: 1e6, ...bounds },
@@ -68,6 +73,8 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
         return () => void (later = later.filter((each) => each !== entry));
       },
       keepFor: (_route, end) => keptFor[end],
+      maxAge: () => maxAge.value,
+      onExpired: (deliveries) => expired.push(...deliveries.map((each) => each.id)),
       onDue: (route) => route !== undefined && reported.add(route),
       onUnreadable: ({ id }) => unreadable.push(id),
     });
@@ -78,7 +85,7 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
     };
     await store.poll();
     return {
-      ...{ store, client, unreadable, problems, isChangedAtOnce: true },
+      ...{ store, client, unreadable, expired, problems, isChangedAtOnce: true },
       runLater: () => {
         const now = later;
         later = [];
@@ -107,7 +114,16 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
     await endLeases();
     return join(settings);
   };
-  return { clock, keptFor, start, join, endLeases, redis, keyOf: (name) => `${prefix}:{deliveries}:d1:${name}` };
+  return {
+    clock,
+    keptFor,
+    maxAge,
+    start,
+    join,
+    endLeases,
+    redis,
+    keyOf: (name) => `${prefix}:{deliveries}:d1:${name}`,
+  };
 }
 
 /** Keeps commands of a client back until `settle`, which resolves once they have replies. After `end`, they are never sent. */

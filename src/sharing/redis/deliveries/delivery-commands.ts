@@ -2,7 +2,7 @@ import type { Millis } from '../../../core/scalars.ts';
 import type { RedisKeyConnection } from '../keys/redis-key-commands.ts';
 import type { RedisResult } from '../redis-requests.ts';
 import { DELIVERY_FIELDS } from './delivery-fields.ts';
-import { CANCEL, LIST, POLL, RETRY } from './delivery-operator-scripts.ts';
+import { END_WAITING, LIST, POLL, RETRY } from './delivery-operator-scripts.ts';
 import { ADD, CHANGE, RENEW, TAKE } from './delivery-scripts.ts';
 
 /** The layout of what is stored. */
@@ -16,7 +16,7 @@ const SCRIPTS = {
   tidegateTakeDeliveries: TAKE,
   tidegateChangeDelivery: CHANGE,
   tidegateRenewDeliveries: RENEW,
-  tidegateCancelDelivery: CANCEL,
+  tidegateEndDelivery: END_WAITING,
   tidegateRetryDelivery: RETRY,
   tidegatePollDeliveries: POLL,
   tidegateListDeliveries: LIST,

@@ -6,12 +6,19 @@ import { FINISH, MAX_REMOVED, PRELUDE, quote, RECLAIM, REMOVE, STORED_STATES } f
 const MAX_EVENTS_REMOVED = 500;
 const OVER_STATES = STORED_STATES.filter((state) => state !== 'open');
 
-/** KEYS: the delivery. ARGV: id, the present time, until when it is kept. */
-export const CANCEL = `${PRELUDE}${FINISH}
-local its = redis.call('HMGET', KEYS[2], 'state', 'claim', 'route')
+/**
+ * KEYS: the delivery. ARGV: id, the end, the present time, until when it is kept, why without an attempt (empty: an operator decided), and
+ * the time since when it waits at least (empty: any).
+ */
+export const END_WAITING = `${PRELUDE}${FINISH}
+local id, delivery = ARGV[1], KEYS[2]
+local its = redis.call('HMGET', delivery, 'state', 'claim', 'route')
 if its[1] ~= 'open' or its[2] then return 'refused' end
-redis.call('ZREM', due(its[3]), ARGV[1])
-finish(ARGV[1], 'canceled', ARGV[2], ARGV[3], '')
+local since = redis.call('ZSCORE', ages, id)
+if ARGV[6] ~= '' and (not since or tonumber(since) > tonumber(ARGV[6])) then return 'refused' end
+redis.call('ZREM', due(its[3]), id)
+if ARGV[5] ~= '' then redis.call('HSET', delivery, 'attempt', ARGV[5]) end
+finish(id, ARGV[2], ARGV[3], ARGV[4], '')
 return 'stored'
 `;
 
@@ -36,14 +43,16 @@ if state ~= 'open' then
   if is_blocked then redis.call('HSET', delivery, 'blocked', '1') end
 end
 redis.call('HSET', delivery, 'until', ARGV[2], 'attempts', '0')
+redis.call('ZADD', ages, ARGV[2], id)
 redis.call('HDEL', delivery, 'startedAt')
 if not is_blocked then redis.call('ZADD', due(route), ARGV[2], id) end
 return 'stored'
 `;
 
 /**
- * ARGV: the present time. Removes what is over, and returns figures: `1` if more may be over, `1` if some are due, how many are being
- * sent, when the oldest that is not over was accepted, the number of events, then number and bytes of each state.
+ * ARGV: the present time, and since when those wait at least that have waited too long. Removes what is over. Returns figures: `1` if more
+ * may be over, `1` if some are due, how many are being sent, when the oldest that is not over was accepted, the number of events, then
+ * number and bytes of each state. Then id and fields of those that have waited too long.
  */
 export const POLL = `${PRELUDE}${RECLAIM}${REMOVE}
 reclaim()
@@ -66,13 +75,19 @@ for _, route in ipairs(redis.call('SMEMBERS', routes)) do
   local next_due = redis.call('ZRANGE', due(route), 0, 0, 'WITHSCORES')[2]
   if next_due and tonumber(next_due) <= tonumber(ARGV[1]) then is_due = '1' end
 end
-local has_more = (left == 0 or #forgotten == ${MAX_EVENTS_REMOVED}) and '1' or ''
+local old = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', ages, '-inf', ARGV[2], 'LIMIT', 0, ${MAX_REMOVED} + redis.call('ZCARD', claimed))) do
+  if #old < ${MAX_REMOVED} and not redis.call('ZSCORE', claimed, id) then
+    old[#old + 1] = {id, redis.call('HMGET', of(id), ${quote(DELIVERY_FIELDS)})}
+  end
+end
+local has_more = (left == 0 or #forgotten == ${MAX_EVENTS_REMOVED} or #old == ${MAX_REMOVED}) and '1' or ''
 local reply = {has_more, is_due, text(redis.call('ZCARD', claimed)), oldest, text(redis.call('ZCARD', event_ends))}
 for _, state in ipairs({${quote(STORED_STATES)}}) do
   reply[#reply + 1] = text(figure('count:' .. state))
   reply[#reply + 1] = text(figure('bytes:' .. state))
 end
-return reply
+return {reply, old}
 `;
 
 /**

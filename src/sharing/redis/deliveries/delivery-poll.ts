@@ -1,7 +1,9 @@
 import type { DeliveryTotals } from '../../../core/delivery/delivery-store.ts';
 import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
 import type { Millis } from '../../../core/scalars.ts';
+import type { Delivery } from '../../../core/delivery/delivery.ts';
 import type { DeliveryCommands } from './delivery-commands.ts';
+import { decodeFields } from './delivery-fields.ts';
 import { LASTING_STATES, STORED_STATES, type StoredState } from './delivery-script-parts.ts';
 
 export interface DeliveryBounds {
@@ -15,6 +17,10 @@ export interface DeliveryPollParts extends DeliveryBounds {
   readonly wallClock: () => Millis;
   /** Calls `run` once after this time. @returns a function that cancels it */
   readonly schedule: (delay: Millis, run: () => void) => () => void;
+  /** A delivery that waits for longer ends. */
+  readonly maxAge: () => Millis;
+  /** These have waited for longer. */
+  readonly onTooOld: (deliveries: readonly Delivery[], since: Millis) => Promise<void>;
   /** Deliveries are due that no replica has claimed. */
   readonly onDue: () => void;
 }
@@ -98,10 +104,14 @@ export class DeliveryPoll {
   }
 
   #run(onDone: (hasMore: boolean) => void): void {
-    const { commands, wallClock, onDue } = this.#parts;
-    commands.run({ script: 'tidegatePollDeliveries', args: [String(wallClock())] }, (result) => {
-      if (result.kind === 'lost' || !Array.isArray(result.response)) return onDone(false);
-      const [hasMore, isDue, sending, oldestAt, events, ...figures] = result.response.map(String);
+    const { commands, wallClock, maxAge, onTooOld, onDue } = this.#parts;
+    const now = wallClock();
+    const since = now - maxAge();
+    const args = [String(now), since === Number.NEGATIVE_INFINITY ? '-inf' : String(since)];
+    commands.run({ script: 'tidegatePollDeliveries', args }, (result) => {
+      const [found, old] = readPolled(result.kind === 'lost' ? undefined : result.response);
+      if (found === undefined) return onDone(false);
+      const [hasMore, isDue, sending, oldestAt, events, ...figures] = found;
       const each = (offset: number): Record<StoredState, number> => {
         const [open = 0, dead = 0, unknown = 0, delivered = 0, canceled = 0] = figures
           .filter((_, i) => i % 2 === offset)
@@ -112,10 +122,21 @@ export class DeliveryPoll {
         ...{ sending: Number(sending), events: Number(events), counts: each(0), bytes: each(1) },
         oldestAt: oldestAt === '' ? undefined : Number(oldestAt),
       };
-      onDone(hasMore === '1');
       if (isDue === '1') onDue();
+      if (old.length === 0) onDone(hasMore === '1');
+      else void onTooOld(old, since).then(() => onDone(hasMore === '1'));
     });
   }
+}
+
+/** The figures, and the deliveries that have waited too long. Undefined if it is something else. */
+function readPolled(reply: unknown): readonly [figures: readonly string[] | undefined, old: readonly Delivery[]] {
+  const [figures, old] = Array.isArray(reply) ? (reply as readonly unknown[]) : [];
+  if (!Array.isArray(figures) || !Array.isArray(old)) return [undefined, []];
+  const deliveries = (old as readonly (readonly unknown[])[]).flatMap(
+    ([id, fields]) => decodeFields(String(id), fields) ?? [],
+  );
+  return [figures.map(String), deliveries];
 }
 
 function sum(figures: Readonly<Record<StoredState, number>>, states: readonly StoredState[]): number {

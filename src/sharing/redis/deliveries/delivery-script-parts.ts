@@ -13,7 +13,8 @@ export const quote = (names: readonly string[]): string => names.map((name) => `
 export const PRELUDE = `
 local counters = KEYS[1]
 local base = string.sub(counters, 1, -#'counters' - 1)
-local claimed, routes, events, event_ends = base .. 'claimed', base .. 'routes', base .. 'events', base .. 'event-ends'
+local claimed, routes, ages = base .. 'claimed', base .. 'routes', base .. 'ages'
+local events, event_ends = base .. 'events', base .. 'event-ends'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(number) return string.format('%d', number) end
@@ -66,6 +67,7 @@ local function finish(id, state, at, kept_until, result)
   local its = redis.call('HMGET', delivery, 'route', 'size', 'order', 'blocked')
   local route = its[1]
   redis.call('ZREM', listed('open', route), id)
+  redis.call('ZREM', ages, id)
   redis.call('HDEL', delivery, 'blocked')
   redis.call('HSET', delivery, 'state', state, 'until', at)
   redis.call('ZADD', listed(state, route), 0, id)

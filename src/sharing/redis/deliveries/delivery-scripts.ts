@@ -5,7 +5,7 @@
  * Keys: `of:ID` is a delivery with its sealed message. `in:STATE:ROUTE` has the ids of a state, `open` before the end. `due:ROUTE` has
  * those that wait, by the time when they are due. `claimed` has those that are being sent, by the end of the lease. `order:DIGEST` has
  * those with one order key that are not over, by number of acceptance; all but one of them are blocked. `over:STATE` has those that are
- * over, by the time when they are removed. `events` and `event-ends` have the ids of events.
+ * over, by the time when they are removed. `ages` has those that are not over, by the time since when they wait. `events` and `event-ends` have the ids of events.
  *
  * There are two clocks. Times of deliveries are on the wall clock of the replica that passes them, as in every other store: they are
  * compared with schedules of seconds to days, so a difference of the replicas' clocks delays or advances an attempt by as much. Leases
@@ -73,6 +73,7 @@ end
 redis.call('HSET', delivery, 'route', route, 'size', ARGV[6], 'acceptedAt', accepted, 'until', accepted, 'state', 'open', 'attempts', '0',
   'number', number, unpack(ARGV, 12))
 redis.call('ZADD', listed('open', route), 0, id)
+redis.call('ZADD', ages, accepted, id)
 redis.call('SADD', routes, route)
 count('open', 1, size)
 local is_blocked = false

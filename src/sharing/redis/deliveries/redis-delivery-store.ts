@@ -22,6 +22,7 @@ import { decodeDeliveryResult, encodeDeliveryResult } from '../../../store/deliv
 import { MessageSeal } from '../../../store/message-seal.ts';
 import type { RedisResult } from '../redis-requests.ts';
 import { ClaimedDeliveries, type RedisClaim } from './claimed-deliveries.ts';
+import { WaitingDeliveries, endWithoutAttempt } from './waiting-deliveries.ts';
 import { type DeliveryCall, DeliveryCommands } from './delivery-commands.ts';
 import { decodeFields, digestOf, encodeFields } from './delivery-fields.ts';
 import { encodeFilter } from './delivery-filter.ts';
@@ -42,17 +43,22 @@ export class RedisDeliveryStore implements DeliveryStore {
   readonly #seal: MessageSeal;
   readonly #resultSeal: MessageSeal;
   readonly #claimed: ClaimedDeliveries;
+  readonly #waiting: WaitingDeliveries;
   readonly #poll: DeliveryPoll;
   #isClosed = false;
 
   constructor(parts: RedisDeliveryStoreParts) {
-    const { secret, schedule, onDue } = parts;
+    const { secret, schedule, onDue, maxAge = () => Number.POSITIVE_INFINITY } = parts;
     this.#parts = parts;
     const commands = (this.#commands = new DeliveryCommands(parts));
     this.#seal = new MessageSeal(secret, 'delivery');
     this.#resultSeal = new MessageSeal(secret, 'delivery result');
     this.#claimed = new ClaimedDeliveries({ commands, schedule, onDue });
-    this.#poll = new DeliveryPoll({ ...parts, commands, onDue: () => onDue(undefined) });
+    this.#waiting = new WaitingDeliveries({ ...parts, commands });
+    this.#poll = new DeliveryPoll({
+      ...{ ...parts, commands, maxAge, onDue: () => onDue(undefined) },
+      onTooOld: (deliveries, since) => this.#waiting.expire(deliveries, since),
+    });
   }
 
   get bounds(): readonly ResourceBound[] {
@@ -139,8 +145,7 @@ export class RedisDeliveryStore implements DeliveryStore {
     const message = this.#readMessage(delivery.id, sealed);
     if (message !== undefined) return { delivery, message };
     const attempt = { at: now, took: 0, status: undefined, reason: 'unreadable' };
-    // A write may have been sent before.
-    const end = delivery.kind === 'write' ? 'unknown' : 'dead';
+    const end = endWithoutAttempt(delivery);
     this.#end(claim, end, now, { attempt, isCounted: false, sealedResult: undefined });
     this.#parts.onUnreadable(delivery, end);
     return undefined;
@@ -208,9 +213,7 @@ export class RedisDeliveryStore implements DeliveryStore {
   async cancel(id: string, now: Millis): Promise<boolean> {
     const route = (await this.find(id))?.route;
     if (route === undefined) return false;
-    const args = [id, String(now), String(now + this.#parts.keepFor(route, 'canceled'))];
-    const call = { script: 'tidegateCancelDelivery', keys: [this.#commands.keyOf(id)], args } as const;
-    return this.#hasChanged(this.#responseOf(await this.#run(call)));
+    return this.#hasChanged(this.#responseOf(await this.#waiting.end({ id, route }, 'canceled', now)));
   }
 
   #hasChanged(reply: unknown): boolean {
