@@ -157,3 +157,40 @@ test(
   },
   PATIENCE,
 );
+
+test(
+  'a replica that was suspended for longer than its lease does not undo what another one has delivered',
+  async () => {
+    const redis = await startRedis(DURABLE);
+    const shop = await startHttpUpstream((n, response) => {
+      if (n > 1) response.writeHead(200).end();
+    });
+    const ports = [await freePort(), await freePort()];
+    const [one, other] = ports.map((port) => startProcess(['--config', replicaConfig(port, redis.url, shop.url)]));
+    await eventually(
+      () => [one, other].map((each) => each?.log().some(({ msg }) => msg === 'listening')),
+      (listening) => listening.every(Boolean),
+    );
+    const accepted = await send(`http://127.0.0.1:${ports[0]}`, '/hooks', { method: 'POST', body: '{"id":"evt_1"}' });
+    await eventually(
+      () => shop.hits.length,
+      (hits) => hits === 1,
+    );
+    one?.child.kill('SIGSTOP');
+    const read = async () => (await send(`http://127.0.0.1:${ports[1]}`, accepted.header('location') ?? '')).json();
+    const delivered = await eventually(read, ({ state }) => state === 'delivered');
+    one?.child.kill('SIGCONT');
+    // Its attempt fails: it has waited too long for the response.
+    await eventually(
+      () => one?.log().filter(({ msg, outcome }) => msg === 'request' && outcome !== 'accepted') ?? [],
+      ({ length }) => length === 1,
+    );
+    const second = await send(`http://127.0.0.1:${ports[0]}`, '/hooks', { method: 'POST', body: '{"id":"evt_2"}' });
+    expect(second.status).toBe(202);
+    expect(await read()).toEqual(delivered);
+    expect([delivered['attempts'], shop.hits.filter(({ body }) => body.toString().includes('evt_1')).length]).toEqual([
+      1, 2,
+    ]);
+  },
+  PATIENCE,
+);
