@@ -31,7 +31,7 @@ export interface DeliveryCommandsParts {
   readonly timeout?: Millis;
 }
 
-export interface DeliveryCall {
+export interface DeliveryScriptCall {
   readonly script: DeliveryScript;
   /** What it is about, besides the counters. */
   readonly keys?: readonly string[];
@@ -67,7 +67,7 @@ export class DeliveryCommands {
   }
 
   /** Calls back once, after it has returned. */
-  run(call: DeliveryCall, onDone: (result: RedisResult<unknown>) => void): void {
+  run(call: DeliveryScriptCall, onDone: (result: RedisResult<unknown>) => void): void {
     const { script, keys = [], args, isBinary = false, onLate } = call;
     const { client } = this.#parts.connection;
     const command: unknown = Reflect.get(client, isBinary ? `${script}Buffer` : script);

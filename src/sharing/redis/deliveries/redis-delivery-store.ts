@@ -23,7 +23,7 @@ import { MessageSeal } from '../../../store/message-seal.ts';
 import type { RedisResult } from '../redis-requests.ts';
 import { ClaimedDeliveries, type RedisClaim } from './claimed-deliveries.ts';
 import { WaitingDeliveries, endWithoutAttempt } from './waiting-deliveries.ts';
-import { type DeliveryCall, DeliveryCommands } from './delivery-commands.ts';
+import { type DeliveryScriptCall, DeliveryCommands } from './delivery-commands.ts';
 import { decodeFields, digestOf, encodeFields } from './delivery-fields.ts';
 import { encodeFilter } from './delivery-filter.ts';
 import { DeliveryPoll } from './delivery-poll.ts';
@@ -95,7 +95,7 @@ export class RedisDeliveryStore implements DeliveryStore {
   }
 
   /** @param nth from 1. After a reply that was lost, the delivery may be a duplicate of itself: it is stored */
-  #add(call: DeliveryCall, delivery: NewDelivery, nth: number, onAdded: (result: AddResult) => void): void {
+  #add(call: DeliveryScriptCall, delivery: NewDelivery, nth: number, onAdded: (result: AddResult) => void): void {
     this.#commands.run(call, (result) => {
       if (result.kind === 'lost') {
         if (result.isUnsent || nth === MAX_ADDS) onAdded({ kind: 'unavailable', why: this.#commands.problem });
@@ -119,7 +119,7 @@ export class RedisDeliveryStore implements DeliveryStore {
   async takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries> {
     this.#poll.start();
     if (this.#isClosed || this.#claimed.hasFailed) return NONE_TAKEN;
-    const call: DeliveryCall = {
+    const call: DeliveryScriptCall = {
       ...{ script: 'tidegateTakeDeliveries', keys: [this.#commands.dueKey(route)], isBinary: true },
       args: [String(now), String(limit), this.#parts.owner],
       onLate: (reply) => {
@@ -227,7 +227,7 @@ export class RedisDeliveryStore implements DeliveryStore {
     return bytes && decodeDeliveryMessage(bytes);
   }
 
-  #run(call: DeliveryCall): Promise<RedisResult<unknown>> {
+  #run(call: DeliveryScriptCall): Promise<RedisResult<unknown>> {
     this.#poll.start();
     return new Promise((resolve) => this.#commands.run(call, resolve));
   }
