@@ -42,7 +42,7 @@ export function createProcessMetrics(
     },
     get delivering() {
       return currentConfig()
-        .routes.filter(({ deliver }) => deliver !== undefined)
+        .routes.filter((route) => (route.deliver ?? route.async) !== undefined)
         .map(routeName);
     },
     get upstreams() {

@@ -1,4 +1,5 @@
 /** Compiles a configuration into what requests use: targets and snapshots. */
+import { compileAsyncWrites } from './compile-async-writes.ts';
 import { compileCors } from './compile-cors.ts';
 import { compileDelivery } from './compile-delivery.ts';
 import { compileIdempotency } from './compile-idempotency.ts';
@@ -141,6 +142,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     rewritePrefix: route.rewritePrefix,
     cors: compileCors(route.cors, route.methods),
     delivery: compileDelivery(route.deliver),
+    asyncWrites: compileAsyncWrites(route.async),
     verify: compileVerify(route.verify),
     replayLimit: route.deliver?.maxBody ?? retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),

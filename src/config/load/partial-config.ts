@@ -68,7 +68,7 @@ export interface PartialUpstream
 export interface PartialRoute
   extends OptionalFields<
     RouteConfig,
-    'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'deliver' | 'cors' | 'verify'
+    'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'deliver' | 'async' | 'cors' | 'verify'
   > {
   /** Which requests it matches; undefined if that is invalid. */
   readonly match: Pick<RouteConfig, 'path' | 'host' | 'methods'> | undefined;
@@ -173,6 +173,7 @@ function parsePartialRoute(written: unknown): PartialRoute {
     cors: parseIfValid(RouteShape.shape.cors, valueAt(written, ['cors'])),
     poll: parseIfValid(RouteShape.shape.poll, valueAt(written, ['poll'])),
     deliver: parseIfValid(RouteShape.shape.deliver, valueAt(written, ['deliver'])),
+    async: parseIfValid(RouteShape.shape.async, valueAt(written, ['async'])),
     verify: parseIfValid(RouteShape.shape.verify, valueAt(written, ['verify'])),
   };
 }

@@ -4,6 +4,7 @@ import { isLoopback, formatListenAddress } from '../values/listen-address.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
 import { checkExternalAuthorization } from './external-authorization-rules.ts';
+import { checkAsyncWrites } from './async-rules.ts';
 import { checkCors } from './cors-rules.ts';
 import { checkDeliveries } from './delivery-rules.ts';
 import { checkEndpoints } from './endpoint-rules.ts';
@@ -40,6 +41,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkPolls(draft);
   yield* checkCors(draft);
   yield* checkDeliveries(draft, isWritten);
+  yield* checkAsyncWrites(draft, isWritten);
   yield* checkVerify(draft, isWritten);
   yield* checkPractice(draft);
   yield* checkState(draft.state, isWritten);

@@ -6,7 +6,7 @@ import { checkBackOff } from './retry-rules.ts';
 import type { PartialConfig, PartialRoute } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
 import type { DeliveryConfig } from '../schema/config-schema.ts';
-import { DEFAULT_DELIVERY_BACK_OFF } from '../schema/delivery/delivery-schedule-schema.ts';
+import { DELIVERY_SCHEDULE, type ScheduleDefaults } from '../schema/delivery/delivery-schedule-schema.ts';
 import { MANY_DELIVERY_ATTEMPTS, scheduleInEffect } from '../schema/delivery/schedule-in-effect.ts';
 import { mergeBackOff } from '../schema/retry-overrides.ts';
 import { formatTtl } from '../values/ttl.ts';
@@ -41,7 +41,11 @@ export function* checkDeliveries(draft: PartialConfig, isWritten: IsWritten): Ge
 }
 
 /** What the rest of the configuration must be. */
-function* checkSurroundings(path: Path, { state, mode }: PartialConfig, isWritten: IsWritten): Generator<RuleFinding> {
+export function* checkSurroundings(
+  path: Path,
+  { state, workers = 1, mode }: PartialConfig,
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
   const atKey = (message: string): RuleFinding => ({ ...mistakeAt(path, message), at: 'key' });
   if (state.store !== 'sqlite' && state.store !== 'redis') {
     yield atKey(
@@ -59,8 +63,9 @@ function* checkSurroundings(path: Path, { state, mode }: PartialConfig, isWritte
   if (!isWritten(['secret'])) yield atKey('needs secret, at the top level: stored requests are encrypted with it');
 }
 
-/** Keys of the route for clients that wait for the response of the upstream. */
-function* checkOtherKeys(path: Path, { poll, cors, check }: PartialRoute): Generator<RuleFinding> {
+/** Keys of the route for clients that wait for the response of the upstream. @param path of the key that answers them before */
+export function* checkOtherKeys(path: Path, { poll, cors, check }: PartialRoute): Generator<RuleFinding> {
+  const own = String(path.at(-1));
   const other = (key: string, message: string): RuleFinding => ({
     ...mistakeAt([...path.slice(0, -1), key], message),
     at: 'key',
@@ -68,18 +73,23 @@ function* checkOtherKeys(path: Path, { poll, cors, check }: PartialRoute): Gener
   if (poll !== undefined) {
     yield other(
       'poll',
-      'cannot be combined with deliver: the client gets its response before the upstream has the request',
+      `cannot be combined with ${own}: the client gets its response before the upstream has the request`,
     );
   }
   if (cors !== undefined && cors !== 'pass-through') {
-    yield other('cors', 'cannot be combined with deliver, which accepts requests of servers, not of pages');
+    yield other('cors', `cannot be combined with ${own}, which accepts requests of servers, not of pages`);
   }
   if (check === 'only') {
-    yield other('check', 'cannot be combined with deliver: a check is answered and not stored');
+    yield other('check', `cannot be combined with ${own}: a check is answered and not stored`);
   }
 }
 
-function* checkSchedule(path: Path, schedule: DeliveryConfig['schedule']): Generator<RuleFinding> {
+/** @param defaults of the options that are left out */
+export function* checkSchedule(
+  path: Path,
+  schedule: DeliveryConfig['schedule'],
+  defaults: ScheduleDefaults = DELIVERY_SCHEDULE,
+): Generator<RuleFinding> {
   if (typeof schedule === 'string') return;
   const { total, delays, ...written } = schedule;
   if (delays !== undefined) {
@@ -89,11 +99,11 @@ function* checkSchedule(path: Path, schedule: DeliveryConfig['schedule']): Gener
     }
     return;
   }
-  const backOff = mergeBackOff(DEFAULT_DELIVERY_BACK_OFF, written);
+  const backOff = mergeBackOff(defaults.backOff, written);
   const problems = [...checkBackOff(path, backOff, written)];
   yield* problems;
   if (problems.some(({ level }) => level === 'mistake')) return;
-  const inEffect = scheduleInEffect(schedule);
+  const inEffect = scheduleInEffect(schedule, defaults);
   const first = inEffect.band(0);
   if (first !== undefined && first.max > inEffect.total) {
     const at = total === undefined ? path : [...path, 'total'];

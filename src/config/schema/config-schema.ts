@@ -206,6 +206,7 @@ export type UpstreamConfig = Config['upstreams'][string];
 export type RouteConfig = Config['routes'][number];
 export type PollConfig = NonNullable<RouteConfig['poll']>;
 export type DeliveryConfig = NonNullable<RouteConfig['deliver']>;
+export type AsyncConfig = NonNullable<RouteConfig['async']>;
 export type VerifyConfig = NonNullable<RouteConfig['verify']>;
 export type CorsConfig = NonNullable<RouteConfig['cors']>;
 export type RetryConfig = UpstreamConfig['retry'];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CorsSchema } from './cors-schema.ts';
+import { AsyncSchema } from './delivery/async-schema.ts';
 import { DeliverySchema } from './delivery/delivery-schema.ts';
 import { Method } from './name-schemas.ts';
 import { PollSchema } from './poll-schema.ts';
@@ -52,6 +53,9 @@ export const RouteSchema = z.strictObject({
   ),
   deliver: DeliverySchema.optional().describe(
     'Store each request, answer it at once and send it to the upstream until it acknowledges it; {} for the defaults (docs/deliveries.md).',
+  ),
+  async: AsyncSchema.optional().describe(
+    'Store a write with Prefer: respond-async, answer it with 202 and send it later; {} for the defaults (docs/deliveries.md).',
   ),
 });
 

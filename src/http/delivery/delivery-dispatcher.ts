@@ -1,15 +1,18 @@
-import type { DeliveryAttempt } from '../../core/delivery/delivery.ts';
+import type { DeliveryAttempt, DeliveryResult } from '../../core/delivery/delivery.ts';
 import { nextAttemptAt } from '../../core/delivery/delivery-schedule.ts';
+import type { Acknowledgement } from '../../core/delivery/acknowledgement.ts';
 import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
 import type { DeliveryStore, DueDelivery } from '../../core/delivery/delivery-store.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
+import { selectKeptHeaders } from '../idempotency/kept-response.ts';
 import { LONGEST_TIMER } from '../longest-timer.ts';
 import type { Route } from '../request/route.ts';
 import { DeliveryRequest } from './delivery-request.ts';
 import { DeliveryResponse } from './delivery-response.ts';
-import { judgeAttempt } from './judge-attempt.ts';
+import { type AttemptJudgement, judgeAttempt } from './judge-attempt.ts';
+import { judgeWrite, mayHaveTakenEffect, type WriteAttempt } from './judge-write.ts';
 
 export interface DeliveryDispatcherParts {
   readonly store: DeliveryStore;
@@ -20,7 +23,7 @@ export interface DeliveryDispatcherParts {
     route: Route,
     request: DeliveryRequest,
     response: DeliveryResponse,
-    onDone: (record: RequestRecord) => void,
+    onDone: (record: RequestRecord, write?: WriteAttempt) => void,
   ) => void;
   readonly wallClock: () => Millis;
   /** Calls `run` after this time; 0: in a later turn of the event loop. Returns what cancels it. */
@@ -30,6 +33,9 @@ export interface DeliveryDispatcherParts {
   /** The store wakes one of several processes when the next delivery is due: this one needs no timer. */
   readonly isWokenWhenDue?: boolean;
 }
+
+/** How a route sends what it has stored. */
+type SendingPolicy = Pick<DeliveryPolicy, 'schedule' | 'concurrency'>;
 
 /** Sends the stored deliveries that are due, as many of a route at a time as it allows, and records how each attempt ended. */
 export class DeliveryDispatcher {
@@ -79,7 +85,8 @@ export class DeliveryDispatcher {
 
   /** Sends what is due. @returns when the next one can be sent: infinity, if the end of an attempt decides that */
   async #dispatchRoute(route: Route, now: Millis): Promise<Millis> {
-    const { delivery: policy, name } = route;
+    const { name } = route;
+    const policy = route.delivery ?? route.asyncWrites;
     if (policy === undefined || this.#freePlaces(policy, name) <= 0) return Number.POSITIVE_INFINITY;
     const { store } = this.#parts;
     const taken = await store.takeDue(name, now, this.#freePlaces(policy, name));
@@ -91,52 +98,81 @@ export class DeliveryDispatcher {
     return taken.nextDueAt ?? Number.POSITIVE_INFINITY;
   }
 
-  #freePlaces({ concurrency }: DeliveryPolicy, route: string): number {
+  #freePlaces({ concurrency }: SendingPolicy, route: string): number {
     return concurrency - (this.#sending.get(route) ?? 0);
   }
 
-  #send(route: Route, policy: DeliveryPolicy, due: DueDelivery): void {
+  #send(route: Route, policy: SendingPolicy, due: DueDelivery): void {
     const { name } = route;
     this.#sending.set(name, (this.#sending.get(name) ?? 0) + 1);
     const { wallClock, send } = this.#parts;
     const at = wallClock();
-    const response = new DeliveryResponse();
-    const { signingKeys: keys } = policy;
-    send(route, new DeliveryRequest(due, keys && { keys, at }), response, (record) => {
+    const response = new DeliveryResponse(due.delivery.kind === 'write' ? route.asyncWrites?.maxResponse : undefined);
+    send(route, new DeliveryRequest(due), response, (record, write) => {
       this.#sending.set(name, (this.#sending.get(name) ?? 1) - 1);
-      this.#conclude(policy, due, response, record, at);
+      const judgement = judge(route, due, response, record, write);
+      const result = due.delivery.kind === 'write' ? resultOf(response, route) : undefined;
+      this.#conclude(policy, due, judgement, { record, result, at });
       this.wake();
     });
   }
 
   #conclude(
-    policy: DeliveryPolicy,
+    { schedule }: SendingPolicy,
     { delivery }: DueDelivery,
-    response: DeliveryResponse,
-    record: RequestRecord,
-    at: Millis,
+    judgement: AttemptJudgement,
+    { record, result, at }: EndedAttempt,
   ): void {
     const { store, wallClock, random, listen } = this.#parts;
     const { id, route, acceptedAt, startedAt = at } = delivery;
     const now = wallClock();
-    const judgement = judgeAttempt(record, response.body, policy.acknowledgement);
     const retryAfterMs = judgement.kind === 'acknowledged' ? undefined : judgement.retryAfterMs;
-    if (judgement.kind === 'not_sent') {
-      listen({ type: 'delivery-attempt', route, reason: 'postponed', took: now - at });
-      return store.postpone(id, now + (retryAfterMs ?? 0), undefined);
-    }
-    const reason = judgement.kind === 'failed' ? judgement.reason : undefined;
+    if (judgement.kind === 'not_sent') return store.postpone(id, now + (retryAfterMs ?? 0), undefined);
+    const failure = judgement.kind === 'failed' ? judgement : undefined;
+    const reason = failure?.reason;
     const attempt: DeliveryAttempt = { at, took: now - at, status: record.status || undefined, reason };
     listen({ type: 'delivery-attempt', route, reason: reason ?? 'acknowledged', took: now - at });
-    if (reason === undefined) {
+    if (failure === undefined) {
       listen({ type: 'delivery', route, event: 'delivered', age: now - acceptedAt });
-      return store.end(id, 'delivered', now, attempt);
+      return store.end(id, 'delivered', now, attempt, result);
     }
     const attempts = delivery.attempts + 1;
     const progress = { attempts, firstAt: startedAt, lastEndedAt: now, retryAfterMs };
-    const next = nextAttemptAt(policy.schedule, progress, random);
+    const next = failure.isFinal === true ? undefined : nextAttemptAt(schedule, progress, random);
     if (next !== undefined) return store.postpone(id, next, attempt);
-    listen({ type: 'delivery', route, event: 'dead', age: now - acceptedAt });
-    store.end(id, 'dead', now, attempt);
+    const end = failure.isUnknown === true ? 'unknown' : 'dead';
+    listen({ type: 'delivery', route, event: end, age: now - acceptedAt });
+    store.end(id, end, now, attempt);
   }
+}
+
+interface EndedAttempt {
+  readonly record: RequestRecord;
+  readonly result: DeliveryResult | undefined;
+  /** When it began. */
+  readonly at: Millis;
+}
+
+function judge(
+  { delivery: policy }: Route,
+  { delivery: { kind, lastAttempt } }: DueDelivery,
+  response: DeliveryResponse,
+  record: RequestRecord,
+  write: WriteAttempt = NO_ATTEMPT,
+): AttemptJudgement {
+  if (kind === 'message') return judgeAttempt(record, response.body, policy?.acknowledgement ?? ANY_SUCCESS);
+  const wasUnknown = mayHaveTakenEffect(lastAttempt?.reason);
+  return judgeWrite(record, write, { wasUnknown, isWhole: response.writableFinished });
+}
+
+const NO_ATTEMPT: WriteAttempt = { meaning: undefined, isLocked: false };
+
+/** For the messages of a route that delivers no longer. */
+const ANY_SUCCESS: Acknowledgement = {
+  statuses: new Set(Array.from({ length: 100 }, (_, i) => 200 + i)),
+  body: undefined,
+};
+
+function resultOf({ statusCode: status, headers, body }: DeliveryResponse, { target }: Route): DeliveryResult {
+  return { status, headers: selectKeptHeaders(headers, target.throttle?.pacingHeaders), body };
 }

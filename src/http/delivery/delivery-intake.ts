@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { ActiveSetMember } from '../../core/collections/active-set.ts';
-import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
-import type { AddResult, DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type { AddResult, DeliveryStore, NewDelivery } from '../../core/delivery/delivery-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { clientTraceOf } from '../headers/trace-context.ts';
+import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { readRequestBody } from '../request/read-body.ts';
@@ -14,10 +14,9 @@ import { DRAINING_PROBLEM, overloadProblem } from '../response/problem-details.t
 import type { Problem } from '../response/problem.ts';
 import type { BodyListener } from '../server/server-request.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
-import { BODY_TOO_LARGE, storeProblem } from './delivery-problems.ts';
+import { type Acceptance, type AcceptanceReply, isProblem } from './acceptance.ts';
+import { storeProblem } from './delivery-problems.ts';
 import { makeDeliveryId } from './delivery-id.ts';
-import { readField } from './read-field.ts';
-import { storedHeaders } from './stored-headers.ts';
 import { statusPathOf } from './delivery-status.ts';
 
 /** Where the requests are stored that are delivered later. */
@@ -29,11 +28,11 @@ export interface ProxyDeliveries {
 }
 
 export interface DeliveryIntakeParts extends ProxyDeliveries {
-  readonly policy: DeliveryPolicy;
+  readonly acceptance: Acceptance;
   readonly onDone: (intake: DeliveryIntake) => void;
 }
 
-/** Takes a request of a route that delivers: reads it, stores it, and answers it. What happens then is up to the dispatcher. */
+/** Takes a request that is sent later: reads it, stores it, and answers it. What happens then is up to the dispatcher. */
 export class DeliveryIntake implements ActiveSetMember, BodyListener {
   place = -1;
   readonly addressGroup: string;
@@ -66,7 +65,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     request.bodyListener = this;
     response.on('close', this.#onClose);
     this.#body = readRequestBody(this.#routed, this.#context, NO_PLACES, {
-      onRead: () => this.#onBodyRead(),
+      onRead: (_isKept, key) => this.#onBodyRead(key ?? this.#routed.key),
       onRejected: (problem) => this.#reject(problem),
     });
     this.#body?.read();
@@ -83,59 +82,59 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     this.#reject(problem);
   }
 
-  #onBodyRead(): void {
+  #onBodyRead(key: IdempotencyKey | undefined): void {
     const body = this.#routed.request.hasBody ? this.#body?.whole : EMPTY;
-    if (body !== undefined) return this.#store(body);
+    if (body !== undefined) return this.#store(body, key);
     const isTooLong = this.#body?.retention === 'too_long';
-    this.#reject(isTooLong ? BODY_TOO_LARGE : overloadProblem('replay_memory', this.#context.random));
-  }
-
-  #store(body: Buffer): void {
-    const { request, route, client, peer } = this.#routed;
-    const { policy, store, wallClock } = this.#parts;
-    const acceptedAt = wallClock();
-    const id = makeDeliveryId(acceptedAt, randomBytes);
-    const message = {
-      method: request.verb,
-      target: request.target,
-      headers: storedHeaders(request.rawHeaders, body.length),
-      body,
-      peer,
-    };
-    store.add(
-      {
-        id,
-        kind: 'message',
-        route: route.name,
-        upstream: route.target.name,
-        acceptedAt,
-        owner: client.hash,
-        eventId: readField(policy.eventId, request, body),
-        orderKey: readField(policy.orderBy, request, body),
-        message,
-        duplicatesUntil: acceptedAt + policy.deduplicateFor,
-      },
-      (result) => this.#onAdded(id, result),
+    this.#reject(
+      isTooLong ? this.#parts.acceptance.bodyTooLarge : overloadProblem('replay_memory', this.#context.random),
     );
   }
 
-  #onAdded(id: string, result: AddResult): void {
+  #store(body: Buffer, key: IdempotencyKey | undefined): void {
+    const { request, route, client, peer } = this.#routed;
+    const { acceptance, store, wallClock } = this.#parts;
+    const fields = acceptance.describe(body, key);
+    if (isProblem(fields)) return this.#reject(fields);
+    const { headers, deduplicateFor, ...named } = fields;
+    const acceptedAt = wallClock();
+    const delivery = {
+      ...named,
+      id: makeDeliveryId(acceptedAt, randomBytes),
+      route: route.name,
+      upstream: route.target.name,
+      acceptedAt,
+      owner: client.hash,
+      message: { method: request.verb, target: request.target, headers, body, peer },
+      duplicatesUntil: acceptedAt + deduplicateFor,
+    };
+    store.add(delivery, (result) => this.#onAdded(delivery, result));
+  }
+
+  #onAdded(delivery: NewDelivery, result: AddResult): void {
     const { route } = this.#routed;
     if (result.kind === 'full' || result.kind === 'unavailable') return this.#reject(storeProblem(result));
+    const isDuplicate = result.kind === 'duplicate';
     this.#context.listen({
       type: 'delivery',
       route: route.name,
-      event: result.kind === 'stored' ? 'accepted' : 'duplicate',
+      event: isDuplicate ? 'duplicate' : 'accepted',
     });
-    if (result.kind === 'stored') this.#parts.onAccepted();
+    if (!isDuplicate) this.#parts.onAccepted();
     if (this.#isDecided) return; // it is stored, and its sender has left
+    const id = isDuplicate ? result.id : delivery.id;
+    this.#parts.acceptance.reply({ id, delivery, isDuplicate }, (reply) => {
+      if (isProblem(reply)) this.#reject(reply);
+      else this.#respond(id, reply);
+    });
+  }
+
+  #respond(id: string, { status, headers, body }: AcceptanceReply): void {
+    if (this.#isDecided) return;
     this.#isDecided = true;
     this.#isAccepted = true;
-    const { status, body, contentType } = this.#parts.policy.respond;
-    const known = result.kind === 'stored' ? id : result.id;
-    const headers = ['Location', statusPathOf(known), 'Tidegate-Delivery-Id', known, 'Via', this.#context.via];
-    if (body !== undefined) headers.push('Content-Type', contentType);
-    this.#response.answer('accepted', status, headers, body);
+    const own = ['Location', statusPathOf(id), 'Tidegate-Delivery-Id', id, 'Via', this.#context.via];
+    this.#response.answer('accepted', status, [...own, ...headers], body);
   }
 
   #reject(problem: Problem): void {

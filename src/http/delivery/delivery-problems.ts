@@ -14,6 +14,27 @@ export const BODY_TOO_LARGE = requestProblem(
   'body_too_large',
 );
 
+export const WRITE_TOO_LARGE = requestProblem(
+  413,
+  'Content too large',
+  'The body is longer than what is stored of a write that is sent later. Send it without Prefer: respond-async, or ask for a larger retry.replayLimit of the route.',
+  'body_too_large',
+);
+
+export const KEY_MISSING = requestProblem(
+  400,
+  'Idempotency key missing',
+  'A write that is sent later needs an idempotency key, without which it could take effect twice. Send one, or leave out Prefer: respond-async.',
+  'key_missing',
+);
+
+export const KEY_REUSED_BY_WRITE = requestProblem(
+  422,
+  'Key reused',
+  'A write with this idempotency key was accepted with another query or body. This one was not. For another write, use a new key.',
+  'key_reused',
+);
+
 /** Nothing was stored, so the sender has to send it again. */
 export function storeProblem({ kind }: Extract<AddResult, { readonly kind: 'full' | 'unavailable' }>): Problem {
   const isFull = kind === 'full';

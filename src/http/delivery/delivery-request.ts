@@ -7,7 +7,7 @@ import type { BodyListener, HttpServerRequest } from '../server/server-request.t
 import { withoutQuery } from '../server/server-request.ts';
 import { signStandardWebhook, withoutStandardHeaders } from '../webhooks/sign-standard-webhook.ts';
 
-/** Identifies the delivery, equally at each attempt. A sender that follows Standard Webhooks has set it already. */
+/** Identifies a message, equally at each attempt. A sender that follows Standard Webhooks has set it already. A write has its key. */
 const WEBHOOK_ID = 'webhook-id';
 
 export interface AttemptSignature {
@@ -43,7 +43,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
     this.rawHeaders = signature === undefined ? message.headers : withoutStandardHeaders(message.headers);
     this.addedHeaders = [
       ...['Tidegate-Delivery-Id', delivery.id, 'Tidegate-Delivery-Attempt', String(delivery.attempts + 1)],
-      ...(signature === undefined ? this.#missingId(delivery.id) : makeSignature(delivery.id, message.body, signature)),
+      ...(hasId || delivery.kind === 'write' ? [] : [WEBHOOK_ID, delivery.id]),
     ];
     this.headers = joinHeaders(this.rawHeaders);
     this.socket = { remoteAddress: message.peer };

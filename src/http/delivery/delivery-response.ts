@@ -9,18 +9,28 @@ export class DeliveryResponse extends EventEmitter implements HttpServerResponse
   destroyed = false;
   writableFinished = false;
   readonly writableNeedDrain = false;
+  /** Names and values in turn. */
+  headers: readonly string[] = [];
+  readonly #maxBody: number;
   #chunks: Buffer[] = [];
   #length = 0;
 
-  /** Undefined if it is incomplete, or longer than what a rule reads. */
+  /** @param maxBody the bytes of a body that are needed: a longer one is not kept */
+  constructor(maxBody: number = MAX_ACKNOWLEDGEMENT_BYTES) {
+    super();
+    this.#maxBody = maxBody;
+  }
+
+  /** Undefined if it is incomplete, or longer than what is needed. */
   get body(): Buffer | undefined {
-    return this.writableFinished && this.#length <= MAX_ACKNOWLEDGEMENT_BYTES ? Buffer.concat(this.#chunks) : undefined;
+    return this.writableFinished && this.#length <= this.#maxBody ? Buffer.concat(this.#chunks) : undefined;
   }
 
   writeContinue(): void {}
 
-  writeHead(status: number): void {
+  writeHead(status: number, _reasonPhrase = '', headers: readonly string[] = []): void {
     this.statusCode = status;
+    this.headers = headers;
     this.headersSent = true;
   }
 
@@ -28,7 +38,7 @@ export class DeliveryResponse extends EventEmitter implements HttpServerResponse
     const bytes = Buffer.from(chunk); // a copy: the memory of the chunk is used again
     this.headersSent = true;
     this.#length += bytes.length;
-    if (this.#length <= MAX_ACKNOWLEDGEMENT_BYTES) this.#chunks.push(bytes);
+    if (this.#length <= this.#maxBody) this.#chunks.push(bytes);
     else this.#chunks = [];
     return true;
   }

@@ -1,5 +1,6 @@
 import type { Delivery } from '../../core/delivery/delivery.ts';
 import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { clientAddress, socketAddress } from '../request/client-address.ts';
 import type { Snapshot } from '../request/snapshot-types.ts';
 import { requestProblem } from '../response/problem-details.ts';
@@ -10,16 +11,29 @@ import type { HttpServerRequest } from '../server/server-request.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
 import { writeOwnBody } from '../server/write-response.ts';
 import { STATE_UNAVAILABLE } from './delivery-problems.ts';
-import { DELIVERIES_PATH, describeDelivery } from './delivery-status.ts';
+import { DELIVERIES_PATH, type DeliveryStatus, pollAfterSeconds } from './delivery-status.ts';
+import { readDeliveryStatus } from './read-delivery-status.ts';
+
+interface EndpointParts {
+  readonly store: DeliveryStore;
+  readonly wallClock: () => Millis;
+}
+
+interface FoundDelivery {
+  readonly delivery: Delivery;
+  readonly status: DeliveryStatus;
+}
 
 /** Shows clients the state of the deliveries that they have sent. */
 export class DeliveryStatusEndpoint {
   readonly #store: DeliveryStore;
+  readonly #wallClock: () => Millis;
   readonly #rejections: Pick<Rejections, 'reject'>;
   readonly #via: string;
 
-  constructor(store: DeliveryStore, rejections: Pick<Rejections, 'reject'>, via: string) {
+  constructor({ store, wallClock }: EndpointParts, rejections: Pick<Rejections, 'reject'>, via: string) {
     this.#store = store;
+    this.#wallClock = wallClock;
     this.#rejections = rejections;
     this.#via = via;
   }
@@ -33,23 +47,27 @@ export class DeliveryStatusEndpoint {
     }
     const peer = socketAddress(request.socket.remoteAddress);
     const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy));
-    this.#store.find(request.path.slice(DELIVERIES_PATH.length)).then(
-      (delivery) => this.#respond(request, response, delivery, client.hash),
+    this.#find(request.path.slice(DELIVERIES_PATH.length), client.hash).then(
+      (found) => this.#respond(request, response, found),
       () => this.#rejections.reject(request, response, STATE_UNAVAILABLE),
     );
     return true;
   }
 
-  #respond(
-    request: HttpServerRequest,
-    response: HttpServerResponse,
-    delivery: Delivery | undefined,
-    client: string,
-  ): void {
-    // The same for one that another client has sent: its id would be confirmed otherwise.
-    if (delivery?.owner !== client) return this.#rejections.reject(request, response, NO_DELIVERY);
+  /** Undefined also for one that another client has sent: its id would be confirmed otherwise. */
+  async #find(id: string, client: string): Promise<FoundDelivery | undefined> {
+    const delivery = await this.#store.find(id);
+    if (delivery?.owner !== client) return undefined;
+    return { delivery, status: await readDeliveryStatus(this.#store, delivery) };
+  }
+
+  #respond(request: HttpServerRequest, response: HttpServerResponse, found: FoundDelivery | undefined): void {
+    if (found === undefined) return this.#rejections.reject(request, response, NO_DELIVERY);
+    const { delivery, status } = found;
+    const pollAfter = pollAfterSeconds(delivery, this.#wallClock());
     const headers = ['Content-Type', 'application/json', 'Via', this.#via, 'Cache-Control', 'no-store'];
-    writeOwnBody(response, 200, headers, JSON.stringify(describeDelivery(delivery)));
+    if (pollAfter !== undefined) headers.push('Retry-After', String(pollAfter));
+    writeOwnBody(response, 200, headers, JSON.stringify(status));
     endResponse(response, request);
   }
 }

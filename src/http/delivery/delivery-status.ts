@@ -1,4 +1,5 @@
-import type { Delivery, DeliveryAttempt } from '../../core/delivery/delivery.ts';
+import { isUtf8 } from 'node:buffer';
+import type { Delivery, DeliveryAttempt, DeliveryResult } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
 
 /** Clients read the state of their deliveries below this path. */
@@ -8,10 +9,22 @@ export function statusPathOf(id: string): string {
   return DELIVERIES_PATH + id;
 }
 
+type StateKind = Delivery['state']['kind'];
+
+/** The states of a write, in the words of its client: of a `delivered` write the outcome is known, whatever that is. */
+const WRITE_STATES = {
+  waiting: 'waiting',
+  sending: 'sending',
+  delivered: 'done',
+  dead: 'failed',
+  canceled: 'canceled',
+  unknown: 'unknown',
+} as const satisfies Record<StateKind, string>;
+
 /** The state of a delivery as its sender sees it. */
 export interface DeliveryStatus {
   readonly id: string;
-  readonly state: Delivery['state']['kind'];
+  readonly state: StateKind | (typeof WRITE_STATES)[StateKind];
   readonly acceptedAt: string;
   readonly attempts: number;
   /** While it waits. */
@@ -19,6 +32,8 @@ export interface DeliveryStatus {
   /** When it was delivered, given up or canceled. */
   readonly endedAt?: string;
   readonly lastAttempt?: AttemptStatus;
+  /** Of a write that is done. */
+  readonly response?: ResponseStatus;
 }
 
 interface AttemptStatus {
@@ -28,16 +43,45 @@ interface AttemptStatus {
   readonly reason?: string;
 }
 
-export function describeDelivery({ id, state, acceptedAt, attempts, lastAttempt }: Delivery): DeliveryStatus {
+interface ResponseStatus {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Of `body`: text if it is UTF-8. */
+  readonly encoding?: 'text' | 'base64';
+  /** Absent: longer than what is kept. */
+  readonly body?: string;
+}
+
+/** @param result of a write that is done; undefined if it cannot be read */
+export function describeDelivery(
+  { id, kind, state, acceptedAt, attempts, lastAttempt }: Delivery,
+  result?: DeliveryResult,
+): DeliveryStatus {
   return {
     id,
-    state: state.kind,
+    state: kind === 'write' ? WRITE_STATES[state.kind] : state.kind,
     acceptedAt: toDate(acceptedAt),
     attempts,
     ...(state.kind === 'waiting' ? { nextAttemptAt: toDate(state.until) } : {}),
     ...('at' in state ? { endedAt: toDate(state.at) } : {}),
     ...(lastAttempt === undefined ? {} : { lastAttempt: describeAttempt(lastAttempt) }),
+    ...(result === undefined ? {} : { response: describeResult(result) }),
   };
+}
+
+const SECOND: Millis = 1000;
+/** A client that asks for the state need not do so more or less often than this. */
+const MIN_POLL_DELAY = SECOND;
+const MAX_POLL_DELAY = 60 * SECOND;
+
+/**
+ * After how many seconds the state of a write may have changed; undefined once it is over. While it is sent, each wait is half as long as
+ * the attempt has taken so far.
+ */
+export function pollAfterSeconds({ kind, state }: Delivery, now: Millis): number | undefined {
+  if (kind !== 'write' || 'at' in state) return undefined;
+  const delay = state.kind === 'waiting' ? state.until - now : (now - state.since) / 2;
+  return Math.ceil(Math.min(MAX_POLL_DELAY, Math.max(MIN_POLL_DELAY, delay)) / SECOND);
 }
 
 function describeAttempt({ at, status, reason }: DeliveryAttempt): AttemptStatus {
@@ -46,6 +90,14 @@ function describeAttempt({ at, status, reason }: DeliveryAttempt): AttemptStatus
     ...(status === undefined ? {} : { status }),
     ...(reason === undefined ? {} : { reason }),
   };
+}
+
+function describeResult({ status, headers: raw, body }: DeliveryResult): ResponseStatus {
+  const headers: [string, string][] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) headers.push([raw[i] ?? '', raw[i + 1] ?? '']);
+  if (body === undefined) return { status, headers };
+  const encoding = isUtf8(body) ? 'text' : 'base64';
+  return { status, headers, encoding, body: body.toString(encoding === 'text' ? 'utf8' : 'base64') };
 }
 
 function toDate(time: Millis): string {

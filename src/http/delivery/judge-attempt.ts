@@ -7,10 +7,18 @@ export type AttemptJudgement =
   | { readonly kind: 'acknowledged' }
   /** Tidegate itself refused it, or ends: nothing was sent, so the schedule does not count it. */
   | { readonly kind: 'not_sent'; readonly retryAfterMs: Millis }
-  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMs: Millis | undefined };
+  | {
+      readonly kind: 'failed';
+      readonly reason: string;
+      readonly retryAfterMs: Millis | undefined;
+      /** A write may have taken effect. */
+      readonly isUnknown?: boolean;
+      /** No attempt follows, whatever the schedule. */
+      readonly isFinal?: boolean;
+    };
 
 /** Before a request that was refused without a time is tried again. */
-const REFUSED_RETRY_AFTER: Millis = 1000;
+export const REFUSED_RETRY_AFTER: Millis = 1000;
 
 /** @param body of the response; undefined if there is none, or it is incomplete or too long for a rule */
 export function judgeAttempt(

@@ -8,10 +8,13 @@ import type { Millis } from '../../core/scalars.ts';
 import { socketAddress, clientAddress } from './client-address.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
 import { senderAddress } from '../overload/sender-address.ts';
+import { acceptanceFor } from '../delivery/acceptance-for.ts';
 import { DeliveryIntake, type ProxyDeliveries } from '../delivery/delivery-intake.ts';
 import type { DeliveryRequest } from '../delivery/delivery-request.ts';
 import type { DeliveryResponse } from '../delivery/delivery-response.ts';
 import { DeliveryStatusEndpoint } from '../delivery/delivery-status-endpoint.ts';
+import type { WriteAttempt } from '../delivery/judge-write.ts';
+import { describeWriteAttempt } from '../delivery/write-attempt.ts';
 import type { CheckHandler } from '../ext-authz/check-handler.ts';
 import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
 import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
@@ -82,7 +85,7 @@ export class Proxy implements RequestSink {
     this.#unlimitedContext = { ...this.#context, gate: new BypassGate(options.context.gate) };
     const { deliveries } = options;
     const { via } = this.#context;
-    this.#deliveryStatus = deliveries && new DeliveryStatusEndpoint(deliveries.store, this.rejections, via);
+    this.#deliveryStatus = deliveries && new DeliveryStatusEndpoint(deliveries, this.rejections, via);
     this.#extAuthz = new ExtAuthzApi({
       context: this.#context,
       rejections: this.rejections,
@@ -197,10 +200,10 @@ export class Proxy implements RequestSink {
 
   #startExchange(routed: RoutedRequest): void {
     const { deliveries } = this.#options;
-    const policy = routed.route.delivery;
-    if (policy !== undefined && deliveries !== undefined && !routed.isPreflight) {
+    const acceptance = deliveries && !routed.isPreflight ? acceptanceFor(routed, this.#context, deliveries) : undefined;
+    if (acceptance !== undefined && deliveries !== undefined) {
       routed.upgrade?.decline();
-      const parts = { ...deliveries, policy, onDone: this.#onHandlerDone };
+      const parts = { ...deliveries, acceptance, onDone: this.#onHandlerDone };
       return this.#start(new DeliveryIntake(this.#context, routed, parts));
     }
     const context = routed.isPreflight ? this.#unlimitedContext : this.#context;
@@ -212,7 +215,7 @@ export class Proxy implements RequestSink {
     route: Route,
     request: DeliveryRequest,
     response: DeliveryResponse,
-    onDone: (record: RequestRecord) => void,
+    onDone: (record: RequestRecord, write: WriteAttempt) => void,
   ): void {
     const snapshot = this.#options.snapshot();
     const accepted = { ...route, verify: undefined }; // its signature was verified, and may be too old by now
@@ -220,7 +223,7 @@ export class Proxy implements RequestSink {
     this.#start(
       new RequestHandler(this.#context, routed, (handler, record) => {
         this.#onHandlerDone(handler);
-        onDone(record);
+        onDone(record, describeWriteAttempt(routed, handler.driver.outcome));
       }),
     );
   }

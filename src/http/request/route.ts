@@ -1,3 +1,4 @@
+import type { AsyncWritePolicy } from '../../core/delivery/async-write-policy.ts';
 import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
@@ -74,4 +75,6 @@ export interface Route {
   readonly policyByClass: ReadonlyMap<string, RoutePolicy>;
   /** Undefined: requests are forwarded while their client waits. */
   readonly delivery: DeliveryPolicy | undefined;
+  /** Undefined: `Prefer: respond-async` is ignored. */
+  readonly asyncWrites: AsyncWritePolicy | undefined;
 }

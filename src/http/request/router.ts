@@ -7,13 +7,13 @@ export class Router {
   readonly #matchesHosts: boolean;
   /** Some route has a CORS policy. */
   readonly hasCors: boolean;
-  /** Routes whose requests are stored and delivered later. */
+  /** Routes whose requests are stored and delivered later, or may be. */
   readonly delivering: readonly Route[];
   /** Routes that verify signatures. */
   readonly verified: readonly Route[];
 
   constructor(routes: readonly Route[]) {
-    this.delivering = routes.filter(({ delivery }) => delivery !== undefined);
+    this.delivering = routes.filter(({ delivery, asyncWrites }) => (delivery ?? asyncWrites) !== undefined);
     this.hasCors = routes.some(({ cors }) => cors !== undefined);
     this.verified = routes.filter(({ verify }) => verify !== undefined);
     this.#matchesHosts = routes.some(({ host }) => host !== undefined);

@@ -34,11 +34,13 @@ export class DeliveryHooks implements DeliveryStoreHooks {
   readonly onDue = (): void => this.#deliveries?.wake();
 }
 
-/** How long a delivery of the route is kept after its end, by this configuration. */
-export function keepDeliveryFor({ routes }: Config, route: string, end: DeliveryEnd): Millis {
-  const keepFor = routes.find((each) => routeName(each) === route)?.deliver?.keepFor;
+function keepDeliveryFor({ routes }: Config, route: string, end: DeliveryEnd): Millis {
+  const found = routes.find((each) => routeName(each) === route);
+  const hasFailed = end === 'dead' || end === 'unknown';
+  if (found?.async !== undefined) return hasFailed ? found.async.keepFor.failed : found.async.keepFor.done;
+  const keepFor = found?.deliver?.keepFor;
   if (keepFor === undefined) return KEEP_FOR;
-  return end === 'dead' ? keepFor.dead : keepFor.delivered;
+  return hasFailed ? keepFor.dead : keepFor.delivered;
 }
 
 /** The deliveries of one process. */

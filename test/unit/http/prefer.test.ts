@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parsePreferWait } from '../../../src/http/headers/prefer-header.ts';
+import { parsePreferWait, prefersAsync, withoutAsyncPreference } from '../../../src/http/headers/prefer-header.ts';
 
 describe('Prefer: wait', () => {
   test.each([
@@ -71,5 +71,35 @@ describe('Prefer: wait', () => {
     expect(parsePreferWait(`${'a,'.repeat(3000)}wait=5`)).toBeUndefined();
     expect(parsePreferWait(`a="${'\\"'.repeat(2000)}`)).toBeUndefined();
     expect(parsePreferWait(`a${';'.repeat(4000)},wait=5`)).toBe(5000);
+  });
+});
+
+describe('Prefer: respond-async', () => {
+  test.each(['respond-async', 'Respond-Async', 'wait=5, respond-async', 'respond-async; foo', 'respond-async=""'])(
+    'is read from %j',
+    (field) => {
+      expect(prefersAsync(field)).toBe(true);
+    },
+  );
+
+  test.each(['', 'return=minimal', 'x-respond-async', 'foo="respond-async"', 'foo; respond-async', 'respond-async, @'])(
+    'is not read from %j',
+    (field) => {
+      expect(prefersAsync(field)).toBe(false);
+    },
+  );
+
+  test('is removed with the wait, and other preferences stay as they were written', () => {
+    const headers = [
+      'A',
+      'respond-async',
+      'Prefer',
+      'respond-async',
+      'prefer',
+      'wait=5, return=minimal; a="b,c", Foo = 1',
+    ];
+    expect(withoutAsyncPreference(headers)).toEqual([
+      ...['A', 'respond-async', 'prefer', 'return=minimal; a="b,c", Foo = 1'],
+    ]);
   });
 });

@@ -8,15 +8,22 @@ import { Ttl } from '../../values/ttl.ts';
 import { PositiveDuration } from '../../values/unit-schemas.ts';
 import { BackOffOverrideSchema } from '../backoff-schema.ts';
 
-/** The backoff of a delivering route, where its schedule names none: some twenty attempts in three days. */
-export const DEFAULT_DELIVERY_BACK_OFF = {
-  strategy: 'exponential-jitter',
-  baseInterval: 10_000,
-  maxInterval: 21_600_000,
-} as const;
+/** What a schedule leaves out. */
+export interface ScheduleDefaults {
+  readonly backOff: {
+    readonly strategy: 'exponential-jitter';
+    readonly baseInterval: number;
+    readonly maxInterval: number;
+  };
+  /** From the first attempt to the last one. */
+  readonly total: number;
+}
 
-/** From the first attempt to the last one. */
-export const DEFAULT_DELIVERY_TOTAL = 259_200_000;
+/** Of a delivering route: some twenty attempts in three days. */
+export const DELIVERY_SCHEDULE: ScheduleDefaults = {
+  backOff: { strategy: 'exponential-jitter', baseInterval: 10_000, maxInterval: 21_600_000 },
+  total: 259_200_000,
+};
 
 const PRESETS = schedulePresetNames.join(', ');
 
@@ -35,19 +42,26 @@ const Preset = textCodec<SchedulePreset>({
 const Delay = PositiveDuration.refine((delay) => delay >= MIN_DELIVERY_DELAY, 'must be at least 1s');
 
 /** A backoff with a total, or a list of delays; options left out are those of the default. */
-const ScheduleOptions = z.strictObject({
-  ...BackOffOverrideSchema.shape,
-  total: Ttl.optional().describe('Time from the first attempt after which no other begins; 72h if absent.'),
-  delays: z
-    .array(Delay)
-    .min(1)
-    .max(1000)
-    .optional()
-    .describe('The delays before all attempts but the first, in place of a strategy and a total: [5m, 1h, 12h].'),
-});
+export function makeScheduleOptions(defaultTotal: string) {
+  return z.strictObject({
+    ...BackOffOverrideSchema.shape,
+    total: Ttl.optional().describe(
+      `Time from the first attempt after which no other begins; ${defaultTotal} if absent.`,
+    ),
+    delays: z
+      .array(Delay)
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe('The delays before all attempts but the first, in place of a strategy and a total: [5m, 1h, 12h].'),
+  });
+}
 
 export const DeliveryScheduleSchema = z
-  .union([Preset, ScheduleOptions], `expected one of ${PRESETS}, or a mapping with strategy and total, or with delays`)
+  .union(
+    [Preset, makeScheduleOptions('72h')],
+    `expected one of ${PRESETS}, or a mapping with strategy and total, or with delays`,
+  )
   .prefault({ strategy: 'exponential-jitter', baseInterval: '10s', maxInterval: '6h', total: '72h' })
   .describe(
     'When an attempt that is not acknowledged is repeated: a backoff with a total, {delays: […]}, or the schedule of a provider by name.',

@@ -4,15 +4,18 @@ import { makeBackOffSchedule, makeTableSchedule } from '../../../core/delivery/d
 import { SCHEDULE_PRESETS } from '../../../core/delivery/schedule-presets.ts';
 import type { DeliveryConfig } from '../config-schema.ts';
 import { mergeBackOff } from '../retry-overrides.ts';
-import { DEFAULT_DELIVERY_BACK_OFF, DEFAULT_DELIVERY_TOTAL } from './delivery-schedule-schema.ts';
+import { DELIVERY_SCHEDULE, type ScheduleDefaults } from './delivery-schedule-schema.ts';
 
 /** With more attempts than this, one delivery that nobody acknowledges occupies its upstream for nothing. */
 export const MANY_DELIVERY_ATTEMPTS = 500;
 
 /** @throws BackOffOptionError for an impossible backoff, which `checkDeliveries` reports */
-export function scheduleInEffect(schedule: DeliveryConfig['schedule']): DeliverySchedule {
+export function scheduleInEffect(
+  schedule: DeliveryConfig['schedule'],
+  defaults: ScheduleDefaults = DELIVERY_SCHEDULE,
+): DeliverySchedule {
   if (typeof schedule === 'string') return makeTableSchedule(SCHEDULE_PRESETS[schedule]);
-  const { delays, total = DEFAULT_DELIVERY_TOTAL, ...backOff } = schedule;
+  const { delays, total = defaults.total, ...backOff } = schedule;
   if (delays !== undefined) return makeTableSchedule(delays);
-  return makeBackOffSchedule(makeBackOff(mergeBackOff(DEFAULT_DELIVERY_BACK_OFF, backOff)), total);
+  return makeBackOffSchedule(makeBackOff(mergeBackOff(defaults.backOff, backOff)), total);
 }

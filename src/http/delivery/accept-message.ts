@@ -1,0 +1,25 @@
+import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import type { Acceptance } from './acceptance.ts';
+import { BODY_TOO_LARGE } from './delivery-problems.ts';
+import { readField } from './read-field.ts';
+import { storedHeaders } from './stored-headers.ts';
+
+/** Takes the messages of a route with `deliver`. */
+export function acceptMessage(
+  request: Pick<HttpServerRequest, 'headers' | 'rawHeaders'>,
+  { eventId, orderBy, deduplicateFor, respond: { status, body, contentType } }: DeliveryPolicy,
+): Acceptance {
+  return {
+    bodyTooLarge: BODY_TOO_LARGE,
+    describe: (bytes) => ({
+      kind: 'message',
+      eventId: readField(eventId, request, bytes),
+      orderKey: readField(orderBy, request, bytes),
+      deduplicateFor,
+      headers: storedHeaders(request.rawHeaders, bytes.length),
+    }),
+    reply: (_accepted, onReply) =>
+      onReply({ status, headers: body === undefined ? [] : ['Content-Type', contentType], body }),
+  };
+}

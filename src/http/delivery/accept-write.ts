@@ -1,0 +1,98 @@
+import type { AsyncWritePolicy } from '../../core/delivery/async-write-policy.ts';
+import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import type { Delivery } from '../../core/delivery/delivery.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { isListedInConnection } from '../headers/forward-headers.ts';
+import { prefersAsync, withoutAsyncPreference } from '../headers/prefer-header.ts';
+import { withMintedKey, writeNameOf } from '../idempotency/idempotency-key.ts';
+import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
+import { repeatIdentityOf } from '../idempotency/repeat-identity.ts';
+import type { WriteDigests } from '../idempotency/write-digests.ts';
+import { replaySafetyOf, type RoutedRequest } from '../request/routed-request.ts';
+import type { Acceptance, AcceptanceReply, AcceptedRequest } from './acceptance.ts';
+import { KEY_MISSING, KEY_REUSED_BY_WRITE, STATE_UNAVAILABLE, WRITE_TOO_LARGE } from './delivery-problems.ts';
+import { pollAfterSeconds } from './delivery-status.ts';
+import { readDeliveryStatus } from './read-delivery-status.ts';
+import { storedHeaders } from './stored-headers.ts';
+
+const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** Whether the request is to be sent later, because its client prefers that (RFC 7240 §4.1) and its route allows it. */
+export function isAsyncWrite({ request, route }: Pick<RoutedRequest, 'request' | 'route'>): boolean {
+  const { prefer } = request.headers;
+  if (route.asyncWrites === undefined || prefer === undefined || !WRITES.has(request.verb)) return false;
+  // One that the configuration calls safe has no effect to wait for, and one that is never repeated may be sent once only.
+  if (replaySafetyOf({ request, route }) !== undefined) return false;
+  return !isListedInConnection(request.rawHeaders, 'prefer') && prefersAsync(String(prefer));
+}
+
+export interface WriteAcceptanceParts {
+  readonly routed: RoutedRequest;
+  readonly policy: AsyncWritePolicy;
+  readonly digests: WriteDigests;
+  readonly store: Pick<DeliveryStore, 'find' | 'message' | 'result'>;
+  readonly wallClock: () => Millis;
+}
+
+/** Takes the writes of a route with `async` whose clients prefer a 202. */
+export function acceptWrite({ routed, policy, digests, store, wallClock }: WriteAcceptanceParts): Acceptance {
+  const { request, route, client } = routed;
+
+  /** By key, account, path and client: never by the key alone. */
+  const eventIdOf = (key: IdempotencyKey): string => {
+    const name = digests.digest(writeNameOf(routed, key.value));
+    return `${client.hash}.${repeatIdentityOf(digests, routed, name, undefined).id}`;
+  };
+
+  const replyTo = async (accepted: AcceptedRequest): Promise<AcceptanceReply> => {
+    const { isDuplicate, delivery, id } = accepted;
+    const known = isDuplicate ? await store.find(id) : describeNew(accepted);
+    const minted = routed.key?.from === 'minted' && !isDuplicate ? ['Tidegate-Idempotency-Key', routed.key.value] : [];
+    const state = known === undefined ? { id } : await readDeliveryStatus(store, known);
+    const pollAfter = known && pollAfterSeconds(known, isDuplicate ? wallClock() : delivery.acceptedAt);
+    return {
+      status: 202,
+      headers: [
+        ...['Content-Type', 'application/json', 'Cache-Control', 'no-store', 'Preference-Applied', 'respond-async'],
+        ...(pollAfter === undefined ? [] : ['Retry-After', String(pollAfter)]),
+        ...minted,
+      ],
+      body: JSON.stringify(state),
+    };
+  };
+
+  /** The key was used with another query or body. One whose message has expired is not compared. */
+  const isOther = async ({ id, delivery: { message } }: AcceptedRequest): Promise<boolean> => {
+    const first = await store.message(id);
+    return (
+      first !== undefined && (queryOf(first.target) !== queryOf(message.target) || !first.body.equals(message.body))
+    );
+  };
+
+  return {
+    bodyTooLarge: WRITE_TOO_LARGE,
+    describe(body, key) {
+      if (key === undefined) return KEY_MISSING;
+      const kept = withoutAsyncPreference(storedHeaders(request.rawHeaders, body.length));
+      const { header } = route.target.idempotency;
+      const headers = key.from === 'minted' && header !== undefined ? withMintedKey(kept, header, key.value) : kept;
+      const { deduplicateFor } = policy;
+      return { kind: 'write', eventId: eventIdOf(key), orderKey: undefined, deduplicateFor, headers };
+    },
+    reply(accepted, onReply) {
+      const answer = async (): Promise<Parameters<typeof onReply>[0]> =>
+        accepted.isDuplicate && (await isOther(accepted)) ? KEY_REUSED_BY_WRITE : replyTo(accepted);
+      answer().then(onReply, () => onReply(STATE_UNAVAILABLE));
+    },
+  };
+}
+
+function describeNew({ delivery }: AcceptedRequest): Delivery {
+  const { message: _, duplicatesUntil: __, ...fields } = delivery;
+  const state = { kind: 'waiting', until: delivery.acceptedAt } as const;
+  return { ...fields, state, attempts: 0, startedAt: undefined, lastAttempt: undefined };
+}
+
+function queryOf(target: string): string {
+  return target.includes('?') ? target.slice(target.indexOf('?')) : '';
+}

@@ -1,0 +1,76 @@
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { type AttemptJudgement, REFUSED_RETRY_AFTER } from './judge-attempt.ts';
+
+/** What the exchange knows of the last attempt of a write. */
+export interface WriteAttempt {
+  /** Undefined if none was made, or the response was kept from an earlier one. */
+  readonly meaning: WriteOutcome | undefined;
+  /** The upstream is working on the same object. */
+  readonly isLocked: boolean;
+}
+
+/**
+ * What the end of an attempt means for a write that is sent later. It is done once the upstream has decided about it, and is tried again
+ * as long as it has not. What may have taken effect is marked as such until a response settles it, and is never reported as failed.
+ *
+ * | end of the attempt | means |
+ * | --- | --- |
+ * | a response to the write (2xx, a 402, one that is marked as replayed) | done |
+ * | a 3xx or another 4xx, if no attempt before may have taken effect | done |
+ * | 408, 425, 429, a lock, 501, 503, 505, 529; no connection; a refusal of Tidegate | again |
+ * | another 5xx, no response, a response that broke off | again, as it may have taken effect |
+ * | the key has expired | the end: it may have taken effect |
+ * | a refusal of Tidegate for ever, such as 422 `key_reused` | the end |
+ *
+ * @param wasUnknown an attempt before may have taken effect
+ * @param isWhole the response has arrived in full
+ */
+export function judgeWrite(
+  record: Pick<
+    RequestRecord,
+    'outcome' | 'status' | 'reason' | 'attempts' | 'retryAfterSeconds' | 'detail' | 'isTruncated'
+  >,
+  { meaning, isLocked }: WriteAttempt,
+  { wasUnknown, isWhole }: { readonly wasUnknown: boolean; readonly isWhole: boolean },
+): AttemptJudgement {
+  const { outcome, status, attempts, retryAfterSeconds, detail } = record;
+  const retryAfterMs = retryAfterSeconds === undefined ? undefined : 1000 * retryAfterSeconds;
+  if (outcome === 'client_gone') return { kind: 'not_sent', retryAfterMs: REFUSED_RETRY_AFTER }; // the process ends
+  const isOwn = detail !== undefined;
+  const reason = isOwn ? (record.reason ?? outcome) : `status_${status}`;
+  if (isOwn && reason === 'key_expired') return failed(reason, undefined, { isUnknown: true, isFinal: true });
+  if (outcome === 'unknown') return failed(reason, retryAfterMs, { isUnknown: true });
+  if (isOwn) {
+    const isForEver = outcome === 'refused' && attempts === 0 && status < 500 && retryAfterMs === undefined;
+    return failed(reason, retryAfterMs, { isUnknown: wasUnknown, isFinal: isForEver });
+  }
+  const isAnswered = meaning === 'answered' || outcome === 'replayed';
+  if (meaning === 'may_have_taken_effect') return failed(reason, retryAfterMs, { isUnknown: true });
+  if (isAnswered) return isWhole && !record.isTruncated ? DONE : failed('incomplete', undefined, { isUnknown: true });
+  const isDecided = meaning === 'rejected' && !isLocked && !TRY_AGAIN.has(status) && !wasUnknown && isWhole;
+  return isDecided ? DONE : failed(reason, retryAfterMs, { isUnknown: wasUnknown });
+}
+
+/** The reason of an attempt of a write that may have taken effect begins with it. */
+const UNKNOWN = 'unknown_';
+
+/** @param reason of the last attempt */
+export function mayHaveTakenEffect(reason: string | undefined): boolean {
+  return reason?.startsWith(UNKNOWN) === true;
+}
+
+const DONE = { kind: 'acknowledged' } as const;
+
+/** Request timeout, too early: the same request may succeed (RFC 9110 §15.5.9, RFC 8470 §5.2). */
+const TRY_AGAIN: ReadonlySet<number> = new Set([408, 425]);
+
+function failed(
+  reason: string,
+  retryAfterMs: Millis | undefined,
+  { isUnknown, isFinal = false }: { readonly isUnknown: boolean; readonly isFinal?: boolean },
+): AttemptJudgement {
+  const marked = isUnknown ? `${UNKNOWN}${reason}` : reason;
+  return { kind: 'failed', reason: marked, retryAfterMs, isUnknown, isFinal };
+}

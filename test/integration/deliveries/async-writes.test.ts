@@ -1,0 +1,257 @@
+/** Writes that are accepted now and sent later (`Prefer: respond-async`), over real sockets, with a real database file. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { atEnd } from '../../support/at-end.ts';
+import { type Received, send } from '../../support/clients/send.ts';
+import { headerOf, startLedger } from '../../support/deliveries/ledger-upstream.ts';
+import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
+import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+
+interface Settings {
+  readonly async?: string;
+  readonly idempotency?: string;
+  /** Of the upstream. */
+  readonly rest?: string;
+}
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-async-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function config(
+  url: string,
+  {
+    async: written = '{schedule: {delays: [1s, 1s, 1s, 1s, 1s]}}',
+    idempotency = '{ttl: 24h}',
+    rest = '',
+  }: Settings = {},
+  folder = makeFolder(),
+): string {
+  return `
+secret: a-secret-of-the-tests-0123456789abcdef
+state: {store: sqlite, file: ${join(folder, 'state.db')}}
+clients: {key: ["header:X-Client", ip]}
+upstreams: {psp: {url: "${url}", retry: {attempts: 1}, idempotency: ${idempotency}${rest}}}
+routes: [{path: /v1, upstream: psp, async: ${written}}, {path: /, upstream: psp}]
+`;
+}
+
+interface Charge {
+  readonly key?: string;
+  readonly client?: string;
+  readonly body?: string;
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: readonly string[];
+}
+
+function charge(gate: Tidegate, { key = 'k1', client = 'shop', ...sent }: Charge = {}): Promise<Received> {
+  const { body = '{"amount":1}', method = 'POST', path = '/v1/charges', headers = [] } = sent;
+  const own = ['Content-Type', 'application/json', 'X-Client', client, ...(key === '' ? [] : ['Idempotency-Key', key])];
+  const prefer = headers.some((name) => name === 'Prefer') ? [] : ['Prefer', 'respond-async'];
+  return send(gate.url, path, { method, body, headers: [...own, ...prefer, ...headers] });
+}
+
+function readStatus(gate: Tidegate, accepted: Received, client = 'shop'): Promise<Received> {
+  return send(gate.url, accepted.header('location') ?? '', { headers: ['X-Client', client] });
+}
+
+function untilState(gate: Tidegate, accepted: Received, state: string): Promise<Record<string, unknown>> {
+  return eventually(
+    async () => (await readStatus(gate, accepted)).json(),
+    (seen) => seen['state'] === state,
+  );
+}
+
+describe('a write with Prefer: respond-async', () => {
+  test('is answered with 202 and its state, sent once, and its client reads the response later', async () => {
+    const ledger = await startLedger();
+    const gate = await startTidegate(config(ledger.url));
+    const accepted = await charge(gate, { headers: ['Prefer', 'respond-async, wait=5, return=minimal'] });
+    const id = accepted.header('tidegate-delivery-id') ?? '';
+    expect([accepted.status, accepted.header('location')]).toEqual([202, `/.well-known/tidegate/deliveries/${id}`]);
+    expect([accepted.header('preference-applied'), accepted.header('retry-after')]).toEqual(['respond-async', '1']);
+    expect(accepted.header('cache-control')).toBe('no-store');
+    expect(accepted.json()).toMatchObject({ id, state: 'waiting', attempts: 0 });
+    const done = await untilState(gate, accepted, 'done');
+    expect(done).toMatchObject({ attempts: 1, lastAttempt: { status: 201 }, response: { status: 201 } });
+    const response = done['response'] as { headers: [string, string][]; encoding: string; body: string };
+    expect([response.encoding, response.body]).toEqual(['text', '{"charge":"k1"}']);
+    const names = response.headers.map(([name]) => name.toLowerCase());
+    expect(names).toEqual(expect.arrayContaining(['content-type', 'x-charge']));
+    for (const absent of ['set-cookie', 'connection', 'via', 'tidegate-attempts']) expect(names).not.toContain(absent);
+    const [hit] = ledger.hits;
+    expect([ledger.hits.length, hit?.method, hit?.target, hit?.body.toString()]).toEqual([
+      ...[1, 'POST', '/v1/charges', '{"amount":1}'],
+    ]);
+    expect(hit && headerOf(hit, 'idempotency-key')).toBe('k1');
+    expect(hit && [headerOf(hit, 'prefer'), headerOf(hit, 'webhook-id')]).toEqual(['return=minimal', undefined]);
+    const status = await readStatus(gate, accepted);
+    expect([status.header('cache-control'), status.header('retry-after')]).toEqual(['no-store', undefined]);
+  });
+
+  test('is visible to its client only', async () => {
+    const ledger = await startLedger();
+    const gate = await startTidegate(config(ledger.url));
+    const accepted = await charge(gate);
+    await untilState(gate, accepted, 'done');
+    expect((await readStatus(gate, accepted, 'another')).status).toBe(404);
+  });
+
+  test('is charged once after an outage of the provider', async () => {
+    const ledger = await startLedger();
+    ledger.state.mode = 'unavailable';
+    const gate = await startTidegate(config(ledger.url));
+    const keys = ['a', 'b', 'c'];
+    const accepted = await Promise.all(keys.map((key) => charge(gate, { key })));
+    for (const each of accepted) {
+      const waiting = await eventually(
+        () => readStatus(gate, each),
+        (status) => status.json()['attempts'] !== 0 && status.json()['state'] === 'waiting',
+      );
+      expect(waiting.json()).toMatchObject({ lastAttempt: { status: 503, reason: 'status_503' } });
+      expect(Number(waiting.header('retry-after'))).toBeGreaterThanOrEqual(1);
+    }
+    ledger.state.mode = 'charge';
+    for (const each of accepted) await untilState(gate, each, 'done');
+    expect([...ledger.charges]).toEqual(expect.arrayContaining(keys.map((key) => [key, 1])));
+    expect(await gate.metric('tidegate_deliveries_total{route="/v1",event="delivered"}')).toBe(3);
+  });
+
+  test('is charged once if the connection breaks after the charge, and gets the response to it', async () => {
+    const ledger = await startLedger();
+    ledger.state.mode = 'break';
+    const gate = await startTidegate(config(ledger.url));
+    const accepted = await charge(gate);
+    const done = await untilState(gate, accepted, 'done');
+    expect(done).toMatchObject({ attempts: 2, response: { status: 201, body: '{"charge":"k1"}' } });
+    expect([...ledger.charges]).toEqual([['k1', 1]]);
+  });
+
+  test('is unknown, and not failed, if its schedule ends before its outcome is known', async () => {
+    const psp = await startHttpUpstream((_n, response) => void response.destroy());
+    const gate = await startTidegate(config(psp.url, { async: '{schedule: {delays: [1s]}}' }));
+    const accepted = await charge(gate);
+    const state = await untilState(gate, accepted, 'unknown');
+    expect(state).toMatchObject({ attempts: 2, lastAttempt: { reason: 'unknown_reset' } });
+    expect(await gate.metric('tidegate_deliveries_total{route="/v1",event="unknown"}')).toBe(1);
+  });
+
+  test('stays unknown if the last attempts were certainly not processed', async () => {
+    const psp = await startHttpUpstream((n, response) => {
+      if (n === 1) response.destroy();
+      else response.writeHead(503).end();
+    });
+    const gate = await startTidegate(config(psp.url, { async: '{schedule: {delays: [1s]}}' }));
+    expect(await untilState(gate, await charge(gate), 'unknown')).toMatchObject({ attempts: 2 });
+  });
+
+  test('has failed if no attempt was processed', async () => {
+    const psp = await startHttpUpstream((_n, response) => void response.writeHead(503).end());
+    const gate = await startTidegate(config(psp.url, { async: '{schedule: {delays: [1s]}}' }));
+    const failed = await untilState(gate, await charge(gate), 'failed');
+    expect(failed).toMatchObject({ attempts: 2, lastAttempt: { status: 503 } });
+    expect(failed['response']).toBeUndefined();
+  });
+
+  test.each([402, 400, 404])('is done with a %i, which is the decision of the provider', async (status) => {
+    const psp = await startHttpUpstream((_n, response) => void response.writeHead(status).end('no'));
+    const gate = await startTidegate(config(psp.url));
+    const done = await untilState(gate, await charge(gate), 'done');
+    expect(done).toMatchObject({ attempts: 1, response: { status, body: 'no' } });
+  });
+
+  test('that is repeated with its key is the same write, for the same client', async () => {
+    const ledger = await startLedger();
+    ledger.state.mode = 'unavailable';
+    const gate = await startTidegate(config(ledger.url));
+    const first = await charge(gate);
+    const second = await charge(gate);
+    expect([second.status, second.header('location')]).toEqual([202, first.header('location')]);
+    expect(second.json()).toMatchObject({ id: first.header('tidegate-delivery-id') });
+    const other = await charge(gate, { client: 'another' });
+    const elsewhere = await charge(gate, { path: '/v1/refunds' });
+    expect(new Set([first, other, elsewhere].map((each) => each.header('location'))).size).toBe(3);
+    ledger.state.mode = 'charge';
+    await untilState(gate, first, 'done');
+    const late = await charge(gate);
+    expect([late.status, late.header('location')]).toEqual([202, first.header('location')]);
+    expect(late.json()).toMatchObject({ state: 'done', response: { status: 201 } });
+  });
+
+  test.each([
+    ['body', { body: '{"amount":2}' }],
+    ['query', { path: '/v1/charges?x=1' }],
+  ])('is rejected with 422 if its key was used with another %s', async (_what, changed) => {
+    const ledger = await startLedger();
+    const gate = await startTidegate(config(ledger.url));
+    const first = await charge(gate);
+    const other = await charge(gate, changed);
+    expect([other.status, other.json()['reason'], other.header('location')]).toEqual([422, 'key_reused', undefined]);
+    await untilState(gate, first, 'done');
+    expect(ledger.hits).toHaveLength(1);
+  });
+
+  test('needs a key', async () => {
+    const ledger = await startLedger();
+    const gate = await startTidegate(config(ledger.url));
+    const refused = await charge(gate, { key: '' });
+    expect([refused.status, refused.json()['reason'], ledger.hits.length]).toEqual([400, 'key_missing', 0]);
+  });
+
+  test('gets a key if the upstream is configured so: each attempt has the same, and the client learns it', async () => {
+    const ledger = await startLedger();
+    ledger.state.mode = 'break';
+    const gate = await startTidegate(config(ledger.url, { idempotency: '{ttl: 24h, generate: true}' }));
+    const accepted = await charge(gate, { key: '' });
+    const key = accepted.header('tidegate-idempotency-key') ?? '';
+    expect(key).toMatch(/^[\da-f-]{36}$/);
+    await untilState(gate, accepted, 'done');
+    expect([...ledger.charges]).toEqual([[key, 1]]);
+    expect(ledger.hits).toHaveLength(2);
+  });
+
+  test('may have its key in the body', async () => {
+    const ledger = await startLedger();
+    const gate = await startTidegate(config(ledger.url, { idempotency: '{jsonField: id, ttl: 24h}' }));
+    const [first, second, without] = [
+      await charge(gate, { key: '', body: '{"id":"a"}' }),
+      await charge(gate, { key: '', body: '{"id":"a"}' }),
+      await charge(gate, { body: '{}' }),
+    ];
+    expect([second.header('location'), without.status]).toEqual([first.header('location'), 400]);
+    await untilState(gate, first, 'done');
+  });
+
+  test('has its response without the body if that is longer than what is kept', async () => {
+    const psp = await startHttpUpstream((_n, response) => void response.writeHead(200).end('x'.repeat(5000)));
+    const gate = await startTidegate(config(psp.url, { async: '{maxResponse: 4KiB}' }));
+    const done = await untilState(gate, await charge(gate), 'done');
+    expect(done).toMatchObject({ response: { status: 200 } });
+    expect(done['response']).not.toHaveProperty('body');
+  });
+
+  test('is rejected with 413 if its body is longer than what is kept for retries', async () => {
+    const ledger = await startLedger();
+    const yaml = config(ledger.url).replace('retry: {attempts: 1}', 'retry: {attempts: 1, replayLimit: 1KiB}');
+    const gate = await startTidegate(yaml);
+    const refused = await charge(gate, { body: JSON.stringify({ text: 'x'.repeat(2000) }) });
+    expect([refused.status, refused.json()['reason']]).toEqual([413, 'body_too_large']);
+  });
+});
+
+describe('a route with async sends at once', () => {
+  test('a write without the preference, a read with it, and a write of another route', async () => {
+    const ledger = await startLedger();
+    const gate = await startTidegate(config(ledger.url));
+    const without = await charge(gate, { headers: ['Prefer', 'return=minimal'] });
+    const read = await charge(gate, { method: 'GET', key: 'k2' });
+    const other = await charge(gate, { path: '/charges', key: 'k3' });
+    expect([without.status, read.status, other.status]).toEqual([201, 201, 201]);
+    expect(await gate.metric('tidegate_deliveries_total{route="/v1",event="accepted"}')).toBe(0);
+  });
+});

@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest';
+import { judgeWrite, mayHaveTakenEffect, type WriteAttempt } from '../../../src/http/delivery/judge-write.ts';
+
+type Ended = Parameters<typeof judgeWrite>[0];
+
+interface Case {
+  readonly record: Partial<Ended>;
+  readonly write?: Partial<WriteAttempt>;
+  readonly wasUnknown?: boolean;
+  readonly isWhole?: boolean;
+}
+
+function judge({ record, write = {}, wasUnknown = false, isWhole = true }: Case) {
+  const ended: Ended = {
+    ...{ outcome: 'forwarded', status: 200, reason: undefined, attempts: 1, retryAfterSeconds: undefined },
+    ...{ detail: undefined, isTruncated: false, ...record },
+  };
+  return judgeWrite(ended, { meaning: undefined, isLocked: false, ...write }, { wasUnknown, isWhole });
+}
+
+const DONE = { kind: 'acknowledged' };
+const again = (reason: string, retryAfterMs?: number) => ({
+  ...{ kind: 'failed', reason, retryAfterMs, isUnknown: false, isFinal: false },
+});
+const unknown = (reason: string) => ({ ...again(`unknown_${reason}`), isUnknown: true });
+
+const forwarded = (status: number, meaning: WriteAttempt['meaning'], rest: Omit<Case, 'record'> = {}): Case => ({
+  record: { status },
+  ...rest,
+  write: { meaning, ...rest.write },
+});
+const own = (record: Partial<Ended>, rest: Omit<Case, 'record'> = {}): Case => ({
+  record: { detail: 'why', ...record },
+  ...rest,
+});
+
+describe('a write that is sent later', () => {
+  test.each<[string, Case]>([
+    ['a 2xx', forwarded(201, 'answered')],
+    ['a 2xx after an attempt that may have taken effect', forwarded(201, 'answered', { wasUnknown: true })],
+    ['a 402 to a key', forwarded(402, 'answered')],
+    ['a stored 500', forwarded(500, 'answered')],
+    ['a response that is kept', { record: { outcome: 'replayed', status: 201, attempts: 0 } }],
+    ['a 400', forwarded(400, 'rejected')],
+    ['a 401', forwarded(401, 'rejected')],
+    ['a 409 that is no lock', forwarded(409, 'rejected')],
+    ['a 303', forwarded(303, 'rejected')],
+  ])('is done with %s', (_what, each) => {
+    expect(judge(each)).toEqual(DONE);
+  });
+
+  test.each<[string, Case, object]>([
+    ['a 408', forwarded(408, 'rejected'), again('status_408')],
+    ['a 425', forwarded(425, 'rejected'), again('status_425')],
+    ['a lock', forwarded(409, 'rejected', { write: { isLocked: true } }), again('status_409')],
+    [
+      'a 429',
+      { ...forwarded(429, 'not_processed'), record: { status: 429, retryAfterSeconds: 7 } },
+      again('status_429', 7000),
+    ],
+    ['a 503', forwarded(503, 'not_processed'), again('status_503')],
+    ['a 4xx that broke off', forwarded(400, 'rejected', { isWhole: false }), again('status_400')],
+    [
+      'no connection',
+      own({ outcome: 'upstream_error', status: 502, reason: 'connect' }, { write: { meaning: 'nothing_sent' } }),
+      again('connect'),
+    ],
+    [
+      'a full queue',
+      own({ outcome: 'refused', status: 503, reason: 'queue_full', attempts: 0, retryAfterSeconds: 2 }),
+      again('queue_full', 2000),
+    ],
+    [
+      'a key in use',
+      own({ outcome: 'refused', status: 409, reason: 'key_in_use', attempts: 0, retryAfterSeconds: 1 }),
+      again('key_in_use', 1000),
+    ],
+  ])('is tried again after %s', (_what, each, expected) => {
+    expect(judge(each)).toEqual(expected);
+  });
+
+  test.each<[string, Case, object]>([
+    [
+      'a 500',
+      { ...forwarded(500, 'may_have_taken_effect'), record: { outcome: 'unknown', status: 500 } },
+      unknown('status_500'),
+    ],
+    [
+      'no response',
+      own({ outcome: 'unknown', status: 504, reason: 'timeout' }, { write: { meaning: 'may_have_taken_effect' } }),
+      unknown('timeout'),
+    ],
+    [
+      'a refusal of a write that is unresolved',
+      own({ outcome: 'unknown', status: 504, reason: 'queue_full', attempts: 0 }),
+      unknown('queue_full'),
+    ],
+    ['a 2xx that broke off', forwarded(200, 'answered', { isWhole: false }), unknown('incomplete')],
+    [
+      'a 2xx that was cut',
+      { ...forwarded(200, 'answered'), record: { status: 200, isTruncated: true } },
+      unknown('incomplete'),
+    ],
+    ['a 503, if it was so before', forwarded(503, 'not_processed', { wasUnknown: true }), unknown('status_503')],
+    ['a 401, if it was so before', forwarded(401, 'rejected', { wasUnknown: true }), unknown('status_401')],
+  ])('may have taken effect after %s', (_what, each, expected) => {
+    expect(judge(each)).toEqual(expected);
+  });
+
+  test.each([true, false])('ends as unknown when its key has expired, whether reported as unknown: %s', (isUnknown) => {
+    const outcome = isUnknown ? 'unknown' : 'refused';
+    expect(judge(own({ outcome, status: 409, reason: 'key_expired', attempts: 0 }))).toEqual({
+      ...{ kind: 'failed', reason: 'unknown_key_expired', retryAfterMs: undefined, isUnknown: true, isFinal: true },
+    });
+  });
+
+  test('ends when Tidegate refuses it for ever, as unknown if it may have taken effect before', () => {
+    const refusal = { outcome: 'refused', status: 422, reason: 'key_reused', attempts: 0 } as const;
+    expect(judge(own(refusal))).toEqual({ ...again('key_reused'), isFinal: true });
+    expect(judge(own(refusal, { wasUnknown: true }))).toEqual({ ...unknown('key_reused'), isFinal: true });
+  });
+
+  test('is sent by the next process if this one ends', () => {
+    expect(judge({ record: { outcome: 'client_gone', status: 0 } })).toEqual({ kind: 'not_sent', retryAfterMs: 1000 });
+  });
+});
+
+test('the reason of an attempt shows whether it may have taken effect', () => {
+  expect(['unknown_timeout', 'timeout', undefined].map(mayHaveTakenEffect)).toEqual([true, false, false]);
+});
