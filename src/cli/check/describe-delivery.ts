@@ -1,5 +1,6 @@
 import { toList } from '../../config/values/one-or-many.ts';
-import type { DeliveryConfig } from '../../config/schema/config-schema.ts';
+import type { AsyncConfig, DeliveryConfig } from '../../config/schema/config-schema.ts';
+import { ASYNC_SCHEDULE } from '../../config/schema/delivery/async-schema.ts';
 import { MANY_DELIVERY_ATTEMPTS, scheduleInEffect } from '../../config/schema/delivery/schedule-in-effect.ts';
 import { formatTtl } from '../../config/values/ttl.ts';
 import type { DeliverySchedule } from '../../core/delivery/delivery-schedule.ts';
@@ -19,17 +20,32 @@ export function describeDelivery({
 }: DeliveryConfig): string[] {
   const schedule = scheduleInEffect(written);
   const delays = expectedDelays(schedule);
-  const shown = delays.slice(0, MAX_DELAYS_SHOWN).map(formatRough);
-  const rest = delays.length > MAX_DELAYS_SHOWN ? ' …' : '';
   const name = typeof written === 'string' ? ` (${written})` : '';
   return [
     `response: ${respond.status} once the request is stored`,
-    `delivery: at once, then ${schedule.endsAfterTotal ? 'on average ' : ''}${shown.join(', ')}${rest} after each attempt that is not acknowledged${name}`,
+    `delivery: at once, then ${describeDelays(schedule, delays)} after each attempt that is not acknowledged${name}`,
     `  ${describeEnd(schedule, delays)}`,
     `  acknowledged by ${describeAcknowledgement(acknowledgedBy)}`,
     ...(sign === undefined ? [] : [`  ${describeSignature(sign)}`]),
     `  kept for ${formatTtl(keepFor.delivered)} once delivered, and for ${formatTtl(keepFor.dead)} if no attempt is acknowledged`,
   ];
+}
+
+/** What a route does with a write that its client wants to be sent later. One line each. */
+export function describeAsyncWrites({ schedule: written, keepFor }: AsyncConfig): string[] {
+  const schedule = scheduleInEffect(written, ASYNC_SCHEDULE);
+  const delays = expectedDelays(schedule);
+  return [
+    `with Prefer: respond-async: 202 once the write is stored; sent at once, then ${describeDelays(schedule, delays)} after each attempt that leaves its outcome open`,
+    `  ${describeEnd(schedule, delays)}`,
+    `  kept for ${formatTtl(keepFor.done)} once done, and for ${formatTtl(keepFor.failed)} if it has failed or its outcome is unknown`,
+  ];
+}
+
+function describeDelays({ endsAfterTotal }: DeliverySchedule, delays: readonly Millis[]): string {
+  const shown = delays.slice(0, MAX_DELAYS_SHOWN).map(formatRough);
+  const rest = delays.length > MAX_DELAYS_SHOWN ? ' …' : '';
+  return `${endsAfterTotal ? 'on average ' : ''}${shown.join(', ')}${rest}`;
 }
 
 function describeEnd({ total, endsAfterTotal }: DeliverySchedule, delays: readonly Millis[]): string {

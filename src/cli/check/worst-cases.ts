@@ -3,7 +3,7 @@ import { formatDuration } from '../../config/values/unit-schemas.ts';
 import { RETURN_GRACE } from '../../core/limits/longest-wait.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { describeDelivery } from './describe-delivery.ts';
+import { describeAsyncWrites, describeDelivery } from './describe-delivery.ts';
 import { describeEndpoints } from './describe-endpoints.ts';
 import { describeMemory } from './describe-memory.ts';
 import type { RouteWorstCase } from './route-worst-case.ts';
@@ -71,6 +71,7 @@ function describeRequests(route: RouteConfig, worst: RouteWorstCase, refusal: st
     ...describePolls(route, worst),
     ...(worst.observes ? [] : [refusal]),
     ...describeImpatientClient(worst),
+    ...(route.async === undefined ? [] : describeAsyncWrites(route.async)),
   ];
 }
 

@@ -30,7 +30,7 @@ export interface WriteAcceptanceParts {
   readonly routed: RoutedRequest;
   readonly policy: AsyncWritePolicy;
   readonly digests: WriteDigests;
-  readonly store: Pick<DeliveryStore, 'find' | 'message' | 'result'>;
+  readonly store: Pick<DeliveryStore, 'find' | 'message' | 'result' | 'retry'>;
   readonly wallClock: () => Millis;
 }
 
@@ -44,9 +44,18 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
     return `${client.hash}.${repeatIdentityOf(digests, routed, name, undefined).id}`;
   };
 
+  /** One that has failed, or whose outcome is unknown, is sent again, because its client wants that. */
+  const findAgain = async (id: string): Promise<Delivery | undefined> => {
+    const known = await store.find(id);
+    if (known?.state.kind !== 'dead' && known?.state.kind !== 'unknown') return known;
+    const now = wallClock();
+    const isRetried = await store.retry(id, now);
+    return isRetried ? { ...known, state: { kind: 'waiting', until: now }, attempts: 0 } : known;
+  };
+
   const replyTo = async (accepted: AcceptedRequest): Promise<AcceptanceReply> => {
     const { isDuplicate, delivery, id } = accepted;
-    const known = isDuplicate ? await store.find(id) : describeNew(accepted);
+    const known = isDuplicate ? await findAgain(id) : describeNew(accepted);
     const minted = routed.key?.from === 'minted' && !isDuplicate ? ['Tidegate-Idempotency-Key', routed.key.value] : [];
     const state = known === undefined ? { id } : await readDeliveryStatus(store, known);
     const pollAfter = known && pollAfterSeconds(known, isDuplicate ? wallClock() : delivery.acceptedAt);

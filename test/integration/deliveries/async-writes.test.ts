@@ -158,6 +158,19 @@ describe('a write with Prefer: respond-async', () => {
     expect(failed['response']).toBeUndefined();
   });
 
+  test('that has failed is sent again when its client repeats it', async () => {
+    const ledger = await startLedger();
+    ledger.state.mode = 'unavailable';
+    const gate = await startTidegate(config(ledger.url, { async: '{schedule: {delays: [1s]}}' }));
+    const first = await charge(gate);
+    await untilState(gate, first, 'failed');
+    ledger.state.mode = 'charge';
+    const second = await charge(gate);
+    expect([second.status, second.header('location')]).toEqual([202, first.header('location')]);
+    expect(second.json()).toMatchObject({ state: 'waiting', attempts: 0 });
+    expect(await untilState(gate, first, 'done')).toMatchObject({ response: { status: 201 } });
+  });
+
   test.each([402, 400, 404])('is done with a %i, which is the decision of the provider', async (status) => {
     const psp = await startHttpUpstream((_n, response) => void response.writeHead(status).end('no'));
     const gate = await startTidegate(config(psp.url));
