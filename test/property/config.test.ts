@@ -29,6 +29,7 @@ const SOUND = [
   'config/examples/gateway.yaml',
   'config/examples/replicas.yaml',
   'config/examples/stripe-sidecar.yaml',
+  'config/examples/async-writes.yaml',
   'config/examples/webhooks.yaml',
 ].map((file) => readFileSync(join(import.meta.dirname, '../..', file), 'utf8'));
 

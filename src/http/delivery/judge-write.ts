@@ -37,9 +37,10 @@ export function judgeWrite(
 ): AttemptJudgement {
   const { outcome, status, attempts, retryAfterSeconds, detail } = record;
   const retryAfterMs = retryAfterSeconds === undefined ? undefined : 1000 * retryAfterSeconds;
-  if (outcome === 'client_gone') return { kind: 'not_sent', retryAfterMs: REFUSED_RETRY_AFTER }; // the process ends
   const isOwn = detail !== undefined;
   const reason = isOwn ? (record.reason ?? outcome) : `status_${status}`;
+  // The process ends: the next one sends it.
+  if (outcome === 'client_gone' || reason === 'draining') return NOT_SENT;
   if (isOwn && reason === 'key_expired') return failed(reason, undefined, { isUnknown: true, isFinal: true });
   if (outcome === 'unknown') return failed(reason, retryAfterMs, { isUnknown: true });
   if (isOwn) {
@@ -62,6 +63,7 @@ export function mayHaveTakenEffect(reason: string | undefined): boolean {
 }
 
 const DONE = { kind: 'acknowledged' } as const;
+const NOT_SENT = { kind: 'not_sent', retryAfterMs: REFUSED_RETRY_AFTER } as const;
 
 /** Request timeout, too early: the same request may succeed (RFC 9110 §15.5.9, RFC 8470 §5.2). */
 const TRY_AGAIN: ReadonlySet<number> = new Set([408, 425]);

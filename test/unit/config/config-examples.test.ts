@@ -19,6 +19,7 @@ const FILES = [
   'config/examples/stripe-sidecar.yaml',
   'config/examples/gateway.yaml',
   'config/examples/replicas.yaml',
+  'config/examples/async-writes.yaml',
   'config/examples/webhooks.yaml',
   'docker/tidegate/tidegate.yaml',
   'docker/deliveries/tidegate.yaml',

@@ -121,7 +121,11 @@ describe('a write that is sent later', () => {
   });
 
   test('is sent by the next process if this one ends', () => {
-    expect(judge({ record: { outcome: 'client_gone', status: 0 } })).toEqual({ kind: 'not_sent', retryAfterMs: 1000 });
+    const notSent = { kind: 'not_sent', retryAfterMs: 1000 };
+    expect(judge({ record: { outcome: 'client_gone', status: 0 } })).toEqual(notSent);
+    const draining = { status: 503, reason: 'draining', attempts: 0, retryAfterSeconds: 1 };
+    expect(judge(own({ outcome: 'refused', ...draining }))).toEqual(notSent);
+    expect(judge(own({ outcome: 'unknown', ...draining }))).toEqual(notSent);
   });
 });
 
