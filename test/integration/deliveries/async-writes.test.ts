@@ -187,8 +187,10 @@ describe('a write with Prefer: respond-async', () => {
     expect([second.status, second.header('location')]).toEqual([202, first.header('location')]);
     expect(second.json()).toMatchObject({ id: first.header('tidegate-delivery-id') });
     const other = await charge(gate, { client: 'another' });
+    const token = await charge(gate, { headers: ['Authorization', 'Bearer another'] });
     const elsewhere = await charge(gate, { path: '/v1/refunds' });
-    expect(new Set([first, other, elsewhere].map((each) => each.header('location'))).size).toBe(3);
+    const locations = [first, other, token, elsewhere].map((each) => each.header('location'));
+    expect(new Set(locations).size).toBe(4);
     ledger.state.mode = 'charge';
     await untilState(gate, first, 'done');
     const late = await charge(gate);
