@@ -49,8 +49,8 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
     const known = await store.find(id);
     if (known?.state.kind !== 'dead' && known?.state.kind !== 'unknown') return known;
     const now = wallClock();
-    const isRetried = await store.retry(id, now);
-    return isRetried ? { ...known, state: { kind: 'waiting', until: now }, attempts: 0 } : known;
+    await store.retry(id, now); // false if it is being retried already
+    return { ...known, state: { kind: 'waiting', until: now }, attempts: 0 };
   };
 
   const replyTo = async (accepted: AcceptedRequest): Promise<AcceptanceReply> => {

@@ -57,9 +57,12 @@ export function judgeWrite(
 /** The reason of an attempt of a write that may have taken effect begins with it. */
 const UNKNOWN = 'unknown_';
 
+/** What a store records in place of an attempt, and of the reason before it. */
+const NOT_ATTEMPTED: ReadonlySet<string> = new Set(['unreadable', 'expired']);
+
 /** @param reason of the last attempt */
 export function mayHaveTakenEffect(reason: string | undefined): boolean {
-  return reason?.startsWith(UNKNOWN) === true;
+  return reason !== undefined && (reason.startsWith(UNKNOWN) || NOT_ATTEMPTED.has(reason));
 }
 
 const DONE = { kind: 'acknowledged' } as const;

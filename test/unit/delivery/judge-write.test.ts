@@ -130,5 +130,6 @@ describe('a write that is sent later', () => {
 });
 
 test('the reason of an attempt shows whether it may have taken effect', () => {
-  expect(['unknown_timeout', 'timeout', undefined].map(mayHaveTakenEffect)).toEqual([true, false, false]);
+  const reasons = ['unknown_timeout', 'unreadable', 'expired', 'timeout', undefined];
+  expect(reasons.map(mayHaveTakenEffect)).toEqual([true, true, true, false, false]);
 });
