@@ -37,6 +37,7 @@ export class MeasuredStore {
     });
     this.#store = new SqliteDeliveryStore({
       ...{ commit, secret: 'a secret of the benchmark', wallClock: () => Date.now(), keepFor: () => 0, maxCount },
+      maxBytes: Infinity,
     });
   }
 
