@@ -52,8 +52,9 @@ export class BoundedConnections {
   /** Removes the candidate at once, because its `close` event may come after the next connection. */
   #evictCandidate(): Socket | undefined {
     const counts = new Map<string | undefined, number>();
-    for (const { remoteAddress } of this.#sockets.keys())
+    for (const { remoteAddress } of this.#sockets.keys()) {
       counts.set(remoteAddress, (counts.get(remoteAddress) ?? 0) + 1);
+    }
     const most = Math.max(...counts.values());
     let found: Socket | undefined;
     for (const [socket, state] of this.#sockets) {

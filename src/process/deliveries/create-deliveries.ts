@@ -67,8 +67,9 @@ export async function createDeliveries(
   proxy: () => Proxy,
   parts: DeliveriesParts,
 ): Promise<Deliveries | undefined> {
-  const { state, activeConfig, random, listen } = parts;
-  const store = state.deliveries ?? (await openSharedDeliveries(config, parts));
+  const { state, activeConfig, random, listen, deliveryHooks } = parts;
+  const { keepFor, maxAge, onDue } = deliveryHooks;
+  const store = state.deliveries ?? (await openSharedDeliveries(config, { ...parts, keepFor, maxAge, onDue }));
   if (store === undefined) return undefined;
   const wallClock = (): Millis => Date.now();
   // The primary of several workers wakes one of them for what is due: not each of them for what it has accepted.

@@ -24,6 +24,8 @@ async function killWhileSending() {
     config,
     `
 listen: 127.0.0.1:${port}
+admin: 127.0.0.1:0
+workers: ${workers}
 secret: a-secret-of-the-tests-0123456789abcdef
 state: {store: sqlite, file: ${join(folder, 'state.db')}}
 limits: {overload: {eventLoopDelay: 1h}}

@@ -57,7 +57,7 @@ test('lists, shows, cancels and retries a delivery', async () => {
     expect.stringMatching(new RegExp(`^${dead}  dead {3}/hooks  \\S+Z +2  \\S+Z  status_400 +evt\\S*�2J$`)),
     '',
     expect.stringMatching(
-      /^in all: 1 waiting, 0 sending, 0 delivered, 1 dead, 0 canceled; \d+B of messages; the oldest /,
+      /^in all: 1 waiting, 0 sending, 0 delivered, 1 dead, 0 canceled, 0 unknown; \d+B of messages; the oldest /,
     ),
     `next page: tidegate deliveries list --after ${dead} --limit 1`,
   ]);
