@@ -90,7 +90,7 @@ test('writes that a killed process was sending are unknown, not failed, if the p
   restart();
   for (const location of locations) {
     const unknown = await untilState(location, 'unknown');
-    expect(unknown).toMatchObject({ lastAttempt: { reason: 'unknown_not_processed' } });
+    expect(unknown).toMatchObject({ lastAttempt: { reason: expect.stringMatching(/^unknown_/) } }); // or blocked
     expect(unknown).not.toHaveProperty('response');
   }
 });
