@@ -10,7 +10,7 @@ export const OTHERS_ACTIVE_FOR: Millis = 4000;
 /** The same for a client that releases its places slowly, or never, as with event streams: nobody else would get one until then. */
 export const OTHERS_EXPECTED_FOR: Millis = 60_000;
 /** With fewer, others wait for a place longer than most of them may. */
-const MIN_RELEASE_RATE: PerSecond = 1;
+export const MIN_RELEASE_RATE: PerSecond = 1;
 
 /**
  * A number of places, each of which a request holds for a time: connections, or places in flight at a limit. Clients and addresses

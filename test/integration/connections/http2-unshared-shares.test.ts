@@ -14,7 +14,8 @@ afterAll(() => certificates.remove());
 /** Connections without other requests that there may be. */
 const UNSHARED = 16;
 
-async function start(more = '') {
+/** @param clients how clients are identified */
+async function start(more = '', clients = 'key: [header:X-Client]') {
   const held: ServerHttp2Stream[] = [];
   const answer = (stream: ServerHttp2Stream): void => {
     if (!stream.destroyed) stream.respond({ ':status': 204 }, { endStream: true });
@@ -34,7 +35,7 @@ async function start(more = '') {
     }
   };
   const gate = await startTidegate(`
-clients: {key: [header:X-Client]}
+clients: {${clients}}
 ${more}
 upstreams:
   api:
@@ -102,3 +103,26 @@ test.each([
   },
   120_000,
 );
+
+test('a client that holds its connections leaves one to other addresses that upload again and again', async () => {
+  const { gate, upstream, held, finish } = await start('', 'key: [ip], trustedProxies: [127.0.0.1]');
+  const upload = (address: string, path: string) =>
+    send(gate.url, path, { method: 'POST', headers: ['X-Forwarded-For', address], body: Buffer.alloc(70_000) });
+  expect((await upload('203.0.113.1', '/')).status).toBe(204);
+  const busy = Array.from({ length: UNSHARED + 4 }, () => upload('203.0.113.2', '/slow'));
+  await inFlightIs(gate, busy.length);
+  await eventually(
+    () => held.length,
+    (count) => count === UNSHARED - 1,
+  );
+  for (let i = 0; i < 5; i += 1) expect((await upload('203.0.113.1', '/')).status).toBe(204);
+  expect(held).toHaveLength(UNSHARED - 1);
+  finish(4);
+  await eventually(
+    () => upstream.heads.filter((head) => head[':path'] === '/slow').length,
+    (count) => count === UNSHARED - 1 + 4,
+  );
+  const finishing = setInterval(() => finish(UNSHARED), 10);
+  onTestFinished(() => clearInterval(finishing));
+  expect(new Set((await Promise.all(busy)).map(({ status }) => status))).toEqual(new Set([204]));
+}, 120_000);

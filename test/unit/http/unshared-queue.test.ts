@@ -1,6 +1,9 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import type { Sender } from '../../../src/http/upstream/pooled-send.ts';
 import { UnsharedQueue } from '../../../src/http/upstream/http2/unshared-queue.ts';
+import { UnsharedShares } from '../../../src/http/upstream/http2/unshared-shares.ts';
+
+afterEach(() => void vi.useRealTimers());
 
 interface Waiter {
   readonly sender: Sender;
@@ -15,7 +18,11 @@ interface Waiter {
 function start(count: number) {
   const connections: { sender: Sender | undefined; readonly isConnecting: boolean }[] = [];
   for (let i = 0; i < count; i += 1) connections.push({ sender: undefined, isConnecting: false });
-  const queue = new UnsharedQueue<Waiter>(connections);
+  const countFree = (): number => connections.filter(({ sender }) => sender === undefined).length;
+  let ended = 0;
+  const onYieldEnd = (): void => void (ended += 1);
+  const clock = { now: () => Date.now() };
+  const queue = new UnsharedQueue<Waiter>(connections, new UnsharedShares({ clock, countFree, onYieldEnd }));
   const serve = (): string | undefined => {
     const free = connections.find(({ sender }) => sender === undefined);
     const waiter = queue.head;
@@ -26,8 +33,12 @@ function start(count: number) {
   };
   const end = (client: string): void => {
     const used = connections.find(({ sender }) => sender?.client === client);
-    if (used !== undefined) used.sender = undefined;
+    if (used?.sender === undefined) return;
+    const { sender } = used;
+    used.sender = undefined;
+    queue.onReleased({ sender }, used);
   };
+  const ask = (client: string, fairnessKey = client): boolean => queue.onAsked({ client, fairnessKey, classWeight: 1 });
   const wait = (client: string, times = 1, fairnessKey = client, classWeight = 1, isDisplaced = false): void => {
     for (let i = 0; i < times; i += 1) {
       queue.push({
@@ -40,7 +51,7 @@ function start(count: number) {
       });
     }
   };
-  return { queue, connections, serve, end, wait };
+  return { queue, connections, serve, end, ask, wait, yieldsEnded: () => ended };
 }
 
 test('a free connection is assigned to the client that has the fewest', () => {
@@ -124,4 +135,78 @@ test('a connection that is being opened does not count as lacking', () => {
   wait('a', 3);
   connections.push({ sender: undefined, isConnecting: true });
   expect([queue.waiting, queue.lacking]).toEqual([3, 2]);
+});
+
+/** One client asks, then another one holds as many of 16 connections as it may. */
+function startBesideOthers(classWeight = 1) {
+  vi.useFakeTimers();
+  const pool = start(16);
+  pool.ask('calm');
+  pool.ask('busy');
+  pool.wait('busy', 40, 'busy', classWeight);
+  const takeAll = (): number => {
+    let taken = 0;
+    while (pool.serve() !== undefined) taken += 1;
+    return taken;
+  };
+  return { ...pool, takeAll };
+}
+
+test('a client that holds eight times the free connections leaves these to others that have asked', () => {
+  const { takeAll, ask, wait, serve, end } = startBesideOthers();
+  expect([takeAll(), ask('busy'), ask('calm')]).toEqual([15, false, true]);
+  wait('calm');
+  expect([serve(), serve()]).toEqual(['calm', undefined]);
+  end('calm');
+  expect(serve()).toBeUndefined();
+  end('busy');
+  expect([serve(), serve()]).toEqual(['busy', undefined]);
+});
+
+test('a client that is alone takes all connections', () => {
+  const { ask, wait, serve } = start(16);
+  expect(ask('busy')).toBe(true);
+  wait('busy', 17);
+  expect(Array.from({ length: 17 }, serve).filter((client) => client === 'busy')).toHaveLength(16);
+});
+
+test('a free connection that a client of great weight leaves to others goes to the next of these', () => {
+  const { takeAll, wait, serve } = startBesideOthers(1000);
+  expect(takeAll()).toBe(15);
+  wait('calm');
+  expect(serve()).toBe('calm');
+});
+
+test('others that have not asked for a minute get no free connection from a client that keeps its own', () => {
+  const { takeAll, ask, serve, yieldsEnded } = startBesideOthers();
+  takeAll();
+  vi.advanceTimersByTime(30_000);
+  ask('calm');
+  vi.advanceTimersByTime(59_999);
+  expect([serve(), yieldsEnded()]).toEqual([undefined, 1]);
+  vi.advanceTimersByTime(1);
+  expect([yieldsEnded(), serve()]).toEqual([2, 'busy']);
+});
+
+test('others that have not asked for four seconds get no free connection from a client that releases its own fast', () => {
+  const { takeAll, end, serve, yieldsEnded } = startBesideOthers();
+  takeAll();
+  for (let i = 0; i < 8; i += 1) {
+    vi.advanceTimersByTime(100);
+    end('busy');
+    serve();
+  }
+  expect(serve()).toBeUndefined();
+  vi.advanceTimersByTime(4000 - 800 - 1);
+  expect([serve(), yieldsEnded()]).toEqual([undefined, 0]);
+  vi.advanceTimersByTime(1);
+  expect([yieldsEnded(), serve()]).toEqual([1, 'busy']);
+});
+
+test('a request whose connection is left to others has waited for a connection', () => {
+  const { takeAll, queue } = startBesideOthers();
+  takeAll();
+  expect(queue.clear().map(({ waitedForConnection }) => waitedForConnection)).toEqual(
+    Array.from({ length: 25 }, () => true),
+  );
 });

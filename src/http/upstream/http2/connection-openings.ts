@@ -1,6 +1,6 @@
 import type { Millis } from '../../../core/scalars.ts';
 import type { PooledSend } from '../pooled-send.ts';
-import { countUnopened } from './count-connections.ts';
+import { countConnecting, countUnopened } from './count-connections.ts';
 import type { Http2ConnectionListener } from './http2-connection.ts';
 import { Http2Connection } from './http2-connection.ts';
 import type { Http2ConnectionOptions } from './http2-options.ts';
@@ -39,8 +39,15 @@ export class ConnectionOpenings {
     return this.#timer === undefined && countUnopened(this.#all, this.#options.maxConnections) > 0;
   }
 
-  /** Opens another connection if there may be one. Returns whether it did. */
-  begin(pending: PooledSend): boolean {
+  /**
+   * Opens another connection if there may be one and fewer are being opened than are needed.
+   * @returns false if as many cannot be
+   */
+  provide(pending: PooledSend, needed: number): boolean {
+    return countConnecting(this.#all) >= needed || this.#begin(pending);
+  }
+
+  #begin(pending: PooledSend): boolean {
     if (!this.isPossible) return false;
     const connection = new Http2Connection(this.#options, this.#options.listener);
     this.#all.add(connection);

@@ -21,6 +21,15 @@ export function countUnopened(all: Connections, maxConnections: number): number 
   return maxConnections - inUse;
 }
 
+/** How many more connections may carry a request, if each carries one at a time: those without one, and those that may be opened. */
+export function countFree(all: Connections, maxConnections: number): number {
+  let free = countUnopened(all, maxConnections);
+  for (const { isRetired, isClosing, activeStreams } of all) {
+    if (!isRetired && !isClosing && activeStreams === 0) free += 1;
+  }
+  return free;
+}
+
 /**
  * How many requests the connections carry at a time: on those that take no more, the ones that they have.
  * @param expectedStreams that a connection not yet open is expected to take; undefined if each carries one request

@@ -7,7 +7,7 @@ import { ConnectionOpenings } from './connection-openings.ts';
 import { ConnectionSharing } from './connection-sharing.ts';
 import { countCapacity, countConnecting, isAnyOpen } from './count-connections.ts';
 import { chooseConnection } from './choose-connection.ts';
-import { UnsharedQueue } from './unshared-queue.ts';
+import { createUnsharedQueue, type UnsharedQueue } from './unshared-queue.ts';
 import { WaitingSends } from './waiting-sends.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../../config/schema/listen-schema.ts';
 
@@ -45,10 +45,10 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     this.#capacity = options.maxConnections;
     this.#parent = parent;
     this.#isShared = parent === undefined;
-    this.#unsharedQueue = parent === undefined ? undefined : new UnsharedQueue(this.#all);
+    const onPauseEnd = (): void => this.#sendWaiting();
+    this.#unsharedQueue = parent === undefined ? undefined : createUnsharedQueue(this.#all, options, onPauseEnd);
     this.#waiting = new WaitingSends(this.#unsharedQueue);
     const maxStreams = this.#isShared ? MAX_CONCURRENT_STREAMS : 1;
-    const onPauseEnd = (): void => this.#sendWaiting();
     this.#openings = new ConnectionOpenings(this.#all, { ...options, maxStreams, listener: this, onPauseEnd });
     this.#sharing = parent === undefined ? new ConnectionSharing(options.clock) : parent.#sharing;
     if (parent !== undefined) return;
@@ -67,7 +67,8 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
     const mayShare = !fresh && this.#sharing.includes(pending.request);
     if (this.#isShared && !mayShare) return this.#sendUnshared(pending, fresh);
     const { forStream } = this.#waiting;
-    if (this.#trySend(pending, forStream.length + 1)) return;
+    const mayTakeFree = this.#unsharedQueue?.onAsked(pending.sender) !== false;
+    if (mayTakeFree && this.#trySend(pending, forStream.length + 1)) return;
     pending.waitedForConnection = countConnecting(this.#all) <= (this.#isShared ? 0 : forStream.length);
     forStream.push(pending);
     if (this.#unsharedQueue !== undefined) this.#options.onAwaited(this.#unsharedQueue);
@@ -142,6 +143,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void {
     const { pending } = send;
     pending.hasStream = false;
+    this.#unsharedQueue?.onReleased(pending, connection);
     this.#closeIfIdle(connection);
     if (connection.isRetired || !this.#takesRequests(connection)) this.#updateCapacity();
     const error = send.takeError();
@@ -195,9 +197,7 @@ export class Http2ConnectionPool implements EndpointConnections, Http2Connection
   #trySend(pending: PooledSend, count: number): boolean {
     const { connection, retiring, lacksRoom } = chooseConnection(this.#all, this.#takesRequests, pending.request.body);
     const needsRoom = lacksRoom && this.#isShared;
-    const isOpening =
-      connection === undefined &&
-      (countConnecting(this.#all) >= (this.#isShared ? 1 : count) || this.#openings.begin(pending));
+    const isOpening = connection === undefined && this.#openings.provide(pending, this.#isShared ? 1 : count);
     const isUnfit = retiring === undefined ? needsRoom : retiring.isSuspect && this.#isShared;
     const leaves = connection === undefined && !isOpening && isUnfit;
     const chosen = connection ?? (isOpening || leaves ? undefined : retiring);

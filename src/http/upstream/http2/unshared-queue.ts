@@ -2,8 +2,11 @@ import type { LinkedItem } from '../../../core/collections/linked-queue.ts';
 import { LinkedQueue } from '../../../core/collections/linked-queue.ts';
 import { RecencyMap } from '../../../core/collections/recency-map.ts';
 import type { AwaitedConnections } from '../awaited-connections.ts';
-import type { Sender } from '../pooled-send.ts';
+import type { PooledSend, Sender } from '../pooled-send.ts';
+import { countFree } from './count-connections.ts';
 import type { Http2Connection } from './http2-connection.ts';
+import type { Http2ConnectionPoolOptions } from './http2-options.ts';
+import { UnsharedShares } from './unshared-shares.ts';
 
 /** A request that waits. */
 interface Waiter<W> extends LinkedItem<W> {
@@ -30,21 +33,24 @@ const clientOf = (sender: Sender | undefined): string => sender?.client ?? '';
 /**
  * Requests that wait for a connection without other requests. The next is of the client that has the fewest of these connections
  * for its weight; of equal ones, the one whose turn was longest ago. The clients of one address count as one, and share in the same
- * way among themselves. Each gets its own in order of arrival.
+ * way among themselves. Each gets its own in order of arrival. Clients that leave the free connections to others wait until they may
+ * take one: see `UnsharedShares`.
  */
 export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
   length = 0;
   /** How many of the requests are displaced. */
   displaced = 0;
   readonly #connections: Iterable<Connection>;
+  readonly #shares: UnsharedShares;
   /** First the one whose turn was longest ago. */
   readonly #groups = new RecencyMap<string, Group<W>>();
   #arrivals = 0;
   /** Of those served, the arrival of the last one. */
   #lastServed = 0;
 
-  constructor(connections: Iterable<Connection>) {
+  constructor(connections: Iterable<Connection>, shares: UnsharedShares) {
     this.#connections = connections;
+    this.#shares = shares;
   }
 
   get waiting(): number {
@@ -63,10 +69,22 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
     return holders;
   }
 
-  /** The next request. */
+  /** The next request; undefined if all clients that wait leave the free connections to others. */
   get head(): W | undefined {
-    const group = this.#fewest(this.#groups, (some) => firstOf(some)?.head, keyOf);
+    const yields = (key: string, held: number): boolean => this.#shares.yields(key, held);
+    const group = this.#fewest(this.#groups, (some) => firstOf(some)?.head, keyOf, yields);
     return group === undefined ? undefined : this.#fewest(group, (queue) => queue.head, clientOf)?.head;
+  }
+
+  /** A request needs a connection. Returns whether it may take a free one. */
+  onAsked(sender: Sender | undefined): boolean {
+    this.#shares.onAsked(keyOf(sender));
+    return !this.#yields(sender);
+  }
+
+  #yields(sender: Sender | undefined): boolean {
+    const key = keyOf(sender);
+    return this.#shares.yields(key, this.#countBy(keyOf).get(key) ?? 0);
   }
 
   push(waiter: W): void {
@@ -96,8 +114,8 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
     if (group === undefined || queue?.remove(waiter) !== true) return false;
     this.length -= 1;
     if (waiter.isDisplaced) this.displaced -= 1;
-    // One that came later has got the connection that this one may have expected.
-    if (waiter.arrival < this.#lastServed) waiter.waitedForConnection = true;
+    // One that came later has got the connection that this one may have expected, or that connection is left to others.
+    if (waiter.arrival < this.#lastServed || this.#yields(waiter.sender)) waiter.waitedForConnection = true;
     waiter.isDisplaced = false;
     if (queue.length === 0) group.delete(client);
     if (group.size === 0) this.#groups.delete(key);
@@ -109,8 +127,15 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
     const { sender, arrival } = waiter;
     waiter.isDisplaced = false;
     connection.sender = sender;
+    this.#shares.onTaken(connection);
     this.#lastServed = Math.max(this.#lastServed, arrival);
     this.#groups.use(keyOf(sender))?.use(clientOf(sender));
+  }
+
+  /** Its request is over, and the connection has no sender. */
+  onReleased({ sender }: Pick<W, 'sender'>, connection: Pick<Connection, 'sender'>): void {
+    const key = keyOf(sender);
+    this.#shares.onReleased(key, connection, this.#countBy(keyOf).get(key) ?? 0);
   }
 
   clear(): W[] {
@@ -136,20 +161,25 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
     }
   }
 
-  /** Chooses the one that has the fewest connections for its weight, with the one that the next request would get. */
+  /**
+   * Chooses the one that has the fewest connections for its weight, with the one that the next request would get.
+   * @param isSkipped whether one with so many connections gets none
+   */
   #fewest<T>(
     all: RecencyMap<string, T>,
     nextOf: (one: T) => W | undefined,
     ownerOf: (sender: Sender | undefined) => string,
+    isSkipped?: (key: string, held: number) => boolean,
   ): T | undefined {
-    if (all.size < 2) return firstOf(all);
+    if (all.size === 0 || (all.size === 1 && isSkipped === undefined)) return firstOf(all);
     const counts = this.#countBy(ownerOf);
     let chosen: T | undefined;
     let fewest = Number.POSITIVE_INFINITY;
     let scanned = 0;
     for (const [key, one] of all) {
-      const connections = ((counts.get(key) ?? 0) + 1) / (nextOf(one)?.sender?.classWeight ?? 1);
-      if (connections < fewest) [chosen, fewest] = [one, connections];
+      const held = counts.get(key) ?? 0;
+      const connections = (held + 1) / (nextOf(one)?.sender?.classWeight ?? 1);
+      if (connections < fewest && isSkipped?.(key, held) !== true) [chosen, fewest] = [one, connections];
       scanned += 1;
       if (scanned === MAX_SCANNED) break;
     }
@@ -165,6 +195,18 @@ export class UnsharedQueue<W extends Waiter<W>> implements AwaitedConnections {
     }
     return counts;
   }
+}
+
+/** @param onYieldEnd a request that left the free connections to others may take one now */
+export function createUnsharedQueue(
+  all: ReadonlySet<Http2Connection>,
+  { clock, maxConnections }: Pick<Http2ConnectionPoolOptions, 'clock' | 'maxConnections'>,
+  onYieldEnd: () => void,
+): UnsharedQueue<PooledSend> {
+  return new UnsharedQueue(
+    all,
+    new UnsharedShares({ clock, countFree: () => countFree(all, maxConnections), onYieldEnd }),
+  );
 }
 
 function firstOf<T>(all: RecencyMap<string, T>): T | undefined {
