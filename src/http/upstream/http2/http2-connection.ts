@@ -97,7 +97,7 @@ export class Http2Connection implements Http2StreamCarrier {
     return this.#session?.destroyed === true;
   }
 
-  /** It had many requests or resets: it finishes its last requests, and gets another only if no other connection can. */
+  /** It had many requests or resets, or an excessive one: it finishes its last requests, and gets another only if no other can. */
   get isRetired(): boolean {
     return this.#resetPlaces.hadMany || this.#requestCount >= MAX_REQUESTS;
   }
@@ -141,6 +141,7 @@ export class Http2Connection implements Http2StreamCarrier {
     this.sender = undefined;
     this.#output?.remove(send);
     if (send.wasResetByUs) this.#resetPlaces.onReset();
+    else if (send.isExcessive) this.#resetPlaces.onExcessive();
     if (this.activeStreams === 0) this.#startIdleTimer();
     this.#reportViolation(send.error);
     this.#listener.onStreamClosed(this, send);

@@ -26,15 +26,25 @@ export class Http2ResetPlaces {
   readonly #onFree: () => void;
   #isConfirming = false;
   #resets = 0;
+  #wasExcessive = false;
 
   constructor(connection: ResettableConnection, onFree: () => void) {
     this.#connection = connection;
     this.#onFree = onFree;
   }
 
-  /** So many that the connection must take no more requests. */
+  /** So many that the connection must take no more requests, or the upstream takes none. */
   get hadMany(): boolean {
-    return this.#resets >= MAX_RESETS;
+    return this.#resets >= MAX_RESETS || this.#wasExcessive;
+  }
+
+  /**
+   * The upstream has reset a request because it holds too much on the connection, and may do so with each further one. Node 24.21 does
+   * when `maxSessionMemory` is used up, as by responses that are not read, and of those that are aborted it does not subtract all: see
+   * http2-session-memory.ts.
+   */
+  onExcessive(): void {
+    this.#wasExcessive = true;
   }
 
   onReset(): void {

@@ -5,16 +5,13 @@ import type { Dispatcher } from 'undici';
 import { errors } from 'undici';
 import type { PooledSend, RequestWriter } from '../pooled-send.ts';
 import { DefectiveResponseError, MAX_RESPONSE_HEADERS } from '../response-defect.ts';
-import { RequestNotProcessedError } from '../send-failure.ts';
 import { headersLength, http2Fields } from '../../headers/raw-headers.ts';
 import { Http2BodyProgress } from './http2-body-progress.ts';
 import { isBodyless, resetUnlessEnded } from './http2-bodyless-response.ts';
 import { isResetBusy, resetHeldHead } from './http2-held-head.ts';
 import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 import { uploadBody } from './http2-upload.ts';
-import { isOfConnection, streamResetError } from './http2-stream-errors.ts';
-
-const REFUSED = constants.NGHTTP2_REFUSED_STREAM;
+import { isOfConnection, notProcessedError, streamResetError } from './http2-stream-errors.ts';
 
 /** The connection of a stream. */
 export interface Http2StreamCarrier {
@@ -80,6 +77,11 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
 
   get isResetBusy(): boolean {
     return this.#stream !== undefined && !this.#hasResponse && isResetBusy(this.#stream, this.#carrier.session);
+  }
+
+  /** The upstream reset the request before its response, because it holds too much on the connection. */
+  get isExcessive(): boolean {
+    return !this.#hasResponse && this.#stream?.rstCode === constants.NGHTTP2_ENHANCE_YOUR_CALM;
   }
 
   get paused(): boolean {
@@ -232,13 +234,11 @@ export class Http2UpstreamStream implements Dispatcher.DispatchController, Reque
   takeError(): Error | undefined {
     if (this.#isReported) return undefined;
     this.#isReported = true;
-    const { lastStreamId, errorCode, error } = this.#carrier;
+    const { error } = this.#carrier;
     const { id, rstCode = constants.NGHTTP2_NO_ERROR } = this.#stream ?? {};
     if (this.aborted || this.#hasResponse) return this.error ?? streamResetError(rstCode);
-    const isLater = lastStreamId !== undefined && (id === undefined || id > lastStreamId);
-    if (isLater || (id === undefined && isOfConnection(this.error))) return new RequestNotProcessedError('GOAWAY');
-    if (rstCode === REFUSED && errorCode !== REFUSED) return new RequestNotProcessedError('REFUSED_STREAM');
-    return this.error ?? error ?? streamResetError(rstCode);
+    const notProcessed = notProcessedError(this.#carrier, { id, rstCode, error: this.error });
+    return notProcessed ?? this.error ?? error ?? streamResetError(rstCode);
   }
 
   /** Node refuses to write the request, or the connection cannot take it. */
