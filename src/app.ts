@@ -35,7 +35,7 @@ import { openStatePersistence } from './store/persistence/state-persistence.ts';
 import { openOwnState } from './process/own-state.ts';
 import { startExchangeObservers } from './process/exchange-observers.ts';
 import { watchProcess } from './process/health/watch-process.ts';
-import { createDeliveries, DeliveryHooks } from './process/deliveries/create-deliveries.ts';
+import { createDeliveries, type Deliveries, DeliveryHooks } from './process/deliveries/create-deliveries.ts';
 import { createProcessMetrics } from './process/create-process-metrics.ts';
 
 export type { App, AppParts } from './process/app-types.ts';
@@ -159,7 +159,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     { logger, version, instance: processInstance, openWrites: state.openWrites },
     resources,
   );
-  const deliveryParts = { ...deliveryHooks, state, limitSharing, activeConfig, random, logger, listen, resources };
+  const deliveryParts = { deliveryHooks, state, limitSharing, activeConfig, random, logger, listen, resources };
   const deliveries: Deliveries | undefined = await createDeliveries(first, () => proxy, deliveryParts);
   const proxy: Proxy = new Proxy({
     context: {

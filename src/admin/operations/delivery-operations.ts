@@ -116,7 +116,7 @@ const UNKNOWN = { kind: 'unknown', nearest: undefined } as const;
 
 const NOT_STORED_HERE = {
   kind: 'absent',
-  why: 'This process stores no deliveries: they need state: {store: sqlite} or {store: redis}, and workers: 1.',
+  why: 'This process stores no deliveries: they need state: {store: sqlite}, or {store: redis} and workers: 1.',
 } as const;
 
 const NOT_CONFIRMED = {

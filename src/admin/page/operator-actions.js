@@ -121,11 +121,16 @@ export class OperatorActions {
    * @param {DeliveryRow} delivery
    * @param {() => void} onRetried
    */
-  retryDelivery({ id, route, attempts }, onRetried) {
+  retryDelivery({ id, route, state, attempts }, onRetried) {
+    const isUnknown = state === 'unknown';
+    const effect = isUnknown
+      ? 'It may have taken effect: look it up at the upstream first. If it has, it may take effect twice.'
+      : 'If the receiver has processed it before, it gets it once more, with the same webhook-id.';
     this.#confirm({
       title: 'Retry this delivery',
-      text: `Delivery ${id} of ${route}: ${formatAttempts(attempts)} so far. It is due now, and its schedule starts again.\nIf the receiver has processed it before, it gets it once more, with the same webhook-id.`,
+      text: `Delivery ${id} of ${route}: ${formatAttempts(attempts)} so far. It is due now, and its schedule starts again.\n${effect}`,
       confirm: 'Retry delivery',
+      danger: isUnknown,
       path: () => `${deliveryActionPath(id)}/retry`,
       done: () => {
         onRetried();

@@ -73,6 +73,8 @@ function describePresent({ state, attempts, nextAttemptAt, sendingSince, endedAt
       return [[endedAt ?? '', 'delivered']];
     case 'dead':
       return [[endedAt ?? '', 'dead: no further attempt is made, unless it is retried']];
+    case 'unknown':
+      return [[endedAt ?? '', 'unknown: an attempt may have taken effect, and no response says whether it has']];
     case 'canceled':
       return [[endedAt ?? '', 'canceled by an operator']];
   }

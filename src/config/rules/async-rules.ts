@@ -16,7 +16,15 @@ export function* checkAsyncWrites(draft: PartialConfig, isWritten: IsWritten): G
   for (const [i, route] of routes.entries()) {
     const path = ['routes', i, 'async'];
     if (!isWritten(path)) continue;
-    yield* checkSurroundings(path, draft, isWritten);
+    if (draft.state.store === 'redis') {
+      yield {
+        ...mistakeAt(
+          path,
+          'not supported with state.store: redis yet: writes are stored with {store: sqlite, file: …}',
+        ),
+        at: 'key',
+      };
+    } else yield* checkSurroundings(path, draft, isWritten);
     yield* checkOtherKeys(path, route);
     if (isWritten(['routes', i, 'deliver'])) {
       yield {

@@ -56,7 +56,7 @@ export function* checkSurroundings(
     yield atKey(
       'not supported with state.store: redis and several workers: needs workers: 1, and more replicas instead',
     );
-  } else if (workers !== 1) yield atKey('not supported with several workers yet: needs workers: 1');
+  }
   if (mode === 'observe') {
     yield atKey('not in mode: observe, which forwards every request at once: here it would be answered first');
   }

@@ -107,11 +107,13 @@ export class DeliveryDispatcher {
     this.#sending.set(name, (this.#sending.get(name) ?? 0) + 1);
     const { wallClock, send } = this.#parts;
     const at = wallClock();
-    const response = new DeliveryResponse(due.delivery.kind === 'write' ? route.asyncWrites?.maxResponse : undefined);
-    send(route, new DeliveryRequest(due), response, (record, write) => {
+    const isWrite = due.delivery.kind === 'write';
+    const response = new DeliveryResponse(isWrite ? route.asyncWrites?.maxResponse : undefined);
+    const keys = isWrite ? undefined : route.delivery?.signingKeys;
+    send(route, new DeliveryRequest(due, keys && { keys, at }), response, (record, write) => {
       this.#sending.set(name, (this.#sending.get(name) ?? 1) - 1);
       const judgement = judge(route, due, response, record, write);
-      const result = due.delivery.kind === 'write' ? resultOf(response, route) : undefined;
+      const result = isWrite ? resultOf(response, route) : undefined;
       this.#conclude(policy, due, judgement, { record, result, at });
       this.wake();
     });
@@ -127,7 +129,10 @@ export class DeliveryDispatcher {
     const { id, route, acceptedAt, startedAt = at } = delivery;
     const now = wallClock();
     const retryAfterMs = judgement.kind === 'acknowledged' ? undefined : judgement.retryAfterMs;
-    if (judgement.kind === 'not_sent') return store.postpone(id, now + (retryAfterMs ?? 0), undefined);
+    if (judgement.kind === 'not_sent') {
+      listen({ type: 'delivery-attempt', route, reason: 'postponed', took: now - at });
+      return store.postpone(id, now + (retryAfterMs ?? 0), undefined);
+    }
     const failure = judgement.kind === 'failed' ? judgement : undefined;
     const reason = failure?.reason;
     const attempt: DeliveryAttempt = { at, took: now - at, status: record.status || undefined, reason };

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
+import type { Delivery } from '../../core/delivery/delivery.ts';
 import type { DueDelivery } from '../../core/delivery/delivery-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { joinHeaders } from '../headers/join-headers.ts';
@@ -43,7 +44,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
     this.rawHeaders = signature === undefined ? message.headers : withoutStandardHeaders(message.headers);
     this.addedHeaders = [
       ...['Tidegate-Delivery-Id', delivery.id, 'Tidegate-Delivery-Attempt', String(delivery.attempts + 1)],
-      ...(hasId || delivery.kind === 'write' ? [] : [WEBHOOK_ID, delivery.id]),
+      ...(signature === undefined ? this.#missingId(delivery) : makeSignature(delivery.id, message.body, signature)),
     ];
     this.headers = joinHeaders(this.rawHeaders);
     this.socket = { remoteAddress: message.peer };
@@ -51,8 +52,9 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
     this.hasBody = message.body.length > 0;
   }
 
-  #missingId(id: string): string[] {
-    const hasId = this.rawHeaders.some((name, i) => i % 2 === 0 && name.toLowerCase() === WEBHOOK_ID);
+  #missingId({ id, kind }: Delivery): string[] {
+    const hasId =
+      kind === 'write' || this.rawHeaders.some((name, i) => i % 2 === 0 && name.toLowerCase() === WEBHOOK_ID);
     return hasId ? [] : [WEBHOOK_ID, id];
   }
 

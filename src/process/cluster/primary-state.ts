@@ -40,6 +40,7 @@ export async function openPrimaryState(
 ): Promise<{ readonly ownState: OwnState; readonly stateServer: StateServer }> {
   const deliveryHooks: DeliveryStoreHooks = {
     keepFor: (route, end) => keepDeliveryFor(config(), route, end),
+    maxAge: () => config().limits.deliveryAge,
     onDue: (route) => deliveryServer?.onDue(route),
   };
   const ownState = await openOwnState(first, { ...parts, deliveryHooks }, resources);
@@ -83,7 +84,9 @@ const CONCURRENCIES = new WeakMap<Config, ReadonlyMap<string, number>>();
 function concurrencyOf(config: Config, route: string): number {
   let concurrencies = CONCURRENCIES.get(config);
   if (concurrencies === undefined) {
-    concurrencies = new Map(config.routes.map((each) => [routeName(each), each.deliver?.concurrency ?? 0]));
+    concurrencies = new Map(
+      config.routes.map((each) => [routeName(each), (each.deliver ?? each.async)?.concurrency ?? 0]),
+    );
     CONCURRENCIES.set(config, concurrencies);
   }
   return concurrencies.get(route) ?? 0;

@@ -34,7 +34,8 @@ export class DeliveryHooks implements DeliveryStoreHooks {
   readonly onDue = (): void => this.#deliveries?.wake();
 }
 
-function keepDeliveryFor({ routes }: Config, route: string, end: DeliveryEnd): Millis {
+/** How long a delivery of the route is kept after its end, by this configuration. */
+export function keepDeliveryFor({ routes }: Config, route: string, end: DeliveryEnd): Millis {
   const found = routes.find((each) => routeName(each) === route);
   const hasFailed = end === 'dead' || end === 'unknown';
   if (found?.async !== undefined) return hasFailed ? found.async.keepFor.failed : found.async.keepFor.done;
@@ -54,11 +55,12 @@ export interface Deliveries {
   readonly stop: () => void;
 }
 
-export interface DeliveriesParts extends SharedDeliveriesParts {
+export interface DeliveriesParts extends Omit<SharedDeliveriesParts, keyof DeliveryStoreHooks> {
   /** What this process stores itself. */
   readonly state: { readonly deliveries?: DeliveryStore | undefined };
   readonly activeConfig: ActiveConfig;
   readonly random: Random;
+  readonly deliveryHooks: DeliveryHooks;
 }
 
 /** Undefined without a store, of this process or of all replicas: nothing is delivered later. */
@@ -82,7 +84,18 @@ export async function createDeliveries(
     isWokenWhenDue: remote !== undefined,
   });
   const wake = (): void => dispatcher.wake();
-  return { store, intake: { store, wallClock, onAccepted: wake }, wake, stop: () => dispatcher.stop() };
+  remote?.onDue(wake);
+  const deliveries = {
+    store,
+    intake: { store, wallClock, onAccepted: remote === undefined ? wake : () => undefined },
+    wake,
+    stop: () => {
+      dispatcher.stop();
+      remote?.stopTaking();
+    },
+  };
+  deliveryHooks.bind(deliveries);
+  return deliveries;
 }
 
 function schedule(delay: Millis, run: () => void): () => void {

@@ -5,6 +5,7 @@ import type { DeliveryEnd } from '../../core/delivery/delivery.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { GroupCommit } from '../../store/sqlite/group-commit.ts';
+import { reportExpired } from './report-expired.ts';
 
 /** What the store needs to know of the configuration in effect, and whom it notifies. */
 export interface DeliveryStoreHooks {
@@ -44,20 +45,7 @@ export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<Deli
         'a delivery cannot be read: the secret has changed, or the database is damaged',
       );
     },
-    onExpired: (deliveries) => {
-      const now = Date.now();
-      const counts = new Map<string, number>();
-      for (const { route, acceptedAt } of deliveries) {
-        listen({ type: 'delivery', route, event: 'dead', age: now - acceptedAt });
-        counts.set(route, (counts.get(route) ?? 0) + 1);
-      }
-      for (const [route, expired] of counts) {
-        logger.error(
-          { route, deliveries: expired },
-          'deliveries have waited for longer than limits.deliveryAge: they are dead',
-        );
-      }
-    },
+    onExpired: (deliveries) => reportExpired(deliveries, logger, listen),
     onProblem: (error) => logger.error({ why: messageOf(error) }, 'deliveries cannot be read from the database'),
   });
   for (const route of store.routes) onRoute(route);

@@ -7,6 +7,7 @@ import type { RedisKeyConnection } from '../../sharing/redis/keys/redis-key-comm
 import { MAX_REDIS_DELIVERY_EVENTS } from '../../sharing/redis/deliveries/redis-delivery-store-parts.ts';
 import type { ResourceStack } from '../resource-stack.ts';
 import type { DeliveryStoreHooks } from './open-delivery-store.ts';
+import { reportExpired } from './report-expired.ts';
 import { warnOfLoss } from './warn-of-loss.ts';
 
 /** The Redis of several replicas. */
@@ -20,7 +21,9 @@ export interface SharedDeliveryStore {
   readonly owner: string;
 }
 
-export interface SharedDeliveriesParts extends DeliveryStoreHooks {
+export interface SharedDeliveriesParts extends Omit<DeliveryStoreHooks, 'onDue'> {
+  /** Deliveries may be due. */
+  readonly onDue: () => void;
   readonly limitSharing: { readonly deliveryStore?: SharedDeliveryStore } | undefined;
   readonly resources: ResourceStack;
   readonly logger: Logger;
@@ -33,17 +36,18 @@ const STORED_WITHIN: Millis = 1000;
 /** The deliveries of all replicas. Undefined without a shared store, or without a secret, which a delivering route needs. */
 export async function openSharedDeliveries(
   { secret, limits, routes }: Pick<Config, 'secret' | 'limits' | 'routes'>,
-  { limitSharing, resources, logger, listen, keepFor, onDue }: SharedDeliveriesParts,
+  { limitSharing, resources, logger, listen, keepFor, maxAge, onDue }: SharedDeliveriesParts,
 ): Promise<DeliveryStore | undefined> {
   const shared = limitSharing?.deliveryStore;
   if (shared === undefined || secret === undefined) return undefined;
   if (routes.some(({ deliver }) => deliver !== undefined)) warnOfLoss(shared.connection, logger);
   const { RedisDeliveryStore } = await import('../../sharing/redis/deliveries/redis-delivery-store.ts');
   const store = new RedisDeliveryStore({
-    ...{ ...shared, secret, keepFor, onDue },
+    ...{ ...shared, secret, keepFor, maxAge, onDue },
     ...{ maxCount: limits.deliveries, maxBytes: limits.deliveryBytes, maxEvents: MAX_REDIS_DELIVERY_EVENTS },
     wallClock: () => Date.now(),
     schedule: backgroundTimer,
+    onExpired: (deliveries) => reportExpired(deliveries, logger, listen),
     onUnreadable: ({ id, route, acceptedAt }, end) => {
       listen({ type: 'delivery', route, event: end, age: Date.now() - acceptedAt });
       logger.error(

@@ -1,5 +1,6 @@
 import type { Millis } from '../../core/scalars.ts';
-import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
+import type { DeliveryRows } from './delivery-rows.ts';
+import type { StoredDelivery } from './stored-delivery.ts';
 
 export interface DeliveryExpiryOptions {
   readonly rows: DeliveryRows;

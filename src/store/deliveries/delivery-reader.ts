@@ -5,7 +5,9 @@ import type { MessageSeal } from '../message-seal.ts';
 import type { DeliveryClaims } from './delivery-claims.ts';
 import type { DeliveryCounters } from './delivery-counters.ts';
 import { decodeDeliveryMessage } from './delivery-message-codec.ts';
-import type { DeliveryRows, RowOrder, StoredDelivery } from './delivery-rows.ts';
+import { decodeDeliveryResult } from './delivery-result-codec.ts';
+import type { DeliveryRows, RowOrder } from './delivery-rows.ts';
+import type { StoredDelivery } from './stored-delivery.ts';
 import { ALL_CODES, endOfCode, OPEN_CODES, STATE_CODES } from './delivery-tables.ts';
 
 export interface DeliveryReaderOptions {
@@ -94,6 +96,14 @@ export class DeliveryReader {
     const sealed = rows.sealedMessage(number);
     const bytes = sealed && seal.open(id, sealed);
     return bytes && decodeDeliveryMessage(bytes);
+  }
+
+  /** Undefined if there is none, or it cannot be decrypted or decoded. */
+  readResult({ number, delivery: { id } }: StoredDelivery): DeliveryResult | undefined {
+    const { rows, resultSeal } = this.#options;
+    const sealed = rows.sealedResult(number);
+    const bytes = sealed && resultSeal.open(id, sealed);
+    return bytes && decodeDeliveryResult(bytes);
   }
 
   /** The numbers of deliveries that may be wanted, in order: at least `limit` that are, if there are so many. */

@@ -1,24 +1,12 @@
-import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { NewDelivery } from '../../core/delivery/delivery-store.ts';
-import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryKind } from '../../core/delivery/delivery.ts';
+import type { DeliveryAttempt, DeliveryEnd } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { type StatementName, STATEMENTS } from './delivery-statements.ts';
 import { ALL_CODES, KIND_CODES, type StateCode, STATE_CODES } from './delivery-tables.ts';
 import type { DeliveryTimes } from './delivery-times.ts';
 import type { DuePlace } from './due-cursors.ts';
-
-/** A row, as it is stored. */
-export interface StoredDelivery {
-  readonly number: number;
-  readonly code: StateCode;
-  /** On the wall clock: when it is due, or has ended. */
-  readonly until: Millis;
-  /** Of its sealed message and result. */
-  readonly size: number;
-  /** When it was accepted, or restarted, as times are stored. */
-  readonly waitsSince: Millis;
-  readonly delivery: Omit<Delivery, 'state'>;
-}
+import { readStoredDelivery, type StoredDelivery, toBuffer, toCode } from './stored-delivery.ts';
 
 /** By number. */
 export type RowOrder = 'oldest' | 'newest';
@@ -44,7 +32,7 @@ export class DeliveryRows {
     const { id, kind, route, upstream, acceptedAt, owner, eventId = null, orderKey = null } = delivery;
     const until = this.#times.toStored(acceptedAt);
     const { changes, lastInsertRowid } = this.#statement('insert').run(
-      ...[id, route, upstream, until, owner, eventId, orderKey, code, until, sealed.length, until],
+      ...[id, KIND_CODES[kind], route, upstream, until, owner, eventId, orderKey, code, until, sealed.length, until],
     );
     if (changes === 0) return undefined;
     this.#statement('insertMessage').run(lastInsertRowid, sealed);
@@ -52,11 +40,11 @@ export class DeliveryRows {
   }
 
   find(id: string): StoredDelivery | undefined {
-    return this.#read(this.#statement('find').get(id));
+    return readStoredDelivery(this.#statement('find').get(id), this.#times);
   }
 
   get(number: number): StoredDelivery | undefined {
-    return this.#read(this.#statement('get').get(number));
+    return readStoredDelivery(this.#statement('get').get(number), this.#times);
   }
 
   sealedMessage(number: number): Buffer | undefined {
@@ -172,46 +160,4 @@ export class DeliveryRows {
     this.#prepared.set(name, prepared);
     return prepared;
   }
-
-  #read(row: Record<string, SQLOutputValue> | undefined): StoredDelivery | undefined {
-    if (row === undefined) return undefined;
-    const wall = (column: string): Millis => this.#times.toWall(Number(row[column]));
-    const text = (column: string): string | undefined => (row[column] === null ? undefined : String(row[column]));
-    const status = row['attempt_status'];
-    const lastAttempt =
-      row['attempt_at'] === null
-        ? undefined
-        : {
-            at: wall('attempt_at'),
-            took: Number(row['attempt_took']),
-            status: status === null ? undefined : Number(status),
-            reason: text('attempt_reason'),
-          };
-    const delivery = {
-      ...{
-        id: String(row['id']),
-        kind: toKind(row['kind']),
-        route: String(row['route']),
-        upstream: String(row['upstream']),
-      },
-      ...{ acceptedAt: wall('accepted_at'), owner: String(row['owner']) },
-      ...{ eventId: text('event_id'), orderKey: text('order_key'), attempts: Number(row['attempts']), lastAttempt },
-      startedAt: row['started_at'] === null ? undefined : wall('started_at'),
-    };
-    const [number, size, waitsSince] = [Number(row['number']), Number(row['size']), Number(row['waits_since'])];
-    return { number, code: toCode(row['state']), until: wall('until'), size, waitsSince, delivery };
-  }
-}
-
-/** One that means nothing counts as dead. */
-function toCode(value: SQLOutputValue | undefined): StateCode {
-  return ALL_CODES.find((code) => code === value) ?? STATE_CODES.dead;
-}
-
-function toKind(value: SQLOutputValue | undefined): DeliveryKind {
-  return value === KIND_CODES.write ? 'write' : 'message';
-}
-
-function toBuffer(bytes: SQLOutputValue | undefined): Buffer | undefined {
-  return bytes instanceof Uint8Array ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) : undefined;
 }

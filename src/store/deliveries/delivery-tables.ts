@@ -37,8 +37,8 @@ export const KIND_CODES: Readonly<Record<DeliveryKind, number>> = { message: 0, 
 
 /**
  * Messages are in a table of their own, so that an attempt does not write them again. `until`: when a delivery that is not over is due,
- * else when it ended. `size`: the bytes of the sealed message. `number` is the order of acceptance. `waits_since`: when it was accepted,
- * or restarted.
+ * else when it ended. `size`: the bytes of the sealed message and result. `number` is the order of acceptance. `waits_since`: when it was
+ * accepted, or restarted.
  */
 export const DELIVERY_TABLES = `
 CREATE TABLE IF NOT EXISTS deliveries (

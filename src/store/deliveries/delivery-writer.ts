@@ -8,7 +8,8 @@ import type { DeliveryCounters } from './delivery-counters.ts';
 import type { DeliveryExpiry } from './delivery-expiry.ts';
 import { encodeDeliveryMessage } from './delivery-message-codec.ts';
 import type { DeliveryRoom } from './delivery-room.ts';
-import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
+import type { DeliveryRows } from './delivery-rows.ts';
+import type { StoredDelivery } from './stored-delivery.ts';
 import { endOfCode, type OPEN_CODES, STATE_CODES } from './delivery-tables.ts';
 import type { DeliveryTimes } from './delivery-times.ts';
 import type { DuePlace } from './due-cursors.ts';
@@ -40,8 +41,8 @@ export interface DeliveryWriterOptions {
   readonly times: DeliveryTimes;
   readonly room: DeliveryRoom;
   readonly expiry: DeliveryExpiry;
-  /** How long the row of a delivery of the route is kept after it is dead. */
-  readonly deadKeptFor: (route: string) => Millis;
+  /** How long the row of a delivery of the route is kept after this end. */
+  readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
   /** A change is stored. */
   readonly onChanged: (claim: DeliveryClaim) => void;
   /** A delivery of the route waits here from now on. */
@@ -166,11 +167,13 @@ export class DeliveryWriter implements PendingChanges {
   }
 
   #expire(row: StoredDelivery, at: Millis): void {
-    const { rows, deadKeptFor } = this.#options;
+    const { rows, keepFor } = this.#options;
     const attempt = { at, took: 0, status: undefined, reason: 'expired' };
     rows.recordAttempt(row.number, attempt, false);
-    const keptFor = deadKeptFor(row.delivery.route);
-    this.#end(row, { kind: 'end', end: 'dead', at, keptFor, attempt, isCounted: false });
+    // A write may have been sent before.
+    const end = row.delivery.kind === 'write' ? 'unknown' : 'dead';
+    const keptFor = keepFor(row.delivery.route, end);
+    this.#end(row, { kind: 'end', end, at, keptFor, attempt, isCounted: false });
     this.#expired.push(row.delivery);
   }
 
@@ -196,7 +199,7 @@ export class DeliveryWriter implements PendingChanges {
     const next = endOfCode(code) === undefined ? code : this.#firstCode(route, orderKey);
     const place = rows.restart(number, next, now);
     counters.subtract(code, size);
-    counters.add(next, size);
+    counters.add(next, size - rows.removeResult(number));
     expiry.onWaiting(place.until);
     if (next === STATE_CODES.waiting) this.#waiting.push([route, place]);
   }

@@ -12,6 +12,13 @@ export interface SqliteDeliveryStoreOptions {
   readonly clockShift?: () => Millis;
   /** How long a delivery of the route, and its message, are kept once it is over. */
   readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
+  /**
+   * Since its acceptance, or its last retry by an operator: a delivery that waits for longer ends as dead, a write as unknown. Without end
+   * by default.
+   */
+  readonly maxAge?: () => Millis;
+  /** These ended because of `maxAge`. */
+  readonly onExpired?: (deliveries: readonly Omit<Delivery, 'state'>[]) => void;
   /** A stored change may have made a delivery of the route due, now or later: see `takeDue`. */
   readonly onDue?: (route: string) => void;
   /** A message cannot be decrypted or decoded: the secret has changed, or the row is damaged. Its delivery has ended. */

@@ -24,7 +24,8 @@ import { DeliveryExpiry } from './delivery-expiry.ts';
 import { DeliveryReader } from './delivery-reader.ts';
 import { encodeDeliveryResult } from './delivery-result-codec.ts';
 import { DeliveryRoom } from './delivery-room.ts';
-import { DeliveryRows, type StoredDelivery } from './delivery-rows.ts';
+import { DeliveryRows } from './delivery-rows.ts';
+import type { StoredDelivery } from './stored-delivery.ts';
 import { DELIVERY_TABLES, endOfCode, STATE_CODES } from './delivery-tables.ts';
 import { DeliveryTimes } from './delivery-times.ts';
 import { DeliveryWriter, type EndChange } from './delivery-writer.ts';
@@ -41,31 +42,6 @@ export const MAX_DELIVERY_EVENTS = 4_000_000;
 
 /** While the database cannot be written, and so many results of attempts wait to be stored, no more deliveries are sent. */
 const MAX_UNSTORED = 1000;
-
-export interface SqliteDeliveryStoreOptions {
-  /** Something requests a commit regularly: what is over is removed with one. */
-  readonly commit: GroupCommit;
-  /** Messages are encrypted with it. */
-  readonly secret: string;
-  readonly wallClock: () => Millis;
-  /** The sum of the steps of the wall clock: see `StoredWrites.clockShift`. */
-  readonly clockShift?: () => Millis;
-  /** How long a delivery of the route, and its message, are kept once it is over. */
-  readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
-  /** Since its acceptance, or its last retry by an operator: a delivery that waits for longer ends as dead. Without end by default. */
-  readonly maxAge?: () => Millis;
-  /** These ended as dead because of `maxAge`. */
-  readonly onExpired?: (deliveries: readonly Omit<Delivery, 'state'>[]) => void;
-  /** A stored change may have made a delivery of the route due, now or later: `nextDueAt` may have changed. */
-  readonly onDue?: (route: string) => void;
-  /** A message cannot be decrypted or decoded: the secret has changed, or the row is damaged. Its delivery ends as dead. */
-  readonly onUnreadable?: (delivery: Omit<Delivery, 'state'>) => void;
-  /** The database cannot be read: no delivery is sent. */
-  readonly onProblem?: (error: unknown) => void;
-  readonly maxCount?: number;
-  readonly maxBytes?: number;
-  readonly maxEvents?: number;
-}
 
 /**
  * Deliveries in the database of this process. What it works on is claimed in memory, so a send needs no transaction before it, and a
@@ -107,7 +83,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
     this.#reader = new DeliveryReader({ rows, counters, seal, resultSeal, claims: this.#claims });
     this.#writer = new DeliveryWriter({
       ...{ commit, rows, counters, seal, events: this.#events, room: this.#room, expiry, times: this.#times },
-      deadKeptFor: (route) => options.keepFor(route, 'dead'),
+      keepFor: (route, end) => options.keepFor(route, end),
       onExpired: (deliveries) => options.onExpired?.(deliveries),
       onChanged: (claim) => {
         this.#claims.release(claim);

@@ -12,7 +12,7 @@ import { eventually } from '../../support/proxy/tidegate.ts';
 const KEYS = ['a', 'b', 'c', 'd', 'e'];
 
 /** Accepts a write for each key, and kills the process once the provider has charged all of them and responded to none. */
-async function killWhileSending() {
+async function killWhileSending(workers: number) {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-killed-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const ledger = await startLedger();
@@ -69,23 +69,26 @@ routes: [{path: /v1, upstream: psp, async: {schedule: {delays: [1s, 1s]}}}]
   return { ledger, restart, untilState, locations };
 }
 
-test('writes that a killed process was sending are charged once, and get the response to that charge', async () => {
-  const { ledger, restart, untilState, locations } = await killWhileSending();
-  ledger.state.mode = 'charge';
-  restart();
-  for (const [i, location] of locations.entries()) {
-    const done = await untilState(location, 'done');
-    expect(done['response']).toMatchObject({ status: 201, body: `{"charge":"${KEYS[i]}"}` });
-  }
-  expect([...ledger.charges]).toEqual(expect.arrayContaining(KEYS.map((key) => [key, 1])));
-  expect(ledger.charges.size).toBe(KEYS.length);
-  for (const key of KEYS) {
-    expect(ledger.hits.filter((hit) => headerOf(hit, 'idempotency-key') === key)).toHaveLength(2);
-  }
-});
+test.each([1, 2])(
+  'writes that a process with %i workers was sending when it was killed are charged once',
+  async (workers) => {
+    const { ledger, restart, untilState, locations } = await killWhileSending(workers);
+    ledger.state.mode = 'charge';
+    restart();
+    for (const [i, location] of locations.entries()) {
+      const done = await untilState(location, 'done');
+      expect(done['response']).toMatchObject({ status: 201, body: `{"charge":"${KEYS[i]}"}` });
+    }
+    expect([...ledger.charges]).toEqual(expect.arrayContaining(KEYS.map((key) => [key, 1])));
+    expect(ledger.charges.size).toBe(KEYS.length);
+    for (const key of KEYS) {
+      expect(ledger.hits.filter((hit) => headerOf(hit, 'idempotency-key') === key)).toHaveLength(2);
+    }
+  },
+);
 
 test('writes that a killed process was sending are unknown, not failed, if the provider refuses them from then on', async () => {
-  const { ledger, restart, untilState, locations } = await killWhileSending();
+  const { ledger, restart, untilState, locations } = await killWhileSending(1);
   ledger.state.mode = 'unavailable';
   restart();
   for (const location of locations) {

@@ -11,8 +11,9 @@ const KEYED = 10_000;
 /** Adds rows as those that are there: the first has a key, the others wait for it if they have one too. */
 function insertMany(db: DatabaseSync, from: number, to: number, orderKey: string | null): void {
   db.prepare(`WITH RECURSIVE numbers (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
-    INSERT INTO deliveries (number, id, kind, route, upstream, accepted_at, owner, order_key, state, until, attempts, size)
-    SELECT n, printf('id-%08d', n), 0, '/hooks', 'shop', 1000, 'ab12', ?3, ?3 IS NOT NULL, 1000, 0, 0 FROM numbers`).run(
+    INSERT INTO deliveries (number, id, kind, route, upstream, accepted_at, owner, order_key, state, until, attempts,
+      size, waits_since)
+    SELECT n, printf('id-%08d', n), 0, '/hooks', 'shop', 1000, 'ab12', ?3, ?3 IS NOT NULL, 1000, 0, 0, 1000 FROM numbers`).run(
     ...[from, to, orderKey],
   );
 }

@@ -114,7 +114,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
 }
 
 export const NO_DELIVERIES: NonNullable<ProcessStatus['deliveries']> = {
-  counts: { waiting: 0, sending: 0, delivered: 0, dead: 0, canceled: 0 },
+  counts: { waiting: 0, sending: 0, delivered: 0, dead: 0, canceled: 0, unknown: 0 },
   bytes: 0,
   oldestAt: null,
 };

@@ -21,6 +21,6 @@ export function deliveryRow(n: number, given: Partial<DeliveryRow> = {}): Delive
 }
 
 export function deliveriesPage(deliveries: readonly DeliveryRow[], next: string | null = null): DeliveriesPage {
-  const counts = { waiting: 3, sending: 1, delivered: 20, dead: deliveries.length, canceled: 0 };
+  const counts = { waiting: 3, sending: 1, delivered: 20, dead: deliveries.length, canceled: 0, unknown: 0 };
   return { totals: { counts, bytes: 12_300, oldestAt: ACCEPTED_AT }, deliveries: [...deliveries], next };
 }

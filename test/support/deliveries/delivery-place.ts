@@ -20,7 +20,7 @@ export interface StoreProcess {
   /** The routes that the store has reported as changed since the last call. */
   readonly reportedDue: () => readonly string[];
   /** Whether `retry` and `cancel` resolve once the change is stored, and not already once it is accepted. */
-  readonly isChangedAtOnce: boolean;
+  readonly isChangedAtOnce?: boolean;
   /** The deliveries whose messages could not be read. */
   readonly unreadable: string[];
 }
@@ -32,6 +32,11 @@ export interface DeliveryPlace {
   readonly keptFor: Record<DeliveryEnd, number>;
   /** Begins a process; the one before is killed, and has stored what was settled. */
   readonly start: (settings?: StoreSettings) => StoreProcess | Promise<StoreProcess>;
+}
+
+/** A place whose processes begin at once. */
+export interface LocalDeliveryPlace extends DeliveryPlace {
+  readonly start: (settings?: StoreSettings) => StoreProcess;
 }
 
 /** A UUID of version 7, of which those with greater numbers are greater. */

@@ -3,7 +3,7 @@ import { deserialize, serialize } from 'node:v8';
 import type { DeliveryStore } from '../../../src/core/delivery/delivery-store.ts';
 import { DeliveryServer } from '../../../src/sharing/deliveries/delivery-server.ts';
 import { RemoteDeliveryStore } from '../../../src/sharing/deliveries/remote-delivery-store.ts';
-import type { DeliveryPlace, StoreProcess, StoreSettings } from './delivery-place.ts';
+import type { DeliveryPlace, LocalDeliveryPlace, StoreProcess, StoreSettings } from './delivery-place.ts';
 import { sqlitePlace } from './sqlite-place.ts';
 
 export interface DeliveryWorker {
@@ -94,7 +94,7 @@ export function makeDeliveryWorkers(store: DeliveryStore, clock: { time: number 
 }
 
 /** A primary with SQLite and its workers. */
-export function startDeliveryWorkers(place: DeliveryPlace, concurrency?: number, settings?: StoreSettings) {
+export function startDeliveryWorkers(place: LocalDeliveryPlace, concurrency?: number, settings?: StoreSettings) {
   const primary = place.start(settings);
   const workers = makeDeliveryWorkers(primary.store, place.clock, concurrency);
   /** All changes so far are stored, and what they lead to has happened. */

@@ -394,7 +394,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
 
     test('lists the newest first, page by page', async () => {
       const { clock, start } = makePlace();
-      const process = start();
+      const process = await start();
       const { store, settle } = process;
       await addAll(process, ...range(1, 4), ...range(5, 6, { route: '/other' }), ...range(7, 9, { orderKey: 'k' }));
       await takeNumbers(process, 1000, 4);

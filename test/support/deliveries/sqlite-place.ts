@@ -35,7 +35,7 @@ export function sqlitePlace(): SqlitePlace {
   const clock = { time: 1000 };
   const clockShift = { total: 0 };
   const maxAge = { value: Infinity };
-  const keptFor = { delivered: 5000, dead: 9000, canceled: 5000 };
+  const keptFor = { delivered: 5000, dead: 9000, canceled: 5000, unknown: 9000 };
   let last: StateDatabase | undefined;
   onTestFinished(() => {
     last?.close();
@@ -77,7 +77,7 @@ export function sqlitePlace(): SqlitePlace {
       return now.map(([delay]) => delay);
     };
     return {
-      ...{ store, database, commit, isChangedAtOnce: false, commits, problems, unreadable, endTurn, runLater },
+      ...{ store, database, commit, commits, problems, unreadable, expired, endTurn, runLater },
       settle: () => {
         commit.request();
         do endTurn();

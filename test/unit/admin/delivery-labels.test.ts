@@ -36,6 +36,11 @@ test.each([
     'critical',
     'Dead after 9 attempts: no more are made, unless it is retried.',
   ],
+  [
+    { state: 'unknown', attempts: 1, endedAt: after(0) },
+    'critical',
+    'Unknown after 1 attempt: it may have taken effect. Look it up at the upstream.',
+  ],
   [{ state: 'canceled', attempts: 0, endedAt: after(0) }, 'muted', 'Canceled by an operator after 0 attempts.'],
 ] satisfies readonly (readonly [Partial<DeliveryRow>, string, string])[])(
   'describes a delivery in a sentence: %j',
@@ -90,6 +95,7 @@ test('describes what is stored, and how long the oldest one has waited', () => {
     ['delivered', '0'],
     ['dead', '1'],
     ['canceled', '0'],
+    ['unknown', '0'],
     ['messages', '2.0 KiB'],
     ['oldest waits for', '1 min 01 s'],
   ]);

@@ -38,10 +38,10 @@ describe('the notices of a process', () => {
   });
 });
 
-describe('the notice of dead deliveries', () => {
-  const texts = (dead: number): readonly string[] =>
+describe('the notice of dead and unknown deliveries', () => {
+  const texts = (dead: number, unknown = 0): readonly string[] =>
     describeNotices(
-      statusOf({ deliveries: { ...NO_DELIVERIES, counts: { ...NO_DELIVERIES.counts, delivered: 9, dead } } }),
+      statusOf({ deliveries: { ...NO_DELIVERIES, counts: { ...NO_DELIVERIES.counts, delivered: 9, dead, unknown } } }),
     ).map(({ severity, text }) => `${severity}: ${text}`);
 
   test('gives their number', () => {
@@ -50,6 +50,9 @@ describe('the notice of dead deliveries', () => {
       'warning: 1 stored delivery is dead: no more attempts are made. Retry what is still needed before it expires.',
     ]);
     expect(texts(1200)[0]).toMatch(/^warning: 1\u202f200 stored deliveries are dead: /);
+    expect(texts(0, 2)).toEqual([
+      'warning: 2 stored deliveries are unknown: what may have taken effect has to be looked up at the upstream before it expires here.',
+    ]);
   });
 });
 
@@ -85,7 +88,7 @@ describe('screen-reader announcements', () => {
       statusOf({ deliveries: { ...NO_DELIVERIES, counts: { ...NO_DELIVERIES.counts, dead } } }),
     );
     const announced = [describeChanges(none, one!, NOW), describeChanges(one, two!, NOW)];
-    expect(announced).toEqual([['Stored deliveries are dead: no more attempts are made.'], []]);
+    expect(announced).toEqual([['Stored deliveries are dead.'], []]);
   });
 
   const announcements = (before: Partial<UpstreamStatus>, after: Partial<UpstreamStatus>): readonly string[] => {

@@ -131,6 +131,14 @@ describe('async has a warning', () => {
   });
 });
 
+test('writes that are sent later need SQLite in this version', () => {
+  const redis = write({ async: '' }).replace(/^state: .*$/m, 'state: {store: redis, url: redis://a}');
+  const { text } = runCheck('f.yaml', { full: false }, { env: {}, readFile: () => redis });
+  expect(text).toContain(
+    'async: not supported with state.store: redis yet: writes are stored with {store: sqlite, file: …}',
+  );
+});
+
 test('check prints the schedule beside the worst case of requests that are sent at once', () => {
   const { text } = runCheck('f.yaml', { full: false }, { env: {}, readFile: () => write({ async: '' }) });
   expect(text).toContain('sends: up to');

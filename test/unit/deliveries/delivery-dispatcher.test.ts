@@ -131,7 +131,20 @@ test('an attempt that Tidegate refuses uses up nothing of the schedule', async (
   expect(sentAt.at(-1)).toBe(start + 100 * 30_000);
   const results = events.flatMap((event) => (event.type === 'delivery-attempt' ? [event.reason] : []));
   expect(results).toEqual([...Array.from({ length: 100 }, () => 'postponed'), 'acknowledged']);
-  expect(store.find('delivery-1')).toMatchObject({ attempts: 1, state: { kind: 'delivered' } });
+  expect(await store.find('delivery-1')).toMatchObject({ attempts: 1, state: { kind: 'delivered' } });
+});
+
+test('what is taken while it is stopped is sent by the next process', async () => {
+  const { clock, store, sentAt, runUntil, add, dispatcher } = startDispatching(() => ({}));
+  await add(1);
+  const { takeDue } = store;
+  store.takeDue = (...due) => {
+    dispatcher.stop();
+    return takeDue.apply(store, due);
+  };
+  await runUntil(clock.time + HOUR);
+  expect(sentAt).toEqual([]);
+  expect(store.totals.counts).toMatchObject({ waiting: 1, sending: 0 });
 });
 
 test('nothing is sent once it is stopped', async () => {

@@ -101,3 +101,15 @@ test('a step ends at most 1000, and none is reported or counted if it cannot be 
   expect(expired.map(({ length }) => length)).toEqual([1000, 500]);
   expect(store.totals.counts).toMatchObject({ waiting: 0, dead: 1500 });
 });
+
+test('a write ends as unknown, because it may have been sent before', async () => {
+  const { clock, start } = agingPlace();
+  const process = start();
+  await addAll(process, newDelivery(1, { kind: 'write' }));
+  clock.time = 11_000;
+  await process.settle();
+  expect(await process.store.find(id(1))).toMatchObject({
+    state: { kind: 'unknown' },
+    lastAttempt: { reason: 'expired' },
+  });
+});

@@ -21,6 +21,7 @@ const NO_RETRY = {
   delivered: 'It is delivered.',
   dead: null,
   canceled: null,
+  unknown: null,
 };
 
 /** @type {Readonly<Record<DeliveryRow['state'], string | null>>} why it cannot be canceled */
@@ -30,6 +31,7 @@ const NO_CANCEL = {
   delivered: 'It is delivered.',
   dead: 'It is dead: no more attempts are made.',
   canceled: 'It is canceled.',
+  unknown: 'No more attempts are made: its outcome is unknown.',
 };
 
 export class DeliveryDialog {

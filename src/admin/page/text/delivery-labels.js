@@ -11,6 +11,7 @@ export const DELIVERY_STATE_MEANINGS = {
   delivered: 'The upstream has acknowledged it.',
   dead: 'No more attempts are made, unless it is retried.',
   canceled: 'An operator has canceled it.',
+  unknown: 'It may have taken effect, and cannot be sent again to find out.',
 };
 
 /**
@@ -18,7 +19,7 @@ export const DELIVERY_STATE_MEANINGS = {
  * @returns {Severity}
  */
 export function deliverySeverity({ state, attempts }) {
-  if (state === 'dead') return 'critical';
+  if (state === 'dead' || state === 'unknown') return 'critical';
   if (state === 'delivered') return 'ok';
   return state === 'canceled' || attempts === 0 ? 'muted' : 'warning';
 }
@@ -100,5 +101,7 @@ export function describeDelivery({ state, acceptedAt, nextAttemptAt, sendingSinc
       return `Dead after ${formatAttempts(attempts)}: no more are made, unless it is retried.`;
     case 'canceled':
       return `Canceled by an operator after ${formatAttempts(attempts)}.`;
+    case 'unknown':
+      return `Unknown after ${formatAttempts(attempts)}: it may have taken effect. Look it up at the upstream.`;
   }
 }

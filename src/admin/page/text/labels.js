@@ -118,6 +118,12 @@ function formatCoarseSpan(ms) {
   return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} days`;
 }
 
+/** Ends of deliveries that somebody has to look at. */
+const DELIVERY_PROBLEMS = /** @type {const} */ ([
+  ['dead', 'no more attempts are made. Retry what is still needed before it expires.'],
+  ['unknown', 'what may have taken effect has to be looked up at the upstream before it expires here.'],
+]);
+
 /**
  * Notices about the process itself, the most severe first.
  * @param {ProcessStatus} status
@@ -140,10 +146,10 @@ export function describeNotices({ at, phase, mode, store, deliveries, certificat
       `The store (${store.kind}) is not responding${why}. Meanwhile this process keeps limits on its own.`,
     );
   }
-  const dead = deliveries?.counts.dead ?? 0;
-  if (dead > 0) {
-    const which = dead === 1 ? '1 stored delivery is dead' : `${formatCount(dead)} stored deliveries are dead`;
-    note('warning', `${which}: no more attempts are made. Retry what is still needed before it expires.`);
+  for (const [state, advice] of DELIVERY_PROBLEMS) {
+    const count = deliveries?.counts[state] ?? 0;
+    const which = count === 1 ? '1 stored delivery is' : `${formatCount(count)} stored deliveries are`;
+    if (count > 0) note('warning', `${which} ${state}: ${advice}`);
   }
   for (const { setting, expiresAt } of certificates) {
     const left = Date.parse(expiresAt) - Date.parse(at);

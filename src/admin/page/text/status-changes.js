@@ -20,8 +20,10 @@ export function describeChanges(before, after, now) {
   if (before.store.degraded !== after.store.degraded) {
     changes.push(after.store.degraded ? 'The store is not responding.' : 'The store responds again.');
   }
-  const [deadBefore, deadAfter] = [before, after].map(({ deliveries }) => deliveries?.counts.dead ?? 0);
-  if (deadBefore === 0 && deadAfter !== 0) changes.push('Stored deliveries are dead: no more attempts are made.');
+  for (const state of /** @type {const} */ (['dead', 'unknown'])) {
+    const [countBefore, countAfter] = [before, after].map(({ deliveries }) => deliveries?.counts[state] ?? 0);
+    if (countBefore === 0 && countAfter !== 0) changes.push(`Stored deliveries are ${state}.`);
+  }
   const expired = shortExpiry(after);
   if (expired !== shortExpiry(before)) {
     changes.push(expired === undefined ? 'The expired certificate was replaced.' : `The ${expired}.`);
