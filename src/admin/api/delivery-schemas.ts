@@ -8,6 +8,7 @@ export const DeliveryStateSchema = z.enum(DELIVERY_STATES);
 export const DeliveryRow = z
   .object({
     id: z.string().describe('The `webhook-id` of each attempt.'),
+    kind: z.enum(['message', 'write']).describe('message: of a route with `deliver`; write: of one with `async`.'),
     route: z.string().describe('Its methods, host and path, as in metrics.'),
     upstream: z.string(),
     state: DeliveryStateSchema.describe(
@@ -62,10 +63,24 @@ export const DeliveryContent = z
   })
   .register(ApiSchemas, { id: 'DeliveryContent' });
 
+export const DeliveryResponse = z
+  .object({
+    status: z.int(),
+    headers: z.array(z.tuple([z.string(), z.string()])).describe('Names and values, in the order of the response.'),
+    encoding: z.enum(['text', 'base64']).describe('Of `body`: text if it is UTF-8.'),
+    body: z.string().nullable().describe('null if it is longer than `async.maxResponse`.'),
+  })
+  .register(ApiSchemas, { id: 'DeliveryResponse' });
+
 export const DeliveryDetails = DeliveryRow.extend({
   message: DeliveryContent.nullable()
     .optional()
     .describe('Only with `message=true`; null if it has expired, or cannot be decrypted.'),
+  response: DeliveryResponse.nullable()
+    .optional()
+    .describe(
+      'Only with `message=true`, of a write that is delivered; null if it has expired, or cannot be decrypted.',
+    ),
 }).register(ApiSchemas, { id: 'DeliveryDetails' });
 
 export const ChangedDelivery = DeliveryRow.extend({ notes: NotesSchema }).register(ApiSchemas, {
@@ -76,5 +91,6 @@ export type StoredDeliveries = z.output<typeof StoredDeliveries>;
 export type DeliveryRow = z.output<typeof DeliveryRow>;
 export type DeliveriesPage = z.output<typeof DeliveriesPage>;
 export type DeliveryContent = z.output<typeof DeliveryContent>;
+export type DeliveryResponse = z.output<typeof DeliveryResponse>;
 export type DeliveryDetails = z.output<typeof DeliveryDetails>;
 export type ChangedDelivery = z.output<typeof ChangedDelivery>;

@@ -5,12 +5,13 @@ import type {
   DeliveriesPage,
   DeliveryContent,
   DeliveryDetails,
+  DeliveryResponse,
   DeliveryRow,
   StoredDeliveries,
 } from '../api/delivery-schemas.ts';
 import type { DeliveriesQuery, DeliveryQuery } from '../api/query-schemas.ts';
 import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/delivery-store.ts';
-import type { Delivery, DeliveryMessage } from '../../core/delivery/delivery.ts';
+import type { Delivery, DeliveryMessage, DeliveryResult } from '../../core/delivery/delivery.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
 
@@ -65,7 +66,10 @@ export class DeliveryOperations implements DeliveryActions {
       const row = toRow(delivery);
       if (message !== 'true') return { kind: 'done', row };
       const content = await store.message(id);
-      return { kind: 'done', row: { ...row, message: content === undefined ? null : toContent(content) } };
+      const known = { ...row, message: content === undefined ? null : toContent(content) };
+      if (delivery.kind !== 'write' || delivery.state.kind !== 'delivered') return { kind: 'done', row: known };
+      const result = await store.result(id);
+      return { kind: 'done', row: { ...known, response: result === undefined ? null : toResponse(result) } };
     });
   }
 
@@ -163,9 +167,9 @@ function toTotals({ totals: { counts, bytes, oldestAt } }: DeliveryStore): Store
 }
 
 function toRow({ state, lastAttempt, owner: client, ...delivery }: Delivery): DeliveryRow {
-  const { id, route, upstream, acceptedAt, attempts, eventId = null, orderKey = null } = delivery;
+  const { id, kind, route, upstream, acceptedAt, attempts, eventId = null, orderKey = null } = delivery;
   return {
-    ...{ id, route, upstream, state: state.kind, acceptedAt: toIso(acceptedAt) },
+    ...{ id, kind, route, upstream, state: state.kind, acceptedAt: toIso(acceptedAt) },
     nextAttemptAt: state.kind === 'waiting' ? toIso(state.until) : null,
     sendingSince: state.kind === 'sending' ? toIso(state.since) : null,
     endedAt: 'at' in state ? toIso(state.at) : null,
@@ -183,11 +187,24 @@ function toRow({ state, lastAttempt, owner: client, ...delivery }: Delivery): De
   };
 }
 
-function toContent({ method, target, headers: raw, body, peer }: DeliveryMessage): DeliveryContent {
-  const headers: [string, string][] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) headers.push([raw[i] ?? '', raw[i + 1] ?? '']);
+function toContent({ method, target, headers, body, peer }: DeliveryMessage): DeliveryContent {
+  return { method, target, headers: toPairs(headers), ...toText(body), peer };
+}
+
+function toResponse({ status, headers, body }: DeliveryResult): DeliveryResponse {
+  const text = body === undefined ? ({ encoding: 'text', body: null } as const) : toText(body);
+  return { status, headers: toPairs(headers), ...text };
+}
+
+function toPairs(raw: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([raw[i] ?? '', raw[i + 1] ?? '']);
+  return pairs;
+}
+
+function toText(body: Buffer): { readonly encoding: 'text' | 'base64'; readonly body: string } {
   const encoding = isUtf8(body) ? 'text' : 'base64';
-  return { method, target, headers, encoding, body: body.toString(encoding === 'text' ? 'utf8' : 'base64'), peer };
+  return { encoding, body: body.toString(encoding === 'text' ? 'utf8' : 'base64') };
 }
 
 function toIso(at: Millis): string {

@@ -7,8 +7,12 @@ type StoryLine = readonly [at: string, text: string];
 
 /** All about one, and its request if the details have it. */
 export function formatDelivery(details: DeliveryDetails): string {
-  const { message } = details;
-  return `${formatRow(details)}${message === undefined ? '' : `\n${formatMessage(message)}`}`;
+  const { message, response } = details;
+  const parts = [
+    message === undefined ? '' : formatMessage(message),
+    response === undefined ? '' : formatResponse(response),
+  ];
+  return [formatRow(details), ...parts.filter((part) => part !== '')].join('\n');
 }
 
 export function formatChangedDelivery(changed: ChangedDelivery): string {
@@ -16,8 +20,9 @@ export function formatChangedDelivery(changed: ChangedDelivery): string {
 }
 
 function formatRow(row: DeliveryRow): string {
-  const { id, state, route, upstream, client, eventId, orderKey } = row;
+  const { id, kind, state, route, upstream, client, eventId, orderKey } = row;
   const facts = [
+    ...(kind === 'write' ? ([['kind', 'a write that is sent later']] as const) : []),
     ['route', route],
     ['upstream', upstream],
     ['client', client],
@@ -83,10 +88,24 @@ function describePresent({ state, attempts, nextAttemptAt, sendingSince, endedAt
 function formatMessage(message: NonNullable<DeliveryDetails['message']> | null): string {
   if (message === null) return 'The request has expired, or cannot be decrypted because secret has changed.\n';
   const { method, target, headers, encoding, body, peer } = message;
-  const head = [`${method} ${target}`, ...headers.map(([name, value]) => `${name}: ${value}`)];
+  return formatHttp(`request from ${peer}`, [`${method} ${target}`, ...headers.map(formatHeader)], encoding, body);
+}
+
+function formatResponse(response: NonNullable<DeliveryDetails['response']> | null): string {
+  if (response === null) return 'The response has expired, or cannot be decrypted because secret has changed.\n';
+  const { status, headers, encoding, body } = response;
+  const title = body === null ? 'response, without its body, which is too long' : 'response';
+  return formatHttp(title, [String(status), ...headers.map(formatHeader)], encoding, body ?? '');
+}
+
+function formatHeader([name, value]: readonly [name: string, value: string]): string {
+  return `${name}: ${value}`;
+}
+
+function formatHttp(title: string, head: readonly string[], encoding: 'text' | 'base64', body: string): string {
   const text = encoding === 'text' ? body.split(/\r?\n/).map(printableWithTabs) : [body];
   const lines = [
-    `request from ${peer}${encoding === 'base64' ? ', with its body in base64' : ''}:`,
+    `${title}${encoding === 'base64' ? ', with its body in base64' : ''}:`,
     '',
     ...head.map(printable),
     ...(body === '' ? [] : ['', ...text]),

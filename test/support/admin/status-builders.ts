@@ -122,6 +122,7 @@ export const NO_DELIVERIES: NonNullable<ProcessStatus['deliveries']> = {
 export function deliveryOf(change: Partial<DeliveryRow> = {}): DeliveryRow {
   return {
     id: '0199f3b0-0000-7000-8000-000000000000',
+    kind: 'message',
     route: '/hooks',
     upstream: 'shop',
     state: 'waiting',

@@ -12,7 +12,14 @@ export const ENDED_AT = '2026-11-30T04:50:00.000Z';
 /** A dead one. */
 export function deliveryRow(n: number, given: Partial<DeliveryRow> = {}): DeliveryRow {
   return {
-    ...{ id: apiDeliveryId(n), route: '/hooks', upstream: 'shop', state: 'dead', acceptedAt: ACCEPTED_AT },
+    ...{
+      id: apiDeliveryId(n),
+      kind: 'message',
+      route: '/hooks',
+      upstream: 'shop',
+      state: 'dead',
+      acceptedAt: ACCEPTED_AT,
+    },
     ...{ nextAttemptAt: null, sendingSince: null, endedAt: ENDED_AT, attempts: 2 },
     lastAttempt: { at: '2026-11-30T04:49:59.985Z', tookSeconds: 0.012, status: 400, reason: 'status_400' },
     ...{ eventId: null, orderKey: null, client: '956feee998fe0eb7' },

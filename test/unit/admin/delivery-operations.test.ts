@@ -15,7 +15,7 @@ const DELIVERY: Delivery = {
 function operate(accepts: boolean, found: readonly (Delivery | undefined)[]) {
   const events: ProxyEvent[] = [];
   const states = [...found];
-  const store: Pick<DeliveryStore, 'find' | 'retry' | 'cancel'> = {
+  const store: Pick<DeliveryStore, 'find' | 'retry' | 'cancel'> & Partial<Pick<DeliveryStore, 'message' | 'result'>> = {
     find: () => Promise.resolve(states.length > 1 ? states.shift() : states[0]),
     retry: () => Promise.resolve(accepts),
     cancel: () => Promise.resolve(accepts),
@@ -25,7 +25,7 @@ function operate(accepts: boolean, found: readonly (Delivery | undefined)[]) {
     wallClock: () => 3000,
     listen: (event) => events.push(event),
   });
-  return { operations, events };
+  return { operations, events, store };
 }
 
 const inState = (state: DeliveryState): Delivery => ({ ...DELIVERY, state });
@@ -43,6 +43,24 @@ test('a change that is not stored is not reported as done, but it is logged', as
     { type: 'operator', by: 'me', action: 'cancel', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
     { type: 'delivery', route: '/hooks', event: 'canceled', age: 2000 },
   ]);
+});
+
+test('the response to a write is shown with its request, once the write is done', async () => {
+  const { operations, store } = operate(true, [{ ...DELIVERY, kind: 'write', state: { kind: 'delivered', at: 2000 } }]);
+  store.message = () => Promise.resolve(undefined);
+  store.result = () => Promise.resolve({ status: 201, headers: ['X-Id', 'ch_1'], body: Buffer.from('paid') });
+  expect(await operations.find('0199f3b0', { message: 'false' })).not.toHaveProperty('row.response');
+  expect(await operations.find('0199f3b0', { message: 'true' })).toMatchObject({
+    row: {
+      kind: 'write',
+      message: null,
+      response: { status: 201, headers: [['X-Id', 'ch_1']], encoding: 'text', body: 'paid' },
+    },
+  });
+  store.result = () => Promise.resolve({ status: 201, headers: [], body: undefined });
+  expect(await operations.find('0199f3b0', { message: 'true' })).toMatchObject({ row: { response: { body: null } } });
+  store.result = () => Promise.resolve(undefined);
+  expect(await operations.find('0199f3b0', { message: 'true' })).toMatchObject({ row: { response: null } });
 });
 
 test('a retry of a waiting delivery is done once another time is stored, and names the order that it keeps', async () => {

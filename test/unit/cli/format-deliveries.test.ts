@@ -84,6 +84,27 @@ describe('the course of a delivery', () => {
 `);
   });
 
+  test('of a write that is done, with its request and the response to it', () => {
+    const message = {
+      method: 'POST',
+      target: '/v1/charges',
+      headers: [],
+      encoding: 'text' as const,
+      body: 'a=1',
+      peer: '::1',
+    };
+    const headers: [string, string][] = [['X-Id', 'ch\u001b1']];
+    const response = { status: 201, headers, encoding: 'base64' as const, body: '/w==' };
+    const row = deliveryRow(1, { kind: 'write', state: 'delivered', ...attempt(201, null) });
+    const text = formatDelivery({ ...row, message, response });
+    expect(text).toContain('  kind       a write that is sent later\n');
+    expect(text).toMatch(/\n\nrequest from ::1:\n\nPOST \/v1\/charges\n\na=1\n/);
+    expect(text).toMatch(/\n\nresponse, with its body in base64:\n\n201\nX-Id: ch\ufffd1\n\n\/w==\n$/);
+    const long = formatDelivery({ ...row, response: { status: 201, headers: [], encoding: 'text', body: null } });
+    expect(long).toMatch(/\n\nresponse, without its body, which is too long:\n\n201\n$/);
+    expect(formatDelivery({ ...row, response: null })).toContain('The response has expired');
+  });
+
   test.each([
     [
       { state: 'waiting', endedAt: null, nextAttemptAt: ENDED_AT, attempts: 0, lastAttempt: null },

@@ -153,6 +153,7 @@ function deliveryPath(id) {
 function factsOf(delivery, now) {
   const { route, upstream, acceptedAt, attempts, lastAttempt, nextAttemptAt, endedAt, client } = delivery;
   return [
+    ...(delivery.kind === 'write' ? [/** @type {const} */ (['kind', 'a write that is sent later'])] : []),
     ['event id', delivery.eventId ?? '–'],
     ['route', route],
     ['upstream', upstream],
