@@ -63,20 +63,20 @@ export const DeliveryContent = z
   })
   .register(ApiSchemas, { id: 'DeliveryContent' });
 
-export const DeliveryResponse = z
+export const WriteResponse = z
   .object({
     status: z.int(),
     headers: z.array(z.tuple([z.string(), z.string()])).describe('Names and values, in the order of the response.'),
     encoding: z.enum(['text', 'base64']).describe('Of `body`: text if it is UTF-8.'),
     body: z.string().nullable().describe('null if it is longer than `async.maxResponse`.'),
   })
-  .register(ApiSchemas, { id: 'DeliveryResponse' });
+  .register(ApiSchemas, { id: 'WriteResponse' });
 
 export const DeliveryDetails = DeliveryRow.extend({
   message: DeliveryContent.nullable()
     .optional()
     .describe('Only with `message=true`; null if it has expired, or cannot be decrypted.'),
-  response: DeliveryResponse.nullable()
+  response: WriteResponse.nullable()
     .optional()
     .describe(
       'Only with `message=true`, of a write that is delivered; null if it has expired, or cannot be decrypted.',
@@ -91,6 +91,6 @@ export type StoredDeliveries = z.output<typeof StoredDeliveries>;
 export type DeliveryRow = z.output<typeof DeliveryRow>;
 export type DeliveriesPage = z.output<typeof DeliveriesPage>;
 export type DeliveryContent = z.output<typeof DeliveryContent>;
-export type DeliveryResponse = z.output<typeof DeliveryResponse>;
+export type WriteResponse = z.output<typeof WriteResponse>;
 export type DeliveryDetails = z.output<typeof DeliveryDetails>;
 export type ChangedDelivery = z.output<typeof ChangedDelivery>;

@@ -5,7 +5,7 @@ import type {
   DeliveriesPage,
   DeliveryContent,
   DeliveryDetails,
-  DeliveryResponse,
+  WriteResponse,
   DeliveryRow,
   StoredDeliveries,
 } from '../api/delivery-schemas.ts';
@@ -191,7 +191,7 @@ function toContent({ method, target, headers, body, peer }: DeliveryMessage): De
   return { method, target, headers: toPairs(headers), ...toText(body), peer };
 }
 
-function toResponse({ status, headers, body }: DeliveryResult): DeliveryResponse {
+function toResponse({ status, headers, body }: DeliveryResult): WriteResponse {
   const text = body === undefined ? ({ encoding: 'text', body: null } as const) : toText(body);
   return { status, headers: toPairs(headers), ...text };
 }

@@ -4,7 +4,9 @@ import type { Path } from '../load/mistakes.ts';
 import type { AsyncConfig } from '../schema/config-schema.ts';
 import { ASYNC_SCHEDULE } from '../schema/delivery/async-schema.ts';
 import { scheduleInEffect } from '../schema/delivery/schedule-in-effect.ts';
+import { routeName } from '../schema/route-name.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
+import { suggest } from '../values/suggest.ts';
 import { formatTtl } from '../values/ttl.ts';
 import { checkOtherKeys, checkSchedule, checkSurroundings } from './delivery-rules.ts';
 import type { IsWritten, RuleFinding } from './rule-finding.ts';
@@ -37,6 +39,7 @@ export function* checkAsyncWrites(draft: PartialConfig, isWritten: IsWritten): G
     yield* schedule;
     if (schedule.some(({ level }) => level === 'mistake')) continue;
     yield* checkTimes(path, route.async, isWritten);
+    yield* checkCallback([...path, 'callback'], route.async.callback, routes);
     const upstream = route.upstream === undefined ? undefined : upstreams.get(route.upstream);
     yield* checkKeys(path, route, route.async, upstream);
   }
@@ -54,6 +57,24 @@ function* checkTimes(
       'deduplicateFor is longer than keepFor.done: a late repeat gets the location of a write that is forgotten',
     );
   }
+}
+
+/** A callback is a delivery, so that it is sent on a schedule until it is acknowledged. */
+function* checkCallback(
+  path: Path,
+  callback: string | undefined,
+  routes: readonly PartialRoute[],
+): Generator<RuleFinding> {
+  if (callback === undefined) return;
+  const namesOf = (some: readonly PartialRoute[]): readonly string[] =>
+    some.flatMap(({ match }) => (match === undefined ? [] : [routeName(match)]));
+  const delivering = namesOf(routes.filter(({ deliver }) => deliver !== undefined));
+  if (delivering.includes(callback)) return;
+  const isRoute = namesOf(routes).includes(callback);
+  const message = isRoute
+    ? `the route ${callback} has no deliver: a callback is stored and sent by one that has it`
+    : 'no route with deliver has this name';
+  yield mistakeAt(path, message, isRoute ? undefined : suggest(callback, delivering));
 }
 
 function* checkKeys(

@@ -10,10 +10,17 @@ import { repeatIdentityOf } from '../idempotency/repeat-identity.ts';
 import type { WriteDigests } from '../idempotency/write-digests.ts';
 import { replaySafetyOf, type RoutedRequest } from '../request/routed-request.ts';
 import type { Acceptance, AcceptanceReply, AcceptedRequest } from './acceptance.ts';
-import { KEY_MISSING, KEY_REUSED_BY_WRITE, STATE_UNAVAILABLE, WRITE_TOO_LARGE } from './delivery-problems.ts';
+import {
+  CALLBACK_REJECTED,
+  KEY_MISSING,
+  KEY_REUSED_BY_WRITE,
+  STATE_UNAVAILABLE,
+  WRITE_TOO_LARGE,
+} from './delivery-problems.ts';
 import { pollAfterSeconds } from './delivery-status.ts';
 import { readDeliveryStatus } from './read-delivery-status.ts';
 import { storedHeaders } from './stored-headers.ts';
+import { callbackPathOf } from './write-callback.ts';
 
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
@@ -82,6 +89,7 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
     bodyTooLarge: WRITE_TOO_LARGE,
     describe(body, key) {
       if (key === undefined) return KEY_MISSING;
+      if (callbackPathOf({ headers: request.rawHeaders }, policy.callback) === false) return CALLBACK_REJECTED;
       const kept = withoutAsyncPreference(storedHeaders(request.rawHeaders, body.length));
       const { header } = route.target.idempotency;
       const headers = key.from === 'minted' && header !== undefined ? withMintedKey(kept, header, key.value) : kept;

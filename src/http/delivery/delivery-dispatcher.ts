@@ -1,5 +1,7 @@
-import type { DeliveryAttempt, DeliveryResult } from '../../core/delivery/delivery.ts';
+import type { DeliveryAttempt, DeliveryEnd, DeliveryResult } from '../../core/delivery/delivery.ts';
 import { nextAttemptAt } from '../../core/delivery/delivery-schedule.ts';
+import { randomBytes } from 'node:crypto';
+import type { CallbackRoute } from '../../core/delivery/async-write-policy.ts';
 import type { Acknowledgement } from '../../core/delivery/acknowledgement.ts';
 import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
 import type { DeliveryStore, DueDelivery } from '../../core/delivery/delivery-store.ts';
@@ -9,9 +11,12 @@ import type { Millis, Random } from '../../core/scalars.ts';
 import { selectKeptHeaders } from '../idempotency/kept-response.ts';
 import { LONGEST_TIMER } from '../longest-timer.ts';
 import type { Route } from '../request/route.ts';
+import { makeDeliveryId } from './delivery-id.ts';
+import { describeDelivery } from './delivery-status.ts';
 import { DeliveryRequest } from './delivery-request.ts';
 import { DeliveryResponse } from './delivery-response.ts';
 import { type AttemptJudgement, judgeAttempt } from './judge-attempt.ts';
+import { makeCallback } from './write-callback.ts';
 import { judgeWrite, mayHaveTakenEffect, type WriteAttempt } from './judge-write.ts';
 
 export interface DeliveryDispatcherParts {
@@ -114,19 +119,21 @@ export class DeliveryDispatcher {
       this.#sending.set(name, (this.#sending.get(name) ?? 1) - 1);
       const judgement = judge(route, due, response, record, write);
       const result = isWrite ? resultOf(response, route) : undefined;
-      this.#conclude(policy, due, judgement, { record, result, at });
+      this.#conclude(policy, due, judgement, {
+        record,
+        result,
+        at,
+        callback: isWrite ? route.asyncWrites?.callback : undefined,
+      });
       this.wake();
     });
   }
 
-  #conclude(
-    { schedule }: SendingPolicy,
-    { delivery }: DueDelivery,
-    judgement: AttemptJudgement,
-    { record, result, at }: EndedAttempt,
-  ): void {
+  #conclude({ schedule }: SendingPolicy, due: DueDelivery, judgement: AttemptJudgement, ended: EndedAttempt): void {
     const { store, wallClock, random, listen } = this.#parts;
-    const { id, route, acceptedAt, startedAt = at } = delivery;
+    const { delivery } = due;
+    const { record, at } = ended;
+    const { id, route, startedAt = at } = delivery;
     const now = wallClock();
     const retryAfterMs = judgement.kind === 'acknowledged' ? undefined : judgement.retryAfterMs;
     if (judgement.kind === 'not_sent') {
@@ -137,23 +144,41 @@ export class DeliveryDispatcher {
     const reason = failure?.reason;
     const attempt: DeliveryAttempt = { at, took: now - at, status: record.status || undefined, reason };
     listen({ type: 'delivery-attempt', route, reason: reason ?? 'acknowledged', took: now - at });
-    if (failure === undefined) {
-      listen({ type: 'delivery', route, event: 'delivered', age: now - acceptedAt });
-      return store.end(id, 'delivered', now, attempt, result);
-    }
+    if (failure === undefined) return this.#end(due, 'delivered', attempt, ended);
     const attempts = delivery.attempts + 1;
     const progress = { attempts, firstAt: startedAt, lastEndedAt: now, retryAfterMs };
     const next = failure.isFinal === true ? undefined : nextAttemptAt(schedule, progress, random);
     if (next !== undefined) return store.postpone(id, next, attempt);
-    const end = failure.isUnknown === true ? 'unknown' : 'dead';
-    listen({ type: 'delivery', route, event: end, age: now - acceptedAt });
-    store.end(id, end, now, attempt);
+    this.#end(due, failure.isUnknown === true ? 'unknown' : 'dead', attempt, { ...ended, result: undefined });
+  }
+
+  /** Stores the callback of a write before its end: after a kill in between, the write is sent again, with its key. */
+  #end(due: DueDelivery, end: DeliveryEnd, attempt: DeliveryAttempt, { result, callback }: EndedAttempt): void {
+    const { store, wallClock, listen, routes } = this.#parts;
+    const { delivery } = due;
+    const { id, route, acceptedAt } = delivery;
+    const now = wallClock();
+    const storeEnd = (): void => {
+      listen({ type: 'delivery', route, event: end, age: now - acceptedAt });
+      store.end(id, end, now, attempt, result);
+    };
+    if (callback === undefined) return storeEnd();
+    const ended = { ...delivery, attempts: delivery.attempts + 1, lastAttempt: attempt, state: { kind: end, at: now } };
+    const parts = { id: makeDeliveryId(now, randomBytes), now, callback, routes: routes() };
+    const message = makeCallback(due, describeDelivery(ended, result), parts);
+    if (message === undefined) return storeEnd();
+    store.add(message, ({ kind }) => {
+      if (kind === 'stored') listen({ type: 'delivery', route: message.route, event: 'accepted' });
+      storeEnd();
+    });
   }
 }
 
 interface EndedAttempt {
   readonly record: RequestRecord;
   readonly result: DeliveryResult | undefined;
+  /** The route for the callback of a write. */
+  readonly callback: CallbackRoute | undefined;
   /** When it began. */
   readonly at: Millis;
 }

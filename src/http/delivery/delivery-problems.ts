@@ -35,6 +35,13 @@ export const KEY_REUSED_BY_WRITE = requestProblem(
   'key_reused',
 );
 
+export const CALLBACK_REJECTED = requestProblem(
+  400,
+  'Callback rejected',
+  'Tidegate-Callback has to be a path, without a query, of the route that async.callback of this route names.',
+  'callback_rejected',
+);
+
 /** Nothing was stored, so the sender has to send it again. */
 export function storeProblem({ kind }: Extract<AddResult, { readonly kind: 'full' | 'unavailable' }>): Problem {
   const isFull = kind === 'full';

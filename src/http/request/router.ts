@@ -76,7 +76,7 @@ export function upstreamPath(target: string, route: Route): string {
 }
 
 /** `/v1` is a prefix of `/v1` and `/v1/x`, not of `/v10`. */
-function hasPrefix(path: string, prefix: string): boolean {
+export function hasPrefix(path: string, prefix: string): boolean {
   if (!path.startsWith(prefix)) return false;
   return prefix.endsWith('/') || path.length === prefix.length || path[prefix.length] === '/';
 }

@@ -270,3 +270,71 @@ describe('a route with async sends at once', () => {
     expect(await gate.metric('tidegate_deliveries_total{route="/v1",event="accepted"}')).toBe(0);
   });
 });
+
+describe('the state of a write that is over', () => {
+  /** A receiver that rejects the first callback. */
+  async function start(provider: string) {
+    const shop = await startHttpUpstream((n, response) => response.writeHead(n === 1 ? 503 : 204).end());
+    const folder = makeFolder();
+    const gate = await startTidegate(`
+secret: a-secret-of-the-tests-0123456789abcdef
+state: {store: sqlite, file: ${join(folder, 'state.db')}}
+clients: {key: ["header:X-Client", ip]}
+upstreams: {psp: {url: "${provider}", retry: {attempts: 1}, idempotency: {ttl: 24h}}, shop: {url: "${shop.url}", retry: {attempts: 1}}}
+routes:
+  - {path: /v1, upstream: psp, async: {schedule: {delays: [1s]}, callback: /callbacks}}
+  - {path: /callbacks, upstream: shop, verify: {scheme: standard-webhooks, secrets: ["whsec_${Buffer.alloc(32, 2).toString('base64')}"]}, deliver: {schedule: {delays: [1s, 1s]}, sign: {secrets: ["whsec_${Buffer.alloc(32, 1).toString('base64')}"]}}}
+`);
+    return { gate, shop };
+  }
+
+  test('is sent to its client, signed, until that acknowledges it', async () => {
+    const ledger = await startLedger();
+    const { gate, shop } = await start(ledger.url);
+    const accepted = await charge(gate, { headers: ['Tidegate-Callback', '/callbacks/orders/4711'] });
+    expect(accepted.status).toBe(202);
+    await eventually(
+      () => shop.hits.length,
+      (callbacks) => callbacks === 2,
+    );
+    const status = (await readStatus(gate, accepted)).json();
+    expect(status).toMatchObject({ state: 'done', response: { status: 201, body: '{"charge":"k1"}' } });
+    for (const { method, target, body, headers } of shop.hits) {
+      expect([method, target]).toEqual(['POST', '/callbacks/orders/4711']);
+      expect(JSON.parse(body.toString())).toEqual(status);
+      expect(headers.map((name) => name.toLowerCase())).toEqual(
+        expect.arrayContaining(['webhook-signature', 'webhook-id']),
+      );
+    }
+    expect([...ledger.charges]).toEqual([['k1', 1]]);
+    expect((await send(gate.url, '/callbacks', { method: 'POST', body: '{}' })).status).toBe(401);
+    expect(await gate.metric('tidegate_deliveries_total{route="/callbacks",event="accepted"}')).toBe(1);
+  });
+
+  test('is sent too if it has failed, and to nobody who has not asked for it', async () => {
+    const psp = await startHttpUpstream((_n, response) => void response.writeHead(503).end());
+    const { gate, shop } = await start(psp.url);
+    const silent = await charge(gate, { key: 'silent' });
+    const asking = await charge(gate, { key: 'asking', headers: ['Tidegate-Callback', '/callbacks'] });
+    for (const each of [silent, asking]) await untilState(gate, each, 'failed');
+    await eventually(
+      () => shop.hits.length,
+      (callbacks) => callbacks === 2,
+    );
+    const id = asking.json()['id'];
+    expect(shop.hits.map(({ body }) => JSON.parse(body.toString()))).toEqual(
+      [1, 2].map(() => expect.objectContaining({ id, state: 'failed' })),
+    );
+    expect(psp.hits.flatMap(({ headers }) => headers).some((name) => /callback/i.test(name))).toBe(false);
+  });
+
+  test('is sent to no other path: the write is rejected', async () => {
+    const ledger = await startLedger();
+    const { gate } = await start(ledger.url);
+    for (const path of ['/v1/charges', 'http://evil.test/callbacks', '/callbacks/../v1']) {
+      const rejected = await charge(gate, { headers: ['Tidegate-Callback', path] });
+      expect([rejected.status, rejected.json()['reason']]).toEqual([400, 'callback_rejected']);
+    }
+    expect(ledger.charges.size).toBe(0);
+  });
+});

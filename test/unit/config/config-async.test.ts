@@ -131,6 +131,23 @@ describe('async has a warning', () => {
   });
 });
 
+test('a callback is sent by a route with deliver', () => {
+  const beside = (callback: string, more = ', deliver: {}') =>
+    mistakes({ async: `callback: ${callback}`, route: `}, {path: /callbacks, upstream: psp${more}` });
+  expect(beside('/callbacks')).toEqual([]);
+  expect(beside('/callback')).toEqual([
+    'async.callback: no route with deliver has this name (did you mean /callbacks?)',
+  ]);
+  expect(beside('/callbacks', '')).toEqual([
+    'async.callback: the route /callbacks has no deliver: a callback is stored and sent by one that has it',
+  ]);
+  const { config } = load({ async: 'callback: /callbacks', route: '}, {path: /callbacks, upstream: psp, deliver: {}' });
+  expect(compileAsyncWrites(config.routes[0]?.async, config.routes)?.callback).toEqual({
+    name: '/callbacks',
+    path: '/callbacks',
+  });
+});
+
 test('writes that are sent later need SQLite in this version', () => {
   const redis = write({ async: '' }).replace(/^state: .*$/m, 'state: {store: redis, url: redis://a}');
   const { text } = runCheck('f.yaml', { full: false }, { env: {}, readFile: () => redis });

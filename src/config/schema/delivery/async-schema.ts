@@ -31,6 +31,11 @@ export const AsyncSchema = z.strictObject({
   maxResponse: Size.refine((bytes) => bytes <= MAX_RESPONSE_BYTES, 'must be at most 16MiB')
     .prefault(`${MAX_ACKNOWLEDGEMENT_BYTES / 1024}KiB`)
     .describe('Maximum size of a response body that is kept for the client; of a longer one, status and headers are.'),
+  callback: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('The name of a route with deliver, on which clients get the state of their writes once these are over.'),
   keepFor: z
     .strictObject({
       done: Ttl.prefault('24h').describe('After the upstream has decided about it, or it was canceled.'),
