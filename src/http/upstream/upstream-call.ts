@@ -46,7 +46,7 @@ export class UpstreamCall implements AttemptListener {
   /** The body is read to its end for repeats, without its client. */
   #keepsBody = false;
   /** Called once the last attempt has given up its connection. */
-  readonly #onReleased: ((isComplete: boolean) => void)[] = [];
+  #onReleased: ((isComplete: boolean) => void)[] | undefined;
 
   constructor(context: ExchangeContext, routed: RoutedRequest, response: ClientResponse, owner: CallOwner) {
     this.#context = context;
@@ -130,13 +130,13 @@ export class UpstreamCall implements AttemptListener {
 
   /** Calls back once no body is read for repeats without its client. */
   whenBodyKept(run: () => void): void {
-    if (this.#keepsBody && !this.isOver) this.#onReleased.push(run);
+    if (this.#keepsBody && !this.isOver) (this.#onReleased ??= []).push(run);
     else run();
   }
 
   /** Calls back once nothing more of the request is written. @param run is given whether the response may still come as a whole */
   whenWritten(run: (mayBeWhole: boolean) => void): void {
-    if (this.#timers.isUploading) this.#onReleased.push(run);
+    if (this.#timers.isUploading) (this.#onReleased ??= []).push(run);
     else run(true);
   }
 
@@ -224,7 +224,7 @@ export class UpstreamCall implements AttemptListener {
     attempt.release();
     if (attempt !== this.#attempt) return;
     if (this.#isFinishing) this.#owner.driver.onResponseEnd();
-    for (const run of this.#onReleased.splice(0)) run(attempt.isComplete);
+    for (const run of this.#onReleased?.splice(0) ?? []) run(attempt.isComplete);
   }
 
   #reportResponse(status: number, hints: Hints, took: Millis): void {

@@ -93,7 +93,7 @@ test('writes that a killed process was sending are unknown, not failed, if the p
   restart();
   for (const location of locations) {
     const unknown = await untilState(location, 'unknown');
-    expect(unknown).toMatchObject({ lastAttempt: { reason: expect.stringMatching(/^unknown_/) } }); // or blocked
+    expect(JSON.stringify(unknown['lastAttempt'])).toContain('"reason":"unknown_'); // not processed, or blocked
     expect(unknown).not.toHaveProperty('response');
   }
 });

@@ -322,9 +322,7 @@ routes:
       (callbacks) => callbacks === 2,
     );
     const id = asking.json()['id'];
-    expect(shop.hits.map(({ body }) => JSON.parse(body.toString()))).toEqual(
-      [1, 2].map(() => expect.objectContaining({ id, state: 'failed' })),
-    );
+    for (const { body } of shop.hits) expect(JSON.parse(body.toString())).toMatchObject({ id, state: 'failed' });
     expect(psp.hits.flatMap(({ headers }) => headers).some((name) => /callback/i.test(name))).toBe(false);
   });
 

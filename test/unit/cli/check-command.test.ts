@@ -35,9 +35,9 @@ routes:
     '    response: starts at most 3s after the end of the upload (timeout); without it: 1s queue + 3s attempt + 5s if the client returns at its Retry-After',
     '    refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
     '    clients: should wait 3s; one that gives up earlier gets no response',
-    '  memory: up to 259MiB, in addition to Node itself and data in transit',
+    '  memory: up to 269MiB, in addition to Node itself and data in transit',
     '    64MiB: request bodies kept for retries',
-    '    147MiB: 10000 requests that wait in queues, about 15KiB each',
+    '    157MiB: 10000 requests that wait in queues, about 16KiB each',
     '    25MiB: 100000 clients, about 256B each',
     '    24MiB: explanations of requests',
     '',
@@ -230,7 +230,7 @@ describe('the worst cases', () => {
     [
       'retry: {}',
       'limits: {replayMemory: 2GiB}',
-      'warning: memory: up to 2243MiB: provide that much, or lower limits.replayMemory, clients.maxTracked or queue.maxDepth',
+      'warning: memory: up to 2253MiB: provide that much, or lower limits.replayMemory, clients.maxTracked or queue.maxDepth',
     ],
   ])('warns of unwise settings: %s %s', (upstream, rest, warning) => {
     expect(linesOf(upstream, rest)).toContain(warning);
@@ -245,7 +245,7 @@ describe('the worst cases', () => {
     expect(linesOf('rateLimit: {scope: client}')).toContain(
       '489MiB: 100000 limits of single clients or credentials, about 5KiB each',
     );
-    expect(find(linesOf('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 15KiB each');
+    expect(find(linesOf('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 16KiB each');
   });
 
   test('counts a hundred requests for each connection over HTTP/2', () => {
@@ -259,7 +259,7 @@ describe('the worst cases', () => {
 
   test('counts no more waiting requests than may be open, however few connections carry them', () => {
     expect(linesOf('retry: {}', 'limits: {requests: 300}')).toContain(
-      '4500KiB: 300 requests that wait in queues, about 15KiB each',
+      '4800KiB: 300 requests that wait in queues, about 16KiB each',
     );
   });
 
@@ -269,6 +269,6 @@ describe('the worst cases', () => {
     expect(find(lines, 'sends')).toBe('sends: 1 per request');
     expect(find(lines, 'response')).toBe('response: starts at most 5s after the end of the upload: 5s attempt');
     expect(find(lines, 'refusal')).toBeUndefined();
-    expect(lines).toContain('147MiB: 10000 requests that would wait in queues, about 15KiB each');
+    expect(lines).toContain('157MiB: 10000 requests that would wait in queues, about 16KiB each');
   });
 });
