@@ -142,7 +142,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     rewritePrefix: route.rewritePrefix,
     cors: compileCors(route.cors, route.methods),
     delivery: compileDelivery(route.deliver),
-    asyncWrites: compileAsyncWrites(route.async, config.routes),
+    asyncWrites: compileAsyncWrites(route.async),
     verify: compileVerify(route.verify),
     replayLimit: route.deliver?.maxBody ?? retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),

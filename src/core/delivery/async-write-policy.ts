@@ -1,12 +1,6 @@
 import type { Millis } from '../scalars.ts';
 import type { DeliverySchedule } from './delivery-schedule.ts';
 
-/** A route with `deliver`, by name, and the prefix of its paths. */
-export interface CallbackRoute {
-  readonly name: string;
-  readonly path: string;
-}
-
 /** How a route accepts writes now and sends them later. Compiled from the configuration; immutable. */
 export interface AsyncWritePolicy {
   readonly schedule: DeliverySchedule;
@@ -16,8 +10,8 @@ export interface AsyncWritePolicy {
   readonly concurrency: number;
   /** The longest response body that is kept, in bytes. */
   readonly maxResponse: number;
-  /** The route by which clients get the state of their writes once these are over; undefined: by none. */
-  readonly callback: CallbackRoute | undefined;
+  /** The name of the route by which clients get the state of their writes once these are over; absent: by none. */
+  readonly callback?: string | undefined;
   /** How long a write is kept after it is over. */
   readonly keepFor: {
     /** Also of canceled ones. */

@@ -89,7 +89,8 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
     bodyTooLarge: WRITE_TOO_LARGE,
     describe(body, key) {
       if (key === undefined) return KEY_MISSING;
-      if (callbackPathOf({ headers: request.rawHeaders }, policy.callback) === false) return CALLBACK_REJECTED;
+      const { router } = routed.snapshot;
+      if (callbackPathOf({ headers: request.rawHeaders }, policy.callback, router) === false) return CALLBACK_REJECTED;
       const kept = withoutAsyncPreference(storedHeaders(request.rawHeaders, body.length));
       const { header } = route.target.idempotency;
       const headers = key.from === 'minted' && header !== undefined ? withMintedKey(kept, header, key.value) : kept;

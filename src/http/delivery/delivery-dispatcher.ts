@@ -1,7 +1,6 @@
 import type { DeliveryAttempt, DeliveryEnd, DeliveryResult } from '../../core/delivery/delivery.ts';
 import { nextAttemptAt } from '../../core/delivery/delivery-schedule.ts';
 import { randomBytes } from 'node:crypto';
-import type { CallbackRoute } from '../../core/delivery/async-write-policy.ts';
 import type { Acknowledgement } from '../../core/delivery/acknowledgement.ts';
 import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
 import type { DeliveryStore, DueDelivery } from '../../core/delivery/delivery-store.ts';
@@ -177,8 +176,8 @@ export class DeliveryDispatcher {
 interface EndedAttempt {
   readonly record: RequestRecord;
   readonly result: DeliveryResult | undefined;
-  /** The route for the callback of a write. */
-  readonly callback: CallbackRoute | undefined;
+  /** The name of the route for the callback of a write. */
+  readonly callback: string | undefined;
   /** When it began. */
   readonly at: Millis;
 }

@@ -1,43 +1,50 @@
-import type { CallbackRoute } from '../../core/delivery/async-write-policy.ts';
 import type { DueDelivery, NewDelivery } from '../../core/delivery/delivery-store.ts';
 import type { DeliveryMessage } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { findPathDefect } from '../request/request-target.ts';
 import type { Route } from '../request/route.ts';
-import { hasPrefix } from '../request/router.ts';
+import { hasPrefix, type Router } from '../request/router.ts';
+import { findDisguisedPath } from '../webhooks/disguised-path.ts';
 import type { DeliveryStatus } from './delivery-status.ts';
 
 /** A client names the path to which the state of its write is sent. Like all such headers, it does not reach the upstream. */
 const CALLBACK = 'tidegate-callback';
 
-/** Unreserved characters, escapes and those that may stand in a path; no segment that moves to another path (RFC 3986 §3.3). */
-const PATH = /^(?:\/(?!\.{1,2}(?:\/|$)|(?:%2e|\.){1,2}(?:\/|$))[\w.~!$&'()*+,;=:@%-]*)+$/i;
+/** Visible ASCII, without a query or fragment. */
+const PATH = /^\/[!"$->@-~]*$/;
 const MAX_LENGTH = 1024;
 
-/** @returns the path; undefined if the client wants no callback, false if it may not have this one */
+/**
+ * The path for the callback of a write, which the router gives to the route for callbacks, so that a client reaches no other one.
+ * @param callback the name of that route
+ * @returns undefined if the client wants no callback, false if it may not have this one
+ */
 export function callbackPathOf(
   { headers }: Pick<DeliveryMessage, 'headers'>,
-  route: CallbackRoute | undefined,
+  callback: string | undefined,
+  router: Router,
 ): string | undefined | false {
-  const found = headers.filter((_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === CALLBACK);
-  const [path, ...others] = found;
+  const [path, ...others] = callbackHeaders(headers);
   if (path === undefined) return undefined;
+  const route = findCallbackRoute(router.delivering, callback);
   if (route === undefined || others.length > 0 || path.length > MAX_LENGTH) return false;
-  return PATH.test(path) && hasPrefix(path, route.path) ? path : false;
+  if (!PATH.test(path) || findPathDefect(path) !== undefined) return false;
+  if (router.find('POST', route.host, path) !== route) return false;
+  return findDisguisedPath({ verb: 'POST', target: path }, route, router) === undefined ? path : false;
 }
 
 /**
  * The delivery that sends the state of a write to its client, with its schedule, signature and acknowledgement.
- * @param routes that deliver, by the configuration in effect
- * @returns undefined if the client does not want it, or the route is no longer configured
+ * @returns undefined if the client does not want it, or the configuration in effect has another route for callbacks, or none
  */
 export function makeCallback(
   { delivery, message }: DueDelivery,
   status: DeliveryStatus,
   { id, now, callback, routes }: CallbackParts,
 ): NewDelivery | undefined {
-  const path = callbackPathOf(message, callback);
-  const route = routes.find(({ name, delivery: policy }) => name === callback?.name && policy !== undefined);
-  if (typeof path !== 'string' || route === undefined) return undefined;
+  const [path] = callbackHeaders(message.headers);
+  const route = findCallbackRoute(routes, callback);
+  if (path === undefined || route === undefined || !hasPrefix(path, route.path)) return undefined;
   const body = Buffer.from(JSON.stringify(status));
   const headers = ['Host', 'tidegate', 'Content-Type', 'application/json', 'Content-Length', String(body.length)];
   return {
@@ -52,6 +59,16 @@ export interface CallbackParts {
   /** Of the new delivery. */
   readonly id: string;
   readonly now: Millis;
-  readonly callback: CallbackRoute | undefined;
+  /** The name of the route for callbacks. */
+  readonly callback: string | undefined;
+  /** That deliver, by the configuration in effect. */
   readonly routes: readonly Route[];
+}
+
+function callbackHeaders(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === CALLBACK);
+}
+
+function findCallbackRoute(routes: readonly Route[], callback: string | undefined): Route | undefined {
+  return routes.find(({ name, delivery }) => name === callback && delivery !== undefined);
 }

@@ -29,14 +29,19 @@ export function findTargetDefect(request: HttpServerRequest): string | undefined
     request.target = local;
     if (local === ASTERISK) return undefined;
   }
-  const { path } = request;
+  const defect = findPathDefect(request.path);
+  if (defect !== undefined) return defect;
+  return request.target.includes('#') ? 'a fragment in the target' : undefined;
+}
+
+/** Why servers may read a path as another one, to follow `The request has`; undefined if they do not. @param path begins with a slash */
+export function findPathDefect(path: string): string | undefined {
   if (path.startsWith('//')) return 'a path that starts with two slashes';
   if (path.includes('\\')) return 'a backslash in the path';
   const isEncoded = path.includes('%');
   if (isEncoded && /%5c/i.test(path)) return 'a backslash in the path';
   if (isEncoded && path.includes('%00')) return 'a null byte in the path';
   if ((isEncoded || path.includes('/.')) && DOT_SEGMENT.test(path)) return 'a dot segment in the path';
-  if (request.target.includes('#')) return 'a fragment in the target';
   return undefined;
 }
 

@@ -142,10 +142,7 @@ test('a callback is sent by a route with deliver', () => {
     'async.callback: the route /callbacks has no deliver: a callback is stored and sent by one that has it',
   ]);
   const { config } = load({ async: 'callback: /callbacks', route: '}, {path: /callbacks, upstream: psp, deliver: {}' });
-  expect(compileAsyncWrites(config.routes[0]?.async, config.routes)?.callback).toEqual({
-    name: '/callbacks',
-    path: '/callbacks',
-  });
+  expect(compileAsyncWrites(config.routes[0]?.async)?.callback).toBe('/callbacks');
 });
 
 test('writes that are sent later need SQLite in this version', () => {

@@ -1,9 +1,23 @@
 import { expect, test } from 'vitest';
 import { callbackPathOf } from '../../../src/http/delivery/write-callback.ts';
+import type { Route } from '../../../src/http/request/route.ts';
+import { Router } from '../../../src/http/request/router.ts';
 
-const route = { name: '/callbacks', path: '/callbacks' };
+// The router and the callback use nothing else of a route.
+const route = (path: string, more = {}) =>
+  ({ name: path, path, target: { name: 'shop' }, ...more }) as unknown as Route;
+const router = new Router([
+  route('/callbacks', { delivery: {} }),
+  route('/callbacks/admin'),
+  route('/callbacks/signed', { verify: {} }),
+  route('/'),
+]);
 const of = (...paths: readonly string[]) =>
-  callbackPathOf({ headers: ['Host', 'a', ...paths.flatMap((path) => ['Tidegate-Callback', path])] }, route);
+  callbackPathOf(
+    { headers: ['Host', 'a', ...paths.flatMap((path) => ['Tidegate-Callback', path])] },
+    '/callbacks',
+    router,
+  );
 
 test.each(['/callbacks', '/callbacks/', '/callbacks/orders/47-11', '/callbacks/a%20b/~c', '/callbacks/..a/.b'])(
   '%s is a path of the route for callbacks',
@@ -13,11 +27,20 @@ test.each(['/callbacks', '/callbacks/', '/callbacks/orders/47-11', '/callbacks/a
 test.each([
   ...['/', '/other', '/callbacks2', 'callbacks', 'https://evil.test/callbacks', '//evil.test/callbacks', ''],
   ...['/callbacks/../admin', '/callbacks/%2e%2e/admin', '/callbacks/.%2E', '/callbacks/./a', '/callbacks/..'],
-  ...['/callbacks?a=1', '/callbacks#a', '/callbacks/a b', '/callbacks/\\a', `/callbacks/${'x'.repeat(1024)}`],
+  ...[
+    '/callbacks/..;/admin',
+    '/callbacks/a%2f..%2f..%2fadmin',
+    '/callbacks/a%5c..',
+    '/callbacks/a%00',
+    '/callbacks/\\a',
+  ],
+  ...['/callbacks?a=1', '/callbacks#a', '/callbacks/a b', '/callbacks/\u00e9', `/callbacks/${'x'.repeat(1024)}`],
+  ...['/callbacks/admin', '/callbacks/admin/a', '/callbacks/signed', '/callbacks/%73igned'],
 ])('%s is rejected', (path) => expect(of(path)).toBe(false));
 
 test('a request with two of them, or on a route without callbacks, is rejected, and one without the header is not', () => {
   expect(of('/callbacks', '/callbacks')).toBe(false);
-  expect(callbackPathOf({ headers: ['tidegate-callback', '/callbacks'] }, undefined)).toBe(false);
-  expect([of(), callbackPathOf({ headers: [] }, undefined)]).toEqual([undefined, undefined]);
+  expect(callbackPathOf({ headers: ['tidegate-callback', '/callbacks'] }, undefined, router)).toBe(false);
+  expect(callbackPathOf({ headers: ['tidegate-callback', '/'] }, '/', router)).toBe(false);
+  expect([of(), callbackPathOf({ headers: [] }, undefined, router)]).toEqual([undefined, undefined]);
 });
