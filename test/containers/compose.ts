@@ -74,7 +74,7 @@ for (const [name, made] of Object.entries(services)) {
   }
 }
 
-// What it has accepted outlives the container.
+// Accepted deliveries outlive the container.
 assert.ok(deliveries.volumes.some((volume) => volume.startsWith('deliveries:/var/lib/tidegate')));
 
 // Replicas differ only in their ports, and only they reach Redis.

@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { ActionResult, DeliveryActions } from '../api/admin-operations.ts';
 import type {
   ChangedDelivery,
@@ -14,6 +13,8 @@ import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/d
 import type { Delivery, DeliveryMessage, DeliveryResult } from '../../core/delivery/delivery.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { describeBody } from '../../http/delivery/delivery-status.ts';
+import { toHeaderPairs } from '../../http/headers/raw-headers.ts';
 
 export interface DeliveryOperationsParts {
   /** Undefined: this process stores no deliveries. */
@@ -188,23 +189,12 @@ function toRow({ state, lastAttempt, owner: client, ...delivery }: Delivery): De
 }
 
 function toContent({ method, target, headers, body, peer }: DeliveryMessage): DeliveryContent {
-  return { method, target, headers: toPairs(headers), ...toText(body), peer };
+  return { method, target, headers: toHeaderPairs(headers), ...describeBody(body), peer };
 }
 
 function toResponse({ status, headers, body }: DeliveryResult): WriteResponse {
-  const text = body === undefined ? ({ encoding: 'text', body: null } as const) : toText(body);
-  return { status, headers: toPairs(headers), ...text };
-}
-
-function toPairs(raw: readonly string[]): [string, string][] {
-  const pairs: [string, string][] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([raw[i] ?? '', raw[i + 1] ?? '']);
-  return pairs;
-}
-
-function toText(body: Buffer): { readonly encoding: 'text' | 'base64'; readonly body: string } {
-  const encoding = isUtf8(body) ? 'text' : 'base64';
-  return { encoding, body: body.toString(encoding === 'text' ? 'utf8' : 'base64') };
+  const content = body === undefined ? ({ encoding: 'text', body: null } as const) : describeBody(body);
+  return { status, headers: toHeaderPairs(headers), ...content };
 }
 
 function toIso(at: Millis): string {

@@ -30,7 +30,7 @@ export interface AcceptanceReply {
 export interface Acceptance {
   readonly bodyTooLarge: Problem;
   /**
-   * What is stored of a request; a problem if it is rejected.
+   * Describes what the store keeps of a request. Returns a problem if the request is rejected.
    * @param key its idempotency key
    */
   describe(body: Buffer, key: IdempotencyKey | undefined): AcceptedFields | Problem;

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Delivery, DeliveryAttempt, DeliveryResult } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { toHeaderPairs } from '../headers/raw-headers.ts';
 
 /** Clients read the state of their deliveries below this path. */
 export const DELIVERIES_PATH = '/.well-known/tidegate/deliveries/';
@@ -92,12 +93,14 @@ function describeAttempt({ at, status, reason }: DeliveryAttempt): AttemptStatus
   };
 }
 
-function describeResult({ status, headers: raw, body }: DeliveryResult): ResponseStatus {
-  const headers: [string, string][] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) headers.push([raw[i] ?? '', raw[i + 1] ?? '']);
-  if (body === undefined) return { status, headers };
+function describeResult({ status, headers, body }: DeliveryResult): ResponseStatus {
+  return { status, headers: toHeaderPairs(headers), ...(body === undefined ? {} : describeBody(body)) };
+}
+
+/** A body in a JSON document. */
+export function describeBody(body: Buffer): { readonly encoding: 'text' | 'base64'; readonly body: string } {
   const encoding = isUtf8(body) ? 'text' : 'base64';
-  return { status, headers, encoding, body: body.toString(encoding === 'text' ? 'utf8' : 'base64') };
+  return { encoding, body: body.toString(encoding === 'text' ? 'utf8' : 'base64') };
 }
 
 function toDate(time: Millis): string {

@@ -12,8 +12,9 @@ export interface WriteAttempt {
 }
 
 /**
- * What the end of an attempt means for a write that is sent later. It is done once the upstream has decided about it, and is tried again
- * as long as it has not. What may have taken effect is marked as such until a response settles it, and is never reported as failed.
+ * Judges the end of an attempt of a write that is sent later. The write is done once the upstream has decided about it, and another
+ * attempt follows as long as it has not. A write that may have taken effect is marked as such until a response settles it, and is never
+ * reported as failed.
  *
  * | end of the attempt | means |
  * | --- | --- |

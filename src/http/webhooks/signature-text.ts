@@ -28,8 +28,8 @@ const UNIT_LENGTHS: Readonly<Record<TimestampUnit, Millis>> = { s: 1000, ms: 1 }
 const MAX_DIGITS: Readonly<Record<TimestampUnit, number>> = { s: 12, ms: 15 };
 
 /**
- * What is wrong with a timestamp; undefined if nothing is. Only decimal digits are a timestamp: no sign, space, exponent, fraction
- * or leading zero. A signer cuts a fraction off, so the time of the comparison is cut off too.
+ * Returns why a timestamp is invalid; undefined if it is valid. It consists of decimal digits alone: no sign, space, exponent, fraction or
+ * leading zero. A signer cuts a fraction off, so the time of the comparison is cut off too.
  * @param tolerance how far it may be from `now`, in both directions
  * @param now milliseconds of the epoch
  */

@@ -30,7 +30,7 @@ export async function runWithKills(folder: string, count: number): Promise<KillR
   const hasTime = (): boolean => performance.now() - since < TIMEOUT;
   const delays = Array.from({ length: RETRIES }, () => '1s').join(', ');
   let gate = await startGate(folder, {
-    // What survives the end of the process does not depend on it: this one syncs the disk less often.
+    // A killed process loses nothing with either durability. This one syncs the disk less often.
     ...{ name: 'kill', durability: 'normal', receiver: await receiver.start() },
     deliver: `schedule: {delays: [${delays}]}, orderBy: {json: key}, concurrency: 200`,
   });

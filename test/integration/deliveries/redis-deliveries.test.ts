@@ -167,7 +167,7 @@ test('while Redis is away nothing is accepted or taken, and results of attempts 
   const isBack = new Promise((resolve) => client.once('ready', resolve));
   await server.restart();
   await isBack;
-  // What was sent is stored before more is taken.
+  // The store records the results of attempts before it takes more deliveries.
   expect(await takeNumbers(process, 1000)).toEqual([]);
   expect(process.runLater()).toContain(500);
   await settle();

@@ -438,7 +438,7 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       await settle();
       expect(store.bounds[0]?.used).toBeCloseTo(2 / 3);
       expect(await addAll(process, newDelivery(7, { eventId: 'evt' }), newDelivery(8))).toEqual([STORED, full]);
-      // What is delivered makes room; what is dead stays.
+      // Delivered ones make room; dead ones stay.
       expect([(await store.find(id(1)))?.state.kind, await store.find(id(2))]).toEqual(['dead', undefined]);
       expect((await start({ maxCount: 3 })).store.bounds[0]?.used).toBe(1);
     });
