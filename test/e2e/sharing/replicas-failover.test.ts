@@ -26,7 +26,7 @@ test(
       await run.rejoined();
     });
     expectReportedOnce(run);
-    expectUnharmed(run, figures);
+    await expectUnharmed(run, figures);
   },
 );
 
@@ -41,7 +41,7 @@ test('replicas follow Sentinel to the new master', AGAIN_IF_STALLED, async () =>
     await run.rejoined();
   });
   expectReportedOnce(run);
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
   expect(await sentinel.replica.client().dbsize()).toBeGreaterThan(0);
 });
 
@@ -61,6 +61,6 @@ test(
       await owner?.restart();
       await run.rejoined();
     });
-    expectUnharmed(run, figures);
+    await expectUnharmed(run, figures);
   },
 );

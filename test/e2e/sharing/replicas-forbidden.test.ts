@@ -26,7 +26,7 @@ async function startWithUser(rules: readonly string[]) {
 test.each(FORBIDDEN)('with %s, limits are shared, and the missing permission is logged once', async (_, rules) => {
   const { url, allow } = await startWithUser(rules);
   const run = await startReplicas([url, url]);
-  expectUnharmed(run, await run.during(() => pause(1500)));
+  await expectUnharmed(run, await run.during(() => pause(1500)));
   expectReportedOnce(run, []);
   const countOf = (message: string): number[] =>
     run.gates.map((gate) => gate.log().filter(({ msg }) => msg === message).length);

@@ -49,7 +49,7 @@ test('keep sharing while the latency to Redis is 60 ms, then random from 20 to 7
     }
     relay.injectFaults({});
   });
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
 });
 
 test(
@@ -89,7 +89,7 @@ async function expectUnharmedByCut(
     await run.rejoined();
   });
   expectReportedOnce(run, cutOff);
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
 }
 
 /** Starts a replica behind `relay` with constant traffic: without requests, a dead connection is not detected. */

@@ -23,7 +23,7 @@ test(
       await run.rejoined();
     });
     expectReportedOnce(run);
-    expectUnharmed(run, figures);
+    await expectUnharmed(run, figures);
   },
 );
 
@@ -35,7 +35,7 @@ test('replicas restore the limit after Redis restarts empty', AGAIN_IF_STALLED, 
     await pause(500);
     await run.rejoined();
   });
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
 });
 
 test('replicas act alone within 250 ms while Redis hangs', AGAIN_IF_STALLED, async () => {
@@ -53,7 +53,7 @@ test('replicas act alone within 250 ms while Redis hangs', AGAIN_IF_STALLED, asy
     for (const at of run.outageLoggedAt()) expect(at - began).toBeLessThan(250);
   });
   expectReportedOnce(run);
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
 });
 
 test('replicas that start without Redis share once it is reachable', AGAIN_IF_STALLED, async () => {
@@ -66,7 +66,7 @@ test('replicas that start without Redis share once it is reachable', AGAIN_IF_ST
     await run.rejoined();
   });
   expectReportedOnce(run);
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
 });
 
 test(
@@ -83,7 +83,7 @@ test(
       }
     });
     expectReportedOnce(run, []);
-    expectUnharmed(run, flushed);
+    await expectUnharmed(run, flushed);
     for (const shift of [-3_600_000, 3_600_000]) {
       const jumped = await run.during(async () => {
         redis.shiftClock(shift);
@@ -91,7 +91,7 @@ test(
         redis.shiftClock(0);
       });
       expectReportedOnce(run, []);
-      expectUnharmed(run, jumped);
+      await expectUnharmed(run, jumped);
     }
   },
 );

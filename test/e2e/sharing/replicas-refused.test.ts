@@ -20,7 +20,7 @@ test('replicas act alone while the memory of Redis is full', AGAIN_IF_STALLED, a
     await run.rejoined();
   });
   expectReportedOnce(run);
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
 });
 
 test('replicas restore the limit when its keys are evicted, corrupt or of another type', AGAIN_IF_STALLED, async () => {
@@ -55,7 +55,7 @@ async function expectUnharmedBy(fault: (client: Redis) => Promise<void>): Promis
   const run = await startReplicas([redis.url, redis.url]);
   const figures = await run.during(() => fault(redis.client()));
   await run.rejoined();
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
 }
 
 test(
@@ -77,7 +77,7 @@ test(
       await run.rejoined();
     });
     expectReportedOnce(run);
-    expectUnharmed(run, figures);
+    await expectUnharmed(run, figures);
     await expectNoSecret(run);
   },
 );
@@ -97,7 +97,7 @@ test(
       await run.rejoined();
     });
     expectReportedOnce(run);
-    expectUnharmed(run, figures);
+    await expectUnharmed(run, figures);
     await expectNoSecret(run);
   },
 );

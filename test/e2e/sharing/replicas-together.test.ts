@@ -31,7 +31,7 @@ test('the tokens of a killed replica go to the others', AGAIN_IF_STALLED, async 
     await kill();
     await pause(1000);
   });
-  expectUnharmed(run, figures);
+  await expectUnharmed(run, figures);
 });
 
 test('a killed replica releases its share of a concurrency limit', AGAIN_IF_STALLED, async () => {

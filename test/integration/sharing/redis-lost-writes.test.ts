@@ -225,8 +225,9 @@ test('a process that is closed while Redis is gone stops trying to store the end
   const held: ServerResponse[] = [];
   const upstream = await startHttpUpstream((_nth, response) => void held.push(response));
   const redis = await startRedis();
-  const gate = await startReplica(redis.url, upstream.url);
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
+  const gate = await startReplica(redis.url, upstream.url);
   const paid = pay(gate, 'order');
   await eventually(
     () => held,
@@ -244,5 +245,5 @@ test('a process that is closed while Redis is gone stops trying to store the end
     }
     return most;
   };
-  await eventually(mostInOneSecond, (most) => most === 0, 20_000);
+  await eventually(mostInOneSecond, (most) => most <= before, 20_000);
 });

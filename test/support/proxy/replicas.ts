@@ -4,7 +4,7 @@
  *
  *     const run = await startReplicas(['redis://127.0.0.1:6379', relayed]);
  *     const figures = await run.during(() => redis.restart());
- *     expectUnharmed(run, figures);
+ *     await expectUnharmed(run, figures);
  */
 import { expect } from 'vitest';
 import type { PracticeServer } from '../../../src/simulator/practice/practice-server.ts';
@@ -33,7 +33,10 @@ const DEGRADED = 'tidegate_store_degraded{store="redis"}';
 const LOST = 'shared store not responding: this process keeps limits on its own';
 const BACK = 'shared store responding again: limits are shared';
 const OUTCOMES: ReadonlySet<string> = new Set(['forwarded', 'recovered', 'refused', 'queue_timeout']);
-const GOAL = { goodput: 0.85, waste: 0.05 };
+/** Required within `SETTLED_WITHIN` after a fault. Tests in virtual time require it during the fault as well. */
+const GOAL = { goodput: 0.85, waste: 0.05, for: 1500 };
+/** Required during the fault, in real time: only replicas that stop, or that use the whole limit each, miss it. */
+const DURING = { goodput: 0.5, waste: 0.25 };
 /** Timeout for log messages on a busy machine, in ms. */
 const TIMEOUT = 15_000;
 /** Milliseconds. A hundred scrapes a second take as much processor time as the traffic. */
@@ -152,16 +155,16 @@ export async function startReplicas(
     TIMEOUT,
   );
   await pause(SETTLED_AFTER - SETTLED.for);
-  await settle(upstream, stalls);
+  await settle(upstream, stalls, SETTLED);
   return new Replicas(gates, upstream, traffic, stalls);
 }
 
-/** The learned rate may be a tenth too low at this point, which later growth corrects. */
-async function settle(upstream: PracticeServer, stalls: Stalls): Promise<void> {
+/** Resolves when the limit is used and kept as `goal` says. The learned rate may be a tenth too low at first; growth corrects it. */
+async function settle(upstream: PracticeServer, stalls: Stalls, goal: typeof GOAL): Promise<void> {
   const until = performance.now() + SETTLED_WITHIN;
   for (;;) {
-    const figures = await figuresOf(upstream, () => pause(SETTLED.for));
-    if (figures.goodput >= SETTLED.goodput && figures.waste <= SETTLED.waste) return;
+    const figures = await figuresOf(upstream, () => pause(goal.for));
+    if (figures.goodput >= goal.goodput && figures.waste <= goal.waste) return;
     stalls.unlessStalled(() => {
       if (performance.now() > until) throw new Error(`the limit is not known yet: ${JSON.stringify(figures)}`);
     });
@@ -207,8 +210,8 @@ export function expectReportedOnce(run: Replicas, gates = run.gates): void {
   }
 }
 
-/** Expects that no request failed, and that the upstream's limit was used and kept. */
-export function expectUnharmed(run: Replicas, { goodput, waste }: ReplicaFigures): void {
+/** Expects that no request failed, that the upstream's limit was used during a fault, and that it is used and kept again. */
+export async function expectUnharmed(run: Replicas, { goodput, waste }: ReplicaFigures): Promise<void> {
   for (const each of run.traffic) {
     expect(Object.values(each.stats()).filter(({ failed }) => failed > 0)).toEqual([]);
   }
@@ -223,9 +226,10 @@ export function expectUnharmed(run: Replicas, { goodput, waste }: ReplicaFigures
     );
   }
   run.stalls.unlessStalled(() => {
-    expect(goodput).toBeGreaterThanOrEqual(GOAL.goodput);
-    expect(waste).toBeLessThanOrEqual(GOAL.waste);
+    expect(goodput).toBeGreaterThanOrEqual(DURING.goodput);
+    expect(waste).toBeLessThanOrEqual(DURING.waste);
   });
+  if (goodput < GOAL.goodput || waste > GOAL.waste) await settle(run.upstream, run.stalls, GOAL);
 }
 
 /** Returns the YAML of `state`. @param more other settings, in flow style */
