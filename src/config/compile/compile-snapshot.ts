@@ -119,7 +119,8 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   const retry = mergeRetry(upstream.retry, route.retry);
   const { idempotency } = upstream;
   const planOptions = {
-    claims: config.mode === 'enforce' && recognisesKeys(idempotency),
+    // A message is delivered at least once, for longer than a receiver remembers a key of its sender.
+    claims: config.mode === 'enforce' && recognisesKeys(idempotency) && route.deliver === undefined,
     replaysErrors: idempotency.replaysErrors,
     sharesKeys: idempotency.sharesKeys,
     concurrentWrites: target.idempotency?.concurrent === 'pass',

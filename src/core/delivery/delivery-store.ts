@@ -17,8 +17,8 @@ export type AddResult =
   | { readonly kind: 'duplicate'; readonly id: string }
   /** The store holds as many deliveries, or bytes, as it may. */
   | { readonly kind: 'full' }
-  /** Nothing can be stored now: the disk is full, for example. */
-  | { readonly kind: 'unavailable'; readonly why: string };
+  /** Nothing can be stored now: the disk is full, for example. `mayBeStored`: the store has the delivery, and has not replied. */
+  | { readonly kind: 'unavailable'; readonly why: string; readonly mayBeStored?: boolean };
 
 /** A delivery to be sent now. */
 export interface DueDelivery {
@@ -74,8 +74,16 @@ export interface DeliveryStore {
   /**
    * @param attempt the last one; undefined if none was made
    * @param result the response that ended it; it is removed with the delivery, and if that is retried
+   * @param callback of a write, stored with its end, unless the store is full
    */
-  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined, result?: DeliveryResult): void;
+  end(
+    id: string,
+    end: DeliveryEnd,
+    at: Millis,
+    attempt: DeliveryAttempt | undefined,
+    result?: DeliveryResult,
+    callback?: NewDelivery,
+  ): void;
   find(id: string): Promise<Delivery | undefined>;
   /** In the order of acceptance, or in the opposite one. */
   list(filter: DeliveryFilter): Promise<readonly Delivery[]>;

@@ -17,6 +17,7 @@ import { DeliveryResponse } from './delivery-response.ts';
 import { type AttemptJudgement, judgeAttempt } from './judge-attempt.ts';
 import { makeCallback } from './write-callback.ts';
 import { judgeWrite, mayHaveTakenEffect, type WriteAttempt } from './judge-write.ts';
+import { findWriteDefect } from './write-defect.ts';
 
 export interface DeliveryDispatcherParts {
   readonly store: DeliveryStore;
@@ -112,26 +113,31 @@ export class DeliveryDispatcher {
     const { wallClock, send } = this.#parts;
     const at = wallClock();
     const isWrite = due.delivery.kind === 'write';
+    const callback = isWrite ? route.asyncWrites?.callback : undefined;
     const response = new DeliveryResponse(isWrite ? route.asyncWrites?.maxResponse : undefined);
     const keys = isWrite ? undefined : route.delivery?.signingKeys;
-    send(route, new DeliveryRequest(due, keys && { keys, at }), response, (record, write) => {
+    const request = new DeliveryRequest(due, keys && { keys, at });
+    const onEnd = (
+      judgement: AttemptJudgement,
+      status: number | undefined,
+      result: DeliveryResult | undefined,
+    ): void => {
       this.#sending.set(name, (this.#sending.get(name) ?? 1) - 1);
-      const judgement = judge(route, due, response, record, write);
-      const result = isWrite ? resultOf(response, route) : undefined;
-      this.#conclude(policy, due, judgement, {
-        record,
-        result,
-        at,
-        callback: isWrite ? route.asyncWrites?.callback : undefined,
-      });
+      this.#conclude(policy, due, judgement, { status, result, at, callback });
       this.wake();
+    };
+    const defect = isWrite ? findWriteDefect(route, request, due.message.body) : undefined;
+    if (defect !== undefined) return onEnd(defect, undefined, undefined);
+    send(route, request, response, (record, write) => {
+      const judgement = judge(route, due, response, record, write);
+      onEnd(judgement, record.status || undefined, isWrite ? resultOf(response, route) : undefined);
     });
   }
 
   #conclude({ schedule }: SendingPolicy, due: DueDelivery, judgement: AttemptJudgement, ended: EndedAttempt): void {
     const { store, wallClock, random, listen } = this.#parts;
     const { delivery } = due;
-    const { record, at } = ended;
+    const { status, at } = ended;
     const { id, route, startedAt = at } = delivery;
     const now = wallClock();
     const retryAfterMs = judgement.kind === 'acknowledged' ? undefined : judgement.retryAfterMs;
@@ -141,7 +147,7 @@ export class DeliveryDispatcher {
     }
     const failure = judgement.kind === 'failed' ? judgement : undefined;
     const reason = failure?.reason;
-    const attempt: DeliveryAttempt = { at, took: now - at, status: record.status || undefined, reason };
+    const attempt: DeliveryAttempt = { at, took: now - at, status, reason };
     listen({ type: 'delivery-attempt', route, reason: reason ?? 'acknowledged', took: now - at });
     if (failure === undefined) return this.#end(due, 'delivered', attempt, ended);
     const attempts = delivery.attempts + 1;
@@ -151,30 +157,23 @@ export class DeliveryDispatcher {
     this.#end(due, failure.isUnknown === true ? 'unknown' : 'dead', attempt, { ...ended, result: undefined });
   }
 
-  /** Stores the callback of a write before its end: after a kill in between, the write is sent again, with its key. */
+  /** Stores the end of a write with its callback: neither is lost without the other. */
   #end(due: DueDelivery, end: DeliveryEnd, attempt: DeliveryAttempt, { result, callback }: EndedAttempt): void {
     const { store, wallClock, listen, routes } = this.#parts;
     const { delivery } = due;
     const { id, route, acceptedAt } = delivery;
     const now = wallClock();
-    const storeEnd = (): void => {
-      listen({ type: 'delivery', route, event: end, age: now - acceptedAt });
-      store.end(id, end, now, attempt, result);
-    };
-    if (callback === undefined) return storeEnd();
+    listen({ type: 'delivery', route, event: end, age: now - acceptedAt });
     const ended = { ...delivery, attempts: delivery.attempts + 1, lastAttempt: attempt, state: { kind: end, at: now } };
     const parts = { id: makeDeliveryId(now, randomBytes), now, callback, routes: routes() };
-    const message = makeCallback(due, describeDelivery(ended, result), parts);
-    if (message === undefined) return storeEnd();
-    store.add(message, ({ kind }) => {
-      if (kind === 'stored') listen({ type: 'delivery', route: message.route, event: 'accepted' });
-      storeEnd();
-    });
+    const message = callback === undefined ? undefined : makeCallback(due, describeDelivery(ended, result), parts);
+    store.end(id, end, now, attempt, result, message);
   }
 }
 
 interface EndedAttempt {
-  readonly record: RequestRecord;
+  /** Of the response; undefined if there was none. */
+  readonly status: number | undefined;
   readonly result: DeliveryResult | undefined;
   /** The name of the route for the callback of a write. */
   readonly callback: string | undefined;
@@ -194,7 +193,7 @@ function judge(
   return judgeWrite(record, write, { wasUnknown, isWhole: response.writableFinished });
 }
 
-const NO_ATTEMPT: WriteAttempt = { meaning: undefined, isLocked: false };
+const NO_ATTEMPT: WriteAttempt = { meaning: undefined, isLocked: false, wasAnswered: false };
 
 /** For the messages of a route that delivers no longer. */
 const ANY_SUCCESS: Acknowledgement = {

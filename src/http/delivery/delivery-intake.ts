@@ -4,18 +4,19 @@ import type { AddResult, DeliveryStore, NewDelivery } from '../../core/delivery/
 import type { Millis } from '../../core/scalars.ts';
 import { clientTraceOf } from '../headers/trace-context.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
+import { findUnresolvedByOthers } from '../idempotency/unresolved-key-check.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { readRequestBody } from '../request/read-body.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import { arrivalOf, type RoutedRequest } from '../request/routed-request.ts';
 import { ClientResponse } from '../response/client-response.ts';
-import { DRAINING_PROBLEM, overloadProblem } from '../response/problem-details.ts';
+import { asUnknownOutcome, DRAINING_PROBLEM, overloadProblem } from '../response/problem-details.ts';
 import type { Problem } from '../response/problem.ts';
 import type { BodyListener } from '../server/server-request.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import { type Acceptance, type AcceptanceReply, isProblem } from './acceptance.ts';
-import { storeProblem } from './delivery-problems.ts';
+import { KEY_REUSED_BY_WRITE, storeProblem } from './delivery-problems.ts';
 import { makeDeliveryId } from './delivery-id.ts';
 import { statusPathOf } from './delivery-status.ts';
 
@@ -42,6 +43,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
   readonly #response: ClientResponse;
   readonly #startedAt: Millis;
   #body: RequestBody | undefined;
+  #key: IdempotencyKey | undefined;
   #isDecided = false;
   #isAccepted = false;
 
@@ -52,6 +54,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     this.addressGroup = addressGroupOf(routed.client);
     this.#response = new ClientResponse(context, routed);
     this.#startedAt = arrivalOf(routed.request, context.clock);
+    this.#key = routed.key;
   }
 
   /** It is sent later, by the configuration that applies then. */
@@ -65,7 +68,10 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     request.bodyListener = this;
     response.on('close', this.#onClose);
     this.#body = readRequestBody(this.#routed, this.#context, NO_PLACES, {
-      onRead: (_isKept, key) => this.#onBodyRead(key ?? this.#routed.key),
+      onRead: (_isKept, key) => {
+        this.#key = key ?? this.#key;
+        this.#onBodyRead(this.#key);
+      },
       onRejected: (problem) => this.#reject(problem),
     });
     this.#body?.read();
@@ -137,10 +143,17 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     this.#response.answer('accepted', status, [...own, ...headers], body);
   }
 
+  /** A write may be in progress, or have an unknown outcome, by another request with its key: then that is what is said. */
   #reject(problem: Problem): void {
     if (this.#isDecided) return;
     this.#isDecided = true;
-    this.#response.respondWith(problem, 0);
+    const respond = (answer: Problem): void => this.#response.respondWith(answer, 0);
+    // A reused key names another write, which may be in progress.
+    const isCertain = problem === KEY_REUSED_BY_WRITE || this.#routed.route.delivery !== undefined;
+    if (problem.unknown || isCertain) return respond(problem);
+    findUnresolvedByOthers(this.#context, this.#routed, this.#key, this.#body, undefined, (isUnresolved) =>
+      respond(isUnresolved ? asUnknownOutcome(problem, 'earlier_request') : problem),
+    );
   }
 
   readonly #onClose = (): void => {

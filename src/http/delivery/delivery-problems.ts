@@ -1,6 +1,6 @@
 import type { AddResult } from '../../core/delivery/delivery-store.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { requestProblem } from '../response/problem-details.ts';
+import { asUnknownOutcome, requestProblem } from '../response/problem-details.ts';
 import type { Problem } from '../response/problem.ts';
 
 /** A full store empties at the pace of the receiver, a full disk when somebody acts: no exact time is known. */
@@ -42,9 +42,11 @@ export const CALLBACK_REJECTED = requestProblem(
   'callback_rejected',
 );
 
-/** Nothing was stored, so the sender has to send it again. */
-export function storeProblem({ kind }: Extract<AddResult, { readonly kind: 'full' | 'unavailable' }>): Problem {
-  const isFull = kind === 'full';
+/** Nothing was stored, as far as is known, so the sender has to send it again. */
+export function storeProblem(result: Extract<AddResult, { readonly kind: 'full' | 'unavailable' }>): Problem {
+  const isFull = result.kind === 'full';
+  if (result.kind === 'unavailable' && result.mayBeStored === true)
+    return asUnknownOutcome(PERHAPS_STORED, 'this_request');
   return {
     status: isFull ? 503 : 507,
     title: isFull ? 'Too many deliveries' : 'Insufficient storage',
@@ -57,6 +59,16 @@ export function storeProblem({ kind }: Extract<AddResult, { readonly kind: 'full
     unknown: false,
   };
 }
+
+const PERHAPS_STORED: Problem = {
+  status: 504,
+  title: 'Outcome unknown',
+  detail: 'The store of deliveries has not replied. This one may be stored, and sent later.',
+  reason: 'deliveries_unavailable',
+  proxyError: 'http_request_denied',
+  retryAfterMs: undefined,
+  unknown: true,
+};
 
 /** The state of a delivery cannot be read. */
 export const STATE_UNAVAILABLE: Problem = {

@@ -30,7 +30,9 @@ export function callbackPathOf(
   if (route === undefined || others.length > 0 || path.length > MAX_LENGTH) return false;
   if (!PATH.test(path) || findPathDefect(path) !== undefined) return false;
   if (router.find('POST', route.host, path) !== route) return false;
-  return findDisguisedPath({ verb: 'POST', target: path }, route, router) === undefined ? path : false;
+  // A signature of the route says nothing here: Tidegate sends the callback, and a client has chosen its path.
+  const unverified = { ...route, verify: undefined };
+  return findDisguisedPath({ verb: 'POST', target: path }, unverified, router) === undefined ? path : false;
 }
 
 /**

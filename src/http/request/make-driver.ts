@@ -5,6 +5,7 @@ import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { ObservedExchange } from '../../core/exchange/exchange-observer.ts';
 import { ClientWait } from '../../core/exchange/client-wait.ts';
 import { runExchange } from '../../core/exchange/polling-exchange.ts';
+import { watchKey } from '../../core/exchange/watch-key.ts';
 import type { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import type { ClientPolling } from '../response/client-polling.ts';
 import type { ExchangeContext } from './exchange-context.ts';
@@ -33,8 +34,9 @@ export function makeDriver<E extends Handler<E>>(
   const clientTimeouts = routed.route.target.learnsFromLatency ? context.clientTimeouts : undefined;
   const expectedTime = expectedTimeOf(routed, facts, answerTimes);
   const clientTimeout = clientTimeouts?.timeoutOf(ticket, startedAt);
+  const generator = runExchange(facts, policyFor(routed), random, startedAt, expectedTime, clientTimeout);
   return new ExchangeDriver<E>({
-    generator: runExchange(facts, policyFor(routed), random, startedAt, expectedTime, clientTimeout),
+    generator: routed.keyWatch === undefined ? generator : watchKey(generator, routed.keyWatch),
     gate,
     ticket,
     clientWait:

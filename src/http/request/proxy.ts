@@ -14,7 +14,7 @@ import type { DeliveryRequest } from '../delivery/delivery-request.ts';
 import type { DeliveryResponse } from '../delivery/delivery-response.ts';
 import { DeliveryStatusEndpoint } from '../delivery/delivery-status-endpoint.ts';
 import type { WriteAttempt } from '../delivery/judge-write.ts';
-import { describeWriteAttempt } from '../delivery/write-attempt.ts';
+import { describeWriteAttempt, keyOfDelivery } from '../delivery/write-attempt.ts';
 import type { CheckHandler } from '../ext-authz/check-handler.ts';
 import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
 import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
@@ -219,7 +219,8 @@ export class Proxy implements RequestSink {
   ): void {
     const snapshot = this.#options.snapshot();
     const accepted = { ...route, verify: undefined }; // its signature was verified, and may be too old by now
-    const routed = this.#describe(request, response, accepted, snapshot, { upgrade: undefined, isPreflight: false });
+    const described = this.#describe(request, response, accepted, snapshot, { upgrade: undefined, isPreflight: false });
+    const routed = { ...described, key: keyOfDelivery(described.key, request), keyWatch: { record: undefined } };
     this.#start(
       new RequestHandler(this.#context, routed, (handler, record) => {
         this.#onHandlerDone(handler);

@@ -2,6 +2,7 @@ import type { RoutePolicy } from '../../core/exchange/steps.ts';
 import { isRepeatable, isSafe, type ReplaySafety, type RequestFacts } from '../../core/exchange/request-facts.ts';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
+import type { KeyWatch } from '../../core/exchange/watch-key.ts';
 import type { ExchangeDescription } from '../../core/exchange/exchange-observer.ts';
 import type { ProxyContext } from './exchange-context.ts';
 import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
@@ -36,6 +37,8 @@ export interface RoutedRequest {
   readonly requestId: string;
   /** The client's id of the request, or ours. */
   readonly xRequestId: string;
+  /** Of a stored write: its outcome depends on what others have done with its key. */
+  readonly keyWatch?: KeyWatch;
 }
 
 /** When the head of a request arrived that the proxy gets now. */

@@ -46,6 +46,10 @@ export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<Deli
       );
     },
     onExpired: (deliveries) => reportExpired(deliveries, logger, listen),
+    onCallback: (route, isStored) => {
+      if (isStored) listen({ type: 'delivery', route, event: 'accepted' });
+      else logger.warn({ route }, 'the state of a write is not sent to its client: the store of deliveries is full');
+    },
     onProblem: (error) => logger.error({ why: messageOf(error) }, 'deliveries cannot be read from the database'),
   });
   for (const route of store.routes) onRoute(route);

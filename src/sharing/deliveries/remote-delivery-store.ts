@@ -57,8 +57,8 @@ export class RemoteDeliveryStore implements DeliveryStore {
   }
 
   add(delivery: NewDelivery, onAdded: (result: AddResult) => void): void {
-    const onLost = (): void => onAdded({ kind: 'unavailable', why: LOST });
-    if (this.#isKeeperGone) return this.#parts.schedule(onLost);
+    const onLost = (): void => onAdded({ kind: 'unavailable', why: LOST, mayBeStored: true });
+    if (this.#isKeeperGone) return this.#parts.schedule(() => onAdded({ kind: 'unavailable', why: LOST }));
     const query = this.#expect({
       onReply: (reply) => (reply.type === 'added' ? onAdded(reply.result) : onLost()),
       onLost,

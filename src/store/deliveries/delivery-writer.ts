@@ -29,6 +29,7 @@ export type DeliveryChange =
       /** Something was sent in the attempt, or could have been. */
       readonly isCounted: boolean;
       readonly sealedResult?: Buffer | undefined;
+      readonly callback?: NewDelivery | undefined;
     }
   | { readonly kind: 'restart'; readonly now: Millis };
 
@@ -49,6 +50,8 @@ export interface DeliveryWriterOptions {
   readonly onWaiting: (route: string, place: DuePlace) => void;
   /** These have waited too long: that they are dead is stored. */
   readonly onExpired: (deliveries: readonly Omit<Delivery, 'state'>[]) => void;
+  /** The end of a write is stored, with or without its callback on this route. */
+  readonly onCallback: (route: string, isStored: boolean) => void;
   /** The changes of a transaction are stored. */
   readonly onAllStored: () => void;
 }
@@ -70,6 +73,7 @@ export class DeliveryWriter implements PendingChanges {
   #results: AddResult[] = [];
   #waiting: (readonly [route: string, place: DuePlace])[] = [];
   #expired: Omit<Delivery, 'state'>[] = [];
+  #callbacks: (readonly [route: string, isStored: boolean])[] = [];
   #hasFailed = false;
   /** A later step removes the rest of the rows whose time is over. */
   #isStepScheduled = false;
@@ -106,6 +110,7 @@ export class DeliveryWriter implements PendingChanges {
     const now = times.now();
     this.#waiting = [];
     this.#expired = [];
+    this.#callbacks = [];
     for (const each of [counters, events, room, expiry]) each.begin();
     if (this.#isRemovalDue) {
       events.removeOver(now, MAX_REMOVED);
@@ -117,7 +122,8 @@ export class DeliveryWriter implements PendingChanges {
   }
 
   onStored(): void {
-    const { counters, events, room, expiry, commit, onChanged, onWaiting, onExpired, onAllStored } = this.#options;
+    const { counters, events, room, expiry, commit } = this.#options;
+    const { onChanged, onWaiting, onExpired, onCallback, onAllStored } = this.#options;
     for (const each of [counters, events, room, expiry]) each.commit();
     this.#hasFailed = false;
     const [adds, results] = [this.#adds, this.#results];
@@ -133,6 +139,7 @@ export class DeliveryWriter implements PendingChanges {
       });
     }
     if (this.#expired.length > 0) onExpired(this.#expired);
+    for (const [route, isStored] of this.#callbacks) onCallback(route, isStored);
     for (const [i, { onAdded }] of adds.entries()) {
       const result = results[i];
       if (result !== undefined) onAdded(result);
@@ -161,7 +168,13 @@ export class DeliveryWriter implements PendingChanges {
     if (change.kind === 'restart') return this.#restart(row, change.now);
     const isCounted = change.kind === 'postpone' || change.isCounted;
     if (change.attempt !== undefined) rows.recordAttempt(row.number, change.attempt, isCounted);
-    if (change.kind === 'end') return this.#end(row, change);
+    if (change.kind === 'end') {
+      this.#end(row, change);
+      const { callback } = change;
+      if (callback === undefined) return;
+      const { kind } = this.#applyAdd(callback, this.#options.times.now());
+      return void this.#callbacks.push([callback.route, kind === 'stored']);
+    }
     this.#waiting.push([claim.route, rows.postpone(row.number, change.until)]);
     expiry.onWaiting(row.waitsSince);
   }
@@ -208,7 +221,9 @@ export class DeliveryWriter implements PendingChanges {
     const { seal, rows, counters, events, room, expiry, times } = this.#options;
     const { id, route, eventId, orderKey, message, duplicatesUntil } = delivery;
     const earlier = eventId === undefined ? undefined : events.find(route, eventId, now);
-    if (earlier !== undefined) return { kind: 'duplicate', id: earlier };
+    // A write whose row was removed is sent again: its key protects it, and its client learns the outcome.
+    const isDuplicate = earlier !== undefined && (delivery.kind === 'message' || rows.find(earlier) !== undefined);
+    if (isDuplicate) return { kind: 'duplicate', id: earlier };
     const bytes = encodeDeliveryMessage(message);
     const size = bytes.length + SEAL_BYTES;
     if (!room.make(size)) return { kind: 'full' };

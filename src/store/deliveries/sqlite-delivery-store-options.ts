@@ -19,6 +19,8 @@ export interface SqliteDeliveryStoreOptions {
   readonly maxAge?: () => Millis;
   /** These ended because of `maxAge`. */
   readonly onExpired?: (deliveries: readonly Omit<Delivery, 'state'>[]) => void;
+  /** A write has ended, and its callback is stored, on this route, or there was no room for it. */
+  readonly onCallback?: (route: string, isStored: boolean) => void;
   /** A stored change may have made a delivery of the route due, now or later: see `takeDue`. */
   readonly onDue?: (route: string) => void;
   /** A message cannot be decrypted or decoded: the secret has changed, or the row is damaged. Its delivery has ended. */

@@ -8,13 +8,7 @@ import {
   type NewDelivery,
   type TakenDeliveries,
 } from '../../core/delivery/delivery-store.ts';
-import type {
-  Delivery,
-  DeliveryAttempt,
-  DeliveryEnd,
-  DeliveryMessage,
-  DeliveryResult,
-} from '../../core/delivery/delivery.ts';
+import type { Delivery, DeliveryAttempt, DeliveryMessage, DeliveryResult } from '../../core/delivery/delivery.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { MessageSeal } from '../message-seal.ts';
@@ -85,6 +79,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
       ...{ commit, rows, counters, seal, events: this.#events, room: this.#room, expiry, times: this.#times },
       keepFor: (route, end) => options.keepFor(route, end),
       onExpired: (deliveries) => options.onExpired?.(deliveries),
+      onCallback: (route, isStored) => options.onCallback?.(route, isStored),
       onChanged: (claim) => {
         this.#claims.release(claim);
         this.#changedRoutes.add(claim.route);
@@ -131,11 +126,11 @@ export class SqliteDeliveryStore implements DeliveryStore {
     if (claim !== undefined) this.#writer.change(claim, { kind: 'postpone', until, attempt });
   }
 
-  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined, result?: DeliveryResult): void {
+  end(...[id, end, at, attempt, result, callback]: Parameters<DeliveryStore['end']>): void {
     const claim = this.#claims.get(id);
     if (claim === undefined) return;
     const sealedResult = result && this.#resultSeal.seal(id, encodeDeliveryResult(result));
-    this.#end(claim, { end, at, attempt, isCounted: true, sealedResult });
+    this.#end(claim, { end, at, attempt, isCounted: true, sealedResult, callback });
   }
 
   find(id: string): Promise<Delivery | undefined> {

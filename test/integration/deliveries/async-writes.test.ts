@@ -158,6 +158,56 @@ describe('a write with Prefer: respond-async', () => {
     expect(failed['response']).toBeUndefined();
   });
 
+  test.each(['before it', 'between its attempts'])(
+    'is unknown, and not failed, if the upstream has answered another request with its key %s',
+    async (when) => {
+      const ledger = await startLedger();
+      const gate = await startTidegate(config(ledger.url, { async: '{schedule: {delays: [1s]}}' }));
+      const sendNow = () => charge(gate, { headers: ['Prefer', 'return=minimal'] });
+      if (when === 'before it') expect((await sendNow()).status).toBe(201);
+      ledger.state.mode = 'unavailable';
+      const accepted = await charge(gate);
+      if (when !== 'before it') {
+        await eventually(
+          () => ledger.hits.length,
+          (hits) => hits === 1,
+        );
+        ledger.state.mode = 'charge';
+        expect((await sendNow()).status).toBe(201);
+        ledger.state.mode = 'unavailable';
+      }
+      expect(await untilState(gate, accepted, 'unknown')).toMatchObject({
+        lastAttempt: { status: 503, reason: 'answered_before' },
+      });
+      expect([...ledger.charges]).toEqual([['k1', 1]]);
+    },
+  );
+
+  test('is not refused as if nothing had happened while its outcome is unknown', async () => {
+    const psp = await startHttpUpstream((_n, response) => void response.destroy());
+    const gate = await startTidegate(config(psp.url));
+    const now = await charge(gate, { headers: ['Prefer', 'return=minimal'] });
+    expect([now.status, now.header('tidegate-outcome')]).toEqual([504, 'unknown']);
+    for (const changed of [{ headers: ['Tidegate-Callback', '/nowhere'] }, { body: 'x'.repeat(2 ** 21) }]) {
+      const refused = await charge(gate, changed);
+      expect([refused.status, refused.header('tidegate-outcome')]).toEqual([504, 'unknown']);
+    }
+    expect((await charge(gate, { key: 'k2', headers: ['Tidegate-Callback', '/nowhere'] })).status).toBe(400);
+  });
+
+  test('is sent again if it was removed to make room, and its client repeats it', async () => {
+    const ledger = await startLedger();
+    const gate = await startTidegate(`${config(ledger.url)}limits: {deliveries: 2}\n`);
+    const first = await charge(gate);
+    await untilState(gate, first, 'done');
+    for (const key of ['k2', 'k3']) await untilState(gate, await charge(gate, { key }), 'done');
+    expect((await readStatus(gate, first)).status).toBe(404);
+    const again = await charge(gate);
+    expect(again.json()).toMatchObject({ state: 'waiting' });
+    expect(await untilState(gate, again, 'done')).toMatchObject({ response: { body: '{"charge":"k1"}' } });
+    expect(ledger.charges.get('k1')).toBe(1);
+  });
+
   test('that has failed is sent again when its client repeats it', async () => {
     const ledger = await startLedger();
     ledger.state.mode = 'unavailable';

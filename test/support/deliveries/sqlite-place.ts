@@ -18,6 +18,8 @@ interface SqliteProcess extends StoreProcess {
   readonly problems: unknown[];
   /** The deliveries that have expired, each step as one list. */
   readonly expired: (readonly string[])[];
+  /** The routes of the callbacks of ended writes, and whether these are stored. */
+  readonly callbacks: (readonly [route: string, isStored: boolean])[];
 }
 
 interface SqlitePlace extends DeliveryPlace {
@@ -48,6 +50,7 @@ export function sqlitePlace(): SqlitePlace {
     const problems: unknown[] = [];
     const unreadable: string[] = [];
     const expired: (readonly string[])[] = [];
+    const callbacks: (readonly [route: string, isStored: boolean])[] = [];
     let due: (() => void)[] = [];
     let later: (readonly [delay: number, run: () => void])[] = [];
     const reported = new Set<string>();
@@ -62,6 +65,7 @@ export function sqlitePlace(): SqlitePlace {
       onDue: (route) => reported.add(route),
       maxAge: () => maxAge.value,
       onExpired: (deliveries) => expired.push(deliveries.map(({ id }) => id)),
+      onCallback: (route, isStored) => callbacks.push([route, isStored]),
       onUnreadable: ({ id }) => unreadable.push(id),
       onProblem: (error) => problems.push(error),
     });
@@ -77,7 +81,7 @@ export function sqlitePlace(): SqlitePlace {
       return now.map(([delay]) => delay);
     };
     return {
-      ...{ store, database, commit, commits, problems, unreadable, expired, endTurn, runLater },
+      ...{ store, database, commit, commits, problems, unreadable, expired, callbacks, endTurn, runLater },
       settle: () => {
         commit.request();
         do endTurn();

@@ -14,5 +14,13 @@ test('a value of up to 256 characters is read as it is, a longer one as its dige
 
 test('an empty value, another type, or a number that is not exact counts as missing', () => {
   expect([inBody(''), inBody(null), inBody({}), inBody(2 ** 53)]).toEqual([undefined, undefined, undefined, undefined]);
-  expect(inBody(42)).toBe('42');
+  expect(readField({ kind: 'json', path: ['id'] }, { headers: {} }, Buffer.from(String.raw`{"id":"\ud800"}`))).toBe(
+    undefined,
+  );
+});
+
+test('values of different types, and texts that look like what is stored in place of others, differ', () => {
+  const seen = [42, '42', true, 'true', 'json:42', 'x'.repeat(257), inBody('x'.repeat(257))].map(inBody);
+  expect(new Set(seen).size).toBe(7);
+  expect(seen.slice(0, 4)).toEqual(['json:42', '42', 'json:true', 'true']);
 });

@@ -52,6 +52,34 @@ describe('transactions', () => {
     expect(await takeNumbers(process, 1000)).toEqual([1]);
   });
 
+  test('store the end of a write with its callback, or neither', async () => {
+    const place = sqlitePlace();
+    const process = place.start();
+    const { database, store, callbacks } = process;
+    await addAll(process, newDelivery(1, { kind: 'write' }));
+    await takeNumbers(process, 1000);
+    setReadOnly(database.db, true);
+    store.end(id(1), 'delivered', 1500, FAILED, undefined, newDelivery(2, { route: '/callbacks' }));
+    process.endTurn();
+    expect([await takeNumbers(process, 1500, 1, '/callbacks'), callbacks]).toEqual([[], []]);
+    setReadOnly(database.db, false);
+    await process.settle();
+    expect(callbacks).toEqual([['/callbacks', true]]);
+    expect((await store.find(id(1)))?.state.kind).toBe('delivered');
+    const next = place.start();
+    expect(await takeNumbers(next, 1500, 1, '/callbacks')).toEqual([2]);
+  });
+
+  test('store the end of a write without its callback if there is no room for that', async () => {
+    const process = sqlitePlace().start({ maxCount: 2 });
+    const { store, callbacks } = process;
+    await addAll(process, newDelivery(1, { kind: 'write' }), newDelivery(2));
+    await takeNumbers(process, 1000);
+    store.end(id(1), 'dead', 1500, FAILED, undefined, newDelivery(3, { route: '/callbacks' }));
+    await process.settle();
+    expect([(await store.find(id(1)))?.state.kind, callbacks]).toEqual(['dead', [['/callbacks', false]]]);
+  });
+
   test('that fail leave results pending: nothing is sent again meanwhile, and they are stored later', async () => {
     const process = sqlitePlace().start();
     const { database, store } = process;

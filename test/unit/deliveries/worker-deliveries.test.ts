@@ -268,13 +268,14 @@ describe('a worker whose primary has ended', () => {
     store.add(newDelivery(2), (result) => results.push(result));
     const [taken, found] = [take(first), store.find(id(1))];
     first.losePrimary();
-    expect(results).toEqual([lost]);
+    const mayBeStored = { ...lost, mayBeStored: true };
+    expect(results).toEqual([mayBeStored]);
     await expect(found).rejects.toThrow(DeliveriesUnavailable);
     expect(await taken).toEqual([]);
     store.add(newDelivery(3), (result) => results.push(result));
-    expect(results).toEqual([lost]); // not within the call
+    expect(results).toHaveLength(1); // not within the call
     await new Promise(setImmediate);
-    expect(results).toEqual([lost, lost]);
+    expect(results).toEqual([mayBeStored, lost]);
     store.end(id(1), 'delivered', 1000, DONE);
     expect(await take(first)).toEqual([]);
     const calls: ((each: DeliveryStore) => Promise<unknown>)[] = [

@@ -38,6 +38,27 @@ test.each([
   ...['/callbacks/admin', '/callbacks/admin/a', '/callbacks/signed', '/callbacks/%73igned'],
 ])('%s is rejected', (path) => expect(of(path)).toBe(false));
 
+test.each([
+  '/hooks/%73tripe',
+  '/hooks//stripe',
+  '/hooks/Stripe',
+  '/hooks/stripe;a',
+  '/hooks/;a/stripe',
+  '/hooks/stripe',
+])(
+  '%s is rejected, which a server may read as the path of another route, although the route for callbacks verifies',
+  (path) => {
+    const verifying = new Router([
+      route('/hooks', { delivery: {}, verify: {} }),
+      route('/hooks/stripe', { delivery: {}, verify: {} }),
+      route('/'),
+    ]);
+    const headers = ['Host', 'a', 'Tidegate-Callback'];
+    expect(callbackPathOf({ headers: [...headers, path] }, '/hooks', verifying)).toBe(false);
+    expect(callbackPathOf({ headers: [...headers, '/hooks/a'] }, '/hooks', verifying)).toBe('/hooks/a');
+  },
+);
+
 test('a request with two of them, or on a route without callbacks, is rejected, and one without the header is not', () => {
   expect(of('/callbacks', '/callbacks')).toBe(false);
   expect(callbackPathOf({ headers: ['tidegate-callback', '/callbacks'] }, undefined, router)).toBe(false);

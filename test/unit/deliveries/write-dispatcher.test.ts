@@ -30,7 +30,9 @@ const CHARGED: Answer = { record: { status: 201 }, meaning: 'answered', body: 'c
 function startWriting(answer: (attempt: number) => Answer, settings = {}) {
   const asyncWrites = compileAsyncWrites(AsyncSchema.parse(settings));
   // The dispatcher uses nothing else of a route.
-  const route = { name: '/hooks', target: {}, asyncWrites } as unknown as Route;
+  const target = { idempotency: { header: { name: 'Idempotency-Key', lower: 'idempotency-key' }, generates: false } };
+  const route = { name: '/hooks', target, asyncWrites, replaySafetyOf: () => safety.value } as unknown as Route;
+  const safety: { value: 'never' | undefined } = { value: undefined };
   const place = sqlitePlace();
   const { store, settle, reportedDue } = place.start();
   const { clock } = place;
@@ -47,7 +49,7 @@ function startWriting(answer: (attempt: number) => Answer, settings = {}) {
       const ended = { outcome: 'forwarded', status: 200, attempts: 1, ...record } as RequestRecord;
       response.writeHead(ended.status, '', ['X-Charge', '1', 'Set-Cookie', 'a=b']);
       response.end(Buffer.from(body));
-      onDone(ended, { meaning, isLocked: false });
+      onDone(ended, { meaning, isLocked: false, wasAnswered: false });
     },
     wallClock: () => clock.time,
     schedule: (delay, run) => {
@@ -58,7 +60,9 @@ function startWriting(answer: (attempt: number) => Answer, settings = {}) {
     random: () => 0.5,
     listen: (event) => events.push(event),
   });
-  store.add(newDelivery(1, { kind: 'write', acceptedAt: start }), () => undefined);
+  const { message } = newDelivery(1);
+  const headers = [...message.headers, 'Idempotency-Key', 'k1'];
+  store.add(newDelivery(1, { kind: 'write', acceptedAt: start, message: { ...message, headers } }), () => undefined);
   /** Runs until nothing is due before this time. */
   const runFor = async (time: number): Promise<void> => {
     for (;;) {
@@ -74,7 +78,7 @@ function startWriting(answer: (attempt: number) => Answer, settings = {}) {
   };
   const find = () => store.find(deliveryId(1));
   const result = () => store.result(deliveryId(1));
-  return { clock, runFor, find, result, sentAt, events, start };
+  return { clock, runFor, find, result, sentAt, events, start, target, safety };
 }
 
 test('a write whose provider is away is tried for an hour, and then has failed', async () => {
@@ -129,3 +133,22 @@ test('a write is sent at least once after a long time without a process', async 
   expect(sentAt).toEqual([5 * HOUR, 5 * HOUR + 1000]);
   expect(await find()).toMatchObject({ state: { kind: 'dead' }, attempts: 2 });
 });
+
+test.each<[string, (writing: ReturnType<typeof startWriting>) => void]>([
+  ['key_missing', ({ target }) => (target.idempotency.header = { name: 'X-Key', lower: 'x-key' })],
+  ['not_repeatable', ({ safety }) => (safety.value = 'never')],
+])(
+  'a write that a new configuration would send without the protection of its key ends: %s',
+  async (why, reconfigure) => {
+    const writing = startWriting(() => LOST);
+    await writing.runFor(0);
+    expect(writing.sentAt).toHaveLength(1);
+    reconfigure(writing);
+    await writing.runFor(HOUR);
+    expect(writing.sentAt).toHaveLength(1);
+    expect(await writing.find()).toMatchObject({
+      state: { kind: 'unknown' },
+      lastAttempt: { reason: `unknown_${why}` },
+    });
+  },
+);

@@ -15,7 +15,11 @@ function judge({ record, write = {}, wasUnknown = false, isWhole = true }: Case)
     ...{ outcome: 'forwarded', status: 200, reason: undefined, attempts: 1, retryAfterSeconds: undefined },
     ...{ detail: undefined, isTruncated: false, ...record },
   };
-  return judgeWrite(ended, { meaning: undefined, isLocked: false, ...write }, { wasUnknown, isWhole });
+  return judgeWrite(
+    ended,
+    { meaning: undefined, isLocked: false, wasAnswered: false, ...write },
+    { wasUnknown, isWhole },
+  );
 }
 
 const DONE = { kind: 'acknowledged' };
@@ -70,11 +74,6 @@ describe('a write that is sent later', () => {
       own({ outcome: 'refused', status: 503, reason: 'queue_full', attempts: 0, retryAfterSeconds: 2 }),
       again('queue_full', 2000),
     ],
-    [
-      'a key in use',
-      own({ outcome: 'refused', status: 409, reason: 'key_in_use', attempts: 0, retryAfterSeconds: 1 }),
-      again('key_in_use', 1000),
-    ],
   ])('is tried again after %s', (_what, each, expected) => {
     expect(judge(each)).toEqual(expected);
   });
@@ -105,6 +104,32 @@ describe('a write that is sent later', () => {
     ['a 401, if it was so before', forwarded(401, 'rejected', { wasUnknown: true }), unknown('status_401')],
   ])('may have taken effect after %s', (_what, each, expected) => {
     expect(judge(each)).toEqual(expected);
+  });
+
+  const answered = { wasAnswered: true };
+  test.each<[string, Case, object]>([
+    ['is being done', own({ outcome: 'refused', status: 409, reason: 'key_in_use', attempts: 0 }), {}],
+    ['has been answered', forwarded(503, 'not_processed', { write: answered }), { reason: 'answered_before' }],
+    ['has been answered', forwarded(401, 'rejected', { write: answered }), { reason: 'answered_before' }],
+    [
+      'has been answered since an attempt of its own broke off',
+      forwarded(503, 'not_processed', { wasUnknown: true, write: answered }),
+      { reason: 'answered_before' },
+    ],
+    [
+      'has been answered',
+      own({ outcome: 'refused', status: 503, reason: 'queue_full', attempts: 0 }, { write: answered }),
+      { reason: 'answered_before' },
+    ],
+  ])('is not failed if it %s by another request, and the next attempt asks anew', (_what, each, expected) => {
+    const judgement = judge(each);
+    expect(judgement).toMatchObject({ kind: 'failed', isUnknown: true, ...expected });
+    expect(judgement.kind === 'failed' && mayHaveTakenEffect(judgement.reason)).toBe(false);
+  });
+
+  test('fails for ever if its key was answered for another request', () => {
+    const refusal = own({ outcome: 'refused', status: 422, reason: 'key_reused', attempts: 0 }, { write: answered });
+    expect(judge(refusal)).toEqual({ ...again('key_reused'), isFinal: true });
   });
 
   test.each([true, false])('ends as unknown when its key has expired, whether reported as unknown: %s', (isUnknown) => {

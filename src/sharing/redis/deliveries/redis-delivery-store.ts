@@ -98,8 +98,10 @@ export class RedisDeliveryStore implements DeliveryStore {
   #add(call: DeliveryScriptCall, delivery: NewDelivery, nth: number, onAdded: (result: AddResult) => void): void {
     this.#commands.run(call, (result) => {
       if (result.kind === 'lost') {
-        if (result.isUnsent || nth === MAX_ADDS) onAdded({ kind: 'unavailable', why: this.#commands.problem });
-        else this.#add(call, delivery, nth + 1, onAdded);
+        const mayBeStored = !result.isUnsent || nth > 1;
+        if (result.isUnsent || nth === MAX_ADDS) {
+          onAdded({ kind: 'unavailable', why: this.#commands.problem, mayBeStored });
+        } else this.#add(call, delivery, nth + 1, onAdded);
         return;
       }
       const [kind, detail] = Array.isArray(result.response) ? result.response.map(String) : [];
