@@ -116,22 +116,22 @@ use it. With state.store: redis, each replica shows and forgets the keys of all 
        tidegate deliveries cancel ID [OPTIONS]
        tidegate deliveries export [--state STATE] [--route ROUTE] [--after ID] [--message] [OPTIONS]
 
-  --state STATE      waiting, sending, delivered, dead, canceled, or open: waiting or sending; retry takes dead, canceled
-                     or waiting
+  --state STATE      waiting, sending, delivered, dead, canceled, unknown, or open: waiting or sending; retry takes dead,
+                     canceled or waiting
   --route ROUTE      only deliveries of this route, by its name in metrics: methods, host and path
   --after ID         only deliveries that were accepted after this one
-  --limit N          at most so many deliveries, 1 to 500; default: 50
-  --message          with the request that is stored
-  --confirm N        retry the deliveries that match, if there are N; without it, count them
+  --limit N          at most N deliveries, 1 to 500; default: 50
+  --message          also the stored request, and the response to an async write that is delivered
+  --confirm N        retry the deliveries that match, if exactly N do; without it, only count them
   --admin URL        admin port of the proxy: http://host:port, host:port, port or unix:/path (TIDEGATE_ADMIN);
                      default: 127.0.0.1:9901
   --token TOKEN      admin token, which retry, cancel and --message always need; TIDEGATE_ADMIN_TOKEN keeps it out of the
                      process list
   --json             print one JSON object; export always prints one for each delivery, one a line
 
-Lists are in the order of acceptance. A retry makes a dead, canceled or waiting delivery due now, with a new schedule; of
-many, it reports those that failed, and exits with 1. Cancel ends a delivery that waits. docs/deliveries.md says when to use
-them.
+Lists are in the order of acceptance. retry makes a dead, canceled, waiting or unknown delivery due now, with a new schedule.
+With --state, it retries all that match, reports those that it could not retry, and then exits with 1. Before you retry an
+unknown write, look it up at the upstream. cancel ends a waiting delivery. See docs/deliveries.md and docs/runbooks.md.
 `,
   backoff: `usage: tidegate backoff [NAME...] [OPTIONS]
 

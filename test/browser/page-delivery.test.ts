@@ -166,7 +166,7 @@ test('says that a delivery has expired, and offers no action for it', async () =
   await page.route(`**/api/deliveries/${id}`, (route) => route.fulfill(problem));
   await deliveryRows(page).getByRole('button').click();
   const dialog = page.getByRole('dialog', { name: `Delivery ${id}` });
-  await dialog.getByRole('alert').getByText('The delivery is not stored any more.').waitFor();
+  await dialog.getByRole('alert').getByText('The delivery is no longer stored.').waitFor();
   for (const name of ['Show message', 'Retry…', 'Cancel delivery…']) {
     expect(await dialog.getByRole('button', { name }).isDisabled()).toBe(true);
   }

@@ -12,7 +12,7 @@ export const DeliveryRow = z
     route: z.string().describe('Its methods, host and path, as in metrics.'),
     upstream: z.string(),
     state: DeliveryStateSchema.describe(
-      'dead: its schedule is used up; canceled: by an operator; unknown: a write that may have taken effect; sending: an attempt is under way.',
+      'dead: its schedule is used up; canceled: by an operator; unknown: a write that may have taken effect; sending: an attempt is in progress.',
     ),
     acceptedAt: TimeSchema,
     nextAttemptAt: TimeSchema.nullable().describe(
@@ -20,7 +20,7 @@ export const DeliveryRow = z
     ),
     sendingSince: TimeSchema.nullable(),
     endedAt: TimeSchema.nullable(),
-    attempts: CountSchema.describe('Of its present schedule, without the one under way.'),
+    attempts: CountSchema.describe('Of its present schedule, without the one in progress.'),
     lastAttempt: z
       .object({
         at: TimeSchema,

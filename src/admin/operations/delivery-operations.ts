@@ -79,7 +79,7 @@ export class DeliveryOperations implements DeliveryActions {
       const { wallClock, listen } = this.#parts;
       const before = await store.find(id);
       if (before === undefined) return UNKNOWN;
-      if (!(await store.retry(id, wallClock()))) return { kind: 'refused', why: describeRefusal(before) };
+      if (!(await store.retry(id, wallClock()))) return { kind: 'refused', why: describeRefusal(before, 'retry') };
       const { upstream, route } = before;
       listen({ type: 'operator', by, action: 'retry', upstream, route, delivery: id });
       const after = await readChanged(store, before);
@@ -94,7 +94,7 @@ export class DeliveryOperations implements DeliveryActions {
       const before = await store.find(id);
       if (before === undefined) return UNKNOWN;
       const now = wallClock();
-      if (!(await store.cancel(id, now))) return { kind: 'refused', why: describeRefusal(before) };
+      if (!(await store.cancel(id, now))) return { kind: 'refused', why: describeRefusal(before, 'cancel') };
       const { upstream, route, acceptedAt } = before;
       listen({ type: 'operator', by, action: 'cancel', upstream, route, delivery: id });
       listen({ type: 'delivery', route, event: 'canceled', age: now - acceptedAt });
@@ -126,25 +126,25 @@ const NOT_STORED_HERE = {
 
 const NOT_CONFIRMED = {
   kind: 'unavailable',
-  why: 'The change is not stored, because the database cannot be written. It is stored when it can be, unless the process ends before.',
+  why: 'The change is not stored yet, because the database cannot be written. It is stored once this is possible, unless the process ends first.',
 } as const;
 
 const NOTE_RETRIED = 'It is due now, with a new schedule.';
 const NOTE_IN_ORDER = 'Earlier deliveries with its order key are sent first.';
-const NOTE_CANCELED = 'It is not sent, unless it is retried before it expires.';
+const NOTE_CANCELED = 'It is not sent, unless it is retried before it is removed (keepFor).';
 
 /** Why a delivery could be neither retried nor canceled. */
-function describeRefusal({ state }: Delivery): string {
+function describeRefusal({ state }: Delivery, action: 'retry' | 'cancel'): string {
   switch (state.kind) {
     case 'sending':
-      return 'An attempt of it is under way. Try again when it has ended.';
+      return 'An attempt is in progress. Try again when it has ended.';
     case 'waiting':
-      return 'Another change of it is being stored. Try again.';
+      return 'Another change of this delivery is being stored. Try again.';
     case 'delivered':
     case 'dead':
     case 'canceled':
     case 'unknown':
-      return `It has ended before: it is ${state.kind}.`;
+      return `It is already ${state.kind}: ${action === 'retry' ? 'it cannot be retried' : 'only a waiting delivery can be canceled'}.`;
   }
 }
 

@@ -121,11 +121,13 @@ export class OperatorActions {
    * @param {DeliveryRow} delivery
    * @param {() => void} onRetried
    */
-  retryDelivery({ id, route, state, attempts }, onRetried) {
+  retryDelivery({ id, kind, route, state, attempts }, onRetried) {
     const isUnknown = state === 'unknown';
     const effect = isUnknown
-      ? 'It may have taken effect: look it up at the upstream first. If it has, it may take effect twice.'
-      : 'If the receiver has processed it before, it gets it once more, with the same webhook-id.';
+      ? 'It may have taken effect: look it up at the upstream first. If the upstream has forgotten its key, it may take effect twice.'
+      : kind === 'write'
+        ? 'It is sent with the same idempotency key, by which the upstream recognises a repeat.'
+        : 'If the receiver has processed it before, it gets it once more, with the same webhook-id.';
     this.#confirm({
       title: 'Retry this delivery',
       text: `Delivery ${id} of ${route}: ${formatAttempts(attempts)} so far. It is due now, and its schedule starts again.\n${effect}`,
@@ -147,7 +149,7 @@ export class OperatorActions {
     const following = orderKey === null ? '' : ' The next delivery with its order key follows.';
     this.#confirm({
       title: 'Cancel this delivery',
-      text: `Delivery ${id} of ${route}: ${formatAttempts(attempts)} so far, and no more are made.${following}\nIt can be retried until it expires.`,
+      text: `Delivery ${id} of ${route}: ${formatAttempts(attempts)} so far, and no more are made.${following}\nIt can be retried until it is removed (keepFor).`,
       confirm: 'Cancel delivery',
       danger: true,
       path: () => `${deliveryActionPath(id)}/cancel`,

@@ -32,13 +32,14 @@ export function describeDelivery({
 }
 
 /** What a route does with a write that its client wants to be sent later. One line each. */
-export function describeAsyncWrites({ schedule: written, keepFor }: AsyncConfig): string[] {
+export function describeAsyncWrites({ schedule: written, callback, keepFor }: AsyncConfig): string[] {
   const schedule = scheduleInEffect(written, ASYNC_SCHEDULE);
   const delays = expectedDelays(schedule);
   return [
     `with Prefer: respond-async: 202 once the write is stored; sent at once, then ${describeDelays(schedule, delays)} after each attempt that leaves its outcome open`,
     `  ${describeEnd(schedule, delays)}`,
-    `  kept for ${formatTtl(keepFor.done)} once done, and for ${formatTtl(keepFor.failed)} if it has failed or its outcome is unknown`,
+    ...(callback === undefined ? [] : [`  with Tidegate-Callback: its state is sent by ${callback} once it has ended`]),
+    `  kept for ${formatTtl(keepFor.done)} once done, and for ${formatTtl(keepFor.failed)} if it has failed, or its outcome is unknown`,
   ];
 }
 

@@ -110,7 +110,8 @@ function checkQuery(
   states: readonly string[],
 ): UsageError | undefined {
   if (state !== undefined && !states.includes(state)) {
-    return usageError(`--state: expected ${states.join(', ')}`, suggest(state, states));
+    const remedy = state === 'unknown' ? '; look up each unknown write at the upstream, then retry it by its ID' : '';
+    return usageError(`--state: expected ${states.join(', ')}${remedy}`, suggest(state, states));
   }
   if (route === '') return usageError('--route: expected the name of a route, as in metrics');
   if (after !== undefined && !/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.test(after)) {

@@ -22,7 +22,7 @@ export function formatChangedDelivery(changed: ChangedDelivery): string {
 function formatRow(row: DeliveryRow): string {
   const { id, kind, state, route, upstream, client, eventId, orderKey } = row;
   const facts = [
-    ...(kind === 'write' ? ([['kind', 'a write that is sent later']] as const) : []),
+    ...(kind === 'write' ? ([['kind', 'async write']] as const) : []),
     ['route', route],
     ['upstream', upstream],
     ['client', client],
@@ -40,26 +40,47 @@ function formatRow(row: DeliveryRow): string {
 
 /** What has happened to it, and what comes next. */
 function describeCourse(row: DeliveryRow): readonly StoryLine[] {
-  const { acceptedAt, attempts, lastAttempt } = row;
-  const last: readonly StoryLine[] =
-    lastAttempt === null ? [] : [[lastAttempt.at, describeAttempt(lastAttempt, attempts)]];
+  const { acceptedAt, lastAttempt } = row;
+  const last: readonly StoryLine[] = lastAttempt === null ? [] : [[lastAttempt.at, describeAttempt(lastAttempt, row)]];
   return [[acceptedAt, 'accepted'], ...last, ...describePresent(row)];
 }
 
-function describeAttempt({ tookSeconds, status, reason }: LastAttempt, attempts: number): string {
-  if (reason === UNREADABLE) return 'not sent: the stored request cannot be decrypted';
+function describeAttempt({ tookSeconds, status, reason }: LastAttempt, { kind, attempts }: DeliveryRow): string {
+  const notSent = NOT_SENT.get(reason ?? '');
+  if (notSent !== undefined) return `not sent: ${notSent}`;
   const which = attempts === 0 ? 'last attempt of an earlier schedule' : `attempt ${attempts}`;
-  return `${which}: ${describeResult(status, reason)} after ${humanizeDuration(1000 * tookSeconds)}`;
+  const result = kind === 'write' ? describeWriteResult(status, reason) : describeResult(status, reason);
+  return `${which}: ${result} after ${humanizeDuration(1000 * tookSeconds)}`;
 }
 
-/** `secret` has changed, or the database is damaged. */
-const UNREADABLE = 'unreadable';
+/** Reasons that a store records in place of an attempt. */
+const NOT_SENT: ReadonlyMap<string, string> = new Map([
+  // `secret` has changed, or the database is damaged.
+  ['unreadable', 'the stored request cannot be decrypted'],
+  ['expired', 'it has waited for longer than limits.deliveryAge'],
+]);
 
 function describeResult(status: number | null, reason: string | null): string {
   if (reason === null) return `acknowledged with ${status ?? 'a response'}`;
-  if (reason === `status_${status}`) return `not acknowledged, the upstream responded with ${status}`;
   if (reason === 'not_acknowledged') return `not acknowledged, acknowledgedBy does not accept the response (${status})`;
-  return `failed, ${FAILURES.get(reason) ?? reason}`;
+  return reason === `status_${status}`
+    ? `not acknowledged, ${describeCause(reason)}`
+    : `failed, ${describeCause(reason)}`;
+}
+
+/** Success or not, a response that settles a write is its result. */
+function describeWriteResult(status: number | null, reason: string | null): string {
+  if (reason === null) return `decided, the upstream responded with ${status ?? 'a response'}`;
+  if (reason.startsWith(UNKNOWN)) return `may have taken effect, ${describeCause(reason.slice(UNKNOWN.length))}`;
+  return `failed, ${describeCause(reason)}`;
+}
+
+/** The reason of an attempt of a write that may have taken effect begins with it. */
+const UNKNOWN = 'unknown_';
+
+function describeCause(reason: string): string {
+  const [, status] = /^status_(\d{3})$/.exec(reason) ?? [];
+  return status === undefined ? (FAILURES.get(reason) ?? reason) : `the upstream responded with ${status}`;
 }
 
 const FAILURES: ReadonlyMap<string, string> = new Map([
@@ -68,14 +89,15 @@ const FAILURES: ReadonlyMap<string, string> = new Map([
   ['timeout', 'no response in time (timeout)'],
 ]);
 
-function describePresent({ state, attempts, nextAttemptAt, sendingSince, endedAt }: DeliveryRow): readonly StoryLine[] {
+function describePresent(row: DeliveryRow): readonly StoryLine[] {
+  const { kind, state, attempts, nextAttemptAt, sendingSince, endedAt } = row;
   switch (state) {
     case 'waiting':
       return [[nextAttemptAt ?? '', `attempt ${attempts + 1} is due`]];
     case 'sending':
-      return [[sendingSince ?? '', `attempt ${attempts + 1} began, and is under way`]];
+      return [[sendingSince ?? '', `attempt ${attempts + 1} began, and is in progress`]];
     case 'delivered':
-      return [[endedAt ?? '', 'delivered']];
+      return [[endedAt ?? '', kind === 'write' ? 'delivered: the upstream has decided about the write' : 'delivered']];
     case 'dead':
       return [[endedAt ?? '', 'dead: no further attempt is made, unless it is retried']];
     case 'unknown':
@@ -85,14 +107,16 @@ function describePresent({ state, attempts, nextAttemptAt, sendingSince, endedAt
   }
 }
 
+const NOT_READABLE = 'is no longer stored, or cannot be decrypted because secret has changed.\n';
+
 function formatMessage(message: NonNullable<DeliveryDetails['message']> | null): string {
-  if (message === null) return 'The request has expired, or cannot be decrypted because secret has changed.\n';
+  if (message === null) return `The request ${NOT_READABLE}`;
   const { method, target, headers, encoding, body, peer } = message;
   return formatHttp(`request from ${peer}`, [`${method} ${target}`, ...headers.map(formatHeader)], encoding, body);
 }
 
 function formatResponse(response: NonNullable<DeliveryDetails['response']> | null): string {
-  if (response === null) return 'The response has expired, or cannot be decrypted because secret has changed.\n';
+  if (response === null) return `The response ${NOT_READABLE}`;
   const { status, headers, encoding, body } = response;
   const title = body === null ? 'response, without its body, which is too long' : 'response';
   return formatHttp(title, [String(status), ...headers.map(formatHeader)], encoding, body ?? '');

@@ -54,7 +54,7 @@ function* checkTimes(
     const at = isWritten([...path, 'deduplicateFor']) ? ['deduplicateFor'] : ['keepFor', 'done'];
     yield warningAt(
       [...path, ...at],
-      'deduplicateFor is longer than keepFor.done: a late repeat gets the location of a write that is forgotten',
+      'deduplicateFor is longer than keepFor.done: a later repeat gets the Location of a write that is no longer stored',
     );
   }
 }

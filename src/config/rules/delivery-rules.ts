@@ -58,7 +58,7 @@ export function* checkSurroundings(
     );
   }
   if (mode === 'observe') {
-    yield atKey('not in mode: observe, which forwards every request at once: here it would be answered first');
+    yield atKey('cannot be combined with mode: observe, which forwards every request at once and stores none');
   }
   if (!isWritten(['secret'])) yield atKey('needs secret, at the top level: stored requests are encrypted with it');
 }
@@ -114,7 +114,7 @@ export function* checkSchedule(
   } else if (typicalTime(inEffect, MANY_DELIVERY_ATTEMPTS) < inEffect.total) {
     yield warningAt(
       path,
-      `more than ${MANY_DELIVERY_ATTEMPTS} attempts of each delivery until total is over: make its delays longer`,
+      `more than ${MANY_DELIVERY_ATTEMPTS} attempts for each delivery before total is over: choose longer delays`,
     );
   }
 }

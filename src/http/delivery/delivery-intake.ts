@@ -119,7 +119,9 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
 
   #onAdded(delivery: NewDelivery, result: AddResult): void {
     const { route } = this.#routed;
-    if (result.kind === 'full' || result.kind === 'unavailable') return this.#reject(storeProblem(result));
+    if (result.kind === 'full' || result.kind === 'unavailable') {
+      return this.#reject(storeProblem(result, { isWrite: delivery.kind === 'write' }));
+    }
     const isDuplicate = result.kind === 'duplicate';
     this.#context.listen({
       type: 'delivery',

@@ -76,6 +76,6 @@ const METHOD_NOT_ALLOWED: Problem = requestProblem(405, 'Method not allowed', 'R
 const NO_DELIVERY: Problem = requestProblem(
   404,
   'Not found',
-  'There is no such delivery of this client, or it ended so long ago that it is forgotten.',
+  'This client has no delivery with this id, or it ended so long ago that it is no longer stored.',
   'no_delivery',
 );

@@ -17,7 +17,7 @@ export function reportExpired(
   for (const [route, expired] of counts) {
     logger.error(
       { route, deliveries: expired },
-      'deliveries have waited for longer than limits.deliveryAge: they are dead',
+      'deliveries have waited for longer than limits.deliveryAge: messages are dead, async writes are unknown',
     );
   }
 }

@@ -22,6 +22,9 @@ function describe(file: string, error: unknown): string {
     return `state.file: ${file} is not a database, or is damaged; ${startWithout(file)}`;
   }
   if (error instanceof UnreadableRow) return `state.file: ${file} is damaged: ${error.message}; ${startWithout(file)}`;
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+    return `state.file: ${file} cannot be opened: its folder does not exist: create it first`;
+  }
   return `state.file: ${file} cannot be opened: ${error instanceof Error ? error.message : String(error)}`;
 }
 

@@ -73,7 +73,9 @@ test('lists, shows, cancels and retries a delivery', async () => {
   expect(shown).toMatch(/\nPOST \/hooks\?x=1\n[^]*\n\ndead-1�\n$/);
   expect((await json<DeliveryDetails>('show', dead, '--message', '--json')).message?.body).toBe('dead-1\u009b');
 
-  expect((await lines('cancel', slow)).at(-1)).toBe('It is not sent, unless it is retried before it expires.');
+  expect((await lines('cancel', slow)).at(-1)).toBe(
+    'It is not sent, unless it is retried before it is removed (keepFor).',
+  );
   expect((await lines('show', slow)).at(-1)).toMatch(/^ {2}\S+Z {2}canceled by an operator$/);
   repair();
   expect((await lines('retry', dead)).at(-1)).toBe('It is due now, with a new schedule.');
@@ -81,7 +83,7 @@ test('lists, shows, cancels and retries a delivery', async () => {
   expect((await lines('show', dead)).at(-1)).toMatch(/^ {2}\S+Z {2}delivered$/);
 
   for (const [args, problem] of [
-    [['cancel', dead], `${dead}: It has ended before: it is delivered.`],
+    [['cancel', dead], `${dead}: It is already delivered: only a waiting delivery can be canceled.`],
     [['show', 'none'], 'none: No such delivery.'],
   ] as const) {
     expect(await deliveries(...args)).toEqual({ code: 1, stdout: '', stderr: `tidegate: ${problem}\n` });

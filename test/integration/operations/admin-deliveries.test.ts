@@ -111,7 +111,7 @@ test('retries a dead delivery at once with a new schedule, and reports who did i
   expect(await until(id, 'delivered')).toMatchObject({ acceptedAt: dead.acceptedAt, attempts: 1 });
   expect(upstream.hits.map(({ body }) => body.toString())).toEqual(['dead-1', 'dead-1', 'dead-1']);
   const refused = await api.post(path);
-  expect([refused.status, refused.json()['detail']]).toEqual([409, 'It has ended before: it is delivered.']);
+  expect([refused.status, refused.json()['detail']]).toEqual([409, 'It is already delivered: it cannot be retried.']);
   expect(gate.log().filter(({ msg }) => msg === 'operator action')).toMatchObject([
     { action: 'retry', upstream: 'shop', route: '/hooks', delivery: id, by: '127.0.0.1' },
   ]);
@@ -131,12 +131,15 @@ test('cancels a delivery that waits, and none that is sent or over', async () =>
   const canceled = await api.post(`/api/deliveries/${id}/cancel`);
   expect(canceled.json()).toMatchObject({
     ...{ id, state: 'canceled', nextAttemptAt: null },
-    notes: ['It is not sent, unless it is retried before it expires.'],
+    notes: ['It is not sent, unless it is retried before it is removed (keepFor).'],
   });
   expect(await gate.metric('tidegate_deliveries_total{route="/slow",event="canceled"}')).toBe(1);
   expect(await gate.metric('tidegate_deliveries{state="canceled"}')).toBe(1);
   const again = await api.post(`/api/deliveries/${id}/cancel`);
-  expect([again.status, again.json()['detail']]).toEqual([409, 'It has ended before: it is canceled.']);
+  expect([again.status, again.json()['detail']]).toEqual([
+    409,
+    'It is already canceled: only a waiting delivery can be canceled.',
+  ]);
 
   const busy = await notify('held-2');
   await eventually(
@@ -147,7 +150,7 @@ test('cancels a delivery that waits, and none that is sent or over', async () =>
     const refused = await api.post(`/api/deliveries/${busy}/${action}`);
     expect([refused.status, refused.json()['detail']]).toEqual([
       409,
-      'An attempt of it is under way. Try again when it has ended.',
+      'An attempt is in progress. Try again when it has ended.',
     ]);
   }
   held[0]?.end();

@@ -25,7 +25,7 @@ test.each([
     'muted',
     'Attempt 1 is due. Earlier deliveries with its order key are sent first.',
   ],
-  [{ state: 'sending', attempts: 1 }, 'warning', 'Attempt 2 is under way.'],
+  [{ state: 'sending', attempts: 1 }, 'warning', 'Attempt 2 is in progress.'],
   [
     { state: 'delivered', attempts: 1, endedAt: after(12) },
     'ok',

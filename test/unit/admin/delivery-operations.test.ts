@@ -34,7 +34,7 @@ test('a change that is not stored is not reported as done, but it is logged', as
   const { operations, events } = operate(true, [DELIVERY]);
   const unavailable = {
     kind: 'unavailable',
-    why: 'The change is not stored, because the database cannot be written. It is stored when it can be, unless the process ends before.',
+    why: 'The change is not stored yet, because the database cannot be written. It is stored once this is possible, unless the process ends first.',
   };
   expect(await operations.retry('0199f3b0', 'me')).toEqual(unavailable);
   expect(await operations.cancel('0199f3b0', 'me')).toEqual(unavailable);
@@ -76,12 +76,16 @@ test('a retry of a waiting delivery is done once another time is stored, and nam
 });
 
 test.each([
-  [{ kind: 'sending', since: 2000 }, 'An attempt of it is under way. Try again when it has ended.'],
-  [{ kind: 'waiting', until: 5000 }, 'Another change of it is being stored. Try again.'],
-  [{ kind: 'delivered', at: 2000 }, 'It has ended before: it is delivered.'],
-] as const)('a change is refused with the reason, and nothing is logged: %j', async (state, why) => {
+  [{ kind: 'sending', since: 2000 }, 'An attempt is in progress. Try again when it has ended.', undefined],
+  [{ kind: 'waiting', until: 5000 }, 'Another change of this delivery is being stored. Try again.', undefined],
+  [
+    { kind: 'delivered', at: 2000 },
+    'It is already delivered: it cannot be retried.',
+    'It is already delivered: only a waiting delivery can be canceled.',
+  ],
+] as const)('a change is refused with the reason, and nothing is logged: %j', async (state, why, whyNotCanceled) => {
   const { operations, events } = operate(false, [inState(state)]);
   expect(await operations.retry('0199f3b0', 'me')).toEqual({ kind: 'refused', why });
-  expect(await operations.cancel('0199f3b0', 'me')).toEqual({ kind: 'refused', why });
+  expect(await operations.cancel('0199f3b0', 'me')).toEqual({ kind: 'refused', why: whyNotCanceled ?? why });
   expect(events).toEqual([]);
 });

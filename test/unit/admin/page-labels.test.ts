@@ -47,11 +47,11 @@ describe('the notice of dead and unknown deliveries', () => {
   test('gives their number', () => {
     expect(texts(0)).toEqual([]);
     expect(texts(1)).toEqual([
-      'warning: 1 stored delivery is dead: no more attempts are made. Retry what is still needed before it expires.',
+      'warning: 1 stored delivery is dead: no more attempts are made. Retry those that are still needed before they are removed (keepFor).',
     ]);
     expect(texts(1200)[0]).toMatch(/^warning: 1\u202f200 stored deliveries are dead: /);
     expect(texts(0, 2)).toEqual([
-      'warning: 2 stored deliveries are unknown: what may have taken effect has to be looked up at the upstream before it expires here.',
+      'warning: 2 stored deliveries are unknown: they may have taken effect. Look up each at the upstream before it is removed here (keepFor).',
     ]);
   });
 });

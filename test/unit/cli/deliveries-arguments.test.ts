@@ -55,5 +55,9 @@ test.each([
   ['deliveries retry a --state dead', 'deliveries retry takes one ID, or --state'],
   ['deliveries retry a --confirm 1', 'deliveries retry takes --confirm only with --state'],
   ['deliveries retry --state delivered', '--state: expected dead, canceled, waiting'],
+  [
+    'deliveries retry --state unknown',
+    '--state: expected dead, canceled, waiting; look up each unknown write at the upstream, then retry it by its ID',
+  ],
   ['deliveries retry --state dead --confirm all', '--confirm: expected the number of deliveries that match'],
 ])('%s', (line, message) => expect(typed(line)).toMatchObject({ kind: 'usage-error', message }));

@@ -97,12 +97,14 @@ describe('the course of a delivery', () => {
     const response = { status: 201, headers, encoding: 'base64' as const, body: '/w==' };
     const row = deliveryRow(1, { kind: 'write', state: 'delivered', ...attempt(201, null) });
     const text = formatDelivery({ ...row, message, response });
-    expect(text).toContain('  kind       a write that is sent later\n');
+    expect(text).toContain('  kind       async write\n');
     expect(text).toMatch(/\n\nrequest from ::1:\n\nPOST \/v1\/charges\n\na=1\n/);
     expect(text).toMatch(/\n\nresponse, with its body in base64:\n\n201\nX-Id: ch\ufffd1\n\n\/w==\n$/);
     const long = formatDelivery({ ...row, response: { status: 201, headers: [], encoding: 'text', body: null } });
     expect(long).toMatch(/\n\nresponse, without its body, which is too long:\n\n201\n$/);
-    expect(formatDelivery({ ...row, response: null })).toContain('The response has expired');
+    expect(formatDelivery({ ...row, response: null })).toContain(
+      'The response is no longer stored, or cannot be decrypted',
+    );
   });
 
   test.each([
@@ -121,7 +123,7 @@ describe('the course of a delivery', () => {
       { state: 'sending', endedAt: null, sendingSince: ENDED_AT, ...attempt(502, 'connect') },
       [
         '  2026-11-30T04:49:59.985Z  attempt 2: failed, no connection to the upstream (connect) after 12 ms',
-        `  ${ENDED_AT}  attempt 3 began, and is under way`,
+        `  ${ENDED_AT}  attempt 3 began, and is in progress`,
       ],
     ],
     [
@@ -137,10 +139,27 @@ describe('the course of a delivery', () => {
     ],
   ] as const)('%j', (given, lines) => expect(courseOf(given)).toEqual([`  ${ACCEPTED_AT}  accepted`, ...lines]));
 
-  test('of one that cannot be decrypted', () => {
-    expect(courseOf({ attempts: 0, ...attempt(null, 'unreadable') })[1]).toBe(
-      '  2026-11-30T04:49:59.985Z  not sent: the stored request cannot be decrypted',
-    );
+  test.each([
+    [201, null, 'decided, the upstream responded with 201'],
+    [402, null, 'decided, the upstream responded with 402'],
+    [500, 'unknown_status_500', 'may have taken effect, the upstream responded with 500'],
+    [504, 'unknown_timeout', 'may have taken effect, no response in time (timeout)'],
+    [504, 'unknown_key_expired', 'may have taken effect, key_expired'],
+  ])('of an attempt of a write with %s and %s', (status, reason, text) => {
+    const course = formatDelivery(deliveryRow(1, { kind: 'write', ...attempt(status, reason) })).split('\n');
+    expect(course).toContain(`  2026-11-30T04:49:59.985Z  attempt 2: ${text} after 12 ms`);
+  });
+
+  test('of a write that is done', () => {
+    const course = formatDelivery(deliveryRow(1, { kind: 'write', state: 'delivered', ...attempt(402, null) }));
+    expect(course).toContain(`  ${ENDED_AT}  delivered: the upstream has decided about the write\n`);
+  });
+
+  test.each([
+    ['unreadable', 'not sent: the stored request cannot be decrypted'],
+    ['expired', 'not sent: it has waited for longer than limits.deliveryAge'],
+  ])('of one that is %s', (reason, text) => {
+    expect(courseOf({ attempts: 0, ...attempt(null, reason) })[1]).toBe(`  2026-11-30T04:49:59.985Z  ${text}`);
   });
 
   test('is followed by the notes of a change', () => {
@@ -187,6 +206,8 @@ X-Event: evt_1
   });
 
   test('may be gone', () => {
-    expect(textOf(null)).toBe('\nThe request has expired, or cannot be decrypted because secret has changed.\n');
+    expect(textOf(null)).toBe(
+      '\nThe request is no longer stored, or cannot be decrypted because secret has changed.\n',
+    );
   });
 });

@@ -125,7 +125,7 @@ describe('async has a warning', () => {
 
   test('if a repeat is recognised longer than its write is kept', () => {
     expect(warnings({ async: 'deduplicateFor: 2d' })).toEqual([
-      'async.deduplicateFor: deduplicateFor is longer than keepFor.done: a late repeat gets the location of a write that is forgotten',
+      'async.deduplicateFor: deduplicateFor is longer than keepFor.done: a later repeat gets the Location of a write that is no longer stored',
     ]);
     expect(warnings({ async: 'keepFor: {done: 2h}' })).toEqual([expect.stringMatching(/^async\.keepFor\.done: /)]);
   });
@@ -161,5 +161,12 @@ test('check prints the schedule beside the worst case of requests that are sent 
   );
   expect(text).toContain(' after each attempt that leaves its outcome open\n');
   expect(text).toContain('; the last one about ');
-  expect(text).toContain('kept for 1d once done, and for 7d if it has failed or its outcome is unknown');
+  expect(text).toContain('kept for 1d once done, and for 7d if it has failed, or its outcome is unknown');
+  expect(text).not.toContain('Tidegate-Callback');
+});
+
+test('check names the route for callbacks', () => {
+  const written = write({ async: 'callback: /callbacks', route: '}, {path: /callbacks, upstream: psp, deliver: {}' });
+  const { text } = runCheck('f.yaml', { full: false }, { env: {}, readFile: () => written });
+  expect(text).toContain('      with Tidegate-Callback: its state is sent by /callbacks once it has ended\n');
 });

@@ -252,7 +252,7 @@ describe('a delivering route needs', () => {
 
   test('the mode enforce', () => {
     expect(needed(`${SQLITE}mode: observe\n`)).toEqual([
-      'deliver: not in mode: observe, which forwards every request at once: here it would be answered first',
+      'deliver: cannot be combined with mode: observe, which forwards every request at once and stores none',
     ]);
   });
 
@@ -294,7 +294,7 @@ test('settings that have no effect, or cost much, are reported', () => {
     'deliver.schedule.jitterInterval: exponential-jitter does not use it',
   ]);
   expect(warnings('deliver: {schedule: {strategy: full-jitter}}')).toEqual([
-    'deliver.schedule: more than 500 attempts of each delivery until total is over: make its delays longer',
+    'deliver.schedule: more than 500 attempts for each delivery before total is over: choose longer delays',
   ]);
   expect(warnings('deliver: {schedule: {total: 31d}}')).toEqual([
     'deliver.schedule: a delivery is dead after limits.deliveryAge (30d), before its schedule is over',

@@ -712,7 +712,9 @@ describe('the database file', () => {
 
   test('is rejected in a folder that does not exist, and with another layout', () => {
     const file = makeFile();
-    expect(() => open(`${file}/no/state.db`)).toThrow(`state.file: ${file}/no/state.db cannot be opened: ENOENT`);
+    expect(() => open(`${file}/no/state.db`)).toThrow(
+      `state.file: ${file}/no/state.db cannot be opened: its folder does not exist: create it first`,
+    );
     const database = open(file);
     database.db.exec("UPDATE meta SET value = 99 WHERE key = 'layout'");
     database.close();

@@ -12,12 +12,12 @@ import { DeliveryMessage } from './delivery-message.js';
 
 const REFRESH_INTERVAL_MS = 5000;
 
-const GONE = 'The delivery is not stored any more.';
+const GONE = 'The delivery is no longer stored.';
 
 /** @type {Readonly<Record<DeliveryRow['state'], string | null>>} why it cannot be retried */
 const NO_RETRY = {
   waiting: null,
-  sending: 'An attempt is under way.',
+  sending: 'An attempt is in progress.',
   delivered: 'It is delivered.',
   dead: null,
   canceled: null,
@@ -27,7 +27,7 @@ const NO_RETRY = {
 /** @type {Readonly<Record<DeliveryRow['state'], string | null>>} why it cannot be canceled */
 const NO_CANCEL = {
   waiting: null,
-  sending: 'An attempt is under way.',
+  sending: 'An attempt is in progress.',
   delivered: 'It is delivered.',
   dead: 'It is dead: no more attempts are made.',
   canceled: 'It is canceled.',
@@ -153,7 +153,7 @@ function deliveryPath(id) {
 function factsOf(delivery, now) {
   const { route, upstream, acceptedAt, attempts, lastAttempt, nextAttemptAt, endedAt, client } = delivery;
   return [
-    ...(delivery.kind === 'write' ? [/** @type {const} */ (['kind', 'a write that is sent later'])] : []),
+    ...(delivery.kind === 'write' ? [/** @type {const} */ (['kind', 'async write'])] : []),
     ['event id', delivery.eventId ?? '–'],
     ['route', route],
     ['upstream', upstream],

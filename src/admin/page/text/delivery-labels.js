@@ -6,12 +6,12 @@ import { formatClock, formatCount, formatMoment, formatTimeSpan, secondsUntil } 
 
 /** @type {Readonly<Record<DeliveryRow['state'], string>>} */
 export const DELIVERY_STATE_MEANINGS = {
-  waiting: 'It is sent at its next attempt.',
-  sending: 'An attempt is under way.',
-  delivered: 'The upstream has acknowledged it.',
+  waiting: 'It waits for its next attempt.',
+  sending: 'An attempt is in progress.',
+  delivered: 'The upstream has acknowledged it, or has decided about the write.',
   dead: 'No more attempts are made, unless it is retried.',
   canceled: 'An operator has canceled it.',
-  unknown: 'It may have taken effect, and cannot be sent again to find out.',
+  unknown: 'The write may have taken effect, and no more attempts are made. Look it up at the upstream.',
 };
 
 /**
@@ -92,7 +92,7 @@ export function describeDelivery({ state, acceptedAt, nextAttemptAt, sendingSinc
       return `Attempt ${attempts + 1} is due.${order}`;
     }
     case 'sending':
-      return `Attempt ${attempts + 1} is under way${sendingSince === null ? '' : ` since ${formatClock(sendingSince)}`}.`;
+      return `Attempt ${attempts + 1} is in progress${sendingSince === null ? '' : ` since ${formatClock(sendingSince)}`}.`;
     case 'delivered': {
       const took = endedAt === null ? '' : ` ${formatTimeSpan((Date.parse(endedAt) - Date.parse(acceptedAt)) / 1000)}`;
       return `Delivered${took} after it was accepted, with ${formatAttempts(attempts)}.`;

@@ -120,8 +120,8 @@ function formatCoarseSpan(ms) {
 
 /** Ends of deliveries that somebody has to look at. */
 const DELIVERY_PROBLEMS = /** @type {const} */ ([
-  ['dead', 'no more attempts are made. Retry what is still needed before it expires.'],
-  ['unknown', 'what may have taken effect has to be looked up at the upstream before it expires here.'],
+  ['dead', 'no more attempts are made. Retry those that are still needed before they are removed (keepFor).'],
+  ['unknown', 'they may have taken effect. Look up each at the upstream before it is removed here (keepFor).'],
 ]);
 
 /**
