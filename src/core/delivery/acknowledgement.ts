@@ -1,9 +1,9 @@
 import { readJsonScalar } from '../http-semantics/json-field.ts';
 
-/** Which responses acknowledge a delivery. A provider may want its own word, such as the body `success` of Alipay. */
+/** Which responses acknowledge a delivery. A protocol may require a certain body, such as `success` of Alipay. */
 export interface Acknowledgement {
   readonly statuses: ReadonlySet<number>;
-  /** Undefined: whatever the body says. */
+  /** Undefined: any body. */
   readonly body: BodyCondition | undefined;
 }
 
@@ -13,11 +13,11 @@ export type BodyCondition =
   /** A JSON body has this value at the path, of the same type. */
   | { readonly kind: 'json'; readonly path: readonly string[]; readonly equals: string | number | boolean };
 
-/** A longer body acknowledges nothing, where the body counts. */
+/** A longer body does not acknowledge, if the body is compared. */
 export const MAX_ACKNOWLEDGEMENT_BYTES = 64 * 1024;
 
 /**
- * How many bytes of the body of a response with this status decide: 0 if the status alone does. One byte more than that shows that a body
+ * How many bytes of the body are compared for a response with this status: 0 if the status alone decides. One byte more shows that a body
  * is too long.
  */
 export function acknowledgementBytes({ statuses, body }: Acknowledgement, status: number): number {

@@ -6,13 +6,13 @@ export interface AsyncWritePolicy {
   readonly schedule: DeliverySchedule;
   /** How long a repeat of an accepted write is recognised, from its acceptance on. */
   readonly deduplicateFor: Millis;
-  /** Writes of the route that are sent at a time, ≥ 1. */
+  /** Maximum of stored writes of the route that are sent at a time, ≥ 1. */
   readonly concurrency: number;
   /** The longest response body that is kept, in bytes. */
   readonly maxResponse: number;
-  /** The name of the route by which clients get the state of their writes once these are over; absent: by none. */
+  /** The name of the route that sends clients the state of their writes once these have ended; absent: none. */
   readonly callback?: string | undefined;
-  /** How long a write is kept after it is over. */
+  /** How long a write is kept after it has ended. */
   readonly keepFor: {
     /** Also of canceled ones. */
     readonly done: Millis;

@@ -15,11 +15,11 @@ export interface DeliveryPolicy {
   readonly deduplicateFor: Millis;
   /** The longest message body that is accepted, in bytes. */
   readonly maxBody: number;
-  /** Deliveries of the route that are sent at a time, ≥ 1. */
+  /** Maximum of deliveries of the route that are sent at a time, ≥ 1. */
   readonly concurrency: number;
   /** Each attempt is signed with each of them; undefined: only the signature of the sender is sent. */
   readonly signingKeys: readonly Buffer[] | undefined;
-  /** How long a delivery is kept after it is over. */
+  /** How long a delivery is kept after it has ended. */
   readonly keepFor: {
     /** Also of canceled ones. */
     readonly delivered: Millis;

@@ -41,7 +41,7 @@ export interface DeliveryTotals {
   readonly counts: Readonly<Record<Delivery['state']['kind'], number>>;
   /** Of the messages that are stored. */
   readonly bytes: number;
-  /** When the oldest one that is not over was accepted. */
+  /** When the oldest one that has not ended was accepted. */
   readonly oldestAt: Millis | undefined;
 }
 
@@ -65,7 +65,7 @@ export interface DeliveryStore {
   add(delivery: NewDelivery, onAdded: (result: AddResult) => void): void;
   /**
    * Claims up to `limit` deliveries of the route that are due, those due first first. Of deliveries with the same order key only the
-   * first one that is not over can be due. They are `sending` until `postpone` or `end` is called. If the process ends before, they are
+   * first one that has not ended can be due. They are `sending` until `postpone` or `end` is called. If the process ends before, they are
    * due again. None while the store is unavailable.
    */
   takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries>;

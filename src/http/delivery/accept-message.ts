@@ -5,7 +5,7 @@ import { BODY_TOO_LARGE } from './delivery-problems.ts';
 import { readField } from './read-field.ts';
 import { storedHeaders } from './stored-headers.ts';
 
-/** Takes the messages of a route with `deliver`. */
+/** Accepts the messages of a route with `deliver`. */
 export function acceptMessage(
   request: Pick<HttpServerRequest, 'headers' | 'rawHeaders'>,
   { eventId, orderBy, deduplicateFor, respond: { status, body, contentType } }: DeliveryPolicy,

@@ -24,11 +24,11 @@ import { callbackPathOf } from './write-callback.ts';
 
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** Whether the request is to be sent later, because its client prefers that (RFC 7240 §4.1) and its route allows it. */
+/** Whether the request is stored and sent later: its client prefers that (RFC 7240 §4.1), and its route allows it. */
 export function isAsyncWrite({ request, route }: Pick<RoutedRequest, 'request' | 'route'>): boolean {
   const { prefer } = request.headers;
   if (route.asyncWrites === undefined || prefer === undefined || !WRITES.has(request.verb)) return false;
-  // One that the configuration calls safe has no effect to wait for, and one that is never repeated may be sent once only.
+  // A path in `safePaths` has no effect to track, and one in `neverPaths` may be sent once only.
   if (replaySafetyOf({ request, route }) !== undefined) return false;
   return !isListedInConnection(request.rawHeaders, 'prefer') && prefersAsync(String(prefer));
 }
@@ -41,7 +41,7 @@ export interface WriteAcceptanceParts {
   readonly wallClock: () => Millis;
 }
 
-/** Takes the writes of a route with `async` whose clients prefer a 202. */
+/** Accepts the writes of a route with `async` whose clients prefer a 202. */
 export function acceptWrite({ routed, policy, digests, store, wallClock }: WriteAcceptanceParts): Acceptance {
   const { request, route, client } = routed;
 
@@ -51,8 +51,8 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
     return `${client.hash}.${repeatIdentityOf(digests, routed, name, undefined).id}`;
   };
 
-  /** One that has failed, or whose outcome is unknown, is sent again, because its client wants that. */
-  const findAgain = async (id: string): Promise<Delivery | undefined> => {
+  /** A repeat by the client makes a write due again that has failed, or whose outcome is unknown. */
+  const findAndRetry = async (id: string): Promise<Delivery | undefined> => {
     const known = await store.find(id);
     if (known?.state.kind !== 'dead' && known?.state.kind !== 'unknown') return known;
     const now = wallClock();
@@ -62,7 +62,7 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
 
   const replyTo = async (accepted: AcceptedRequest): Promise<AcceptanceReply> => {
     const { isDuplicate, delivery, id } = accepted;
-    const known = isDuplicate ? await findAgain(id) : describeNew(accepted);
+    const known = isDuplicate ? await findAndRetry(id) : describeNew(accepted);
     const minted = routed.key?.from === 'minted' && !isDuplicate ? ['Tidegate-Idempotency-Key', routed.key.value] : [];
     const state = known === undefined ? { id } : await readDeliveryStatus(store, known);
     const pollAfter = known && pollAfterSeconds(known, isDuplicate ? wallClock() : delivery.acceptedAt);
@@ -77,8 +77,8 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
     };
   };
 
-  /** The key was used with another query or body. One whose message has expired is not compared. */
-  const isOther = async ({ id, delivery: { message } }: AcceptedRequest): Promise<boolean> => {
+  /** Whether the key was used with another query or body; false if the first write is no longer stored. */
+  const isDifferent = async ({ id, delivery: { message } }: AcceptedRequest): Promise<boolean> => {
     const first = await store.message(id);
     return (
       first !== undefined && (queryOf(first.target) !== queryOf(message.target) || !first.body.equals(message.body))
@@ -99,7 +99,7 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
     },
     reply(accepted, onReply) {
       const answer = async (): Promise<Parameters<typeof onReply>[0]> =>
-        accepted.isDuplicate && (await isOther(accepted)) ? KEY_REUSED_BY_WRITE : replyTo(accepted);
+        accepted.isDuplicate && (await isDifferent(accepted)) ? KEY_REUSED_BY_WRITE : replyTo(accepted);
       answer().then(onReply, () => onReply(STATE_UNAVAILABLE));
     },
   };

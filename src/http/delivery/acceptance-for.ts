@@ -4,7 +4,7 @@ import { acceptMessage } from './accept-message.ts';
 import { acceptWrite, isAsyncWrite, type WriteAcceptanceParts } from './accept-write.ts';
 import type { Acceptance } from './acceptance.ts';
 
-/** How a request is taken that is sent later; undefined if it is sent now, while its client waits. */
+/** How a request is accepted that is stored and sent later; undefined if it is proxied while its client waits. */
 export function acceptanceFor(
   routed: RoutedRequest,
   { digests }: Pick<ExchangeContext, 'digests'>,

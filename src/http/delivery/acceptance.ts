@@ -10,7 +10,7 @@ export interface AcceptedFields extends Pick<NewDelivery, 'kind' | 'eventId' | '
   readonly headers: readonly string[];
 }
 
-/** A request that is stored now, or was before. */
+/** A request that has just been stored, or a duplicate of one that was stored before. */
 export interface AcceptedRequest {
   /** The id of its delivery. */
   readonly id: string;
@@ -26,7 +26,7 @@ export interface AcceptanceReply {
   readonly body: string | undefined;
 }
 
-/** How a route takes requests that are sent later. */
+/** How a route accepts requests that are stored and sent later. */
 export interface Acceptance {
   readonly bodyTooLarge: Problem;
   /**

@@ -45,7 +45,7 @@ type SendingPolicy = Pick<DeliveryPolicy, 'schedule' | 'concurrency'>;
 /** Sends the stored deliveries that are due, as many of a route at a time as it allows, and records how each attempt ended. */
 export class DeliveryDispatcher {
   readonly #parts: DeliveryDispatcherParts;
-  /** Attempts under way, by the name of the route. */
+  /** Attempts in progress, by the name of the route. */
   readonly #sending = new Map<string, number>();
   #cancelTimer: (() => void) | undefined;
   #isWoken = false;
@@ -63,7 +63,7 @@ export class DeliveryDispatcher {
     if (!this.#isTaking) this.#parts.schedule(0, () => void this.#dispatch());
   }
 
-  /** Begins no more attempts. Those under way end with the requests in flight. */
+  /** Begins no more attempts. Those in progress end with the requests in flight. */
   stop(): void {
     this.#isStopped = true;
     this.#cancelTimer?.();
@@ -195,7 +195,7 @@ function judge(
 
 const NO_ATTEMPT: WriteAttempt = { meaning: undefined, isLocked: false, wasAnswered: false };
 
-/** For the messages of a route that delivers no longer. */
+/** For messages whose route has no `deliver` any more. */
 const ANY_SUCCESS: Acknowledgement = {
   statuses: new Set(Array.from({ length: 100 }, (_, i) => 200 + i)),
   body: undefined,

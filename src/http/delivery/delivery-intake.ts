@@ -20,7 +20,7 @@ import { KEY_REUSED_BY_WRITE, storeProblem } from './delivery-problems.ts';
 import { makeDeliveryId } from './delivery-id.ts';
 import { statusPathOf } from './delivery-status.ts';
 
-/** Where the requests are stored that are delivered later. */
+/** The store of requests that are sent later. */
 export interface ProxyDeliveries {
   readonly store: DeliveryStore;
   readonly wallClock: () => Millis;
@@ -33,7 +33,7 @@ export interface DeliveryIntakeParts extends ProxyDeliveries {
   readonly onDone: (intake: DeliveryIntake) => void;
 }
 
-/** Takes a request that is sent later: reads it, stores it, and answers it. What happens then is up to the dispatcher. */
+/** Accepts a request that is sent later: reads it, stores it, and responds to it. The dispatcher makes the attempts. */
 export class DeliveryIntake implements ActiveSetMember, BodyListener {
   place = -1;
   readonly addressGroup: string;
@@ -57,7 +57,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     this.#key = routed.key;
   }
 
-  /** It is sent later, by the configuration that applies then. */
+  /** Attempts use the endpoints of the configuration that is in effect then. */
   usesEndpoints(_endpoints: Endpoints): boolean {
     return false;
   }
@@ -77,7 +77,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     this.#body?.read();
   }
 
-  /** A short time: the deliveries that are accepted until the process ends are stored, and sent by the next process. */
+  /** An intake takes a short time, so it goes on: what it stores is sent by the next process. */
   drain(): void {}
 
   expireDrain(): void {

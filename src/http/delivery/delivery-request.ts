@@ -8,7 +8,7 @@ import type { BodyListener, HttpServerRequest } from '../server/server-request.t
 import { withoutQuery } from '../server/server-request.ts';
 import { signStandardWebhook, withoutStandardHeaders } from '../webhooks/sign-standard-webhook.ts';
 
-/** Identifies a message, equally at each attempt. A sender that follows Standard Webhooks has set it already. A write has its key. */
+/** Identifies a message, the same at each attempt. A sender that follows Standard Webhooks sets it. A write has its idempotency key. */
 const WEBHOOK_ID = 'webhook-id';
 
 export interface AttemptSignature {

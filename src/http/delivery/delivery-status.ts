@@ -12,7 +12,7 @@ export function statusPathOf(id: string): string {
 
 type StateKind = Delivery['state']['kind'];
 
-/** The states of a write, in the words of its client: of a `delivered` write the outcome is known, whatever that is. */
+/** The states of a write as its client reads them. A `delivered` write is done, even if its response is a rejection. */
 const WRITE_STATES = {
   waiting: 'waiting',
   sending: 'sending',
@@ -30,7 +30,7 @@ export interface DeliveryStatus {
   readonly attempts: number;
   /** While it waits. */
   readonly nextAttemptAt?: string;
-  /** When it was delivered, given up or canceled. */
+  /** When it was delivered, dead or canceled. */
   readonly endedAt?: string;
   readonly lastAttempt?: AttemptStatus;
   /** Of a write that is done. */
@@ -71,13 +71,13 @@ export function describeDelivery(
 }
 
 const SECOND: Millis = 1000;
-/** A client that asks for the state need not do so more or less often than this. */
+/** The range of the `Retry-After`. */
 const MIN_POLL_DELAY = SECOND;
 const MAX_POLL_DELAY = 60 * SECOND;
 
 /**
- * After how many seconds the state of a write may have changed; undefined once it is over. While it is sent, each wait is half as long as
- * the attempt has taken so far.
+ * `Retry-After` for a client that polls the state of a write, in seconds; undefined once the write has ended. While an attempt is in
+ * progress, half of the time that it has taken so far.
  */
 export function pollAfterSeconds({ kind, state }: Delivery, now: Millis): number | undefined {
   if (kind !== 'write' || 'at' in state) return undefined;

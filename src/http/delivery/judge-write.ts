@@ -25,7 +25,7 @@ export interface WriteAttempt {
  * | 408, 425, 429, a lock, 501, 503, 505, 529; no connection; a refusal of Tidegate | again |
  * | another 5xx, no response, a response that broke off | again, as it may have taken effect |
  * | the key has expired | the end: it may have taken effect |
- * | a refusal of Tidegate for ever, such as 422 `key_reused` | the end |
+ * | a refusal of Tidegate that would recur, such as 422 `key_reused` | the end |
  *
  * @param wasUnknown an attempt before may have taken effect
  * @param isWhole the response has arrived in full
@@ -48,17 +48,17 @@ export function judgeWrite(
   const isDoneByOthers = wasAnswered && ownReason !== 'key_reused' && ownReason !== 'key_expired';
   const reason = isDoneByOthers ? ANSWERED_BEFORE : ownReason;
   if (isOwn && reason === 'key_expired') return failed(reason, undefined, { isUnknown: true, isFinal: true });
-  if (outcome === 'unknown') return failed(reason, retryAfterMs, { isUnknown: true });
+  if (outcome === 'unknown') return failed(ownReason, retryAfterMs, { isUnknown: true });
   const doubt = {
     isUnknown: wasUnknown && !isDoneByOthers,
     isDoneByOthers: isDoneByOthers || (isOwn && reason === 'key_in_use'),
   };
   if (isOwn) {
-    const isForEver = outcome === 'refused' && attempts === 0 && status < 500 && retryAfterMs === undefined;
-    return failed(reason, retryAfterMs, { ...doubt, isFinal: isForEver });
+    const wouldRecur = outcome === 'refused' && attempts === 0 && status < 500 && retryAfterMs === undefined;
+    return failed(reason, retryAfterMs, { ...doubt, isFinal: wouldRecur });
   }
   const isAnswered = meaning === 'answered' || outcome === 'replayed';
-  if (meaning === 'may_have_taken_effect') return failed(reason, retryAfterMs, { isUnknown: true });
+  if (meaning === 'may_have_taken_effect') return failed(ownReason, retryAfterMs, { isUnknown: true });
   if (isAnswered) return isWhole && !record.isTruncated ? DONE : failed('incomplete', undefined, { isUnknown: true });
   const isDecided = meaning === 'rejected' && !isLocked && !TRY_AGAIN.has(status) && isWhole;
   return isDecided && !wasUnknown && !isDoneByOthers ? DONE : failed(reason, retryAfterMs, doubt);

@@ -15,9 +15,9 @@ const PATH = /^\/[!"$->@-~]*$/;
 const MAX_LENGTH = 1024;
 
 /**
- * The path for the callback of a write, which the router gives to the route for callbacks, so that a client reaches no other one.
+ * The path for the callback of a write. The router has to match it to the route for callbacks, so that a client reaches no other route.
  * @param callback the name of that route
- * @returns undefined if the client wants no callback, false if it may not have this one
+ * @returns undefined if the client named none, false if its path is rejected
  */
 export function callbackPathOf(
   { headers }: Pick<DeliveryMessage, 'headers'>,
@@ -37,7 +37,7 @@ export function callbackPathOf(
 
 /**
  * The delivery that sends the state of a write to its client, with its schedule, signature and acknowledgement.
- * @returns undefined if the client does not want it, or the configuration in effect has another route for callbacks, or none
+ * @returns undefined if the client named no path, or the route for callbacks in effect does not match it
  */
 export function makeCallback(
   { delivery, message }: DueDelivery,

@@ -2,10 +2,10 @@ import type { Logger } from 'pino';
 import type { Millis } from '../../core/scalars.ts';
 import type { RedisKeyConnection } from '../../sharing/redis/keys/redis-key-commands.ts';
 
-/** Nothing waits for it, and the process starts meanwhile. */
+/** The start does not wait for it. */
 const TIMEOUT: Millis = 5000;
 
-/** Logs a warning if Redis is set up to lose deliveries. Says nothing if it does not respond, or does not permit INFO. */
+/** Logs a warning if the settings of Redis can lose deliveries. Logs nothing if it does not respond, or does not permit INFO. */
 export function warnOfLoss(
   { client, requests }: Pick<RedisKeyConnection, 'client' | 'requests'>,
   logger: Logger,

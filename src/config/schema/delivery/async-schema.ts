@@ -13,7 +13,7 @@ export const ASYNC_SCHEDULE: ScheduleDefaults = {
   total: 3_600_000,
 };
 
-/** The response bodies of all that are sent at a time are in memory. */
+/** The response bodies of all writes that are sent at a time are in memory. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /** Writes that are stored, answered with 202, and sent later. */
@@ -27,20 +27,22 @@ export const AsyncSchema = z.strictObject({
     .min(1)
     .max(10_000)
     .prefault(10)
-    .describe('Maximum writes of this route that are sent later at a time.'),
+    .describe('Maximum stored writes of this route that are sent at a time.'),
   maxResponse: Size.refine((bytes) => bytes <= MAX_RESPONSE_BYTES, 'must be at most 16MiB')
     .prefault(`${MAX_ACKNOWLEDGEMENT_BYTES / 1024}KiB`)
-    .describe('Maximum size of a response body that is kept for the client; of a longer one, status and headers are.'),
+    .describe(
+      'Maximum size of a response body that is kept for the client; with a longer one, only status and headers are kept.',
+    ),
   callback: z
     .string()
     .min(1)
     .optional()
-    .describe('The name of a route with deliver, on which clients get the state of their writes once these are over.'),
+    .describe('The name of a route with deliver, which sends clients the state of their writes once these have ended.'),
   keepFor: z
     .strictObject({
       done: Ttl.prefault('24h').describe('After the upstream has decided about it, or it was canceled.'),
       failed: Ttl.prefault('7d').describe('After its schedule was used up, or its outcome stayed unknown.'),
     })
     .prefault({})
-    .describe('How long a write and its response are kept after it is over.'),
+    .describe('How long a write and its response are kept after it has ended.'),
 });

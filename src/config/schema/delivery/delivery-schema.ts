@@ -15,7 +15,7 @@ const AcceptanceSchema = z.strictObject({
     )
     .prefault(202)
     .describe('The status, from 200 to 299.'),
-  body: z.string().max(1024).optional().describe('The body, where the sender wants its own word, such as success.'),
+  body: z.string().max(1024).optional().describe('The body, if the sender requires a certain one, such as success.'),
   contentType: z
     .string()
     .regex(/^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?: *; *[\w-]+=[\w"-]+)*$/, 'expected a media type such as application/json')
@@ -44,7 +44,9 @@ export const DeliverySchema = z.strictObject({
       ),
     })
     .optional()
-    .describe('Signs each attempt as Standard Webhooks describe, with the time of the attempt. If absent: not signed.'),
+    .describe(
+      'Signs each attempt as Standard Webhooks specifies, with the time of the attempt. If absent: not signed.',
+    ),
   concurrency: z
     .int()
     .min(1)
@@ -57,8 +59,8 @@ export const DeliverySchema = z.strictObject({
   keepFor: z
     .strictObject({
       delivered: Ttl.prefault('7d').describe('After it was acknowledged, or canceled.'),
-      dead: Ttl.prefault('7d').describe('After its schedule was used up.'),
+      dead: Ttl.prefault('7d').describe('After its schedule was used up, or it expired.'),
     })
     .prefault({})
-    .describe('How long a delivery is kept after it is over, for its status and to be sent again.'),
+    .describe('How long a delivery is kept after it has ended, for its status and to be retried.'),
 });

@@ -6,7 +6,7 @@ import type { DeliveryConfig } from '../config-schema.ts';
 import { mergeBackOff } from '../retry-overrides.ts';
 import { DELIVERY_SCHEDULE, type ScheduleDefaults } from './delivery-schedule-schema.ts';
 
-/** With more attempts than this, one delivery that nobody acknowledges occupies its upstream for nothing. */
+/** With more attempts than this, one delivery that is never acknowledged loads its upstream for nothing. */
 export const MANY_DELIVERY_ATTEMPTS = 500;
 
 /** @throws BackOffOptionError for an impossible backoff, which `checkDeliveries` reports */

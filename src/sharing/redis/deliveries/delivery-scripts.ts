@@ -1,18 +1,19 @@
 /**
- * What Redis does with deliveries, each in one step. KEYS[1] is the key of the counters, which all other names begin like; then the keys
- * that a script is about. All of them are in one slot of a cluster, because one script changes a delivery, its order and the counters.
+ * The Lua scripts of deliveries, each atomic. KEYS[1] is the key of the counters, the prefix of all other names; then the keys of the
+ * script. All of them are in one slot of a cluster, because one script changes a delivery, its order and the counters.
  *
  * Keys: `of:ID` is a delivery with its sealed message. `in:STATE:ROUTE` has the ids of a state, `open` before the end. `due:ROUTE` has
  * those that wait, by the time when they are due. `claimed` has those that are being sent, by the end of the lease. `order:DIGEST` has
- * those with one order key that are not over, by number of acceptance; all but one of them are blocked. `over:STATE` has those that are
- * over, by the time when they are removed. `ages` has those that are not over, by the time since when they wait. `events` and `event-ends` have the ids of events.
+ * those with one order key that have not ended, by number of acceptance; all but one of them are blocked. `over:STATE` has those that have
+ * ended, by the time when they are removed. `ages` has those that have not ended, by the time since when they wait. `events` and
+ * `event-ends` have the ids of events.
  *
  * There are two clocks. Times of deliveries are on the wall clock of the replica that passes them, as in every other store: they are
  * compared with schedules of seconds to days, so a difference of the replicas' clocks delays or advances an attempt by as much. Leases
- * are on the clock of Redis: a replica whose own clock is wrong must not take what another one is sending.
+ * are on the clock of Redis: a replica whose own clock is wrong must not claim a delivery that another one is sending.
  *
  * While memory is full, Redis refuses the first command of a script that may take memory, and none after one that changed something. So
- * an addition begins with such a command, and what frees deliveries, or sends them, with another.
+ * an addition begins with such a command, and a script that frees or sends deliveries with another one.
  */
 import type { Millis } from '../../../core/scalars.ts';
 import { DELIVERY_FIELDS } from './delivery-fields.ts';
