@@ -7,16 +7,16 @@ export const DeliveryStateSchema = z.enum(DELIVERY_STATES);
 
 export const DeliveryRow = z
   .object({
-    id: z.string().describe('The `webhook-id` of each attempt.'),
+    id: z.string().describe('The `Tidegate-Delivery-Id` of each attempt.'),
     kind: z.enum(['message', 'write']).describe('message: of a route with `deliver`; write: of one with `async`.'),
     route: z.string().describe('Its methods, host and path, as in metrics.'),
     upstream: z.string(),
     state: DeliveryStateSchema.describe(
-      'dead: its schedule is used up; canceled: by an operator; unknown: a write that may have taken effect; sending: an attempt is in progress.',
+      'dead: its schedule is used up, or it has expired; canceled: by an operator; unknown: a write that may have taken effect; sending: an attempt is in progress.',
     ),
     acceptedAt: TimeSchema,
     nextAttemptAt: TimeSchema.nullable().describe(
-      'Of a waiting delivery: an attempt begins then, or later; a time in the past if an earlier one is not over.',
+      'Of a waiting delivery: an attempt begins then, or later; a time in the past if an earlier delivery with its order key has not ended.',
     ),
     sendingSince: TimeSchema.nullable(),
     endedAt: TimeSchema.nullable(),
@@ -25,7 +25,12 @@ export const DeliveryRow = z
       .object({
         at: TimeSchema,
         tookSeconds: SecondsSchema,
-        status: z.int().nullable().describe('null if there was no response.'),
+        status: z
+          .int()
+          .nullable()
+          .describe(
+            'Of the upstream, or of Tidegate, such as 504, if the upstream sent no response; null if no attempt was made.',
+          ),
         reason: z.string().nullable().describe('Why it did not acknowledge the delivery; null if it did.'),
       })
       .nullable()

@@ -122,12 +122,14 @@ export const ConfigSchema = z.strictObject({
         .min(1)
         .max(1_000_000_000)
         .prefault(1_000_000)
-        .describe('Maximum deliveries that are stored, those that are over included; beyond it, a new one gets a 507.'),
+        .describe(
+          'Maximum deliveries that are stored, those that have ended included; beyond it, a new one gets a 503.',
+        ),
       deliveryBytes: Size.refine((bytes) => bytes >= MIN_DELIVERY_BYTES, 'must be at least 1MiB')
         .prefault('1GiB')
-        .describe('Total size of the messages of deliveries that are stored; beyond it, a new one gets a 507.'),
+        .describe('Total size of the messages of deliveries that are stored; beyond it, a new one gets a 503.'),
       deliveryAge: Ttl.prefault('30d').describe(
-        'Longest time that a delivery waits since it was accepted, or retried by an operator; after it, it is dead.',
+        'Longest time that a delivery waits since it was accepted, or retried by an operator; after that, it is dead, or an async write unknown.',
       ),
       overload: z
         .strictObject({

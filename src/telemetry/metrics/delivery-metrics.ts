@@ -28,7 +28,7 @@ export class DeliveryMetrics {
     this.ages = new DurationHistogram({ route }, { buckets: AGE_BUCKETS });
   }
 
-  /** @param age of a delivery that is over */
+  /** @param age of a delivery that has ended */
   countEvent(event: DeliveryEvent, age: Millis | undefined): void {
     this.events.count(event);
     if (event === 'delivered' && age !== undefined) this.ages.observe(Math.max(0, age));
@@ -87,7 +87,7 @@ function defineStoredDeliveryMetrics(
     },
     {
       name: 'tidegate_delivery_oldest_age_seconds',
-      help: 'Age of the oldest delivery that is not over; 0 if there is none.',
+      help: 'Age of the oldest delivery that has not ended; 0 if there is none.',
       type: 'gauge',
       samples: () => {
         const now = wallClock();
