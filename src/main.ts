@@ -5,7 +5,7 @@ import type { CliCommand } from './cli/parse-arguments.ts';
 import { readFile } from './cli/read-file.ts';
 import { saveCompileCache, openCompileCache } from './process/compile-cache.ts';
 import { WORKER_ARGUMENT } from './process/cluster/worker-argument.ts';
-import { closeOptions, STOP_SIGNALS, watchServiceSignals, watchStopSignals } from './process/signals.ts';
+import { closeOptions, deferReloads, STOP_SIGNALS, watchServiceSignals, watchStopSignals } from './process/signals.ts';
 import { tuneNode } from './process/tune-node.ts';
 import type { Millis } from './core/scalars.ts';
 import { readVersion } from './process/version.ts';
@@ -17,7 +17,7 @@ const SAVE_CACHE_DELAY: Millis = 1000;
 
 // The reader of a pipe may stop early: `tidegate schema | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
+  if (error.code !== 'EPIPE') fail(`the output cannot be written: ${error.message}`, 1);
 });
 
 // The cache serves only modules that are loaded after this line, so commands are imported dynamically.
@@ -84,6 +84,7 @@ async function run(command: CliCommand): Promise<void> {
 
 async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Promise<void> {
   tuneNode();
+  const deferred = deferReloads();
   const [{ serve, announceSecondCtrlC }, { flushLogger }] = await Promise.all([
     import('./cli/serve-command.ts'),
     import('./telemetry/log/logger.ts'),
@@ -123,6 +124,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
     watch.refresh();
   };
   watchServiceSignals(logger, { reload, drain: startDrain, exit: () => process.exit(1) });
+  if (deferred.end()) void reload();
   void drainRequested.then(() => startDrain());
   announceSecondCtrlC(timeout);
   if (app.practice !== undefined && process.stdout.isTTY) {

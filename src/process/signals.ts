@@ -57,6 +57,22 @@ export function watchServiceSignals(
   });
 }
 
+/**
+ * A service that gets SIGHUP while it starts reads its configuration again afterwards, instead of ending.
+ * @returns `end` returns whether one has arrived. `watchServiceSignals` has to handle SIGHUP by then
+ */
+export function deferReloads(): { readonly end: () => boolean } {
+  let isRequested = false;
+  const onHangup = (): void => void (isRequested = true);
+  if (!isatty(0)) process.on('SIGHUP', onHangup);
+  return {
+    end: () => {
+      process.off('SIGHUP', onHangup);
+      return isRequested;
+    },
+  };
+}
+
 class StopRequests {
   readonly #handlers: StopHandlers;
   #first: { readonly signal: NodeJS.Signals; readonly at: Millis } | undefined;

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -27,6 +27,13 @@ describe('a usage error exits with 2 and one line', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   });
+});
+
+test('output that cannot be written is reported in one line', () => {
+  const command = `exec ${process.execPath} ${builtProgram('main')} schema > /dev/full`;
+  const { status, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+  expect(stderr.trimEnd()).toMatch(/^tidegate: the output cannot be written: ENOSPC: .*$/);
+  expect(status).toBe(1);
 });
 
 describe('diff', () => {

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { writeConfigFile } from '../../support/proxy/config-file.ts';
+import { startProcess } from '../../support/proxy/process.ts';
 import { startReloadable } from '../../support/proxy/reloadable.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
@@ -82,6 +84,20 @@ test('reads the file again on SIGHUP', async () => {
   expect(gate.reloads()).toBe(0);
   expect((await send(gate.url, '/')).status).toBe(200);
   expect(gate.child.exitCode).toBe(null);
+});
+
+test('a SIGHUP while workers start does not end the process: the file is read again afterwards', async () => {
+  const file = writeConfigFile(
+    'listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nworkers: 2\nupstreams: {api: {url: "http://127.0.0.1:9"}}\n',
+  );
+  const { child, log } = startProcess(['serve', '--config', file, '--log-level', 'debug']);
+  const untilLogged = (text: string) =>
+    eventually(log, (lines) => lines.some(({ msg }) => String(msg).includes(text)), 40_000);
+  await eventually(log, ({ length }) => length > 0, 40_000);
+  child.kill('SIGHUP');
+  await untilLogged('listening');
+  await untilLogged('nothing to reload');
+  expect(child.exitCode).toBe(null);
 });
 
 test('reloads when a file that the configuration refers to is replaced', async () => {

@@ -231,7 +231,9 @@ test('a reload changes how waiting deliveries are sent', async () => {
 test('a key of the sender does not end a delivery, however long that takes', async () => {
   const shop = await startHttpUpstream((n, response) => void response.writeHead(n < 3 ? 500 : 204).end());
   const yaml = config(shop.url, makeFolder(), '{schedule: {delays: [1s, 1s, 1s]}}');
-  const gate = await startTidegate(yaml.replace(`url: ${shop.url}`, `url: ${shop.url}, retry: {attempts: 1}, idempotency: {ttl: 1s}`));
+  const gate = await startTidegate(
+    yaml.replace(`url: ${shop.url}`, `url: ${shop.url}, retry: {attempts: 1}, idempotency: {ttl: 1s}`),
+  );
   const accepted = await notify(gate, '{}', ['Idempotency-Key', 'of the sender']);
   expect(await untilState(gate, accepted, 'delivered')).toMatchObject({ attempts: 3 });
   expect(shop.hits.map((hit) => headerOf(hit, 'idempotency-key'))).toEqual(Array(3).fill('of the sender'));
