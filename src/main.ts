@@ -84,7 +84,7 @@ async function run(command: CliCommand): Promise<void> {
 
 async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Promise<void> {
   tuneNode();
-  const deferred = deferReloads();
+  const reloads = deferReloads();
   const [{ serve, announceSecondCtrlC }, { flushLogger }] = await Promise.all([
     import('./cli/serve-command.ts'),
     import('./telemetry/log/logger.ts'),
@@ -124,7 +124,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
     watch.refresh();
   };
   watchServiceSignals(logger, { reload, drain: startDrain, exit: () => process.exit(1) });
-  if (deferred.end()) void reload();
+  if (reloads.end()) void reload();
   void drainRequested.then(() => startDrain());
   announceSecondCtrlC(timeout);
   if (app.practice !== undefined && process.stdout.isTTY) {
@@ -212,8 +212,7 @@ async function runAdminCommand(
 
 async function runSimulateCommand({ svg, ...options }: Extract<CliCommand, { kind: 'simulate' }>): Promise<void> {
   const { runSimulate } = await import('./cli/simulate-command.ts');
-  const { columns } = process.stdout;
-  const result = runSimulate({ ...options, width: columns ?? 80 }, { env: process.env, readFile });
+  const result = runSimulate({ ...options, width: process.stdout.columns ?? 80 }, { env: process.env, readFile });
   if (result.kind === 'failed') return fail(result.message, result.exitCode);
   process.stdout.write(result.text);
   process.stderr.write(result.remarks);

@@ -98,9 +98,9 @@ export class RedisDeliveryStore implements DeliveryStore {
   #add(call: DeliveryScriptCall, delivery: NewDelivery, nth: number, onAdded: (result: AddResult) => void): void {
     this.#commands.run(call, (result) => {
       if (result.kind === 'lost') {
-        const mayBeStored = !result.isUnsent || nth > 1;
         if (result.isUnsent || nth === MAX_ADDS) {
-          onAdded({ kind: 'unavailable', why: this.#commands.problem, mayBeStored });
+          const certainty = result.isUnsent && nth === 1 ? {} : { mayBeStored: true };
+          onAdded({ kind: 'unavailable', why: this.#commands.problem, ...certainty });
         } else this.#add(call, delivery, nth + 1, onAdded);
         return;
       }
