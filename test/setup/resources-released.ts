@@ -7,15 +7,11 @@ import { pause } from '../support/pause.ts';
 /** The other side of a connection may close it later, and clients of Redis give up after seconds. */
 const PATIENCE = 15_000;
 
-/** What the process had before its first file: what one file leaves would otherwise be expected after the next. */
-const FIRST = Symbol.for('tidegate.test.resources');
-
 let before: ReadonlySet<string>;
 let resources: readonly string[];
 beforeAll(() => {
   before = readState();
-  resources = (Reflect.get(globalThis, FIRST) as readonly string[] | undefined) ?? process.getActiveResourcesInfo();
-  Reflect.set(globalThis, FIRST, resources);
+  resources = process.getActiveResourcesInfo();
 });
 
 afterAll(async () => {
@@ -33,7 +29,7 @@ afterAll(async () => {
   if (names.length > 0) throw new Error(`not restored by this file: ${[...new Set(names)].join(', ')}`);
 }, PATIENCE + 5000);
 
-/** The kinds of resources that keep the process alive and did not before the first file. */
+/** The kinds of resources that keep the process alive and did not at the start of the file. */
 function newResources(): string[] {
   const known = [...resources];
   return process.getActiveResourcesInfo().filter((kind) => {
