@@ -1,18 +1,22 @@
 import { expect, test } from 'vitest';
 import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
+import { AGAIN_IF_STALLED, watchStalls } from '../../support/stalls.ts';
 import { startCheckout } from '../../support/providers/checkout.ts';
 
 const SECONDS = 3;
 
-test('paces reads and writes at 100/s each, independently', async () => {
+test('paces reads and writes at 100/s each, independently', AGAIN_IF_STALLED, async () => {
+  const stalls = watchStalls();
   const checkout = await startCheckout();
   const { load } = await startProviderProxy('checkout.com', checkout);
   await load(2 * 130, SECONDS, (n) =>
     n % 2 === 0 ? { method: 'GET', path: '/reads' } : { method: 'POST', path: '/writes', body: '{}' },
   );
-  for (const path of ['/reads', '/writes']) {
-    expect(checkout.accepted.get(path)).toBeGreaterThan(0.7 * 100 * SECONDS);
-  }
+  stalls.unlessStalled(() => {
+    for (const path of ['/reads', '/writes']) {
+      expect(checkout.accepted.get(path)).toBeGreaterThan(0.7 * 100 * SECONDS);
+    }
+  });
   expect(checkout.refused() / checkout.arrivals.length).toBeLessThan(0.05);
 });
 
