@@ -4,7 +4,10 @@ import type { Delivery, DeliveryAttempt, DeliveryEnd, DeliveryMessage, DeliveryR
 
 /** A delivery to be stored. It is due at once. */
 export interface NewDelivery
-  extends Pick<Delivery, 'id' | 'kind' | 'route' | 'upstream' | 'acceptedAt' | 'owner' | 'eventId' | 'orderKey'> {
+  extends Pick<
+    Delivery,
+    'id' | 'kind' | 'route' | 'upstream' | 'acceptedAt' | 'owner' | 'sender' | 'eventId' | 'orderKey'
+  > {
   readonly message: DeliveryMessage;
   /** An event id is remembered until this time. */
   readonly duplicatesUntil: Millis;
@@ -64,11 +67,14 @@ export interface DeliveryStore {
   /** Calls back once it is stored, or will not be. */
   add(delivery: NewDelivery, onAdded: (result: AddResult) => void): void;
   /**
-   * Claims up to `limit` deliveries of the route that are due, those due first first. Of deliveries with the same order key only the
-   * first one that has not ended can be due. They are `sending` until `postpone` or `end` is called. If the process ends before, they are
-   * due again. None while the store is unavailable.
+   * Claims up to `limit` deliveries of the route that are due: of each client those due first first. Of deliveries with the same order
+   * key only the first one that has not ended can be due. They are `sending` until `postpone` or `end` is called. If the process ends
+   * before, they are due again. None while the store is unavailable.
+   *
+   * Clients share the places of the route, unless the store has one order for all: those that hold the fewest come first.
+   * @param concurrency places of the route in all, of which a client leaves some to others; infinity by default: it leaves none
    */
-  takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries>;
+  takeDue(route: string, now: Millis, limit: number, concurrency?: number): Promise<TakenDeliveries>;
   /** An attempt has not been acknowledged: the next one begins at `until`. @param attempt undefined: none was made, as at a shutdown */
   postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void;
   /**

@@ -14,6 +14,8 @@ export interface Delivery {
   readonly acceptedAt: Millis;
   /** Hash of the client that sent it. Only that client may read its status. */
   readonly owner: string;
+  /** The group of its owner, which shares the places of a route and the room of the store with others: its address, or itself. */
+  readonly sender: string;
   /** The sender's id of the event. A second request of the route with the same id is a duplicate. */
   readonly eventId: string | undefined;
   /** Deliveries of a route with the same key are sent one after the other, in the order of acceptance. */

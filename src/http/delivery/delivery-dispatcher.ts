@@ -94,7 +94,7 @@ export class DeliveryDispatcher {
     const policy = route.delivery ?? route.asyncWrites;
     if (policy === undefined || this.#freePlaces(policy, name) <= 0) return Number.POSITIVE_INFINITY;
     const { store } = this.#parts;
-    const taken = await store.takeDue(name, now, this.#freePlaces(policy, name));
+    const taken = await store.takeDue(name, now, this.#freePlaces(policy, name), policy.concurrency);
     for (const due of taken.deliveries) {
       if (this.#isStopped) store.postpone(due.delivery.id, now, undefined);
       else this.#send(route, policy, due);

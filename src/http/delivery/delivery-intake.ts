@@ -111,6 +111,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
       upstream: route.target.name,
       acceptedAt,
       owner: client.hash,
+      sender: addressGroupOf(client),
       message: { method: request.verb, target: request.target, headers, body, peer },
       duplicatesUntil: acceptedAt + deduplicateFor,
     };

@@ -51,7 +51,7 @@ export function makeCallback(
   const headers = ['Host', 'tidegate', 'Content-Type', 'application/json', 'Content-Length', String(body.length)];
   return {
     ...{ id, kind: 'message', route: route.name, upstream: route.target.name, acceptedAt: now },
-    ...{ owner: delivery.owner, eventId: undefined, orderKey: undefined },
+    ...{ owner: delivery.owner, sender: delivery.sender, eventId: undefined, orderKey: undefined },
     message: { method: 'POST', target: path, headers, body, peer: message.peer },
     duplicatesUntil: now,
   };

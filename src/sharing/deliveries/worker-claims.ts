@@ -89,7 +89,7 @@ export class WorkerClaims {
     const part = Math.ceil(free / Math.max(1, this.#wakes.ready));
     const places = Math.max(0, Math.min(limit, part));
     this.#count(route, places);
-    const taken = await store.takeDue(route, now, places);
+    const taken = await store.takeDue(route, now, places, this.#parts.concurrencyOf(route));
     const claims = this.#byWorker.get(worker);
     this.#count(route, (claims === undefined ? 0 : taken.deliveries.length) - places);
     for (const { delivery } of taken.deliveries) {

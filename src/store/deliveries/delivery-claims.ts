@@ -1,7 +1,8 @@
 import type { Millis } from '../../core/scalars.ts';
+import type { DeliveryClient } from './due-clients.ts';
 
 /** A delivery that cannot be claimed, ended or retried by others, until its change is stored. */
-export interface DeliveryClaim {
+export interface DeliveryClaim extends DeliveryClient {
   readonly id: string;
   readonly number: number;
   readonly route: string;

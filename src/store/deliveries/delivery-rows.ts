@@ -5,7 +5,7 @@ import type { Millis } from '../../core/scalars.ts';
 import { type StatementName, STATEMENTS } from './delivery-statements.ts';
 import { ALL_CODES, KIND_CODES, type StateCode, STATE_CODES } from './delivery-tables.ts';
 import type { DeliveryTimes } from './delivery-times.ts';
-import type { DuePlace } from './due-cursors.ts';
+import type { WaitingPlace } from './due-deliveries.ts';
 import { readStoredDelivery, type StoredDelivery, toBuffer, toCode } from './stored-delivery.ts';
 
 /** By number. */
@@ -28,15 +28,16 @@ export class DeliveryRows {
   }
 
   /** Undefined if the id is taken. */
-  insert(delivery: NewDelivery, code: StateCode, sealed: Buffer): DuePlace | undefined {
-    const { id, kind, route, upstream, acceptedAt, owner, eventId = null, orderKey = null } = delivery;
+  insert(delivery: NewDelivery, code: StateCode, sealed: Buffer): WaitingPlace | undefined {
+    const { id, kind, route, upstream, acceptedAt, owner, sender, eventId = null, orderKey = null } = delivery;
     const until = this.#times.toStored(acceptedAt);
     const { changes, lastInsertRowid } = this.#statement('insert').run(
-      ...[id, KIND_CODES[kind], route, upstream, until, owner, eventId, orderKey, code, until, sealed.length, until],
+      ...[id, KIND_CODES[kind], route, upstream, until, owner, sender, eventId, orderKey],
+      ...[code, until, sealed.length, until],
     );
     if (changes === 0) return undefined;
     this.#statement('insertMessage').run(lastInsertRowid, sealed);
-    return { number: Number(lastInsertRowid), until };
+    return { number: Number(lastInsertRowid), until, sender, owner };
   }
 
   find(id: string): StoredDelivery | undefined {
@@ -78,8 +79,8 @@ export class DeliveryRows {
     this.#statement('attempt').run(Number(isCounted), this.#times.toStored(at), took, status, reason, number);
   }
 
-  postpone(number: number, until: Millis): DuePlace {
-    const place = { number, until: this.#times.toStored(until) };
+  postpone({ number, delivery: { sender, owner } }: StoredDelivery, until: Millis): WaitingPlace {
+    const place = { number, until: this.#times.toStored(until), sender, owner };
     this.#statement('postpone').run(place.until, number);
     return place;
   }
@@ -90,16 +91,18 @@ export class DeliveryRows {
   }
 
   /** Makes the first blocked delivery with the key wait. @returns where it does */
-  unblockNext(route: string, orderKey: string, at: Millis): DuePlace | undefined {
+  unblockNext(route: string, orderKey: string, at: Millis): WaitingPlace | undefined {
     const row = this.#statement('unblock').get(this.#times.toStored(at), route, orderKey);
-    return row && { number: Number(row['number']), until: Number(row['until']) };
+    if (row === undefined) return undefined;
+    const client = { sender: String(row['sender']), owner: String(row['owner']) };
+    return { number: Number(row['number']), until: Number(row['until']), ...client };
   }
 
   /** With a new schedule. */
-  restart(number: number, code: StateCode, now: Millis): DuePlace {
+  restart({ number, delivery: { sender, owner } }: StoredDelivery, code: StateCode, now: Millis): WaitingPlace {
     const until = this.#times.toStored(now);
     this.#statement('restart').run(code, until, until, number);
-    return { number, until };
+    return { number, until, sender, owner };
   }
 
   remove(number: number): RemovedRow | undefined {

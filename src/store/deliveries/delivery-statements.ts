@@ -8,7 +8,7 @@ export const DELIVERY_QUERIES = {
   result: 'SELECT sealed FROM delivery_results WHERE number = ?',
   hasOpen: 'SELECT 1 FROM deliveries WHERE state < 2 AND route = ? AND order_key = ? LIMIT 1',
   unblock: `UPDATE deliveries SET state = 0, until = max(until, ?) WHERE number = (SELECT number FROM deliveries
-    WHERE state = 1 AND state < 2 AND route = ? AND order_key = ? ORDER BY number LIMIT 1) RETURNING number, until`,
+    WHERE state = 1 AND state < 2 AND route = ? AND order_key = ? ORDER BY number LIMIT 1) RETURNING number, until, sender, owner`,
   list: 'SELECT number FROM deliveries WHERE route = ? AND state = ? AND number > ? ORDER BY number LIMIT ?',
   listNewest: 'SELECT number FROM deliveries WHERE route = ? AND state = ? AND number < ? ORDER BY number DESC LIMIT ?',
   following: 'SELECT number FROM deliveries WHERE id > ? ORDER BY id LIMIT 1',
@@ -21,8 +21,8 @@ export const DELIVERY_QUERIES = {
 
 const CHANGES = {
   insert: `INSERT INTO deliveries
-    (id, kind, route, upstream, accepted_at, owner, event_id, order_key, state, until, attempts, size, waits_since)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    (id, kind, route, upstream, accepted_at, owner, sender, event_id, order_key, state, until, attempts, size, waits_since)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?) ON CONFLICT (id) DO NOTHING`,
   insertMessage: 'INSERT INTO delivery_messages VALUES (?, ?)',
   insertResult: 'INSERT INTO delivery_results VALUES (?, ?)',
   resize: 'UPDATE deliveries SET size = size + ? WHERE number = ?',

@@ -43,12 +43,13 @@ export const KIND_CODES: Readonly<Record<DeliveryKind, number>> = { message: 0, 
 export const DELIVERY_TABLES = `
 CREATE TABLE IF NOT EXISTS deliveries (
   number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind INTEGER NOT NULL, route TEXT NOT NULL, upstream TEXT NOT NULL,
-  accepted_at REAL NOT NULL, owner TEXT NOT NULL, event_id TEXT, order_key TEXT, state INTEGER NOT NULL, until REAL NOT NULL, attempts INTEGER NOT NULL,
+  accepted_at REAL NOT NULL, owner TEXT NOT NULL, sender TEXT NOT NULL, event_id TEXT, order_key TEXT, state INTEGER NOT NULL, until REAL NOT NULL, attempts INTEGER NOT NULL,
   started_at REAL, attempt_at REAL, attempt_took REAL, attempt_status INTEGER, attempt_reason TEXT, kept_until REAL,
   size INTEGER NOT NULL, waits_since REAL NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS deliveries_by_state ON deliveries (route, state);
 CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (route, until) WHERE state = 0;
+CREATE INDEX IF NOT EXISTS deliveries_by_client ON deliveries (route, sender, owner, until) WHERE state = 0;
 CREATE INDEX IF NOT EXISTS deliveries_in_order ON deliveries (route, order_key, state) WHERE order_key IS NOT NULL AND state < 2;
 CREATE INDEX IF NOT EXISTS deliveries_by_age ON deliveries (waits_since) WHERE state < 2;
 CREATE INDEX IF NOT EXISTS deliveries_over ON deliveries (state, kept_until) WHERE kept_until IS NOT NULL;

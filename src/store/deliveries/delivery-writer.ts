@@ -12,7 +12,7 @@ import type { DeliveryRows } from './delivery-rows.ts';
 import type { StoredDelivery } from './stored-delivery.ts';
 import { endOfCode, type OPEN_CODES, STATE_CODES } from './delivery-tables.ts';
 import type { DeliveryTimes } from './delivery-times.ts';
-import type { DuePlace } from './due-cursors.ts';
+import type { WaitingPlace } from './due-deliveries.ts';
 import type { RememberedEvents } from './remembered-events.ts';
 
 export type EndChange = Extract<DeliveryChange, { readonly kind: 'end' }>;
@@ -47,7 +47,7 @@ export interface DeliveryWriterOptions {
   /** A change is stored. */
   readonly onChanged: (claim: DeliveryClaim) => void;
   /** A delivery of the route waits here from now on. */
-  readonly onWaiting: (route: string, place: DuePlace) => void;
+  readonly onWaiting: (route: string, place: WaitingPlace) => void;
   /** These have waited too long: that they are dead is stored. */
   readonly onExpired: (deliveries: readonly Omit<Delivery, 'state'>[]) => void;
   /** The end of a write is stored, with or without its callback on this route. */
@@ -71,7 +71,7 @@ export class DeliveryWriter implements PendingChanges {
   readonly #changes = new Map<DeliveryClaim, DeliveryChange>();
   /** Of the present transaction. */
   #results: AddResult[] = [];
-  #waiting: (readonly [route: string, place: DuePlace])[] = [];
+  #waiting: (readonly [route: string, place: WaitingPlace])[] = [];
   #expired: Omit<Delivery, 'state'>[] = [];
   #callbacks: (readonly [route: string, isStored: boolean])[] = [];
   #hasFailed = false;
@@ -175,7 +175,7 @@ export class DeliveryWriter implements PendingChanges {
       const { kind } = this.#applyAdd(callback, this.#options.times.now());
       return void this.#callbacks.push([callback.route, kind === 'stored']);
     }
-    this.#waiting.push([claim.route, rows.postpone(row.number, change.until)]);
+    this.#waiting.push([claim.route, rows.postpone(row, change.until)]);
     expiry.onWaiting(row.waitsSince);
   }
 
@@ -206,11 +206,12 @@ export class DeliveryWriter implements PendingChanges {
     counters.add(STATE_CODES.waiting, unblocked);
   }
 
-  #restart({ number, code, size, delivery }: StoredDelivery, now: Millis): void {
+  #restart(row: StoredDelivery, now: Millis): void {
     const { rows, counters, expiry } = this.#options;
+    const { number, code, size, delivery } = row;
     const { route, orderKey } = delivery;
     const next = endOfCode(code) === undefined ? code : this.#firstCode(route, orderKey);
-    const place = rows.restart(number, next, now);
+    const place = rows.restart(row, next, now);
     counters.subtract(code, size);
     counters.add(next, size - rows.removeResult(number));
     expiry.onWaiting(place.until);

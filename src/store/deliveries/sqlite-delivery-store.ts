@@ -23,7 +23,7 @@ import type { StoredDelivery } from './stored-delivery.ts';
 import { DELIVERY_TABLES, endOfCode, STATE_CODES } from './delivery-tables.ts';
 import { DeliveryTimes } from './delivery-times.ts';
 import { DeliveryWriter, type EndChange } from './delivery-writer.ts';
-import { DueCursors } from './due-cursors.ts';
+import { DueDeliveries } from './due-deliveries.ts';
 import { RememberedEvents } from './remembered-events.ts';
 import type { SqliteDeliveryStoreOptions } from './sqlite-delivery-store-options.ts';
 
@@ -50,7 +50,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
   readonly #events: RememberedEvents;
   readonly #room: DeliveryRoom;
   readonly #claims = new DeliveryClaims();
-  readonly #cursors: DueCursors;
+  readonly #due: DueDeliveries;
   readonly #writer: DeliveryWriter;
   /** Routes whose deliveries may be due once the present changes are stored. */
   readonly #changedRoutes = new Set<string>();
@@ -73,7 +73,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
     const expiry = new DeliveryExpiry({
       ...{ rows, maxAge, isClaimed: (number) => this.#claims.isClaimed(number), claimed: () => this.#claims.size },
     });
-    this.#cursors = new DueCursors(db, (number) => this.#claims.isClaimed(number));
+    this.#due = new DueDeliveries(db, (number) => this.#claims.isClaimed(number));
     this.#reader = new DeliveryReader({ rows, counters, seal, resultSeal, claims: this.#claims });
     this.#writer = new DeliveryWriter({
       ...{ commit, rows, counters, seal, events: this.#events, room: this.#room, expiry, times: this.#times },
@@ -86,7 +86,7 @@ export class SqliteDeliveryStore implements DeliveryStore {
       },
       onWaiting: (route, place) => {
         this.#reader.addRoute(route);
-        this.#cursors.onWaiting(route, place);
+        this.#due.onWaiting(route, place);
         this.#changedRoutes.add(route);
       },
       onAllStored: () => this.#reportDue(),
@@ -110,20 +110,27 @@ export class SqliteDeliveryStore implements DeliveryStore {
     this.#writer.add(delivery, onAdded);
   }
 
-  takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries> {
+  takeDue(route: string, now: Millis, limit: number, concurrency = Infinity): Promise<TakenDeliveries> {
     if (this.#writer.failed >= MAX_UNSTORED) {
       this.#changedRoutes.add(route);
       return Promise.resolve(NONE_TAKEN);
     }
-    const deliveries = this.#tryRead(() => this.#takeDue(route, now, limit), undefined);
-    if (deliveries === undefined) return Promise.resolve(NONE_TAKEN);
-    const until = this.#tryRead(() => this.#cursors.nextDueAt(route), undefined);
+    const deliveries: DueDelivery[] = [];
+    const claim = (number: number): boolean => {
+      const taken = this.#take(number, now);
+      if (taken !== undefined) deliveries.push(taken);
+      return taken !== undefined;
+    };
+    const take = { now: this.#times.toStored(now), limit, concurrency, claim };
+    const until = this.#tryRead(() => this.#due.take(route, take), undefined);
     return Promise.resolve({ deliveries, nextDueAt: until === undefined ? undefined : this.#times.toWall(until) });
   }
 
   postpone(id: string, until: Millis, attempt: DeliveryAttempt | undefined): void {
     const claim = this.#claims.get(id);
-    if (claim !== undefined) this.#writer.change(claim, { kind: 'postpone', until, attempt });
+    if (claim === undefined) return;
+    this.#due.onEnded(claim);
+    this.#writer.change(claim, { kind: 'postpone', until, attempt });
   }
 
   end(...[id, end, at, attempt, result, callback]: Parameters<DeliveryStore['end']>): void {
@@ -178,16 +185,8 @@ export class SqliteDeliveryStore implements DeliveryStore {
   }
 
   #end(claim: DeliveryClaim, change: Omit<EndChange, 'kind' | 'keptFor'>): void {
+    this.#due.onEnded(claim);
     this.#writer.change(claim, { kind: 'end', ...change, keptFor: this.#options.keepFor(claim.route, change.end) });
-  }
-
-  #takeDue(route: string, now: Millis, limit: number): readonly DueDelivery[] {
-    const due: DueDelivery[] = [];
-    for (const { number } of this.#cursors.take(route, this.#times.toStored(now), limit)) {
-      const taken = this.#take(number, now);
-      if (taken !== undefined) due.push(taken);
-    }
-    return due;
   }
 
   /** Claims a delivery that is due. Undefined if its message cannot be read: then it ends. */
@@ -205,9 +204,11 @@ export class SqliteDeliveryStore implements DeliveryStore {
     return undefined;
   }
 
-  #claim({ number, delivery: { id, route } }: StoredDelivery, since: Millis | undefined): DeliveryClaim {
-    const claim = { id, number, route, since };
+  #claim({ number, delivery }: StoredDelivery, since: Millis | undefined): DeliveryClaim {
+    const { id, route, owner, sender } = delivery;
+    const claim = { id, number, route, owner, sender, since };
     this.#claims.add(claim);
+    if (since !== undefined) this.#due.onSending(claim, this.#times.toStored(since));
     return claim;
   }
 

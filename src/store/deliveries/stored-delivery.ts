@@ -42,7 +42,7 @@ export function readStoredDelivery(
       route: String(row['route']),
       upstream: String(row['upstream']),
     },
-    ...{ acceptedAt: wall('accepted_at'), owner: String(row['owner']) },
+    ...{ acceptedAt: wall('accepted_at'), owner: String(row['owner']), sender: String(row['sender']) },
     ...{ eventId: text('event_id'), orderKey: text('order_key'), attempts: Number(row['attempts']), lastAttempt },
     startedAt: row['started_at'] === null ? undefined : wall('started_at'),
   };

@@ -105,7 +105,7 @@ export class MeasuredStore {
     const id = `${time.slice(0, 8)}-${time.slice(8)}-7${randomBytes(2).toString('hex').slice(1)}-8000-${n.toString(16).padStart(12, '0')}`;
     return {
       kind: 'message',
-      ...{ id, route: ROUTE, upstream: 'shop', acceptedAt: now, owner: 'ab12cd34' },
+      ...{ id, route: ROUTE, upstream: 'shop', acceptedAt: now, owner: 'ab12cd34', sender: 'ab12cd34' },
       ...{ eventId: `evt_${randomBytes(12).toString('hex')}`, orderKey: undefined, duplicatesUntil: now + REMEMBERED },
       message: {
         ...{ method: 'POST', target: ROUTE, peer: '192.0.2.1' },

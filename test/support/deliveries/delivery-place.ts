@@ -46,10 +46,10 @@ export function deliveryId(n: number): string {
 }
 
 export function newDelivery(n: number, changes: Partial<NewDelivery> = {}): NewDelivery {
-  const { acceptedAt = 1000 } = changes;
+  const { acceptedAt = 1000, owner = 'ab12' } = changes;
   return {
     kind: 'message',
-    ...{ id: deliveryId(n), route: '/hooks', upstream: 'shop', acceptedAt, owner: 'ab12' },
+    ...{ id: deliveryId(n), route: '/hooks', upstream: 'shop', acceptedAt, owner, sender: owner },
     ...{ eventId: undefined, orderKey: undefined, duplicatesUntil: acceptedAt + 1000 },
     message: {
       method: 'POST',

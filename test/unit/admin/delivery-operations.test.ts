@@ -6,7 +6,15 @@ import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 
 const DELIVERY: Delivery = {
   kind: 'message',
-  ...{ id: '0199f3b0', route: '/hooks', upstream: 'shop', acceptedAt: 1000, owner: 'a1', eventId: undefined },
+  ...{
+    id: '0199f3b0',
+    route: '/hooks',
+    upstream: 'shop',
+    acceptedAt: 1000,
+    owner: 'a1',
+    sender: 'a1',
+    eventId: undefined,
+  },
   ...{ orderKey: undefined, state: { kind: 'waiting', until: 5000 }, attempts: 1, startedAt: 1000 },
   lastAttempt: undefined,
 };

@@ -75,7 +75,14 @@ function startDispatching(answer: (now: number) => Answer, signingKeys?: readonl
       peer: '::1',
     };
     const times = { acceptedAt: clock.time, duplicatesUntil: clock.time };
-    const names = { route: '/hooks', upstream: 'shop', owner: 'client', eventId: undefined, orderKey: undefined };
+    const names = {
+      route: '/hooks',
+      upstream: 'shop',
+      owner: 'client',
+      sender: 'client',
+      eventId: undefined,
+      orderKey: undefined,
+    };
     store.add({ id: `delivery-${n}`, kind: 'message', ...names, ...times, message }, () => undefined);
     await settle();
     dispatcher.wake();

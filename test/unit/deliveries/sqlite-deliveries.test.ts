@@ -4,7 +4,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { type AddResult, DeliveriesUnavailable } from '../../../src/core/delivery/delivery-store.ts';
 import { DELIVERY_QUERIES } from '../../../src/store/deliveries/delivery-statements.ts';
-import { DUE_AT_SAME_TIME, DUE_LATER } from '../../../src/store/deliveries/due-cursors.ts';
+import { NEXT_OWNER, NEXT_SENDER } from '../../../src/store/deliveries/due-clients.ts';
+import { dueAtSameTime, dueLater } from '../../../src/store/deliveries/due-cursors.ts';
+import { CLIENT_COLUMNS, CLIENT_OF, ROUTE_COLUMNS } from '../../../src/store/deliveries/due-deliveries.ts';
 import {
   addAll,
   deliveryId as id,
@@ -266,8 +268,13 @@ describe('queries', () => {
 
   test.each([
     ...Object.entries(DELIVERY_QUERIES),
-    ['due at the same time', DUE_AT_SAME_TIME],
-    ['due later', DUE_LATER],
+    ['due at the same time', dueAtSameTime(ROUTE_COLUMNS)],
+    ['due later', dueLater(ROUTE_COLUMNS)],
+    ['due of a client at the same time', dueAtSameTime(CLIENT_COLUMNS)],
+    ['due of a client later', dueLater(CLIENT_COLUMNS)],
+    ['next sender', NEXT_SENDER],
+    ['next owner', NEXT_OWNER],
+    ['client', CLIENT_OF],
     ['first event', 'SELECT event, until FROM delivery_events ORDER BY until LIMIT 1'],
   ] as const)('read no more rows than they return, in an index: %s', (name, sql) => {
     const { db } = sqlitePlace().start().database;
@@ -282,10 +289,19 @@ describe('queries', () => {
 
   test('find what is due in an index that does not contain blocked deliveries', () => {
     const { db } = sqlitePlace().start().database;
-    expect([planOf(db, DUE_LATER), planOf(db, DUE_AT_SAME_TIME)]).toEqual([
+    expect([planOf(db, dueLater(ROUTE_COLUMNS)), planOf(db, dueAtSameTime(ROUTE_COLUMNS))]).toEqual([
       ['SEARCH deliveries USING COVERING INDEX deliveries_due (route=? AND until>? AND until<?)'],
       ['SEARCH deliveries USING COVERING INDEX deliveries_due (route=? AND until=? AND rowid>?)'],
     ]);
+    const ofClient = [dueLater(CLIENT_COLUMNS), dueAtSameTime(CLIENT_COLUMNS), NEXT_SENDER, NEXT_OWNER];
+    expect(ofClient.map((sql) => planOf(db, sql))).toEqual(
+      [
+        '(route=? AND sender=? AND owner=? AND until>? AND until<?)',
+        '(route=? AND sender=? AND owner=? AND until=? AND rowid>?)',
+        '(route=? AND sender>?)',
+        '(route=? AND sender=? AND owner>?)',
+      ].map((search) => [`SEARCH deliveries USING COVERING INDEX deliveries_by_client ${search}`]),
+    );
     expect(planOf(db, DELIVERY_QUERIES.unblock).join()).toContain(
       'COVERING INDEX deliveries_in_order (route=? AND order_key=? AND state=?)',
     );

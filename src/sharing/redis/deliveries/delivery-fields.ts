@@ -9,6 +9,7 @@ export const DELIVERY_FIELDS = [
   'upstream',
   'acceptedAt',
   'owner',
+  'sender',
   'eventId',
   'orderKey',
   'state',
@@ -31,9 +32,10 @@ export function digestOf(route: string, value: string | undefined): string {
 
 /** Names and values of the fields that do not change, but those that the script itself sets. */
 export function encodeFields(delivery: NewDelivery): readonly string[] {
-  const { kind, upstream, owner, eventId, orderKey } = delivery;
+  const { kind, upstream, owner, sender, eventId, orderKey } = delivery;
   return [
     ...['kind', kind, 'upstream', upstream, 'owner', owner],
+    ...(sender === owner ? [] : ['sender', sender]),
     ...(eventId === undefined ? [] : ['eventId', eventId]),
     ...(orderKey === undefined ? [] : ['orderKey', orderKey]),
   ];
@@ -48,13 +50,15 @@ export function decodeFields(id: string, values: unknown): Delivery | undefined 
   };
   const [state, startedAt, attempt] = [field('state'), field('startedAt'), field('attempt')];
   if (state === undefined) return undefined;
+  const owner = field('owner') ?? '';
   return {
     id,
     kind: field('kind') === 'write' ? 'write' : 'message',
     route: field('route') ?? '',
     upstream: field('upstream') ?? '',
     acceptedAt: Number(field('acceptedAt')),
-    owner: field('owner') ?? '',
+    owner,
+    sender: field('sender') ?? owner,
     eventId: field('eventId'),
     orderKey: field('orderKey'),
     state: toState(state, Number(field('until')), field('since')),
