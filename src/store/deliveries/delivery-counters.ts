@@ -1,51 +1,50 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { ALL_CODES, type StateCode, STATE_CODES } from './delivery-tables.ts';
-
-export interface RowCounter {
-  readonly count: number;
-  /** Of sealed messages and results. */
-  readonly bytes: number;
-}
+import { type RowCounter, SenderTotals } from './sender-totals.ts';
+import { toCode } from './stored-delivery.ts';
 
 type Counters = Record<StateCode, RowCounter>;
 
-/** How many deliveries are stored, by state, and their bytes. Read once; a transaction that fails changes nothing. */
+const NO_ROWS: RowCounter = { count: 0, bytes: 0 };
+const NONE: Readonly<Counters> = { 0: NO_ROWS, 1: NO_ROWS, 2: NO_ROWS, 3: NO_ROWS, 4: NO_ROWS, 5: NO_ROWS };
+
+const TOTALS = `SELECT sender, state, count(*) AS count, sum(size) AS bytes FROM deliveries NOT INDEXED GROUP BY sender, state`;
+
+/** How many deliveries are stored, by state and by sender, and their bytes. Read once; a transaction that fails changes nothing. */
 export class DeliveryCounters {
+  readonly #senders = new SenderTotals();
   #stored: Readonly<Counters>;
   /** Within the present transaction. */
   #applied: Counters;
 
   /** Reads all rows, but no messages. */
   constructor(db: DatabaseSync) {
-    const figures = ALL_CODES.map(
-      (code) => `count(*) FILTER (WHERE state = ${code}) AS count${code},
-        coalesce(sum(size) FILTER (WHERE state = ${code}), 0) AS bytes${code}`,
-    );
-    const row = db.prepare(`SELECT ${figures.join(', ')} FROM deliveries NOT INDEXED`).get();
-    const read = (code: StateCode): RowCounter => ({
-      count: Number(row?.[`count${code}`]),
-      bytes: Number(row?.[`bytes${code}`]),
-    });
-    this.#stored = { 0: read(0), 1: read(1), 2: read(2), 3: read(3), 4: read(4), 5: read(5) };
-    this.#applied = { ...this.#stored };
+    this.#stored = this.#applied = NONE;
+    this.begin();
+    for (const { sender, state, count, bytes } of db.prepare(TOTALS).iterate()) {
+      this.#change(toCode(state), Number(count), Number(bytes), String(sender));
+    }
+    this.commit();
   }
 
   /** A transaction begins. */
   begin(): void {
     this.#applied = { ...this.#stored };
+    this.#senders.begin();
   }
 
   /** It is stored. */
   commit(): void {
+    this.#senders.commit();
     this.#stored = this.#applied;
   }
 
-  add(code: StateCode, size: number): void {
-    this.#change(code, 1, size);
+  add(code: StateCode, size: number, sender: string): void {
+    this.#change(code, 1, size, sender);
   }
 
-  subtract(code: StateCode, size: number): void {
-    this.#change(code, -1, -size);
+  subtract(code: StateCode, size: number, sender: string): void {
+    this.#change(code, -1, -size, sender);
   }
 
   count(code: StateCode): number {
@@ -71,7 +70,18 @@ export class DeliveryCounters {
     return sum(this.#stored, LASTING_CODES);
   }
 
-  #change(code: StateCode, count: number, bytes: number): void {
+  /** Of the sender's rows that are not removed to make room, within the present transaction. It may be slightly more than it has. */
+  appliedLastingOf(sender: string): RowCounter {
+    return this.#senders.lastingOf(sender);
+  }
+
+  /** The sender with the most rows that are removed to make room; undefined if none has more than a ninth of them. */
+  largestEvictable(): string | undefined {
+    return this.#senders.largestEvictable();
+  }
+
+  #change(code: StateCode, count: number, bytes: number, sender: string): void {
+    this.#senders.change(sender, EVICTED.has(code), count, bytes);
     const present = this.#applied[code];
     this.#applied[code] = { count: present.count + count, bytes: present.bytes + bytes };
   }
@@ -79,6 +89,8 @@ export class DeliveryCounters {
 
 /** Those that are over without having failed are removed to make room, in this order. */
 export const EVICTED_CODES = [STATE_CODES.delivered, STATE_CODES.canceled] as const;
+
+const EVICTED: ReadonlySet<StateCode> = new Set(EVICTED_CODES);
 
 const LASTING_CODES = [STATE_CODES.waiting, STATE_CODES.blocked, STATE_CODES.dead, STATE_CODES.unknown] as const;
 

@@ -1,8 +1,9 @@
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { type DeliveryCounters, EVICTED_CODES, type RowCounter } from './delivery-counters.ts';
+import { type DeliveryCounters, EVICTED_CODES } from './delivery-counters.ts';
 import type { DeliveryRows } from './delivery-rows.ts';
 import { ALL_CODES } from './delivery-tables.ts';
+import type { RowCounter } from './sender-totals.ts';
 
 export interface DeliveryRoomOptions {
   readonly rows: DeliveryRows;
@@ -11,12 +12,16 @@ export interface DeliveryRoomOptions {
   readonly maxBytes: number;
 }
 
+/** A sender has at most so many times what is free: one leaves a ninth to others, two leave a seventeenth. */
+const MAX_PER_FREE = 8;
+
 /** More than these would be removed to make room for one delivery: it is refused. */
 const MAX_EVICTED = 1000;
 
 /**
  * Bounds the number of rows and their bytes, and removes those whose time is over. Rows that are delivered or canceled are also removed
- * before, if there is no room for new ones else; others never. Times are as they are stored.
+ * before, if there is no room for new ones else: first those of the sender with the most of them. Others never. Times are as they are
+ * stored.
  */
 export class DeliveryRoom {
   readonly #options: DeliveryRoomOptions;
@@ -60,10 +65,10 @@ export class DeliveryRoom {
     this.#appliedNextRemoval = Math.min(this.#appliedNextRemoval, until);
   }
 
-  /** Returns whether there is room for a message of so many bytes. */
-  make(size: number): boolean {
+  /** Returns whether there is room for a message of so many bytes of this sender. */
+  make(size: number, sender: string): boolean {
     const { counters } = this.#options;
-    let full = this.#fullBy(counters.appliedLasting, size);
+    let full = this.#fullBy(counters.appliedLasting, size) ?? this.#fullFor(sender);
     for (let evicted = 0; full === undefined; evicted += 1) {
       const surplus = this.#fullBy(counters.applied, size);
       if (surplus === undefined) return true;
@@ -92,10 +97,20 @@ export class DeliveryRoom {
     return bytes + size > maxBytes ? 'bytes' : undefined;
   }
 
+  /** The sender has so much that what is free is left to others. */
+  #fullFor(sender: string): 'count' | 'bytes' | undefined {
+    const { counters, maxCount, maxBytes } = this.#options;
+    const [all, own] = [counters.appliedLasting, counters.appliedLastingOf(sender)];
+    if (own.count >= MAX_PER_FREE * (maxCount - all.count)) return 'count';
+    return own.bytes >= MAX_PER_FREE * (maxBytes - all.bytes) ? 'bytes' : undefined;
+  }
+
   #evict(): boolean {
-    const { rows } = this.#options;
+    const { rows, counters } = this.#options;
+    const largest = counters.largestEvictable();
     for (const code of EVICTED_CODES) {
-      const [number] = rows.over(code, Infinity, 1);
+      const ofLargest = largest === undefined ? undefined : rows.firstOverOf(code, largest);
+      const number = ofLargest ?? rows.over(code, Infinity, 1)[0];
       if (number === undefined) continue;
       this.#remove(number);
       return true;
@@ -106,6 +121,6 @@ export class DeliveryRoom {
   #remove(number: number): void {
     const { rows, counters } = this.#options;
     const removed = rows.remove(number);
-    if (removed !== undefined) counters.subtract(removed.code, removed.size);
+    if (removed !== undefined) counters.subtract(removed.code, removed.size, removed.sender);
   }
 }

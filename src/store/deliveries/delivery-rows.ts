@@ -14,6 +14,7 @@ export type RowOrder = 'oldest' | 'newest';
 export interface RemovedRow {
   readonly code: StateCode;
   readonly size: number;
+  readonly sender: string;
 }
 
 /** The rows of deliveries and of their messages. Times of arguments and results are on the wall clock, but those of places. */
@@ -109,7 +110,7 @@ export class DeliveryRows {
     const row = this.#statement('remove').get(number);
     this.#statement('removeMessage').run(number);
     this.#statement('removeResult').get(number);
-    return row && { code: toCode(row['state']), size: Number(row['size']) };
+    return row && { code: toCode(row['state']), size: Number(row['size']), sender: String(row['sender']) };
   }
 
   /** In this order, after `after`. */
@@ -132,6 +133,12 @@ export class DeliveryRows {
     return this.#statement('over')
       .all(code, until, limit)
       .map(({ number }) => Number(number));
+  }
+
+  /** The one of the sender that is over and would be removed first; undefined if it has none. */
+  firstOverOf(code: StateCode, sender: string): number | undefined {
+    const number = this.#statement('firstOverOf').get(code, sender)?.['number'];
+    return number === undefined ? undefined : Number(number);
   }
 
   /** Those that are not over, and wait since this time or longer, the longest first. Times as they are stored. */

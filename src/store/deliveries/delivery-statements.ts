@@ -13,6 +13,8 @@ export const DELIVERY_QUERIES = {
   listNewest: 'SELECT number FROM deliveries WHERE route = ? AND state = ? AND number < ? ORDER BY number DESC LIMIT ?',
   following: 'SELECT number FROM deliveries WHERE id > ? ORDER BY id LIMIT 1',
   over: 'SELECT number FROM deliveries WHERE state = ? AND kept_until <= ? ORDER BY kept_until LIMIT ?',
+  firstOverOf: `SELECT number FROM deliveries WHERE state = ? AND sender = ? AND kept_until IS NOT NULL
+    ORDER BY kept_until LIMIT 1`,
   openSince:
     'SELECT number, waits_since FROM deliveries WHERE state < 2 AND waits_since <= ? ORDER BY waits_since LIMIT ?',
   nextRemoval: 'SELECT min(kept_until) AS until FROM deliveries WHERE state = ? AND kept_until IS NOT NULL',
@@ -32,7 +34,7 @@ const CHANGES = {
   end: 'UPDATE deliveries SET state = ?, until = ?, kept_until = ? WHERE number = ?',
   restart: `UPDATE deliveries SET state = ?, until = ?, waits_since = ?, started_at = NULL, attempts = 0, kept_until = NULL
     WHERE number = ?`,
-  remove: 'DELETE FROM deliveries WHERE number = ? RETURNING state, size',
+  remove: 'DELETE FROM deliveries WHERE number = ? RETURNING state, size, sender',
   removeMessage: 'DELETE FROM delivery_messages WHERE number = ?',
   removeResult: 'DELETE FROM delivery_results WHERE number = ? RETURNING length(sealed) AS size',
 } as const;

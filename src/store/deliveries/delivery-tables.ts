@@ -53,6 +53,7 @@ CREATE INDEX IF NOT EXISTS deliveries_by_client ON deliveries (route, sender, ow
 CREATE INDEX IF NOT EXISTS deliveries_in_order ON deliveries (route, order_key, state) WHERE order_key IS NOT NULL AND state < 2;
 CREATE INDEX IF NOT EXISTS deliveries_by_age ON deliveries (waits_since) WHERE state < 2;
 CREATE INDEX IF NOT EXISTS deliveries_over ON deliveries (state, kept_until) WHERE kept_until IS NOT NULL;
+CREATE INDEX IF NOT EXISTS deliveries_over_of_sender ON deliveries (state, sender, kept_until) WHERE kept_until IS NOT NULL;
 CREATE TABLE IF NOT EXISTS delivery_messages (number INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS delivery_results (number INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS delivery_events (

@@ -192,46 +192,47 @@ export class DeliveryWriter implements PendingChanges {
 
   #end({ number, code, size, delivery }: StoredDelivery, { end, at, keptFor, sealedResult }: EndChange): void {
     const { rows, counters, room, times } = this.#options;
-    const { route, orderKey } = delivery;
+    const { route, orderKey, sender } = delivery;
     rows.end(number, end, at, keptFor);
-    counters.subtract(code, size);
-    counters.add(STATE_CODES[end], size + (sealedResult === undefined ? 0 : rows.setResult(number, sealedResult)));
+    counters.subtract(code, size, sender);
+    const kept = size + (sealedResult === undefined ? 0 : rows.setResult(number, sealedResult));
+    counters.add(STATE_CODES[end], kept, sender);
     room.onKept(times.toStored(at) + keptFor);
     if (orderKey === undefined || code !== STATE_CODES.waiting) return;
     const next = rows.unblockNext(route, orderKey, at);
     if (next === undefined) return;
     this.#waiting.push([route, next]);
     const unblocked = rows.get(next.number)?.size ?? 0;
-    counters.subtract(STATE_CODES.blocked, unblocked);
-    counters.add(STATE_CODES.waiting, unblocked);
+    counters.subtract(STATE_CODES.blocked, unblocked, next.sender);
+    counters.add(STATE_CODES.waiting, unblocked, next.sender);
   }
 
   #restart(row: StoredDelivery, now: Millis): void {
     const { rows, counters, expiry } = this.#options;
     const { number, code, size, delivery } = row;
-    const { route, orderKey } = delivery;
+    const { route, orderKey, sender } = delivery;
     const next = endOfCode(code) === undefined ? code : this.#firstCode(route, orderKey);
     const place = rows.restart(row, next, now);
-    counters.subtract(code, size);
-    counters.add(next, size - rows.removeResult(number));
+    counters.subtract(code, size, sender);
+    counters.add(next, size - rows.removeResult(number), sender);
     expiry.onWaiting(place.until);
     if (next === STATE_CODES.waiting) this.#waiting.push([route, place]);
   }
 
   #applyAdd(delivery: NewDelivery, now: Millis): AddResult {
     const { seal, rows, counters, events, room, expiry, times } = this.#options;
-    const { id, route, eventId, orderKey, message, duplicatesUntil } = delivery;
+    const { id, route, sender, eventId, orderKey, message, duplicatesUntil } = delivery;
     const earlier = eventId === undefined ? undefined : events.find(route, eventId, now);
     // A write whose row was removed is sent again: its key protects it, and its client learns the outcome.
     const isDuplicate = earlier !== undefined && (delivery.kind === 'message' || rows.find(earlier) !== undefined);
     if (isDuplicate) return { kind: 'duplicate', id: earlier };
     const bytes = encodeDeliveryMessage(message);
     const size = bytes.length + SEAL_BYTES;
-    if (!room.make(size)) return { kind: 'full' };
+    if (!room.make(size, sender)) return { kind: 'full' };
     const code = this.#firstCode(route, orderKey);
     const place = rows.insert(delivery, code, seal.seal(id, bytes));
     if (place === undefined) return { kind: 'duplicate', id };
-    counters.add(code, size);
+    counters.add(code, size, sender);
     expiry.onWaiting(place.until);
     if (eventId !== undefined) events.remember(route, eventId, id, times.toStored(duplicatesUntil));
     if (code === STATE_CODES.waiting) this.#waiting.push([route, place]);
