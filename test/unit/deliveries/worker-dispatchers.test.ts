@@ -90,8 +90,8 @@ async function startDispatching() {
   const respondToAll = (status: number) => (): void => {
     for (const attempt of open) attempt.respond(status);
   };
-  const add = async ({ store }: DeliveryWorker, from: number, to: number): Promise<void> => {
-    for (let n = from; n <= to; n += 1) store.add(newDelivery(n, { acceptedAt: clock.time }), () => undefined);
+  const add = async ({ store }: DeliveryWorker, from: number, to: number, owner = 'ab12'): Promise<void> => {
+    for (let n = from; n <= to; n += 1) store.add(newDelivery(n, { acceptedAt: clock.time, owner }), () => undefined);
     await rest();
   };
   const [first, second] = [startOne(), startOne()];
@@ -153,4 +153,17 @@ test('a worker that stops ends its attempts, and leaves what it takes at that mo
   await runUntil(clock.time + 1000, respondToAll(200));
   expect(attempts.slice(before).map(({ by }) => by)).toEqual([...Array<number>(3).fill(second.worker.number)]);
   expect(primary.store.totals.counts).toMatchObject({ waiting: 0, sending: 0, delivered: 9 });
+});
+
+test('one client leaves a place to others in all workers together', async () => {
+  const { clock, attempts, open, runUntil, respondToAll, add, first, second } = await startDispatching();
+  await add(first.worker, 1, 1, 'few');
+  await runUntil(clock.time + 50, respondToAll(200));
+  await add(first.worker, 2, 30, 'many');
+  await runUntil(clock.time + 5000);
+  expect(open.size).toBe(CONCURRENCY - 1);
+  const before = attempts.length;
+  await add(second.worker, 31, 31, 'few');
+  await runUntil(clock.time + 50);
+  expect([open.size, attempts.length - before]).toEqual([CONCURRENCY, 1]);
 });
