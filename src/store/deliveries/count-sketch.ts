@@ -9,13 +9,22 @@ const WIDTH = 2048;
  */
 export class CountSketch {
   readonly #cells = new Float64Array(DEPTH * WIDTH);
+  /** Of the last key: most calls are about the same one. */
+  #last: { readonly key: string; readonly cells: readonly number[] } | undefined;
 
   add(key: string, amount: number): void {
-    for (const cell of cellsOf(key)) this.#cells[cell] = (this.#cells[cell] ?? 0) + amount;
+    for (const cell of this.#cellsOf(key)) this.#cells[cell] = (this.#cells[cell] ?? 0) + amount;
   }
 
   get(key: string): number {
-    return Math.min(...cellsOf(key).map((cell) => this.#cells[cell] ?? 0));
+    let least = Infinity;
+    for (const cell of this.#cellsOf(key)) least = Math.min(least, this.#cells[cell] ?? 0);
+    return least;
+  }
+
+  #cellsOf(key: string): readonly number[] {
+    if (this.#last?.key !== key) this.#last = { key, cells: cellsOf(key) };
+    return this.#last.cells;
   }
 }
 
