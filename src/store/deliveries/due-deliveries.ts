@@ -10,16 +10,12 @@ export interface WaitingPlace extends DuePlace, DeliveryClient {}
 
 export interface DueTake {
   readonly now: Millis;
+  /** So many are claimed at most, those that are not sent included: a step is short. */
   readonly limit: number;
   /** Places of the route in all. */
   readonly concurrency: number;
-  /** Claims a delivery, and calls `onSending` if it is sent. Returns whether it is. */
-  readonly claim: (number: number) => boolean;
-}
-
-interface TakenOfClient {
-  readonly read: number;
-  readonly taken: number;
+  /** Claims a delivery, and calls `onSending` if it is sent. One that cannot be read is not. */
+  readonly claim: (number: number) => void;
 }
 
 /** While a client may use no more places, its route is looked at again so often: what others have postponed may be due. */
@@ -57,17 +53,17 @@ export class DueDeliveries {
   /** @returns when the next one can be taken; undefined if none waits */
   take(route: string, take: DueTake): Millis | undefined {
     const { now, limit } = take;
-    let taken = limit > 0 ? this.#takeInTurn(route, take) : 0;
+    let claimed = limit > 0 ? this.#takeInTurn(route, take) : 0;
     for (;;) {
       const first = this.#ofRoute.first([route]);
-      if (first === undefined || taken >= limit || first.until > now) return first?.until;
+      if (first === undefined || claimed >= limit || first.until > now) return first?.until;
       // The search has not come to its client, or that may use no more places.
       const client = readClient(this.#clientOf.get(first.number));
-      const left = Math.min(limit - taken, client === undefined ? 0 : this.#leftFor(route, client, take));
+      const left = Math.min(limit - claimed, client === undefined ? 0 : this.#leftFor(route, client, take));
       if (client === undefined || left === 0) return now + LOOK_AGAIN;
       const found = this.#takeOf(route, client, take, left);
-      if (found.read === 0) return now + LOOK_AGAIN;
-      taken += found.taken;
+      if (found === 0) return now + LOOK_AGAIN;
+      claimed += found;
     }
   }
 
@@ -96,25 +92,26 @@ export class DueDeliveries {
     this.#ofClient.onWaiting([route, place.sender, place.owner], place);
   }
 
+  /** @returns how many were claimed */
   #takeInTurn(route: string, take: DueTake): number {
     const { limit } = take;
     const { bySender, byClient } = this.#placesOf(route);
     const open = [...this.#findClients(route, take)];
-    let taken = 0;
-    while (open.length > 0 && taken < limit) {
+    let claimed = 0;
+    while (open.length > 0 && claimed < limit) {
       const client = fewest(
         open,
         ({ sender }) => bySender.usedBy(sender),
         (each) => byClient.usedBy(clientKey(each)),
       );
-      const wanted = open.length === 1 ? limit - taken : 1;
+      const wanted = open.length === 1 ? limit - claimed : 1;
       const left = Math.min(wanted, this.#leftFor(route, client, take));
       const found = this.#takeOf(route, client, take, left);
-      taken += found.taken;
-      if (found.read > 0) this.#clients.onTurn(route, client);
-      if (found.read < wanted) open.splice(open.indexOf(client), 1);
+      claimed += found;
+      if (found > 0) this.#clients.onTurn(route, client);
+      if (found < wanted) open.splice(open.indexOf(client), 1);
     }
-    return taken;
+    return claimed;
   }
 
   /** Those that have something due, the next one first. All of them if they are few, or have little due. */
@@ -134,14 +131,13 @@ export class DueDeliveries {
     return this.#clients.sort(route, [...clients.values()]);
   }
 
-  /** @returns how many were due, and how many of these are sent */
-  #takeOf(route: string, client: DeliveryClient, { now, claim }: DueTake, limit: number): TakenOfClient {
+  /** @returns how many were due, and are claimed */
+  #takeOf(route: string, client: DeliveryClient, { now, claim }: DueTake, limit: number): number {
     const values = [route, client.sender, client.owner];
     const places = this.#ofClient.take(values, now, limit);
-    let taken = 0;
-    for (const { number } of places) if (claim(number)) taken += 1;
+    for (const { number } of places) claim(number);
     if (this.#placesOf(route).byClient.usedBy(clientKey(client)) === 0) this.#ofClient.forget(values);
-    return { read: places.length, taken };
+    return places.length;
   }
 
   #leftFor(route: string, client: DeliveryClient, { concurrency, now }: DueTake): number {

@@ -116,10 +116,9 @@ export class SqliteDeliveryStore implements DeliveryStore {
       return Promise.resolve(NONE_TAKEN);
     }
     const deliveries: DueDelivery[] = [];
-    const claim = (number: number): boolean => {
+    const claim = (number: number): void => {
       const taken = this.#take(number, now);
       if (taken !== undefined) deliveries.push(taken);
-      return taken !== undefined;
     };
     const take = { now: this.#times.toStored(now), limit, concurrency, claim };
     const until = this.#tryRead(() => this.#due.take(route, take), undefined);

@@ -345,6 +345,20 @@ describe('the file', () => {
     expect(process.store.totals.counts).toMatchObject({ dead: 1, sending: 2 });
   });
 
+  test('ends no more unreadable deliveries at a time than are asked for, so that a changed secret blocks no process', async () => {
+    const { start } = sqlitePlace();
+    const first = start();
+    const client = (n: number) => ({ owner: `client-${n % 3}` });
+    await addAll(first, ...range(1, 40).map((delivery, n) => ({ ...delivery, ...client(n) })));
+    const process = start({ secret: 'another secret' });
+    const taken = await process.store.takeDue('/hooks', 1000, 10, 10);
+    expect([taken.deliveries, process.unreadable.length]).toEqual([[], 10]);
+    // The others are due: the route is looked at again.
+    expect(taken.nextDueAt).toBe(1000);
+    await process.settle();
+    expect(process.store.totals.counts).toMatchObject({ dead: 10, waiting: 30 });
+  });
+
   test('is not read once it is closed, nor if it is damaged', async () => {
     const process = sqlitePlace().start();
     await addAll(process, newDelivery(1));
