@@ -11,8 +11,10 @@ export interface DeliveryClient {
 /** Clients at which a search looks, and those of one sender. */
 const MAX_VISITS = 100;
 const MAX_VISITS_OF_SENDER = 32;
-/** Routes and senders whose last client is known: the search of others begins with their first one. */
+/** Senders whose last client is known. */
 const MAX_TURNS = 1000;
+/** Of 2³²: 1 / φ. Its multiples are spread evenly. Source: Knuth, The Art of Computer Programming, volume 3, section 6.4. */
+const GOLDEN = 0x9e3779b1;
 
 export interface DueSearch {
   readonly now: Millis;
@@ -28,8 +30,12 @@ export interface DueSearch {
 export class DueClients {
   readonly #nextSender: StatementSync;
   readonly #nextOwner: StatementSync;
-  /** The last sender of each route, and the last client of each sender, that had its turn. */
-  readonly #turns = new RecencyMap<string, string>();
+  /** The last sender of each route that had its turn. Routes are few. */
+  readonly #lastSenders = new Map<string, string>();
+  /** The last client of each sender that had its turn. */
+  readonly #lastOwners = new RecencyMap<string, string>();
+  /** Searches among the clients of a sender whose last one is not known. */
+  #starts = 0;
 
   constructor(db: DatabaseSync) {
     this.#nextSender = db.prepare(NEXT_SENDER);
@@ -50,12 +56,12 @@ export class DueClients {
     const found: DeliveryClient[] = [];
     let [visits, idle] = [0, 0];
     const next = (after: string): string | undefined => text(this.#nextSender.get(route, after)?.['sender']);
-    for (const sender of inTurn(this.#turns.get(route), next)) {
+    for (const sender of inTurn(this.#lastSenders.get(route), next)) {
       const before = found.length;
       visits += this.#findOf(route, sender, now, found);
       if (found.length > before && isIdle(sender)) idle += 1;
       if (visits < MAX_VISITS && idle < limit) continue;
-      this.#setTurn(route, sender);
+      this.#lastSenders.set(route, sender);
       break;
     }
     return found;
@@ -63,17 +69,17 @@ export class DueClients {
 
   /** These clients, in the order of their turns. */
   sort(route: string, clients: readonly DeliveryClient[]): readonly DeliveryClient[] {
-    const lastSender = this.#turns.get(route) ?? '';
+    const lastSender = this.#lastSenders.get(route) ?? '';
     return clients.toSorted((one, other) => {
       if (one.sender !== other.sender) return compareTurns(one.sender, other.sender, lastSender);
-      return compareTurns(one.owner, other.owner, this.#turns.get(turnKey(route, one.sender)) ?? '');
+      return compareTurns(one.owner, other.owner, this.#lastOwners.get(turnKey(route, one.sender)) ?? '');
     });
   }
 
   /** Something of the client is sent: others come before it in the next search. */
   onTurn(route: string, { sender, owner }: DeliveryClient): void {
-    this.#setTurn(route, sender);
-    this.#setTurn(turnKey(route, sender), owner);
+    this.#lastSenders.set(route, sender);
+    this.#setLastOwner(route, sender, owner);
   }
 
   /** @returns how many clients it has looked at */
@@ -85,19 +91,27 @@ export class DueClients {
       until = Number(row?.['until']);
       return text(row?.['owner']);
     };
-    for (const owner of inTurn(this.#turns.get(turnKey(route, sender)), next)) {
+    for (const owner of inTurn(this.#lastOwner(route, sender), next)) {
       visits += 1;
       if (until <= now) found.push({ sender, owner });
       if (visits < MAX_VISITS_OF_SENDER) continue;
-      this.#setTurn(turnKey(route, sender), owner);
+      this.#setLastOwner(route, sender, owner);
       break;
     }
     return visits;
   }
 
-  #setTurn(key: string, last: string): void {
-    this.#turns.set(key, last);
-    if (this.#turns.size > MAX_TURNS) this.#turns.deleteOldest();
+  /** If it is not known, any: then no client always comes first, however many senders there are. Clients are hexadecimal digests. */
+  #lastOwner(route: string, sender: string): string {
+    const known = this.#lastOwners.get(turnKey(route, sender));
+    if (known !== undefined) return known;
+    this.#starts += 1;
+    return (Math.imul(this.#starts, GOLDEN) >>> 0).toString(16).padStart(8, '0');
+  }
+
+  #setLastOwner(route: string, sender: string, owner: string): void {
+    this.#lastOwners.set(turnKey(route, sender), owner);
+    if (this.#lastOwners.size > MAX_TURNS) this.#lastOwners.deleteOldest();
   }
 }
 
