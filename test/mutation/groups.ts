@@ -21,7 +21,11 @@ export const GROUPS = {
   },
   breaker: {
     mutate: ['src/core/rate/breaker/*.ts'],
-    tests: ['test/unit/rate/{block-details,breaker,breaker-states,failure-detector,partial-block}.test.ts'],
+    tests: [
+      'test/unit/rate/{active-blocks,block-details,breaker,breaker-states,error-window,failing-senders}.test.ts',
+      'test/unit/rate/{failure-detector,partial-block,probe-turns,probing-intervals,rejected-part}.test.ts',
+      'test/unit/rate/unanswered-probes.test.ts',
+    ],
   },
   idempotency: {
     mutate: ['src/core/idempotency/*.ts'],

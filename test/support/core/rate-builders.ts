@@ -1,4 +1,7 @@
-/** Builders of rate states and send histories for tests of one rule. */
+/** Builders of rate states, blocks and send histories for tests of one rule. */
+import type { ActiveBlock, BlockParameters } from '../../../src/core/rate/breaker/active-block.ts';
+import { createBlock, probeInterval } from '../../../src/core/rate/breaker/active-block.ts';
+import { ANY_REQUEST } from '../../../src/core/rate/breaker/request-attributes.ts';
 import { SendHistory } from '../../../src/core/rate/send-history.ts';
 import type { RateState } from '../../../src/core/rate/rate-state.ts';
 import { makeRateState } from '../../../src/core/rate/rate-state.ts';
@@ -15,6 +18,22 @@ export function rateState(state: Partial<RateState> = {}): RateState {
     growthElapsed: 0,
     ...state,
   };
+}
+
+/** A block of all requests by errors since 1000, whose first probe is due, with these changes. */
+export function activeBlock(changes: Partial<ActiveBlock> = {}): ActiveBlock {
+  const parameters: BlockParameters = {
+    cause: 'errors',
+    scope: [...ANY_REQUEST],
+    rateBefore: 100,
+    wasUnlimited: false,
+    stateBefore: rateState(),
+    isResumed: false,
+    isOverrun: false,
+    probeTimeout: 30_000,
+    interval: probeInterval,
+  };
+  return { ...createBlock(parameters, 1000), ...changes };
 }
 
 /** A history of two minutes in steps of one second. */

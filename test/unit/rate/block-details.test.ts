@@ -35,6 +35,8 @@ import {
   matchesAttributes,
   definingAttributes,
   narrowToAddress,
+  partOfSender,
+  pathNumbersOf,
 } from '../../../src/core/rate/breaker/request-attributes.ts';
 import { hashToNumber } from '../../../src/core/quota/requester.ts';
 import { rateState } from '../../support/core/rate-builders.ts';
@@ -154,6 +156,20 @@ describe('the time until a request may be sent as a probe', () => {
     expect(expectedBlockTime({ ...inFlight, overdueProbes: 4 }, 31_000)).toBe(600);
     expect(expectedBlockTime(block({ ...inFlight, repeatAt: 2400 }), 1700, REQUEST, true)).toBe(700);
     expect(expectedBlockTime(block({ ...inFlight, repeatAt: 2400 }), 1700, REQUEST)).toBe(300);
+    expect(expectedBlockTime({ ...inFlight, overdueProbes: 4 }, 2001)).toBe(29_599); // until that one counts as lost
+    expect(expectedBlockTime({ ...inFlight, overdueProbes: 4 }, 2000)).toBe(0);
+  });
+
+  test('is up to 2 s longer for a path that has a probe without a response', () => {
+    const inFlight = block({ probeAt: 1500, probeSentAt: 1600, failedProbes: 1, probeSource: REQUEST });
+    const same: RequestAttributes = [9, 9, 9, 4, 5, 6, 7, 8];
+    expect([same, REQUEST, undefined].map((each) => probeDelay(inFlight, 1700, each))).toEqual([3900, 3900, 1900]);
+    // The next one is expected after this one fails. From 2800 on, this one counts as slow.
+    expect([1700, 2799, 2800].map((now) => expectedBlockTime(inFlight, now, same))).toEqual([300, 799, 2800]);
+    const ofFailed = { ...inFlight, hasProbeSenderFailed: true };
+    expect(probeDelay(ofFailed, 1700, same)).toBe(1900);
+    expect(expectedBlockTime(ofFailed, 2800, same)).toBe(800);
+    expect(expectedBlockTime(block({ probeAt: 1500, probeSource: REQUEST }), 1200, same)).toBe(300);
   });
 });
 
@@ -353,6 +369,23 @@ describe('the attributes of a request', () => {
     expect(narrowToAddress([1, 0, 0, 4, 0, 0, 0, 0], [])).toEqual([0, 0, 0, 4, 0, 0, 0, 0]);
   });
 
+  test('define the part of a sender by its address or else its client', () => {
+    expect(partOfSender(REQUEST, 1)).toEqual([1, 0, 0, 0, 0, 0, 0, 0]);
+    expect(partOfSender(REQUEST, 2)).toEqual([0, 2, 0, 0, 0, 0, 0, 0]);
+  });
+
+  test('include each prefix of the path, and the path, once', () => {
+    expect([REQUEST, [1, 2, 3, 4, 5, 0, 0, 5], [1, 2, 3, 0, 0, 0, 0, 0]].map(pathNumbersOf)).toEqual([
+      ...[[4, 5, 6, 7, 8], [4, 5], []],
+    ]);
+  });
+
+  test('include the whole path, however many segments it has', () => {
+    const [deep, deeper] = ['/a/b/c/d/e', '/a/b/c/d/e/f'].map((path) => makeRequestAttributes('', '', 0, path, ''));
+    expect(deeper?.slice(3, 7)).toEqual(deep?.slice(3, 7));
+    expect(deeper?.at(-1)).toBe(hashToNumber('/a/b/c/d/e/f'));
+  });
+
   test('define a part by path alone only without an address, a client and a credential', () => {
     expect([0, 1, 2].map((i) => isPathOnly(ANY_REQUEST.with(i, 5)))).toEqual([false, false, false]);
     expect([3, 7].map((i) => isPathOnly(ANY_REQUEST.with(i, 5)))).toEqual([true, true]);
@@ -415,6 +448,20 @@ describe('the records of requests', () => {
     expect(records.partAt(0, [0, 3])).toBe(5);
     expect(records.partAt(0, [0, 2])).toBeUndefined();
   });
+
+  test('within a scope that lack a result have in common what all of them share, if they are enough', () => {
+    const records = new RequestRecords(6);
+    const commonOf = (min: number, scope: RequestAttributes = [1]): number[] | undefined =>
+      records.commonWithout(1, scope, min);
+    expect(commonOf(0)).toBeUndefined();
+    records.add(2, [1, 2, 0, 4]);
+    expect([commonOf(1), commonOf(2)]).toEqual([[1, 2, 0, 4, 0, 0, 0, 0], undefined]);
+    records.add(3, [1, 3, 0, 4]);
+    records.add(1, [1, 9, 9, 9]); // has the result
+    records.add(2, [5, 2, 0, 4]); // is outside
+    expect([commonOf(2), commonOf(3)]).toEqual([[1, 0, 0, 4, 0, 0, 0, 0], undefined]);
+    expect([commonOf(3, []), commonOf(4, [])]).toEqual([[0, 0, 0, 4, 0, 0, 0, 0], undefined]);
+  });
 });
 
 describe('the senders that failed last', () => {
@@ -433,6 +480,16 @@ describe('the senders that failed last', () => {
     expect([hasFailed(8, 200), hasFailed(9, 0)]).toEqual([true, false]);
     failures.add(of(0), 400);
     expect(hasFailed(0, 0)).toBe(false);
+  });
+
+  test('are any if one failed since ten seconds before the block', () => {
+    const failures = new RecentSenders();
+    const hasAny = (): boolean => failures.hasAny({ since: 20_000 });
+    expect(hasAny()).toBe(false);
+    failures.add(of(7), 9999);
+    expect(hasAny()).toBe(false);
+    failures.add(of(7), 10_000);
+    expect(hasAny()).toBe(true);
   });
 
   test('are clients if an address is blocked', () => {
@@ -490,5 +547,10 @@ describe('a majority vote', () => {
     expect(vote.common[0]).toBe(0); // a lead of 1 of 3
     vote.add([5]);
     expect(vote.common[0]).toBe(5); // of 2 of 4
+    const other = new MajorityVote(0.5);
+    other.add([5]);
+    other.halve();
+    other.add([6]);
+    expect(other.common[0]).toBe(0); // a lead of half a vote of 1.5
   });
 });

@@ -145,6 +145,16 @@ describe('the breaker', () => {
     expect(ceilings).toEqual([50, 40]);
   });
 
+  test('assumes the rate if it blocks again before that is restored, but not during the recovery', () => {
+    const breaker = make();
+    const state = limited();
+    blockAt1000(breaker, state);
+    breaker.endIfProven(state, 1050, 1060, REQUEST);
+    state.phase = 'cooldown';
+    breaker.block(state, { cause: 'errors', failure: failed(2000), acceptedRate: 20 }, 2000);
+    expect(breaker.blocks.latest?.rateBefore).toBe(40);
+  });
+
   test('has an unlimited limit reopened three seconds after errors, unless a limit is met or configured', () => {
     const reopensAt = (settings: Partial<RateSettings>, isMet = false): boolean[] => {
       const breaker = make(settings);
@@ -182,6 +192,180 @@ describe('the breaker', () => {
     expect(breaker.status(1000)?.scope).toEqual(ANY_REQUEST);
   });
 
+  describe('with a block of a part', () => {
+    const of = (address: number): RequestAttributes => [address, 0, 0, 0, 0, 0, 0, 0];
+    const blockPart = (breaker: Breaker, state: RateState, address: number, now: number): void => {
+      const part = { scope: of(address), stateBefore: rateState({ rate: 60 }) };
+      breaker.block(state, { cause: 'rejections', failure: failed(now), acceptedRate: 20, part }, now);
+    };
+
+    test('is partial from the start, and leaves the others the limit before', () => {
+      const breaker = make();
+      const state = limited();
+      blockPart(breaker, state, 1, 1000);
+      expect([breaker.isPartial, state.phase, state.rate, breaker.probeAt]).toEqual([
+        ...[true, rateState().phase, 60, undefined],
+      ]);
+      expect([of(1), of(2), undefined].map((each) => breaker.isInBlockedPart(each))).toEqual([true, false, false]);
+      const whole = make();
+      blockAt1000(whole, limited());
+      expect([whole.isHeldBack(of(1)), whole.isInBlockedPart(of(1))]).toEqual([true, false]);
+    });
+
+    test('has a probe of its own', () => {
+      const breaker = make();
+      blockPart(breaker, limited(), 1, 1000);
+      blockPart(breaker, limited(), 2, 1000);
+      breaker.onProbeSent(1050, of(1));
+      expect([of(1), of(2)].map((each) => breaker.probeOverdueFor(1100, each))).toEqual([0, 50]);
+      breaker.abandonProbe(of(1));
+      expect(breaker.probeOverdueFor(1100, of(1))).toBe(50);
+    });
+
+    test('does not include the scope of an earlier block, although nothing was accepted in between', () => {
+      const breaker = make();
+      const state = limited();
+      blockPart(breaker, state, 1, 1000);
+      blockPart(breaker, state, 2, 2000);
+      expect(breaker.status(2000)?.scope).toEqual(of(2));
+      expect([of(1), of(2), of(3)].map((each) => breaker.isHeldBack(each))).toEqual([true, true, false]);
+      blockAt1000(breaker, state); // of all requests
+      expect(breaker.status(2000)?.scope).toEqual(ANY_REQUEST);
+    });
+
+    test('does not reopen the limit when it ends', () => {
+      const breaker = make();
+      const state = open();
+      blockAt1000(breaker, state);
+      breaker.onUnblockedSend(state);
+      expect(breaker.endIfProven(state, 1050, 1060, REQUEST)).toMatchObject({ cause: 'errors', isPartial: true });
+      expect(breaker.isReopenDue(900_000)).toBe(false);
+    });
+
+    test.each([
+      [true, of(1)],
+      [false, undefined],
+    ])('still passes over a sender that failed alone, and one of all requests does not: %s', (isPart, scope) => {
+      const breaker = make();
+      const state = limited();
+      breaker.onFailed(state, failed(900, { attributes: of(1) }), 900);
+      breaker.detector.onAccepted(910, 910, of(2));
+      if (isPart) blockPart(breaker, state, 7, 1000);
+      else blockAt1000(breaker, state);
+      const sent = failed(1010, { attributes: of(1) });
+      const found = Array.from({ length: 8 }, () => breaker.onFailed(state, sent, 1010)).at(-1);
+      expect(found?.part?.scope).toEqual(scope);
+    });
+  });
+
+  test('looks for parts that are rejected, except while a block holds back all requests or for one client', () => {
+    const needsAttributes = (how: 'none' | 'whole' | 'partial', settings: Partial<RateSettings> = {}): boolean => {
+      const breaker = make(settings);
+      const state = limited();
+      if (how !== 'none') blockAt1000(breaker, state);
+      if (how === 'partial') breaker.onUnblockedSend(state);
+      breaker.onRejected(state, failed(1010, { attributes: REQUEST }), 1010);
+      return breaker.detector.needsAttributes;
+    };
+    expect([needsAttributes('none'), needsAttributes('whole'), needsAttributes('partial')]).toEqual([
+      ...[true, false, true],
+    ]);
+    expect(needsAttributes('none', { isPerClient: true })).toBe(false);
+  });
+
+  test('counts the sender of a rejected request as failed, unless a block holds it back', () => {
+    const hasFailed = [false, true].map((isBlocked) => {
+      const breaker = make();
+      const state = limited();
+      if (isBlocked) blockAt1000(breaker, state);
+      breaker.onRejected(state, failed(1010, { attributes: REQUEST }), 1010);
+      return breaker.detector.hasSenderFailed(REQUEST, { scope: ANY_REQUEST, since: 1000 });
+    });
+    expect(hasFailed).toEqual([true, false]);
+  });
+
+  test('blocks after a recovery only if errors are in a row, for ten seconds', () => {
+    const isBlockedAt = [11_059, 11_060].map((now) => {
+      const breaker = make();
+      const state = limited();
+      blockAt1000(breaker, state);
+      breaker.endIfProven(state, 1050, 1060, REQUEST);
+      for (let i = 0; i < 7; i += 1) breaker.onFailed(state, failed(now), now);
+      breaker.detector.onAccepted(now, now, undefined);
+      return breaker.onFailed(state, failed(now), now) !== undefined;
+    });
+    expect(isBlockedAt).toEqual([false, true]);
+  });
+
+  test('counts no errors from before the end of a block', () => {
+    const breaker = make();
+    const state = limited();
+    blockAt1000(breaker, state);
+    for (let i = 0; i < 7; i += 1) breaker.onFailed(state, failed(1010), 1010);
+    breaker.endIfProven(state, 1050, 1060, REQUEST);
+    expect(breaker.onFailed(state, failed(1070), 1070)).toBeUndefined();
+  });
+
+  test('starts a block during another one from the state before that, and widens its scope', () => {
+    const breaker = make();
+    const state = limited();
+    const reject = (attributes: RequestAttributes, now: number): void => {
+      const rejection = failed(now, { attributes });
+      for (let i = 0; i < 3; i += 1) breaker.onRejected(state, rejection, now);
+      breaker.block(state, { cause: 'rejections', failure: rejection, acceptedRate: 20 }, now);
+    };
+    reject(REQUEST, 1000);
+    expect(breaker.status(1000)?.scope).toEqual(REQUEST);
+    state.rate = 7;
+    reject([1, 2, 9, 9, 9, 9, 9, 9], 2000);
+    expect(breaker.status(2000)?.scope).toEqual([1, 2, 0, 0, 0, 0, 0, 0]);
+    expect(breaker.blocks.latest?.stateBefore.rate).toBe(40);
+  });
+
+  test('restores the state before a block of all requests when another one begins', () => {
+    const breaker = make();
+    const state = limited();
+    blockAt1000(breaker, state);
+    state.rate = 7;
+    blockAt1000(breaker, state);
+    expect([state.rate, breaker.blocks.latest?.stateBefore.rate]).toEqual([40, 40]);
+  });
+
+  test('blocks, during another block, what the rejections have in common with the last of them', () => {
+    const breaker = make();
+    const state = limited();
+    blockAt1000(breaker, state);
+    breaker.detector.onAccepted(1500, 1500, undefined);
+    for (let i = 0; i < 3; i += 1) breaker.onRejected(state, failed(2000, { attributes: REQUEST }), 2000);
+    const last = failed(2000, { attributes: [1, 2, 9, 9, 9, 9, 9, 9] });
+    breaker.onRejected(state, last, 2000);
+    breaker.block(state, { cause: 'rejections', failure: last, acceptedRate: 20 }, 2000);
+    expect(breaker.status(2000)?.scope).toEqual([1, 2, 0, 0, 0, 0, 0, 0]);
+  });
+
+  test('blocks at first what the rejections have in common, whatever the last of them is', () => {
+    const breaker = make();
+    const state = limited();
+    const other = failed(1000, { attributes: [9, 9, 9, 9, 9, 9, 9, 9] });
+    for (let i = 0; i < 3; i += 1) breaker.onRejected(state, failed(1000, { attributes: REQUEST }), 1000);
+    breaker.onRejected(state, other, 1000);
+    breaker.block(state, { cause: 'rejections', failure: other, acceptedRate: 20 }, 1000);
+    expect(breaker.status(1000)?.scope).toEqual(REQUEST);
+  });
+
+  test('keeps a limited rate while blocked, and whether the rate was exceeded', () => {
+    for (const overrun of [true, false]) {
+      const breaker = make();
+      const state = limited();
+      blockAt1000(breaker, state, { overrun });
+      breaker.endIfProven(state, 1050, 1060, REQUEST);
+      state.phase = 'restoring';
+      breaker.block(state, { cause: 'errors', failure: failed(2000, { overrun }), acceptedRate: 20 }, 2000);
+      expect(state.rate).toBe(40); // the ceiling is 50
+      expect(breaker.blocks.latest).toMatchObject({ rateBefore: 50, isOverrun: overrun });
+    }
+  });
+
   describe('that resumes a block of another process', () => {
     const status = { cause: 'errors', scope: [1, 0, 0, 0, 0, 0, 0, 0], since: 0, isPartial: false } as const;
     const known = { ...status, probeAt: 3000, expectedAt: 0, heldClient: 2, heldClientUntil: 9000 };
@@ -204,6 +388,18 @@ describe('the breaker', () => {
         return breaker.probeAt;
       };
       expect([probeAt(500), probeAt(900_000)]).toEqual([1000, 31_000]);
+    });
+
+    test('remembers whether the limit was unlimited', () => {
+      const resumed = [open(), limited()].map((state) => {
+        const breaker = make();
+        breaker.resume(state, known, 1000);
+        return breaker.blocks.latest;
+      });
+      expect(resumed).toMatchObject([
+        { wasUnlimited: true, isResumed: true, isOverrun: false },
+        { wasUnlimited: false, isResumed: true, isOverrun: false },
+      ]);
     });
 
     test('assumes five a second for an unlimited limit, or the minimum rate', () => {

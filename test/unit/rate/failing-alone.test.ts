@@ -1,8 +1,8 @@
-/** Senders of which nothing is accepted while others pass: their failures block only them. */
+/** Senders of which nothing is accepted while others pass: their failures block only them. Minutes of virtual time. */
 import { describe, expect, test } from 'vitest';
 import type { Millis } from '../../../src/core/scalars.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
-import { eight, from, Line } from '../../support/core/attributed-line.ts';
+import { from, Line } from '../../support/core/attributed-line.ts';
 import type { CallRecord } from '../../support/core/call-record.ts';
 import { isSuccess } from '../../support/core/call-record.ts';
 import { response } from '../../support/core/policy-builders.ts';
@@ -60,87 +60,6 @@ describe.each([
     world.runUntil(41_000);
     expect([durations.length, Math.max(...durations)]).toEqual([200, 20]);
   });
-});
-
-describe('an address that fails while others are accepted', () => {
-  /** One failure of it is followed by an accepted request of another sender. */
-  function passedOver(): Line {
-    const line = new Line();
-    fail(line, ['one']);
-    line.ask('accepted', from({ address: 'other' }));
-    return line;
-  }
-
-  test('is blocked alone for the part of its paths that its failures share', () => {
-    const line = new Line();
-    line.ask('failed', from({ address: 'one', path: '/x/1' }));
-    line.ask('accepted', from({ address: 'other' }));
-    for (const i of eight) line.ask('failed', from({ address: 'one', client: `key ${i}`, path: `/x/${i}` }));
-    expect(line.part).toBe('address_path');
-    expect(line.rate.delay(line.now, from({ address: 'one', path: '/y' }))).toBe(0);
-  });
-
-  test('is not blocked for less than half of all responses', () => {
-    const line = passedOver();
-    for (const i of eight) {
-      line.ask('accepted', from({ address: `other ${i}` }));
-      line.ask('accepted', from({ address: 'other' }));
-      fail(line, ['one']);
-    }
-    expect(line.part).toBeUndefined();
-  });
-
-  test('counts with all others again once one of its own requests is accepted', () => {
-    const line = passedOver();
-    line.ask('accepted', from({ address: 'one' }));
-    for (const i of eight) fail(line, [i % 3 === 0 ? 'one' : `new ${i}`]);
-    expect([line.part, line.rate.phase]).toEqual(['upstream', 'blocked']);
-  });
-
-  test('counts with all others again ten seconds after its last failure', () => {
-    const line = passedOver();
-    line.now += 10_001;
-    for (const i of eight) fail(line, [i % 3 === 0 ? 'one' : `new ${i}`]);
-    expect([line.part, line.rate.phase]).toEqual(['upstream', 'blocked']);
-  });
-
-  test('has a block beside those of others, until a probe of its own is accepted', () => {
-    const line = passedOver();
-    fail(line, ['two']);
-    line.ask('accepted', from({ address: 'other' }));
-    for (const _ of eight) fail(line, ['one', 'two']);
-    line.ask('accepted', from({ address: 'other' }));
-    for (const _ of eight) fail(line, ['one', 'two']);
-    const isHeld = (address: string): boolean => line.rate.breaker.isHeldBack(from({ address, path: '/new' }));
-    expect([isHeld('one'), isHeld('two'), isHeld('other')]).toEqual([true, true, false]);
-    line.now += 1000;
-    expect(line.ask('accepted', from({ address: 'one' }))).toBe(true);
-    expect([isHeld('one'), isHeld('two')]).toEqual([false, true]);
-  });
-});
-
-test('a path that fails is blocked, although those who ask for it ask for nothing else', () => {
-  const line = new Line();
-  for (let i = 0; line.part === undefined && i < 100; i += 1) {
-    line.ask('failed', from({ address: `a${i % 4}`, path: `/reports/${i}` }));
-    line.ask('accepted', from({ address: `b${i % 4}`, path: `/charges/${i}` }));
-  }
-  expect([line.part, line.rate.breaker.isHeldBack(from({ address: 'b1', path: '/reports/1' }))]).toEqual([
-    'path',
-    true,
-  ]);
-});
-
-test('a sender that failed in an outage is not blocked alone when the upstream fails again', () => {
-  const line = new Line();
-  const all = eight.map((i) => `a${i}`);
-  fail(line, all);
-  expect([line.part, line.rate.phase]).toEqual(['upstream', 'blocked']);
-  line.now += 1000;
-  expect(line.ask('accepted', from({ address: 'other' }))).toBe(true);
-  expect(line.part).toBeUndefined();
-  for (let i = 0; line.part === undefined && i < 200; i += 1, line.now += 20) fail(line, all.slice(0, 3));
-  expect([line.part, line.rate.phase]).toEqual(['upstream', 'blocked']);
 });
 
 test.each([2, 5, 20, 200])(
