@@ -73,8 +73,8 @@ export function makeTableSchedule(delays: readonly Millis[]): DeliverySchedule {
  * When the next attempt begins; undefined if the schedule is used up.
  *
  * The later of the planned time and the receiver's `Retry-After` counts. A `Retry-After` beyond the end of the schedule postpones the
- * attempt to that end only, where it is the last one: one long `Retry-After` on the first day must not end a schedule of three days. The
- * receiver gets at most one request that is too early, days after the one before it.
+ * attempt to that end only: one long `Retry-After` on the first day must not end a schedule of three days. With a backoff, that attempt is
+ * the last one. The delays of a table that are left follow it.
  */
 export function nextAttemptAt(
   schedule: DeliverySchedule,

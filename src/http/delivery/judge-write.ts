@@ -67,16 +67,16 @@ export function judgeWrite(
 /** The reason of an attempt of a write that may have taken effect begins with it. */
 const UNKNOWN = 'unknown_';
 
-/** What a store records in place of an attempt, and of the reason before it. */
-const NOT_ATTEMPTED: ReadonlySet<string> = new Set(['unreadable', 'expired']);
+/** The reason of an attempt that failed while the upstream's answer to the write is known, and its client has got it. */
+const ANSWERED_BEFORE = 'answered_before';
+
+/** What a store records in place of an attempt, and of the reason before it; and what is known only as long as the record of the key. */
+const IN_DOUBT: ReadonlySet<string> = new Set(['unreadable', 'expired', ANSWERED_BEFORE]);
 
 /** @param reason of the last attempt */
 export function mayHaveTakenEffect(reason: string | undefined): boolean {
-  return reason !== undefined && (reason.startsWith(UNKNOWN) || NOT_ATTEMPTED.has(reason));
+  return reason !== undefined && (reason.startsWith(UNKNOWN) || IN_DOUBT.has(reason));
 }
-
-/** The reason of an attempt that failed while the upstream's answer to the write is known, and its client has got it. */
-const ANSWERED_BEFORE = 'answered_before';
 
 const DONE = { kind: 'acknowledged' } as const;
 const NOT_SENT = { kind: 'not_sent', retryAfterMs: REFUSED_RETRY_AFTER } as const;
@@ -87,7 +87,7 @@ const TRY_AGAIN: ReadonlySet<number> = new Set([408, 425]);
 interface Doubt {
   /** An attempt may have taken effect: this one, or one before. */
   readonly isUnknown: boolean;
-  /** Another request may have done the write. Not marked, because the next attempt finds out anew. */
+  /** Another request may have done the write. Not marked: the next attempt looks up the key again. */
   readonly isDoneByOthers?: boolean;
   readonly isFinal?: boolean;
 }
