@@ -83,6 +83,67 @@ test('a replica that was suspended for longer than its lease sends nothing twice
   expect(await suspended.store.find(id(1))).toMatchObject({ attempts: 1, state: { kind: 'delivered' } });
 });
 
+test('a write whose replica has not reported its attempt may have taken effect, until a response settles it', async () => {
+  const { start, join, endLeases } = redisPlace();
+  const killed = await start();
+  const other = await join();
+  await addAll(killed, newDelivery(1, { kind: 'write' }), newDelivery(2));
+  expect(await takeNumbers(killed, 1000)).toEqual([1, 2]);
+  await endLeases();
+  await other.settle();
+  const marked = { at: 1000, took: 0, status: undefined, reason: 'unknown_lease_ended' };
+  expect(await other.store.find(id(1))).toMatchObject({ attempts: 0, startedAt: undefined, lastAttempt: marked });
+  expect((await other.store.find(id(2)))?.lastAttempt).toBe(undefined);
+  const { deliveries } = await other.store.takeDue('/hooks', 1000, 1);
+  expect(deliveries[0]?.delivery).toMatchObject({ id: id(1), attempts: 0, lastAttempt: marked });
+  other.store.postpone(id(1), 1000, undefined);
+  await other.settle();
+  expect((await other.store.find(id(1)))?.lastAttempt).toEqual(marked);
+});
+
+test('what a replica reports of a write that it has claimed again while it sends it is ignored', async () => {
+  const { start, join, endLeases } = redisPlace();
+  const suspended = await start();
+  const other = await join();
+  await addAll(suspended, newDelivery(1, { kind: 'write' }));
+  expect(await takeNumbers(suspended, 1000)).toEqual([1]);
+  await endLeases();
+  expect(await takeNumbers(other, 1000)).toEqual([1]);
+  other.store.postpone(id(1), 1000, { ...ATTEMPT, status: undefined, reason: 'unknown_reset' });
+  await other.settle();
+  expect(await takeNumbers(suspended, 1000)).toEqual([]);
+  suspended.store.end(id(1), 'dead', 1100, { ...ATTEMPT, status: 503, reason: 'status_503' });
+  await suspended.settle();
+  const found = await other.store.find(id(1));
+  expect(found).toMatchObject({ attempts: 1, lastAttempt: { reason: 'unknown_reset' }, state: { until: 2000 } });
+  // Its attempt has ended: it may send the write again.
+  expect(await takeNumbers(suspended, 2000)).toEqual([1]);
+  suspended.store.end(id(1), 'delivered', 2100, ATTEMPT);
+  await suspended.settle();
+  expect(await other.store.find(id(1))).toMatchObject({ attempts: 2, state: { kind: 'delivered' } });
+});
+
+test('the end of a write whose reply is lost is sent again, and stores its callback once', async () => {
+  const { start } = redisPlace();
+  const process = await start();
+  await addAll(process, newDelivery(1, { kind: 'write' }));
+  await takeNumbers(process, 1000);
+  const change = Reflect.get(process.client, 'tidegateChangeDelivery') as (...args: unknown[]) => Promise<unknown>;
+  let calls = 0;
+  Reflect.set(process.client, 'tidegateChangeDelivery', async (...args: unknown[]) => {
+    calls += 1;
+    const reply = await change.apply(process.client, args);
+    if (calls === 1) throw new Error('the connection was closed');
+    return reply;
+  });
+  process.store.end(id(1), 'delivered', 1100, ATTEMPT, undefined, newDelivery(2, { route: '/callbacks' }));
+  await process.settle();
+  expect(process.runLater()).toContain(500);
+  await process.settle();
+  expect([calls, process.store.totals.counts]).toMatchObject([2, { waiting: 1, sending: 0, delivered: 1 }]);
+  expect(await takeNumbers(process, 1100, 9, '/callbacks')).toEqual([2]);
+});
+
 test('a replica renews the lease of what it sends', async () => {
   const { start, redis, keyOf } = redisPlace();
   const one = await start();
@@ -182,6 +243,7 @@ test('while the memory of Redis is full nothing is accepted, and what is stored 
   const process = await start();
   const { store, settle } = process;
   await addAll(process, newDelivery(1, { orderKey: 'k' }), newDelivery(2, { orderKey: 'k' }), newDelivery(3));
+  await addAll(process, newDelivery(5, { kind: 'write', route: '/v1' }));
   const client = (await redis()).client();
   await client.config('SET', 'maxmemory', '1');
   expect((await addAll(process, newDelivery(4)))[0]?.kind).toBe('unavailable');
@@ -190,9 +252,15 @@ test('while the memory of Redis is full nothing is accepted, and what is stored 
   store.postpone(id(3), 1100, ATTEMPT);
   await settle();
   expect(await takeNumbers(process, 1100)).toEqual([2, 3]);
+  // The end of a write is stored with its callback.
+  expect(await takeNumbers(process, 1100, 1, '/v1')).toEqual([5]);
+  store.end(id(5), 'unknown', 1200, ATTEMPT, undefined, newDelivery(6, { route: '/callbacks', acceptedAt: 1200 }));
+  await settle();
+  expect(process.callbacks).toEqual([['/callbacks', true]]);
+  expect(await takeNumbers(process, 1200, 1, '/callbacks')).toEqual([6]);
   await client.config('SET', 'maxmemory', '0');
   expect(await addAll(process, newDelivery(4))).toEqual([{ kind: 'stored' }]);
-  expect(store.totals.counts).toMatchObject({ waiting: 1, sending: 2, delivered: 1 });
+  expect(store.totals.counts).toMatchObject({ waiting: 1, sending: 3, delivered: 1, unknown: 1 });
 });
 
 test('what has waited too long ends, but for what is being sent, and the next one with its order key is due', async () => {
@@ -235,14 +303,16 @@ test('a cluster keeps all deliveries on one master', async () => {
   const add = (n: number) =>
     new Promise((resolve) => store.add(newDelivery(n, { orderKey: 'k', eventId: `evt_${n}` }), resolve));
   expect([await add(1), await add(2), await add(3)]).toEqual(Array.from({ length: 3 }, () => ({ kind: 'stored' })));
-  const process = { store, settle: () => store.close(), reportedDue: () => [], unreadable: [] };
+  const process = { store, settle: () => store.close(), reportedDue: () => [], unreadable: [], callbacks: [] };
   expect(await takeNumbers(process, 1000)).toEqual([1]);
   expect(await store.cancel(id(2), 1000)).toBe(true);
-  store.end(id(1), 'delivered', 1000, ATTEMPT);
+  store.end(id(1), 'delivered', 1000, ATTEMPT, undefined, newDelivery(4));
   await process.settle();
-  expect((await store.list({ limit: 9 })).map(({ state }) => state.kind)).toEqual(['delivered', 'canceled', 'waiting']);
+  expect((await store.list({ limit: 9 })).map(({ state }) => state.kind)).toEqual([
+    ...['delivered', 'canceled', 'waiting', 'waiting'],
+  ]);
   await store.poll();
-  expect(store.totals.counts).toMatchObject({ waiting: 1, sending: 0, delivered: 0, canceled: 0 });
+  expect(store.totals.counts).toMatchObject({ waiting: 2, sending: 0, delivered: 0, canceled: 0 });
   expect(problems).toEqual([]);
 });
 

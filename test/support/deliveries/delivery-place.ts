@@ -23,6 +23,8 @@ export interface StoreProcess {
   readonly isChangedAtOnce?: boolean;
   /** The deliveries whose messages could not be read. */
   readonly unreadable: string[];
+  /** The routes of the callbacks of ended writes, and whether these are stored. */
+  readonly callbacks: (readonly [route: string, isStored: boolean])[];
 }
 
 export interface DeliveryPlace {

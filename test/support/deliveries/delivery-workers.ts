@@ -138,6 +138,7 @@ export function workersPlace(): DeliveryPlace {
         return routes;
       },
       unreadable: primary.unreadable,
+      callbacks: primary.callbacks,
     };
   };
   return { ...place, start };

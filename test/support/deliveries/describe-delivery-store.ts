@@ -9,6 +9,7 @@ import {
   newDelivery,
   nextDueAt,
   numberOf,
+  type StoreProcess,
   takeNumbers,
 } from './delivery-place.ts';
 
@@ -185,6 +186,89 @@ export function describeDeliveryStore(name: string, makePlace: () => DeliveryPla
       clock.time = 1520 + 9000;
       await settle();
       expect([await store.find(id(3)), store.totals.bytes]).toEqual([undefined, before / 4]);
+    });
+
+    test('that end with a callback store it in the same step', async () => {
+      const { start } = makePlace();
+      const write = newDelivery(1, { kind: 'write', orderKey: 'k' });
+      const callback = newDelivery(2, { route: '/callbacks', acceptedAt: 1500 });
+      const result = { status: 201, headers: ['X-A', 'b'], body: Buffer.from('charged') };
+      const end = ({ store }: Pick<StoreProcess, 'store'>): void =>
+        store.end(id(1), 'delivered', 1500, FAILED, result, callback);
+      const first = await start();
+      await addAll(first, write);
+      await takeNumbers(first, 1000);
+      end(first); // not stored
+      const second = await start();
+      expect([await takeNumbers(second, 1500, 1, '/callbacks'), await takeNumbers(second, 1500)]).toEqual([[], [1]]);
+      second.reportedDue();
+      end(second);
+      await second.settle();
+      expect([second.callbacks, second.reportedDue().includes('/callbacks')]).toEqual([[['/callbacks', true]], true]);
+      const { store } = await start();
+      expect([(await store.find(id(1)))?.state.kind, await store.result(id(1))]).toEqual(['delivered', result]);
+      expect(store.totals.counts).toMatchObject({ waiting: 1, delivered: 1 });
+      const [due] = (await store.takeDue('/callbacks', 1500, 9)).deliveries;
+      const { message, duplicatesUntil: _, ...fields } = callback;
+      expect([due?.delivery, due?.message]).toEqual([
+        {
+          ...fields,
+          attempts: 0,
+          startedAt: undefined,
+          lastAttempt: undefined,
+          state: { kind: 'sending', since: 1500 },
+        },
+        message,
+      ]);
+    });
+
+    test('that end without room for their callback end without it', async () => {
+      const process = await makePlace().start({ maxCount: 2 });
+      const { store, callbacks } = process;
+      await addAll(process, newDelivery(1, { kind: 'write' }), newDelivery(2));
+      await takeNumbers(process, 1000);
+      store.end(id(1), 'dead', 1500, FAILED, undefined, newDelivery(3, { route: '/callbacks' }));
+      await process.settle();
+      expect([(await store.find(id(1)))?.state.kind, callbacks]).toEqual(['dead', [['/callbacks', false]]]);
+      expect([await store.find(id(3)), store.bounds[0]]).toEqual([
+        undefined,
+        { name: 'deliveries', used: 1, reached: 1 },
+      ]);
+    });
+
+    test('that end make room for their callback as for any other delivery', async () => {
+      const process = await makePlace().start({ maxCount: 2 });
+      const { store, settle } = process;
+      await addAll(process, newDelivery(1, { kind: 'write' }), newDelivery(2, { kind: 'write' }));
+      await takeNumbers(process, 1000);
+      store.end(id(1), 'delivered', 1500, FAILED);
+      await settle();
+      store.end(id(2), 'unknown', 1600, FAILED, undefined, newDelivery(3, { route: '/callbacks' }));
+      await settle();
+      expect([process.callbacks, await store.find(id(1))]).toEqual([[['/callbacks', true]], undefined]);
+      expect((await store.list({ limit: 9 })).map((each) => numberOf(each.id))).toEqual([2, 3]);
+    });
+
+    test('that are writes are no duplicates of one that is no longer stored, and messages are', async () => {
+      const { clock, start } = makePlace();
+      const process = await start();
+      const { store, settle } = process;
+      const event = (n: number, kind: NewDelivery['kind']) =>
+        newDelivery(n, { kind, eventId: kind, duplicatesUntil: 1e6 });
+      await addAll(process, event(1, 'write'), event(2, 'message'));
+      await takeNumbers(process, 1000);
+      store.end(id(1), 'delivered', 1500, FAILED);
+      store.end(id(2), 'delivered', 1500, FAILED);
+      await settle();
+      expect(await addAll(process, event(3, 'write'))).toEqual([{ kind: 'duplicate', id: id(1) }]);
+      clock.time = 1500 + 5000;
+      await settle();
+      expect(await store.find(id(1))).toBe(undefined);
+      expect(await addAll(process, event(4, 'write'), event(5, 'message'))).toEqual([
+        STORED,
+        { kind: 'duplicate', id: id(2) },
+      ]);
+      expect(await addAll(process, event(6, 'write'))).toEqual([{ kind: 'duplicate', id: id(4) }]);
     });
 
     test('lose their result if they are retried', async () => {

@@ -63,6 +63,7 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
     const { connection, problems } = testConnection(client, { channel: 'unused', timeout });
     let later: (readonly [delay: number, run: () => void])[] = [];
     const [unreadable, expired, reported]: [string[], string[], Set<string>] = [[], [], new Set()];
+    const callbacks: (readonly [route: string, isStored: boolean])[] = [];
     const store = new RedisDeliveryStore({
       ...{ connection, secret, prefix, timeout, owner: `process-${(processes += 1)}` },
       ...{ maxCount: 1e6, maxBytes: 1e9, maxEvents: 1e6, ...bounds },
@@ -77,6 +78,7 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
       onExpired: (deliveries) => expired.push(...deliveries.map((each) => each.id)),
       onDue: (route) => route !== undefined && reported.add(route),
       onUnreadable: ({ id }) => unreadable.push(id),
+      onCallback: (route, isStored) => callbacks.push([route, isStored]),
     });
     const { settle, end } = deferCommands(client);
     kill = () => {
@@ -85,7 +87,7 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
     };
     await store.poll();
     return {
-      ...{ store, client, unreadable, expired, problems, isChangedAtOnce: true },
+      ...{ store, client, unreadable, callbacks, expired, problems, isChangedAtOnce: true },
       runLater: () => {
         const now = later;
         later = [];

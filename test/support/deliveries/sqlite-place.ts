@@ -18,8 +18,6 @@ interface SqliteProcess extends StoreProcess {
   readonly problems: unknown[];
   /** The deliveries that have expired, each step as one list. */
   readonly expired: (readonly string[])[];
-  /** The routes of the callbacks of ended writes, and whether these are stored. */
-  readonly callbacks: (readonly [route: string, isStored: boolean])[];
 }
 
 interface SqlitePlace extends DeliveryPlace {

@@ -72,16 +72,6 @@ describe('transactions', () => {
     expect(await takeNumbers(next, 1500, 1, '/callbacks')).toEqual([2]);
   });
 
-  test('store the end of a write without its callback if there is no room for that', async () => {
-    const process = sqlitePlace().start({ maxCount: 2 });
-    const { store, callbacks } = process;
-    await addAll(process, newDelivery(1, { kind: 'write' }), newDelivery(2));
-    await takeNumbers(process, 1000);
-    store.end(id(1), 'dead', 1500, FAILED, undefined, newDelivery(3, { route: '/callbacks' }));
-    await process.settle();
-    expect([(await store.find(id(1)))?.state.kind, callbacks]).toEqual(['dead', [['/callbacks', false]]]);
-  });
-
   test('that fail leave results pending: nothing is sent again meanwhile, and they are stored later', async () => {
     const process = sqlitePlace().start();
     const { database, store } = process;

@@ -1,5 +1,6 @@
 import type { DeliveryAttempt, DeliveryEnd } from '../../../core/delivery/delivery.ts';
 import type { Millis } from '../../../core/scalars.ts';
+import type { DeliveryAddition } from './delivery-addition.ts';
 import type { DeliveryCommands } from './delivery-commands.ts';
 import { encodeAttempt } from './delivery-fields.ts';
 import { DELIVERY_LEASE } from './delivery-script-parts.ts';
@@ -19,7 +20,15 @@ export interface ClaimedChange {
   /** When it is due, or has ended. */
   readonly at: Millis;
   /** Undefined: it is postponed. */
-  readonly end?: { readonly state: DeliveryEnd; readonly keptUntil: Millis; readonly sealedResult: Buffer | undefined };
+  readonly end?: ClaimedEnd;
+}
+
+export interface ClaimedEnd {
+  readonly state: DeliveryEnd;
+  readonly keptUntil: Millis;
+  readonly sealedResult: Buffer | undefined;
+  /** Stored in the same step, if there is room. */
+  readonly callback: DeliveryAddition | undefined;
 }
 
 export interface ClaimedDeliveriesParts {
@@ -28,6 +37,8 @@ export interface ClaimedDeliveriesParts {
   readonly schedule: (delay: Millis, run: () => void) => () => void;
   /** A delivery of the route may be due. */
   readonly onDue: (route: string) => void;
+  /** An end is stored. @param reply about its callback: see `readAddition` */
+  readonly onCallback: (callback: DeliveryAddition, reply: unknown) => void;
 }
 
 const RENEW_INTERVAL: Millis = DELIVERY_LEASE / 3;
@@ -76,7 +87,7 @@ export class ClaimedDeliveries {
     this.#send(claim, change);
   }
 
-  /** Releases a claim that this replica did not know of. If that fails, its lease ends. */
+  /** Releases a claim that this replica does not use. If that fails, its lease ends. */
   release({ id, claim, route }: RedisClaim, until: Millis): void {
     const change = { at: until, attempt: undefined, isCounted: false };
     this.#run({ id, claim, route }, change, (isDone) => isDone && this.#parts.onDue(route));
@@ -125,13 +136,18 @@ export class ClaimedDeliveries {
 
   /** @param onDone whether the change is stored, or another replica has the delivery */
   #run({ id, claim }: RedisClaim, change: ClaimedChange, onDone: (isDone: boolean) => void): void {
-    const { commands } = this.#parts;
+    const { commands, onCallback } = this.#parts;
     const { at, attempt, isCounted, end } = change;
+    const callback = end?.callback;
     const ends = end === undefined ? ['', String(at), ''] : [end.state, String(at), String(end.keptUntil)];
     const attempts = [encodeAttempt(attempt), String(attempt?.at ?? ''), isCounted ? '1' : ''];
-    const args = [id, claim, ...ends, ...attempts, end?.sealedResult ?? ''];
-    const call = { script: 'tidegateChangeDelivery', keys: [commands.keyOf(id)], args } as const;
-    commands.run(call, ({ kind }) => onDone(kind === 'response'));
+    const args = [id, claim, ...ends, ...attempts, end?.sealedResult ?? '', ...(callback?.args ?? [])];
+    const keys = [id, ...(callback === undefined ? [] : [callback.id])].map((each) => commands.keyOf(each));
+    commands.run({ script: 'tidegateChangeDelivery', keys, args }, (result) => {
+      const reply = result.kind === 'response' ? result.response : undefined;
+      if (callback !== undefined && Array.isArray(reply) && reply[0] === 'stored') onCallback(callback, reply[1]);
+      onDone(result.kind === 'response');
+    });
   }
 
   #renew(): void {

@@ -3,7 +3,7 @@ import type { RedisKeyConnection } from '../keys/redis-key-commands.ts';
 import type { RedisResult } from '../redis-requests.ts';
 import { DELIVERY_FIELDS } from './delivery-fields.ts';
 import { END_WAITING, LIST, POLL, RETRY } from './delivery-operator-scripts.ts';
-import { ADD, CHANGE, RENEW, TAKE } from './delivery-scripts.ts';
+import { ADD_DELIVERY, CHANGE, RENEW, TAKE } from './delivery-scripts.ts';
 
 /** The layout of what is stored. */
 const LAYOUT = 'd1';
@@ -12,7 +12,7 @@ const LAYOUT = 'd1';
 const TIMEOUT: Millis = 1000;
 
 const SCRIPTS = {
-  tidegateAddDelivery: ADD,
+  tidegateAddDelivery: ADD_DELIVERY,
   tidegateTakeDeliveries: TAKE,
   tidegateChangeDelivery: CHANGE,
   tidegateRenewDeliveries: RENEW,

@@ -30,7 +30,7 @@ export function digestOf(route: string, value: string | undefined): string {
   return value === undefined ? '' : hash('sha256', `${route}\0${value}`, 'hex').slice(0, DIGEST_DIGITS);
 }
 
-/** Names and values of the fields that do not change, but those that the script itself sets. */
+/** Names and values of the fields that do not change, but those that the script itself sets. `kind` is the first: the script reads it. */
 export function encodeFields(delivery: NewDelivery): readonly string[] {
   const { kind, upstream, owner, sender, eventId, orderKey } = delivery;
   return [

@@ -10,6 +10,13 @@ export const MAX_REMOVED = 100;
 
 export const quote = (names: readonly string[]): string => names.map((name) => `'${name}'`).join(', ');
 
+/** Those that are over without having failed are removed to make room, in this order. */
+export const EVICTED_STATES = ['delivered', 'canceled'] as const;
+/** Those that are not removed to make room. */
+export const LASTING_STATES = ['open', 'dead', 'unknown'] as const;
+export const STORED_STATES = [...LASTING_STATES, ...EVICTED_STATES] as const;
+export type StoredState = (typeof STORED_STATES)[number];
+
 export const PRELUDE = `
 local counters = KEYS[1]
 local base = string.sub(counters, 1, -#'counters' - 1)
@@ -29,6 +36,10 @@ local function count(state, by, size)
 end
 `;
 
+/** The reason of an attempt of a write whose end was not reported: see `mayHaveTakenEffect` in http/delivery/judge-write.ts. */
+const LEASE_ENDED = 'unknown_lease_ended';
+
+/** A write whose lease has ended may have been sent, and may still be sent by a replica that was suspended: it is marked as such. */
 export const RECLAIM = `
 local function reclaim()
   local known = redis.call('HMGET', counters, 'seen', 'grace')
@@ -41,8 +52,9 @@ local function reclaim()
   if now < grace then return end
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', claimed, '-inf', text(now), 'LIMIT', 0, ${MAX_REMOVED})) do
     redis.call('ZREM', claimed, id)
-    local its = redis.call('HMGET', of(id), 'state', 'route', 'until')
+    local its = redis.call('HMGET', of(id), 'state', 'route', 'until', 'kind', 'since')
     if its[1] == 'open' then
+      if its[4] == 'write' then redis.call('HSET', of(id), 'attempt', its[5] .. ' 0  ${LEASE_ENDED}') end
       redis.call('HDEL', of(id), 'claim', 'since')
       redis.call('ZADD', due(its[2]), its[3], id)
     end
@@ -89,9 +101,67 @@ local function finish(id, state, at, kept_until, result)
 end
 `;
 
-/** Those that are over without having failed are removed to make room, in this order. */
-export const EVICTED_STATES = ['delivered', 'canceled'] as const;
-/** Those that are not removed to make room. */
-export const LASTING_STATES = ['open', 'dead', 'unknown'] as const;
-export const STORED_STATES = [...LASTING_STATES, ...EVICTED_STATES] as const;
-export type StoredState = (typeof STORED_STATES)[number];
+/**
+ * Adds a delivery. It reads, after the first `at` arguments: id, route, digests of the event and of the order key (empty: none), when the event
+ * is forgotten, size, the maximum of deliveries, of bytes and of events, the present time, when it was accepted, then names and values of
+ * the other fields, `kind` first. Returns `stored` and how many events were forgotten because there are too many; `duplicate` and the id; or
+ * `full` and by what. A write whose delivery was removed is no duplicate: its key protects it, and its client learns the outcome.
+ */
+export const ADD = `
+local function full_by(states, size, max_count, max_bytes)
+  local sum, bytes = 0, 0
+  for _, state in ipairs(states) do
+    sum = sum + figure('count:' .. state)
+    bytes = bytes + figure('bytes:' .. state)
+  end
+  if sum >= max_count then return 'count' end
+  if bytes + size > max_bytes then return 'bytes' end
+end
+local function add(at)
+  local id, route, event, order, event_end, size, max_count, max_bytes, max_events, present, accepted, _, kind = unpack(ARGV, at + 1, at + 13)
+  size, max_count, max_bytes = tonumber(size), tonumber(max_count), tonumber(max_bytes)
+  local delivery = of(id)
+  if redis.call('EXISTS', delivery) == 1 then return {'duplicate', id} end
+  if event ~= '' then
+    local ends = redis.call('ZSCORE', event_ends, event)
+    local earlier = ends and tonumber(ends) > tonumber(present) and redis.call('HGET', events, event)
+    if earlier and (kind ~= 'write' or redis.call('EXISTS', of(earlier)) == 1) then return {'duplicate', earlier} end
+  end
+  local full = full_by({${quote(LASTING_STATES)}}, size, max_count, max_bytes)
+  if full then return {'full', full} end
+  local number = redis.call('HINCRBY', counters, 'number', 1)
+  for evicted = 0, ${MAX_REMOVED} do
+    full = full_by({${quote(STORED_STATES)}}, size, max_count, max_bytes)
+    if not full then break end
+    local state, oldest
+    for _, each in ipairs({${quote(EVICTED_STATES)}}) do
+      if not oldest then state, oldest = each, redis.call('ZRANGE', over(each), 0, 0)[1] end
+    end
+    if not oldest or evicted == ${MAX_REMOVED} then return {'full', full} end
+    remove(oldest, state)
+  end
+  redis.call('HSET', delivery, 'route', route, 'size', text(size), 'acceptedAt', accepted, 'until', accepted, 'state', 'open',
+    'attempts', '0', 'number', number, unpack(ARGV, at + 12))
+  redis.call('ZADD', listed('open', route), 0, id)
+  redis.call('ZADD', ages, accepted, id)
+  redis.call('SADD', routes, route)
+  count('open', 1, size)
+  local is_blocked = false
+  if order ~= '' then
+    is_blocked = redis.call('ZCARD', base .. 'order:' .. order) > 0
+    redis.call('ZADD', base .. 'order:' .. order, number, id)
+    redis.call('HSET', delivery, 'order', order)
+  end
+  if is_blocked then redis.call('HSET', delivery, 'blocked', '1') else redis.call('ZADD', due(route), accepted, id) end
+  local forgotten = 0
+  if event ~= '' then
+    redis.call('HSET', events, event, id)
+    redis.call('ZADD', event_ends, event_end, event)
+    if redis.call('ZCARD', event_ends) > tonumber(max_events) then
+      redis.call('HDEL', events, redis.call('ZPOPMIN', event_ends)[1])
+      forgotten = 1
+    end
+  end
+  return {'stored', text(forgotten)}
+end
+`;

@@ -17,83 +17,18 @@
  */
 import type { Millis } from '../../../core/scalars.ts';
 import { DELIVERY_FIELDS } from './delivery-fields.ts';
-import {
-  DELIVERY_LEASE,
-  EVICTED_STATES,
-  FINISH,
-  LASTING_STATES,
-  MAX_REMOVED,
-  PRELUDE,
-  quote,
-  RECLAIM,
-  REMOVE,
-  STORED_STATES,
-} from './delivery-script-parts.ts';
+import { ADD, DELIVERY_LEASE, FINISH, PRELUDE, quote, RECLAIM, REMOVE } from './delivery-script-parts.ts';
 
 /** Of messages that are taken at a time, about. */
 const MAX_TAKEN_BYTES = 8 * 1024 * 1024;
+/** The first arguments of a change: those of its callback follow. */
+const CHANGE_ARGUMENTS = 9;
 /** Before a delivery is looked for again whose key is missing: while a slot of a cluster moves, it may be at the other master. */
 const MISSING: Millis = 60_000;
 
-/**
- * KEYS: the delivery. ARGV: id, route, digests of the event and of the order key (empty: none), when the event is forgotten, size, the
- * maximum of deliveries, of bytes and of events, the present time, when it was accepted, then names and values of the other fields.
- * Returns `stored` and how many events were forgotten because there are too many; `duplicate` and the id; or `full` and by what.
- */
-export const ADD = `${PRELUDE}${REMOVE}
-local id, route, event, order, size, accepted = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6]), ARGV[11]
-local delivery = KEYS[2]
-if redis.call('EXISTS', delivery) == 1 then return {'duplicate', id} end
-if event ~= '' then
-  local ends = redis.call('ZSCORE', event_ends, event)
-  local earlier = ends and tonumber(ends) > tonumber(ARGV[10]) and redis.call('HGET', events, event)
-  if earlier then return {'duplicate', earlier} end
-end
-local function full_by(states)
-  local sum, bytes = 0, 0
-  for _, state in ipairs(states) do
-    sum = sum + figure('count:' .. state)
-    bytes = bytes + figure('bytes:' .. state)
-  end
-  if sum >= tonumber(ARGV[7]) then return 'count' end
-  if bytes + size > tonumber(ARGV[8]) then return 'bytes' end
-end
-local full = full_by({${quote(LASTING_STATES)}})
-if full then return {'full', full} end
-local number = redis.call('HINCRBY', counters, 'number', 1)
-for evicted = 0, ${MAX_REMOVED} do
-  full = full_by({${quote(STORED_STATES)}})
-  if not full then break end
-  local state, oldest
-  for _, each in ipairs({${quote(EVICTED_STATES)}}) do
-    if not oldest then state, oldest = each, redis.call('ZRANGE', over(each), 0, 0)[1] end
-  end
-  if not oldest or evicted == ${MAX_REMOVED} then return {'full', full} end
-  remove(oldest, state)
-end
-redis.call('HSET', delivery, 'route', route, 'size', ARGV[6], 'acceptedAt', accepted, 'until', accepted, 'state', 'open', 'attempts', '0',
-  'number', number, unpack(ARGV, 12))
-redis.call('ZADD', listed('open', route), 0, id)
-redis.call('ZADD', ages, accepted, id)
-redis.call('SADD', routes, route)
-count('open', 1, size)
-local is_blocked = false
-if order ~= '' then
-  is_blocked = redis.call('ZCARD', base .. 'order:' .. order) > 0
-  redis.call('ZADD', base .. 'order:' .. order, number, id)
-  redis.call('HSET', delivery, 'order', order)
-end
-if is_blocked then redis.call('HSET', delivery, 'blocked', '1') else redis.call('ZADD', due(route), accepted, id) end
-local forgotten = 0
-if event ~= '' then
-  redis.call('HSET', events, event, id)
-  redis.call('ZADD', event_ends, ARGV[5], event)
-  if redis.call('ZCARD', event_ends) > tonumber(ARGV[9]) then
-    redis.call('HDEL', events, redis.call('ZPOPMIN', event_ends)[1])
-    forgotten = 1
-  end
-end
-return {'stored', text(forgotten)}
+/** KEYS: the delivery. ARGV: what `add` reads. Returns what `add` returns. */
+export const ADD_DELIVERY = `${PRELUDE}${REMOVE}${ADD}
+return add(0)
 `;
 
 /**
@@ -124,13 +59,13 @@ return {taken, redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2] or ''}
 
 /**
  * KEYS: the delivery. ARGV: id, claim, the end (empty: it is postponed), when it ended or is due, until when it is kept, the attempt
- * (empty: none), when that began, `1` if it counts, the result (empty: none). Returns `lost` if another replica has claimed it since, or the
- * change is stored already.
+ * (empty: none), when that began, `1` if it counts, the result (empty: none), then what `add` reads of the callback, if there is one. Returns
+ * `lost` if another replica has claimed it since, or the change is stored already; else `stored`, and what `add` returns of the callback.
  */
-export const CHANGE = `${PRELUDE}${FINISH}
+export const CHANGE = `${PRELUDE}${FINISH}${REMOVE}${ADD}
 local id, delivery = ARGV[1], KEYS[2]
 local its = redis.call('HMGET', delivery, 'claim', 'route')
-if its[1] ~= ARGV[2] then return 'lost' end
+if its[1] ~= ARGV[2] then return {'lost'} end
 redis.call('ZREM', claimed, id)
 redis.call('HDEL', delivery, 'claim', 'since')
 if ARGV[6] ~= '' then
@@ -146,7 +81,7 @@ if ARGV[3] == '' then
 else
   finish(id, ARGV[3], ARGV[4], ARGV[5], ARGV[9])
 end
-return 'stored'
+return {'stored', ARGV[10] and add(${CHANGE_ARGUMENTS}) or false}
 `;
 
 /** ARGV: ids and claims in turn. Renews those that are still this replica's. */

@@ -16,10 +16,15 @@ export interface RedisDeliveryStoreParts extends DeliveryCommandsParts, Delivery
   readonly schedule: (delay: Millis, run: () => void) => () => void;
   /** How long a delivery of the route, and its message, are kept once it is over. */
   readonly keepFor: (route: string, end: DeliveryEnd) => Millis;
-  /** Since its acceptance, or its last retry by an operator: a delivery that waits for longer ends as dead. Without end by default. */
+  /**
+   * Since its acceptance, or its last retry by an operator: a delivery that waits for longer ends as dead, a write as unknown. Without end
+   * by default.
+   */
   readonly maxAge?: () => Millis;
   /** These have ended because of `maxAge`. */
   readonly onExpired?: (deliveries: readonly Delivery[]) => void;
+  /** A write has ended, and its callback is stored, on this route, or there was no room for it. */
+  readonly onCallback?: (route: string, isStored: boolean) => void;
   /** A delivery of the route may be due; undefined: of any route. */
   readonly onDue: (route: string | undefined) => void;
   /** A message cannot be decrypted or decoded: the replicas have different secrets, or it is damaged. Its delivery has ended. */

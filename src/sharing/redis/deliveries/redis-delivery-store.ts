@@ -8,23 +8,18 @@ import {
   type NewDelivery,
   type TakenDeliveries,
 } from '../../../core/delivery/delivery-store.ts';
-import type {
-  Delivery,
-  DeliveryAttempt,
-  DeliveryEnd,
-  DeliveryMessage,
-  DeliveryResult,
-} from '../../../core/delivery/delivery.ts';
+import type { Delivery, DeliveryAttempt, DeliveryMessage, DeliveryResult } from '../../../core/delivery/delivery.ts';
 import type { ResourceBound } from '../../../core/overload/resource-bound.ts';
 import type { Millis } from '../../../core/scalars.ts';
 import { decodeDeliveryMessage, encodeDeliveryMessage } from '../../../store/deliveries/delivery-message-codec.ts';
 import { decodeDeliveryResult, encodeDeliveryResult } from '../../../store/deliveries/delivery-result-codec.ts';
 import { MessageSeal } from '../../../store/message-seal.ts';
 import type { RedisResult } from '../redis-requests.ts';
-import { ClaimedDeliveries, type RedisClaim } from './claimed-deliveries.ts';
+import { ClaimedDeliveries, type ClaimedChange, type ClaimedEnd, type RedisClaim } from './claimed-deliveries.ts';
 import { WaitingDeliveries, endWithoutAttempt } from './waiting-deliveries.ts';
+import { type AdditionReply, type DeliveryAddition, encodeAddition, readAddition } from './delivery-addition.ts';
 import { type DeliveryScriptCall, DeliveryCommands } from './delivery-commands.ts';
-import { decodeFields, digestOf, encodeFields } from './delivery-fields.ts';
+import { decodeFields } from './delivery-fields.ts';
 import { encodeFilter } from './delivery-filter.ts';
 import { DeliveryPoll } from './delivery-poll.ts';
 import type { RedisDeliveryStoreParts } from './redis-delivery-store-parts.ts';
@@ -32,6 +27,8 @@ import { readTaken, type TakenReply } from './taken-reply.ts';
 
 /** How often an addition is sent whose reply was lost. */
 const MAX_ADDS = 3;
+/** Before a write is due again that this replica has claimed while an attempt of an earlier claim is in progress. */
+const RELEASED_FOR: Millis = 1000;
 
 /**
  * Deliveries in Redis, which replicas share: each replica sends what it claims. A claim is a lease with a name of its own. A replica that
@@ -53,7 +50,10 @@ export class RedisDeliveryStore implements DeliveryStore {
     const commands = (this.#commands = new DeliveryCommands(parts));
     this.#seal = new MessageSeal(secret, 'delivery');
     this.#resultSeal = new MessageSeal(secret, 'delivery result');
-    this.#claimed = new ClaimedDeliveries({ commands, schedule, onDue });
+    this.#claimed = new ClaimedDeliveries({
+      ...{ commands, schedule, onDue },
+      onCallback: (callback, reply) => this.#onCallback(callback, readAddition(reply)),
+    });
     this.#waiting = new WaitingDeliveries({ ...parts, commands });
     this.#poll = new DeliveryPoll({
       ...{ ...parts, commands, maxAge, onDue: () => onDue(undefined) },
@@ -83,15 +83,13 @@ export class RedisDeliveryStore implements DeliveryStore {
 
   add(delivery: NewDelivery, onAdded: (result: AddResult) => void): void {
     this.#poll.start();
-    const { maxCount, maxBytes, maxEvents, wallClock } = this.#parts;
-    const { id, route, eventId, orderKey, duplicatesUntil, acceptedAt, message } = delivery;
-    const sealed = this.#seal.seal(id, encodeDeliveryMessage(message));
-    const times = [...[maxCount, maxBytes, maxEvents].map(String), String(wallClock()), String(acceptedAt)];
-    const args = [
-      ...[id, route, digestOf(route, eventId), digestOf(route, orderKey), String(duplicatesUntil)],
-      ...[String(sealed.length), ...times, ...encodeFields(delivery), 'message', sealed],
-    ];
+    const { id, args } = this.#encode(delivery);
     this.#add({ script: 'tidegateAddDelivery', keys: [this.#commands.keyOf(id)], args }, delivery, 1, onAdded);
+  }
+
+  #encode(delivery: NewDelivery): DeliveryAddition {
+    const sealed = this.#seal.seal(delivery.id, encodeDeliveryMessage(delivery.message));
+    return encodeAddition(delivery, sealed, this.#parts, this.#parts.wallClock());
   }
 
   /** @param nth from 1. After a reply that was lost, the delivery may be a duplicate of itself: it is stored */
@@ -104,18 +102,25 @@ export class RedisDeliveryStore implements DeliveryStore {
         } else this.#add(call, delivery, nth + 1, onAdded);
         return;
       }
-      const [kind, detail] = Array.isArray(result.response) ? result.response.map(String) : [];
-      if (kind === 'full') {
-        this.#poll.onReached(detail === 'count' ? 'count' : 'bytes');
-        return onAdded({ kind: 'full' });
-      }
-      if (kind === 'duplicate' && !(nth > 1 && detail === delivery.id)) {
-        return onAdded({ kind: 'duplicate', id: detail ?? '' });
-      }
-      if (kind === 'stored' && detail !== '0') this.#poll.onReached('events');
+      const reply = readAddition(result.response);
+      this.#countReached(reply);
+      if (reply?.kind === 'full') return onAdded({ kind: 'full' });
+      if (reply?.kind === 'duplicate' && !(nth > 1 && reply.id === delivery.id)) return onAdded(reply);
       onAdded({ kind: 'stored' });
       this.#parts.onDue(delivery.route);
     });
+  }
+
+  #countReached(reply: AdditionReply | undefined): void {
+    if (reply?.kind === 'full') this.#poll.onReached(reply.by);
+    if (reply?.kind === 'stored' && reply.hasForgotten) this.#poll.onReached('events');
+  }
+
+  #onCallback({ route }: DeliveryAddition, reply: AdditionReply | undefined): void {
+    this.#countReached(reply);
+    const isStored = reply?.kind === 'stored';
+    this.#parts.onCallback?.(route, isStored);
+    if (isStored) this.#parts.onDue(route);
   }
 
   async takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries> {
@@ -140,15 +145,20 @@ export class RedisDeliveryStore implements DeliveryStore {
   /** Undefined if this replica still sends it, or if the message cannot be read: then the delivery ends. */
   #open({ delivery, claim: name, sealed }: TakenReply['deliveries'][number], now: Millis): DueDelivery | undefined {
     const claim = { id: delivery.id, route: delivery.route, claim: name };
-    // Its lease has ended while this process was suspended: the attempt in progress goes on with the new claim.
+    // Its lease has ended while this process was suspended.
     const isSending = this.#claimed.get(delivery.id) !== undefined;
+    if (isSending && delivery.kind === 'write') {
+      // Another replica may have sent it since: the attempt in progress does not know how that ended, so what it reports is ignored.
+      this.#claimed.release(claim, now + RELEASED_FOR);
+      return undefined;
+    }
     this.#claimed.add(claim);
-    if (isSending) return undefined;
+    if (isSending) return undefined; // the attempt in progress goes on with the new claim
     const message = this.#readMessage(delivery.id, sealed);
     if (message !== undefined) return { delivery, message };
     const attempt = { at: now, took: 0, status: undefined, reason: 'unreadable' };
     const end = endWithoutAttempt(delivery);
-    this.#end(claim, end, now, { attempt, isCounted: false, sealedResult: undefined });
+    this.#end(claim, end, { at: now, attempt, isCounted: false });
     this.#parts.onUnreadable(delivery, end);
     return undefined;
   }
@@ -158,29 +168,17 @@ export class RedisDeliveryStore implements DeliveryStore {
     if (claim !== undefined) this.#claimed.change(claim, { at: until, attempt, isCounted: true });
   }
 
-  end(id: string, end: DeliveryEnd, at: Millis, attempt: DeliveryAttempt | undefined, result?: DeliveryResult): void {
+  end(...[id, end, at, attempt, result, callback]: Parameters<DeliveryStore['end']>): void {
     const claim = this.#claimed.get(id);
     if (claim === undefined) return;
     const sealedResult = result && this.#resultSeal.seal(id, encodeDeliveryResult(result));
-    this.#end(claim, end, at, { attempt, isCounted: true, sealedResult });
+    const stored = { sealedResult, callback: callback && this.#encode(callback) };
+    this.#end(claim, end, { at, attempt, isCounted: true }, stored);
   }
 
-  #end(
-    claim: RedisClaim,
-    state: DeliveryEnd,
-    at: Millis,
-    {
-      attempt,
-      isCounted,
-      sealedResult,
-    }: {
-      readonly attempt: DeliveryAttempt | undefined;
-      readonly isCounted: boolean;
-      readonly sealedResult: Buffer | undefined;
-    },
-  ): void {
-    const keptUntil = at + this.#parts.keepFor(claim.route, state);
-    this.#claimed.change(claim, { attempt, isCounted, at, end: { state, keptUntil, sealedResult } });
+  #end(claim: RedisClaim, state: ClaimedEnd['state'], change: ClaimedChange, stored = NOTHING_STORED): void {
+    const keptUntil = change.at + this.#parts.keepFor(claim.route, state);
+    this.#claimed.change(claim, { ...change, end: { state, keptUntil, ...stored } });
   }
 
   async find(id: string): Promise<Delivery | undefined> {
@@ -241,4 +239,5 @@ export class RedisDeliveryStore implements DeliveryStore {
   }
 }
 
+const NOTHING_STORED: Pick<ClaimedEnd, 'sealedResult' | 'callback'> = { sealedResult: undefined, callback: undefined };
 const NONE_TAKEN: TakenDeliveries = { deliveries: [], nextDueAt: undefined };
