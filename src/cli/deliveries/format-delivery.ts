@@ -48,6 +48,7 @@ function describeCourse(row: DeliveryRow): readonly StoryLine[] {
 function describeAttempt({ tookSeconds, status, reason }: LastAttempt, { kind, attempts }: DeliveryRow): string {
   const notSent = NOT_SENT.get(reason ?? '');
   if (notSent !== undefined) return `not sent: ${notSent}`;
+  if (reason === LEASE_ENDED) return LEASE_ENDED_RESULT;
   const which = attempts === 0 ? 'last attempt of an earlier schedule' : `attempt ${attempts}`;
   const result = kind === 'write' ? describeWriteResult(status, reason) : describeResult(status, reason);
   return `${which}: ${result} after ${humanizeDuration(1000 * tookSeconds)}`;
@@ -59,6 +60,11 @@ const NOT_SENT: ReadonlyMap<string, string> = new Map([
   ['unreadable', 'the stored request cannot be decrypted'],
   ['expired', 'it has waited for longer than limits.deliveryAge'],
 ]);
+
+/** What a store records in place of an attempt whose replica has not reported its end. */
+const LEASE_ENDED = 'unknown_lease_ended';
+const LEASE_ENDED_RESULT =
+  'may have taken effect: the replica that had claimed it was killed, suspended or cut off from Redis';
 
 function describeResult(status: number | null, reason: string | null): string {
   if (reason === null) return `acknowledged with ${status ?? 'a response'}`;

@@ -18,15 +18,7 @@ export function* checkAsyncWrites(draft: PartialConfig, isWritten: IsWritten): G
   for (const [i, route] of routes.entries()) {
     const path = ['routes', i, 'async'];
     if (!isWritten(path)) continue;
-    if (draft.state.store === 'redis') {
-      yield {
-        ...mistakeAt(
-          path,
-          'not supported with state.store: redis yet: writes are stored with {store: sqlite, file: …}',
-        ),
-        at: 'key',
-      };
-    } else yield* checkSurroundings(path, draft, isWritten);
+    yield* checkSurroundings(path, draft, isWritten);
     yield* checkOtherKeys(path, route);
     if (isWritten(['routes', i, 'deliver'])) {
       yield {
@@ -42,6 +34,7 @@ export function* checkAsyncWrites(draft: PartialConfig, isWritten: IsWritten): G
     yield* checkCallback([...path, 'callback'], route.async.callback, routes);
     const upstream = route.upstream === undefined ? undefined : upstreams.get(route.upstream);
     yield* checkKeys(path, route, route.async, upstream);
+    if (draft.state.store === 'redis') yield* checkStoreLost(path, upstream);
   }
 }
 
@@ -104,6 +97,17 @@ function* checkKeys(
       `takes ${formatTtl(total)}, which is longer than the upstream remembers keys (idempotency.ttl: ${formatTtl(ttl)})`,
     );
   }
+}
+
+/**
+ * A replica that is cut off from Redis would send a write that another replica has claimed since, and neither would know of the attempt of
+ * the other: a write that has taken effect could be reported as failed.
+ */
+function* checkStoreLost(path: Path, upstream: PartialUpstream | undefined): Generator<RuleFinding> {
+  if (upstream?.idempotency?.onStoreLost !== 'local') return;
+  const message =
+    'with state.store: redis, needs an upstream with idempotency.onStoreLost: refuse, so that no replica sends a write without Redis';
+  yield { ...mistakeAt(path, message), at: 'key' };
 }
 
 /** Undefined if it is not known. */

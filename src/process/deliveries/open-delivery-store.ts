@@ -5,6 +5,7 @@ import type { DeliveryEnd } from '../../core/delivery/delivery.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { GroupCommit } from '../../store/sqlite/group-commit.ts';
+import { reportCallback } from './report-callback.ts';
 import { reportExpired } from './report-expired.ts';
 
 /** What the store needs to know of the configuration in effect, and whom it notifies. */
@@ -46,10 +47,7 @@ export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<Deli
       );
     },
     onExpired: (deliveries) => reportExpired(deliveries, logger, listen),
-    onCallback: (route, isStored) => {
-      if (isStored) listen({ type: 'delivery', route, event: 'accepted' });
-      else logger.warn({ route }, 'the state of a write is not sent to its client: the store of deliveries is full');
-    },
+    onCallback: (route, isStored) => reportCallback(route, isStored, logger, listen),
     onProblem: (error) => logger.error({ why: messageOf(error) }, 'deliveries cannot be read from the database'),
   });
   for (const route of store.routes) onRoute(route);

@@ -7,6 +7,7 @@ import type { RedisKeyConnection } from '../../sharing/redis/keys/redis-key-comm
 import { MAX_REDIS_DELIVERY_EVENTS } from '../../sharing/redis/deliveries/redis-delivery-store-parts.ts';
 import type { ResourceStack } from '../resource-stack.ts';
 import type { DeliveryStoreHooks } from './open-delivery-store.ts';
+import { reportCallback } from './report-callback.ts';
 import { reportExpired } from './report-expired.ts';
 import { warnOfLoss } from './warn-of-loss.ts';
 
@@ -33,14 +34,14 @@ export interface SharedDeliveriesParts extends Omit<DeliveryStoreHooks, 'onDue'>
 /** How long the end of this process waits for its last changes to be stored. */
 const STORED_WITHIN: Millis = 1000;
 
-/** The deliveries of all replicas. Undefined without a shared store, or without a secret, which a delivering route needs. */
+/** The deliveries of all replicas. Undefined without a shared store, or without a secret, which a route that stores requests needs. */
 export async function openSharedDeliveries(
   { secret, limits, routes }: Pick<Config, 'secret' | 'limits' | 'routes'>,
   { limitSharing, resources, logger, listen, keepFor, maxAge, onDue }: SharedDeliveriesParts,
 ): Promise<DeliveryStore | undefined> {
   const shared = limitSharing?.deliveryStore;
   if (shared === undefined || secret === undefined) return undefined;
-  if (routes.some(({ deliver }) => deliver !== undefined)) warnOfLoss(shared.connection, logger);
+  if (routes.some(({ deliver, async }) => (deliver ?? async) !== undefined)) warnOfLoss(shared.connection, logger);
   const { RedisDeliveryStore } = await import('../../sharing/redis/deliveries/redis-delivery-store.ts');
   const store = new RedisDeliveryStore({
     ...{ ...shared, secret, keepFor, maxAge, onDue },
@@ -48,6 +49,7 @@ export async function openSharedDeliveries(
     wallClock: () => Date.now(),
     schedule: backgroundTimer,
     onExpired: (deliveries) => reportExpired(deliveries, logger, listen),
+    onCallback: (route, isStored) => reportCallback(route, isStored, logger, listen),
     onUnreadable: ({ id, route, acceptedAt }, end) => {
       listen({ type: 'delivery', route, event: end, age: Date.now() - acceptedAt });
       logger.error(

@@ -1,12 +1,13 @@
-/** Writes that are accepted now and sent later (`Prefer: respond-async`), over real sockets, with a real database file. */
+/** Writes that are accepted now and sent later (`Prefer: respond-async`), over real sockets, with a real database file, or a real Redis. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { atEnd } from '../../support/at-end.ts';
 import { type Received, send } from '../../support/clients/send.ts';
 import { headerOf, startLedger } from '../../support/deliveries/ledger-upstream.ts';
 import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 interface Settings {
@@ -16,10 +17,15 @@ interface Settings {
   readonly rest?: string;
 }
 
-function makeFolder(): string {
+const STORES = ['SQLite', 'Redis'] as const;
+/** `state` of the configuration of the present test. */
+let state = '';
+
+async function makeState(store: (typeof STORES)[number]): Promise<string> {
+  if (store === 'Redis') return `{store: redis, url: "${(await startRedis()).url}"}`;
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-async-'));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
+  return `{store: sqlite, file: ${join(folder, 'state.db')}}`;
 }
 
 function config(
@@ -29,11 +35,10 @@ function config(
     idempotency = '{ttl: 24h}',
     rest = '',
   }: Settings = {},
-  folder = makeFolder(),
 ): string {
   return `
 secret: a-secret-of-the-tests-0123456789abcdef
-state: {store: sqlite, file: ${join(folder, 'state.db')}}
+state: ${state}
 clients: {key: ["header:X-Client", ip]}
 upstreams: {psp: {url: "${url}", retry: {attempts: 1}, idempotency: ${idempotency}${rest}}}
 routes: [{path: /v1, upstream: psp, async: ${written}}, {path: /, upstream: psp}]
@@ -67,7 +72,11 @@ function untilState(gate: Tidegate, accepted: Received, state: string): Promise<
   );
 }
 
-describe('a write with Prefer: respond-async', () => {
+describe.each(STORES)('a write with Prefer: respond-async, stored in %s,', (store) => {
+  beforeEach(async () => {
+    state = await makeState(store);
+  });
+
   test('is answered with 202 and its state, sent once, and its client reads the response later', async () => {
     const ledger = await startLedger();
     const gate = await startTidegate(config(ledger.url));
@@ -309,7 +318,11 @@ describe('a write with Prefer: respond-async', () => {
   });
 });
 
-describe('a route with async sends at once', () => {
+describe.each(STORES)('a route with async, and %s, sends at once', (store) => {
+  beforeEach(async () => {
+    state = await makeState(store);
+  });
+
   test('a write without the preference, a read with it, and a write of another route', async () => {
     const ledger = await startLedger();
     const gate = await startTidegate(config(ledger.url));
@@ -321,14 +334,17 @@ describe('a route with async sends at once', () => {
   });
 });
 
-describe('the state of a write that is over', () => {
+describe.each(STORES)('the state of a write in %s that is over', (store) => {
+  beforeEach(async () => {
+    state = await makeState(store);
+  });
+
   /** A receiver that rejects the first callback. */
   async function start(provider: string) {
     const shop = await startHttpUpstream((n, response) => response.writeHead(n === 1 ? 503 : 204).end());
-    const folder = makeFolder();
     const gate = await startTidegate(`
 secret: a-secret-of-the-tests-0123456789abcdef
-state: {store: sqlite, file: ${join(folder, 'state.db')}}
+state: ${state}
 clients: {key: ["header:X-Client", ip]}
 upstreams: {psp: {url: "${provider}", retry: {attempts: 1}, idempotency: {ttl: 24h}}, shop: {url: "${shop.url}", retry: {attempts: 1}}}
 routes:

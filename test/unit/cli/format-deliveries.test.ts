@@ -139,6 +139,14 @@ describe('the course of a delivery', () => {
     ],
   ] as const)('%j', (given, lines) => expect(courseOf(given)).toEqual([`  ${ACCEPTED_AT}  accepted`, ...lines]));
 
+  test('of a write whose replica has not reported the end of an attempt says so', () => {
+    const { lastAttempt } = attempt(null, 'unknown_lease_ended');
+    const row = deliveryRow(1, { kind: 'write', state: 'waiting', attempts: 0, lastAttempt });
+    expect(formatDelivery(row)).toContain(
+      '\n  2026-11-30T04:49:59.985Z  may have taken effect: the replica that had claimed it was killed, suspended or cut off from Redis\n',
+    );
+  });
+
   test.each([
     [201, null, 'decided, the upstream responded with 201'],
     [402, null, 'decided, the upstream responded with 402'],

@@ -145,12 +145,24 @@ test('a callback is sent by a route with deliver', () => {
   expect(compileAsyncWrites(config.routes[0]?.async)?.callback).toBe('/callbacks');
 });
 
-test('writes that are sent later need SQLite in this version', () => {
-  const redis = write({ async: '' }).replace(/^state: .*$/m, 'state: {store: redis, url: redis://a}');
-  const { text } = runCheck('f.yaml', { full: false }, { env: {}, readFile: () => redis });
-  expect(text).toContain(
-    'async: not supported with state.store: redis yet: writes are stored with {store: sqlite, file: …}',
-  );
+test('writes that are sent later are stored in SQLite or Redis, and need one worker with Redis', () => {
+  const REDIS = 'secret: 0123456789abcdef\nstate: {store: redis, url: redis://a}\n';
+  expect(mistakes({ async: '', rest: REDIS })).toEqual([]);
+  expect(mistakes({ async: '', rest: `${REDIS}workers: 2\n` })).toEqual([
+    'async: not supported with state.store: redis and several workers: needs workers: 1, and more replicas instead',
+  ]);
+  expect(mistakes({ async: '', rest: REDIS.slice(REDIS.indexOf('state')) })).toEqual([
+    'async: needs secret, at the top level: stored requests are encrypted with it',
+  ]);
+});
+
+test('writes that replicas send later are not sent without Redis', () => {
+  const REDIS = 'secret: 0123456789abcdef\nstate: {store: redis, url: redis://a}\n';
+  const upstream = ', idempotency: {onStoreLost: local}';
+  expect(mistakes({ async: '', upstream, rest: REDIS })).toEqual([
+    'async: with state.store: redis, needs an upstream with idempotency.onStoreLost: refuse, so that no replica sends a write without Redis',
+  ]);
+  expect(mistakes({ async: '', upstream })).toEqual([]);
 });
 
 test('check prints the schedule beside the worst case of requests that are sent at once', () => {
