@@ -1,5 +1,6 @@
 /** Replicas send writes later from one Redis, although they and Redis are killed. */
 import type { ServerResponse } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import { type Received, send } from '../../support/clients/send.ts';
@@ -19,10 +20,10 @@ const SECOND = '1s';
 interface Upstreams {
   readonly redis: string;
   readonly psp: string;
-  readonly shop?: string;
+  readonly shop: string;
 }
 
-function replicaConfig(port: number, { redis, psp, shop = psp }: Upstreams): string {
+function replicaConfig(port: number, { redis, psp, shop }: Upstreams): string {
   const delays = (count: number): string => Array.from({ length: count }, () => SECOND).join(', ');
   return writeConfigFile(`
 listen: 127.0.0.1:${port}
@@ -115,11 +116,11 @@ test(
   async () => {
     const random = seededRandom(11);
     const provider = await startProvider(random);
-    const callbacks = new Map<string, Record<string, unknown>>();
+    const callbacks = new Map<string, unknown[]>();
     const shop = await startHttpUpstream((_n, response, { target, body }) => {
       const isTaken = random() < 0.5;
       const key = target.slice('/callbacks/'.length);
-      if (isTaken) callbacks.set(key, JSON.parse(body.toString()) as Record<string, unknown>);
+      if (isTaken) callbacks.set(key, [...(callbacks.get(key) ?? []), JSON.parse(body.toString())]);
       response.writeHead(isTaken ? 204 : 500).end();
     });
     const redis = await startRedis(DURABLE);
@@ -175,17 +176,21 @@ test(
     for (const key of of('charged')) {
       expect(ends.get(key)?.['response']).toMatchObject({ status: 201, body: `{"charge":"${key}"}` });
     }
-    expect(of('lost').filter((key) => stateOf(key) !== 'unknown')).toEqual([]);
-    expect(of('refused').filter((key) => stateOf(key) === 'done')).toEqual([]);
-    expect([...provider.charges.keys()].toSorted()).toEqual([...of('charged'), ...of('lost')].toSorted());
+    // Their schedules are short: while the upstream is blocked, all attempts of a write may be refused by Tidegate.
+    const lost = of('lost').filter((key) => provider.charges.has(key));
+    expect(lost.length).toBeGreaterThan(0);
+    expect(lost.map((key) => [key, stateOf(key)])).toEqual(lost.map((key) => [key, 'unknown']));
+    const notCharged = keys.filter((key) => !provider.charges.has(key));
+    expect(notCharged.filter((key) => stateOf(key) === 'done')).toEqual([]);
+    expect([...provider.charges.keys()].toSorted()).toEqual([...of('charged'), ...lost].toSorted());
     // A key protects the write: no two requests with it are sent at once.
     expect(provider.state.mostAtOnce).toBe(1);
+    // A write that was repeated after its end has another end, and another callback.
     await eventually(
-      () => callbacks.size,
-      (count) => count === keys.length,
+      () => keys.filter((key) => !callbacks.get(key)?.some((each) => isDeepStrictEqual(each, ends.get(key)))),
+      (missing) => missing.length === 0,
       PATIENCE,
     );
-    for (const key of keys) expect(callbacks.get(key)).toEqual(ends.get(key));
   },
   PATIENCE,
 );
@@ -194,7 +199,8 @@ async function holdFirst() {
   const redis = await startRedis(DURABLE);
   const ledger = await startLedger();
   ledger.state.mode = 'hold';
-  const { replicas, urlOf } = await startReplicas({ redis: redis.url, psp: ledger.url });
+  const shop = await startHttpUpstream((_n, response) => void response.writeHead(204).end());
+  const { replicas, urlOf } = await startReplicas({ redis: redis.url, psp: ledger.url, shop: shop.url });
   await eventually(
     () => replicas.map((each) => each.log().some(({ msg }) => msg === 'listening')),
     (listening) => listening.every(Boolean),
@@ -235,8 +241,11 @@ test(
     // What it reports is ignored, whatever it reports.
     for (const response of ledger.held) response.writeHead(400).end();
     await eventually(
-      () => first?.log().filter(({ msg, outcome }) => msg === 'request' && outcome !== 'accepted') ?? [],
-      ({ length }) => length === 1,
+      () =>
+        first
+          ?.log()
+          .some(({ msg, outcome, route }) => msg === 'request' && route === '/short' && outcome !== 'accepted'),
+      (hasEnded) => hasEnded === true,
     );
     expect((await charge(urlOf(0), '/short', 'k2')).status).toBe(202);
     expect(await read()).toEqual(unknown);
