@@ -1,6 +1,6 @@
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
 import { formatDuration } from '../../config/values/unit-schemas.ts';
-import { upstreamOrigins } from '../../config/schema/upstream-schema.ts';
+import { limitOwner, upstreamOrigins } from '../../config/schema/upstream-schema.ts';
 
 /** Endpoints and ejection of the upstreams that have several endpoints, one line each. */
 export function describeEndpoints({ upstreams }: Config): string[] {
@@ -10,9 +10,15 @@ export function describeEndpoints({ upstreams }: Config): string[] {
     return [
       `${name}: ${count} endpoints, up to ${upstream.connections} connections to each`,
       `  ${describeEjection(upstream.outlierDetection, count)}`,
+      `  ${OWNER_TEXT[limitOwner(upstream)]}`,
     ];
   });
 }
+
+const OWNER_TEXT = {
+  account: 'a 429 with Retry-After concerns the account: it counts against the limit of the upstream',
+  endpoint: 'a 429 or 503 with Retry-After concerns its endpoint: it is ejected until then, if another takes over',
+} as const;
 
 function describeEjection(outliers: UpstreamConfig['outlierDetection'], count: number): string {
   const { consecutiveGatewayErrors, baseEjectionTime, maxEjectionTime, maxEjectionPercent } = outliers;

@@ -12,7 +12,7 @@ import { mergeBackOff, mergeRetry } from '../schema/retry-overrides.ts';
 import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
-import { upstreamOrigins } from '../schema/upstream-schema.ts';
+import { limitOwner, upstreamOrigins } from '../schema/upstream-schema.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { classLimitName } from '../../core/limits/limit-ref.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
@@ -60,6 +60,7 @@ export function compileTargets(
         urls: practiceUrl === undefined ? upstreamOrigins(upstream) : [practiceUrl],
         pool: { maxConnections: connections, connectTimeout, tls, http2 },
         outliers: upstream.outlierDetection,
+        hasOwnLimits: limitOwner(upstream) === 'endpoint',
         refresh: upstream.dnsRefresh,
       };
       const previousEndpoints = previous.get(name)?.endpoints;

@@ -27,8 +27,28 @@ export function* checkEndpoints(path: Path, upstream: PartialUpstream, isWritten
   if (origins.length === 1 && isWritten([...path, 'outlierDetection'])) {
     yield warningAt([...path, 'outlierDetection'], 'has no effect: there is only one endpoint', 'key');
   }
+  yield* checkLimitOwner([...path, 'rateLimit', 'of'], upstream, origins.length);
   if (origins.length > 0 && origins.every(isIpAddress) && isWritten([...path, 'dnsRefresh'])) {
     yield warningAt([...path, 'dnsRefresh'], 'has no effect: no endpoint has a host name to look up', 'key');
+  }
+}
+
+function* checkLimitOwner(
+  path: Path,
+  { rateLimit, limits = [] }: PartialUpstream,
+  endpoints: number,
+): Generator<RuleFinding> {
+  if (rateLimit?.of === undefined) return;
+  if (endpoints === 1) yield warningAt(path, 'has no effect: there is only one endpoint', 'key');
+  if (rateLimit.of === 'account') return;
+  const { scope } = rateLimit;
+  if (scope !== 'upstream') {
+    yield mistakeAt(
+      path,
+      `a limit of each ${scope} says nothing about an endpoint: write of: account, or scope: upstream`,
+    );
+  } else if (limits.length > 0) {
+    yield mistakeAt(path, 'limits concern parts of the requests, not an endpoint: write of: account, or remove limits');
   }
 }
 

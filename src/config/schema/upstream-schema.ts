@@ -18,6 +18,12 @@ const RateLimitSchema = z.strictObject({
   credentialHeader: HeaderName.prefault('Authorization').describe(
     'The header with the credential, for scope credential and to see whose quota a hint reports.',
   ),
+  of: z
+    .enum(['account', 'endpoint'])
+    .optional()
+    .describe(
+      'With several urls, whose limit it is: that of the account, or one of each endpoint; absent: account with a provider, a scope or limits, else endpoint.',
+    ),
   ...rateFields,
   learnFromLatency: z
     .boolean()
@@ -100,4 +106,20 @@ export function upstreamOrigins({
   readonly urls?: readonly string[] | undefined;
 }): readonly string[] {
   return urls ?? (url === undefined ? [] : [url]);
+}
+
+/**
+ * Whose limit the rate limit is: that of the account at the provider, whichever endpoint gets a request, or one of each endpoint.
+ * Without `of`, an API of a known provider and limits that concern a part of the requests are those of the account.
+ */
+export function limitOwner({
+  provider,
+  rateLimit: { of, scope },
+  limits,
+}: {
+  readonly provider?: string | undefined;
+  readonly rateLimit: { readonly of?: 'account' | 'endpoint' | undefined; readonly scope: string };
+  readonly limits: readonly unknown[];
+}): 'account' | 'endpoint' {
+  return of ?? (provider === undefined && scope === 'upstream' && limits.length === 0 ? 'endpoint' : 'account');
 }

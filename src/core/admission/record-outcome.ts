@@ -29,15 +29,19 @@ interface OutcomeContext {
  * - A 429, or what the preset calls throttled, is a rejection: it concerns the rate of one limit.
  * - 502 to 504 and broken connections are failures: they concern the upstream's health.
  * - Everything else is accepted. So is a 500: the fault of one operation says nothing about capacity.
- * - An object lock, a client that disconnected, and a failure of one endpoint while others work are neutral; but where a limit learns
- *   from latency, a client that disconnected at its timeout shows that the upstream has not responded for so long.
+ * - An object lock, a client that disconnected, and a failure or a rejection of one endpoint while others work are neutral; but
+ *   where a limit learns from latency, a client that disconnected at its timeout shows that the upstream has not responded for so long.
  *
  * Returns the limit that a rejection counts against; undefined if the outcome is no rejection, or its limit is unknown.
  */
 export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, now: Millis): Limit | undefined {
   if (outcome.kind === 'response') {
     const { status, hints } = outcome;
-    if (isThrottled(status, hints)) return recordRejection(context, status, hints, now);
+    if (isThrottled(status, hints)) {
+      const { ticket, emit } = context;
+      emit({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified', status });
+      return outcome.isTakenOver === true ? abandonProbes(ticket) : recordRejection(context, hints, now);
+    }
     if (!isGatewayError(status)) recordAnswer(context, outcome, now);
     else if (outcome.otherEndpointsWork === true || hints.isFromCache === true) abandonProbes(context.ticket);
     else recordFailure(context, { retryAfterMs: hints.retryAfterMs }, now);
@@ -74,7 +78,7 @@ function recordAnswer(context: OutcomeContext, { status, hints }: UpstreamRespon
 export function recordQuota(context: OutcomeContext, response: UpstreamResponse, now: Millis): boolean {
   const { ticket, upstream, store } = context;
   const { quota, limit: rejectedBy, quotaLimit = rejectedBy } = response.hints;
-  if (quota === undefined) return false;
+  if (quota === undefined || response.isTakenOver === true) return false;
   const { sentAt, sendNumber } = ticket;
   const ref = attributedLimitRef(ticket, quotaLimit, upstream);
   if (ref === undefined) return false;
@@ -120,9 +124,8 @@ function attributedLimitRef(
  * not one part alone may be rejected there. A limit that does not exist yet is created, with the client's demand as its history.
  * Returns the limit that the rejection counts against.
  */
-function recordRejection(context: OutcomeContext, status: number, hints: Hints, now: Millis): Limit | undefined {
-  const { ticket, upstream, emit } = context;
-  emit({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified', status });
+function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Limit | undefined {
+  const { ticket, upstream } = context;
   const { clientSlot } = ticket;
   const ref = attributedLimitRef(ticket, hints.limit, upstream);
   const limit = ref === undefined ? undefined : (findTicketLimit(ticket, ref) ?? findOrCreateLimit(context, ref, now));
@@ -227,7 +230,7 @@ function recordAbandoned({ limits, sentAt }: Ticket, now: Millis): void {
   for (const { meter, isClassLimit } of limits) if (!isClassLimit) meter.onFailed(failure, now);
 }
 
-function abandonProbes(ticket: Ticket): void {
+function abandonProbes(ticket: Ticket): undefined {
   for (const { meter } of ticket.probedLimits) meter.abandonProbe(attributesFor(meter, ticket));
 }
 

@@ -1,4 +1,5 @@
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 import { isGatewayError, isLocalFailure, isThrottled } from '../exchange/attempt-outcome.ts';
 
 /**
@@ -12,4 +13,15 @@ export function classifyForEndpoint(outcome: AttemptOutcome): 'works' | 'fails' 
     return hints.isFromCache === true ? 'nothing' : 'fails';
   }
   return isLocalFailure(outcome) || outcome.isStaleConnection === true ? 'nothing' : 'fails';
+}
+
+/**
+ * Returns the wait that the endpoint asks for: by a rejection or a 503 with Retry-After. Undefined for other responses, for one
+ * that comes from a cache or is a stored one, and for errors.
+ */
+export function requestedWait(outcome: AttemptOutcome): Millis | undefined {
+  if (outcome.kind === 'error' || outcome.isReplayed === true) return undefined;
+  const { status, hints } = outcome;
+  if (hints.isFromCache === true || !(isThrottled(status, hints) || (status === 503 && !hints.lock))) return undefined;
+  return hints.retryAfterMs === 0 ? undefined : hints.retryAfterMs;
 }

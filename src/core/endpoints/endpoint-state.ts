@@ -17,6 +17,8 @@ export interface EndpointState {
   /** When its trial may start; undefined while it is in rotation. */
   trialAt: Millis | undefined;
   isOnTrial: boolean;
+  /** Its health checks fail. */
+  isUnhealthy: boolean;
   returnedAt: Millis;
 }
 
@@ -31,6 +33,7 @@ export function newEndpointState(index: number, capacity: number): EndpointState
     ejectedAt: Number.NEGATIVE_INFINITY,
     trialAt: undefined,
     isOnTrial: false,
+    isUnhealthy: false,
     returnedAt: Number.NEGATIVE_INFINITY,
   };
 }
@@ -43,7 +46,12 @@ export function isLessLoaded(a: EndpointState, b: EndpointState): boolean {
   return a.pending < b.pending;
 }
 
-/** True if nothing has failed there since the last success. */
-export function isWorking({ trialAt, streak }: EndpointState): boolean {
-  return trialAt === undefined && streak === 0;
+/** True if it is neither ejected nor unhealthy by its checks. */
+export function isInRotation({ trialAt, isUnhealthy }: EndpointState): boolean {
+  return trialAt === undefined && !isUnhealthy;
+}
+
+/** True if it is in rotation and nothing has failed there since the last success. */
+export function isWorking(endpoint: EndpointState): boolean {
+  return isInRotation(endpoint) && endpoint.streak === 0;
 }

@@ -56,3 +56,15 @@ const SIGNATURE_FAULTS = ['missing', 'malformed', 'mismatch', 'too_old', 'too_ne
 /** The `result` label of `tidegate_signatures_total`. */
 export type SignatureLabel = (typeof SIGNATURE_LABELS)[number];
 export const SIGNATURE_LABELS = ['valid', ...SIGNATURE_FAULTS] as const;
+
+/**
+ * Why an endpoint is ejected: it failed too often in a row, or at its trial; it asked for a wait that is its own (429 or 503 with
+ * Retry-After); or its health checks fail.
+ */
+export type EjectionCause = 'failures' | 'throttled' | 'checks';
+
+/**
+ * Why it gets requests again: its trial succeeded; the endpoints in rotation fail too, so that its ejection gains nothing; or its
+ * health checks succeed again.
+ */
+export type ReturnCause = 'trial' | 'panic' | 'checks';

@@ -14,9 +14,11 @@ import type { CertificateEvent } from './certificate-events.ts';
 import type {
   ClientState,
   DeliveryEvent,
+  EjectionCause,
   IdempotencyKeyEvent,
   PollOutcome,
   ReaderAbortReason,
+  ReturnCause,
   SignatureLabel,
 } from './event-labels.ts';
 import type { RequestRecord } from './request-record.ts';
@@ -119,19 +121,20 @@ export type ProxyEvent =
       readonly from: ClientState;
       readonly to: ClientState;
     }
-  /** An endpoint failed too often in a row, or at its trial: it gets no requests for `time`. */
+  /** An endpoint gets no requests for `time`; undefined: until its health checks succeed. */
   | {
       readonly type: 'endpoint-ejected';
       readonly upstream: string;
       readonly endpoint: string;
-      readonly time: Millis;
+      readonly cause: EjectionCause;
+      readonly time: Millis | undefined;
     }
-  /** The endpoint gets requests again: it passed its trial, or no other endpoint works either. */
+  /** The endpoint gets requests again. */
   | {
       readonly type: 'endpoint-returned';
       readonly upstream: string;
       readonly endpoint: string;
-      readonly cause: 'trial' | 'panic';
+      readonly cause: ReturnCause;
     }
   /** An endpoint sent what makes this side close an HTTP/2 connection: its requests share none for a time. */
   | {

@@ -12,6 +12,11 @@ interface ResponseOutcome {
   /** One endpoint failed while others of the same upstream work, so the failure says nothing about the upstream. */
   readonly otherEndpointsWork?: boolean;
   /**
+   * The endpoint asked for a wait that is its own: it is ejected until then, and another endpoint takes over at once. So the
+   * response says nothing about the limit of the upstream.
+   */
+  readonly isTakenOver?: boolean;
+  /**
    * For a 429 or a 503 without Retry-After, or with one that ends too early: the wait that all its fields ask for, not bounded
    * to five minutes, 0 if they ask for none. Absent: the response has its Retry-After, or needs none.
    */

@@ -73,9 +73,10 @@ export function chooseRetry(
   }
   const step = (policy.backOffFor[reason] ?? policy.backOff).next(progress.attempts - 1, progress.memory, random);
   if (step === undefined) return stopRetrying('attempts_exhausted');
-  const hinted = hints === undefined ? undefined : hintedDelay(hints);
+  const isTakenOver = outcome.kind === 'response' && outcome.isTakenOver === true && progress.isPinned !== true;
+  const hinted = hints === undefined || isTakenOver ? undefined : hintedDelay(hints);
   if (hinted !== undefined && hinted > policy.maxRetryAfter) return stopRetrying('retry_after_too_long');
-  const delay = hinted === undefined ? step.delay : jitterAboveHint(hinted, random);
+  const delay = hinted === undefined ? (isTakenOver ? 0 : step.delay) : jitterAboveHint(hinted, random);
   if (
     isSafeOnlyByKey(request, policy) &&
     progress.keyAge !== undefined &&

@@ -68,6 +68,9 @@ export class EndpointSelector {
     if (verdict === 'healthy' || verdict === 'ignored') return known;
     this.#failedEndpoints ??= new Set();
     this.#failedEndpoints.add(endpoint.index);
+    if (verdict === 'waits' && known.kind === 'response') {
+      return { ...known, otherEndpointsWork: true, isTakenOver: true };
+    }
     return verdict === 'failed-others-healthy' ? { ...known, otherEndpointsWork: true } : known;
   }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { OutlierSettings } from '../../core/endpoints/outlier-detection.ts';
-import { classifyForEndpoint } from '../../core/endpoints/classify-for-endpoint.ts';
+import { classifyForEndpoint, requestedWait } from '../../core/endpoints/classify-for-endpoint.ts';
 import { EndpointBalancer } from '../../core/endpoints/outlier-detection.ts';
 import type { AttributedRequest } from '../../core/endpoints/failing-parts.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
@@ -21,6 +21,8 @@ export interface EndpointsOptions extends OpenEndpointOptions {
   /** Origins, at least one. */
   readonly urls: readonly string[];
   readonly outliers: OutlierSettings;
+  /** Each endpoint has limits of its own: a rejection with Retry-After concerns the endpoint, as long as another takes over. */
+  readonly hasOwnLimits: boolean;
   readonly random: Random;
   readonly listen: EventSink;
   /** The upstream has room for another request: a connection is free, or one more may be opened. */
@@ -29,8 +31,11 @@ export interface EndpointsOptions extends OpenEndpointOptions {
   readonly onAwaited: (upstream: string, connections: AwaitedConnections) => void;
 }
 
-/** What an outcome says about an endpoint. `failed-others-healthy`: it failed while other endpoints work. */
-export type EndpointVerdict = 'healthy' | 'ignored' | 'failed' | 'failed-others-healthy';
+/**
+ * What an outcome says about an endpoint. `failed-others-healthy`: it failed while other endpoints work. `waits`: it asked for a
+ * wait that is its own, and another takes over.
+ */
+export type EndpointVerdict = 'healthy' | 'ignored' | 'failed' | 'failed-others-healthy' | 'waits';
 
 /** The endpoints of an upstream with their connections. `EndpointBalancer` chooses among them and ejects those that fail. */
 export class Endpoints {
@@ -41,12 +46,14 @@ export class Endpoints {
   #connectionWaits = 0;
   readonly #lastOutcomes: LastOutcomes;
   readonly #fingerprint: string;
+  readonly #hasOwnLimits: boolean;
 
   /** @throws an Error of node:fs, when a certificate cannot be read */
   constructor(options: EndpointsOptions) {
     const { upstream, urls, pool, outliers, clock, random, listen } = options;
     this.#clock = clock;
     this.#fingerprint = fingerprintOf(options);
+    this.#hasOwnLimits = options.hasOwnLimits;
     this.all = urls.map((url, index) =>
       openEndpoint(url, index, options, {
         onCapacity: () => {
@@ -66,8 +73,8 @@ export class Endpoints {
     this.#lastOutcomes = new LastOutcomes(urls.length);
     this.#outlierDetector = new EndpointBalancer(urls.length, pool.maxConnections, outliers, random, (change) => {
       const endpoint = this.at(change.index).label;
-      if (change.kind === 'ejected') listen({ type: 'endpoint-ejected', upstream, endpoint, time: change.time });
-      else listen({ type: 'endpoint-returned', upstream, endpoint, cause: change.cause });
+      if (change.kind === 'returned') listen({ type: 'endpoint-returned', upstream, endpoint, cause: change.cause });
+      else listen({ type: 'endpoint-ejected', upstream, endpoint, cause: change.cause, time: change.time });
     });
   }
 
@@ -157,8 +164,11 @@ export class Endpoints {
     const verdict = classifyForEndpoint(outcome);
     const now = this.#clock.now();
     if (verdict !== 'nothing') this.#lastOutcomes.record(index, outcome, code, now);
+    const wait = this.#hasOwnLimits ? requestedWait(outcome) : undefined;
+    if (wait !== undefined && this.#outlierDetector.onWaitRequested(index, wait, sentAt, now, request)) return 'waits';
     if (verdict === 'works') {
-      this.#outlierDetector.onSuccess(index, sentAt, now, request);
+      // A rejection shows that the endpoint works, but not that requests like this one are accepted.
+      this.#outlierDetector.onSuccess(index, sentAt, now, wait === undefined ? request : undefined);
       return 'healthy';
     }
     if (verdict === 'nothing') {
@@ -181,8 +191,8 @@ export class Endpoints {
 }
 
 /** A digest, so that private keys are not kept in memory longer than needed. */
-function fingerprintOf({ urls, pool, outliers, refresh }: EndpointsOptions): string {
+function fingerprintOf({ urls, pool, outliers, hasOwnLimits, refresh }: EndpointsOptions): string {
   const { maxConnections, connectTimeout, http2, tls } = pool;
-  const settings = [urls, maxConnections, connectTimeout, http2, readClientTls(tls), outliers, refresh];
+  const settings = [urls, maxConnections, connectTimeout, http2, readClientTls(tls), outliers, hasOwnLimits, refresh];
   return createHash('sha256').update(JSON.stringify(settings)).digest('base64');
 }

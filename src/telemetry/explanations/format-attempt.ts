@@ -82,6 +82,9 @@ export function formatRetry(
         : `: the upstream asked for ${humanizeDuration(asked)}, jitter added ${humanizeDuration(delay - asked)}`;
     return { text: `${begin}${added}`, numbers: { ...numbers, askedSeconds: secondsOrNull(asked) } };
   }
+  if (answer?.kind === 'response' && answer.isTakenOver === true && delay === 0) {
+    return { text: `retry at once (${reason}), at another endpoint: this one asked for a wait`, numbers };
+  }
   if (answer?.kind === 'error' && !retry.usesBudget) {
     const where =
       answer.isStaleConnection === true ? 'on a new connection' : 'at another endpoint: this one did not process it';
@@ -177,6 +180,9 @@ function formatSendState(outcome: Extract<AttemptOutcome, { kind: 'error' }>, ca
 /** The request was sent, and the upstream said that it left it unprocessed (RFC 9113 §6.8, §7). */
 const UNPROCESSED_CAUSES: ReadonlySet<string> = new Set(['REFUSED_STREAM', 'GOAWAY']);
 
-function formatOtherEndpoints({ otherEndpointsWork }: AttemptOutcome): string {
-  return otherEndpointsWork === true ? '; other endpoints respond' : '';
+function formatOtherEndpoints(outcome: AttemptOutcome): string {
+  if (outcome.kind === 'response' && outcome.isTakenOver === true) {
+    return '; the endpoint is ejected until then, and another takes over: the limit of the upstream is not affected';
+  }
+  return outcome.otherEndpointsWork === true ? '; other endpoints respond' : '';
 }

@@ -1,5 +1,6 @@
 /** Texts of the timeline. */
 import type { CertificateEvent } from '../../core/events/certificate-events.ts';
+import type { EjectionCause, ReturnCause } from '../../core/events/event-labels.ts';
 import type { UpstreamHealthEvent } from '../../core/events/upstream-health-events.ts';
 import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
@@ -100,7 +101,27 @@ function formatRoundedRate(perSecond: PerSecond): string {
   return `${perSecond < 10 ? Number(perSecond.toPrecision(2)) : Math.round(perSecond)}/s`;
 }
 
-export function formatSeconds(time: Millis): string {
+const EJECTION_TEXT: Readonly<Record<EjectionCause, string>> = {
+  failures: '',
+  throttled: ', as it asked for a wait',
+  checks: ': its health checks fail',
+};
+
+const RETURN_TEXT: Readonly<Record<ReturnCause, string>> = {
+  trial: 'its trial succeeded',
+  panic: 'no other endpoint works',
+  checks: 'its health checks succeed',
+};
+
+export function formatEjected({ endpoint, cause, time }: Extract<ProxyEvent, { type: 'endpoint-ejected' }>): string {
+  return `${endpoint} ejected${time === undefined ? '' : ` for ${formatSeconds(time)}`}${EJECTION_TEXT[cause]}`;
+}
+
+export function formatReturned({ endpoint, cause }: Extract<ProxyEvent, { type: 'endpoint-returned' }>): string {
+  return `${endpoint} re-admitted: ${RETURN_TEXT[cause]}`;
+}
+
+function formatSeconds(time: Millis): string {
   return `${Math.round(time / 100) / 10} s`;
 }
 

@@ -12,7 +12,8 @@ import {
   formatOverload,
   formatRecovered,
   formatReload,
-  formatSeconds,
+  formatEjected,
+  formatReturned,
   formatStateChange,
   NOT_ANSWERING,
 } from './timeline-text.ts';
@@ -85,12 +86,10 @@ export class Timeline {
       case 'limit-state':
         return this.#addStateChange(event);
       case 'endpoint-ejected': {
-        const { upstream, endpoint, time } = event;
-        return void this.#add('endpoint', upstream, `${endpoint} ejected for ${formatSeconds(time)}`);
+        return void this.#add('endpoint', event.upstream, formatEjected(event));
       }
       case 'endpoint-returned': {
-        const why = event.cause === 'trial' ? 'its trial succeeded' : 'no other endpoint works';
-        return void this.#add('endpoint', event.upstream, `${event.endpoint} re-admitted: ${why}`);
+        return void this.#add('endpoint', event.upstream, formatReturned(event));
       }
       case 'overload':
         return void this.#add(event.began ? 'overload' : 'recovered', undefined, formatOverload(event));

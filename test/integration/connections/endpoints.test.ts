@@ -196,8 +196,8 @@ describe('several endpoints', () => {
     );
   });
 
-  test('treat throttling by one as throttling by the upstream as a whole', async () => {
-    const { gate, endpoints } = await start(2, 'retry: {attempts: 1}');
+  test('treat throttling by one as throttling by the upstream as a whole if the limit is the account’s', async () => {
+    const { gate, endpoints } = await start(2, 'retry: {attempts: 1}\n    rateLimit: {of: account}');
     endpoints[0].answer((_, response) => void response.writeHead(429, { 'Retry-After': '1' }).end());
     await ask(gate, 2, 1);
     expect(gate.view().limits[0]?.state).not.toBe('open');

@@ -120,7 +120,7 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'delivery-attempt', route: '/hooks', reason: 'status_503', took: 20 },
   { type: 'delivery-attempt', route: '/hooks', reason: 'acknowledged', took: 20 },
   { type: 'delivery', route: '/hooks', event: 'delivered', age: 10_500 },
-  { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', time: 10_000 },
+  { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', cause: 'failures', time: 10_000 },
   { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },
   requestDone({ outcome: 'recovered', attempts: 2 }),
   requestDone({ status: 429, outcome: 'refused', retryAfterSeconds: 2, retryAfterFrom: 'tidegate' }),

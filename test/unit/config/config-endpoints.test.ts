@@ -1,3 +1,4 @@
+import { limitOwner } from '../../../src/config/schema/upstream-schema.ts';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { runCheck } from '../../../src/cli/check/check-command.ts';
@@ -108,6 +109,31 @@ describe('the settings of endpoints', () => {
       'upstreams.api.outlierDetection.ejections: unknown key',
     ]);
   });
+
+  test('say whose limit it is: of the account, or of each endpoint', () => {
+    const urls = 'urls: [http://a, http://b]';
+    expect(warnings('url: http://a, rateLimit: {of: endpoint}')).toEqual([
+      'warning: upstreams.api.rateLimit.of: has no effect: there is only one endpoint',
+    ]);
+    expect(mistakes(`${urls}, rateLimit: {of: endpoint, scope: client}`)).toEqual([
+      'upstreams.api.rateLimit.of: a limit of each client says nothing about an endpoint: write of: account, or scope: upstream',
+    ]);
+    expect(mistakes(`${urls}, rateLimit: {of: endpoint}, limits: [{name: a, match: {path: /a}}]`)).toEqual([
+      'upstreams.api.rateLimit.of: limits concern parts of the requests, not an endpoint: write of: account, or remove limits',
+    ]);
+    expect(warnings(`${urls}, rateLimit: {of: account}, limits: [{name: a, match: {path: /a}}]`)).toEqual([]);
+  });
+
+  test.each([
+    ['endpoint', {}],
+    ['account', { provider: 'stripe' }],
+    ['account', { rateLimit: { scope: 'client' } }],
+    ['account', { limits: [{}] }],
+    ['endpoint', { provider: 'stripe', rateLimit: { scope: 'upstream', of: 'endpoint' } }],
+    ['account', { rateLimit: { scope: 'upstream', of: 'account' } }],
+  ] as const)('make it a limit of the %s by %j', (owner, settings) => {
+    expect(limitOwner({ rateLimit: { scope: 'upstream' }, limits: [], ...settings })).toBe(owner);
+  });
 });
 
 describe('the scheme of a url', () => {
@@ -170,7 +196,7 @@ describe('check reports', () => {
     const { text, exitCode } = runCheck(
       'f.yaml',
       { full: true },
-      { env: {}, readFile: () => `upstreams: {api: {${upstream}}}` },
+      { env: {}, readFile: withPresets(() => `upstreams: {api: {${upstream}}}`) },
     );
     expect(exitCode).toBe(0);
     return text;
@@ -181,6 +207,10 @@ describe('check reports', () => {
     expect(text).toContain('urls: [http://a, http://b, http://c]');
     expect(text).toContain('api: 3 endpoints, up to 20 connections to each');
     expect(text).toContain('an endpoint is ejected after 5 failures in a row, for 10s up to 5m; at most 2 at a time');
+    expect(text).toContain('a 429 or 503 with Retry-After concerns its endpoint');
+    expect(summaryOf('urls: [http://a, http://b], provider: mollie')).toContain(
+      'a 429 with Retry-After concerns the account',
+    );
     expect(summaryOf('urls: [http://a, http://b], outlierDetection: {consecutiveGatewayErrors: 0}')).toContain(
       'no endpoint is ever ejected',
     );

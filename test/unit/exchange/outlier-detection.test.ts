@@ -132,7 +132,7 @@ describe('a failing endpoint', () => {
     expect(endpoints.ejected(3)).toEqual([]);
     endpoints.fail(1);
     expect(endpoints.ejected(3)).toEqual([1]);
-    expect(endpoints.changes).toEqual([{ kind: 'ejected', index: 1, time: 10_000 }]);
+    expect(endpoints.changes).toEqual([{ kind: 'ejected', index: 1, cause: 'failures', time: 10_000 }]);
     const chosen = new Set(Array.from({ length: 20 }, () => endpoints.send()));
     expect(chosen).toEqual(new Set([0, 2]));
   });
@@ -166,7 +166,7 @@ describe('a failing endpoint', () => {
       endpoints.now += 40_000;
       expect(endpoints.send()).toBe(1);
       endpoints.fail(1);
-      expect(endpoints.changes.at(-1)).toEqual({ kind: 'ejected', index: 1, time });
+      expect(endpoints.changes.at(-1)).toEqual({ kind: 'ejected', index: 1, cause: 'failures', time });
     }
   });
 
@@ -176,7 +176,7 @@ describe('a failing endpoint', () => {
     endpoints.now += 9999;
     endpoints.rotation.onAttemptStart(1);
     endpoints.fail(1);
-    expect(endpoints.changes).toEqual([{ kind: 'ejected', index: 1, time: 10_000 }]);
+    expect(endpoints.changes).toEqual([{ kind: 'ejected', index: 1, cause: 'failures', time: 10_000 }]);
     endpoints.now += 1;
     expect(endpoints.send()).toBe(1);
   });
@@ -185,7 +185,7 @@ describe('a failing endpoint', () => {
     const endpoints = new Endpoints(2);
     endpoints.chance = 0.5;
     endpoints.fail(1, 3);
-    expect(endpoints.changes).toEqual([{ kind: 'ejected', index: 1, time: 11_000 }]);
+    expect(endpoints.changes).toEqual([{ kind: 'ejected', index: 1, cause: 'failures', time: 11_000 }]);
   });
 
   test('gets another trial after an inconclusive one', () => {
@@ -234,7 +234,7 @@ describe('a failing endpoint', () => {
       endpoints.now += 100_000;
       endpoints.send();
       endpoints.succeed(1);
-      return change?.kind === 'ejected' ? change.time : 0;
+      return change?.kind === 'ejected' ? (change.time ?? 0) : 0;
     };
     expect([failAgain(0), failAgain(0), failAgain(9999), failAgain(10_000), failAgain(100_000)]).toEqual([
       10_000, 20_000, 30_000, 30_000, 10_000,

@@ -19,7 +19,7 @@ const cut = (from: number, to: number, upstream = 'till'): ProxyEvent => {
 
 test('successive cuts are one entry, which is extended and evicts nothing', () => {
   const { timeline, at, texts } = begin();
-  at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', time: 5000 });
+  at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', cause: 'failures', time: 5000 });
   for (let i = 0; i < 2000; i += 1) at(10 + i, cut(120 - i / 100, 119 - i / 100));
   expect(texts()).toEqual(['a:443 ejected for 5 s', 'rate cut 2000 times from 120/s to 99/s: a few 429s']);
   const [, moment] = timeline.since(0);
@@ -302,7 +302,7 @@ test('an operator’s retries of many deliveries are one entry for each route, w
   const retried = (delivery: string, route = '/hooks', action: 'retry' | 'cancel' = 'retry'): ProxyEvent => {
     return { type: 'operator', by: '10.0.0.1', action, upstream: 'till', route, delivery };
   };
-  at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', time: 5000 });
+  at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', cause: 'failures', time: 5000 });
   for (let i = 0; i < 2000; i += 1) at(10 + i, retried(`d${i}`));
   at(2010, retried('e1', '/other'));
   at(2011, retried('e2', '/other', 'cancel'));
