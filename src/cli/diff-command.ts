@@ -88,7 +88,7 @@ function describeEffect({ steps, changesWriteIdentity }: ConfigChange): string |
   if (key === 'url' || key === 'urls') {
     return 'new requests use new connections; the learned limit is kept: rename the upstream to discard it';
   }
-  if (RECONNECTING_KEYS.has(String(key))) {
+  if (RECONNECTING_KEYS.has(String(key)) || (key === 'rateLimit' && setting === 'of')) {
     return 'new requests use new connections; existing ones close after their requests';
   }
   if (key !== 'rateLimit') return undefined;
@@ -107,6 +107,7 @@ const RECONNECTING_KEYS: ReadonlySet<string> = new Set([
   'connections',
   'connectTimeout',
   'outlierDetection',
+  'healthCheck',
   'dnsRefresh',
 ]);
 

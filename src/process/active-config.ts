@@ -65,9 +65,10 @@ export class ActiveConfig {
     return this.#built.snapshot;
   }
 
-  /** Call it before the first `activate`. */
+  /** Call it once, before the first `activate`. Health checks start with it. */
   setHooks(hooks: ActiveConfigHooks): void {
     this.#hooks = hooks;
+    this.#startChecks();
   }
 
   /** Compiles a configuration without activating it. @throws an Error of node:fs, when a certificate cannot be read */
@@ -81,8 +82,11 @@ export class ActiveConfig {
     this.#built = built;
     this.#parts.clientHash.dropCaches();
     for (const [name, { endpoints }] of targets) {
-      if (built.targets.get(name)?.endpoints !== endpoints) this.#retiring.set(endpoints, name);
+      if (built.targets.get(name)?.endpoints === endpoints) continue;
+      endpoints.stopChecks();
+      this.#retiring.set(endpoints, name);
     }
+    this.#startChecks();
     this.scheduleSweep();
   }
 
@@ -126,6 +130,10 @@ export class ActiveConfig {
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     await Promise.all([...this.#allEndpoints()].map((endpoints) => endpoints.destroy()));
+  }
+
+  #startChecks(): void {
+    for (const { endpoints } of this.#built.targets.values()) endpoints.startChecks();
   }
 
   *#allEndpoints(): Generator<Endpoints> {

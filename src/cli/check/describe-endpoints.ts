@@ -11,6 +11,7 @@ export function describeEndpoints({ upstreams }: Config): string[] {
       `${name}: ${count} endpoints, up to ${upstream.connections} connections to each`,
       `  ${describeEjection(upstream.outlierDetection, count)}`,
       `  ${OWNER_TEXT[limitOwner(upstream)]}`,
+      ...(upstream.healthCheck === undefined ? [] : [`  ${describeChecks(upstream.healthCheck)}`]),
     ];
   });
 }
@@ -19,6 +20,11 @@ const OWNER_TEXT = {
   account: 'a 429 with Retry-After concerns the account: it counts against the limit of the upstream',
   endpoint: 'a 429 or 503 with Retry-After concerns its endpoint: it is ejected until then, if another takes over',
 } as const;
+
+function describeChecks({ path, interval, unhealthy }: NonNullable<UpstreamConfig['healthCheck']>): string {
+  const failures = unhealthy === 1 ? '1 failed check' : `${unhealthy} failed checks`;
+  return `each process checks each endpoint every ${formatDuration(interval)} (GET ${path}); no requests after ${failures}`;
+}
 
 function describeEjection(outliers: UpstreamConfig['outlierDetection'], count: number): string {
   const { consecutiveGatewayErrors, baseEjectionTime, maxEjectionTime, maxEjectionPercent } = outliers;

@@ -2,6 +2,7 @@
 import { compileAsyncWrites } from './compile-async-writes.ts';
 import { compileCors } from './compile-cors.ts';
 import { compileDelivery } from './compile-delivery.ts';
+import { compileHealthCheck } from './compile-health-check.ts';
 import { compileIdempotency } from './compile-idempotency.ts';
 import { compilePlan, compilePoll } from './compile-policy.ts';
 import { compileReplaySafety, compileThrottleRules } from './compile-throttle.ts';
@@ -61,6 +62,7 @@ export function compileTargets(
         pool: { maxConnections: connections, connectTimeout, tls, http2 },
         outliers: upstream.outlierDetection,
         hasOwnLimits: limitOwner(upstream) === 'endpoint',
+        healthCheck: compileHealthCheck(upstream.healthCheck),
         refresh: upstream.dnsRefresh,
       };
       const previousEndpoints = previous.get(name)?.endpoints;

@@ -50,6 +50,7 @@ export interface PartialUpstream
     | 'url'
     | 'urls'
     | 'outlierDetection'
+    | 'healthCheck'
     | 'tls'
     | 'http2'
     | 'timeout'
@@ -137,6 +138,7 @@ export function parsePartialUpstream(written: unknown): PartialUpstream {
     url: parseIfValid(upstreamShape.url, valueAt(written, ['url'])),
     urls: parseIfValid(upstreamShape.urls, valueAt(written, ['urls'])),
     outlierDetection: parseIfValid(upstreamShape.outlierDetection, valueAt(written, ['outlierDetection'])),
+    healthCheck: parseIfValid(upstreamShape.healthCheck, valueAt(written, ['healthCheck'])),
     tls: parseIfValid(upstreamShape.tls, valueAt(written, ['tls'])),
     http2: parseIfValid(upstreamShape.http2, valueAt(written, ['http2'])),
     timeout: parseIfValid(upstreamShape.timeout, valueAt(written, ['timeout'])),

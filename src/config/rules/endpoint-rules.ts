@@ -27,6 +27,9 @@ export function* checkEndpoints(path: Path, upstream: PartialUpstream, isWritten
   if (origins.length === 1 && isWritten([...path, 'outlierDetection'])) {
     yield warningAt([...path, 'outlierDetection'], 'has no effect: there is only one endpoint', 'key');
   }
+  if (origins.length === 1 && upstream.healthCheck !== undefined) {
+    yield warningAt([...path, 'healthCheck'], 'affects no request: there is only one endpoint', 'key');
+  }
   yield* checkLimitOwner([...path, 'rateLimit', 'of'], upstream, origins.length);
   if (origins.length > 0 && origins.every(isIpAddress) && isWritten([...path, 'dnsRefresh'])) {
     yield warningAt([...path, 'dnsRefresh'], 'has no effect: no endpoint has a host name to look up', 'key');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DnsRefreshSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
+import { DnsRefreshSchema, HealthCheckSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
 import { IdempotencySchema } from './idempotency-schema.ts';
 import { NestedLimitsSchema } from './nested-limits-schema.ts';
 import { HeaderName } from './name-schemas.ts';
@@ -77,6 +77,9 @@ export const UpstreamSchema = z
     dnsRefresh: DnsRefreshSchema,
     outlierDetection: OutlierDetectionSchema.prefault({}).describe(
       'When one of several endpoints is ejected, and for how long.',
+    ),
+    healthCheck: HealthCheckSchema.optional().describe(
+      'Requests that check each endpoint; one that fails them gets no others. Absent: nothing is checked.',
     ),
     retry: RetrySchema.prefault({}).describe('What is retried, how often and after what delays.'),
     rateLimit: RateLimitSchema.prefault({}).describe(

@@ -128,6 +128,15 @@ export type ProxyEvent =
       readonly endpoint: string;
       readonly cause: EjectionCause;
       readonly time: Millis | undefined;
+      /** Of the last failed check: its status, or the code of the error; absent for other causes. */
+      readonly code?: string | undefined;
+    }
+  /** A health check of an endpoint ended. */
+  | {
+      readonly type: 'endpoint-check';
+      readonly upstream: string;
+      readonly endpoint: string;
+      readonly passed: boolean;
     }
   /** The endpoint gets requests again. */
   | {

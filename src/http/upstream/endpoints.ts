@@ -9,6 +9,8 @@ import type { Clock, Millis, Random } from '../../core/scalars.ts';
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { EndpointView } from '../../core/events/gate-views.ts';
 import { readClientTls } from '../tls/client-tls.ts';
+import type { CheckResult } from './health/check-endpoint.ts';
+import { HealthChecks, type HealthCheckSettings } from './health/health-checks.ts';
 import { LastOutcomes } from './last-outcomes.ts';
 import type { AwaitedConnections } from './awaited-connections.ts';
 import type { PooledSend } from './pooled-send.ts';
@@ -23,6 +25,8 @@ export interface EndpointsOptions extends OpenEndpointOptions {
   readonly outliers: OutlierSettings;
   /** Each endpoint has limits of its own: a rejection with Retry-After concerns the endpoint, as long as another takes over. */
   readonly hasOwnLimits: boolean;
+  /** Undefined if endpoints are not checked. */
+  readonly healthCheck: HealthCheckSettings | undefined;
   readonly random: Random;
   readonly listen: EventSink;
   /** The upstream has room for another request: a connection is free, or one more may be opened. */
@@ -46,6 +50,7 @@ export class Endpoints {
   #connectionWaits = 0;
   readonly #lastOutcomes: LastOutcomes;
   readonly #fingerprint: string;
+  readonly #healthChecks: HealthChecks | undefined;
   readonly #hasOwnLimits: boolean;
 
   /** @throws an Error of node:fs, when a certificate cannot be read */
@@ -74,8 +79,20 @@ export class Endpoints {
     this.#outlierDetector = new EndpointBalancer(urls.length, pool.maxConnections, outliers, random, (change) => {
       const endpoint = this.at(change.index).label;
       if (change.kind === 'returned') listen({ type: 'endpoint-returned', upstream, endpoint, cause: change.cause });
-      else listen({ type: 'endpoint-ejected', upstream, endpoint, cause: change.cause, time: change.time });
+      else {
+        const code = change.cause === 'checks' ? this.#lastOutcomes.of(change.index).failure?.code : undefined;
+        listen({ type: 'endpoint-ejected', upstream, endpoint, cause: change.cause, time: change.time, code });
+      }
     });
+    this.#healthChecks =
+      options.healthCheck &&
+      new HealthChecks(this.all, options.healthCheck, random, {
+        onResult: (endpoint, result, isHealthy) => {
+          const { passed } = result;
+          if (passed !== undefined) listen({ type: 'endpoint-check', upstream, endpoint: endpoint.label, passed });
+          if (isHealthy !== undefined) this.#setHealth(endpoint, result, isHealthy);
+        },
+      });
   }
 
   /**
@@ -84,6 +101,20 @@ export class Endpoints {
    */
   isSameAs(options: EndpointsOptions): boolean {
     return this.#fingerprint === fingerprintOf(options);
+  }
+
+  /** Starts the health checks, if there are any. They never pass the gate. */
+  startChecks(): void {
+    this.#healthChecks?.start();
+  }
+
+  stopChecks(): void {
+    this.#healthChecks?.stop();
+  }
+
+  #setHealth({ index }: Endpoint, result: CheckResult, isHealthy: boolean): void {
+    this.#lastOutcomes.recordCheck(index, result.passed === false ? result.failure : undefined, this.#clock.now());
+    this.#outlierDetector.setHealth(index, isHealthy);
   }
 
   /** No request is under way or waiting for a connection. */
@@ -105,7 +136,7 @@ export class Endpoints {
     };
   }
 
-  /** Whether outlier detection has ejected it. */
+  /** Whether it is ejected, or unhealthy by its checks. */
   isEjected(index: number): boolean {
     return this.#outlierDetector.isEjected(index);
   }
@@ -185,14 +216,17 @@ export class Endpoints {
   }
 
   async destroy(): Promise<void> {
+    this.stopChecks();
     const all = new Set(this.all.flatMap(({ connections, upgradeConnections }) => [connections, upgradeConnections]));
     await Promise.all([...all].map((connections) => connections.destroy()));
   }
 }
 
 /** A digest, so that private keys are not kept in memory longer than needed. */
-function fingerprintOf({ urls, pool, outliers, hasOwnLimits, refresh }: EndpointsOptions): string {
+function fingerprintOf({ urls, pool, outliers, hasOwnLimits, healthCheck, refresh }: EndpointsOptions): string {
   const { maxConnections, connectTimeout, http2, tls } = pool;
-  const settings = [urls, maxConnections, connectTimeout, http2, readClientTls(tls), outliers, hasOwnLimits, refresh];
-  return createHash('sha256').update(JSON.stringify(settings)).digest('base64');
+  const settings = [urls, maxConnections, connectTimeout, http2, readClientTls(tls), outliers, refresh];
+  return createHash('sha256')
+    .update(JSON.stringify([settings, hasOwnLimits, healthCheck ?? null]))
+    .digest('base64');
 }

@@ -22,6 +22,12 @@ export class LastOutcomes {
     if (failure === undefined) this.#workedAt[index] = now;
   }
 
+  /** A health check has made the endpoint unhealthy (`failure`), or healthy. */
+  recordCheck(index: number, failure: Omit<EndpointFailure, 'at'> | undefined, at: Millis): void {
+    this.#failures[index] = failure && { ...failure, at };
+    if (failure === undefined) this.#workedAt[index] = at;
+  }
+
   of(index: number): Pick<EndpointView, 'failure' | 'workedAt'> {
     const workedAt = this.#workedAt[index];
     return {

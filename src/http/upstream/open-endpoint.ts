@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import type { buildConnector } from 'undici';
 import { unixSocketPath } from '../../config/values/upstream-url.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { UpstreamPoolOptions } from './connector.ts';
@@ -30,6 +31,8 @@ export interface Endpoint {
   readonly connections: EndpointConnections;
   /** For requests that ask for a change of protocol: always HTTP/1.1. */
   readonly upgradeConnections: EndpointConnections;
+  /** Opens a connection over HTTP/1.1. */
+  readonly connect: ReturnType<typeof buildConnector>;
   /** Undefined if the host is an IP address. */
   readonly resolver: DnsResolver | undefined;
 }
@@ -64,10 +67,11 @@ export function openEndpoint(
     onCapacity: listener.onCapacity,
     isCurrentAddress: (address: string) => resolver?.isCurrentAddress(address) ?? false,
   };
+  const connect = makeConnector(pool, { resolver, socketPath, http2: false });
   const upgradeConnections = new Http1ConnectionPool({
     ...common,
     client: undiciClientOptions(),
-    connect: makeConnector(pool, { resolver, socketPath, http2: false }),
+    connect,
     clock,
   });
   const connections = pool.http2
@@ -93,6 +97,7 @@ export function openEndpoint(
     serverName: pool.tls.serverName ?? bareHostname,
     connections,
     upgradeConnections,
+    connect,
     resolver,
   };
 }

@@ -25,8 +25,8 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
     if (event.type === 'limit-state') {
       limitStates.log(event);
     } else if (event.type === 'endpoint-ejected') {
-      const { upstream, endpoint, cause, time } = event;
-      logger.warn({ upstream, endpoint, cause, forMs: time && Math.round(time) }, 'endpoint ejected');
+      const { upstream, endpoint, cause, time, code } = event;
+      logger.warn({ upstream, endpoint, cause, forMs: time && Math.round(time), code }, 'endpoint ejected');
     } else if (event.type === 'endpoint-returned') {
       const { upstream, endpoint, cause } = event;
       logger.info({ upstream, endpoint, cause }, 'endpoint re-admitted');

@@ -92,6 +92,9 @@ export function countEvents({
       case 'endpoint-ejected':
         endpoints.countEjection(event.upstream, event.endpoint);
         break;
+      case 'endpoint-check':
+        endpoints.countCheck(event.upstream, event.endpoint, event.passed);
+        break;
       case 'overload':
         if (event.began) overloads.value += 1;
         break;

@@ -384,6 +384,8 @@ const PROCESS = [
   'endpoint_healthy{upstream="api"} == 0',
   'endpoint_healthy{upstream="api"} == 1',
   'endpoint_ejections_total{upstream="api"} >= 1',
+  'endpoint_checks_total{upstream="api",result="passed"} >= 1',
+  'endpoint_checks_total{upstream="api",result="failed"} >= 1',
   'upgraded_connections{route="/chat"} == 1',
   'writes_interrupted_total{route="/chat"} == 0',
   'signatures_total{route="/hooks",result="missing"} == 1',
@@ -404,7 +406,7 @@ test('exports endpoints, upgrades, bounds and overload of the process', async ()
   const gate = await startTidegate(`
 limits: {overload: {eventLoopDelay: 200ms}}
 upstreams:
-  api: {urls: ["${up.url}", "${down.url}"], outlierDetection: {consecutiveGatewayErrors: 1, baseEjectionTime: 60s}, retry: {${FAST}}}
+  api: {urls: ["${up.url}", "${down.url}"], outlierDetection: {consecutiveGatewayErrors: 1, baseEjectionTime: 60s}, healthCheck: {path: /, interval: 50ms}, retry: {${FAST}}}
   chat: {url: "${chat.url}"}
   careless: {url: "https://127.0.0.1:1", tls: {insecure: true}}
 routes:

@@ -110,6 +110,24 @@ describe('the settings of endpoints', () => {
     ]);
   });
 
+  test('are rejected if a health check has no valid path or status', () => {
+    const check = (settings: string) => mistakes(`urls: [http://a, http://b], healthCheck: {${settings}}`);
+    expect(check('')).toEqual(['upstreams.api.healthCheck.path: missing']);
+    expect(check('path: healthz')).toEqual([
+      'upstreams.api.healthCheck.path: must begin with / and contain no spaces: /healthz',
+    ]);
+    expect(check('path: /, status: 2xy')).toEqual([
+      'upstreams.api.healthCheck.status: must be a status from 200 to 599, or 2xx, 3xx, 4xx or 5xx, or a list of these',
+    ]);
+    expect(check('path: /, intervall: 1s')).toEqual([
+      'upstreams.api.healthCheck.intervall: unknown key (did you mean interval?)',
+    ]);
+    expect(warnings('url: http://a, healthCheck: {path: /}')).toEqual([
+      'warning: upstreams.api.healthCheck: affects no request: there is only one endpoint',
+    ]);
+    expect(warnings('urls: [http://a, http://b], healthCheck: {path: /, status: [204, 3xx]}')).toEqual([]);
+  });
+
   test('say whose limit it is: of the account, or of each endpoint', () => {
     const urls = 'urls: [http://a, http://b]';
     expect(warnings('url: http://a, rateLimit: {of: endpoint}')).toEqual([
@@ -208,6 +226,9 @@ describe('check reports', () => {
     expect(text).toContain('api: 3 endpoints, up to 20 connections to each');
     expect(text).toContain('an endpoint is ejected after 5 failures in a row, for 10s up to 5m; at most 2 at a time');
     expect(text).toContain('a 429 or 503 with Retry-After concerns its endpoint');
+    expect(summaryOf('urls: [http://a, http://b], healthCheck: {path: /ok}')).toContain(
+      'each process checks each endpoint every 10s (GET /ok); no requests after 3 failed checks',
+    );
     expect(summaryOf('urls: [http://a, http://b], provider: mollie')).toContain(
       'a 429 with Retry-After concerns the account',
     );

@@ -472,6 +472,10 @@ describe('endpoints', () => {
       '{upstream="payments",endpoint="b:443"} 0',
     ]);
     expect(await samples(metrics, 'endpoint_ejections_total')).toEqual(['{upstream="payments",endpoint="b:443"} 2']);
+    expect(await samples(metrics, 'endpoint_checks_total', 'with zeros')).toEqual([
+      '{upstream="payments",endpoint="a:443",result="passed"} 2',
+      '{upstream="payments",endpoint="a:443",result="failed"} 0',
+    ]);
   });
 });
 
