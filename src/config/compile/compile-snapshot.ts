@@ -20,6 +20,7 @@ import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
 import type { ClientHasher } from '../../http/request/client-hash.ts';
 import type { EndpointsOptions } from '../../http/upstream/endpoints.ts';
 import { Endpoints } from '../../http/upstream/endpoints.ts';
+import { formatClassPolicy } from '../../http/headers/rate-limit-policy.ts';
 import { compileGlob } from '../../http/request/glob.ts';
 import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
 import {
@@ -106,6 +107,7 @@ export function compileSnapshot(
       hashAddress,
     ),
     hashAddress,
+    ratePolicies: compileRatePolicies(clients.classes),
     redactPath: makePathRedactor(clients.key),
     isTrustedProxy: makeTrustCheck(clients.trustedProxies, config.listen.address.kind === 'unix'),
     addsForwarded: config.forwarded,
@@ -172,6 +174,14 @@ function compileClassLimits(upstream: string, classes: Config['clients']['classe
   const limited = Object.entries(classes).filter(([, { maxRate }]) => maxRate !== undefined);
   return new Map(
     limited.map(([name]) => [name, { upstream, nested: classLimitName(name), scope: 'upstream', key: '' }]),
+  );
+}
+
+function compileRatePolicies(classes: Config['clients']['classes']): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(classes).flatMap(([name, { maxRate }]) =>
+      maxRate === undefined ? [] : [[name, formatClassPolicy(name, maxRate)] as const],
+    ),
   );
 }
 

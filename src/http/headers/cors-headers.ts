@@ -23,6 +23,7 @@ export interface CorsPolicy {
 export const EXPOSED_HEADERS = [
   'Retry-After',
   'RateLimit',
+  'RateLimit-Policy',
   'Proxy-Status',
   'X-Request-Id',
   'Tidegate-Request-Id',

@@ -53,9 +53,12 @@ export function toRetryAfterSeconds(delay: Millis, random: Random): number {
   return delay > MAX_HINTED_DELAY ? Math.ceil(delay / 1000) : Number(formatRetryAfter(delay, random));
 }
 
+/** The name of the limit in RateLimit and in problem documents. */
+export const POLICY_NAME = 'tidegate';
+
 /** The RateLimit field of our own 429, and of an upstream's that has our Retry-After. */
 export function formatRateLimit(seconds: number): string {
-  return `"tidegate";r=0;t=${seconds}`;
+  return `"${POLICY_NAME}";r=0;t=${seconds}`;
 }
 
 /** Replaces the Retry-After of a head by ours. @param delay undefined: the head stays as it is */

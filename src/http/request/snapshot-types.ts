@@ -27,6 +27,8 @@ export interface Snapshot {
   readonly identifyClient: IdentifyClient;
   /** See `makeAddressHash`. */
   readonly hashAddress: HashFunction;
+  /** RateLimit-Policy of the client classes that have a fixed rate, by name. */
+  readonly ratePolicies: ReadonlyMap<string, string>;
   /** Removes from a path what identifies clients. */
   readonly redactPath: (path: string) => string;
   /** Whether this is the address of a trusted proxy in front. */

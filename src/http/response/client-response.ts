@@ -125,7 +125,7 @@ export class ClientResponse {
 
   /** Responds with a problem document, unless a response has begun or the client has disconnected. */
   respondWith(problem: Problem, attempts: number, mapStatus?: MapStatus): void {
-    const { response, requestId, request, route, snapshot, key } = this.#routed;
+    const { response, requestId, request, route, snapshot, key, client } = this.#routed;
     if (response.headersSent || response.destroyed) return;
     this.#problem = problem;
     this.#headAt = this.#context.clock.now();
@@ -143,6 +143,7 @@ export class ClientResponse {
       mintedKey: mintedKeyOf(key),
       close: this.#mustClose(),
       unread: snapshot.bodyIdleTimeout,
+      ratePolicy: client.className === undefined ? undefined : snapshot.ratePolicies.get(client.className),
       mappedStatus: mapStatus?.(problem, retryAfterSeconds),
       cors: route.cors === undefined ? undefined : corsHeaders(route.cors, request.headers.origin),
     });

@@ -87,7 +87,6 @@ export function asUnknownOutcome(problem: Problem, by: 'this_request' | 'earlier
 export function overloadProblem(reason: keyof typeof OVERLOAD_PROBLEMS, random: Random): Problem {
   return {
     ...OVERLOAD_PROBLEMS[reason],
-    status: 503,
     reason,
     proxyError: 'http_request_denied',
     retryAfterMs: MIN_OVERLOAD_RETRY_AFTER + OVERLOAD_RETRY_AFTER_JITTER * random(),

@@ -47,35 +47,39 @@ export const KEY_STORE_LOST: Problem = {
   unknown: true,
 };
 
+/** A problem type has one title (RFC 9457 §3.1.3). */
+const QUOTA_EXCEEDED = { status: 429, type: 'quota-exceeded', title: 'Too many requests' } as const;
+
+const REDUCED_CAPACITY = {
+  status: 503,
+  type: 'temporary-reduced-capacity',
+  title: 'Temporarily reduced capacity',
+} as const;
+
 export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 'refuse' }>['why'], ProblemTemplate>> =
   {
     over_share: {
-      status: 429,
-      title: 'Too many requests',
+      ...QUOTA_EXCEEDED,
       detail: 'The upstream is rate limited, and this client uses more than its share.',
       proxyError: 'http_request_denied',
     },
     held: {
-      status: 429,
-      title: 'Too many requests',
+      ...QUOTA_EXCEEDED,
       detail: 'The upstream asked this client to wait.',
       proxyError: 'http_request_denied',
     },
     queue_timeout: {
-      status: 429,
-      title: 'Too many requests',
+      ...QUOTA_EXCEEDED,
       detail: 'The upstream is rate limited, and the request could not be sent within its maximum queue time.',
       proxyError: 'http_request_denied',
     },
     queue_full: {
-      status: 503,
-      title: 'Queue full',
+      ...REDUCED_CAPACITY,
       detail: 'The queue for the upstream is full.',
       proxyError: 'connection_limit_reached',
     },
     blocked: {
-      status: 503,
-      title: 'Upstream unavailable',
+      ...REDUCED_CAPACITY,
       detail: 'The upstream is blocked: it is rejecting requests like this one, or an operator blocked it.',
       proxyError: 'destination_unavailable',
     },
@@ -193,16 +197,16 @@ export const DEFECT_PROBLEMS: Readonly<
 
 export const OVERLOAD_PROBLEMS = {
   overloaded: {
-    title: 'Overloaded',
+    ...REDUCED_CAPACITY,
     detail: 'This proxy is overloaded. Nothing was sent to the upstream.',
   },
   too_many_requests: {
-    title: 'Too many concurrent requests',
+    ...REDUCED_CAPACITY,
     detail:
       'This proxy is handling its maximum number of concurrent requests, in total or from one address. Nothing was sent to the upstream.',
   },
   replay_memory: {
-    title: 'No memory for the body',
+    ...REDUCED_CAPACITY,
     detail:
       'The body has to be read before the request is forwarded, and this proxy has no memory left for it. Nothing was sent to the upstream.',
   },

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Millis } from '../../core/scalars.ts';
-import { formatRateLimit } from '../headers/retry-after-header.ts';
+import { formatRateLimit, POLICY_NAME } from '../headers/retry-after-header.ts';
 import type { Problem } from '../response/problem.ts';
 import { closeIfUnread, lingeringClose } from './end-response.ts';
 import type { HttpServerRequest } from './server-request.ts';
@@ -32,6 +32,8 @@ interface ProblemHeadOptions extends ResponseIds {
   readonly mintedKey?: string | undefined;
   /** The connection ends with this response. */
   readonly close: boolean;
+  /** The RateLimit-Policy of the client's class, for a 429; absent if it has none. */
+  readonly ratePolicy?: string | undefined;
   /** CORS headers that let a page of another origin read it; names and values in turn. */
   readonly cors?: readonly string[] | undefined;
 }
@@ -100,6 +102,8 @@ function problemHeaders(problem: Problem, body: string, options: ProblemHeadOpti
   if (options.retryAfterSeconds !== undefined) {
     headers.push('Retry-After', String(options.retryAfterSeconds));
     if (problem.status === 429) headers.push('RateLimit', formatRateLimit(options.retryAfterSeconds));
+    if (problem.status === 429 && options.ratePolicy !== undefined)
+      headers.push('RateLimit-Policy', options.ratePolicy);
   }
   if (options.cors !== undefined) headers.push(...options.cors);
   if (options.close) headers.push('Connection', 'close');
@@ -109,17 +113,24 @@ function problemHeaders(problem: Problem, body: string, options: ProblemHeadOpti
 function problemBody(problem: Problem, retryAfterSeconds: number | undefined): string {
   const { title, status, reason, detail } = problem;
   return JSON.stringify({
-    type: `https://tidegate.dev/problems/${reason.replaceAll('_', '-')}`,
+    type: problemType(problem),
     title,
     status,
     detail,
     reason,
     ...(retryAfterSeconds === undefined ? {} : { retryAfter: retryAfterSeconds }),
+    ...(problem.type === 'quota-exceeded' ? { 'violated-policies': [POLICY_NAME] } : {}),
     ...(problem.unknown ? { outcome: 'unknown' } : {}),
     // An extension member (RFC 9457 §3.2) for SDKs that look for an error in the body and ignore the status: stripe 23.1.0 takes
     // any JSON without it for success, and so a payment that may not have happened for one that has.
     error: { type: errorType(status), code: reason, message: detail },
   });
+}
+
+function problemType({ type, reason }: Problem): string {
+  return type === undefined
+    ? `https://tidegate.dev/problems/${reason.replaceAll('_', '-')}`
+    : `https://iana.org/assignments/http-problem-types#${type}`;
 }
 
 /** Error types that payment APIs share. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { parseMembers } from '../../../src/core/hints/structured-fields.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { pause } from '../../support/pause.ts';
 import { openRaw } from '../../support/clients/raw-socket.ts';
@@ -31,8 +32,10 @@ describe('a client that exceeds its share', () => {
     expect(refused.header('cache-control')).toBe('no-store');
     expect(refused.header('tidegate-attempts')).toBe('0');
     const { type, title, detail, ...rest } = refused.json();
-    expect(rest).toMatchObject({ status: 429, reason: 'over_share', retryAfter: 1 });
-    expect(type).toMatch(/over-share$/);
+    const policies = { 'violated-policies': ['tidegate'] };
+    expect(rest).toMatchObject({ status: 429, reason: 'over_share', retryAfter: 1, ...policies });
+    expect(type).toBe('https://iana.org/assignments/http-problem-types#quota-exceeded');
+    expect(refused.header('ratelimit-policy')).toBeUndefined();
     expect(`${String(title)}: ${String(detail)}`).toMatch(/^Too many requests: .*share/);
     expect(upstream.hits).toHaveLength(1);
     expect(await gate.metric(decisions('refused'))).toBe(1);
@@ -41,6 +44,22 @@ describe('a client that exceeds its share', () => {
 
     await pause(1000 * Number(refused.header('retry-after')));
     expect((await ask('a')).status).toBe(200);
+  });
+
+  test('gets the fixed rate of its class with the time, as structured fields', async () => {
+    const { ask } = await start(
+      'initialRate: 2/s',
+      'maxWait: 0',
+      'classes: {batch: {match: {key: ["a"]}, maxRate: 30/m}}',
+    );
+    const both = await Promise.all([ask('a'), ask('a')]);
+    const refused = both.find(({ status }) => status === 429);
+    const [limit] = parseMembers(refused?.header('ratelimit') ?? '') ?? [];
+    expect([limit?.value, limit?.parameters.get('r')]).toEqual(['tidegate', 0]);
+    expect(refused?.header('ratelimit-policy')).toBe('"class:batch";q=1;w=2');
+    const other = await Promise.all([ask('b'), ask('b'), ask('b')]);
+    const unclassed = other.find(({ status }) => status === 429);
+    expect([unclassed?.status, unclassed?.header('ratelimit-policy')]).toEqual([429, undefined]);
   });
 
   test('is served at its given time, for each of many requests rejected at once', async () => {

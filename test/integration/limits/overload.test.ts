@@ -32,7 +32,8 @@ describe('while the event loop is delayed', () => {
       () => send(gate.url, '/', { method: 'POST', body: 'amount=1' }),
       ({ status }) => status === 503,
     );
-    expect(shed.json()).toMatchObject({ status: 503, reason: 'overloaded', title: 'Overloaded' });
+    expect(shed.json()).toMatchObject({ status: 503, reason: 'overloaded', title: 'Temporarily reduced capacity' });
+    expect(shed.json()['type']).toBe('https://iana.org/assignments/http-problem-types#temporary-reduced-capacity');
     expect(shed.header('content-type')).toBe('application/problem+json');
     expect(shed.header('proxy-status')).toBe('tidegate; error=http_request_denied; details="overloaded"');
     expect(Number(shed.header('retry-after'))).toBeGreaterThanOrEqual(1);
