@@ -94,7 +94,7 @@ export function compileSnapshot(
 ): Snapshot {
   const { clients } = config;
   const hashAddress = makeAddressHash(clientHasher);
-  const routes = config.routes.map((route) => [route, compileRoute(route, config, targets)] as const);
+  const routes = config.routes.map((route) => [route, compileRouteWithFallback(route, config, targets)] as const);
   const routesExcept = (excluded: RouteConfig['check']): Route[] =>
     routes.filter(([{ check }]) => check !== excluded).map(([, route]) => route);
   return {
@@ -115,6 +115,18 @@ export function compileSnapshot(
     minBodyRate: config.limits.bodyRate,
     minReadRate: config.limits.readRate,
   };
+}
+
+/** A fallback has none of its own: a request falls back once. */
+function compileRouteWithFallback(
+  route: RouteConfig,
+  config: Config,
+  targets: ReadonlyMap<string, UpstreamTarget>,
+): Route {
+  const upstream = config.upstreams[route.upstream]?.fallback;
+  const compiled = compileRoute(route, config, targets);
+  if (upstream === undefined || route.deliver !== undefined) return compiled;
+  return { ...compiled, fallback: compileRoute({ ...route, upstream }, config, targets) };
 }
 
 function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<string, UpstreamTarget>): Route {
@@ -141,6 +153,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   }
   return {
     name: routeName(route),
+    fallback: undefined,
     target,
     path: route.path,
     host: route.host,

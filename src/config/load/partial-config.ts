@@ -51,6 +51,7 @@ export interface PartialUpstream
     | 'urls'
     | 'outlierDetection'
     | 'healthCheck'
+    | 'fallback'
     | 'tls'
     | 'http2'
     | 'timeout'
@@ -138,6 +139,7 @@ export function parsePartialUpstream(written: unknown): PartialUpstream {
     url: parseIfValid(upstreamShape.url, valueAt(written, ['url'])),
     urls: parseIfValid(upstreamShape.urls, valueAt(written, ['urls'])),
     outlierDetection: parseIfValid(upstreamShape.outlierDetection, valueAt(written, ['outlierDetection'])),
+    fallback: parseIfValid(upstreamShape.fallback, valueAt(written, ['fallback'])),
     healthCheck: parseIfValid(upstreamShape.healthCheck, valueAt(written, ['healthCheck'])),
     tls: parseIfValid(upstreamShape.tls, valueAt(written, ['tls'])),
     http2: parseIfValid(upstreamShape.http2, valueAt(written, ['http2'])),

@@ -8,6 +8,7 @@ import { checkAsyncWrites } from './async-rules.ts';
 import { checkCors } from './cors-rules.ts';
 import { checkDeliveries } from './delivery-rules.ts';
 import { checkEndpoints } from './endpoint-rules.ts';
+import { checkFallbacks } from './fallback-rules.ts';
 import type { IdempotencyContext } from './idempotency-rules.ts';
 import { checkIdempotency } from './idempotency-rules.ts';
 import { checkNestedLimits } from './nested-limit-rules.ts';
@@ -35,6 +36,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkNames(['clients', 'names'], draft.clientNames);
   const context = { identities: identityHeaders(draft), store: draft.state.store };
   for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, context, isWritten);
+  yield* checkFallbacks(draft);
   yield* checkRoutes(draft);
   yield* checkExternalAuthorization(draft, isWritten);
   yield* checkRetries(draft);

@@ -81,6 +81,12 @@ export const UpstreamSchema = z
     healthCheck: HealthCheckSchema.optional().describe(
       'Requests that check each endpoint; one that fails them gets no others. Absent: nothing is checked.',
     ),
+    fallback: z
+      .string()
+      .optional()
+      .describe(
+        'Name of the upstream that gets requests without effect which this one cannot serve: it is blocked, out of quota or unreachable.',
+      ),
     retry: RetrySchema.prefault({}).describe('What is retried, how often and after what delays.'),
     rateLimit: RateLimitSchema.prefault({}).describe(
       'The rate limit of the upstream, as far as it is known; the rest is learned.',

@@ -15,6 +15,7 @@ import type {
   ClientState,
   DeliveryEvent,
   EjectionCause,
+  FallbackReason,
   IdempotencyKeyEvent,
   PollOutcome,
   ReaderAbortReason,
@@ -131,6 +132,8 @@ export type ProxyEvent =
       /** Of the last failed check: its status, or the code of the error; absent for other causes. */
       readonly code?: string | undefined;
     }
+  /** The upstream did not process a request, which is sent to its fallback, `to`. */
+  | { readonly type: 'fallback'; readonly upstream: string; readonly to: string; readonly why: FallbackReason }
   /** A health check of an endpoint ended. */
   | {
       readonly type: 'endpoint-check';

@@ -66,6 +66,8 @@ export interface RequestRecord {
   readonly spanId?: string | undefined;
   /** The client's own `X-Request-Id`, which the upstream also gets; absent if it sent none that is usable. */
   readonly xRequestId?: string | undefined;
+  /** The upstream of its route, if it did not serve the request and `upstream` is its fallback. */
+  readonly fallbackFrom?: string | undefined;
   /** Label of the endpoint of the last attempt; absent before the first. */
   readonly endpoint?: string | undefined;
   /** Bytes of the bodies: read of the request, and written of the response. */

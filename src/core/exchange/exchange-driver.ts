@@ -58,8 +58,9 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     return this.#phase.name === 'done';
   }
 
-  start(): void {
-    this.#reporter.onStart();
+  /** @param isContinued observers know the request already: another exchange of it came before */
+  start(isContinued = false): void {
+    if (!isContinued) this.#reporter.onStart();
     this.#handle(this.#generator.next());
   }
 

@@ -2,6 +2,7 @@
  * Observers of exchanges: explanations and traces. One observer serves all exchanges. A step of an ordinary request creates no
  * object, and without an observer nothing of this is computed.
  */
+import type { FallbackReason } from '../events/event-labels.ts';
 import type { RequestRecord } from '../events/request-record.ts';
 import type { DecisionDetails } from '../admission/decision-details.ts';
 import type { PlannedPoll } from '../polling/choose-poll.ts';
@@ -144,6 +145,14 @@ export type TraceStep =
       readonly clientTimeout?: Millis | undefined;
     }
   | { readonly what: 'waited'; readonly at: Millis; readonly slept: Millis }
+  /** The upstream `from` did not process the request: the steps that follow are those at its fallback. */
+  | {
+      readonly what: 'fallback';
+      readonly at: Millis;
+      readonly from: string;
+      readonly to: string;
+      readonly why: FallbackReason;
+    }
   /** The client disconnected, or its request could not be read to the end: its record has the cause. */
   | { readonly what: 'gone'; readonly at: Millis; readonly during: 'body' | 'claim' | 'queue' | 'attempt' | 'wait' }
   /** The proxy shuts down before the end of a wait. */

@@ -1,4 +1,4 @@
-/** What observers and the log learn about a request. */
+/** What observers and the log learn about a request, and its end. */
 import type { Millis } from '../../core/scalars.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
@@ -54,4 +54,18 @@ export function timingsOf(
     bytesIn: body?.receivedBytes ?? 0,
     bytesForwarded: forwardedBytes,
   };
+}
+
+/** Closes what a request has opened, and detaches its handler from request and response. */
+export function releaseRequest(
+  { request, response }: RoutedRequest,
+  opened: readonly ({ close(): void } | undefined)[],
+  body: { release(): void } | undefined,
+  onClose: () => void,
+): void {
+  for (const each of opened) each?.close();
+  body?.release();
+  // Node keeps request and response for a while: what they refer to would be copied by each scavenge until then.
+  response.off('close', onClose);
+  request.bodyListener = undefined;
 }

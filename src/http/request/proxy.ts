@@ -15,6 +15,7 @@ import type { DeliveryResponse } from '../delivery/delivery-response.ts';
 import { DeliveryStatusEndpoint } from '../delivery/delivery-status-endpoint.ts';
 import type { WriteAttempt } from '../delivery/judge-write.ts';
 import { describeWriteAttempt, keyOfDelivery } from '../delivery/write-attempt.ts';
+import { type FallBack, makeFallBack } from '../fallback/fall-back.ts';
 import type { CheckHandler } from '../ext-authz/check-handler.ts';
 import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
 import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
@@ -59,6 +60,7 @@ export class Proxy implements RequestSink {
   readonly #deliveryStatus: DeliveryStatusEndpoint | undefined;
   /** For requests that no limit applies to. */
   readonly #unlimitedContext: ExchangeContext;
+  readonly #fallBack: FallBack;
   readonly rejections: Rejections;
   #source: RequestSource | undefined;
   #requestCount = 0;
@@ -82,6 +84,7 @@ export class Proxy implements RequestSink {
       preflights: this.#preflights,
       count: (request, isRefused) => this.count(request, isRefused),
     });
+    this.#fallBack = makeFallBack(this.#context, (handler) => this.#start(handler), this.#onHandlerDone);
     this.#unlimitedContext = { ...this.#context, gate: new BypassGate(options.context.gate) };
     const { deliveries } = options;
     const { via } = this.#context;
@@ -207,7 +210,7 @@ export class Proxy implements RequestSink {
       return this.#start(new DeliveryIntake(this.#context, routed, parts));
     }
     const context = routed.isPreflight ? this.#unlimitedContext : this.#context;
-    this.#start(new RequestHandler(context, routed, this.#onHandlerDone));
+    this.#start(new RequestHandler(context, routed, this.#onHandlerDone, this.#fallBack));
   }
 
   /** Sends an attempt of a stored delivery. @param onDone called once */

@@ -8,6 +8,7 @@ import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { LastAttempt, ObservedExchange, TraceContext, TraceStep } from '../../core/exchange/exchange-observer.ts';
 import type { SendStep } from '../../core/exchange/steps.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
+import type { FallBack } from '../fallback/fall-back.ts';
 import { endpointOfKey } from '../idempotency/endpoint-of-key.ts';
 import { finishesAlone, keyClaimEnd } from '../idempotency/key-claim-end.ts';
 import { makeKeyClaim } from '../idempotency/make-key-claim.ts';
@@ -23,7 +24,7 @@ import { UpstreamCall } from '../upstream/upstream-call.ts';
 import { addressGroupOf } from './client-identity.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { makeDriver } from './make-driver.ts';
-import { announceArrival, lastAttemptOf, type OnHandlerDone, timingsOf } from './observe-request.ts';
+import { announceArrival, lastAttemptOf, type OnHandlerDone, releaseRequest, timingsOf } from './observe-request.ts';
 import { readRequestBody } from './read-body.ts';
 import type { RequestBody } from './request-body.ts';
 import { arrivalOf, describeExchange, factsOf, isRepeatableAnywhere, type RoutedRequest } from './routed-request.ts';
@@ -32,14 +33,15 @@ import { arrivalOf, describeExchange, factsOf, isRepeatableAnywhere, type Routed
 export class RequestHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember, BodyListener {
   place = -1;
   readonly addressGroup: string;
+  readonly startedAt: Millis;
   steps: TraceStep[] | undefined;
   trace: TraceContext | undefined;
   readonly driver: ExchangeDriver<RequestHandler>;
   readonly #context: ExchangeContext;
   readonly #routed: RoutedRequest;
   readonly #facts: RequestFacts;
-  readonly #startedAt: Millis;
   readonly #onDone: OnHandlerDone;
+  readonly #fallBack: FallBack | undefined;
   readonly #response: ClientResponse;
   readonly #call: UpstreamCall;
   readonly #polling: ClientPolling | undefined;
@@ -54,18 +56,19 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   /** Why the request itself is at fault, until the client has the response. */
   #requestProblem: Problem | undefined;
 
-  constructor(context: ExchangeContext, routed: RoutedRequest, onDone: OnHandlerDone) {
+  constructor(context: ExchangeContext, routed: RoutedRequest, onDone: OnHandlerDone, fallBack?: FallBack) {
     this.#context = context;
     this.#routed = routed;
     this.addressGroup = addressGroupOf(routed.client);
     this.#onDone = onDone;
+    this.#fallBack = fallBack;
     this.#key = routed.key;
-    this.#startedAt = arrivalOf(routed.request, context.clock);
+    this.startedAt = routed.fallback?.arrivedAt ?? arrivalOf(routed.request, context.clock);
     this.#response = new ClientResponse(context, routed);
     this.#call = new UpstreamCall(context, routed, this.#response, this);
-    this.#polling = clientPollingFor(context, routed, this.#startedAt);
+    this.#polling = clientPollingFor(context, routed, this.startedAt);
     this.#facts = factsOf(routed, this.#polling?.maxWait);
-    this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.#startedAt, this.#polling);
+    this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.startedAt, this.#polling);
   }
 
   /** Whether the request was sent, or may still be sent, to these endpoints. */
@@ -74,11 +77,11 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   start(): void {
-    const { request, response, route } = this.#routed;
-    announceArrival(this.#context, route, this.#key);
+    const { request, response, route, fallback } = this.#routed;
+    if (fallback === undefined) announceArrival(this.#context, route, this.#key);
     request.bodyListener = this;
     response.on('close', this.#onClose);
-    this.driver.start();
+    this.driver.start(fallback !== undefined);
   }
 
   /** The rest of the request body cannot be parsed. */
@@ -173,6 +176,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   finish(verdict: ExchangeVerdict): void {
+    if (this.#fallBack?.(this.#routed, this, verdict) === true) return;
     this.#verdict = verdict;
     let isDelivered = true;
     if (verdict.kind === 'forward') isDelivered = this.#forward(verdict);
@@ -227,16 +231,16 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     } else this.driver.onClientGone(true);
   }
 
+  /** Nothing is in progress any more. */
+  release(): void {
+    releaseRequest(this.#routed, [this.#call, this.#claim], this.#body, this.#onClose);
+  }
+
   /** Ends the handler once both the exchange and the response are over. */
   #finishIfDone(): void {
     if (this.#verdict === undefined || !(this.#isClosed || this.#isDetached)) return;
-    this.#call.close();
-    this.#claim?.close();
-    this.#body?.release();
-    // Node keeps request and response for a while: what they refer to would be copied by each scavenge until then.
-    this.#routed.response.off('close', this.#onClose);
-    this.#routed.request.bodyListener = undefined;
-    const timings = timingsOf(this.#routed, this.#startedAt, this.driver, this.#call, this.trace, this.#body);
+    this.release();
+    const timings = timingsOf(this.#routed, this.startedAt, this.driver, this.#call, this.trace, this.#body);
     const record = this.#response.toRecord(this.#verdict, timings);
     this.#call.whenBodyKept(() => this.#onDone(this, record)); // a drain waits for it
     this.#context.listen({ type: 'done', record });

@@ -55,6 +55,8 @@ export interface UpstreamTarget {
 export type ClassifyReplaySafety = (method: string, path: string) => ReplaySafety | undefined;
 
 export interface Route {
+  /** The same route to the fallback of its upstream; undefined if it has none. */
+  readonly fallback: Route | undefined;
   /** Its name in metrics and logs. */
   readonly name: string;
   readonly target: UpstreamTarget;

@@ -39,6 +39,8 @@ export interface RoutedRequest {
   readonly xRequestId: string;
   /** Of a stored write: its outcome depends on what others have done with its key. */
   readonly keyWatch?: KeyWatch;
+  /** Set if the upstream of its route, `from`, did not serve it: `route` leads to the fallback. */
+  readonly fallback?: { readonly from: string; readonly arrivedAt: Millis } | undefined;
 }
 
 /** When the head of a request arrived that the proxy gets now. */

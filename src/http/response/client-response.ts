@@ -175,7 +175,7 @@ export class ClientResponse {
 
   /** The record of the request, for log and metrics. */
   toRecord(verdict: ExchangeVerdict, timings: ExchangeTimings): RequestRecord {
-    const { request, response, route, client, requestId, xRequestId, snapshot, key } = this.#routed;
+    const { request, response, route, client, requestId, xRequestId, snapshot, key, fallback } = this.#routed;
     const now = this.#context.clock.now();
     return {
       id: requestId,
@@ -210,6 +210,7 @@ export class ClientResponse {
       traceId: timings.traceId,
       spanId: timings.spanId,
       xRequestId: xRequestId === requestId ? undefined : xRequestId,
+      fallbackFrom: fallback?.from,
       endpoint: timings.endpoint,
       bytesIn: timings.bytesIn,
       bytesOut: this.#ownBytes + timings.bytesForwarded,

@@ -101,9 +101,10 @@ function problemHeaders(problem: Problem, body: string, options: ProblemHeadOpti
   if (options.mintedKey !== undefined) headers.push('Tidegate-Idempotency-Key', options.mintedKey);
   if (options.retryAfterSeconds !== undefined) {
     headers.push('Retry-After', String(options.retryAfterSeconds));
-    if (problem.status === 429) headers.push('RateLimit', formatRateLimit(options.retryAfterSeconds));
-    if (problem.status === 429 && options.ratePolicy !== undefined)
-      headers.push('RateLimit-Policy', options.ratePolicy);
+    if (problem.status === 429) {
+      headers.push('RateLimit', formatRateLimit(options.retryAfterSeconds));
+      if (options.ratePolicy !== undefined) headers.push('RateLimit-Policy', options.ratePolicy);
+    }
   }
   if (options.cors !== undefined) headers.push(...options.cors);
   if (options.close) headers.push('Connection', 'close');

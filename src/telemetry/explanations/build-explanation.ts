@@ -9,7 +9,7 @@ import { attemptFields, formatAttemptResult, formatRetryDenied, formatRetry } fr
 import { decisionFields, secondsOrNull, formatDecision, formatDequeue } from './format-decision.ts';
 import { formatPoll, POLL_END_TEXTS } from './format-poll.ts';
 import { formatKeyClaim } from './format-key-claim.ts';
-import { formatVerdict } from './format-verdict.ts';
+import { formatClientGone, formatVerdict } from './format-verdict.ts';
 import { humanizeDuration, toSeconds } from '../format-values.ts';
 
 /** Why a request ended as it did: all decisions on it, in order. */
@@ -52,6 +52,7 @@ export interface ExplanationStep {
     | 'waited'
     | 'gone'
     | 'draining'
+    | 'fallback'
     | 'verdict';
   /** For people. */
   readonly text: string;
@@ -190,9 +191,20 @@ class ExplanationBuilder {
       case 'gone':
         this.#clientGone = step;
         return step.during === 'attempt' ? undefined : this.#addClientGone();
+      case 'fallback':
+        return this.#addFallback(step);
       case 'draining':
         return this.#push(step.at, 'draining', 'the proxy shuts down before the wait would end', {});
     }
+  }
+
+  /** The attempts that follow are counted anew, and need admission by the other upstream. */
+  #addFallback({ at, from, to, why }: Extract<TraceStep, { readonly what: 'fallback' }>): void {
+    const text = `${from} did not process the request (${why}): sent to its fallback ${to}`;
+    this.#push(at, 'fallback', text, { from, to, reason: why });
+    this.#isAdmitted = false;
+    this.#lastOutcome = undefined;
+    this.#attempts = this.#backOffMemory = 0;
   }
 
   #addAttempt({
@@ -235,9 +247,4 @@ class ExplanationBuilder {
   #push(at: Millis, what: ExplanationStep['what'], text: string, numbers: Readonly<Record<string, unknown>>): void {
     this.#steps.push({ at: toSeconds(at - this.#record.record.at), what, text, ...numbers });
   }
-}
-
-/** If its body could not be read to the end, the client is still connected: it got a response about that. */
-function formatClientGone({ record }: ExplanationRecord): string {
-  return record.outcome === 'client_gone' ? 'the client disconnected' : 'the request was aborted';
 }

@@ -114,3 +114,8 @@ function formatGonePhase(steps: readonly TraceStep[]): string {
 function stripFullStop(detail: string): string {
   return detail.replace(/\.$/, '');
 }
+
+/** If its body could not be read to the end, the client is still connected: it got a response about that. */
+export function formatClientGone({ record }: ExplanationRecord): string {
+  return record.outcome === 'client_gone' ? 'the client disconnected' : 'the request was aborted';
+}

@@ -42,6 +42,7 @@ export class ReusableRecord implements CompleteRecord {
   traceId: RequestRecord['traceId'];
   spanId: RequestRecord['spanId'];
   xRequestId: RequestRecord['xRequestId'];
+  fallbackFrom: RequestRecord['fallbackFrom'];
   endpoint: RequestRecord['endpoint'];
   bytesIn: RequestRecord['bytesIn'];
   bytesOut: RequestRecord['bytesOut'];
@@ -81,6 +82,7 @@ export class ReusableRecord implements CompleteRecord {
     this.traceId = record.traceId;
     this.spanId = record.spanId;
     this.xRequestId = record.xRequestId;
+    this.fallbackFrom = record.fallbackFrom;
     this.endpoint = record.endpoint;
     this.bytesIn = record.bytesIn;
     this.bytesOut = record.bytesOut;

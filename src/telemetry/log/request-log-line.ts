@@ -18,6 +18,7 @@ export function formatRequestLine(head: RequestLineHeader, record: RequestRecord
   if (record.xRequestId !== undefined) line += `,"xRequestId":${quoteJson(record.xRequestId)}`;
   line += `,"route":${quoteJson(record.route)}`;
   if (record.upstream !== '') line += `,"upstream":${quoteJson(record.upstream)}`;
+  if (record.fallbackFrom !== undefined) line += `,"fallbackFrom":${quoteJson(record.fallbackFrom)}`;
   if (record.endpoint !== undefined) line += `,"endpoint":${quoteJson(record.endpoint)}`;
   line += `,"method":${quoteJson(record.method)},"path":${quoteJson(withoutQuery(record.path))}`;
   if (record.client !== '') line += `,"client":${quoteJson(record.client)}`;

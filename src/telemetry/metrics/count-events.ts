@@ -5,6 +5,7 @@ import type { ClientMetrics } from './client-metrics.ts';
 import type { TimeSeries } from './counter-set.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
 import type { EndpointMetrics } from './endpoint-metrics.ts';
+import type { FallbackMetrics } from './fallback-metrics.ts';
 import type { PollMetrics } from './poll-metrics.ts';
 import type { RouteMetrics } from './route-metrics.ts';
 import type { StoreMetrics } from './store-metrics.ts';
@@ -15,6 +16,7 @@ export interface MetricCounters {
   readonly upstreams: BoundedNameMap<UpstreamMetrics>;
   readonly clients: ClientMetrics;
   readonly endpoints: EndpointMetrics;
+  readonly fallbacks: FallbackMetrics;
   readonly overloads: TimeSeries;
   readonly polls: BoundedNameMap<PollMetrics>;
   readonly deliveries: BoundedNameMap<DeliveryMetrics>;
@@ -27,6 +29,7 @@ export function countEvents({
   upstreams,
   clients,
   endpoints,
+  fallbacks,
   overloads,
   polls,
   deliveries,
@@ -91,6 +94,9 @@ export function countEvents({
         break;
       case 'endpoint-ejected':
         endpoints.countEjection(event.upstream, event.endpoint);
+        break;
+      case 'fallback':
+        fallbacks.count(event.upstream, event.why);
         break;
       case 'endpoint-check':
         endpoints.countCheck(event.upstream, event.endpoint, event.passed);

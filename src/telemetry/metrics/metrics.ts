@@ -16,6 +16,7 @@ import { defineConfigMetrics } from './config-metrics.ts';
 import { countEvents } from './count-events.ts';
 import { defineDeliveryMetrics, DeliveryMetrics } from './delivery-metrics.ts';
 import { EndpointMetrics } from './endpoint-metrics.ts';
+import { FallbackMetrics } from './fallback-metrics.ts';
 import { defineEventMetrics } from './event-metrics.ts';
 import { registerFamilies } from './exposition/metric-family.ts';
 import { defineLimitMetrics, type GateSnapshot } from './limit-metrics.ts';
@@ -92,6 +93,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   );
   const clients = new ClientMetrics(options.clientNames ?? []);
   const endpoints = new EndpointMetrics(options.endpoints ?? (() => []));
+  const fallbacks = new FallbackMetrics();
   const overloads: TimeSeries = { labels: {}, value: 0 };
   const polls = new BoundedNameMap(
     (name) => new PollMetrics(name),
@@ -118,6 +120,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...defineLimitMetrics(readSnapshot, store === undefined ? 'primary' : 'max'),
     ...defineBoundMetrics(options.bounds ?? (() => [])),
     ...endpoints.families(),
+    ...fallbacks.families(),
     ...definePollMetrics(polls),
     ...defineDeliveryMetrics(deliveries, options.deliveries, options.wallClock),
     ...(store?.families() ?? []),
@@ -134,7 +137,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     const ofUpstreams = [...upstreams.names()].map((name) => [name, upstreams.get(name).counts()] as const);
     return { ...ofRoutes, upstreams: new Map(ofUpstreams) };
   };
-  const listen = countEvents({ routes, upstreams, clients, endpoints, overloads, polls, deliveries, store });
+  const listen = countEvents({ routes, upstreams, clients, endpoints, fallbacks, overloads, polls, deliveries, store });
   const countCommit: Metrics['countCommit'] = (isStored, took) => state?.countCommit(isStored, took);
   return { listen, registry, countCommit, addDeliveryRoute: (route) => void deliveries.get(route), counts };
 }

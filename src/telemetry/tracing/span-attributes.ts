@@ -137,6 +137,8 @@ export function spanEventOf(step: TraceStep): { readonly name: string; readonly 
       return { name, attributes: { 'tidegate.waited_seconds': step.slept / 1000 } };
     case 'gone':
       return { name, attributes: { 'tidegate.during': step.during } };
+    case 'fallback':
+      return { name, attributes: { 'tidegate.fallback': step.to, 'tidegate.reason': step.why } };
     case 'draining':
     case 'answered':
       return { name, attributes: {} };

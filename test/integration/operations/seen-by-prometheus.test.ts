@@ -383,6 +383,7 @@ const PROCESS = [
   'upstream_tls_insecure{upstream="api"} == 0',
   'endpoint_healthy{upstream="api"} == 0',
   'endpoint_healthy{upstream="api"} == 1',
+  'upstream_fallbacks_total{upstream="careless",reason="connect"} == 1',
   'endpoint_ejections_total{upstream="api"} >= 1',
   'endpoint_checks_total{upstream="api",result="passed"} >= 1',
   'endpoint_checks_total{upstream="api",result="failed"} >= 1',
@@ -408,7 +409,7 @@ limits: {overload: {eventLoopDelay: 200ms}}
 upstreams:
   api: {urls: ["${up.url}", "${down.url}"], outlierDetection: {consecutiveGatewayErrors: 1, baseEjectionTime: 60s}, healthCheck: {path: /, interval: 50ms}, retry: {${FAST}}}
   chat: {url: "${chat.url}"}
-  careless: {url: "https://127.0.0.1:1", tls: {insecure: true}}
+  careless: {url: "https://127.0.0.1:1", tls: {insecure: true}, fallback: api, retry: {attempts: 1}}
 routes:
   - {path: /, upstream: api}
   - {path: /chat, upstream: chat}
@@ -419,6 +420,7 @@ routes:
   await send(gate.url, '/hooks', { method: 'POST' });
   await down.stop();
   for (let i = 0; i < 6; i += 1) await send(gate.url, '/');
+  await send(gate.url, '/careless');
   const open = async (): Promise<WebSocket> => {
     const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/chat`);
     onTestFinished(() => socket.close());

@@ -122,6 +122,7 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'delivery', route: '/hooks', event: 'delivered', age: 10_500 },
   { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', cause: 'failures', time: 10_000 },
   { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },
+  { type: 'fallback', upstream: 'payments', to: 'other', why: 'blocked' },
   { type: 'endpoint-check', upstream: 'payments', endpoint: 'a:443', passed: true },
   requestDone({ outcome: 'recovered', attempts: 2 }),
   requestDone({ status: 429, outcome: 'refused', retryAfterSeconds: 2, retryAfterFrom: 'tidegate' }),

@@ -23,6 +23,7 @@ const FULL: Required<Omit<RequestRecord, 'upgradeBytes'>> = {
     traceId: 't',
     spanId: 's',
     xRequestId: 'x',
+    fallbackFrom: 'f',
     endpoint: 'e',
   },
   ...{ bytesIn: 9, bytesOut: 10 },

@@ -479,6 +479,14 @@ describe('endpoints', () => {
   });
 });
 
+test('requests that went to the fallback are counted by the reason', async () => {
+  const metrics = metricsOf();
+  expect(await samples(metrics, 'upstream_fallbacks_total', 'with zeros')).toEqual([]);
+  emitEvents(metrics, ...EVERY_EVENT, ...EVERY_EVENT);
+  expect(await samples(metrics, 'upstream_fallbacks_total', 'with zeros')).toHaveLength(6);
+  expect(await samples(metrics, 'upstream_fallbacks_total')).toEqual(['{upstream="payments",reason="blocked"} 2']);
+});
+
 describe('the store that replicas share', () => {
   test('is counted by operation and result', async () => {
     const metrics = metricsOf();

@@ -37,6 +37,7 @@ const FULL: Required<RequestRecord> = {
     traceId: 't',
     spanId: 's',
     xRequestId: 'x',
+    fallbackFrom: 'f',
     endpoint: 'e',
     bytesIn: 11,
     bytesOut: 12,
