@@ -42,21 +42,19 @@ async function run(command: CliCommand): Promise<void> {
       const { runCheck, runCheckWithProbe } = await import('./cli/check/check-command.ts');
       const run = command.probe ? runCheckWithProbe : runCheck;
       const { kind, text, exitCode } = await run(command.file, command, { env: process.env, readFile });
-      (kind === 'report' ? process.stdout : process.stderr).write(text);
-      process.exitCode = exitCode;
-      return;
+      return finish(kind === 'report' ? { text, remarks: '', exitCode } : { text: '', remarks: text, exitCode });
     }
     case 'diff': {
       const { runDiff } = await import('./cli/diff-command.ts');
       const { text, exitCode } = runDiff(command.before, command.after, command.json, { env: process.env, readFile });
-      (exitCode === 2 ? process.stderr : process.stdout).write(text);
-      process.exitCode = exitCode;
-      return;
+      return finish(exitCode === 2 ? { text: '', remarks: text, exitCode } : { text, remarks: '', exitCode });
     }
     case 'schema': {
       const { configJsonSchema } = await import('./config/schema/json-schema.ts');
       return print(JSON.stringify(configJsonSchema(), null, 2));
     }
+    case 'clients':
+      return finish((await import('./cli/clients/clients-command.ts')).runClients(command));
     case 'explain':
     case 'keys':
     case 'deliveries':
@@ -183,9 +181,7 @@ async function runLab(command: Extract<CliCommand, { kind: 'lab' }>): Promise<vo
   const result = await run(command, { signal: stop.signal, terminal, environment: { env: process.env, readFile } });
   if (result.kind === 'failed') return fail(result.message, result.exitCode);
   // The result comes first: it took long to compute, and a file that cannot be written ends the process.
-  process.stdout.write(result.text);
-  process.stderr.write(result.remarks);
-  process.exitCode = result.exitCode;
+  finish(result);
   await writeSvg(command.svg, result.draw);
 }
 
@@ -214,9 +210,7 @@ async function runSimulateCommand({ svg, ...options }: Extract<CliCommand, { kin
   const { runSimulate } = await import('./cli/simulate-command.ts');
   const result = runSimulate({ ...options, width: process.stdout.columns ?? 80 }, { env: process.env, readFile });
   if (result.kind === 'failed') return fail(result.message, result.exitCode);
-  process.stdout.write(result.text);
-  process.stderr.write(result.remarks);
-  process.exitCode = result.exitCode;
+  finish(result);
   await writeSvg(svg, result.draw);
 }
 
@@ -238,6 +232,13 @@ async function runTop({ admin, token, once }: Extract<CliCommand, { kind: 'top' 
     random: Math.random,
   });
   if (result.kind === 'failed') fail(result.message, 1);
+}
+
+/** Problems and remarks are for people: not part of what a script reads. */
+function finish({ text, remarks, exitCode }: { text: string; remarks: string; exitCode: number }): void {
+  process.stdout.write(text);
+  process.stderr.write(remarks);
+  process.exitCode = exitCode;
 }
 
 function print(text: string): void {

@@ -7,6 +7,7 @@ export const COMMAND_NAMES = [
   'diff',
   'schema',
   'explain',
+  'clients',
   'keys',
   'deliveries',
   'backoff',
@@ -28,6 +29,7 @@ usage: tidegate [COMMAND] [OPTIONS]
   diff OLD NEW     show what a reload would change, and what needs a restart
   schema           print the JSON Schema of the configuration, for editors
   explain ID       explain why a request ended as it did; ID is the Tidegate-Request-Id of its response
+  clients ACTION   create, list or remove the API keys of clients
   keys ACTION      list, show or forget the idempotency keys that a running Tidegate remembers
   deliveries ACTION
                    list, show, retry, cancel or export the deliveries that a running Tidegate stores
@@ -88,6 +90,17 @@ Prints the JSON Schema of the configuration. Editors with the YAML language serv
 
 Explains a request: each decision with its numbers, the result of each attempt, and the reason for each wait.
 The ID is in the response (Tidegate-Request-Id) and in the log. docs/explain.md says which requests are recorded.
+`,
+  clients: `usage: tidegate clients add NAME --file FILE [--json]
+       tidegate clients list --file FILE [--json]
+       tidegate clients remove NAME|ID --file FILE [--json]
+
+  --file FILE   the file of clients.auth.apiKeys.file; add creates it
+  --json        print one JSON object
+
+add creates a key for a client, prints it once, and stores only its hash. A client may have several keys. remove takes the
+ID of a key, or the NAME of a client for all of its keys. A running Tidegate uses the changed file within a second.
+docs/clients.md describes the setup.
 `,
   keys: `usage: tidegate keys list [--upstream NAME] [--state STATE] [--oldest] [--limit N] [OPTIONS]
        tidegate keys show ID [OPTIONS]

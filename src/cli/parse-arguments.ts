@@ -4,6 +4,8 @@ import type { BackoffCommand } from './backoff/backoff-arguments.ts';
 import { BACKOFF_OPTIONS, toBackoffCommand } from './backoff/backoff-arguments.ts';
 import type { DeliveriesCommand } from './deliveries/deliveries-arguments.ts';
 import { DELIVERIES_OPTIONS, toDeliveriesCommand } from './deliveries/deliveries-arguments.ts';
+import type { ClientsCommand } from './clients/clients-arguments.ts';
+import { CLIENTS_OPTIONS, toClientsCommand } from './clients/clients-arguments.ts';
 import type { CommandName } from './help.ts';
 import { COMMAND_NAMES } from './help.ts';
 import type { LabCommand } from '../laboratory/commands/lab-arguments.ts';
@@ -26,6 +28,7 @@ export type CliCommand =
       readonly token: string | undefined;
       readonly json: boolean;
     }
+  | ClientsCommand
   | KeysCommand
   | DeliveriesCommand
   | BackoffCommand
@@ -69,6 +72,7 @@ export const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, Optio
   diff: { json: BOOLEAN_OPTION },
   schema: {},
   explain: { admin: STRING_OPTION, token: STRING_OPTION, json: BOOLEAN_OPTION },
+  clients: CLIENTS_OPTIONS,
   keys: KEYS_OPTIONS,
   deliveries: DELIVERIES_OPTIONS,
   backoff: BACKOFF_OPTIONS,
@@ -144,6 +148,8 @@ function toCommand(name: keyof typeof COMMAND_OPTIONS, options: ParsedOptions): 
       if (more.length > 0) return usageError('diff takes two files: OLD NEW');
       return { kind: 'diff', before: operand, after, json: options.has('json') };
     }
+    case 'clients':
+      return toClientsCommand(options);
     case 'keys':
       return toKeysCommand(options);
     case 'deliveries':

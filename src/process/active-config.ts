@@ -7,6 +7,7 @@ import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import type { ResourceBound } from '../core/overload/resource-bound.ts';
 import type { EndpointView } from '../core/events/gate-views.ts';
 import type { Millis } from '../core/scalars.ts';
+import { ClientAuthentication } from '../http/auth/client-authentication.ts';
 import type { ClientHasher } from '../http/request/client-hash.ts';
 import type { Endpoints } from '../http/upstream/endpoints.ts';
 import type { Snapshot } from '../http/request/snapshot-types.ts';
@@ -54,7 +55,7 @@ export class ActiveConfig {
   /** @throws an Error of node:fs, when a certificate cannot be read */
   constructor(config: Config, parts: ActiveConfigParts) {
     this.#parts = parts;
-    this.#built = this.#build(config, new Map());
+    this.#built = this.#build(config, new Map(), undefined);
   }
 
   get config(): Config {
@@ -73,7 +74,7 @@ export class ActiveConfig {
 
   /** Compiles a configuration without activating it. @throws an Error of node:fs, when a certificate cannot be read */
   build(config: Config): BuiltConfig {
-    return this.#build(config, this.#built.targets);
+    return this.#build(config, this.#built.targets, this.#built.snapshot.authentication);
   }
 
   /** Takes effect with the next request. Endpoints that are no longer configured close when no request uses them. */
@@ -123,6 +124,7 @@ export class ActiveConfig {
   *bounds(): Generator<ResourceBound> {
     if (this.#retiredBoundHits > 0) yield { name: 'upstream_connections', used: 0, reached: this.#retiredBoundHits };
     for (const endpoints of this.#allEndpoints()) yield endpoints.bound;
+    yield* this.snapshot.authentication?.bounds ?? [];
   }
 
   #retiredBoundHits = 0;
@@ -141,10 +143,25 @@ export class ActiveConfig {
     yield* this.#retiring.keys();
   }
 
-  #build(config: Config, before: ReadonlyMap<string, UpstreamTarget>): BuiltConfig {
+  /** @param authentication the current one, which has files and fetched keys */
+  #build(
+    config: Config,
+    before: ReadonlyMap<string, UpstreamTarget>,
+    authentication: ClientAuthentication | undefined,
+  ): BuiltConfig {
     const { clientHash, practiceUrl, ...parts } = this.#parts;
     const targets = compileTargets(config, practiceUrls(config, practiceUrl), parts, before);
-    return { config, targets, snapshot: compileSnapshot(config, targets, clientHash) };
+    const snapshot = compileSnapshot(config, targets, clientHash, this.#authenticationFor(config, authentication));
+    return { config, targets, snapshot };
+  }
+
+  #authenticationFor(
+    { clients: { auth } }: Config,
+    current: ClientAuthentication | undefined,
+  ): ClientAuthentication | undefined {
+    if (auth === undefined || current?.isSameAs(auth) === true) return auth && current;
+    const { clock, listen } = this.#parts;
+    return new ClientAuthentication(auth, { clock, listen, wallClock: () => Date.now() });
   }
 
   #startSweepTimer(): void {

@@ -26,6 +26,7 @@ import { withPresets } from '../support/proxy/presets.ts';
 const REFERENCE = ['$', '{X}'].join('');
 const SOUND = [
   'config/tidegate.yaml',
+  'config/examples/clients.yaml',
   'config/examples/gateway.yaml',
   'config/examples/replicas.yaml',
   'config/examples/stripe-sidecar.yaml',
@@ -38,7 +39,10 @@ const PEM = makePem();
 function load(text: string): LoadResult {
   return loadConfig(text, 'f.yaml', {
     env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
-    readFile: withPresets((path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef\n')),
+    readFile: withPresets((path) => {
+      if (path.endsWith('.keys')) return ''; // API keys: none
+      return /\.(?:pem|crt)$/.test(path) ? PEM : '0123456789abcdef\n';
+    }),
   });
 }
 

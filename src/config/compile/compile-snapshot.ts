@@ -31,8 +31,9 @@ import {
   makeTrustCheck,
 } from '../../http/request/client-identity.ts';
 import { CheckRouter } from '../../http/ext-authz/check-router.ts';
+import type { ClientAuthentication } from '../../http/auth/client-authentication.ts';
 import { digestToken } from '../../http/ext-authz/bearer-token.ts';
-import type { ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-types.ts';
+import type { ClientAccess, ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-types.ts';
 import type { NestedLimitRule, Route, UpstreamTarget } from '../../http/request/route.ts';
 import { Router } from '../../http/request/router.ts';
 
@@ -77,7 +78,11 @@ export function compileTargets(
         learnsFromLatency: rateLimit.learnFromLatency,
         nestedLimits: compileNestedRules(upstream, config.clients.key),
         classLimits: compileClassLimits(name, config.clients.classes),
-        identityHeaders: new Set([rateLimit.credentialHeader.toLowerCase(), ...identityHeaders(config.clients.key)]),
+        identityHeaders: new Set([
+          rateLimit.credentialHeader.toLowerCase(),
+          ...identityHeaders(config.clients.key),
+          ...authHeaders(config.clients.auth),
+        ]),
         idempotency: compileIdempotency(idempotency, config.mode, options.urls.length),
         streamIdle,
         throttle: compileThrottleRules(upstream),
@@ -91,6 +96,7 @@ export function compileSnapshot(
   config: Config,
   targets: ReadonlyMap<string, UpstreamTarget>,
   clientHasher: Pick<ClientHasher, 'cachedHash'>,
+  authentication?: ClientAuthentication,
 ): Snapshot {
   const { clients } = config;
   const hashAddress = makeAddressHash(clientHasher);
@@ -100,6 +106,8 @@ export function compileSnapshot(
   return {
     router: new Router(routesExcept('only')),
     check: compileExternalAuthorization(config.check, new CheckRouter(routesExcept('never')), targets),
+    authentication,
+    accessOf: compileAccess(clients.classes),
     identifyClient: makeClientIdentifier(
       clients.key,
       { classes: compileClientClasses(config), names: compileClientNames(config) },
@@ -159,6 +167,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     host: route.host,
     methods: route.methods === undefined ? undefined : new Set(route.methods),
     rewritePrefix: route.rewritePrefix,
+    isPublic: route.auth === 'none',
     cors: compileCors(route.cors, route.methods),
     delivery: compileDelivery(route.deliver),
     asyncWrites: compileAsyncWrites(route.async),
@@ -207,6 +216,20 @@ function compileExternalAuthorization(
   const { path, reportPath, unrouted } = check;
   const token = check.token === undefined ? undefined : digestToken(check.token);
   return { checkPath: path, reportPath, tokenDigest: token, router, allowsUnrouted: unrouted === 'pass', targets };
+}
+
+/** In lower case. */
+function authHeaders(auth: Config['clients']['auth']): string[] {
+  return [auth?.apiKeys?.header, auth?.jwt?.header].flatMap((header) => header?.toLowerCase() ?? []);
+}
+
+function compileAccess(classes: Config['clients']['classes']): ReadonlyMap<string, ClientAccess> {
+  const toSet = (names: readonly string[] | undefined): ReadonlySet<string> | undefined => names && new Set(names);
+  return new Map(
+    Object.entries(classes).flatMap(([name, { allow }]) =>
+      allow === undefined ? [] : [[name, { routes: toSet(allow.routes), methods: toSet(allow.methods) }] as const],
+    ),
+  );
 }
 
 function compileClientClasses(config: Config): ClientClassRule[] {

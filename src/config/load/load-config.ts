@@ -1,3 +1,4 @@
+import { checkAuthFiles } from '../rules/client-auth-rules.ts';
 import { checkCertificates } from '../rules/certificate-rules.ts';
 import type { RuleFinding, IsWritten } from '../rules/rule-finding.ts';
 import { checkConfigRules } from '../rules/config-rules.ts';
@@ -41,6 +42,7 @@ export function loadConfig(
     yield* checkConfigRules(partial, isWritten);
     yield* alsoCheck(isWritten);
     yield* checkCertificates(partial, environment.readFile);
+    yield* checkAuthFiles(partial, environment.readFile);
   }
   const language = { schema: ConfigSchema, keys: KEYS, check };
   const read = readDocument(text, file, environment, language, (raw) => {

@@ -23,6 +23,8 @@ export interface PartialConfig {
   /** Undefined if it is absent or invalid. */
   readonly check: Config['check'];
   readonly clientKeys: Config['clients']['key'] | undefined;
+  /** Undefined if it is absent or invalid. */
+  readonly auth: Config['clients']['auth'];
   readonly classNames: readonly string[];
   readonly clientNames: readonly string[];
   readonly classes: Config['clients']['classes'] | undefined;
@@ -70,7 +72,17 @@ export interface PartialUpstream
 export interface PartialRoute
   extends OptionalFields<
     RouteConfig,
-    'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'deliver' | 'async' | 'cors' | 'verify'
+    | 'auth'
+    | 'check'
+    | 'upstream'
+    | 'timeout'
+    | 'perTryTimeout'
+    | 'retry'
+    | 'poll'
+    | 'deliver'
+    | 'async'
+    | 'cors'
+    | 'verify'
   > {
   /** Which requests it matches; undefined if that is invalid. */
   readonly match: Pick<RouteConfig, 'path' | 'host' | 'methods'> | undefined;
@@ -106,6 +118,7 @@ export function parsePartialConfig(root: object): PartialConfig {
     ),
     check: parseIfValid(shape.check, valueAt(root, ['check'])),
     clientKeys: parseIfValid(shape.clients.unwrap().shape.key, valueAt(root, ['clients', 'key'])),
+    auth: parseIfValid(shape.clients.unwrap().shape.auth, valueAt(root, ['clients', 'auth'])),
     classNames: Object.keys(valueAt(root, ['clients', 'classes']) ?? {}),
     clientNames: Object.keys(valueAt(root, ['clients', 'names']) ?? {}),
     classes: parseIfValid(shape.clients.unwrap().shape.classes, valueAt(root, ['clients', 'classes'])),
@@ -169,6 +182,7 @@ function hasKnownProvider(written: unknown): written is object {
 function parsePartialRoute(written: unknown): PartialRoute {
   return {
     match: parseIfValid(RouteMatch, written),
+    auth: parseIfValid(RouteShape.shape.auth, valueAt(written, ['auth'])),
     check: parseIfValid(RouteShape.shape.check, valueAt(written, ['check'])),
     upstream: parseIfValid(RouteShape.shape.upstream, valueAt(written, ['upstream'])),
     timeout: parseIfValid(RouteShape.shape.timeout, valueAt(written, ['timeout'])),

@@ -19,7 +19,7 @@ interface PemSettings {
 
 /** Certificates and keys are PEM text or name a PEM file, and belong together. Messages never repeat their contents. */
 export function* checkCertificates(
-  { listen, upstreams, state }: PartialConfig,
+  { listen, upstreams, state, auth }: PartialConfig,
   readFile: ConfigEnvironment['readFile'],
 ): Generator<RuleFinding> {
   if (listen?.tls !== undefined) yield* checkTls(['listen', 'tls'], listen.tls, readFile);
@@ -27,6 +27,7 @@ export function* checkCertificates(
     if (tls !== undefined) yield* checkTls(['upstreams', name, 'tls'], tls, readFile);
   }
   if (state.tls !== undefined) yield* checkTls(['state', 'tls'], state.tls, readFile);
+  if (auth?.jwt?.ca !== undefined) yield* checkTls(['clients', 'auth', 'jwt'], { ca: auth.jwt.ca }, readFile);
 }
 
 function* checkTls(path: Path, tls: PemSettings, readFile: ConfigEnvironment['readFile']): Generator<RuleFinding> {

@@ -5,6 +5,7 @@ import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
 import { checkExternalAuthorization } from './external-authorization-rules.ts';
 import { checkAsyncWrites } from './async-rules.ts';
+import { checkClientAuth } from './client-auth-rules.ts';
 import { checkCors } from './cors-rules.ts';
 import { checkDeliveries } from './delivery-rules.ts';
 import { checkEndpoints } from './endpoint-rules.ts';
@@ -45,6 +46,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkDeliveries(draft, isWritten);
   yield* checkAsyncWrites(draft, isWritten);
   yield* checkVerify(draft, isWritten);
+  yield* checkClientAuth(draft, isWritten);
   yield* checkPractice(draft);
   yield* checkState(draft.state, isWritten);
 }

@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
+import { AllowSchema, ClientAuthSchema } from './auth/client-auth-schema.ts';
 import { BackOffOverrideSchema } from './backoff-schema.ts';
 import { HeaderName, Name } from './name-schemas.ts';
 import { Rate } from '../values/unit-schemas.ts';
@@ -73,6 +74,9 @@ const ClientClass = z.strictObject({
   backOff: BackOffOverrideSchema.optional().describe(
     'Delays before its retries; options left out are those of the upstream.',
   ),
+  allow: AllowSchema.optional().describe(
+    'The only routes and methods that its clients may use; others get a 403. Needs clients.auth.',
+  ),
 });
 
 export const ClientsSchema = z.strictObject({
@@ -109,6 +113,9 @@ export const ClientsSchema = z.strictObject({
     .describe(
       'Clients with metrics of their own, by name, each with its client keys; * matches any text, the first matching name applies.',
     ),
+  auth: ClientAuthSchema.optional().describe(
+    'Accept only clients that prove their names, which then identify them in place of key (docs/clients.md).',
+  ),
 });
 
 /** An item of `clients.key`, or of the comma-separated list of `--client-key`. */

@@ -218,6 +218,7 @@ export type BackOffConfig = RetryConfig['backOff'];
 export type ClassConfig = Config['clients']['classes'][string];
 export type BackOffOverride = NonNullable<ClassConfig['backOff']>;
 export type StateConfig = Config['state'];
+export type ClientAuthConfig = NonNullable<Config['clients']['auth']>;
 export type CheckConfig = NonNullable<Config['check']>;
 export type PracticeConfig = NonNullable<Config['practice']>;
 

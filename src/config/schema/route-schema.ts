@@ -48,6 +48,12 @@ export const RouteSchema = z.strictObject({
   verify: VerifySchema.optional().describe(
     'Accept only requests with a valid signature of their sender, such as webhooks (docs/webhooks.md).',
   ),
+  auth: z
+    .enum(['required', 'none'])
+    .optional()
+    .describe(
+      'With clients.auth, whether the route needs a credential: required (the default), or none, as for webhooks with a signature.',
+    ),
   poll: PollSchema.optional().describe(
     'Poll for a result that is not ready yet while the client waits; {} for the defaults (docs/polling.md).',
   ),

@@ -75,3 +75,20 @@ export type ReturnCause = 'trial' | 'panic' | 'checks';
  */
 export const FALLBACK_REASONS = ['blocked', 'held', 'over_share', 'queue_timeout', 'queue_full', 'connect'] as const;
 export type FallbackReason = (typeof FALLBACK_REASONS)[number];
+
+/** Why a request was rejected because of its credential, or of its client: the `reason` label of `tidegate_auth_rejected_total`. */
+export type AuthRejection = (typeof AUTH_REJECTIONS)[number];
+export const AUTH_REJECTIONS = [
+  'missing',
+  'malformed',
+  'unknown_key',
+  'bad_signature',
+  'wrong_algorithm',
+  'expired',
+  'not_yet_valid',
+  'wrong_issuer',
+  'wrong_audience',
+  'no_name',
+  'keys_unavailable',
+  'not_allowed',
+] as const;

@@ -12,6 +12,7 @@ import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { CertificateEvent } from './certificate-events.ts';
 import type {
+  AuthRejection,
   ClientState,
   DeliveryEvent,
   EjectionCause,
@@ -79,6 +80,10 @@ export type ProxyEvent =
   | { readonly type: 'delivery-attempt'; readonly route: string; readonly reason: string; readonly took: Millis }
   /** The signature of a request was verified, or refused (`verify`). */
   | { readonly type: 'signature'; readonly route: string; readonly result: SignatureLabel }
+  /** A request was rejected because its client is not known, or may not do what it asks for (`clients.auth`). */
+  | { readonly type: 'auth-rejected'; readonly why: AuthRejection }
+  /** What clients are verified by was read again, or cannot be: `problem` says why, and what was read before stays in use. */
+  | { readonly type: 'auth-source'; readonly setting: string; readonly problem: string | undefined }
   /** A write without a key was being sent when its process ended: its outcome is unknown. */
   | { readonly type: 'write-interrupted'; readonly route: string }
   /** An idempotency key was minted, or was not free at once: the request waited for it, or the key is in use or expired. */

@@ -15,7 +15,7 @@ export interface RequestRecord {
   readonly path: string;
   /** Hashed identity of the client. */
   readonly client: string;
-  /** Of a client that the configuration names. */
+  /** Of a client that the configuration names, or that has proven its name. */
   readonly clientName?: string | undefined;
   /** The status sent to the client; 0 if the client disconnected before a response head. */
   readonly status: number;

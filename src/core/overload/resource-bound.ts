@@ -21,6 +21,7 @@ export const RESOURCE_BOUND_NAMES = [
   'nested_limits',
   'addresses',
   'hashes',
+  'verified_tokens',
   'polls_waiting',
   'polled_resources',
   'key_waits',

@@ -24,8 +24,8 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   target: string;
   expectsContinue = false;
   readonly httpVersion = '1.1';
-  readonly headers: IncomingHttpHeaders;
-  readonly rawHeaders: readonly string[];
+  headers: IncomingHttpHeaders;
+  rawHeaders: readonly string[];
   readonly hasBody: boolean;
   readonly addedHeaders: readonly string[];
   readonly delivery: string;

@@ -1,5 +1,6 @@
-import { socketAddress, clientAddress } from '../request/client-address.ts';
-import { xRequestIdFor } from '../headers/request-id.ts';
+import type { Principal } from '../auth/auth-types.ts';
+import { socketAddress } from '../request/client-address.ts';
+import { identifyRequest } from '../request/routed-request.ts';
 import { preflightMethod } from '../headers/cors-headers.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import { findInvalidRequest, findRepeatedHeader } from '../request/validate-request.ts';
@@ -36,7 +37,7 @@ export class ExtAuthzApi {
   }
 
   #check(config: ExtAuthzSettings, { request, response, snapshot, upgrade }: ExtAuthzExchange): void {
-    const { context, rejections, nextId, start, onDone } = this.#options;
+    const { context, rejections, authentication, nextId, start, onDone } = this.#options;
     upgrade?.decline();
     const options = parseCheckOptions(request, config.checkPath);
     if (options === undefined) return rejections.reject(request, response, AMBIGUOUS_QUERY);
@@ -67,25 +68,15 @@ export class ExtAuthzApi {
     if (repeated !== undefined) {
       return rejections.reject(request, response, repeatedHeaderProblem(repeated), false, mapStatus);
     }
-    const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy));
-    const requestId = nextId();
-    const xRequestId = xRequestIdFor(request, requestId);
-    const key = undefined; // the ingress sends the request, and its key
-    const isPreflight = false;
-    const routed = {
-      request,
-      response,
-      upgrade,
-      route,
-      snapshot,
-      client,
-      key,
-      peer,
-      isPreflight,
-      requestId,
-      xRequestId,
+    const arrived = { request, response, upgrade, route, snapshot, isPreflight: false };
+    const proceed = (principal?: Principal): void => {
+      // The ingress sends the request, and its key.
+      const routed = { ...identifyRequest(arrived, nextId(), principal), key: undefined };
+      if (principal !== undefined && authentication.rejectForbidden(routed, mapStatus)) return;
+      start(new CheckHandler(context, routed, options, onDone));
     };
-    start(new CheckHandler(context, routed, options, onDone));
+    if (snapshot.authentication === undefined || route.isPublic) return proceed();
+    authentication.run(snapshot.authentication, { ...arrived, mapStatus }, proceed);
   }
 
   /**

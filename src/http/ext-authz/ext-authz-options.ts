@@ -1,3 +1,4 @@
+import type { RequestAuthentication } from '../auth/request-authentication.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import type { Snapshot } from '../request/snapshot-types.ts';
 import type { Rejections } from '../response/rejections.ts';
@@ -9,6 +10,7 @@ import type { CheckHandler } from './check-handler.ts';
 export interface ExtAuthzApiOptions {
   readonly context: ProxyContext;
   readonly rejections: Rejections;
+  readonly authentication: RequestAuthentication;
   /** A unique request id. */
   readonly nextId: () => string;
   readonly start: (handler: CheckHandler) => void;

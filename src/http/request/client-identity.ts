@@ -4,6 +4,7 @@ import { UNIX_PEER } from '../../config/schema/clients-schema.ts';
 import { UNKNOWN_ADDRESS } from './client-address.ts';
 import type { ClientHasher, HashFunction } from './client-hash.ts';
 import type { Glob } from './glob.ts';
+import type { Principal } from '../auth/auth-types.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 
 export interface ClientClassRule {
@@ -25,13 +26,13 @@ export interface ClientNameRule {
 export interface ClientIdentity {
   /** A keyed hash, for logs, metrics and stores. */
   readonly hash: string;
-  /** The source of its key: `header:x-api-key`, `bearer`, `path:2`, `ip`. */
+  /** The source of its key: `header:x-api-key`, `bearer`, `path:2`, `ip`; or what proves its name: `api_key`, `jwt`. */
   readonly identifiedBy: string;
   /** The hash of its address, if its key is unverified: clients of one address share one part of the rate. Undefined for `ip`. */
   readonly addressGroup: string | undefined;
   readonly weight: number;
   readonly className: string | undefined;
-  /** Its name in metrics; undefined for most. */
+  /** Its name in metrics and logs: the one in `clients.names`, or the one that it has proven; undefined for others. */
   readonly name: string | undefined;
 }
 
@@ -40,8 +41,8 @@ export function addressGroupOf({ addressGroup, hash }: Pick<ClientIdentity, 'add
   return addressGroup ?? hash;
 }
 
-/** @param address the client's own, not that of a proxy in front */
-export type IdentifyClient = (request: HttpServerRequest, address: string) => ClientIdentity;
+/** @param address the client's own, not that of a proxy in front @param principal the client, if it has proven its name */
+export type IdentifyClient = (request: HttpServerRequest, address: string, principal?: Principal) => ClientIdentity;
 
 export interface ClientRules {
   readonly classes: readonly ClientClassRule[];
@@ -62,7 +63,20 @@ export function makeClientIdentifier(
   );
   hashOf.set(byAddress.kind, hashAddress);
   const hashKey = ({ kind }: KeyReader, value: string): string => hashOf.get(kind)?.(value) ?? '';
-  return (request, address) => {
+  const hashName = hasher.cachedHash((name) => hashInput('name', name));
+  const identifyPrincipal = (request: HttpServerRequest, { name, provenBy }: Principal): ClientIdentity => {
+    const matchedClass = classes.find((rule) => matchesClass(rule, request, name));
+    return {
+      hash: hashName(name),
+      identifiedBy: provenBy,
+      addressGroup: undefined, // the name is proven: clients of one address do not share their part of the rate
+      weight: matchedClass?.weight ?? 1,
+      className: matchedClass?.name,
+      name: configuredName(names, name) ?? name,
+    };
+  };
+  return (request, address, principal) => {
+    if (principal !== undefined) return identifyPrincipal(request, principal);
     let reader = byAddress;
     let value: string | undefined;
     for (const each of readers) {

@@ -5,7 +5,6 @@ import { BypassGate } from '../../core/admission/bypass-gate.ts';
 import { PollRegistry } from '../../core/polling/poll-registry.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { socketAddress, clientAddress } from './client-address.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
 import { senderAddress } from '../overload/sender-address.ts';
 import { acceptanceFor } from '../delivery/acceptance-for.ts';
@@ -21,12 +20,12 @@ import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
 import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import type { RequestSource, RequestSink } from '../server/request-source.ts';
-import { xRequestIdFor } from '../headers/request-id.ts';
-import { keyFromHeaders } from '../idempotency/idempotency-key.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import { chooseHandling } from './choose-handling.ts';
 import type { Route } from './route.ts';
-import type { RoutedRequest } from './routed-request.ts';
+import { identifyRequest, type RoutedRequest, type UnidentifiedRequest } from './routed-request.ts';
+import type { Principal } from '../auth/auth-types.ts';
+import { RequestAuthentication } from '../auth/request-authentication.ts';
 import { findInvalidRequest } from './validate-request.ts';
 import { RequestHandler } from './request-handler.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
@@ -58,6 +57,7 @@ export class Proxy implements RequestSink {
   readonly #extAuthz: ExtAuthzApi;
   readonly #preflights: CorsPreflights;
   readonly #deliveryStatus: DeliveryStatusEndpoint | undefined;
+  readonly #authentication: RequestAuthentication;
   /** For requests that no limit applies to. */
   readonly #unlimitedContext: ExchangeContext;
   readonly #fallBack: FallBack;
@@ -85,13 +85,18 @@ export class Proxy implements RequestSink {
       count: (request, isRefused) => this.count(request, isRefused),
     });
     this.#fallBack = makeFallBack(this.#context, (handler) => this.#start(handler), this.#onHandlerDone);
+    const { listen } = this.#context;
+    const { rejections } = this;
+    const count = this.count.bind(this);
+    this.#authentication = new RequestAuthentication({ listen, rejections, count });
     this.#unlimitedContext = { ...this.#context, gate: new BypassGate(options.context.gate) };
     const { deliveries } = options;
     const { via } = this.#context;
-    this.#deliveryStatus = deliveries && new DeliveryStatusEndpoint(deliveries, this.rejections, via);
+    this.#deliveryStatus = deliveries && new DeliveryStatusEndpoint(deliveries, rejections, via);
     this.#extAuthz = new ExtAuthzApi({
       context: this.#context,
-      rejections: this.rejections,
+      rejections,
+      authentication: this.#authentication,
       nextId: () => this.#nextId(),
       start: (handler) => this.#start(handler),
       onDone: this.#onHandlerDone,
@@ -99,7 +104,7 @@ export class Proxy implements RequestSink {
   }
 
   get inFlight(): number {
-    return this.#handlers.size + (this.#source?.startingCount ?? 0);
+    return this.#handlers.size + (this.#source?.startingCount ?? 0) + this.#authentication.pendingCount;
   }
 
   /** Whether a request in flight uses these endpoints. Looks at all requests, so it must not be called often. */
@@ -179,26 +184,21 @@ export class Proxy implements RequestSink {
         return this.#preflights.respond(request, response, handling.route, handling.cors);
       case 'final-recipient':
         return rejections.respondAsFinalRecipient(request, response, handling.route.target.identityHeaders);
-      case 'exchange':
-        return this.#startExchange(
-          this.#describe(request, response, handling.route, snapshot, { upgrade, isPreflight: handling.isPreflight }),
+      case 'exchange': {
+        const { route, isPreflight } = handling;
+        const arrived = { request, response, upgrade, route, snapshot, isPreflight };
+        if (snapshot.authentication === undefined || route.isPublic) return this.#identifyAndStart(arrived);
+        return this.#authentication.run(snapshot.authentication, arrived, (principal) =>
+          this.#identifyAndStart(arrived, principal),
         );
+      }
     }
   }
 
-  #describe(
-    request: HttpServerRequest,
-    response: HttpServerResponse,
-    route: Route,
-    snapshot: Snapshot,
-    { upgrade, isPreflight }: Pick<RoutedRequest, 'upgrade' | 'isPreflight'>,
-  ): RoutedRequest {
-    const peer = socketAddress(request.socket.remoteAddress);
-    const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy));
-    const requestId = this.#nextId();
-    const xRequestId = xRequestIdFor(request, requestId);
-    const key = keyFromHeaders(request, route);
-    return { request, response, upgrade, route, snapshot, client, key, peer, isPreflight, requestId, xRequestId };
+  #identifyAndStart(arrived: UnidentifiedRequest, principal?: Principal): void {
+    const routed = identifyRequest(arrived, this.#nextId(), principal);
+    if (principal !== undefined && this.#authentication.rejectForbidden(routed)) return;
+    this.#startExchange(routed);
   }
 
   #startExchange(routed: RoutedRequest): void {
@@ -222,7 +222,8 @@ export class Proxy implements RequestSink {
   ): void {
     const snapshot = this.#options.snapshot();
     const accepted = { ...route, verify: undefined }; // its signature was verified, and may be too old by now
-    const described = this.#describe(request, response, accepted, snapshot, { upgrade: undefined, isPreflight: false });
+    const arrived = { request, response, upgrade: undefined, route: accepted, snapshot, isPreflight: false };
+    const described = identifyRequest(arrived, this.#nextId());
     const routed = { ...described, key: keyOfDelivery(described.key, request), keyWatch: { record: undefined } };
     this.#start(
       new RequestHandler(this.#context, routed, (handler, record) => {

@@ -65,6 +65,8 @@ export interface Route {
   readonly host: string | undefined;
   readonly methods: ReadonlySet<string> | undefined;
   readonly rewritePrefix: string | undefined;
+  /** Its requests need no credential (`auth: none`). */
+  readonly isPublic: boolean;
   /** Undefined: CORS is left to the upstream. */
   readonly cors: CorsPolicy | undefined;
   /** Undefined: nothing is verified. Else a body beyond `replayLimit` is refused. */

@@ -8,8 +8,17 @@ import type { ProxyContext } from './exchange-context.ts';
 import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
 import { toHttp2Headers } from '../upstream/http2/http2-request-head.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
-import { mayHaveKeyInBody, keyTtlOf, describeKey, withMintedKey } from '../idempotency/idempotency-key.ts';
+import {
+  keyFromHeaders,
+  mayHaveKeyInBody,
+  keyTtlOf,
+  describeKey,
+  withMintedKey,
+} from '../idempotency/idempotency-key.ts';
+import type { Principal } from '../auth/auth-types.ts';
+import { clientAddress, socketAddress } from './client-address.ts';
 import type { ClientIdentity } from './client-identity.ts';
+import { xRequestIdFor } from '../headers/request-id.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import { decrementMaxForwards } from '../headers/max-forwards.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
@@ -41,6 +50,25 @@ export interface RoutedRequest {
   readonly keyWatch?: KeyWatch;
   /** Set if the upstream of its route, `from`, did not serve it: `route` leads to the fallback. */
   readonly fallback?: { readonly from: string; readonly arrivedAt: Millis } | undefined;
+}
+
+/** A request and its route, before its client is identified. */
+export type UnidentifiedRequest = Pick<
+  RoutedRequest,
+  'request' | 'response' | 'upgrade' | 'route' | 'snapshot' | 'isPreflight'
+>;
+
+/** Identifies the client and the key of a request. @param requestId unique @param principal its client, if it has proven its name */
+export function identifyRequest(
+  { request, response, upgrade, route, snapshot, isPreflight }: UnidentifiedRequest,
+  requestId: string,
+  principal?: Principal,
+): RoutedRequest {
+  const peer = socketAddress(request.socket.remoteAddress);
+  const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy), principal);
+  const xRequestId = xRequestIdFor(request, requestId);
+  const key = keyFromHeaders(request, route);
+  return { request, response, upgrade, route, snapshot, client, key, peer, isPreflight, requestId, xRequestId };
 }
 
 /** When the head of a request arrived that the proxy gets now. */

@@ -1,4 +1,5 @@
 import type { Millis } from '../../core/scalars.ts';
+import type { ClientAuthentication } from '../auth/client-authentication.ts';
 import type { CheckRouter } from '../ext-authz/check-router.ts';
 import type { HashFunction } from './client-hash.ts';
 import type { IdentifyClient } from './client-identity.ts';
@@ -19,11 +20,22 @@ export interface ExtAuthzSettings {
   readonly targets: ReadonlyMap<string, UpstreamTarget>;
 }
 
+/** What clients of a class may use; undefined: all. */
+export interface ClientAccess {
+  /** By name. */
+  readonly routes: ReadonlySet<string> | undefined;
+  readonly methods: ReadonlySet<string> | undefined;
+}
+
 /** The compiled configuration of requests. Immutable: a reload replaces it, and an exchange keeps the one of its arrival. */
 export interface Snapshot {
   readonly router: Router;
   /** Undefined if the check API is off. */
   readonly check: ExtAuthzSettings | undefined;
+  /** Undefined: nobody needs a credential. */
+  readonly authentication: ClientAuthentication | undefined;
+  /** By name of the client class; classes without restrictions are absent. */
+  readonly accessOf: ReadonlyMap<string, ClientAccess>;
   readonly identifyClient: IdentifyClient;
   /** See `makeAddressHash`. */
   readonly hashAddress: HashFunction;

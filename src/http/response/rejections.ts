@@ -94,9 +94,10 @@ export class Rejections {
     mapStatus?: MapStatus,
   ): void {
     const { context, snapshot } = this.#options;
-    // A check is not the write itself, and an ingress would take a 5xx for a failed check.
+    // A check is not the write itself, and an ingress would take a 5xx for a failed check. A client that has not proven who it is
+    // learns nothing of writes, and causes no look-up.
     const decide = (onDecided: (problem: Problem) => void): void => {
-      if (mapStatus !== undefined) return onDecided(rejection);
+      if (mapStatus !== undefined || rejection.challenge !== undefined) return onDecided(rejection);
       this.#decideOutcome(request, rejection, onDecided);
     };
     const { via, isDraining } = context;

@@ -15,8 +15,8 @@ export class Http2StreamRequest extends Readable implements HttpServerRequest {
   target: string;
   expectsContinue: boolean;
   readonly httpVersion = '2.0';
-  readonly headers: IncomingHttpHeaders;
-  readonly rawHeaders: readonly string[];
+  headers: IncomingHttpHeaders;
+  rawHeaders: readonly string[];
   readonly hasBody: boolean;
   readonly socket: HttpServerRequest['socket'];
   bodyListener: BodyListener | undefined;

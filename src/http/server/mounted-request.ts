@@ -16,8 +16,8 @@ export class MountedRequest extends Readable implements HttpServerRequest {
   target: string;
   expectsContinue = false;
   readonly httpVersion: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly rawHeaders: readonly string[];
+  headers: IncomingHttpHeaders;
+  rawHeaders: readonly string[];
   readonly hasBody: boolean;
   readonly socket: HttpServerRequest['socket'];
   readonly handoverDelay: Millis;

@@ -17,9 +17,9 @@ export interface HttpServerRequest extends Readable {
   /** The client waits for `100 Continue` before it sends its body. */
   expectsContinue: boolean;
   readonly httpVersion: string;
-  readonly headers: IncomingHttpHeaders;
+  headers: IncomingHttpHeaders;
   /** Names and values in turn, Host among them. */
-  readonly rawHeaders: readonly string[];
+  rawHeaders: readonly string[];
   readonly hasBody: boolean;
   /** The whole request has arrived. */
   readonly complete: boolean;

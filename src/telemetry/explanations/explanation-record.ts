@@ -49,6 +49,10 @@ export function createExplanationRecord(
     last: exchange?.lastAttempt(),
     steps,
     sizeBytes:
-      RECORD_BYTES.base + 2 * path.length + (record.xRequestId?.length ?? 0) + RECORD_BYTES.step * (steps?.length ?? 0),
+      RECORD_BYTES.base +
+      2 * path.length +
+      (record.clientName?.length ?? 0) +
+      (record.xRequestId?.length ?? 0) +
+      RECORD_BYTES.step * (steps?.length ?? 0),
   };
 }

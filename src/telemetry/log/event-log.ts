@@ -64,6 +64,8 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
       logger.info({ upstream, forMs: Math.round(after), problem: describe(failure) }, 'upstream recovered');
     } else if (event.type === 'certificate') {
       logCertificate(logger, event);
+    } else if (event.type === 'auth-source') {
+      logAuthSource(logger, event);
     } else if (event.type === 'operator') {
       logOperatorAction(logger, event);
     }
@@ -119,6 +121,11 @@ function logCertificate(logger: Logger, { setting, status, expiresAt }: Certific
   if (status === 'renewed') logger.info(facts, 'certificate renewed');
   else if (status === 'expires') logger.warn(facts, 'certificate expires soon: replace it');
   else logger.error(facts, `certificate expired: ${describeExpiryEffect(setting)}`);
+}
+
+function logAuthSource(logger: Logger, { setting, problem }: Extract<ProxyEvent, { type: 'auth-source' }>): void {
+  if (problem === undefined) logger.info({ setting }, 'client authentication updated');
+  else logger.error({ setting, problem }, 'client authentication not updated: what was read before stays in use');
 }
 
 function logOperatorAction(logger: Logger, event: OperatorEvent): void {

@@ -4,18 +4,20 @@ const OVERFLOW_NAME = 'other';
 
 /**
  * Values by name of a route or an upstream. Each configured name has a value from the next scrape on, those that a reload
- * adds too. Any other name gets one when first seen; after MAX_UNCONFIGURED of them, the rest share the value named `other`.
+ * adds too. Any other name gets one when first seen; after `maxUnconfigured` of them, the rest share the value named `other`.
  */
 export class BoundedNameMap<T> {
   readonly #byName = new Map<string, T>();
   readonly #create: (name: string) => T;
   readonly #configured: () => Iterable<string>;
+  readonly #maxUnconfigured: number;
   #unconfigured = 0;
 
   /** @param configured called at each scrape */
-  constructor(create: (name: string) => T, configured: () => Iterable<string>) {
+  constructor(create: (name: string) => T, configured: () => Iterable<string>, maxUnconfigured = MAX_UNCONFIGURED) {
     this.#create = create;
     this.#configured = configured;
+    this.#maxUnconfigured = maxUnconfigured;
     this.#addConfigured();
   }
 
@@ -39,7 +41,7 @@ export class BoundedNameMap<T> {
   }
 
   #createUnconfigured(requested: string): T {
-    if (this.#unconfigured >= MAX_UNCONFIGURED) return this.#byName.get(OVERFLOW_NAME) ?? this.#add(OVERFLOW_NAME);
+    if (this.#unconfigured >= this.#maxUnconfigured) return this.#byName.get(OVERFLOW_NAME) ?? this.#add(OVERFLOW_NAME);
     this.#unconfigured += 1;
     return this.#add(requested);
   }

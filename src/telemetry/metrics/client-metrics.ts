@@ -1,4 +1,9 @@
-import type { ClientState, RequestOutcome } from '../../core/events/event-labels.ts';
+import {
+  AUTH_REJECTIONS,
+  type AuthRejection,
+  type ClientState,
+  type RequestOutcome,
+} from '../../core/events/event-labels.ts';
 import type { ProxyEvent } from '../../core/events/proxy-events.ts';
 import { BoundedNameMap } from './bounded-name-map.ts';
 import { CounterSet, type TimeSeries } from './counter-set.ts';
@@ -10,10 +15,15 @@ const EVICTION_CAUSES: readonly EvictionCause[] = ['calm', 'troubled'];
 
 const INITIAL_OUTCOMES: readonly RequestOutcome[] = ['forwarded', 'refused'];
 
-/** Counters of all clients together: only clients named in the configuration are labels. */
+/** Clients that have proven their names (`clients.auth`) and are not in `clients.names`: each adds several series. */
+const MAX_PROVEN_NAMES = 100;
+
+/** Counters of all clients together. Labels are clients named in the configuration, and a bounded number of proven names. */
 export class ClientMetrics {
   readonly decreases: TimeSeries = { labels: {}, value: 0 };
   readonly evictions = new CounterSet<EvictionCause>((cause) => ({ cause }), EVICTION_CAUSES);
+  /** All of them exist from the start, so that an alert sees the first increase. */
+  readonly authRejections = new CounterSet<AuthRejection>((reason) => ({ reason }), AUTH_REJECTIONS);
   readonly #transitions = new CounterSet<number>((key) => ({
     from: CLIENT_STATES[Math.floor(key / CLIENT_STATES.length)] ?? 'other',
     to: CLIENT_STATES[key % CLIENT_STATES.length] ?? 'other',
@@ -25,7 +35,7 @@ export class ClientMetrics {
   constructor(named: Iterable<string>) {
     const counters = (client: string) =>
       new CounterSet<RequestOutcome>((outcome) => ({ client, outcome }), INITIAL_OUTCOMES);
-    this.#named = new BoundedNameMap(counters, () => named);
+    this.#named = new BoundedNameMap(counters, () => named, MAX_PROVEN_NAMES);
   }
 
   countRequest(client: string, outcome: RequestOutcome): void {

@@ -89,6 +89,9 @@ export function countEvents({
       case 'signature':
         routes.get(event.route).countSignature(event.result);
         break;
+      case 'auth-rejected':
+        clients.authRejections.count(event.why);
+        break;
       case 'write-interrupted':
         routes.get(event.route).interruptedWrites.value += 1;
         break;
@@ -130,6 +133,7 @@ export function countEvents({
       case 'store-deaf':
       case 'operator':
       case 'certificate':
+      case 'auth-source':
       case 'upstream-failing':
       case 'upstream-recovered':
         // States are gauges, read at each scrape.

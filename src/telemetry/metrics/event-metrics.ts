@@ -171,6 +171,12 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
       type: 'counter',
       samples: () => clients.evictions.values(),
     },
+    {
+      name: 'tidegate_auth_rejected_total',
+      help: 'Requests rejected because their client is not known, or may not do what it asks for (clients.auth).',
+      type: 'counter',
+      samples: () => clients.authRejections.values(),
+    },
   ];
 }
 

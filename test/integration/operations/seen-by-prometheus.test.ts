@@ -335,6 +335,7 @@ const GREEDY = [
   'client_cuts_total >= 1',
   'client_evictions_total{cause="calm"} >= 1',
   'client_evictions_total{cause="troubled"} == 0',
+  'auth_rejected_total{reason="missing"} == 0',
   'client_requests_total{client="shop",outcome="forwarded"} >= 1',
   'client_requests_total{client="shop",outcome="refused"} >= 1',
 ];

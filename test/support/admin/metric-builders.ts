@@ -114,6 +114,7 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },
   { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'backoff' },
   { type: 'client-evicted', cause: 'calm' },
+  { type: 'auth-rejected', why: 'unknown_key' },
   { type: 'upgraded', route: '/' },
   { type: 'signature', route: '/', result: 'mismatch' },
   { type: 'delivery', route: '/hooks', event: 'accepted' },

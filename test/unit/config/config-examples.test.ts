@@ -17,6 +17,7 @@ const FILES = [
   'config/tidegate.yaml',
   'config/practice.yaml',
   'config/examples/stripe-sidecar.yaml',
+  'config/examples/clients.yaml',
   'config/examples/gateway.yaml',
   'config/examples/replicas.yaml',
   'config/examples/async-writes.yaml',
@@ -31,7 +32,10 @@ const FILES = [
 const PEM = makePem();
 const surroundings: ConfigEnvironment = {
   env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
-  readFile: withPresets((path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef0123456789abcdef\n')),
+  readFile: withPresets((path) => {
+    if (path.endsWith('.keys')) return ''; // API keys: none
+    return /\.(?:pem|crt)$/.test(path) ? PEM : '0123456789abcdef0123456789abcdef\n';
+  }),
 };
 
 const ajv = new Ajv2020({ allErrors: true });

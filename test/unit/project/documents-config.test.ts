@@ -18,7 +18,10 @@ const PEM = makePem();
 const SECRET = 'whsec_0123456789abcdef0123456789abcdef';
 const surroundings: ConfigEnvironment = {
   env: new Proxy({}, { get: () => SECRET, has: () => true }),
-  readFile: withPresets((path) => (/\.(?:pem|crt|key)$/.test(path) ? PEM : SECRET)),
+  readFile: withPresets((path) => {
+    if (path.endsWith('.keys')) return ''; // API keys: none
+    return /\.(?:pem|crt|key)$/.test(path) ? PEM : SECRET;
+  }),
 };
 
 interface Properties {

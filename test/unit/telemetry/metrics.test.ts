@@ -434,6 +434,22 @@ describe('clients', () => {
     ]);
   });
 
+  test('share a series after a hundred proven names', async () => {
+    const metrics = metricsOf();
+    for (let i = 0; i < 102; i += 1) emitEvents(metrics, requestDone({ clientName: `app-${i}` }));
+    const seen = await samples(metrics, 'client_requests_total');
+    expect(seen).toHaveLength(101);
+    expect(seen.at(-1)).toBe('{client="other",outcome="forwarded"} 2');
+  });
+
+  test('that are rejected are counted by reason, from zero', async () => {
+    const metrics = metricsOf();
+    emitEvents(metrics, { type: 'auth-rejected', why: 'missing' });
+    const seen = await samples(metrics, 'auth_rejected_total', 'with zeros');
+    expect(seen).toHaveLength(12);
+    expect(seen.slice(0, 2)).toEqual(['{reason="missing"} 1', '{reason="malformed"} 0']);
+  });
+
   test('are read from the gate', async () => {
     const metrics = metricsOf({
       clients: {

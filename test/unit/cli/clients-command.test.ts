@@ -1,0 +1,108 @@
+/** `tidegate clients`: keys in a file of hashes. */
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { runClients, type ClientsResult } from '../../../src/cli/clients/clients-command.ts';
+import { parseArguments } from '../../../src/cli/parse-arguments.ts';
+import { apiKeyId, hashApiKey } from '../../../src/config/auth/api-key.ts';
+import { parseKeyFile } from '../../../src/config/auth/key-file.ts';
+import { atEnd } from '../../support/at-end.ts';
+
+const NOW = new Date('2026-11-30T10:00:00.500Z');
+
+function setUp() {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-clients-'));
+  atEnd(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'keys');
+  const run = (...args: readonly string[]): ClientsResult => {
+    const command = parseArguments(['clients', ...args, '--file', file]);
+    if (command.kind !== 'clients') throw new Error(JSON.stringify(command));
+    return runClients(command, NOW);
+  };
+  return { folder, file, run, text: () => readFileSync(file, 'utf8') };
+}
+
+describe('clients add', () => {
+  test('prints the key once, and stores its hash', () => {
+    const { run, text, file } = setUp();
+    const { text: printed, remarks, exitCode } = run('add', 'shop');
+    const key = printed.trim();
+    const id = apiKeyId(key);
+    expect(exitCode).toBe(0);
+    expect(remarks).toBe(`added key ${id} of shop; it is not shown again\n`);
+    expect(parseKeyFile(text())).toEqual([
+      { id, hash: hashApiKey(key), createdAt: '2026-11-30T10:00:00Z', client: 'shop' },
+    ]);
+    expect(text()).not.toContain(key.slice(16));
+    expect(statSync(file).mode & 0o027).toBe(0);
+    expect(JSON.parse(run('add', 'shop', '--json').text)).toMatchObject({ client: 'shop' });
+    expect(parseKeyFile(text())).toHaveLength(2);
+  });
+
+  test('adds a line feed that an editor has left out, and changes no file of another kind', () => {
+    const { run, text, file } = setUp();
+    writeFileSync(file, '# mine');
+    expect(run('add', 'shop').exitCode).toBe(0);
+    expect(text()).toMatch(/^# mine\n[0-9a-f]{12} /);
+    writeFileSync(file, 'upstreams: {}\n');
+    const { remarks, exitCode } = run('add', 'shop');
+    expect([remarks.replace(file, 'FILE'), exitCode]).toEqual([
+      'tidegate: FILE: line 1: expected the id, sha256:HASH, the time and the client of a key\n',
+      1,
+    ]);
+    expect(text()).toBe('upstreams: {}\n');
+  });
+});
+
+test('clients list prints no hash', () => {
+  const { run } = setUp();
+  const id = apiKeyId(run('add', 'shop').text.trim());
+  expect(run('list').text).toBe(`id            created               client\n${id}  2026-11-30T10:00:00Z  shop\n`);
+  expect(JSON.parse(run('list', '--json').text)).toEqual({
+    keys: [{ id, client: 'shop', createdAt: '2026-11-30T10:00:00Z' }],
+  });
+});
+
+describe('clients remove', () => {
+  test('removes one key by its id, or all of a client, and keeps the rest of the file', () => {
+    const { run, text, file, folder } = setUp();
+    const [first, second] = [run('add', 'shop'), run('add', 'shop')].map((added) => apiKeyId(added.text.trim()) ?? '');
+    const third = apiKeyId(run('add', 'till').text.trim());
+    chmodSync(file, 0o600);
+    expect(run('remove', first ?? '').text).toBe(`removed key ${first}\n`);
+    expect(parseKeyFile(text()).map(({ id }) => id)).toEqual([second, third]);
+    expect(JSON.parse(run('remove', 'shop', '--json').text)).toEqual({ removed: [second] });
+    expect(text()).toMatch(/^# Hashes/);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toEqual(['keys']);
+  });
+
+  test('fails for a name that has no key', () => {
+    const { run, file } = setUp();
+    run('add', 'shop');
+    expect(run('remove', 'shops')).toEqual({
+      text: '',
+      remarks: `tidegate: ${file} has no key of a client 'shops', and none with this id\n`,
+      exitCode: 1,
+    });
+  });
+});
+
+test('clients fails for a file that does not exist', () => {
+  const { run, file } = setUp();
+  expect(run('list')).toEqual({ text: '', remarks: `tidegate: ${file}: no such file\n`, exitCode: 1 });
+});
+
+test.each([
+  [['clients'], 'clients needs an action: add, list or remove'],
+  [['clients', 'ad', '--file', 'f'], "clients has no action 'ad' (did you mean add?)"],
+  [['clients', 'add', 'shop'], 'clients add needs --file FILE: clients.auth.apiKeys.file'],
+  [['clients', 'add', '--file', 'f'], 'clients add needs a NAME'],
+  [['clients', 'remove', '--file', 'f'], 'clients remove needs a NAME or an ID'],
+  [['clients', 'list', 'shop', '--file', 'f'], "clients list takes no 'shop'"],
+  [['clients', 'add', 'a', 'b', '--file', 'f'], 'clients add takes one NAME'],
+  [['clients', 'add', 'a b', '--file', 'f'], 'a name has 1 to 128 printable ASCII characters, without spaces'],
+])('tidegate %s', (args, message) => {
+  expect(parseArguments(args)).toEqual({ kind: 'usage-error', message, command: 'clients' });
+});
