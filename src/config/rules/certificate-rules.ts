@@ -23,6 +23,12 @@ export function* checkCertificates(
   readFile: ConfigEnvironment['readFile'],
 ): Generator<RuleFinding> {
   if (listen?.tls !== undefined) yield* checkTls(['listen', 'tls'], listen.tls, readFile);
+  if (listen?.tls?.clientCa !== undefined) {
+    const read = readPem(listen.tls.clientCa, readFile);
+    const path = ['listen', 'tls', 'clientCa'];
+    if ('problem' in read) yield mistakeAt(path, read.problem);
+    else yield* checkCertificate(path, read.text);
+  }
   for (const [name, { tls }] of upstreams) {
     if (tls !== undefined) yield* checkTls(['upstreams', name, 'tls'], tls, readFile);
   }

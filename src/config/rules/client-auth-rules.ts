@@ -13,6 +13,9 @@ import { mistakeAt, warningAt } from './rule-finding.ts';
 
 /** Clients can prove their names, and nothing lets one of them pass for another. */
 export function* checkClientAuth(draft: PartialConfig, isWritten: IsWritten): Generator<RuleFinding> {
+  if (draft.listen?.tls?.clientCa !== undefined && !isWritten(['clients', 'auth', 'certificate'])) {
+    yield warningAt(['listen', 'tls', 'clientCa'], 'has no effect without clients.auth.certificate', 'key');
+  }
   if (!isWritten(['clients', 'auth'])) {
     yield* checkSettingsWithoutAuth(draft, isWritten);
     return;
@@ -21,6 +24,7 @@ export function* checkClientAuth(draft: PartialConfig, isWritten: IsWritten): Ge
   yield* checkRoutes(draft);
   if (draft.auth === undefined) return;
   yield* checkHeaders(draft.auth, isWritten);
+  if (draft.auth.certificate !== undefined) yield* checkClientCertificates(draft, isWritten);
   if (!draft.auth.forward) yield* checkWithheldHeaders(draft.auth, draft.upstreams);
 }
 
@@ -78,6 +82,17 @@ function* checkRoutes({ routes = [] }: PartialConfig): Generator<RuleFinding> {
 function sentLater(setting: string): string {
   return `${setting} does not support clients.auth: what is sent later has no client any more; add auth: none to this route, or remove ${setting}`;
 }
+
+function* checkClientCertificates({ listen }: PartialConfig, isWritten: IsWritten): Generator<RuleFinding> {
+  const path = ['clients', 'auth', 'certificate'];
+  if (listen !== undefined && listen.tls?.clientCa === undefined) {
+    yield mistakeAt(path, 'needs listen.tls.clientCa: the CA certificates that issue those of clients');
+  }
+  if (isWritten(['check'])) yield mistakeAt(path, CHECKS_HAVE_NO_CERTIFICATE);
+}
+
+const CHECKS_HAVE_NO_CERTIFICATE =
+  'not with check: the connection of a check is that of the ingress, so its certificate is not that of the client';
 
 function* checkHeaders({ apiKeys, jwt }: ClientAuthConfig, isWritten: IsWritten): Generator<RuleFinding> {
   if (jwt === undefined) return;

@@ -10,6 +10,8 @@ export interface ListenTlsConfig {
   readonly key: string;
   readonly passphrase?: string | undefined;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
+  /** PEM text, or the path of a PEM file. */
+  readonly clientCa?: string | undefined;
 }
 
 /** Where clients connect, and by which protocol. */
@@ -37,6 +39,9 @@ const ListenTlsSchema = z.strictObject({
   key: Pem.describe('The private key of the certificate: a PEM file, or PEM text.'),
   passphrase: Passphrase.optional().describe('Passphrase of an encrypted key.'),
   minVersion: TlsVersion.prefault('TLSv1.2').describe('The lowest TLS version that clients may use.'),
+  clientCa: Pem.optional().describe(
+    'CA certificates that issue those of clients, for clients.auth.certificate: a PEM file, or PEM text.',
+  ),
 });
 
 export const ListenSchema = z.codec(

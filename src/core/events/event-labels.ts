@@ -89,6 +89,7 @@ export const AUTH_REJECTIONS = [
   'wrong_issuer',
   'wrong_audience',
   'no_name',
+  'untrusted_certificate',
   'keys_unavailable',
   'not_allowed',
 ] as const;

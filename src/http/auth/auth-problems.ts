@@ -11,11 +11,12 @@ const TEXTS: Readonly<Record<Exclude<AuthRejection, 'keys_unavailable' | 'not_al
   unknown_key: 'The credential is not valid: its key is unknown, or was removed.',
   bad_signature: 'The signature of the token does not match.',
   wrong_algorithm: 'The token is signed by an algorithm that is not accepted.',
-  expired: 'The token has expired. Request a new one.',
+  expired: 'The credential has expired. Request a new one.',
   not_yet_valid: 'The token is not valid yet. Check the clock.',
   wrong_issuer: 'The token is from another issuer.',
   wrong_audience: 'The token is for another audience.',
-  no_name: 'The token has no claim that names its client, or one that cannot be used as a name.',
+  no_name: 'The credential does not name its client, or by a text that cannot be used as a name.',
+  untrusted_certificate: 'The client certificate was not issued by a trusted authority, or is not valid.',
 };
 
 /** When the keys of the issuer may be there again. */
@@ -56,13 +57,21 @@ export function authProblem(why: AuthRejection, challenge: string): Problem {
   };
 }
 
-/** A challenge for each header that may have a credential (RFC 9110 §11.6.1, RFC 6750 §3). */
-export function challengeFor(checks: readonly Pick<CredentialCheck, 'header'>[], why: AuthRejection): string {
+/**
+ * A challenge for each header that may have a credential (RFC 9110 §11.6.1, RFC 6750 §3).
+ * @param takesCertificate a client certificate is a credential too
+ */
+export function challengeFor(
+  checks: readonly Pick<CredentialCheck, 'header'>[],
+  takesCertificate: boolean,
+  why: AuthRejection,
+): string {
   const error = why === 'missing' ? '' : ', error="invalid_token"';
   const headers = new Set(checks.map(({ header }) => header));
   // No registered scheme is for a key in a header of its own, so that header is named.
   const challenges = [...headers].map((header) =>
     header === 'authorization' ? `Bearer realm="tidegate"${error}` : `ApiKey realm="tidegate", header="${header}"`,
   );
+  if (takesCertificate) challenges.push('ClientCertificate realm="tidegate"');
   return challenges.join(', ');
 }

@@ -4,7 +4,7 @@ import type { HttpServerRequest } from '../server/server-request.ts';
 /** A client that has proven its name. */
 export interface Principal {
   readonly name: string;
-  readonly provenBy: 'api_key' | 'jwt';
+  readonly provenBy: 'api_key' | 'jwt' | 'certificate';
 }
 
 export type AuthResult =
@@ -21,8 +21,8 @@ export interface CredentialCheck {
   verify(credential: string): AuthResult | Promise<AuthResult>;
 }
 
-/** Requests have the headers that a credential may be in. */
-export type AuthenticatedRequest = Pick<HttpServerRequest, 'headers'>;
+/** The parts of a request that a credential may be in. */
+export type AuthenticatedRequest = Pick<HttpServerRequest, 'headers' | 'socket'>;
 
 export function rejected(why: AuthRejection): AuthResult {
   return { kind: 'rejected', why };

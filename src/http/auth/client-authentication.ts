@@ -11,6 +11,7 @@ import { ApiKeyCheck } from './api-key-check.ts';
 import { authProblem, challengeFor } from './auth-problems.ts';
 import type { AuthenticatedRequest, AuthResult, CredentialCheck } from './auth-types.ts';
 import { rejected } from './auth-types.ts';
+import { CertificateCheck } from './certificate-check.ts';
 import { makeJwksFetch } from './fetch-jwks.ts';
 import { type Jwks, jwksFromFile, RemoteJwks } from './jwks.ts';
 import { JwtCheck } from './jwt-check.ts';
@@ -24,7 +25,8 @@ export interface ClientAuthenticationParts {
 
 /**
  * Verifies who sends a request, by its credential. The first kind of credential that a request has decides: a bad one is rejected, and
- * no other is tried. Files and fetched keys outlive a reload that does not change `clients.auth`.
+ * no other is tried. A client certificate is the last kind, because several clients may share a connection. Files and fetched keys
+ * outlive a reload that does not change `clients.auth`.
  */
 export class ClientAuthentication {
   /** Headers with credentials, in lower case. */
@@ -32,6 +34,7 @@ export class ClientAuthentication {
   readonly #config: ClientAuthConfig;
   readonly #checks: readonly CredentialCheck[];
   readonly #jwt: JwtCheck | undefined;
+  readonly #certificate: CertificateCheck | undefined;
   /** API keys and tokens are in one header. */
   readonly #hasSharedHeader: boolean;
 
@@ -40,7 +43,8 @@ export class ClientAuthentication {
     this.#config = config;
     const report = (setting: string) => (problem: string | undefined) =>
       listen({ type: 'auth-source', setting: `clients.auth.${setting}`, problem });
-    const { apiKeys, jwt } = config;
+    const { apiKeys, jwt, certificate } = config;
+    this.#certificate = certificate && new CertificateCheck(certificate, wallClock);
     if (jwt !== undefined) this.#jwt = new JwtCheck(jwt, openJwks(jwt, clock, report('jwt.jwks')), wallClock);
     const keys = apiKeys && new ApiKeyCheck(apiKeys, { clock, onFile: report('apiKeys.file') });
     // A token has no prefix to be known by, so that API keys come first where both are in Authorization.
@@ -69,7 +73,8 @@ export class ClientAuthentication {
       }
       isMalformed = true;
     }
-    return rejected(isMalformed ? 'malformed' : 'missing');
+    if (isMalformed) return rejected('malformed');
+    return this.#certificate?.verify(request.socket) ?? rejected('missing');
   }
 
   /** Removes the credential, so that nothing after it forwards, stores or depends on it; unless the configuration forwards it. */
@@ -85,7 +90,7 @@ export class ClientAuthentication {
   }
 
   problemFor(why: Extract<AuthResult, { readonly kind: 'rejected' }>['why']): Problem {
-    return authProblem(why, challengeFor(this.#checks, why));
+    return authProblem(why, challengeFor(this.#checks, this.#certificate !== undefined, why));
   }
 }
 

@@ -144,6 +144,8 @@ function createNodeServer(
     {
       ...options,
       ...readCertificate(tls),
+      // A client without a certificate, or with another one, gets a 401 that says so, not a failed handshake: certificate-check.ts.
+      ...(tls.clientCa === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
       ...(ticketKeys === undefined ? {} : { ticketKeys }),
       handshakeTimeout: headersTimeout,
       ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],

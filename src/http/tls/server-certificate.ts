@@ -12,14 +12,19 @@ export interface ServerTls {
   readonly key: string;
   readonly passphrase?: string | undefined;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
+  /** CA certificates of clients, as PEM text or the path of a PEM file; undefined: clients are not asked for certificates. */
+  readonly clientCa?: string | undefined;
 }
 
 /** Certificate and key are two files, and writing them mostly causes several events: wait until there are no more. */
 const SETTLE_TIME: Millis = 200;
 
 /** @throws the error of node:fs, when a file cannot be read */
-export function readCertificate({ cert, key, passphrase, minVersion }: ServerTls): SecureContextOptions {
-  const options = passphrase === undefined ? {} : { passphrase };
+export function readCertificate({ cert, key, passphrase, minVersion, clientCa }: ServerTls): SecureContextOptions {
+  const options = {
+    ...(passphrase === undefined ? {} : { passphrase }),
+    ...(clientCa === undefined ? {} : { ca: readPem(clientCa) }),
+  };
   return { cert: readPem(cert), key: readPem(key), minVersion, ...options };
 }
 
@@ -45,7 +50,8 @@ export function watchCertificate(server: Server, tls: ServerTls, onChange: (prob
       onChange(error instanceof Error ? error : new Error(String(error)));
     }
   };
-  const folders = new Set([tls.cert, tls.key].filter((value) => !isPem(value)).map((path) => dirname(path)));
+  const values = [tls.cert, tls.key, tls.clientCa].filter((value) => value !== undefined);
+  const folders = new Set(values.filter((value) => !isPem(value)).map((path) => dirname(path)));
   const watchers = [...folders].map((folder) =>
     watch(folder, { persistent: false }, () => {
       clearTimeout(timer);

@@ -58,7 +58,7 @@ describe('clients.auth', () => {
   });
 
   test.each([
-    ['{auth: {}}', 'clients.auth: needs apiKeys or jwt: with neither, no client could be accepted'],
+    ['{auth: {}}', 'clients.auth: needs apiKeys, jwt or certificate: with none, no client could be accepted'],
     ['{auth: {apiKeys: {file: none}}}', 'clients.auth.apiKeys.file: cannot be read: no such file'],
     [
       '{auth: {apiKeys: {file: bad-keys}}}',
@@ -122,6 +122,28 @@ describe('clients.auth', () => {
       [],
     );
   });
+});
+
+test('accepts client certificates only where Tidegate verifies them itself', () => {
+  const certificate = (listen: string, auth: string, more = ''): string[] => {
+    const loaded = load(
+      `listen: {address: "127.0.0.1:8443", tls: {cert: pem, key: pem${listen}}}\nupstreams: {api: {url: "https://a"}}\nclients: {${auth}}\n${more}`,
+    );
+    const found = loaded.kind === 'ok' ? loaded.warnings : loaded.mistakes;
+    return found.map(({ path, message }) => `${path}: ${message}`);
+  };
+  const auth = 'auth: {certificate: {}}';
+  expect(certificate(', clientCa: pem', auth)).toEqual([]);
+  expect(certificate('', auth)).toEqual([
+    'clients.auth.certificate: needs listen.tls.clientCa: the CA certificates that issue those of clients',
+  ]);
+  expect(certificate(', clientCa: pem', '')).toEqual([
+    'listen.tls.clientCa: has no effect without clients.auth.certificate',
+  ]);
+  expect(certificate(', clientCa: none', auth)).toEqual(['listen.tls.clientCa: cannot be read: no such file']);
+  expect(certificate(', clientCa: pem', `${auth}, trustedProxies: [10.0.0.1]`, 'check: {}')).toContain(
+    'clients.auth.certificate: not with check: the connection of a check is that of the ingress, so its certificate is not that of the client',
+  );
 });
 
 test('warns of a route setting without clients.auth', () => {

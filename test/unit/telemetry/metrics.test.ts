@@ -446,7 +446,7 @@ describe('clients', () => {
     const metrics = metricsOf();
     emitEvents(metrics, { type: 'auth-rejected', why: 'missing' });
     const seen = await samples(metrics, 'auth_rejected_total', 'with zeros');
-    expect(seen).toHaveLength(12);
+    expect(seen).toHaveLength(13);
     expect(seen.slice(0, 2)).toEqual(['{reason="missing"} 1', '{reason="malformed"} 0']);
   });
 

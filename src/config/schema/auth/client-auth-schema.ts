@@ -20,6 +20,8 @@ export const JWT_ALGORITHMS = [
 /** Longer than this, an expired token would be as good as a valid one. */
 const MAX_CLOCK_TOLERANCE = 300_000;
 
+const NamePrefix = z.string().regex(/^[!-~]{1,64}$/, 'expected 1 to 64 printable ASCII characters, without spaces');
+
 const ApiKeysSchema = z.strictObject({
   file: z
     .string()
@@ -63,14 +65,24 @@ const JwtSchema = z.strictObject({
     'Request header with the token; in Authorization, the token follows Bearer.',
   ),
   nameClaim: z.string().min(1).prefault('sub').describe('The claim that is the name of the client.'),
-  namePrefix: z
-    .string()
-    .regex(/^[!-~]{1,64}$/, 'expected 1 to 64 printable ASCII characters, without spaces')
-    .optional()
-    .describe('Put before the name, so that no token has the name of a client with an API key.'),
+  namePrefix: NamePrefix.optional().describe(
+    'Put before the name, so that no token has the name of a client with an API key.',
+  ),
   clockTolerance: Duration.refine((time) => time <= MAX_CLOCK_TOLERANCE, 'must be at most 5m')
     .prefault('30s')
     .describe('How far the clock of the issuer may differ.'),
+});
+
+const CertificateSchema = z.strictObject({
+  name: z
+    .enum(['subject', 'san'])
+    .prefault('subject')
+    .describe(
+      'Where the name of the client is: subject (its common name), or san (its first URI, else DNS name, else email address).',
+    ),
+  namePrefix: NamePrefix.optional().describe(
+    'Put before the name, so that no certificate has the name of another client.',
+  ),
 });
 
 /** Which clients are accepted, and what proves their names. */
@@ -78,13 +90,16 @@ export const ClientAuthSchema = z
   .strictObject({
     apiKeys: ApiKeysSchema.optional().describe('API keys.'),
     jwt: JwtSchema.optional().describe('JSON Web Tokens of one issuer (RFC 7519).'),
+    certificate: CertificateSchema.optional().describe(
+      'TLS client certificates of listen.tls.clientCa; {} for the defaults.',
+    ),
     forward: z
       .boolean()
       .prefault(false)
       .describe('Also forward the credential to the upstream; by default, its header is removed.'),
   })
-  .refine(({ apiKeys, jwt }) => apiKeys !== undefined || jwt !== undefined, {
-    error: 'needs apiKeys or jwt: with neither, no client could be accepted',
+  .refine(({ apiKeys, jwt, certificate }) => (apiKeys ?? jwt ?? certificate) !== undefined, {
+    error: 'needs apiKeys, jwt or certificate: with none, no client could be accepted',
   })
   .meta({ minProperties: 1 });
 
