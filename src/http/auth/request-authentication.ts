@@ -1,5 +1,6 @@
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
+import type { Problem } from '../response/problem.ts';
 import type { Rejections } from '../response/rejections.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
@@ -43,10 +44,17 @@ export class RequestAuthentication {
     // It counts as a request in flight, so that the bound of those holds for it, and a drain waits for it.
     const leave = this.#parts.count(client.request, false);
     this.#pending += 1;
+    let malformed: Problem | undefined;
+    const { request, response } = client;
+    request.bodyListener = { onMalformed: (problem) => void (malformed ??= problem) };
     void result.then((verified) => {
       this.#pending -= 1;
       leave();
-      if (!client.response.destroyed) this.#conclude(authentication, client, verified, onKnown);
+      request.bodyListener = undefined;
+      if (response.destroyed) return;
+      // Where the next request begins is unknown.
+      if (malformed !== undefined) this.#parts.rejections.reject(request, response, malformed, true);
+      else this.#conclude(authentication, client, verified, onKnown);
     });
   }
 

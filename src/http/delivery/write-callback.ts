@@ -4,7 +4,7 @@ import type { Millis } from '../../core/scalars.ts';
 import { findPathDefect } from '../request/request-target.ts';
 import type { Route } from '../request/route.ts';
 import { hasPrefix, type Router } from '../request/router.ts';
-import { findDisguisedPath } from '../webhooks/disguised-path.ts';
+import { findDisguisedPath } from '../auth/disguised-path.ts';
 import type { DeliveryStatus } from './delivery-status.ts';
 
 /** A client names the path to which the state of its write is sent. Like all such headers, it does not reach the upstream. */

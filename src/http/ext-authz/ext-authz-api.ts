@@ -70,8 +70,7 @@ export class ExtAuthzApi {
     }
     const arrived = { request, response, upgrade, route, snapshot, isPreflight: false };
     const proceed = (principal?: Principal): void => {
-      // The ingress sends the request, and its key.
-      const routed = { ...identifyRequest(arrived, nextId(), principal), key: undefined };
+      const routed = identifyRequest(arrived, nextId(), undefined, principal); // the ingress sends the request, and its key
       if (principal !== undefined && authentication.rejectForbidden(routed, mapStatus)) return;
       start(new CheckHandler(context, routed, options, onDone));
     };

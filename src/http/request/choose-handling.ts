@@ -5,7 +5,7 @@ import { readMaxForwards } from '../headers/max-forwards.ts';
 import { NO_ROUTE_PROBLEM, repeatedHeaderProblem, requestProblem } from '../response/problem-details.ts';
 import type { Problem } from '../response/problem.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
-import { findDisguisedPath } from '../webhooks/disguised-path.ts';
+import { findDisguisedPath } from '../auth/disguised-path.ts';
 import type { Route } from './route.ts';
 import { rewriteTarget, type Router } from './router.ts';
 import { findRepeatedHeader } from './validate-request.ts';

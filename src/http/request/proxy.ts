@@ -25,6 +25,7 @@ import { chooseHandling } from './choose-handling.ts';
 import type { Route } from './route.ts';
 import { identifyRequest, type RoutedRequest, type UnidentifiedRequest } from './routed-request.ts';
 import type { Principal } from '../auth/auth-types.ts';
+import { keyFromHeaders } from '../idempotency/idempotency-key.ts';
 import { RequestAuthentication } from '../auth/request-authentication.ts';
 import { findInvalidRequest } from './validate-request.ts';
 import { RequestHandler } from './request-handler.ts';
@@ -196,7 +197,8 @@ export class Proxy implements RequestSink {
   }
 
   #identifyAndStart(arrived: UnidentifiedRequest, principal?: Principal): void {
-    const routed = identifyRequest(arrived, this.#nextId(), principal);
+    const key = keyFromHeaders(arrived.request, arrived.route);
+    const routed = identifyRequest(arrived, this.#nextId(), key, principal);
     if (principal !== undefined && this.#authentication.rejectForbidden(routed)) return;
     this.#startExchange(routed);
   }
@@ -223,8 +225,8 @@ export class Proxy implements RequestSink {
     const snapshot = this.#options.snapshot();
     const accepted = { ...route, verify: undefined }; // its signature was verified, and may be too old by now
     const arrived = { request, response, upgrade: undefined, route: accepted, snapshot, isPreflight: false };
-    const described = identifyRequest(arrived, this.#nextId());
-    const routed = { ...described, key: keyOfDelivery(described.key, request), keyWatch: { record: undefined } };
+    const key = keyOfDelivery(keyFromHeaders(request, route), request);
+    const routed = { ...identifyRequest(arrived, this.#nextId(), key), keyWatch: { record: undefined } };
     this.#start(
       new RequestHandler(this.#context, routed, (handler, record) => {
         this.#onHandlerDone(handler);

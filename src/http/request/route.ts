@@ -65,8 +65,10 @@ export interface Route {
   readonly host: string | undefined;
   readonly methods: ReadonlySet<string> | undefined;
   readonly rewritePrefix: string | undefined;
-  /** Its requests need no credential (`auth: none`). */
+  /** Its requests need no credential: there is no `clients.auth`, or it has `auth: none`. */
   readonly isPublic: boolean;
+  /** Some clients may not use it, or may use no other route (`allow`). */
+  readonly isRestricted: boolean;
   /** Undefined: CORS is left to the upstream. */
   readonly cors: CorsPolicy | undefined;
   /** Undefined: nothing is verified. Else a body beyond `replayLimit` is refused. */

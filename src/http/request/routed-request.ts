@@ -8,13 +8,7 @@ import type { ProxyContext } from './exchange-context.ts';
 import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
 import { toHttp2Headers } from '../upstream/http2/http2-request-head.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
-import {
-  keyFromHeaders,
-  mayHaveKeyInBody,
-  keyTtlOf,
-  describeKey,
-  withMintedKey,
-} from '../idempotency/idempotency-key.ts';
+import { mayHaveKeyInBody, keyTtlOf, describeKey, withMintedKey } from '../idempotency/idempotency-key.ts';
 import type { Principal } from '../auth/auth-types.ts';
 import { clientAddress, socketAddress } from './client-address.ts';
 import type { ClientIdentity } from './client-identity.ts';
@@ -58,16 +52,16 @@ export type UnidentifiedRequest = Pick<
   'request' | 'response' | 'upgrade' | 'route' | 'snapshot' | 'isPreflight'
 >;
 
-/** Identifies the client and the key of a request. @param requestId unique @param principal its client, if it has proven its name */
+/** Identifies the client of a request. @param requestId unique @param principal its client, if it has proven its name */
 export function identifyRequest(
   { request, response, upgrade, route, snapshot, isPreflight }: UnidentifiedRequest,
   requestId: string,
+  key: IdempotencyKey | undefined,
   principal?: Principal,
 ): RoutedRequest {
   const peer = socketAddress(request.socket.remoteAddress);
   const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy), principal);
   const xRequestId = xRequestIdFor(request, requestId);
-  const key = keyFromHeaders(request, route);
   return { request, response, upgrade, route, snapshot, client, key, peer, isPreflight, requestId, xRequestId };
 }
 

@@ -9,13 +9,13 @@ export class Router {
   readonly hasCors: boolean;
   /** Routes whose requests are stored and delivered later, or may be. */
   readonly delivering: readonly Route[];
-  /** Routes that verify signatures. */
-  readonly verified: readonly Route[];
+  /** Routes whose paths must not be reached by another route: they need a signature, a credential or a permission. */
+  readonly guarded: readonly Route[];
 
   constructor(routes: readonly Route[]) {
     this.delivering = routes.filter(({ delivery, asyncWrites }) => (delivery ?? asyncWrites) !== undefined);
     this.hasCors = routes.some(({ cors }) => cors !== undefined);
-    this.verified = routes.filter(({ verify }) => verify !== undefined);
+    this.guarded = routes.filter((route) => route.verify !== undefined || !route.isPublic || route.isRestricted);
     this.#matchesHosts = routes.some(({ host }) => host !== undefined);
     this.#routes = [...routes].toSorted(
       (a, b) =>

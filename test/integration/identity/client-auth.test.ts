@@ -248,6 +248,26 @@ describe('a known client', () => {
   });
 });
 
+describe('another spelling of a path', () => {
+  test('does not lead around a credential or a permission', async () => {
+    const file = makeKeyFile('reader');
+    const { api, get } = await start({
+      clients: `auth: {apiKeys: {file: ${file.path}}}, classes: {readers: {match: {key: [reader]}, allow: {routes: [/v1]}}}`,
+      routes: '[{upstream: api, auth: none}, {path: /v1, upstream: api}, {path: /v1/admin, upstream: api}]',
+    });
+    const headers = ['Tidegate-Key', file.keys[0] ?? ''];
+    for (const path of ['/V1', '/%76%31/x', '/v1;a=b/x']) expect((await get({}, path)).status).toBe(400);
+    for (const path of ['/v1/Admin', '/v1/%61dmin', '/v1/admin;x/y']) {
+      expect((await get({ headers }, path)).status).toBe(400);
+    }
+    expect((await get({}, '/v1/x')).status).toBe(401);
+    expect((await get({ headers }, '/v1/admin')).status).toBe(403);
+    expect(api.received).toEqual([]);
+    expect((await get({ headers }, '/v1/administrators')).status).toBe(200);
+    expect((await get({}, '/v2')).status).toBe(200);
+  });
+});
+
 describe('no credential', () => {
   test('is needed by routes with auth: none, by preflights that Tidegate answers, and by health endpoints', async () => {
     const file = makeKeyFile('shop');
@@ -268,6 +288,35 @@ describe('no credential', () => {
     expect((await get(preflight, '/other')).status).toBe(401);
     expect((await fetch(`${gate.adminUrl}/livez`)).status).toBe(200);
     expect(api.received).toHaveLength(1);
+  });
+});
+
+describe('a WebSocket', () => {
+  test('needs a credential before the upgrade', async () => {
+    const issuer = await startIssuer();
+    const { gate } = await start({ clients: `auth: {${jwtOf(issuer)}}` });
+    const upgrade = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+    const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
+    const refused = await openRaw(gate.url);
+    refused.write(`${upgrade}${key}\r\n`);
+    expect(await refused.until('\r\n\r\n')).toMatch(/^HTTP\/1\.1 401 /);
+    const accepted = await openRaw(gate.url);
+    accepted.write(`${upgrade}${key}Authorization: Bearer ${await issuer.issue('app')}\r\n\r\n`);
+    expect(await accepted.until('\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /); // the upstream does not upgrade
+  });
+});
+
+describe('a body that cannot be parsed', () => {
+  test('is rejected while a token is being verified', async () => {
+    const issuer = await startIssuer();
+    const { api, gate } = await start({ clients: `auth: {${jwtOf(issuer)}}` });
+    const token = await issuer.issue('app');
+    const client = await openRaw(gate.url);
+    client.write(
+      `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nAuthorization: Bearer ${token}\r\n\r\nnot a chunk\r\n`,
+    );
+    expect(await client.ended()).toMatch(/^HTTP\/1\.1 400 /);
+    expect(api.received).toEqual([]);
   });
 });
 

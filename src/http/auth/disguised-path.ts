@@ -1,35 +1,52 @@
 import { requestProblem } from '../response/problem-details.ts';
+import type { Problem } from '../response/problem.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import { mergeSlashes } from '../request/match-path.ts';
 import type { Route } from '../request/route.ts';
 import { type Router, upstreamPath } from '../request/router.ts';
 
 /**
- * Refuses a request that would reach a verified path of the upstream by another route, which verifies nothing: routes match byte
- * by byte, while many servers decode `%73`, merge slashes, drop `;parameters` or ignore case.
+ * Refuses a request that would reach a guarded path of the upstream by another route, which requires less: a signature, a credential
+ * or a permission. Routes match byte by byte, while many servers decode `%73`, merge slashes, drop `;parameters` or ignore case.
  */
 export function findDisguisedPath(
   request: Pick<HttpServerRequest, 'verb' | 'target'>,
   route: Route,
-  { verified }: Pick<Router, 'verified'>,
-): typeof DISGUISED | undefined {
-  if (verified.length === 0 || route.verify !== undefined) return undefined;
+  { guarded }: Pick<Router, 'guarded'>,
+): Problem | undefined {
+  if (guarded.length === 0) return undefined;
   const ownPrefix = upstreamPrefix(route);
   let path: string | undefined;
-  for (const other of verified) {
+  for (const other of guarded) {
     if (other.target.name !== route.target.name || other.methods?.has(request.verb) === false) continue;
     const prefix = upstreamPrefix(other);
     if (prefix.length <= ownPrefix.length) continue; // the more special route is meant
+    const problem = problemOfWayAround(route, other);
+    if (problem === undefined) continue;
     path ??= plainPath(upstreamPath(request.target, route));
-    if (isBelow(path, plainPath(prefix))) return DISGUISED;
+    if (isBelow(path, plainPath(prefix))) return problem;
   }
   return undefined;
+}
+
+/** Undefined if a request of the one route may as well be one of the other. */
+function problemOfWayAround(route: Route, other: Route): Problem | undefined {
+  if (other.verify !== undefined && route.verify === undefined) return DISGUISED;
+  const requiresLess = (route.isPublic && !other.isPublic) || other.isRestricted;
+  return requiresLess ? DISGUISED_FROM_CLIENTS : undefined;
 }
 
 const DISGUISED = requestProblem(
   400,
   'Bad request',
   'The path is another spelling of one whose requests must be signed. Write it without escapes and doubled slashes.',
+  'bad_request',
+);
+
+const DISGUISED_FROM_CLIENTS = requestProblem(
+  400,
+  'Bad request',
+  'The path is another spelling of one of another route, which clients need a credential or a permission for. Write it without escapes and doubled slashes.',
   'bad_request',
 );
 
