@@ -20,10 +20,16 @@ export type IngressDialect = (typeof INGRESS_DIALECTS)[number];
 export function statusMappingFor(
   dialect: IngressDialect,
 ): (problem: Problem, retryAfter: number | undefined) => MappedStatus | undefined {
-  return dialect === 'nginx' ? mapStatusForNginx : () => undefined;
+  return dialect === 'nginx' ? mapStatusForNginx : mapServerError;
 }
 
-function mapStatusForNginx({ status }: Problem, retryAfter: number | undefined): MappedStatus {
+/** A 5xx would mean a failed check, which may allow the request: while no token can be verified, none may pass. */
+function mapServerError({ status }: Problem): MappedStatus | undefined {
+  return status < 500 ? undefined : { status: 429, headers: ['Tidegate-Status', String(status)] };
+}
+
+function mapStatusForNginx({ status }: Problem, retryAfter: number | undefined): MappedStatus | undefined {
+  if (status === 401) return undefined; // auth_request passes it on, with its WWW-Authenticate
   const headers = ['Tidegate-Status', String(status)];
   return {
     status: 403,

@@ -330,13 +330,33 @@ describe('checks of an ingress', () => {
     const check = (query: string, headers: readonly string[]): Promise<Received> => send(gate.url, query, { headers });
     const original = ['X-Original-Uri', '/v1'];
     const refused = await check('/check?dialect=nginx', original);
-    expect([refused.status, refused.header('tidegate-status')]).toEqual([403, '401']);
+    expect([refused.status, refused.header('www-authenticate')]).toEqual([401, expect.stringContaining('ApiKey')]);
     const traefik = ['X-Forwarded-Uri', '/v1'];
     const unauthorized = await check('/check', traefik);
     expect(unauthorized.status).toBe(401);
     expect(unauthorized.header('www-authenticate')).toContain('ApiKey');
     expect((await check('/check', [...traefik, 'Tidegate-Key', file.keys[0] ?? ''])).status).toBe(200);
   });
+});
+
+test('checks never have a 5xx because tokens cannot be verified, which an ingress may take as permission', async () => {
+  const issuer = await startIssuer();
+  issuer.answerWith(500);
+  const { gate } = await start({
+    clients: `auth: {${jwtOf(issuer)}}, trustedProxies: [127.0.0.1]`,
+    more: 'check: {}',
+  });
+  const { headers = [] } = bearer(await issuer.issue('app'));
+  const checks = [
+    ['/check', 'X-Forwarded-Uri'],
+    ['/check/v1?dialect=envoy', 'X-Other'],
+    ['/check?dialect=nginx', 'X-Original-Uri'],
+  ] as const;
+  const statuses: number[] = [];
+  for (const [path, name] of checks) {
+    statuses.push((await send(gate.url, path, { headers: [name, '/v1', ...headers] })).status);
+  }
+  expect(statuses).toEqual([429, 429, 403]);
 });
 
 describe('a program that mounts the proxy', () => {

@@ -1,5 +1,6 @@
 /** `clients.auth.certificate`: clients that prove their names by a TLS certificate. */
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { connect, type ConnectionOptions } from 'node:tls';
 import { connect as connectHttp2 } from 'node:http2';
 import { describe, expect, test } from 'vitest';
@@ -116,6 +117,19 @@ describe('a client certificate', () => {
     expect((await sendHttp2(http2, '/', { ':method': 'GET' })).status).toBe(200);
     const log = await eventually(gate.requests, ({ length }) => length === 3);
     expect(log.map(({ clientName }) => clientName)).toEqual(Array.from({ length: 3 }, () => 'mtls:spiffe://shop/till'));
+  });
+
+  test('of another authority is accepted once the file has that authority', async () => {
+    const { certificates, gate } = await start();
+    const other = authority();
+    other.issue('till');
+    const identity = { ca: certificates.read('ca.crt'), ...identityOf(other, 'till') };
+    expect(statusOf(await request(gate.url, identity))).toBe(401);
+    writeFileSync(certificates.path('ca.crt'), other.read('ca.crt'));
+    await eventually(
+      async () => statusOf(await request(gate.url, identity)),
+      (status) => status === 200,
+    );
   });
 
   test('yields to an API key of the same request', async () => {
