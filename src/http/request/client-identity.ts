@@ -26,7 +26,7 @@ export interface ClientNameRule {
 export interface ClientIdentity {
   /** A keyed hash, for logs, metrics and stores. */
   readonly hash: string;
-  /** The source of its key: `header:x-api-key`, `bearer`, `path:2`, `ip`; or what proves its name: `api_key`, `jwt`. */
+  /** The source of its key: `header:x-api-key`, `bearer`, `path:2`, `ip`; or what proves its name: `api_key`, `jwt`, `certificate`. */
   readonly identifiedBy: string;
   /** The hash of its address, if its key is unverified: clients of one address share one part of the rate. Undefined for `ip`. */
   readonly addressGroup: string | undefined;
