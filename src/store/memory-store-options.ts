@@ -5,6 +5,7 @@ import type { ClientHold } from '../core/limits/client-holds.ts';
 import type { LimitRef } from '../core/limits/limit-ref.ts';
 import type { Limit } from '../core/limits/limit.ts';
 import type { Meter } from '../core/limits/meter.ts';
+import type { UpstreamQuotasParts } from '../core/quota/calendar/upstream-quotas.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
 import type { UpstreamSettings } from './upstream-state.ts';
 
@@ -18,6 +19,8 @@ export interface MemoryStoreOptions {
   readonly listen: EventSink;
   /** The connections of an upstream, by its name; they are unbounded when absent. */
   readonly connections?: Pick<ReadonlyMap<string, ConnectionCounts>, 'get'>;
+  /** Where the calendar quotas of upstreams are kept; in memory, by the gate's clock, when absent. */
+  readonly quotas?: UpstreamQuotasParts;
   /** Makes the meter of a limit; a `LocalMeter` for each when absent. */
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
   /** Where other processes share the limits: called when a limit is made or forgotten, and when a client is held. */

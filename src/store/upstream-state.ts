@@ -10,6 +10,8 @@ import { AddressGroups } from '../core/admission/address-groups.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
 import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import { ConnectionSlots } from '../core/admission/connection-slots.ts';
+import type { CalendarQuotaSettings } from '../core/quota/calendar/calendar-quota.ts';
+import { UpstreamQuotas, type UpstreamQuotasParts } from '../core/quota/calendar/upstream-quotas.ts';
 import { UnmeteredSuccesses } from '../core/quota/unmetered-successes.ts';
 import type { OperatorOverride } from '../core/limits/operator-override.ts';
 import { isOverridden, NO_OVERRIDE } from '../core/limits/operator-override.ts';
@@ -24,6 +26,8 @@ export interface UpstreamSettings {
   readonly rate: RateSettings;
   /** In the order in which requests take their tokens; none when absent. */
   readonly nested?: readonly NestedLimitSettings[] | undefined;
+  /** None when absent. */
+  readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
 }
@@ -36,6 +40,7 @@ export interface UpstreamStateParts {
   readonly onLimitForgotten: (limit: Limit) => void;
   /** Makes a queue that waits for a connection alone. */
   readonly makeConnectionQueue: (ref: LimitRef) => Limit;
+  readonly quotas: UpstreamQuotasParts;
   /** Connections are unbounded where undefined. */
   readonly connections: ConnectionCounts | undefined;
 }
@@ -50,6 +55,7 @@ export class UpstreamState implements GateUpstream {
   readonly unmeteredSuccesses = new UnmeteredSuccesses();
   readonly rate: LiveRateSettings;
   readonly connectionSlots: ConnectionSlots | undefined;
+  quotas: UpstreamQuotas | undefined;
   readonly nested: UpstreamNestedLimits;
   /** The operator's override, also for limits that are made later. */
   override: OperatorOverride = NO_OVERRIDE;
@@ -63,7 +69,10 @@ export class UpstreamState implements GateUpstream {
   readonly #parts: UpstreamStateParts;
   readonly #ref: LimitRef;
 
-  constructor({ name, scope, rate, nested = [], queue, budget }: UpstreamSettings, parts: UpstreamStateParts) {
+  constructor(
+    { name, scope, rate, nested = [], quotas = [], queue, budget }: UpstreamSettings,
+    parts: UpstreamStateParts,
+  ) {
     this.name = name;
     this.queue = queue;
     this.retryBudget = new RetryTokenBucket(budget);
@@ -73,6 +82,7 @@ export class UpstreamState implements GateUpstream {
     this.#ref = { upstream: name, nested: '', scope: 'upstream', key: '' };
     if (scope === 'upstream') this.#shared = parts.makeLimit(this.#ref, this.rate);
     this.nested = new UpstreamNestedLimits(name, nested, parts);
+    this.#setQuotas(quotas);
     this.connectionSlots =
       parts.connections === undefined
         ? undefined
@@ -98,12 +108,13 @@ export class UpstreamState implements GateUpstream {
     return nested === '' ? this.shared : this.nested.sharedOf(nested);
   }
 
-  /** Whether a rate is configured or overridden, so that limits of this name exist before the first rejection. */
+  /** Whether a rate or a quota is configured, or a rate is overridden, so that limits of this name exist before the first rejection. */
   hasKnownRate(nested: string): boolean {
     return nested === '' ? this.#hasKnownRate : this.nested.hasKnownLimit(nested);
   }
 
   get #hasKnownRate(): boolean {
+    if (this.quotas !== undefined) return true; // requests that wait for it need the queue of a limit
     const { initialRate, maxRate } = this.rate;
     return (
       initialRate !== undefined || Number.isFinite(maxRate) || isOverridden(this.override, Number.NEGATIVE_INFINITY)
@@ -118,8 +129,9 @@ export class UpstreamState implements GateUpstream {
     return nested === '' || this.nested.has(nested);
   }
 
-  reconfigure({ scope, rate, nested = [], queue, budget }: UpstreamSettings): void {
+  reconfigure({ scope, rate, nested = [], quotas = [], queue, budget }: UpstreamSettings): void {
     this.nested.reconfigure(nested);
+    this.#setQuotas(quotas);
     this.queue = queue;
     this.retryBudget.adjust(budget);
     Object.assign(this.rate, rate);
@@ -142,6 +154,12 @@ export class UpstreamState implements GateUpstream {
     if (former === undefined || isLimitInUse(former)) return undefined;
     this.#former = undefined;
     return former;
+  }
+
+  #setQuotas(settings: readonly CalendarQuotaSettings[]): void {
+    if (settings.length === 0) this.quotas = undefined;
+    else if (this.quotas === undefined) this.quotas = new UpstreamQuotas(this.name, settings, this.#parts.quotas);
+    else this.quotas.reconfigure(settings);
   }
 
   #connectionQueue(): Limit {

@@ -5,8 +5,8 @@ import type { Limit } from '../limits/limit.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
 import { findNextTicket } from './queue-selection.ts';
-import type { Ticket } from './ticket.ts';
-import { attributesFor, awaitsPlaceAt } from './wait-estimate.ts';
+import { attributesFor, type Ticket } from './ticket.ts';
+import { awaitsPlaceAt } from './wait-estimate.ts';
 
 /** Requests under way that have to end before queued ones can go. */
 export interface AwaitedEnds {

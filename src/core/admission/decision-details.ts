@@ -3,6 +3,7 @@ import { tokenDelay, expectedDelayAt, clientHeldUntil } from './wait-estimate.ts
 import type { LimitView } from '../events/gate-views.ts';
 import type { Limit } from '../limits/limit.ts';
 import { placeYieldDelay } from '../limits/limit-places.ts';
+import type { SpentQuota } from '../quota/calendar/upstream-quotas.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
@@ -17,6 +18,8 @@ export interface DecisionDetails {
   readonly block: BlockStatus | undefined;
   /** The rate that an operator has pinned for that limit, here or at the process that leases its tokens. */
   readonly pinnedRate: PerSecond | undefined;
+  /** The configured quota that is used up for longest; absent if there is none. */
+  readonly quota?: SpentQuota | undefined;
   /** Whether it waits, or would have to wait, for a connection and not for a token. */
   readonly waitsForConnection: boolean;
   /** Whether connections are free, and it leaves them to others: see `SharedPlaces.yieldDelay`. */
@@ -54,6 +57,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
     limit: view,
     block: limit === undefined ? undefined : findBlock(limit, view?.block, ticket, now),
     pinnedRate: view?.pinnedRate ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
+    quota: ticket.quotas?.findSpent(ticket, now),
     waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),
     leavesConnections:
       connectionSlots !== undefined && !connectionSlots.isFull && connectionSlots.yieldDelay(ticket, now) > 0,

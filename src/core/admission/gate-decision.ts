@@ -7,6 +7,8 @@ export type RefusalReason =
   | 'over_share'
   /** The upstream asked this client to wait. */
   | 'held'
+  /** A configured quota is used up. */
+  | 'quota_exceeded'
   /** The upstream is blocked: it rejects everything, or an operator blocked it. */
   | 'blocked'
   /** The deadline passed in the queue. */

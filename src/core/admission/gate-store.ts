@@ -8,6 +8,7 @@ import type { LimitRef } from '../limits/limit-ref.ts';
 import type { AddressGroups } from './address-groups.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { Millis } from '../scalars.ts';
+import type { UpstreamQuotas } from '../quota/calendar/upstream-quotas.ts';
 import type { UnmeteredSuccesses } from '../quota/unmetered-successes.ts';
 
 /** The state that the gate keeps for one upstream. */
@@ -19,6 +20,8 @@ export interface GateUpstream {
   readonly activeClients: ActiveClients;
   readonly addressGroups: AddressGroups;
   readonly unmeteredSuccesses: UnmeteredSuccesses;
+  /** Absent if none is configured. May change with the configuration. */
+  readonly quotas?: UpstreamQuotas | undefined;
   /** Absent if connections are not bounded here. */
   readonly connectionSlots?: ConnectionSlots | undefined;
   /** Absent if it has only its own limit. May change with the configuration. */

@@ -1,22 +1,16 @@
-import {
-  refusalIfBlocked,
-  estimateWait,
-  clientHeldUntil,
-  isUnfitProbe,
-  findWaitingLimit,
-  refusalForLongWait,
-} from './wait-estimate.ts';
+import { isUnfitProbe, refusalForLongWait, refusalIfBlocked } from './refusals/refusal-reasons.ts';
+import { clientHeldUntil, estimateWait, findWaitingLimit, tokenDelay } from './wait-estimate.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import type { GateView, LimitView } from '../events/gate-views.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { readDecisionDetails, type DecisionDetails } from './decision-details.ts';
-import { abandonReservations, endReservations, releaseReservations, takeTokens } from './reservations.ts';
+import * as reservations from './reservations.ts';
 import { recordAttemptEnd, recordResponse } from '../limits/in-flight-requests.ts';
 import { recordOutcome, recordQuota } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
 import { admitObserved } from './observe-mode.ts';
-import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
+import { computeRetryAfter, mayTakeEarly } from './refusals/compute-retry-after.ts';
 import { recordReturn } from '../limits/client-return.ts';
 import { releaseQueued } from '../quota/apply-quota.ts';
 import { isCutShort, longestWait } from '../limits/longest-wait.ts';
@@ -67,7 +61,8 @@ export class Gate {
   /** An attempt is being sent to the upstream. */
   onSent(ticket: Ticket, now: Millis): void {
     ticket.sentAt = now;
-    releaseReservations(ticket);
+    reservations.releaseReservations(ticket);
+    reservations.countSend(ticket, now);
     ticket.inFlightLimits = ticket.limits;
     ticket.isUnanswered = true;
     for (const { meter, isClassLimit } of ticket.limits) {
@@ -101,6 +96,7 @@ export class Gate {
   onOutcome(ticket: Ticket, outcome: AttemptOutcome, now: Millis): Limit | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const context = { ticket, upstream, store: this.#store, emit: this.#emit };
+    reservations.settleCount(ticket, outcome.kind === 'error' && !outcome.sent);
     const isReleased = outcome.kind === 'response' && recordQuota(context, outcome, now);
     const attributedLimit = recordOutcome(context, outcome, now);
     recordResponse(ticket, now);
@@ -124,7 +120,7 @@ export class Gate {
   cancel(ticket: Ticket, now: Millis): void {
     const { reservedLimits, reservedSlots } = ticket;
     if (ticket.flow !== undefined) this.#waitQueue.dequeue(ticket, now);
-    abandonReservations(ticket);
+    reservations.abandonReservations(ticket);
     for (const limit of reservedLimits) this.#waitQueue.serveReadyWithin(limit, now);
     if (reservedSlots !== undefined) this.#waitQueue.serveReady(reservedSlots.queueLimit, now);
   }
@@ -132,7 +128,7 @@ export class Gate {
   /** The exchange is over; its client may be evicted. In observe mode, a ticket that is still queued ends when it is settled. */
   onExchangeEnd(ticket: Ticket): void {
     if (ticket.flow !== undefined) return;
-    endReservations(ticket);
+    reservations.endReservations(ticket);
     if (ticket.clientSlot !== undefined) this.#store.clients.leave(ticket.clientSlot);
     ticket.clientSlot = undefined;
   }
@@ -174,9 +170,10 @@ export class Gate {
   view(now: Millis): GateView {
     const limits: LimitView[] = [];
     for (const limit of this.limits(now)) limits.push(limit.view(now));
-    const budgets = new Map<string, number>();
-    for (const { name, retryBudget } of this.#store.upstreams()) budgets.set(name, retryBudget.left);
-    return { limits, clients: this.#store.clients.view(now), budgets };
+    const upstreams = [...this.#store.upstreams()];
+    const budgets = new Map(upstreams.map(({ name, retryBudget }) => [name, retryBudget.left]));
+    const quotas = upstreams.flatMap((upstream) => upstream.quotas?.views(now) ?? []);
+    return { limits, clients: this.#store.clients.view(now), budgets, ...(quotas.length > 0 ? { quotas } : {}) };
   }
 
   #decide(ticket: Ticket, deadline: Millis, now: Millis, clientTimeout?: Millis): AdmissionResult | undefined {
@@ -187,6 +184,7 @@ export class Gate {
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);
 
     const heldFor = clientHeldUntil(clients, ticket, slot, now) - now;
+    ticket.quotas = upstream.quotas;
     ticket.maxWait = undefined;
     if (heldFor > 0) {
       ticket.estimatedWait = heldFor;
@@ -198,10 +196,12 @@ export class Gate {
     const isUnfit = isUnfitProbe(ticket, now);
     const slots = connectionSlotsFor(ticket, upstream);
     const limit = findWaitingLimit(ticket, slots, now);
-    if (!isUnfit && limit === undefined) return this.#admit(ticket, slots, now);
+    const isSpent = ticket.limits.length === 0 && tokenDelay(ticket, now) > 0; // it has no queue
+    if (!isUnfit && !isSpent && limit === undefined) return this.#admit(ticket, slots, now);
 
     const wait = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
     ticket.estimatedWait = wait;
+    if (isSpent) return this.#refuse(ticket, slot, refusalForLongWait(ticket, now), wait, now);
     if (limit === undefined || isUnfit) {
       return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
     }
@@ -229,7 +229,7 @@ export class Gate {
   }
 
   #admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): AdmissionResult {
-    takeTokens(ticket, now, now);
+    reservations.takeTokens(ticket, now, now);
     this.#waitQueue.grantConnection(ticket, slots, now);
     this.#waitQueue.onPlaceTaken(ticket, now);
     this.#emit({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });

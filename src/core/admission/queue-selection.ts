@@ -6,8 +6,8 @@ import type { ConnectionSlots } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import { exceedsPlaceShare, hasSharedPlaces, placeYieldDelay } from '../limits/limit-places.ts';
-import type { Ticket } from './ticket.ts';
-import { attributesFor, hasBlockingLimit, hasReadyTicket, tokenDelay } from './wait-estimate.ts';
+import { attributesFor, type Ticket } from './ticket.ts';
+import { hasBlockingLimit, hasReadyTicket, tokenDelay } from './wait-estimate.ts';
 
 /**
  * Returns the next ticket of a limit's queue. While connections or places in flight are scarce, a client with more than its share of
@@ -92,9 +92,10 @@ export function findBottleneckLimit(ticket: Ticket, now: Millis): Limit | undefi
   );
 }
 
-/** Whether the tickets in this queue may lack tokens of different limits. */
+/** Whether the tickets in this queue may lack tokens of different limits, or some of them may use the reserve of a quota. */
 function hasMixedNeeds(limit: Limit): boolean {
-  return limit.hasMixedLimits || hasBlockingLimit(limit.queue.front);
+  const { front } = limit.queue;
+  return limit.hasMixedLimits || hasBlockingLimit(front) || front?.quotas?.hasReserve === true;
 }
 
 function lacksToken(ticket: Ticket, limit: Limit, now: Millis): boolean {

@@ -1,16 +1,15 @@
-import { attributesFor } from './wait-estimate.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { releasePlaces } from '../limits/limit-places.ts';
-import type { Ticket } from './ticket.ts';
-import { NO_LIMITS } from './ticket.ts';
+import { attributesFor, NO_LIMITS, NO_QUOTAS, type Ticket } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
 
 /**
- * Takes a token of each limit of the ticket.
+ * Takes a token of each limit of the ticket, and reserves a part of each quota.
  * @param due when the tokens were due, if a timer fired late; else now
  */
 export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   ticket.reservedLimits = ticket.limits;
+  if (ticket.quotas !== undefined) ticket.reservedQuotas = ticket.quotas.reserve(ticket, due, now);
   for (const limit of ticket.limits) {
     const { demand, meter, places } = limit;
     demand?.returns?.remove(ticket.fairnessKey);
@@ -30,6 +29,8 @@ export function reserveConnection(ticket: Ticket, slots: ConnectionSlots, now: M
 export function releaseReservations(ticket: Ticket): void {
   for (const limit of ticket.reservedLimits) limit.meter.release();
   ticket.reservedLimits = NO_LIMITS;
+  for (const quota of ticket.reservedQuotas) quota.release();
+  ticket.reservedQuotas = NO_QUOTAS;
   ticket.reservedSlots?.release(ticket.fairnessKey);
   ticket.reservedSlots = undefined;
 }
@@ -46,4 +47,15 @@ export function abandonReservations(ticket: Ticket): void {
   releasePlaces(ticket);
   for (const { meter } of ticket.probedLimits) meter.abandonProbe(attributesFor(meter, ticket));
   ticket.probedLimits = NO_LIMITS;
+}
+
+/** The quotas count an attempt from its send. */
+export function countSend(ticket: Ticket, now: Millis): void {
+  if (ticket.quotas !== undefined) ticket.countedQuotas = ticket.quotas.onSent(now);
+}
+
+/** The attempt has an outcome. If nothing was sent, the quotas no longer count it. */
+export function settleCount(ticket: Ticket, isUnsent: boolean): void {
+  if (isUnsent) ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
+  ticket.countedQuotas = NO_QUOTAS;
 }

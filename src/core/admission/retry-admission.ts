@@ -3,7 +3,7 @@ import type { Millis } from '../scalars.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import type { PlannedRetry } from '../retry/choose-retry.ts';
-import { computeRejectionRetryAfter } from './compute-retry-after.ts';
+import { computeRejectionRetryAfter } from './refusals/compute-retry-after.ts';
 import { connectionSlotsFor } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';

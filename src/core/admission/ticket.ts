@@ -2,7 +2,10 @@ import type { HeapItem } from '../collections/binary-heap.ts';
 import type { GateDecision, RefusalReason } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
+import type { MeterView } from '../limits/meter.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
+import type { CalendarQuota } from '../quota/calendar/calendar-quota.ts';
+import type { UpstreamQuotas } from '../quota/calendar/upstream-quotas.ts';
 import type { Requester } from '../quota/requester.ts';
 import { hashToNumber } from '../quota/requester.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
@@ -32,6 +35,7 @@ export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => voi
 /** A shared empty array, so that a request without limits allocates none. */
 export const NO_LIMITS: readonly Limit[] = [];
 export const NO_PLACES: readonly LimitPlaces[] = [];
+export const NO_QUOTAS: readonly CalendarQuota[] = [];
 
 export const ADMITTED: AdmissionResult = { kind: 'admitted' };
 
@@ -72,6 +76,11 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** Undefined before the request arrives and after its exchange ends. */
   clientSlot: ClientSlot | undefined = undefined;
   limits: readonly Limit[] = NO_LIMITS;
+  /** The configured quotas of its upstream; undefined if there are none. */
+  quotas: UpstreamQuotas | undefined = undefined;
+  /** Those of which it holds a part, until it is sent; and those that count its last attempt, until that has an outcome. */
+  reservedQuotas: readonly CalendarQuota[] = NO_QUOTAS;
+  countedQuotas: readonly CalendarQuota[] = NO_QUOTAS;
   /** The limit in whose queue it waits, if it waits. */
   waitingLimit: Limit | undefined = undefined;
   /** Where a connection is reserved for it, between its admission and its send. */
@@ -172,4 +181,9 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   protected credential(): number | undefined {
     return 0;
   }
+}
+
+/** Returns the attributes that a meter's pacing needs: undefined unless a block is in force there. */
+export function attributesFor({ hasBlock }: MeterView, ticket: Ticket): RequestAttributes | undefined {
+  return hasBlock === true ? ticket.attributes : undefined;
 }

@@ -1,25 +1,23 @@
 import type { ClientSlot, ClientStore } from './client-allowance.ts';
 import type { Limit } from '../limits/limit.ts';
 import { mayAwaitPlace } from '../limits/may-await-place.ts';
-import type { MeterView } from '../limits/meter.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { hasSharedPlaces, placeYieldDelay } from '../limits/limit-places.ts';
 import { convertWeight, weightInAddress } from './effective-weight.ts';
-import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
-import type { Ticket } from './ticket.ts';
+import { attributesFor, type Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
-import type { RefusalReason } from './gate-decision.ts';
+import { isBlockedAt } from './refusals/refusal-reasons.ts';
 
-/** Time until each limit has a token for this request, and a place that it need not leave to others; Infinity while one is requested. */
+/**
+ * Time until each limit has a token for this request, each quota a part left, and there is a place that it need not leave to others;
+ * Infinity while a token is requested.
+ */
 export function tokenDelay(ticket: Ticket, now: Millis): Millis {
+  const { quotas } = ticket;
   let delay = placeYieldDelay(ticket, now);
+  if (quotas !== undefined) delay = Math.max(delay, quotas.delay(ticket, now));
   for (const { meter } of ticket.limits) delay = Math.max(delay, meter.delay(now, attributesFor(meter, ticket)));
   return delay;
-}
-
-/** Returns the attributes that a meter's pacing needs: undefined unless a block is in force there. */
-export function attributesFor({ hasBlock }: MeterView, ticket: Ticket): RequestAttributes | undefined {
-  return hasBlock === true ? ticket.attributes : undefined;
 }
 
 /** The delay at this limit to report to the client: see `Pacing.expectedDelay`. */
@@ -111,7 +109,15 @@ export function estimateWait(
     const turns = limit === innermost ? own : turnsAheadAcross(limit, ticket, own, weight, now);
     wait = Math.max(wait, waitForToken(limit, ticket, turns, weight, slots, now));
   }
-  return wait;
+  return Math.max(wait, waitForQuota(ticket, own, now));
+}
+
+/** Time until each quota has a part for the request, after `turns` others. */
+function waitForQuota(ticket: Ticket, turns: number, now: Millis): Millis {
+  const { quotas } = ticket;
+  if (quotas === undefined) return 0;
+  const rate = quotas.rate(ticket, now);
+  return quotas.delay(ticket, now) + (rate === Number.POSITIVE_INFINITY ? 0 : (1000 * turns) / rate);
 }
 
 /** Time until the limit has a token for the request, after `turns` others. Places that stalled clients give up come first. */
@@ -153,16 +159,6 @@ function waitForConnection(
   if (!slots.mustWait(ticket, now)) return 0;
   const lacking = turnsAhead(queueLimit, ticket, weight) + 1 - Math.max(0, slots.available) - slots.yielding;
   return lacking > 0 ? (1000 * lacking) / rate : 0;
-}
-
-/** The refusal reason of a request that would have to wait longer than it may. */
-export function refusalForLongWait(ticket: Ticket, now: Millis): RefusalReason {
-  return refusalIfBlocked(ticket, now) ?? (hasFiniteRate(ticket, now) ? 'over_share' : 'queue_timeout');
-}
-
-/** Whether one of its limits has a finite rate. Only then there is a rate to share. */
-export function hasFiniteRate({ limits }: Pick<Ticket, 'limits'>, now: Millis): boolean {
-  return limits.some(({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY);
 }
 
 /**
@@ -220,30 +216,3 @@ function turnsAheadAcross(outer: Limit, ticket: Ticket, own: number, innerWeight
 
 /** This many clients that wait in several queues are counted once; beyond that, some count twice. */
 const MAX_CLIENTS_COUNTED = 1000;
-
-/** How long a probe is left to bodies that have been read: shorter than to others by senders that have failed (`turnDeferral`). */
-const PROBE_BODY_WAIT: Millis = 1000;
-
-/** Whether the ticket would be the probe of a blocked limit although its body has not been read. */
-export function isUnfitProbe(ticket: Ticket, now: Millis): boolean {
-  if (ticket.isBodyReceived) return false;
-  return ticket.limits.some((limit) => {
-    const { meter } = limit;
-    if (meter.hasBlock !== true && meter.phase !== 'blocked') return false;
-    const overdueFor = meter.probeOverdueFor(now, attributesFor(meter, ticket));
-    return overdueFor < PROBE_BODY_WAIT && isBlockedAt(limit, ticket, now);
-  });
-}
-
-/** Whether a block or a stop at this limit holds back the ticket. */
-function isBlockedAt(limit: Limit, ticket: Ticket, now: Millis): boolean {
-  const { meter } = limit;
-  return meter.hasBlock === true ? meter.isHeldBack?.(now, ticket.attributes) === true : limit.isBlocked(now);
-}
-
-/** Returns `blocked` for a block at a shared limit or by an operator, and `held` for one at a limit of this client alone. */
-export function refusalIfBlocked(ticket: Ticket, now: Millis): RefusalReason | undefined {
-  const limit = ticket.limits.find((each) => isBlockedAt(each, ticket, now));
-  if (limit === undefined) return undefined;
-  return limit.ref.scope === 'upstream' || limit.isBlockedByOperator ? 'blocked' : 'held';
-}

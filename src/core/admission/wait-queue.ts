@@ -4,7 +4,7 @@ import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LATENESS } from '../rate/pacer.ts';
 import type { ClientSlot } from './client-allowance.ts';
-import { computeRetryAfter, mayTakeEarly } from './compute-retry-after.ts';
+import { computeRetryAfter, mayTakeEarly } from './refusals/compute-retry-after.ts';
 import { usePromise } from '../limits/client-return.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
 import { hasSharedPlaces, trackPlaces } from '../limits/limit-places.ts';
@@ -18,10 +18,11 @@ import {
   soonestDelay,
 } from './queue-selection.ts';
 import { continueRelease } from '../quota/apply-quota.ts';
+import { isSpentTooLong, isUnfitProbe, refusalIfStopped } from './refusals/refusal-reasons.ts';
 import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
 import type { Ticket } from './ticket.ts';
 import { ADMITTED } from './ticket.ts';
-import { clientHeldUntil, estimateWait, isUnfitProbe, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
+import { clientHeldUntil, estimateWait, tokenDelay } from './wait-estimate.ts';
 
 /** The interval between the parts of a check of waiting tickets, so that other events are not delayed. */
 const REVIEW_INTERVAL: Millis = 1;
@@ -214,7 +215,7 @@ export class WaitQueue {
     const heldFor = clientHeldUntil(this.#store.clients, ticket, clientSlot, now) - now;
     const wait = Math.max(heldFor, estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now));
     ticket.estimatedWait = wait;
-    const why = heldFor > 0 ? 'held' : (refusalIfBlocked(ticket, now) ?? 'queue_timeout');
+    const why = heldFor > 0 ? 'held' : (refusalIfStopped(ticket, now) ?? 'queue_timeout');
     if (why === 'queue_timeout' && slots?.isFull === true) slots.onWaitTimeout();
     const retryAfterMs = computeRetryAfter(
       { store: this.#store, emit: this.#emit },
@@ -224,9 +225,10 @@ export class WaitQueue {
     ticket.onSettled({ kind: 'refused', why, retryAfterMs }, now);
   }
 
-  /** Whether its wait is over, or the upstream has since asked its client to stay away. */
+  /** Whether its wait is over, no quota is left for it, or the upstream has since asked its client to stay away. */
   #hasExpired(ticket: Ticket, now: Millis): boolean {
-    return ticket.expiresAt < now || isUnfitProbe(ticket, now) || this.#isClientHeld(ticket, now);
+    if (ticket.expiresAt < now || isUnfitProbe(ticket, now) || this.#isClientHeld(ticket, now)) return true;
+    return isSpentTooLong(ticket, now);
   }
 
   #isClientHeld(ticket: Ticket, now: Millis): boolean {

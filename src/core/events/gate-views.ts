@@ -1,6 +1,7 @@
 /** What the gate looks like from outside: for metrics, the admin page and `explain`. */
 import type { ErrorReason } from '../exchange/attempt-outcome.ts';
 import type { LimitScope, LimitState } from '../limits/limit-state.ts';
+import type { QuotaView } from '../quota/calendar/calendar-quota.ts';
 import type { QuotaOwner } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { LatencyLimit } from '../rate/in-flight-limiter.ts';
@@ -78,4 +79,6 @@ export interface GateView {
   readonly clients: ClientsView;
   /** Share of the retry budget that is left, in [0, 1], by upstream. */
   readonly budgets: ReadonlyMap<string, number>;
+  /** Absent if no upstream has a configured quota. */
+  readonly quotas?: readonly QuotaView[];
 }

@@ -1,5 +1,5 @@
 import type { Ticket } from '../admission/ticket.ts';
-import { hasFiniteRate, refusalIfBlocked } from '../admission/wait-estimate.ts';
+import { hasFiniteRate, refusalIfBlocked } from '../admission/refusals/refusal-reasons.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from './limit.ts';
 

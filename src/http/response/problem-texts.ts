@@ -68,6 +68,13 @@ export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 
       detail: 'The upstream asked this client to wait.',
       proxyError: 'http_request_denied',
     },
+    quota_exceeded: {
+      status: 429,
+      title: 'Quota exceeded',
+      detail:
+        'The quota of requests to the upstream is used up until the time that Retry-After names. Nothing was sent to the upstream.',
+      proxyError: 'http_request_denied',
+    },
     queue_timeout: {
       ...QUOTA_EXCEEDED,
       detail: 'The upstream is rate limited, and the request could not be sent within its maximum queue time.',

@@ -11,6 +11,7 @@ import { classifyBlockedPart } from '../../core/rate/breaker/request-attributes.
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { RefusalReason } from '../../core/admission/gate-decision.ts';
 import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
+import { formatSpentQuota } from './format-spent-quota.ts';
 import {
   pluralize,
   roundOrNull,
@@ -52,7 +53,7 @@ export function formatDequeue({ waited, why, retryAfterMs, details }: DequeuedSt
 /** Why a request was rejected, as part of a sentence. @param origin as above */
 export function formatRefusalReason(
   why: RefusalReason | undefined,
-  { estimatedWait, maxWait, clientTimeout, heldFor, limit, block }: DecisionDetails,
+  { estimatedWait, maxWait, clientTimeout, heldFor, limit, block, quota }: DecisionDetails,
   origin: Millis,
 ): string | undefined {
   switch (why) {
@@ -65,6 +66,8 @@ export function formatRefusalReason(
         : `it would have waited another ${humanizeDuration(estimatedWait)}${formatClientTimeout(clientTimeout)}`;
     case 'held':
       return `the upstream asked this client to wait ${humanizeDuration(heldFor > 0 ? heldFor : (estimatedWait ?? 0))}`;
+    case 'quota_exceeded':
+      return quota === undefined ? undefined : formatSpentQuota(quota);
     case 'blocked':
       return formatBlock(limit, block, origin);
     case 'queue_full':
@@ -97,6 +100,7 @@ export function decisionFields(details: DecisionDetails): Record<string, unknown
     queued: limit?.queued ?? null,
     inFlight: limit?.inFlight ?? null,
     quotaLeft: roundOrNull(limit?.quotaLeft),
+    ...(details.quota === undefined ? {} : { spentQuota: details.quota.name }),
     estimateSeconds: secondsOrNull(estimatedWait),
     patienceSeconds: secondsOrNull(maxWait),
     clientTimeoutSeconds: secondsOrNull(details.clientTimeout),

@@ -89,6 +89,7 @@ const PROXY_REJECTION_REASONS: ReadonlySet<string> = new Set([
   'throttled',
   'over_share',
   'held',
+  'quota_exceeded',
   'blocked',
   'queue_timeout',
   'queue_full',

@@ -1,13 +1,14 @@
-import { fairShare } from './active-clients.ts';
-import { longestPlaceWait } from './awaited-ends.ts';
-import { connectionSlotsFor } from './connection-slots.ts';
-import { hasFiniteRate, refusalIfBlocked, tokenDelay } from './wait-estimate.ts';
-import { awaitReturn, computeEffectiveWeight, partOfAddress } from './effective-weight.ts';
-import { type ClientSlot, FLOOD_FACTOR } from './client-allowance.ts';
-import type { EventSink } from '../events/proxy-events.ts';
-import { AddressSlots } from '../limits/address-slots.ts';
-import type { Limit } from '../limits/limit.ts';
-import { MAX_LEARNED_RETRY_AFTER, returnRateOf } from '../limits/return-slots.ts';
+import { fairShare } from '../active-clients.ts';
+import { longestPlaceWait } from '../awaited-ends.ts';
+import { connectionSlotsFor } from '../connection-slots.ts';
+import { hasFiniteRate, refusalIfStopped } from './refusal-reasons.ts';
+import { tokenDelay } from '../wait-estimate.ts';
+import { awaitReturn, computeEffectiveWeight, partOfAddress } from '../effective-weight.ts';
+import { type ClientSlot, FLOOD_FACTOR } from '../client-allowance.ts';
+import type { EventSink } from '../../events/proxy-events.ts';
+import { AddressSlots } from '../../limits/address-slots.ts';
+import type { Limit } from '../../limits/limit.ts';
+import { MAX_LEARNED_RETRY_AFTER, returnRateOf } from '../../limits/return-slots.ts';
 import {
   MAX_LATENESS,
   MIN_RETRY_AFTER,
@@ -15,11 +16,11 @@ import {
   recordPromisedReturn,
   RETRY_AFTER_ROUNDING,
   TRANSIT_ALLOWANCE,
-} from '../limits/client-return.ts';
-import type { GateStore } from './gate-store.ts';
-import type { ReturnSlotKind, Ticket } from './ticket.ts';
-import type { Millis, PerSecond } from '../scalars.ts';
-import type { RefusalReason } from './gate-decision.ts';
+} from '../../limits/client-return.ts';
+import type { GateStore } from '../gate-store.ts';
+import type { ReturnSlotKind, Ticket } from '../ticket.ts';
+import type { Millis, PerSecond } from '../../scalars.ts';
+import type { RefusalReason } from '../gate-decision.ts';
 
 /** So early may a check take a token: clients whose slots are up to this far apart may return at once. */
 const MAX_EARLINESS: Millis = 2 * RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
@@ -47,8 +48,10 @@ export function computeRetryAfter(
   now: Millis,
 ): Millis {
   ticket.returnSlot = undefined;
-  // The upstream asked for it. Round up here, so that later rounding cannot make it earlier.
-  if (why === 'held') return recordPromisedReturn(store, ticket, slot, roundUpToSeconds(wait), now);
+  // The upstream asked for it, or a quota begins anew. Round up here, so that later rounding cannot make it earlier.
+  if (why === 'held' || why === 'quota_exceeded') {
+    return recordPromisedReturn(store, ticket, slot, roundUpToSeconds(wait), now);
+  }
   const demand = assessDemand(store, ticket, slot, now);
   if (demand === undefined) return roundUpToSeconds(wait);
   // Scarce connections are no reason to cut a client's allowance.
@@ -102,7 +105,8 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
   awaitReturn(store, ticket, now, now); // it counts in the share of this process
   // Demand is not known per nested limit, so it is compared with the rate of the outermost one.
   const outermost = ticket.limits[0] ?? limit;
-  const learnedRate = returnRateOf(outermost.meter, now, ticket.weight);
+  const quotaRate = ticket.quotas?.rate(ticket, now) ?? Number.POSITIVE_INFINITY;
+  const learnedRate = Math.min(returnRateOf(outermost.meter, now, ticket.weight), quotaRate);
   const whole = Math.min(learnedRate, connectionSlots?.turnoverRate ?? Number.POSITIVE_INFINITY);
   const share = fairShare(ticket, outermost, Number.isFinite(learnedRate) ? learnedRate : whole, activeClients, now);
   let rate = whole;
@@ -206,6 +210,6 @@ function roundUpToSeconds(wait: Millis): Millis {
  * that it was told. A request would wait for that token here. An ingress does not; and later tokens come later by as much.
  */
 export function mayTakeEarly(ticket: Ticket, now: Millis): boolean {
-  if (!ticket.keepsToPromise || !ticket.isSentExternally || refusalIfBlocked(ticket, now) !== undefined) return false;
+  if (!ticket.keepsToPromise || !ticket.isSentExternally || refusalIfStopped(ticket, now) !== undefined) return false;
   return tokenDelay(ticket, now) <= MAX_EARLINESS;
 }

@@ -1,0 +1,189 @@
+import { Pacer } from '../../rate/pacer.ts';
+import type { Millis, PerSecond } from '../../scalars.ts';
+import { ConsumptionRate } from './consumption-rate.ts';
+import { makeQuotaCounts, type QuotaCounts } from './quota-counts.ts';
+import type { QuotaJournal } from './quota-journal.ts';
+import { type EpochMillis, nominalLength, periodId, type QuotaPeriod } from './quota-period.ts';
+
+export interface CalendarQuotaSettings {
+  /** Unique among the quotas of the upstream. */
+  readonly name: string;
+  /** Requests in a period. */
+  readonly limit: number;
+  /** Of `limit`, what only requests with priority may use: fewer than `limit`. */
+  readonly reserve: number;
+  /** `even`: what is left is spread over the rest of the period. */
+  readonly pace: 'even' | 'asNeeded';
+  readonly period: QuotaPeriod;
+}
+
+/** One time on two clocks: the gate's, which is monotonic, and the wall clock's. */
+export interface Instant {
+  readonly now: Millis;
+  readonly at: EpochMillis;
+}
+
+export interface QuotaView {
+  readonly upstream: string;
+  readonly name: string;
+  readonly limit: number;
+  readonly reserve: number;
+  /** Requests that may still be sent in this period, the reserve included. */
+  readonly remaining: number;
+  /** When the next requests may be sent if it is used up: the end of the period, or when the oldest no longer count. */
+  readonly resetAt: EpochMillis;
+  /** When it was or will be used up at the recent rate; Infinity if that is not before the end of the period. */
+  readonly exhaustedAt: EpochMillis;
+}
+
+/** A forecast of less than this share of a period before its end is within the error of the estimate. */
+const FORECAST_MARGIN = 0.02;
+/** What is written ahead to the journal, as a share of the limit: after a kill, at most that counts although it was not sent. */
+const WRITE_AHEAD_SHARE = 0.001;
+const AVERAGING_SHARE = 1 / 24;
+const MIN_AVERAGING_TIME: Millis = 60_000;
+const MAX_AVERAGING_TIME: Millis = 6 * 3_600_000;
+
+/**
+ * A quota of requests in a period of the calendar, as the operator of the upstream has published it. It counts what is sent:
+ * attempts, not requests of clients. A request reserves its part when it is admitted, and counts when it is sent.
+ */
+export class CalendarQuota {
+  readonly #upstream: string;
+  readonly #journal: QuotaJournal | undefined;
+  readonly #counts: QuotaCounts;
+  readonly #consumption: ConsumptionRate;
+  readonly #pacer = new Pacer();
+  #settings: CalendarQuotaSettings;
+  /** Admitted and not yet sent. */
+  #reserved = 0;
+  /** Set while the limit is reached. */
+  #exhaustedAt: EpochMillis | undefined = undefined;
+  /** How many more requests the journal already counts, in the part of the period that begins at `#aheadIn`. */
+  #ahead = 0;
+  #aheadIn: EpochMillis = Number.NaN;
+
+  constructor(upstream: string, settings: CalendarQuotaSettings, journal?: QuotaJournal) {
+    this.#upstream = upstream;
+    this.#settings = settings;
+    this.#journal = journal;
+    this.#counts = makeQuotaCounts(settings.period);
+    const averagingTime = AVERAGING_SHARE * nominalLength(settings.period);
+    this.#consumption = new ConsumptionRate(Math.min(Math.max(averagingTime, MIN_AVERAGING_TIME), MAX_AVERAGING_TIME));
+    const stored = journal?.load(upstream, settings.name);
+    const isSamePeriod = stored?.period === periodId(settings.period);
+    if (isSamePeriod) this.#counts.restore(stored.counts);
+    journal?.onClose(upstream, settings.name, () => this.#store(0));
+  }
+
+  get settings(): CalendarQuotaSettings {
+    return this.#settings;
+  }
+
+  /** @param settings with the same name and period: what was counted stays */
+  reconfigure(settings: CalendarQuotaSettings): void {
+    this.#settings = settings;
+  }
+
+  /** Time until a request may be sent by the count alone; 0 if one may be now. */
+  untilReset(hasPriority: boolean, { at }: Instant): Millis {
+    this.#counts.advance(at);
+    const limit = this.#limitFor(hasPriority);
+    if (this.#counts.used + this.#reserved < limit) return 0;
+    return Math.max(0, this.#counts.belowAt(Math.max(1, limit - this.#reserved)) - at);
+  }
+
+  /** Time until a request may be sent, by the count and by an even pace; 0 if one may be now. */
+  delay(hasPriority: boolean, instant: Instant): Millis {
+    const untilReset = this.untilReset(hasPriority, instant);
+    if (untilReset > 0 || this.#settings.pace === 'asNeeded') return untilReset;
+    return this.#pacer.delay(instant.now, this.rate(hasPriority, instant));
+  }
+
+  /** The rate that an even pace allows; Infinity without one, and while the quota is used up. */
+  rate(hasPriority: boolean, { at }: Instant): PerSecond {
+    const { pace, period, limit } = this.#settings;
+    if (pace === 'asNeeded') return Number.POSITIVE_INFINITY;
+    if (period.kind === 'rolling') return (1000 * limit) / period.length;
+    this.#counts.advance(at);
+    const left = this.#limitFor(hasPriority) - this.#counts.used - this.#reserved;
+    const timeLeft = (this.#counts.end ?? at) - at;
+    return left <= 0 || timeLeft <= 0 ? Number.POSITIVE_INFINITY : (1000 * left) / timeLeft;
+  }
+
+  /** A request was admitted. @param due when its turn was, on the gate's clock, if a timer fired late */
+  reserve(hasPriority: boolean, due: Millis, instant: Instant): void {
+    const rate = this.rate(hasPriority, instant);
+    if (rate < Number.POSITIVE_INFINITY) this.#pacer.take(due, rate);
+    this.#reserved += 1;
+  }
+
+  /** A reservation ends: its request is being sent, or never will be. */
+  release(): void {
+    this.#reserved -= 1;
+  }
+
+  /** A request is being sent: it counts from now on, also in the journal. */
+  onSent({ now, at }: Instant): void {
+    const part = this.#counts.add(at);
+    this.#consumption.onRequest(now);
+    if (this.#counts.used >= this.#settings.limit) this.#exhaustedAt ??= at;
+    if (this.#journal === undefined) return;
+    if (part !== this.#aheadIn) this.#ahead = 0;
+    this.#aheadIn = part;
+    if (this.#ahead === 0) {
+      this.#ahead = this.#writeAhead();
+      this.#store(this.#ahead - 1);
+    }
+    this.#ahead -= 1;
+  }
+
+  /** Nothing of a request was sent after all. */
+  giveBack(sentAt: EpochMillis): void {
+    if (!this.#counts.remove(sentAt)) return;
+    if (sentAt >= this.#aheadIn) this.#ahead += 1;
+    if (this.#counts.used < this.#settings.limit) this.#exhaustedAt = undefined;
+  }
+
+  view({ now, at }: Instant): QuotaView {
+    const { name, limit, reserve } = this.#settings;
+    this.#counts.advance(at);
+    const remaining = Math.max(0, limit - this.#counts.used);
+    const resetAt = this.#counts.end ?? Math.max(at, this.#counts.belowAt(Math.max(1, this.#counts.used)));
+    if (remaining > 0) this.#exhaustedAt = undefined;
+    const exhaustedAt = remaining === 0 ? (this.#exhaustedAt ?? at) : this.#forecast(remaining, { now, at });
+    return { upstream: this.#upstream, name, limit, reserve, remaining, resetAt, exhaustedAt };
+  }
+
+  /** An even pace prevents it. In a rolling period, requests also cease to count meanwhile: the rate has to exceed the mean. */
+  #forecast(remaining: number, { now, at }: Instant): EpochMillis {
+    const { pace, period, limit } = this.#settings;
+    if (pace === 'even') return Number.POSITIVE_INFINITY;
+    const perMilli = this.#consumption.perMilli(now);
+    const returned = period.kind === 'rolling' ? limit / period.length : 0;
+    if (perMilli <= returned) return Number.POSITIVE_INFINITY;
+    const exhaustedAt = at + remaining / (perMilli - returned);
+    const length = nominalLength(period);
+    const end = this.#counts.end ?? at + length;
+    return exhaustedAt < end - FORECAST_MARGIN * length ? exhaustedAt : Number.POSITIVE_INFINITY;
+  }
+
+  #limitFor(hasPriority: boolean): number {
+    const { limit, reserve } = this.#settings;
+    return hasPriority ? limit : limit - reserve;
+  }
+
+  /** At least what a second of an even pace needs, so that the journal is written at most once a second or so. */
+  #writeAhead(): number {
+    const { limit, period } = this.#settings;
+    return Math.ceil(limit * Math.max(WRITE_AHEAD_SHARE, 1000 / nominalLength(period)));
+  }
+
+  /** @param ahead requests to count in addition, in the present part of the period */
+  #store(ahead: number): void {
+    const { name, period } = this.#settings;
+    const counts = this.#counts.stored();
+    const stored = counts.map(([start, count]) => [start, count + (start === this.#aheadIn ? ahead : 0)] as const);
+    this.#journal?.store(this.#upstream, name, { period: periodId(period), counts: stored });
+  }
+}

@@ -1,0 +1,174 @@
+import type { Millis } from '../../scalars.ts';
+import { calendarWindow, type QuotaWindow } from './calendar-window.ts';
+import type { EpochMillis, QuotaPeriod } from './quota-period.ts';
+
+/** The requests of one part of a period, for a store; the oldest part first. */
+export type StoredCount = readonly [start: EpochMillis, count: number];
+
+/** Counts the requests of a period. Times do not have to increase: somebody may set the wall clock back. */
+export interface QuotaCounts {
+  /** Requests of the present period, at the last `advance`. */
+  readonly used: number;
+  /** Forgets what no longer counts. */
+  advance(at: EpochMillis): void;
+  /** Counts a request. Returns the start of the part of the period in which it counts. */
+  add(at: EpochMillis): EpochMillis;
+  /** A request counted at `sentAt` was not sent after all. Returns false if it no longer counts. */
+  remove(sentAt: EpochMillis): boolean;
+  /** When fewer than `limit` requests count, if no more are sent. @param limit 1 or more */
+  belowAt(limit: number): EpochMillis;
+  /** When the period ends; undefined if it rolls. */
+  readonly end: EpochMillis | undefined;
+  stored(): readonly StoredCount[];
+  /** Before anything else is called. */
+  restore(stored: readonly StoredCount[]): void;
+}
+
+export function makeQuotaCounts(period: QuotaPeriod): QuotaCounts {
+  return period.kind === 'rolling' ? new RollingCounts(period.length) : new CalendarCounts(period);
+}
+
+/** Counts from the beginning of an hour, a day, a week or a month. */
+class CalendarCounts implements QuotaCounts {
+  readonly #period: Extract<QuotaPeriod, { readonly kind: 'calendar' }>;
+  #window: QuotaWindow | undefined = undefined;
+  #used = 0;
+
+  constructor(period: Extract<QuotaPeriod, { readonly kind: 'calendar' }>) {
+    this.#period = period;
+  }
+
+  get used(): number {
+    return this.#used;
+  }
+
+  get end(): EpochMillis | undefined {
+    return this.#window?.end;
+  }
+
+  advance(at: EpochMillis): void {
+    const window = this.#window;
+    if (window !== undefined && at >= window.start && at < window.end) return;
+    // After a step back, the requests of a later window count in the present one: better too many than too few.
+    if (window !== undefined && at >= window.end) this.#used = 0;
+    this.#window = this.#windowAt(at);
+  }
+
+  add(at: EpochMillis): EpochMillis {
+    this.advance(at);
+    this.#used += 1;
+    return this.#window?.start ?? at;
+  }
+
+  remove(sentAt: EpochMillis): boolean {
+    if (this.#window === undefined || sentAt < this.#window.start || this.#used === 0) return false;
+    this.#used -= 1;
+    return true;
+  }
+
+  belowAt(): EpochMillis {
+    return this.#window?.end ?? Number.NEGATIVE_INFINITY;
+  }
+
+  stored(): readonly StoredCount[] {
+    return this.#window === undefined ? [] : [[this.#window.start, this.#used]];
+  }
+
+  restore(stored: readonly StoredCount[]): void {
+    for (const [start, count] of stored) {
+      this.#window = this.#windowAt(start);
+      this.#used = count;
+    }
+  }
+
+  #windowAt(at: EpochMillis): QuotaWindow {
+    return calendarWindow(this.#period.unit, at, this.#period.offsetAt);
+  }
+}
+
+/** A rolling period is counted in so many parts, and at most two more. */
+const PARTS = 120;
+
+/** A part of a rolling period. */
+interface Part {
+  readonly start: EpochMillis;
+  count: number;
+}
+
+/**
+ * Counts the requests of the last 24 hours, for example, in parts of a 120th of that. A part counts until its youngest possible
+ * request is too old, so a request counts for at most one part longer than the period.
+ */
+class RollingCounts implements QuotaCounts {
+  readonly #length: Millis;
+  readonly #partLength: Millis;
+  /** The oldest first. */
+  #parts: Part[] = [];
+  #used = 0;
+  readonly end: undefined;
+
+  constructor(length: Millis) {
+    this.#length = length;
+    this.#partLength = Math.max(1, length / PARTS);
+  }
+
+  get used(): number {
+    return this.#used;
+  }
+
+  advance(at: EpochMillis): void {
+    const ahead = (this.#parts.at(-1)?.start ?? at) - at;
+    // After a step back, the latest part begins now: a request counts no longer than the period from now on.
+    if (ahead > 0) this.#parts = this.#parts.map(({ start, count }) => ({ start: start - ahead, count }));
+    for (let [first] = this.#parts; first !== undefined && this.#endOf(first) <= at; [first] = this.#parts) {
+      this.#used -= first.count;
+      this.#parts.shift();
+    }
+  }
+
+  add(at: EpochMillis): EpochMillis {
+    this.advance(at);
+    const part = this.#partAt(at);
+    part.count += 1;
+    this.#used += 1;
+    return part.start;
+  }
+
+  remove(sentAt: EpochMillis): boolean {
+    const part = this.#parts.findLast(({ start }) => start <= sentAt);
+    if (part === undefined || part.count === 0) return false;
+    part.count -= 1;
+    this.#used -= 1;
+    return true;
+  }
+
+  belowAt(limit: number): EpochMillis {
+    let left = this.#used;
+    for (const part of this.#parts) {
+      left -= part.count;
+      if (left < limit) return this.#endOf(part);
+    }
+    return Number.NEGATIVE_INFINITY;
+  }
+
+  stored(): readonly StoredCount[] {
+    return this.#parts.filter(({ count }) => count > 0).map(({ start, count }) => [start, count]);
+  }
+
+  restore(stored: readonly StoredCount[]): void {
+    this.#parts = stored.map(([start, count]) => ({ start, count }));
+    for (const { count } of this.#parts) this.#used += count;
+  }
+
+  #endOf({ start }: Part): EpochMillis {
+    return start + this.#partLength + this.#length;
+  }
+
+  #partAt(at: EpochMillis): Part {
+    const last = this.#parts.at(-1);
+    if (last !== undefined && at < last.start + this.#partLength) return last;
+    const part = { start: Math.floor(at / this.#partLength) * this.#partLength, count: 0 };
+    this.#parts.push(part);
+    return part;
+  }
+}

@@ -1,0 +1,18 @@
+import type { StoredCount } from './quota-counts.ts';
+
+/** What outlives the process of one quota. */
+export interface StoredQuota {
+  /** See `periodId`. */
+  readonly period: string;
+  readonly counts: readonly StoredCount[];
+}
+
+/** Keeps the counts of quotas across restarts. */
+export interface QuotaJournal {
+  /** Undefined if nothing is stored of this quota. */
+  load(upstream: string, name: string): StoredQuota | undefined;
+  /** Stores the counts before it returns. What cannot be stored is reported to the operator, and counts on in memory. */
+  store(upstream: string, name: string, quota: StoredQuota): void;
+  /** Calls `write` before the journal is closed. Replaces an earlier one of this quota. */
+  onClose(upstream: string, name: string, write: () => void): void;
+}

@@ -1,0 +1,126 @@
+import type { Millis, PerSecond } from '../../scalars.ts';
+import { CalendarQuota, type CalendarQuotaSettings, type Instant, type QuotaView } from './calendar-quota.ts';
+import type { QuotaJournal } from './quota-journal.ts';
+import { type EpochMillis, periodId } from './quota-period.ts';
+
+export interface UpstreamQuotasParts {
+  /** The wall clock at a time of the gate's clock, as it is now: later, somebody may set it. */
+  readonly wallTimeAt: (now: Millis) => EpochMillis;
+  /** Undefined if the counts end with the process. */
+  readonly journal?: QuotaJournal | undefined;
+}
+
+/** The part of a ticket that a quota depends on. */
+export interface QuotaRequest {
+  /** The weight of the class of its client; a client without a class has 1. */
+  readonly classWeight: number;
+}
+
+/** A quota that is used up, for a refusal. */
+export interface SpentQuota {
+  readonly name: string;
+  readonly limit: number;
+  /** Only its reserve is left, which this request may not use. */
+  readonly hasReserveLeft: boolean;
+  readonly untilReset: Millis;
+  readonly resetAt: EpochMillis;
+}
+
+/** Whether a request may use the reserves: the weight of its class is above that of clients without one. */
+export function hasPriority({ classWeight }: QuotaRequest): boolean {
+  return classWeight > 1;
+}
+
+/** All calendar quotas of one upstream. A request needs a part of each. */
+export class UpstreamQuotas {
+  readonly #upstream: string;
+  readonly #parts: UpstreamQuotasParts;
+  #quotas: readonly CalendarQuota[] = [];
+
+  constructor(upstream: string, settings: readonly CalendarQuotaSettings[], parts: UpstreamQuotasParts) {
+    this.#upstream = upstream;
+    this.#parts = parts;
+    this.reconfigure(settings);
+  }
+
+  /** Keeps the counts of quotas whose name and period stay the same. */
+  reconfigure(settings: readonly CalendarQuotaSettings[]): void {
+    this.#quotas = settings.map((each) => {
+      const known = this.#quotas.find(({ settings: { name, period } }) => {
+        return name === each.name && periodId(period) === periodId(each.period);
+      });
+      if (known === undefined) return new CalendarQuota(this.#upstream, each, this.#parts.journal);
+      known.reconfigure(each);
+      return known;
+    });
+  }
+
+  /** Whether requests of the same queue may differ in what they may use. */
+  get hasReserve(): boolean {
+    return this.#quotas.some(({ settings }) => settings.reserve > 0);
+  }
+
+  /** Time until the request may be sent; 0 if it may be now. */
+  delay(request: QuotaRequest, now: Millis): Millis {
+    const instant = this.#instant(now);
+    let longest = 0;
+    for (const quota of this.#quotas) longest = Math.max(longest, quota.delay(hasPriority(request), instant));
+    return longest;
+  }
+
+  /** The rate of an even pace; Infinity if there is none. */
+  rate(request: QuotaRequest, now: Millis): PerSecond {
+    const instant = this.#instant(now);
+    let lowest = Number.POSITIVE_INFINITY;
+    for (const quota of this.#quotas) lowest = Math.min(lowest, quota.rate(hasPriority(request), instant));
+    return lowest;
+  }
+
+  /** The quota that is used up for the longest time; undefined if none is. */
+  findSpent(request: QuotaRequest, now: Millis): SpentQuota | undefined {
+    const instant = this.#instant(now);
+    let spent: SpentQuota | undefined;
+    for (const quota of this.#quotas) {
+      const untilReset = quota.untilReset(hasPriority(request), instant);
+      if (untilReset <= (spent?.untilReset ?? 0)) continue;
+      const { name, limit } = quota.settings;
+      const hasReserveLeft = quota.untilReset(true, instant) === 0;
+      spent = { name, limit, hasReserveLeft, untilReset, resetAt: instant.at + untilReset };
+    }
+    return spent;
+  }
+
+  /** Time until the request may be sent by the counts alone; 0 if it may be now. */
+  untilReset(request: QuotaRequest, now: Millis): Millis {
+    return this.findSpent(request, now)?.untilReset ?? 0;
+  }
+
+  /** Returns the quotas to be released: a reload may change them. See `CalendarQuota.reserve`. */
+  reserve(request: QuotaRequest, due: Millis, now: Millis): readonly CalendarQuota[] {
+    const instant = this.#instant(now);
+    for (const quota of this.#quotas) quota.reserve(hasPriority(request), due, instant);
+    return this.#quotas;
+  }
+
+  /** Returns the quotas that count the attempt. */
+  onSent(now: Millis): readonly CalendarQuota[] {
+    const instant = this.#instant(now);
+    for (const quota of this.#quotas) quota.onSent(instant);
+    return this.#quotas;
+  }
+
+  /** @param counted what `onSent` returned at `sentAt` */
+  giveBack(counted: readonly CalendarQuota[], sentAt: Millis): void {
+    const { at } = this.#instant(sentAt);
+    for (const quota of counted) quota.giveBack(at);
+  }
+
+  views(now: Millis): QuotaView[] {
+    const instant = this.#instant(now);
+    return this.#quotas.map((quota) => quota.view(instant));
+  }
+
+  #instant(now: Millis): Instant {
+    return { now, at: this.#parts.wallTimeAt(now) };
+  }
+}
