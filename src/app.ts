@@ -32,7 +32,7 @@ import { ActiveConfig } from './process/active-config.ts';
 import { shareLimits } from './process/sharing/limit-sharing.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { openStatePersistence } from './store/persistence/state-persistence.ts';
-import { openOwnState } from './process/own-state.ts';
+import { openOwnState, quotaParts } from './process/own-state.ts';
 import { startExchangeObservers } from './process/exchange-observers.ts';
 import { watchProcess } from './process/health/watch-process.ts';
 import { createDeliveries, type Deliveries, DeliveryHooks } from './process/deliveries/create-deliveries.ts';
@@ -138,8 +138,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     maxLimits: sizes.clientLimits,
     random,
     listen: listenToGate,
-    ...limitSharing?.storeOptions,
-    connections: stalledReaders,
+    ...{ ...limitSharing?.storeOptions, connections: stalledReaders, quotas: quotaParts(state, clock) },
   });
   const gate = new Gate(store, listenToGate, first.mode);
   const gateTimer = new WakeTimer(gate, clock);

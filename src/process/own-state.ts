@@ -3,6 +3,8 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { DeliveryStore } from '../core/delivery/delivery-store.ts';
 import type { KeyInspection } from '../core/idempotency/key-inspection.ts';
+import type { UpstreamQuotasParts } from '../core/quota/calendar/upstream-quotas.ts';
+import type { QuotaJournal } from '../core/quota/calendar/quota-journal.ts';
 import type { Clock, Millis } from '../core/scalars.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { OpenWriteLog } from '../core/idempotency/open-writes.ts';
@@ -46,6 +48,8 @@ export interface OwnState {
   readonly database: StateDatabase | undefined;
   /** Undefined without a database. */
   readonly deliveries: DeliveryStore | undefined;
+  /** Undefined if the counts of calendar quotas end with this process. */
+  readonly quotas: QuotaJournal | undefined;
   /** Undefined if no later process asks whether they still run. */
   readonly workerProcesses: StoredWorkerProcesses | undefined;
   /** To be called when the start has succeeded: reports the writes that the end of an earlier process interrupted. */
@@ -81,9 +85,14 @@ export async function openOwnState(config: Config, parts: OwnStateParts, resourc
   return { ...opened, keyStore, keySecret, writeKeys, responseStore, inspection, secret };
 }
 
+/** How this process counts calendar quotas. One of several workers stores no counts: their configuration has no quotas. */
+export function quotaParts(state: OwnState | Pick<OwnState, 'openWrites'>, clock: Clock): UpstreamQuotasParts {
+  return { wallTimeAt: (now) => now + Date.now() - clock.now(), journal: 'quotas' in state ? state.quotas : undefined };
+}
+
 type OpenedDatabase = Pick<
   OwnState,
-  'database' | 'deliveries' | 'openWrites' | 'storedWrites' | 'workerProcesses' | 'onServing'
+  'database' | 'deliveries' | 'openWrites' | 'quotas' | 'storedWrites' | 'workerProcesses' | 'onServing'
 > & {
   /** Undefined if responses are kept in memory. */
   readonly responseStore: ResponseStore | undefined;
@@ -93,6 +102,7 @@ const NO_DATABASE: OpenedDatabase = {
   database: undefined,
   deliveries: undefined,
   openWrites: undefined,
+  quotas: undefined,
   storedWrites: () => ({ unresolved: 0, answered: 0 }),
   workerProcesses: undefined,
   onServing: () => undefined,
@@ -112,6 +122,7 @@ async function openDatabase(
   const { GroupCommit } = await import('../store/sqlite/group-commit.ts');
   const { StoredWrites } = await import('../store/sqlite/stored-writes.ts');
   const { StoredOpenWrites } = await import('../store/sqlite/stored-open-writes.ts');
+  const { StoredQuotas } = await import('../store/sqlite/stored-quotas.ts');
   const { StoredResponses } = await import('../store/sqlite/stored-responses.ts');
   const { sealResponses } = await import('../store/responses/sealed-response-store.ts');
   const { StoredWorkerProcesses } = await import('../store/sqlite/stored-worker-processes.ts');
@@ -137,9 +148,18 @@ async function openDatabase(
       );
     },
   });
+  const onQuotaProblem = (error: unknown): void => {
+    if (error === undefined) return logger.info({ file }, 'the counts of quotas are stored again');
+    logger.error(
+      { file, why: describe(error) },
+      'the counts of quotas cannot be stored: a restart would forget requests',
+    );
+  };
+  const quotas = database.read(() => new StoredQuotas(database.db, onQuotaProblem));
   const checkClock = setInterval(() => commit.request(), CLOCK_CHECK_INTERVAL).unref();
   resources.push(() => {
     clearInterval(checkClock);
+    quotas.close();
     commit.flush();
     database.close();
     return Promise.resolve();
@@ -194,6 +214,7 @@ async function openDatabase(
     database,
     deliveries,
     openWrites,
+    quotas,
     storedWrites: () => writes.counts,
     workerProcesses,
     onServing,

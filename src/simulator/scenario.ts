@@ -1,3 +1,4 @@
+import type { CalendarQuotaSettings } from '../core/quota/calendar/calendar-quota.ts';
 import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
@@ -69,6 +70,8 @@ export interface ScenarioPolicy {
   readonly scope: LimitScope;
   readonly rate: RateSettings;
   readonly nested?: readonly NestedLimitPolicy[] | undefined;
+  /** Of a single process; virtual time is the time of the epoch. None when absent. */
+  readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
   readonly plan: RoutePolicy;

@@ -13,6 +13,7 @@ import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { PollPolicy } from '../../core/polling/choose-poll.ts';
 import type { EnforcementMode } from '../../core/admission/gate-decision.ts';
 import type { RetryOn, RetryReason } from '../../core/retry/retry-policy.ts';
+import { compileQuotas } from './compile-quotas.ts';
 import type { NestedLimitSettings } from '../../store/upstream-nested-limits.ts';
 
 /** The one mapping from the configuration's retry conditions, in `backOffFor` and in `retryOn`, to the core's retry reasons. */
@@ -28,7 +29,7 @@ const RETRY_REASON_OF_CONDITION: Readonly<Record<keyof RetryConfig['backOffFor']
 /** The settings of an upstream that the core uses. */
 export type PolicyConfig = Pick<
   UpstreamConfig,
-  'retry' | 'rateLimit' | 'limits' | 'queue' | 'timeout' | 'perTryTimeout'
+  'retry' | 'rateLimit' | 'limits' | 'quotas' | 'queue' | 'timeout' | 'perTryTimeout'
 >;
 
 export function compileUpstreams(config: Config): UpstreamSettings[] {
@@ -40,7 +41,7 @@ export function compileUpstreams(config: Config): UpstreamSettings[] {
 /** @param classes of clients, by name */
 export function compileUpstream(
   name: string,
-  { rateLimit, limits, queue, retry }: PolicyConfig,
+  { rateLimit, limits, quotas, queue, retry }: PolicyConfig,
   classes: Config['clients']['classes'] = {},
 ): UpstreamSettings {
   return {
@@ -51,6 +52,7 @@ export function compileUpstream(
       learnsFromLatency: rateLimit.learnFromLatency,
     },
     nested: [...compileClassLimits(classes), ...limits.map(compileNestedLimit)],
+    quotas: compileQuotas(quotas),
     queue,
     budget: retry.budget,
   };

@@ -60,6 +60,7 @@ export interface PartialUpstream
     | 'perTryTimeout'
     | 'rateLimit'
     | 'limits'
+    | 'quotas'
     | 'queue'
     | 'throttle'
     | 'idempotency'
@@ -160,6 +161,7 @@ export function parsePartialUpstream(written: unknown): PartialUpstream {
     perTryTimeout: parseIfValid(upstreamShape.perTryTimeout, valueAt(written, ['perTryTimeout'])),
     rateLimit: parseIfValid(upstreamShape.rateLimit, valueAt(written, ['rateLimit'])),
     limits: parseIfValid(upstreamShape.limits, valueAt(written, ['limits'])),
+    quotas: parseIfValid(upstreamShape.quotas, valueAt(written, ['quotas'])),
     queue: parseIfValid(upstreamShape.queue, valueAt(written, ['queue'])),
     throttle: parseIfValid(upstreamShape.throttle, valueAt(written, ['throttle'])),
     idempotency: parseIfValid(upstreamShape.idempotency, valueAt(written, ['idempotency'])),

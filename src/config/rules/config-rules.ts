@@ -16,6 +16,7 @@ import { checkNestedLimits } from './nested-limit-rules.ts';
 import { checkRateBounds } from './rate-bound-rules.ts';
 import { checkCertificatePair } from './certificate-pair-rule.ts';
 import { checkPolls } from './poll-rules.ts';
+import { checkQuotas, checkQuotaTopology } from './quota-rules.ts';
 import { checkRetries } from './retry-rules.ts';
 import { checkState } from './state-rules.ts';
 import { checkThrottle } from './throttle-rule-checks.ts';
@@ -49,6 +50,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkClientAuth(draft, isWritten);
   yield* checkPractice(draft);
   yield* checkState(draft.state, isWritten);
+  yield* checkQuotaTopology(draft, isWritten);
 }
 
 function* checkAddresses({ listen, admin, telemetry }: PartialConfig, isWritten: IsWritten): Generator<RuleFinding> {
@@ -137,7 +139,7 @@ function identityHeaders({ clientKeys = [], classes = {} }: PartialConfig): stri
 /** The rates, the queue and the timeouts of an upstream agree with each other. */
 export function* checkPacing(
   path: Path,
-  upstream: Pick<PartialUpstream, 'rateLimit' | 'limits' | 'queue' | 'timeout' | 'perTryTimeout'>,
+  upstream: Pick<PartialUpstream, 'rateLimit' | 'limits' | 'quotas' | 'queue' | 'timeout' | 'perTryTimeout'>,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   const { queue, timeout, perTryTimeout } = upstream;
@@ -149,6 +151,7 @@ export function* checkPacing(
     );
   }
   yield* checkNestedLimits(path, upstream, isWritten);
+  yield* checkQuotas(path, upstream);
   if (timeout === undefined) return;
   if (queue !== undefined && queue.maxWait >= timeout && isWritten([...path, 'queue', 'maxWait'])) {
     yield warningAt(

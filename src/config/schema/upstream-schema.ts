@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { DnsRefreshSchema, HealthCheckSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
 import { IdempotencySchema } from './idempotency-schema.ts';
-import { NestedLimitsSchema } from './nested-limits-schema.ts';
+import { NestedLimitsSchema } from './limits/nested-limits-schema.ts';
 import { HeaderName } from './name-schemas.ts';
+import { QuotasSchema } from './limits/quota-schema.ts';
 import { PROVIDERS } from '../presets/providers.ts';
 import { LimitScopeSchema, rateFields } from './rate-fields.ts';
 import { RetrySchema } from './retry-schema.ts';
@@ -92,6 +93,7 @@ export const UpstreamSchema = z
       'The rate limit of the upstream, as far as it is known; the rest is learned.',
     ),
     limits: NestedLimitsSchema,
+    quotas: QuotasSchema,
     throttle: ThrottleSchema.optional().describe(
       'How the upstream signals throttling where that is not a plain 429 (docs/providers.md).',
     ),

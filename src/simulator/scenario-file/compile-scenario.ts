@@ -11,7 +11,7 @@ import { UPSTREAM_NAME } from '../scenario.ts';
 
 export function compileScenario(name: string, config: ScenarioConfig): Scenario {
   const { duration, warmup, upstream, network, clients, replicas, shared, lease, pool, pauses, mode, policy } = config;
-  const { scope, rate, nested, queue, budget } = compileUpstream(UPSTREAM_NAME, policy);
+  const { scope, rate, nested, quotas, queue, budget } = compileUpstream(UPSTREAM_NAME, policy);
   return {
     name,
     duration,
@@ -28,7 +28,7 @@ export function compileScenario(name: string, config: ScenarioConfig): Scenario 
     leaseLatency: lease,
     poolLatency: pool,
     pauses,
-    policy: { scope, rate, nested, queue, budget, plan: compilePlan(policy.retry, policy, mode) },
+    policy: { scope, rate, nested, quotas, queue, budget, plan: compilePlan(policy.retry, policy, mode) },
   };
 }
 

@@ -31,6 +31,16 @@ export function* checkScenarioRules(root: object, sourceMap: SourceMap): Generat
   const policy = parsePartialUpstream(valueAt(root, ['policy']) ?? {});
   yield* checkPacing(['policy'], policy, (path) => sourceMap.isWritten(path));
   yield* checkBackOffs(['policy', 'retry'], policy.retry);
+  if ((policy.quotas?.length ?? 0) > 0) yield* checkQuotaReplicas(root);
+}
+
+/** As in the configuration of the proxy: quotas are those of one process. */
+function* checkQuotaReplicas(root: object): Generator<RuleFinding> {
+  const replicas = parseIfValid(shape.replicas, valueAt(root, ['replicas'])) ?? 1;
+  const isShared = ['lease', 'pool'].some((key) => valueAt(root, [key]) !== undefined);
+  if (replicas === 1 && !isShared) return;
+  const message = 'not supported with several replicas, a lease or a pool, which would each count their own';
+  yield { ...mistakeAt(['policy', 'quotas'], message, 'replicas: 1'), at: 'key' };
 }
 
 function* checkTimes(root: object): Generator<RuleFinding> {

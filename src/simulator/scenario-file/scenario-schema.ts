@@ -6,7 +6,11 @@ import { ClientsSchema } from '../../config/schema/clients-schema.ts';
 import { GoalsSchema } from './goals-schema.ts';
 import { LatencySchema } from '../../config/schema/service-schema.ts';
 import { NestableLimitSchema, SimulatedLimitSchema } from '../../config/schema/simulated-limit-schema.ts';
-import { LIMIT_DIMENSIONS, LimitMatchSchema, LimitNameSchema } from '../../config/schema/nested-limits-schema.ts';
+import {
+  LIMIT_DIMENSIONS,
+  LimitMatchSchema,
+  LimitNameSchema,
+} from '../../config/schema/limits/nested-limits-schema.ts';
 import { Method, Name } from '../../config/schema/name-schemas.ts';
 import { ConfigSchema } from '../../config/schema/config-schema.ts';
 import { Duration, PositiveDuration, Rate, parseRate, formatRate } from '../../config/values/unit-schemas.ts';
@@ -130,6 +134,7 @@ const ScenarioPolicySchema = z.strictObject({
     retry: true,
     rateLimit: true,
     limits: true,
+    quotas: true,
     queue: true,
     timeout: true,
     perTryTimeout: true,

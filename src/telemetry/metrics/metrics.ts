@@ -20,6 +20,7 @@ import { FallbackMetrics } from './fallback-metrics.ts';
 import { defineEventMetrics } from './event-metrics.ts';
 import { registerFamilies } from './exposition/metric-family.ts';
 import { defineLimitMetrics, type GateSnapshot } from './limit-metrics.ts';
+import { defineQuotaMetrics } from './quota-metrics.ts';
 import { summarizeLimits } from './limit-summary.ts';
 import { MetricsRegistry } from './exposition/metrics-registry.ts';
 import { exposeNodeMetrics } from './node-metrics.ts';
@@ -118,6 +119,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...defineEventMetrics({ routes, upstreams, clients }),
     // With a shared store, each worker knows the state of a limit; else only the primary does.
     ...defineLimitMetrics(readSnapshot, store === undefined ? 'primary' : 'max'),
+    ...defineQuotaMetrics(readSnapshot),
     ...defineBoundMetrics(options.bounds ?? (() => [])),
     ...endpoints.families(),
     ...fallbacks.families(),

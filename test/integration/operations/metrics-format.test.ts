@@ -31,6 +31,17 @@ describe('promtool check metrics', () => {
         }),
       ],
       budgets: new Map([['payments', 1]]),
+      quotas: [
+        {
+          upstream: 'payments',
+          name: 'day',
+          limit: 10,
+          reserve: 1,
+          remaining: 5,
+          resetAt: 1_700_086_400_000,
+          exhaustedAt: Infinity,
+        },
+      ],
     });
     emitEvents(metrics, ...EVERY_EVENT);
     const exposition = await metrics.registry.metrics();

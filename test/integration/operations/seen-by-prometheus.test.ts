@@ -244,6 +244,9 @@ const LIMITS = [
   'upstream_blocked_until_timestamp_seconds{upstream="down"} > 1e9',
   'upstream_blocked_until_timestamp_seconds{upstream="api"} == 0',
   'upstream_quota_remaining_ratio{upstream="quota"} == 0.25',
+  'quota_limit{upstream="counted",quota="month"} == 1000',
+  'quota_remaining{upstream="counted",quota="month"} == 999',
+  'quota_exhausted_at_timestamp_seconds{upstream="counted",quota="even"} == +Inf',
   'queue_depth{upstream="waiting"} == 2',
   'queue_wait_seconds_count{upstream="told"} >= 1',
   'queue_wait_seconds_bucket{upstream="told",le="+Inf"} >= 1',
@@ -252,7 +255,7 @@ const LIMITS = [
 
 test('exports decisions, rates, states and causes of cuts for each limit', async () => {
   const { url } = await startUpstream();
-  const names = ['told', 'each', 'credited', 'cut', 'cooling', 'down', 'shut', 'quota', 'waiting'];
+  const names = ['told', 'each', 'credited', 'cut', 'cooling', 'down', 'shut', 'quota', 'counted', 'waiting'];
   const gate = await startTidegate(`
 upstreams:
   api: {url: "${url}"}
@@ -264,6 +267,7 @@ upstreams:
   down: {url: "${await refusingUrl()}", retry: {attempts: 1}}
   shut: {url: "${url}", retry: {attempts: 1}}
   quota: {url: "${url}"}
+  counted: {url: "${url}", quotas: [{limit: 1000, per: month}, {name: even, limit: 1000000, per: month, pace: even}]}
   waiting: {url: "${url}", timeout: 60s, rateLimit: {initialRate: 0.1/s}, queue: {maxWait: 60s}}
 routes:
   - {path: /, upstream: api}
@@ -271,7 +275,7 @@ ${names.map((name) => `  - {path: /${name}, upstream: ${name}}`).join('\n')}
 `);
   prometheus.watch('limits', gate.adminUrl);
   const ask = scripted(gate.url);
-  await Promise.all(['/', '/each', '/credited'].map((path) => ask('200', {}, path)));
+  await Promise.all(['/', '/each', '/credited', '/counted'].map((path) => ask('200', {}, path)));
   await Promise.all(Array.from({ length: 4 }, () => ask('200', {}, '/told')));
   await ask('200', {}, '/cut');
   await ask('429', {}, '/cut');

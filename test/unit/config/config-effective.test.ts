@@ -100,6 +100,7 @@ upstreams:
       maxProbeDelay: 30s
       learnFromLatency: false
     limits: []
+    quotas: []
     queue:
       maxWait: 1s
       maxDepth: 10000

@@ -104,6 +104,7 @@ describe('defaults', () => {
             maxProbeDelay: 30_000,
           },
           limits: [],
+          quotas: [],
           queue: { maxWait: 1000, maxDepth: 10_000 },
           idempotency: {
             header: 'Idempotency-Key',

@@ -390,6 +390,28 @@ describe('the limiter', () => {
     ]);
   });
 
+  test('shows what is left of configured quotas, and when each is used up', async () => {
+    const quota = { upstream: 'payments', limit: 1000, reserve: 100, resetAt: 1_700_086_400_000 };
+    const metrics = metricsOf({
+      quotas: [
+        { ...quota, name: 'day', remaining: 250, exhaustedAt: 1_700_003_600_000 },
+        { ...quota, name: 'month', remaining: 900, exhaustedAt: Infinity },
+      ],
+    });
+    expect(await samples(metrics, 'quota_limit')).toEqual([
+      '{upstream="payments",quota="day"} 1000',
+      '{upstream="payments",quota="month"} 1000',
+    ]);
+    expect(await samples(metrics, 'quota_remaining')).toEqual([
+      '{upstream="payments",quota="day"} 250',
+      '{upstream="payments",quota="month"} 900',
+    ]);
+    expect(await samples(metrics, 'quota_exhausted_at_timestamp_seconds')).toEqual([
+      '{upstream="payments",quota="day"} 1700003600',
+      '{upstream="payments",quota="month"} +Inf',
+    ]);
+  });
+
   test('has no sample of an unknown quota', async () => {
     expect(await samples(metricsOf({ limits: [limitOf({})] }), 'upstream_quota_remaining_ratio', 'with zeros')).toEqual(
       [],

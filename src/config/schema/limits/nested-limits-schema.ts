@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { Method } from './name-schemas.ts';
-import { LimitScopeSchema, rateFields } from './rate-fields.ts';
-import { PathPatternSchema } from '../values/path-pattern-schema.ts';
+import { Method } from '../name-schemas.ts';
+import { LimitScopeSchema, rateFields } from '../rate-fields.ts';
+import { PathPatternSchema } from '../../values/path-pattern-schema.ts';
 
 /** What may split a limit into several, besides the named segments of its paths. */
 export const LIMIT_DIMENSIONS = ['method', 'path'] as const;

@@ -1,0 +1,62 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { StoredCount } from '../../core/quota/calendar/quota-counts.ts';
+import type { QuotaJournal, StoredQuota } from '../../core/quota/calendar/quota-journal.ts';
+
+/** The counts of calendar quotas, in the database. */
+export class StoredQuotas implements QuotaJournal {
+  readonly #db: DatabaseSync;
+  readonly #onProblem: (error: unknown) => void;
+  readonly #get: StatementSync;
+  readonly #put: StatementSync;
+  /** What to write at the end, by upstream and name. */
+  readonly #atEnd = new Map<string, () => void>();
+  #hasFailed = false;
+
+  /** @param onProblem counts could not be stored, or can be stored again (undefined) */
+  constructor(db: DatabaseSync, onProblem: (error: unknown) => void) {
+    this.#db = db;
+    this.#onProblem = onProblem;
+    this.#get = db.prepare('SELECT period, counts FROM quotas WHERE upstream = ? AND name = ?');
+    this.#put = db.prepare('INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)');
+  }
+
+  load(upstream: string, name: string): StoredQuota | undefined {
+    const row = this.#get.get(upstream, name);
+    return row === undefined
+      ? undefined
+      : { period: String(row['period']), counts: parseCounts(String(row['counts'])) };
+  }
+
+  store(upstream: string, name: string, { period, counts }: StoredQuota): void {
+    if (!this.#db.isOpen) return;
+    try {
+      this.#put.run(upstream, name, period, JSON.stringify(counts));
+    } catch (error) {
+      if (!this.#hasFailed) this.#onProblem(error);
+      this.#hasFailed = true;
+      return;
+    }
+    if (this.#hasFailed) this.#onProblem(undefined);
+    this.#hasFailed = false;
+  }
+
+  onClose(upstream: string, name: string, write: () => void): void {
+    this.#atEnd.set(JSON.stringify([upstream, name]), write);
+  }
+
+  /** Stores the exact counts. To be called before the database is closed. */
+  close(): void {
+    for (const write of this.#atEnd.values()) write();
+    this.#atEnd.clear();
+  }
+}
+
+/** Somebody may have edited the database: what is no count is left out. */
+function parseCounts(text: string): StoredCount[] {
+  const parsed: unknown = JSON.parse(text);
+  if (!Array.isArray(parsed)) return [];
+  return parsed.flatMap((part: unknown) => {
+    const [start, count] = Array.isArray(part) ? (part as readonly unknown[]) : [];
+    return Number.isFinite(start) && Number.isFinite(count) ? [[Number(start), Number(count)] as const] : [];
+  });
+}

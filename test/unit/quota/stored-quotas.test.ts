@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { CalendarQuota } from '../../../src/core/quota/calendar/calendar-quota.ts';
+import { StateDatabase } from '../../../src/store/sqlite/state-database.ts';
+import { StoredQuotas } from '../../../src/store/sqlite/stored-quotas.ts';
+import { HOUR, quotaSettings } from '../../support/core/quota-builders.ts';
+
+function makeFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return join(folder, 'state.db');
+}
+
+function open(file: string, problems: unknown[] = []) {
+  const database = new StateDatabase({ file, durability: 'full' });
+  onTestFinished(() => database.close());
+  return { database, quotas: new StoredQuotas(database.db, (error) => void problems.push(error)) };
+}
+
+const at = { now: HOUR, at: HOUR };
+const settings = quotaSettings({ limit: 10_000 });
+
+test('continues after an end of the process, exactly after a clean one and with at most 0.1 % more after a kill', () => {
+  const file = makeFile();
+  const first = open(file);
+  const quota = new CalendarQuota('api', settings, first.quotas);
+  for (let i = 0; i < 25; i += 1) quota.onSent(at);
+  first.quotas.close();
+  first.database.close();
+
+  const second = open(file);
+  const next = new CalendarQuota('api', settings, second.quotas);
+  expect(next.view(at).remaining).toBe(10_000 - 25);
+  next.onSent(at);
+  second.database.close(); // without the exact count, as after a kill
+
+  const third = new CalendarQuota('api', settings, open(file).quotas);
+  expect(third.view(at).remaining).toBe(10_000 - 35);
+});
+
+test('keeps the counts of each upstream and name apart', () => {
+  const { quotas } = open(makeFile());
+  quotas.store('a', 'day', { period: 'day UTC', counts: [[0, 1]] });
+  quotas.store('b', 'day', { period: 'day UTC', counts: [[0, 2]] });
+  quotas.store('a', 'month', { period: 'month UTC', counts: [[0, 3]] });
+  expect([quotas.load('a', 'day'), quotas.load('b', 'day'), quotas.load('c', 'day')]).toEqual([
+    { period: 'day UTC', counts: [[0, 1]] },
+    { period: 'day UTC', counts: [[0, 2]] },
+    undefined,
+  ]);
+});
+
+test('reports counts that cannot be stored once, and that they can be stored again', () => {
+  const problems: unknown[] = [];
+  const { database, quotas } = open(makeFile(), problems);
+  const store = (): void => quotas.store('a', 'day', { period: 'day UTC', counts: [[0, 1]] });
+  database.db.exec('PRAGMA query_only = ON');
+  store();
+  store();
+  database.db.exec('PRAGMA query_only = OFF');
+  store();
+  expect(problems).toEqual([expect.any(Error), undefined]);
+  expect(quotas.load('a', 'day')).toBeDefined();
+});
