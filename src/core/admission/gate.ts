@@ -196,7 +196,8 @@ export class Gate {
     const isUnfit = isUnfitProbe(ticket, now);
     const slots = connectionSlotsFor(ticket, upstream);
     const limit = findWaitingLimit(ticket, slots, now);
-    const isSpent = ticket.limits.length === 0 && tokenDelay(ticket, now) > 0; // it has no queue
+    // Without a limit, there is no queue in which it could wait for a quota.
+    const isSpent = ticket.quotas !== undefined && ticket.limits.length === 0 && tokenDelay(ticket, now) > 0;
     if (!isUnfit && !isSpent && limit === undefined) return this.#admit(ticket, slots, now);
 
     const wait = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);

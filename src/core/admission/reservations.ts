@@ -29,8 +29,10 @@ export function reserveConnection(ticket: Ticket, slots: ConnectionSlots, now: M
 export function releaseReservations(ticket: Ticket): void {
   for (const limit of ticket.reservedLimits) limit.meter.release();
   ticket.reservedLimits = NO_LIMITS;
-  for (const quota of ticket.reservedQuotas) quota.release();
-  ticket.reservedQuotas = NO_QUOTAS;
+  if (ticket.reservedQuotas !== NO_QUOTAS) {
+    for (const quota of ticket.reservedQuotas) quota.release();
+    ticket.reservedQuotas = NO_QUOTAS;
+  }
   ticket.reservedSlots?.release(ticket.fairnessKey);
   ticket.reservedSlots = undefined;
 }

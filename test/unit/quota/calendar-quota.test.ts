@@ -25,6 +25,19 @@ describe('a quota', () => {
     expect(quota.delay(false, at(DAY))).toBe(0);
   });
 
+  test('admits nothing more in a rolling period while what is left is reserved, sent or not', () => {
+    const quota = new CalendarQuota('up', quotaSettings({ limit: 2, period: { kind: 'rolling', length: HOUR } }));
+    quota.reserve(false, 0, at(0));
+    expect(quota.delay(false, at(0))).toBe(0);
+    quota.reserve(false, 0, at(0));
+    expect(quota.delay(false, at(0))).toBe(HOUR);
+    quota.release();
+    send(quota, 1, 0);
+    expect(quota.delay(false, at(0))).toBe(HOUR + HOUR / 120);
+    quota.release();
+    expect(quota.delay(false, at(0))).toBe(0);
+  });
+
   test('gives back what was not sent', () => {
     const quota = new CalendarQuota('up', quotaSettings({ limit: 1 }));
     send(quota, 1, HOUR);
@@ -68,6 +81,12 @@ describe('a quota', () => {
     expect(enough.view(at(6 * HOUR)).exhaustedAt).toBe(Infinity);
   });
 
+  test('counts as used up when only its reserve is left', () => {
+    const quota = new CalendarQuota('up', quotaSettings({ limit: 10, reserve: 4 }));
+    send(quota, 6, HOUR);
+    expect(quota.view(at(2 * HOUR))).toMatchObject({ remaining: 4, exhaustedAt: HOUR });
+  });
+
   test('keeps the time at which it was used up', () => {
     const quota = new CalendarQuota('up', quotaSettings({ limit: 2 }));
     send(quota, 1, HOUR);
@@ -78,6 +97,13 @@ describe('a quota', () => {
 });
 
 describe('the journal of a quota', () => {
+  test('shows the first look at a restored quota as the time at which it was used up', () => {
+    const journal = new MemoryJournal();
+    send(new CalendarQuota('up', quotaSettings(), journal), 10, HOUR);
+    const quota = new CalendarQuota('up', quotaSettings(), journal);
+    expect([2 * HOUR, 3 * HOUR].map((time) => quota.view(at(time)).exhaustedAt)).toEqual([2 * HOUR, 2 * HOUR]);
+  });
+
   test('never contains fewer requests than were sent, and at most 0.1 % more', () => {
     const journal = new MemoryJournal();
     const quota = new CalendarQuota('up', quotaSettings({ limit: 10_000 }), journal);

@@ -32,7 +32,7 @@ export interface QuotaView {
   readonly remaining: number;
   /** When the next requests may be sent if it is used up: the end of the period, or when the oldest no longer count. */
   readonly resetAt: EpochMillis;
-  /** When it was or will be used up at the recent rate; Infinity if that is not before the end of the period. */
+  /** When all but the reserve was or will be used up at the recent rate; Infinity if that is not before the end of the period. */
   readonly exhaustedAt: EpochMillis;
 }
 
@@ -57,7 +57,7 @@ export class CalendarQuota {
   #settings: CalendarQuotaSettings;
   /** Admitted and not yet sent. */
   #reserved = 0;
-  /** Set while the limit is reached. */
+  /** Set while all but the reserve is used. */
   #exhaustedAt: EpochMillis | undefined = undefined;
   /** How many more requests the journal already counts, in the part of the period that begins at `#aheadIn`. */
   #ahead = 0;
@@ -88,9 +88,11 @@ export class CalendarQuota {
   /** Time until a request may be sent by the count alone; 0 if one may be now. */
   untilReset(hasPriority: boolean, { at }: Instant): Millis {
     this.#counts.advance(at);
-    const limit = this.#limitFor(hasPriority);
-    if (this.#counts.used + this.#reserved < limit) return 0;
-    return Math.max(0, this.#counts.belowAt(Math.max(1, limit - this.#reserved)) - at);
+    const unreserved = this.#limitFor(hasPriority) - this.#reserved;
+    if (this.#counts.used < unreserved) return 0;
+    // Reserved parts count as long as a request that is sent now.
+    const end = this.#counts.end ?? at + nominalLength(this.#settings.period);
+    return Math.max(0, (unreserved < 1 ? end : this.#counts.belowAt(unreserved)) - at);
   }
 
   /** Time until a request may be sent, by the count and by an even pace; 0 if one may be now. */
@@ -127,7 +129,7 @@ export class CalendarQuota {
   onSent({ now, at }: Instant): void {
     const part = this.#counts.add(at);
     this.#consumption.onRequest(now);
-    if (this.#counts.used >= this.#settings.limit) this.#exhaustedAt ??= at;
+    if (this.#counts.used >= this.#limitFor(false)) this.#exhaustedAt ??= at;
     if (this.#journal === undefined) return;
     if (part !== this.#aheadIn) this.#ahead = 0;
     this.#aheadIn = part;
@@ -142,7 +144,7 @@ export class CalendarQuota {
   giveBack(sentAt: EpochMillis): void {
     if (!this.#counts.remove(sentAt)) return;
     if (sentAt >= this.#aheadIn) this.#ahead += 1;
-    if (this.#counts.used < this.#settings.limit) this.#exhaustedAt = undefined;
+    if (this.#counts.used < this.#limitFor(false)) this.#exhaustedAt = undefined;
   }
 
   view({ now, at }: Instant): QuotaView {
@@ -150,19 +152,20 @@ export class CalendarQuota {
     this.#counts.advance(at);
     const remaining = Math.max(0, limit - this.#counts.used);
     const resetAt = this.#counts.end ?? Math.max(at, this.#counts.belowAt(Math.max(1, this.#counts.used)));
-    if (remaining > 0) this.#exhaustedAt = undefined;
-    const exhaustedAt = remaining === 0 ? (this.#exhaustedAt ?? at) : this.#forecast(remaining, { now, at });
+    const left = this.#limitFor(false) - this.#counts.used;
+    this.#exhaustedAt = left > 0 ? undefined : (this.#exhaustedAt ?? at); // after a restart, the time is not known
+    const exhaustedAt = this.#exhaustedAt ?? this.#forecast(left, { now, at });
     return { upstream: this.#upstream, name, limit, reserve, remaining, resetAt, exhaustedAt };
   }
 
   /** An even pace prevents it. In a rolling period, requests also cease to count meanwhile: the rate has to exceed the mean. */
-  #forecast(remaining: number, { now, at }: Instant): EpochMillis {
+  #forecast(left: number, { now, at }: Instant): EpochMillis {
     const { pace, period, limit } = this.#settings;
     if (pace === 'even') return Number.POSITIVE_INFINITY;
     const perMilli = this.#consumption.perMilli(now);
     const returned = period.kind === 'rolling' ? limit / period.length : 0;
     if (perMilli <= returned) return Number.POSITIVE_INFINITY;
-    const exhaustedAt = at + remaining / (perMilli - returned);
+    const exhaustedAt = at + left / (perMilli - returned);
     const length = nominalLength(period);
     const end = this.#counts.end ?? at + length;
     return exhaustedAt < end - FORECAST_MARGIN * length ? exhaustedAt : Number.POSITIVE_INFINITY;
