@@ -77,6 +77,7 @@ const SCRIPTS = [
     'text/labels',
     'text/limit-labels',
     'text/outcome-labels',
+    'text/quota-labels',
     'text/state-meanings',
     'text/status-changes',
   ],

@@ -58,6 +58,19 @@ export const NestedLimitStatus = z
   })
   .register(ApiSchemas, { id: 'NestedLimitStatus' });
 
+export const QuotaStatus = z
+  .object({
+    name: z.string().describe('Name in the configuration, or the period.'),
+    limit: CountSchema.describe('Requests in a period.'),
+    remaining: CountSchema.describe('Requests that may still be sent in this period, the reserve included.'),
+    reserve: CountSchema.describe('Of limit, what only classes with a weight above 1 may use.'),
+    resetAt: TimeSchema.describe('When the period ends; of a rolling one, when the first requests no longer count.'),
+    exhaustedAt: TimeSchema.nullable().describe(
+      'When it was or will be used up at the recent rate, its reserve apart; null if that is not before the end of the period.',
+    ),
+  })
+  .register(ApiSchemas, { id: 'QuotaStatus' });
+
 export const UpstreamStatus = z
   .object({
     name: z.string(),
@@ -107,6 +120,7 @@ export const UpstreamStatus = z
     ),
     p99Seconds: SecondsSchema.nullable(),
     nestedLimits: z.array(NestedLimitStatus).describe('Outermost first.'),
+    quotas: z.array(QuotaStatus).describe('Configured quotas, as in the configuration.'),
     endpoints: z.array(
       z.object({
         endpoint: z.string(),
@@ -146,4 +160,5 @@ export const History = z
 
 export type History = z.output<typeof History>;
 export type UpstreamStatus = z.output<typeof UpstreamStatus>;
+export type QuotaStatus = z.output<typeof QuotaStatus>;
 export type NestedLimitStatus = z.output<typeof NestedLimitStatus>;

@@ -1,11 +1,12 @@
 /** Converts the views of processes to rows of the admin API. */
 import type { ClientRow, RequestRow, ProcessStatus, TimelineEvent } from '../api/response-schemas.ts';
-import type { NestedLimitStatus, UpstreamStatus } from '../api/upstream-schemas.ts';
+import type { NestedLimitStatus, QuotaStatus, UpstreamStatus } from '../api/upstream-schemas.ts';
 import { ZERO_UPSTREAM_COUNTS, histogramQuantile } from '../../telemetry/metrics/request-counts.ts';
 import type { EndedRequest } from '../../telemetry/history/recent-requests.ts';
 import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
 import { describeFailure } from '../../telemetry/describe-failure.ts';
 import type { EndpointFailure, EndpointView, LimitView } from '../../core/events/gate-views.ts';
+import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { CounterWindow } from './counter-rates.ts';
 import { ratePerSecond, roundToMilli } from './counter-rates.ts';
@@ -61,6 +62,7 @@ export function toUpstreamStatus(
     p50Seconds: toSeconds(histogramQuantile(0.5, long.durations, after.durations)),
     p99Seconds: toSeconds(histogramQuantile(0.99, long.durations, after.durations)),
     nestedLimits: nested.map((each) => toNestedLimitStatus(each, clock)),
+    quotas: (view.quotas ?? []).map(toQuotaStatus),
     endpoints: endpoints
       .filter(({ upstream }) => upstream === name)
       .map(({ endpoint, isHealthy, failure }) => ({
@@ -69,6 +71,11 @@ export function toUpstreamStatus(
         failure: failure === undefined ? null : toFailureRow(failure, clock),
       })),
   };
+}
+
+function toQuotaStatus({ name, limit, remaining, reserve, resetAt, exhaustedAt }: QuotaView): QuotaStatus {
+  const exhausted = Number.isFinite(exhaustedAt) ? new Date(exhaustedAt).toISOString() : null;
+  return { name, limit, remaining, reserve, resetAt: new Date(resetAt).toISOString(), exhaustedAt: exhausted };
 }
 
 function toFailureRow(

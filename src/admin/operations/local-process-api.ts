@@ -188,7 +188,8 @@ export class LocalProcessApi implements ProcessApi {
   #upstreamViews(now: Millis): UpstreamProcessView[] {
     const store = this.#parts.store();
     const summaries = summarizeLimits(this.#parts.gate().limits(now), now, (upstream) => store.scopeOf(upstream));
-    return [...store.upstreams()].map(({ name, queueOccupancy, retryBudget, connectionSlots }): UpstreamProcessView => {
+    return [...store.upstreams()].map((upstream): UpstreamProcessView => {
+      const { name, queueOccupancy, retryBudget, connectionSlots, quotas } = upstream;
       const summary = summaries.get(name);
       const { limits, mostCritical, inFlight } = summary?.get('') ?? EMPTY_SUMMARY;
       const scope = store.scopeOf(name) ?? 'upstream';
@@ -207,6 +208,7 @@ export class LocalProcessApi implements ProcessApi {
         lastFailure: this.#failures.of(name),
         refusals: this.#clients.refusals(name, now),
         nested: nestedLimitViews(summary, store.nestedLimitScopes(name), now),
+        quotas: quotas?.views(now),
       };
     });
   }

@@ -5,6 +5,7 @@ import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
 import type { ClientsView, EndpointFailure, EndpointView, LimitView } from '../../core/events/gate-views.ts';
 import type { ClientState } from '../../core/events/event-labels.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
+import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
 import type { OverrideChange } from '../../core/limits/operator-override.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { ClientQuery, ClientRank } from '../../store/clients/client-search.ts';
@@ -94,6 +95,8 @@ export interface UpstreamProcessView {
   readonly refusals: RefusalsView;
   /** Outermost first. */
   readonly nested: readonly NestedLimitView[];
+  /** Configured quotas, which one process counts; absent if there are none. */
+  readonly quotas?: readonly QuotaView[] | undefined;
 }
 
 /** The nested limits of one name, or the limit of a client class. */

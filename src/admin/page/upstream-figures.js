@@ -3,6 +3,7 @@ import { find, setAttribute, setShown, setText } from './dom/dom.js';
 import { KeyedRows } from './keyed-rows.js';
 import { formatCount, formatLatency, formatPercent, formatRateLabel } from './text/labels.js';
 import { formatLimitName, formatNestedLimit, nestedLimitSeverity } from './text/limit-labels.js';
+import { describeQuota } from './text/quota-labels.js';
 import { endpointSeverity, formatEndpoint } from './text/endpoint-labels.js';
 
 /** @import { UpstreamStatus } from './api-types.ts' */
@@ -68,7 +69,8 @@ export function makeFigures(row) {
     show('failed', formatRateLabel(failedPerSecond), failedPerSecond > 0 ? 'critical' : undefined);
     show('refused', formatRateLabel(refusedPerSecond), refusedPerSecond > 0 ? 'warning' : undefined);
     show('budget', budgetSpent ? 'spent' : formatPercent(upstream.budgetLeft), budgetSpent ? 'critical' : undefined);
-    setText(figure('quota'), upstream.quotaLeft === null ? 'not reported' : formatPercent(upstream.quotaLeft));
+    const { text, severity } = describeQuota(upstream);
+    show('quota', text, severity);
     setText(figure('p50'), formatLatency(upstream.p50Seconds));
     setText(figure('p99'), formatLatency(upstream.p99Seconds));
     if (limits !== null) setShown(limits, scope !== 'upstream');

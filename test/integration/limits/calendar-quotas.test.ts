@@ -58,6 +58,17 @@ test('sends no more than the quota, and refuses the rest with the time of the re
     'tidegate_quota_exhausted_at_timestamp_seconds{upstream="api",quota="rolling-24h"}',
   );
   expect(Math.abs(exhaustedAt - Date.now() / 1000)).toBeLessThan(300);
+  const status = (await (await fetch(`${gate.adminUrl}/api/status`)).json()) as { upstreams: { quotas: unknown }[] };
+  expect(status.upstreams[0]?.quotas).toEqual([
+    {
+      name: 'rolling-24h',
+      limit: 3,
+      remaining: 0,
+      reserve: 0,
+      resetAt: expect.stringMatching(/^20\d\d-/) as unknown,
+      exhaustedAt: expect.stringMatching(/^20\d\d-/) as unknown,
+    },
+  ]);
   expect(gate.requests().at(-1)).toMatchObject({ reason: 'quota_exceeded', status: 429 });
   const id = String(refused?.header('tidegate-request-id'));
   const explanation = await fetch(`${gate.adminUrl}/explain/${id}`, { headers: { accept: 'text/plain' } });

@@ -42,6 +42,7 @@ export function upstreamOf(change: Partial<UpstreamStatus> = {}): UpstreamStatus
     p99Seconds: null,
     limits: 1,
     nestedLimits: [],
+    quotas: [],
     endpoints: [{ endpoint: 'api.example.com:443', healthy: true, failure: null }],
     ...change,
   };
