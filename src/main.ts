@@ -49,10 +49,8 @@ async function run(command: CliCommand): Promise<void> {
       const { text, exitCode } = runDiff(command.before, command.after, command.json, { env: process.env, readFile });
       return finish(exitCode === 2 ? { text: '', remarks: text, exitCode } : { text, remarks: '', exitCode });
     }
-    case 'schema': {
-      const { configJsonSchema } = await import('./config/schema/json-schema.ts');
-      return print(JSON.stringify(configJsonSchema(), null, 2));
-    }
+    case 'schema':
+      return print(JSON.stringify((await import('./config/schema/json-schema.ts')).configJsonSchema(), null, 2));
     case 'clients':
       return finish((await import('./cli/clients/clients-command.ts')).runClients(command));
     case 'explain':

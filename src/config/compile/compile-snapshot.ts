@@ -1,4 +1,5 @@
 /** Compiles a configuration into what requests use: targets and snapshots. */
+import { compileAccess, compileClientClasses, compileClientNames, compileRatePolicies } from './compile-clients.ts';
 import { compileAsyncWrites } from './compile-async-writes.ts';
 import { compileCors } from './compile-cors.ts';
 import { compileDelivery } from './compile-delivery.ts';
@@ -14,15 +15,13 @@ import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
 import { limitOwner, upstreamOrigins } from '../schema/upstream-schema.ts';
+import type { ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-types.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { classLimitName } from '../../core/limits/limit-ref.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
 import type { ClientHasher } from '../../http/request/client-hash.ts';
 import type { EndpointsOptions } from '../../http/upstream/endpoints.ts';
 import { Endpoints } from '../../http/upstream/endpoints.ts';
-import { formatClassPolicy } from '../../http/headers/rate-limit-policy.ts';
-import { compileGlob } from '../../http/request/glob.ts';
-import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
 import {
   identityHeaders,
   makeAddressHash,
@@ -33,7 +32,6 @@ import {
 import { CheckRouter } from '../../http/ext-authz/check-router.ts';
 import type { ClientAuthentication } from '../../http/auth/client-authentication.ts';
 import { digestToken } from '../../http/ext-authz/bearer-token.ts';
-import type { ClientAccess, ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-types.ts';
 import type { NestedLimitRule, Route, UpstreamTarget } from '../../http/request/route.ts';
 import { Router } from '../../http/request/router.ts';
 
@@ -200,14 +198,6 @@ function compileClassLimits(upstream: string, classes: Config['clients']['classe
   );
 }
 
-function compileRatePolicies(classes: Config['clients']['classes']): ReadonlyMap<string, string> {
-  return new Map(
-    Object.entries(classes).flatMap(([name, { maxRate }]) =>
-      maxRate === undefined ? [] : [[name, formatClassPolicy(name, maxRate)] as const],
-    ),
-  );
-}
-
 function compileExternalAuthorization(
   check: Config['check'],
   router: CheckRouter,
@@ -222,30 +212,6 @@ function compileExternalAuthorization(
 /** In lower case. */
 function authHeaders(auth: Config['clients']['auth']): string[] {
   return [auth?.apiKeys?.header, auth?.jwt?.header].flatMap((header) => header?.toLowerCase() ?? []);
-}
-
-function compileAccess(classes: Config['clients']['classes']): ReadonlyMap<string, ClientAccess> {
-  const toSet = (names: readonly string[] | undefined): ReadonlySet<string> | undefined => names && new Set(names);
-  return new Map(
-    Object.entries(classes).flatMap(([name, { allow }]) =>
-      allow === undefined ? [] : [[name, { routes: toSet(allow.routes), methods: toSet(allow.methods) }] as const],
-    ),
-  );
-}
-
-function compileClientClasses(config: Config): ClientClassRule[] {
-  return Object.entries(config.clients.classes).map(([name, { match, weight }]) => ({
-    name,
-    weight,
-    headers: Object.entries(match.header ?? {}).map(
-      ([header, glob]) => [header.toLowerCase(), compileGlob(glob)] as const,
-    ),
-    keys: (match.key ?? []).map(compileGlob),
-  }));
-}
-
-function compileClientNames({ clients }: Config): ClientNameRule[] {
-  return Object.entries(clients.names).map(([name, keys]) => ({ name, keys: keys.map(compileGlob) }));
 }
 
 /** Upstreams whose certificate is not verified. */

@@ -1,8 +1,6 @@
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import { classifyWrite } from '../../core/idempotency/write-outcome.ts';
-import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { factsOf, policyFor, type RoutedRequest } from '../request/routed-request.ts';
-import type { DeliveryRequest } from './delivery-request.ts';
 import type { WriteAttempt } from './judge-write.ts';
 
 /** @param outcome of the last attempt; undefined if none was made. Each stored write has a key */
@@ -15,12 +13,4 @@ export function describeWriteAttempt(routed: RoutedRequest, outcome: AttemptOutc
     meaning: classifyWrite(request, outcome, policyFor(routed).retry.notProcessed),
     isLocked: outcome.kind === 'response' && outcome.hints.lock,
   };
-}
-
-/** A generated key is the same in all attempts of a delivery. @param key as it is found in this one, or generated for it */
-export function keyOfDelivery(
-  key: IdempotencyKey | undefined,
-  { delivery }: DeliveryRequest,
-): IdempotencyKey | undefined {
-  return key?.from === 'minted' ? { ...key, value: delivery } : key;
 }

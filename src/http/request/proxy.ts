@@ -13,7 +13,8 @@ import type { DeliveryRequest } from '../delivery/delivery-request.ts';
 import type { DeliveryResponse } from '../delivery/delivery-response.ts';
 import { DeliveryStatusEndpoint } from '../delivery/delivery-status-endpoint.ts';
 import type { WriteAttempt } from '../delivery/judge-write.ts';
-import { describeWriteAttempt, keyOfDelivery } from '../delivery/write-attempt.ts';
+import { routeDelivery } from '../delivery/route-delivery.ts';
+import { describeWriteAttempt } from '../delivery/write-attempt.ts';
 import { type FallBack, makeFallBack } from '../fallback/fall-back.ts';
 import type { CheckHandler } from '../ext-authz/check-handler.ts';
 import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
@@ -188,10 +189,9 @@ export class Proxy implements RequestSink {
       case 'exchange': {
         const { route, isPreflight } = handling;
         const arrived = { request, response, upgrade, route, snapshot, isPreflight };
-        if (snapshot.authentication === undefined || route.isPublic) return this.#identifyAndStart(arrived);
-        return this.#authentication.run(snapshot.authentication, arrived, (principal) =>
-          this.#identifyAndStart(arrived, principal),
-        );
+        const start = (principal?: Principal): void => this.#identifyAndStart(arrived, principal);
+        if (snapshot.authentication === undefined || route.isPublic) return start();
+        return this.#authentication.run(snapshot.authentication, arrived, start);
       }
     }
   }
@@ -222,11 +222,7 @@ export class Proxy implements RequestSink {
     response: DeliveryResponse,
     onDone: (record: RequestRecord, write: WriteAttempt) => void,
   ): void {
-    const snapshot = this.#options.snapshot();
-    const accepted = { ...route, verify: undefined }; // its signature was verified, and may be too old by now
-    const arrived = { request, response, upgrade: undefined, route: accepted, snapshot, isPreflight: false };
-    const key = keyOfDelivery(keyFromHeaders(request, route), request);
-    const routed = { ...identifyRequest(arrived, this.#nextId(), key), keyWatch: { record: undefined } };
+    const routed = routeDelivery({ request, response, route, snapshot: this.#options.snapshot() }, this.#nextId());
     this.#start(
       new RequestHandler(this.#context, routed, (handler, record) => {
         this.#onHandlerDone(handler);

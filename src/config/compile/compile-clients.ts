@@ -1,0 +1,38 @@
+/** What the configuration says of clients, in the form that requests use. */
+import { formatClassPolicy } from '../../http/headers/rate-limit-policy.ts';
+import { compileGlob } from '../../http/request/glob.ts';
+import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
+import type { ClientAccess } from '../../http/request/snapshot-types.ts';
+import type { Config } from '../schema/config-schema.ts';
+
+export function compileRatePolicies(classes: Config['clients']['classes']): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(classes).flatMap(([name, { maxRate }]) =>
+      maxRate === undefined ? [] : [[name, formatClassPolicy(name, maxRate)] as const],
+    ),
+  );
+}
+
+export function compileAccess(classes: Config['clients']['classes']): ReadonlyMap<string, ClientAccess> {
+  const toSet = (names: readonly string[] | undefined): ReadonlySet<string> | undefined => names && new Set(names);
+  return new Map(
+    Object.entries(classes).flatMap(([name, { allow }]) =>
+      allow === undefined ? [] : [[name, { routes: toSet(allow.routes), methods: toSet(allow.methods) }] as const],
+    ),
+  );
+}
+
+export function compileClientClasses(config: Config): ClientClassRule[] {
+  return Object.entries(config.clients.classes).map(([name, { match, weight }]) => ({
+    name,
+    weight,
+    headers: Object.entries(match.header ?? {}).map(
+      ([header, glob]) => [header.toLowerCase(), compileGlob(glob)] as const,
+    ),
+    keys: (match.key ?? []).map(compileGlob),
+  }));
+}
+
+export function compileClientNames({ clients }: Config): ClientNameRule[] {
+  return Object.entries(clients.names).map(([name, keys]) => ({ name, keys: keys.map(compileGlob) }));
+}
