@@ -66,10 +66,12 @@ export class WatchedFile<T> {
   }
 }
 
-/** Changes when the file is replaced or written. */
+/** Changes when the file is replaced or written. Never throws: reading the file reports why it cannot be used. */
 function versionOf(path: string): string {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
-  if (stats === undefined) return 'none';
-  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
-  return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+  }
 }
