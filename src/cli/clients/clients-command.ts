@@ -1,9 +1,11 @@
 /** `tidegate clients`: creates, lists and removes API keys in the file that `clients.auth.apiKeys.file` names. */
 import {
   appendFileSync,
+  chmodSync,
   chownSync,
   existsSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -84,13 +86,19 @@ function removeKeys(file: string, which: string, json: boolean): ClientsResult {
   return { text: ids.map((id) => `removed key ${id}\n`).join(''), remarks: '', exitCode: 0 };
 }
 
-/** At once, so that nobody reads a part of it, with the permissions and the owner that it has. */
-function replaceFile(file: string, text: string): void {
+/**
+ * At once, so that nobody reads a part of it. It keeps its permissions and its owner: a file that Tidegate cannot read would leave the
+ * removed keys valid. A symbolic link stays one, so that its target changes.
+ */
+function replaceFile(link: string, text: string): void {
+  const file = realpathSync(link);
   const { mode, uid, gid } = statSync(file);
   const next = `${file}.${process.pid}.new`;
   try {
-    writeFileSync(next, text, { mode: mode & 0o777, flag: 'wx' });
-    if (process.getuid?.() === 0) chownSync(next, uid, gid);
+    writeFileSync(next, text, { mode: 0o600, flag: 'wx' });
+    const created = statSync(next);
+    if (created.uid !== uid || created.gid !== gid) chownSync(next, uid, gid);
+    chmodSync(next, mode & 0o777); // unlike the mode of a new file, not subject to the umask
     renameSync(next, file);
   } catch (error) {
     rmSync(next, { force: true });

@@ -1,5 +1,15 @@
 /** `tidegate clients`: keys in a file of hashes. */
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -16,7 +26,7 @@ function setUp() {
   atEnd(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'keys');
   const run = (...args: readonly string[]): ClientsResult => {
-    const command = parseArguments(['clients', ...args, '--file', file]);
+    const command = parseArguments(['clients', ...args, ...(args.includes('--file') ? [] : ['--file', file])]);
     if (command.kind !== 'clients') throw new Error(JSON.stringify(command));
     return runClients(command, NOW);
   };
@@ -76,6 +86,19 @@ describe('clients remove', () => {
     expect(text()).toMatch(/^# Hashes/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(folder)).toEqual(['keys']);
+  });
+
+  test('keeps the permissions of the file, whatever the umask is, and a symbolic link to it', () => {
+    const { run, text, file, folder } = setUp();
+    run('add', 'shop');
+    chmodSync(file, 0o666); // the usual umask would take the permissions to write
+    const link = join(folder, 'link');
+    symlinkSync('keys', link);
+    expect(run('remove', 'shop', '--file', link).exitCode).toBe(0);
+    expect(parseKeyFile(text())).toEqual([]);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(statSync(file).mode & 0o777).toBe(0o666);
+    expect(readdirSync(folder)).toEqual(['keys', 'link']);
   });
 
   test('fails for a name that has no key', () => {
