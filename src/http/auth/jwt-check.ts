@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import type { JWTPayload } from 'jose';
+import type { JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose';
 import { isClientName } from '../../config/auth/key-file.ts';
 import type { AuthRejection } from '../../core/events/event-labels.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { type AuthResult, type CredentialCheck, type Principal, rejected } from './auth-types.ts';
 import { type Jwks, JwksUnavailable } from './jwks.ts';
+import { verifyByAnyKey } from './verify-by-any-key.ts';
 
 export interface JwtRules {
   readonly issuer: string;
@@ -80,25 +81,23 @@ export class JwtCheck implements CredentialCheck {
     const { issuer, audience, algorithms, clockTolerance, nameClaim, namePrefix = '' } = this.#rules;
     let payload: JWTPayload;
     let version: number | undefined;
+    const getKey: JWTVerifyGetKey = async (header, input) => {
+      try {
+        return await this.#jwks.getKey(header, input);
+      } finally {
+        version = this.#jwks.version();
+      }
+    };
+    const options: JWTVerifyOptions = {
+      issuer,
+      audience: [...audience],
+      algorithms: [...algorithms],
+      clockTolerance: clockTolerance / 1000,
+      currentDate: new Date(this.#wallClock()),
+      requiredClaims: ['exp'],
+    };
     try {
-      const { jwtVerify } = await import('jose'); // loaded at the first token
-      const verified = await jwtVerify(
-        token,
-        async (header, input) => {
-          const key = await this.#jwks.getKey(header, input);
-          version = this.#jwks.version();
-          return key;
-        },
-        {
-          issuer,
-          audience: [...audience],
-          algorithms: [...algorithms],
-          clockTolerance: clockTolerance / 1000,
-          currentDate: new Date(this.#wallClock()),
-          requiredClaims: ['exp'],
-        },
-      );
-      ({ payload } = verified);
+      payload = await verifyByAnyKey(token, getKey, options);
     } catch (error) {
       return rejected(rejectionOf(error));
     }

@@ -1,5 +1,5 @@
 /** What is remembered of verified tokens. */
-import { exportJWK, generateKeyPair, type JWTVerifyGetKey, SignJWT } from 'jose';
+import { createLocalJWKSet, exportJWK, generateKeyPair, type JWTVerifyGetKey, SignJWT } from 'jose';
 import { expect, test } from 'vitest';
 import { JwtCheck } from '../../../src/http/auth/jwt-check.ts';
 
@@ -72,4 +72,20 @@ test('rejects what is too long, or has no three parts, without looking for a key
     expect(check.verify(token)).toEqual({ kind: 'rejected', why: 'malformed' });
   }
   expect(state.keys).toBe(0);
+});
+
+test('tries each key for a token without a key id, as an issuer publishes two while it replaces one', async () => {
+  const pairs = [];
+  for (let i = 0; i < 3; i += 1) pairs.push(await generateKeyPair('ES256', { extractable: true }));
+  const published = await Promise.all(pairs.slice(0, 2).map(({ publicKey }) => exportJWK(publicKey)));
+  const keys = published.map((jwk, i) => ({ ...jwk, kid: `key-${i}` }));
+  const check = new JwtCheck(RULES, { getKey: createLocalJWKSet({ keys }), version: () => 1 }, () => NOW);
+  const results = [];
+  for (const { privateKey } of pairs) {
+    const claims = { sub: 'app', iss: 'i', aud: 'a', exp: NOW / 1000 + 60 };
+    results.push(await check.verify(await new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).sign(privateKey)));
+  }
+  const known = { kind: 'known', principal: { name: 'app', provenBy: 'jwt' } };
+  expect(results).toEqual([known, known, { kind: 'rejected', why: 'bad_signature' }]);
+  expect(check.bound.used).toBe(2 / 10_000); // remembered like others
 });
