@@ -54,10 +54,10 @@ function upstreamPrefix({ rewritePrefix, path }: Route): string {
   return rewritePrefix ?? path;
 }
 
-/** The path as the most lenient server reads it. Dot segments and backslashes are refused earlier. */
+/** The path as the most lenient server reads it: a decoded `?` may begin a query. Dot segments and backslashes are refused earlier. */
 function plainPath(path: string): string {
   const decoded = path.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
-  return mergeSlashes(decoded.replaceAll(/;[^/]*/g, '')).toLowerCase();
+  return mergeSlashes(decoded.replaceAll(/[;?#][^/]*/g, '')).toLowerCase();
 }
 
 /** `/hooks` and `/hooks/a` are below `/hooks` and `/hooks/`; `/hooks2` is not. */

@@ -63,7 +63,11 @@ export class ExtAuthzApi {
       if (config.allowsUnrouted) return this.#allowUncounted(request, response, 'Tidegate-Unrouted');
       return rejections.reject(request, response, NO_ROUTE_PROBLEM, false, mapStatus);
     }
-    if (requestedMethod !== undefined) return this.#allowUncounted(request, response, 'Tidegate-Preflight');
+    const isOpen = snapshot.authentication === undefined || route.isPublic;
+    const isPreflight = requestedMethod !== undefined;
+    const allowPreflight = (): void => this.#allowUncounted(request, response, 'Tidegate-Preflight');
+    // As without an ingress: a preflight of a route without `cors` reaches the upstream, and anyone can send one.
+    if (isPreflight && (isOpen || route.cors !== undefined)) return allowPreflight();
     const repeated = findRepeatedHeader(request, route.target.identityHeaders);
     if (repeated !== undefined) {
       return rejections.reject(request, response, repeatedHeaderProblem(repeated), false, mapStatus);
@@ -72,9 +76,10 @@ export class ExtAuthzApi {
     const proceed = (principal?: Principal): void => {
       const routed = identifyRequest(arrived, nextId(), undefined, principal); // the ingress sends the request, and its key
       if (principal !== undefined && authentication.rejectForbidden(routed, mapStatus)) return;
+      if (isPreflight) return allowPreflight();
       start(new CheckHandler(context, routed, options, onDone));
     };
-    if (snapshot.authentication === undefined || route.isPublic) return proceed();
+    if (snapshot.authentication === undefined || isOpen) return proceed();
     authentication.run(snapshot.authentication, { ...arrived, mapStatus }, proceed);
   }
 

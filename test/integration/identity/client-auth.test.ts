@@ -256,7 +256,8 @@ describe('another spelling of a path', () => {
       routes: '[{upstream: api, auth: none}, {path: /v1, upstream: api}, {path: /v1/admin, upstream: api}]',
     });
     const headers = ['Tidegate-Key', file.keys[0] ?? ''];
-    for (const path of ['/V1', '/%76%31/x', '/v1;a=b/x']) expect((await get({}, path)).status).toBe(400);
+    for (const path of ['/V1', '/%76%31/x', '/v1;a=b/x', '/v1%3fa', '/v1%23a'])
+      expect((await get({}, path)).status).toBe(400);
     for (const path of ['/v1/Admin', '/v1/%61dmin', '/v1/admin;x/y']) {
       expect((await get({ headers }, path)).status).toBe(400);
     }
@@ -337,6 +338,29 @@ describe('checks of an ingress', () => {
     expect(unauthorized.header('www-authenticate')).toContain('ApiKey');
     expect((await check('/check', [...traefik, 'Tidegate-Key', file.keys[0] ?? ''])).status).toBe(200);
   });
+});
+
+test('checks of preflights need a credential and a permission where the application would get the preflight', async () => {
+  const file = makeKeyFile('shop', 'till');
+  const [shop = '', till = ''] = file.keys;
+  const { gate } = await start({
+    clients: `auth: {apiKeys: {file: ${file.path}}}, trustedProxies: [127.0.0.1], classes: {tills: {match: {key: [till]}, allow: {routes: [/till]}}}`,
+    routes: `[{path: /v1, upstream: api}, {path: /till, upstream: api}, {path: /open, upstream: api, auth: none}, {path: /pages, upstream: api, cors: {origins: ["https://a.example"]}}]`,
+    more: 'check: {}',
+  });
+  const preflight = ['X-Forwarded-Method', 'OPTIONS', 'Origin', 'https://a.example'];
+  const check = async (path: string, key?: string): Promise<readonly [number, string | undefined]> => {
+    const headers = ['X-Forwarded-Uri', path, ...preflight, 'Access-Control-Request-Method', 'POST'];
+    const answer = await send(gate.url, '/check', {
+      headers: key === undefined ? headers : [...headers, 'Tidegate-Key', key],
+    });
+    return [answer.status, answer.header('tidegate-preflight')];
+  };
+  expect(await check('/v1')).toEqual([401, undefined]);
+  expect(await check('/v1', till)).toEqual([403, undefined]);
+  expect(await check('/v1', shop)).toEqual([200, 'true']);
+  expect(await check('/open')).toEqual([200, 'true']);
+  expect(await check('/pages')).toEqual([200, 'true']);
 });
 
 test('checks never have a 5xx because tokens cannot be verified, which an ingress may take as permission', async () => {
