@@ -123,15 +123,15 @@ export function compileSnapshot(
   };
 }
 
-/** A fallback has none of its own: a request falls back once. */
+/** A fallback has none of its own: a request falls back once. A signature belongs to one upstream. */
 function compileRouteWithFallback(
   route: RouteConfig,
   config: Config,
   targets: ReadonlyMap<string, UpstreamTarget>,
 ): Route {
-  const upstream = config.upstreams[route.upstream]?.fallback;
   const compiled = compileRoute(route, config, targets);
-  if (upstream === undefined || route.deliver !== undefined) return compiled;
+  const upstream = config.mode === 'observe' ? undefined : config.upstreams[route.upstream]?.fallback;
+  if (upstream === undefined || (route.deliver ?? route.verify) !== undefined) return compiled;
   return { ...compiled, fallback: compileRoute({ ...route, upstream }, config, targets) };
 }
 

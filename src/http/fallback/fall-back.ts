@@ -2,6 +2,7 @@
 import type { FallbackReason } from '../../core/events/event-labels.ts';
 import { FALLBACK_REASONS } from '../../core/events/event-labels.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
+import { findDisguisedPath } from '../auth/disguised-path.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { RequestHandler } from '../request/request-handler.ts';
 import type { Route } from '../request/route.ts';
@@ -43,19 +44,23 @@ export function makeFallBack(
 
 /**
  * A request without effect and without a body, whose client is still there. Its body would have been read for one upstream; a change
- * of protocol and a signature belong to one.
+ * of protocol belongs to one.
  */
 function mayGoElsewhere(routed: RoutedRequest): boolean {
   const { request, response, route, upgrade, isPreflight } = routed;
   if (request.hasBody || upgrade !== undefined || isPreflight) return false;
-  if (route.verify !== undefined || response.destroyed) return false;
-  if (route.fallback !== undefined && hasRepeatedIdentity(routed, route.fallback)) return false;
+  if (response.destroyed) return false;
+  if (route.fallback !== undefined && isRefusedThere(routed, route.fallback)) return false;
   return isSafeRequest(routed);
 }
 
-/** Its sender is ambiguous for the other upstream: as `chooseHandling` refuses it for the first. */
-function hasRepeatedIdentity({ request }: RoutedRequest, { target }: Route): boolean {
-  return findRepeatedHeader(request, target.identityHeaders) !== undefined;
+/**
+ * Its sender is ambiguous for the other upstream, or its path is another spelling of one that is guarded there: as `chooseHandling`
+ * refuses it for the first.
+ */
+function isRefusedThere({ request, snapshot: { router } }: RoutedRequest, route: Route): boolean {
+  const hasRepeatedIdentity = findRepeatedHeader(request, route.target.identityHeaders) !== undefined;
+  return hasRepeatedIdentity || findDisguisedPath(request, route, router) !== undefined;
 }
 
 /** Why the upstream did not process the request; undefined if it did or may have, or if it is not the upstream's doing. */

@@ -9,13 +9,18 @@ export class Router {
   readonly hasCors: boolean;
   /** Routes whose requests are stored and delivered later, or may be. */
   readonly delivering: readonly Route[];
-  /** Routes whose paths must not be reached by another route: they need a signature, a credential or a permission. */
+  /**
+   * Routes whose paths must not be reached by another route: they need a signature, a credential or a permission. Those that lead to
+   * a fallback are listed for both upstreams.
+   */
   readonly guarded: readonly Route[];
 
   constructor(routes: readonly Route[]) {
     this.delivering = routes.filter(({ delivery, asyncWrites }) => (delivery ?? asyncWrites) !== undefined);
     this.hasCors = routes.some(({ cors }) => cors !== undefined);
-    this.guarded = routes.filter((route) => route.verify !== undefined || !route.isPublic || route.isRestricted);
+    this.guarded = routes
+      .filter((route) => route.verify !== undefined || !route.isPublic || route.isRestricted)
+      .flatMap((route) => (route.fallback === undefined ? [route] : [route, route.fallback]));
     this.#matchesHosts = routes.some(({ host }) => host !== undefined);
     this.#routes = [...routes].toSorted(
       (a, b) =>

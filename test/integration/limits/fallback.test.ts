@@ -1,17 +1,21 @@
 /** Requests that go to another upstream because theirs cannot serve them. */
+import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { atEnd } from '../../support/at-end.ts';
+import { makeCertificates } from '../../support/certificates.ts';
 import { send } from '../../support/clients/send.ts';
 import type { SwitchableUpstream } from '../../support/upstreams/switchable-upstream.ts';
 import { startSwitchableUpstream } from '../../support/upstreams/switchable-upstream.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 
-async function start(main = '', backup = '') {
+async function start(main = '', backup = '', rest = '') {
   const [first, second] = [await startSwitchableUpstream(), await startSwitchableUpstream()];
   const gate = await startTidegate(`
 upstreams:
   main: {url: "${first.url}", fallback: backup, retry: {attempts: 1}, queue: {maxWait: 0}${main}}
   backup: {url: "${second.url}", retry: {attempts: 1}, queue: {maxWait: 0}${backup}}
 routes: [{path: /, upstream: main}]
+${rest}
 `);
   const fallbacks = (reason: string) =>
     gate.metric(`tidegate_upstream_fallbacks_total{upstream="main",reason="${reason}"}`);
@@ -98,6 +102,37 @@ describe('a request without effect', () => {
 });
 
 describe('a request stays with its upstream', () => {
+  test('if its path is another spelling of one that clients need a credential for at the fallback', async () => {
+    const { path, ...certificates } = makeCertificates();
+    atEnd(() => Promise.resolve(certificates.remove()));
+    const keys = path('keys');
+    writeFileSync(keys, '');
+    const [first, second] = [await startSwitchableUpstream(), await startSwitchableUpstream()];
+    const gate = await startTidegate(`
+clients: {auth: {apiKeys: {header: X-Api-Key, file: "${keys}"}}}
+upstreams:
+  main: {url: "${first.url}", fallback: backup, retry: {attempts: 1}}
+  backup: {url: "${second.url}"}
+routes:
+  - {path: /, upstream: main, auth: none}
+  - {path: /admin, upstream: backup}
+  - {path: /guarded, upstream: main}
+  - {path: /copy, upstream: backup, auth: none, rewritePrefix: /}
+`);
+    await first.stop();
+    expect((await send(gate.url, '/%61dmin')).status).toBe(502);
+    expect((await send(gate.url, '/copy/Guarded')).status).toBe(400); // its own route leads here by the fallback
+    expect(second.hits()).toEqual([]);
+    expect((await send(gate.url, '/open')).status).toBe(200);
+  });
+
+  test('in observe mode', async () => {
+    const { first, second, ask } = await start('', '', 'mode: observe');
+    await first.stop();
+    expect((await ask()).status).toBe(502);
+    expect(second.hits()).toEqual([]);
+  });
+
   test.each<[string, string, object]>([
     ['it may have an effect', 'POST', { body: 'x' }],
     ['it is idempotent, but has an effect', 'PUT', { body: 'x' }],
