@@ -70,10 +70,18 @@ export type EjectionCause = 'failures' | 'throttled' | 'checks';
 export type ReturnCause = 'trial' | 'panic' | 'checks';
 
 /**
- * Why a request was sent to the fallback of its upstream: the upstream is blocked, has asked the client to wait, or has no free part
- * of its rate or its queue in time; or none of its endpoints accepts a connection.
+ * Why a request was sent to the fallback of its upstream: the upstream is blocked, has asked the client to wait, has used up a quota,
+ * or has no free part of its rate or its queue in time; or none of its endpoints accepts a connection.
  */
-export const FALLBACK_REASONS = ['blocked', 'held', 'over_share', 'queue_timeout', 'queue_full', 'connect'] as const;
+export const FALLBACK_REASONS = [
+  'blocked',
+  'held',
+  'quota_exceeded',
+  'over_share',
+  'queue_timeout',
+  'queue_full',
+  'connect',
+] as const;
 export type FallbackReason = (typeof FALLBACK_REASONS)[number];
 
 /** Why a request was rejected because of its credential, or of its client: the `reason` label of `tidegate_auth_rejected_total`. */

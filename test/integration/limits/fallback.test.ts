@@ -68,6 +68,12 @@ describe('a request without effect', () => {
     expect((await ask('HEAD')).status).toBe(200);
   });
 
+  test('goes to the fallback while a quota of its upstream is used up', async () => {
+    const { first, second, fallbacks, ask } = await start(', quotas: [{limit: 1, per: day}]');
+    expect([(await ask()).status, (await ask()).status]).toEqual([200, 200]);
+    expect([first.hits().length, second.hits().length, await fallbacks('quota_exceeded')]).toEqual([1, 1, 1]);
+  });
+
   test('is counted against the limits of the fallback, and refused if these are used up', async () => {
     const { first, fallbacks, ask } = await start('', ', rateLimit: {initialRate: 1/h, maxRate: 1/h, minRate: 1/h}');
     first.answer(reject);

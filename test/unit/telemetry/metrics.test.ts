@@ -521,7 +521,7 @@ test('requests that went to the fallback are counted by the reason', async () =>
   const metrics = metricsOf();
   expect(await samples(metrics, 'upstream_fallbacks_total', 'with zeros')).toEqual([]);
   emitEvents(metrics, ...EVERY_EVENT, ...EVERY_EVENT);
-  expect(await samples(metrics, 'upstream_fallbacks_total', 'with zeros')).toHaveLength(6);
+  expect(await samples(metrics, 'upstream_fallbacks_total', 'with zeros')).toHaveLength(7);
   expect(await samples(metrics, 'upstream_fallbacks_total')).toEqual(['{upstream="payments",reason="blocked"} 2']);
 });
 
