@@ -60,8 +60,18 @@ export class EndpointRotation {
   }
 
   /** Whether requests are sent to the endpoint, beside trials. */
-  isUsed({ trialAt, isUnhealthy }: EndpointState): boolean {
-    return trialAt === undefined && (!isUnhealthy || this.#failsOpen);
+  isUsed(endpoint: EndpointState): boolean {
+    return endpoint.trialAt === undefined && this.isAvailable(endpoint);
+  }
+
+  /** Whether its checks do not keep requests from it. */
+  isAvailable({ isUnhealthy }: EndpointState): boolean {
+    return !isUnhealthy || this.#failsOpen;
+  }
+
+  /** Whether it is used, and nothing has failed there since the last success. */
+  isWorking(endpoint: EndpointState): boolean {
+    return this.isUsed(endpoint) && endpoint.streak === 0;
   }
 
   /** Requests that the endpoints in use carry at a time. */

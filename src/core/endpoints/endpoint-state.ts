@@ -50,8 +50,3 @@ export function isLessLoaded(a: EndpointState, b: EndpointState): boolean {
 export function isInRotation({ trialAt, isUnhealthy }: EndpointState): boolean {
   return trialAt === undefined && !isUnhealthy;
 }
-
-/** True if it is in rotation and nothing has failed there since the last success. */
-export function isWorking(endpoint: EndpointState): boolean {
-  return isInRotation(endpoint) && endpoint.streak === 0;
-}

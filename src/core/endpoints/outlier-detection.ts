@@ -1,6 +1,6 @@
 import type { Millis, Random } from '../scalars.ts';
 import { EndpointRotation, type EndpointChange, type OutlierSettings } from './endpoint-rotation.ts';
-import { type EndpointState, isInRotation, isLessLoaded, isWorking } from './endpoint-state.ts';
+import { type EndpointState, isInRotation, isLessLoaded } from './endpoint-state.ts';
 import { type AttributedRequest, FailingParts } from './failing-parts.ts';
 
 export type { EndpointChange, OutlierSettings } from './endpoint-rotation.ts';
@@ -131,7 +131,7 @@ export class EndpointBalancer {
     const { all } = this.#rotation;
     if (all.length === 1) return false;
     const endpoint = this.#rotation.at(index);
-    const othersWork = all.some((other) => other !== endpoint && isWorking(other));
+    const othersWork = all.some((other) => other !== endpoint && this.#rotation.isWorking(other));
     endpoint.streak += 1;
     if (request !== undefined) this.#failingParts.onFailure(request, index);
     const isEvidence = request === undefined || !this.#failingParts.hasPartOf(request);
@@ -149,13 +149,13 @@ export class EndpointBalancer {
   /**
    * The endpoint rejects a request and asks for a wait: ejects it until then, if another endpoint takes over.
    * @param wait above 0; at most `maxEjectionTime` of it counts
-   * @returns whether another takes over. It does not if none is in rotation, if as many are ejected as may be, or if similar
-   *   requests are rejected at several endpoints: then the limit is common to them
+   * @returns whether another takes over. It does not if none is used, or each fails as often as an ejected one, if as many are ejected
+   *   as may be, or if similar requests are rejected at several endpoints: then the limit is common to them
    */
   onWaitRequested(index: number, wait: Millis, sentAt: Millis, now: Millis, request: AttributedRequest): boolean {
     const { all, mayEject } = this.#rotation;
     const endpoint = this.#rotation.at(index);
-    if (!all.some((other) => other !== endpoint && isInRotation(other))) return false;
+    if (!all.some((other) => other !== endpoint && this.#takesOver(other))) return false;
     this.#waitingParts.onFailure(request, index);
     if (this.#waitingParts.hasPartOf(request)) {
       this.onInconclusive(index, sentAt);
@@ -176,21 +176,26 @@ export class EndpointBalancer {
   }
 
   #ejectOrPanic(endpoint: EndpointState, now: Millis): void {
-    const isLast = !this.#rotation.all.some((other) => isInRotation(other) && !this.#isOutlier(other));
-    if (isLast) return this.#rotation.returnAll(now);
+    if (!this.#rotation.all.some((other) => this.#takesOver(other))) return this.#rotation.returnAll(now);
     if (!this.#rotation.mayEject || endpoint.evidence < this.#consecutiveGatewayErrors) return;
     this.#rotation.ejectForFailures(endpoint, now);
   }
 
   #isTrialDue(
-    { trialAt = Number.POSITIVE_INFINITY, isOnTrial, isUnhealthy }: EndpointState,
+    endpoint: EndpointState,
     isRepeatable: boolean,
     now: Millis,
     request: AttributedRequest | undefined,
   ): boolean {
-    if (isOnTrial || isUnhealthy || now < trialAt) return false;
+    const { trialAt = Number.POSITIVE_INFINITY, isOnTrial } = endpoint;
+    if (isOnTrial || !this.#rotation.isAvailable(endpoint) || now < trialAt) return false;
     if (now >= trialAt + TRIAL_WAIT) return true;
     return isRepeatable && (request === undefined || !this.#failingParts.hasPartOf(request));
+  }
+
+  /** Whether the endpoint can serve what another is spared. */
+  #takesOver(endpoint: EndpointState): boolean {
+    return this.#rotation.isUsed(endpoint) && !this.#isOutlier(endpoint);
   }
 
   #isOutlier({ streak }: EndpointState): boolean {

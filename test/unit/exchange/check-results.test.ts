@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { CheckResults } from '../../../src/core/endpoints/check-results.ts';
 import type { EndpointChange } from '../../../src/core/endpoints/outlier-detection.ts';
 import { EndpointBalancer } from '../../../src/core/endpoints/outlier-detection.ts';
+import { makeRequestAttributes } from '../../../src/core/rate/breaker/request-attributes.ts';
 
 test('the health of an endpoint changes after so many results in a row', () => {
   const results = new CheckResults({ healthy: 2, unhealthy: 3 });
@@ -48,6 +49,28 @@ describe('an unhealthy endpoint', () => {
     expect([choose(), choose(), balancer.totalConnections(), balancer.freeConnections()]).toEqual([0, 1, 20, 20]);
     balancer.setHealth(1, true);
     expect([choose(), choose(), balancer.totalConnections()]).toEqual([1, 1, 10]);
+  });
+
+  test('is ejected, and taken over, as a healthy one while all are unhealthy', () => {
+    const { balancer, changes, choose } = balance(2);
+    balancer.setHealth(0, false);
+    balancer.setHealth(1, false);
+    expect([1, 2, 3].map(() => balancer.onFailure(1, 0, 0))).toEqual([true, true, true]);
+    expect(changes.at(-1)).toMatchObject({ kind: 'ejected', index: 1, cause: 'failures' });
+    expect([choose(9), choose(9)]).toEqual([0, 0]);
+    expect(choose(10)).toBe(1); // its trial
+    balancer.onAttemptStart(1);
+    balancer.onSuccess(1, 10, 10);
+    expect(changes.at(-1)).toMatchObject({ kind: 'returned', index: 1, cause: 'trial' });
+  });
+
+  test('leaves a wait to another while all are unhealthy', () => {
+    const { balancer, choose } = balance(2);
+    const request = { attributes: makeRequestAttributes('a', 'a', 0, '/', '') };
+    balancer.setHealth(0, false);
+    balancer.setHealth(1, false);
+    expect(balancer.onWaitRequested(1, 5, 0, 0, request)).toBe(true);
+    expect([choose(), choose()]).toEqual([0, 0]);
   });
 
   test('does not count as an alternative for one that fails', () => {

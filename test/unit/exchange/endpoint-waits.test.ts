@@ -104,6 +104,17 @@ describe('an endpoint that asks for a wait', () => {
     expect(new Endpoints(1).wait(0, 1000)).toBe(false);
   });
 
+  test('stays in rotation if the other fails as often as an ejected one', () => {
+    const endpoints = new Endpoints(2);
+    const fail = (): unknown => endpoints.balancer.onFailure(1, endpoints.now, endpoints.now);
+    expect(endpoints.wait(0, 30_000)).toBe(true);
+    for (let i = 0; i < 3; i += 1) fail();
+    expect(endpoints.changes.map(({ kind }) => kind)).toEqual(['ejected', 'returned']);
+    expect(endpoints.wait(0, 30_000)).toBe(false);
+    endpoints.balancer.onSuccess(1, endpoints.now, endpoints.now);
+    expect(endpoints.wait(0, 30_000)).toBe(true);
+  });
+
   test('stays in rotation if as many are ejected as may be', () => {
     const endpoints = new Endpoints(4, 25);
     expect([endpoints.wait(0, 1000), endpoints.wait(1, 1000)]).toEqual([true, false]);
