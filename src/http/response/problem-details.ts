@@ -77,6 +77,7 @@ export function asUnknownOutcome(problem: Problem, by: 'this_request' | 'earlier
   return {
     ...problem,
     ...UNKNOWN_OUTCOME,
+    type: undefined, // it belongs to the status and the title that are replaced
     detail: `${problem.detail} ${why} ${UNKNOWN_OUTCOME_ADVICE}`,
     retryAfterMs: undefined,
     unknown: true,

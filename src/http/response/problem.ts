@@ -15,7 +15,7 @@ export interface Problem {
   /** One stable word for programs: a refusal, an error reason, or a fault of the request. */
   readonly reason: string;
   /** A type of draft-ietf-httpapi-ratelimit-headers-10 §5; absent: one of Tidegate's own, named by `reason`. */
-  readonly type?: RateLimitProblemType;
+  readonly type?: RateLimitProblemType | undefined;
   /** An error type of RFC 9209 §2.3. */
   readonly proxyError: string;
   readonly retryAfterMs: Millis | undefined;
