@@ -263,6 +263,29 @@ test('while the memory of Redis is full nothing is accepted, and what is stored 
   expect(store.totals.counts).toMatchObject({ waiting: 1, sending: 3, delivered: 1, unknown: 1 });
 });
 
+test('while the memory of Redis is full leases are renewed, and those of a killed replica end', async () => {
+  const { start, join, redis, keyOf } = redisPlace({ policy: 'noeviction' });
+  const one = await start();
+  const killed = await join();
+  await addAll(one, newDelivery(1, { kind: 'write' }));
+  expect(await takeNumbers(one, 1000)).toEqual([1]);
+  await addAll(one, newDelivery(2));
+  expect(await takeNumbers(killed, 1000)).toEqual([2]);
+  const client = (await redis()).client();
+  const [claimed, counters] = [keyOf('claimed'), keyOf('counters')];
+  const later = 9e15;
+  await client.zadd(claimed, 'XX', later, id(1), 0, id(2));
+  await client.hset(counters, 'seen', '1');
+  await client.config('SET', 'maxmemory', '1');
+  one.runLater();
+  await one.settle();
+  expect(Number(await client.zscore(claimed, id(1)))).toBeLessThan(later);
+  // Redis was away: the replicas have had no chance to renew their leases.
+  expect(await takeNumbers(one, 1000)).toEqual([]);
+  await client.hdel(counters, 'grace');
+  expect(await takeNumbers(one, 1000)).toEqual([2]);
+});
+
 test('what has waited too long ends, but for what is being sent, and the next one with its order key is due', async () => {
   const { clock, maxAge, start, join } = redisPlace();
   maxAge.value = 10_000;

@@ -36,12 +36,20 @@ local function count(state, by, size)
 end
 `;
 
+/**
+ * Removes nothing. While memory is full, Redis refuses each command that may take memory until a script has run one that changes data and
+ * takes none. Without this, leases of attempts in progress would end, or those of a killed replica would not.
+ */
+export const ALLOW_FULL = `
+redis.pcall('ZREM', claimed, '')`;
+
 /** The reason of an attempt of a write whose end was not reported: see `mayHaveTakenEffect` in http/delivery/judge-write.ts. */
 const LEASE_ENDED = 'unknown_lease_ended';
 
 /** A write whose lease has ended may have been sent, and may still be sent by a replica that was suspended: it is marked as such. */
 export const RECLAIM = `
 local function reclaim()
+  ${ALLOW_FULL.trim()}
   local known = redis.call('HMGET', counters, 'seen', 'grace')
   local seen, grace = tonumber(known[1] or '0'), tonumber(known[2] or '0')
   if now - seen > 1000 then redis.pcall('HSET', counters, 'seen', text(now)) end

@@ -17,7 +17,7 @@
  */
 import type { Millis } from '../../../core/scalars.ts';
 import { DELIVERY_FIELDS } from './delivery-fields.ts';
-import { ADD, DELIVERY_LEASE, FINISH, PRELUDE, quote, RECLAIM, REMOVE } from './delivery-script-parts.ts';
+import { ADD, ALLOW_FULL, DELIVERY_LEASE, FINISH, PRELUDE, quote, RECLAIM, REMOVE } from './delivery-script-parts.ts';
 
 /** Of messages that are taken at a time, about. */
 const MAX_TAKEN_BYTES = 8 * 1024 * 1024;
@@ -85,7 +85,7 @@ return {'stored', ARGV[10] and add(${CHANGE_ARGUMENTS}) or false}
 `;
 
 /** ARGV: ids and claims in turn. Renews those that are still this replica's. */
-export const RENEW = `${PRELUDE}
+export const RENEW = `${PRELUDE}${ALLOW_FULL}
 for i = 1, #ARGV, 2 do
   if redis.call('HGET', of(ARGV[i]), 'claim') == ARGV[i + 1] then
     redis.call('ZADD', claimed, 'XX', text(now + ${DELIVERY_LEASE}), ARGV[i])
