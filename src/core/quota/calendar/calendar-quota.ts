@@ -53,7 +53,10 @@ export class CalendarQuota {
   readonly #journal: QuotaJournal | undefined;
   readonly #counts: QuotaCounts;
   readonly #consumption: ConsumptionRate;
+  /** Of all requests, at the pace of the whole limit. */
   readonly #pacer = new Pacer();
+  /** Of requests without priority alone: those with it would otherwise take each of their turns. */
+  readonly #unreservedPacer = new Pacer();
   #settings: CalendarQuotaSettings;
   /** Admitted and not yet sent. */
   #reserved = 0;
@@ -99,7 +102,8 @@ export class CalendarQuota {
   delay(hasPriority: boolean, instant: Instant): Millis {
     const untilReset = this.untilReset(hasPriority, instant);
     if (untilReset > 0 || this.#settings.pace === 'asNeeded') return untilReset;
-    return this.#pacer.delay(instant.now, this.rate(hasPriority, instant));
+    const delay = this.#pacer.delay(instant.now, this.rate(true, instant));
+    return hasPriority ? delay : Math.max(delay, this.#unreservedPacer.delay(instant.now, this.rate(false, instant)));
   }
 
   /** The rate that an even pace allows; Infinity without one, and while the quota is used up. */
@@ -115,8 +119,9 @@ export class CalendarQuota {
 
   /** A request was admitted. @param due when its turn was, on the gate's clock, if a timer fired late */
   reserve(hasPriority: boolean, due: Millis, instant: Instant): void {
-    const rate = this.rate(hasPriority, instant);
+    const [rate, unreservedRate] = [this.rate(true, instant), this.rate(false, instant)];
     if (rate < Number.POSITIVE_INFINITY) this.#pacer.take(due, rate);
+    if (!hasPriority && unreservedRate < Number.POSITIVE_INFINITY) this.#unreservedPacer.take(due, unreservedRate);
     this.#reserved += 1;
   }
 
