@@ -26,8 +26,47 @@ describe('the counts of a day', () => {
     expect(counts.used).toBe(3);
     counts.advance(DAY - HOUR);
     expect([counts.used, counts.end]).toEqual([3, DAY]);
-    counts.advance(DAY);
+    addMany(counts, 1, DAY - 1);
+    counts.advance(DAY); // the day in which the three were counted, for a second time
+    expect([counts.used, counts.end]).toEqual([4, 2 * DAY]);
+    counts.advance(2 * DAY);
     expect(counts.used).toBe(0);
+  });
+
+  test('remain for the day in which they were counted, with days between, when the clock is set back for a while', () => {
+    const counts = makeQuotaCounts(UTC_DAY);
+    addMany(counts, 3, 5 * DAY);
+    counts.advance(2 * DAY);
+    addMany(counts, 4, 3 * DAY);
+    expect(counts.used).toBe(4);
+    counts.advance(5 * DAY);
+    expect(counts.used).toBe(3);
+    counts.advance(6 * DAY);
+    expect(counts.used).toBe(0);
+  });
+
+  test('do not outlast a day that began later than the one in which they were counted', () => {
+    const counts = makeQuotaCounts(UTC_DAY);
+    addMany(counts, 3, 5 * DAY);
+    counts.advance(4 * DAY);
+    counts.advance(6 * DAY);
+    expect(counts.used).toBe(0);
+  });
+
+  test('remain for the day in which they were counted after a start whose clock was behind', () => {
+    const first = makeQuotaCounts(UTC_DAY);
+    addMany(first, 3, 5 * DAY);
+    let counts = first;
+    // Its clock is two hours behind, it ends, and the clock is corrected while the next one runs.
+    for (const time of [5 * DAY - 2 * HOUR, 5 * DAY - HOUR]) {
+      const next = makeQuotaCounts(UTC_DAY);
+      next.restore(counts.stored());
+      next.add(time);
+      counts = next;
+    }
+    expect(counts.used).toBe(5);
+    counts.advance(5 * DAY);
+    expect(counts.used).toBe(5);
   });
 
   test('give back a request of the same day only', () => {

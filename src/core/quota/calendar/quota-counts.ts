@@ -33,6 +33,10 @@ class CalendarCounts implements QuotaCounts {
   readonly #period: Extract<QuotaPeriod, { readonly kind: 'calendar' }>;
   #window: QuotaWindow | undefined = undefined;
   #used = 0;
+  /** The count of a window that began, before the wall clock was set back to an earlier one. */
+  #later: { readonly start: EpochMillis; readonly count: number } | undefined = undefined;
+  /** Whether `#used` contains that count: since the step back, no window has begun. */
+  #isCarried = false;
 
   constructor(period: Extract<QuotaPeriod, { readonly kind: 'calendar' }>) {
     this.#period = period;
@@ -49,9 +53,25 @@ class CalendarCounts implements QuotaCounts {
   advance(at: EpochMillis): void {
     const window = this.#window;
     if (window !== undefined && at >= window.start && at < window.end) return;
-    // After a step back, the requests of a later window count in the present one: better too many than too few.
-    if (window !== undefined && at >= window.end) this.#used = 0;
-    this.#window = this.#windowAt(at);
+    const present = this.#windowAt(at);
+    if (window !== undefined && at < window.start) this.#stepBack(window);
+    else if (window !== undefined) this.#begin(present);
+    this.#window = present;
+  }
+
+  /** The requests of a later window count in the present one, too: better too many than too few. */
+  #stepBack({ start }: QuotaWindow): void {
+    if (this.#later === undefined || this.#later.start < start) this.#later = { start, count: this.#used };
+    this.#isCarried = true;
+  }
+
+  /** If the window begins for a second time, because the clock was behind for a while, what was counted in it counts again. */
+  #begin({ start }: QuotaWindow): void {
+    const later = this.#later;
+    if (later === undefined || start !== later.start) this.#used = 0;
+    else if (!this.#isCarried) this.#used = later.count;
+    if (later !== undefined && start >= later.start) this.#later = undefined;
+    this.#isCarried = false;
   }
 
   add(at: EpochMillis): EpochMillis {
@@ -71,14 +91,21 @@ class CalendarCounts implements QuotaCounts {
   }
 
   stored(): readonly StoredCount[] {
-    return this.#window === undefined ? [] : [[this.#window.start, this.#used]];
+    if (this.#window === undefined) return [];
+    const later = this.#later;
+    const present = [this.#window.start, this.#used] as const;
+    // 0: it is the count of the present window, which grows.
+    return later === undefined ? [present] : [present, [later.start, this.#isCarried ? 0 : later.count]];
   }
 
   restore(stored: readonly StoredCount[]): void {
-    for (const [start, count] of stored) {
-      this.#window = this.#windowAt(start);
-      this.#used = count;
-    }
+    const [present, later] = stored;
+    if (present === undefined) return;
+    this.#window = this.#windowAt(present[0]);
+    this.#used = present[1];
+    if (later === undefined) return;
+    this.#later = { start: later[0], count: later[1] };
+    this.#isCarried = later[1] === 0;
   }
 
   #windowAt(at: EpochMillis): QuotaWindow {
