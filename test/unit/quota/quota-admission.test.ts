@@ -49,6 +49,16 @@ describe('a gate with a quota', () => {
     expect(world.arrive().admission).toEqual(ADMITTED);
   });
 
+  test('lets a client return in a second while what is left is only reserved, and not before the reset once it is sent', () => {
+    const world = worldWith([quotaSettings({ limit: 2 }), quotaSettings({ name: 'large', limit: 100 })]);
+    const [first, second] = [world.arrive(), world.arrive()];
+    expect(world.arrive().admission).toEqual({ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 1000 });
+    world.gate.cancel(first.ticket, world.now);
+    world.serve(second);
+    serveMany(world, 1);
+    expect(world.arrive().admission).toMatchObject({ why: 'quota_exceeded', retryAfterMs: 13 * HOUR });
+  });
+
   test('gives back an attempt that was not sent, and keeps one whose fate is unknown', () => {
     const world = worldWith([quotaSettings({ limit: 2 })]);
     const [unsent, lost] = [world.arrive(), world.arrive()];
@@ -98,8 +108,9 @@ describe('a gate with a quota', () => {
     if (second !== undefined) world.serve(second);
     world.runUntil(11 * HOUR + 200);
     expect(arrivals.slice(0, 3).map(({ admission }) => admission)).toEqual([ADMITTED, ADMITTED, ADMITTED]);
+    // The third has not been sent yet: if it cannot be, there is room for one of these.
     expect(arrivals.slice(3).map(({ admission, at }) => [admission, at - 11 * HOUR])).toEqual(
-      [3, 4, 5].map(() => [{ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 13 * HOUR }, 200]),
+      [3, 4, 5].map(() => [{ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 1000 }, 200]),
     );
     expect(world.gate.nextWake()).toBeUndefined();
   });
@@ -111,7 +122,9 @@ describe('a gate with a quota', () => {
     expect(world.arrive().admission).toMatchObject({ why: 'quota_exceeded' });
     world.serve(priority());
     expect(world.arrive({ weight: 0.5 }).admission).toMatchObject({ why: 'quota_exceeded' });
-    expect(priority().admission).toEqual(ADMITTED);
+    const last = priority();
+    expect(last.admission).toEqual(ADMITTED);
+    world.send(last);
     expect(priority().admission).toMatchObject({ why: 'quota_exceeded', retryAfterMs: 13 * HOUR });
   });
 

@@ -50,7 +50,8 @@ export function computeRetryAfter(
   ticket.returnSlot = undefined;
   // The upstream asked for it, or a quota begins anew. Round up here, so that later rounding cannot make it earlier.
   if (why === 'held' || why === 'quota_exceeded') {
-    return recordPromisedReturn(store, ticket, slot, roundUpToSeconds(wait), now);
+    const delay = why === 'held' ? wait : (ticket.quotas?.returnDelay(ticket, now) ?? wait);
+    return recordPromisedReturn(store, ticket, slot, roundUpToSeconds(delay), now);
   }
   const demand = assessDemand(store, ticket, slot, now);
   if (demand === undefined) return roundUpToSeconds(wait);

@@ -40,6 +40,8 @@ export interface QuotaView {
 const FORECAST_MARGIN = 0.02;
 /** What is written ahead to the journal, as a share of the limit: after a kill, at most that counts although it was not sent. */
 const WRITE_AHEAD_SHARE = 0.001;
+/** After so long, most admitted requests have been sent, or have failed to connect. */
+const RESERVED_FOR: Millis = 1000;
 const AVERAGING_SHARE = 1 / 24;
 const MIN_AVERAGING_TIME: Millis = 60_000;
 const MAX_AVERAGING_TIME: Millis = 6 * 3_600_000;
@@ -96,6 +98,12 @@ export class CalendarQuota {
     // Reserved parts count as long as a request that is sent now.
     const end = this.#counts.end ?? at + nominalLength(this.#settings.period);
     return Math.max(0, (unreserved < 1 ? end : this.#counts.belowAt(unreserved)) - at);
+  }
+
+  /** As `untilReset`, for a refused client: what is only reserved may be released again, and the reset may be a month away. */
+  returnDelay(hasPriority: boolean, instant: Instant): Millis {
+    const untilReset = this.untilReset(hasPriority, instant);
+    return this.#counts.used < this.#limitFor(hasPriority) ? Math.min(untilReset, RESERVED_FOR) : untilReset;
   }
 
   /** Time until a request may be sent, by the count and by an even pace; 0 if one may be now. */

@@ -95,6 +95,14 @@ export class UpstreamQuotas {
     return this.findSpent(request, now)?.untilReset ?? 0;
   }
 
+  /** When a client that was refused for a quota should return: at the reset, or soon if the rest of the quota is only reserved. */
+  returnDelay(request: QuotaRequest, now: Millis): Millis {
+    const instant = this.#instant(now);
+    let longest = 0;
+    for (const quota of this.#quotas) longest = Math.max(longest, quota.returnDelay(hasPriority(request), instant));
+    return longest;
+  }
+
   /** Returns the quotas to be released: a reload may change them. See `CalendarQuota.reserve`. */
   reserve(request: QuotaRequest, due: Millis, now: Millis): readonly CalendarQuota[] {
     const instant = this.#instant(now);
