@@ -20,6 +20,12 @@ export type AttemptJudgement =
 /** Before a request that was refused without a time is tried again. */
 export const REFUSED_RETRY_AFTER: Millis = 1000;
 
+/**
+ * A delivery that Tidegate refused is tried again after so long at the latest: the reset of a quota may be a month away, and a reload
+ * may raise its limit before.
+ */
+const MAX_POSTPONEMENT: Millis = 3_600_000;
+
 /** @param body of the response; undefined if there is none, or it is incomplete or too long for a rule */
 export function judgeAttempt(
   record: Pick<RequestRecord, 'outcome' | 'status' | 'reason' | 'attempts' | 'retryAfterSeconds' | 'detail'>,
@@ -33,7 +39,9 @@ export function judgeAttempt(
   if (isOwnResponse) {
     // Without a Retry-After the request itself is at fault: it cannot be forwarded, however often it is tried.
     const isRefused = (outcome === 'refused' || outcome === 'queue_timeout') && attempts === 0;
-    if (isRefused && retryAfterMs !== undefined) return { kind: 'not_sent', retryAfterMs };
+    if (isRefused && retryAfterMs !== undefined) {
+      return { kind: 'not_sent', retryAfterMs: Math.min(retryAfterMs, MAX_POSTPONEMENT) };
+    }
     return { kind: 'failed', reason: reason ?? outcome, retryAfterMs };
   }
   if (isWhole(acknowledgement, status, body) && isAcknowledged(acknowledgement, status, body ?? EMPTY)) {
