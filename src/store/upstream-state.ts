@@ -1,3 +1,4 @@
+import { AccountPool, type AccountPoolSettings } from '../core/accounts/account-pool.ts';
 import { ActiveClients } from '../core/admission/active-clients.ts';
 import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import { QueueOccupancy } from '../core/admission/queue-occupancy.ts';
@@ -30,6 +31,8 @@ export interface UpstreamSettings {
   readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
+  /** Undefined if clients use their own credentials. Otherwise the scope is `credential`: each account has its own limit. */
+  readonly accounts?: AccountPoolSettings | undefined;
 }
 
 /** Settings that meters read at each use: a change applies to all of them at once. */
@@ -59,6 +62,7 @@ export class UpstreamState implements GateUpstream {
   readonly nested: UpstreamNestedLimits;
   /** The operator's override, also for limits that are made later. */
   override: OperatorOverride = NO_OVERRIDE;
+  accounts: AccountPool | undefined;
   readonly queueOccupancy = new QueueOccupancy();
   queueOverflows = 0;
   #scope: LimitScope;
@@ -70,11 +74,12 @@ export class UpstreamState implements GateUpstream {
   readonly #ref: LimitRef;
 
   constructor(
-    { name, scope, rate, nested = [], quotas = [], queue, budget }: UpstreamSettings,
+    { name, scope, rate, nested = [], quotas = [], queue, budget, accounts }: UpstreamSettings,
     parts: UpstreamStateParts,
   ) {
     this.name = name;
     this.queue = queue;
+    this.accounts = accounts && new AccountPool(accounts);
     this.retryBudget = new RetryTokenBucket(budget);
     this.rate = { ...rate };
     this.#scope = scope;
@@ -108,7 +113,10 @@ export class UpstreamState implements GateUpstream {
     return nested === '' ? this.shared : this.nested.sharedOf(nested);
   }
 
-  /** Whether a rate or a quota is configured, or a rate is overridden, so that limits of this name exist before the first rejection. */
+  /**
+   * Whether limits of this name exist before the first rejection: a rate or a quota is configured, a rate is overridden, or there is
+   * one for each account, which counts the requests of all clients.
+   */
   hasKnownRate(nested: string): boolean {
     return nested === '' ? this.#hasKnownRate : this.nested.hasKnownLimit(nested);
   }
@@ -117,7 +125,10 @@ export class UpstreamState implements GateUpstream {
     if (this.quotas !== undefined) return true; // requests that wait for it need the queue of a limit
     const { initialRate, maxRate } = this.rate;
     return (
-      initialRate !== undefined || Number.isFinite(maxRate) || isOverridden(this.override, Number.NEGATIVE_INFINITY)
+      this.accounts !== undefined ||
+      initialRate !== undefined ||
+      Number.isFinite(maxRate) ||
+      isOverridden(this.override, Number.NEGATIVE_INFINITY)
     );
   }
 
@@ -129,7 +140,9 @@ export class UpstreamState implements GateUpstream {
     return nested === '' || this.nested.has(nested);
   }
 
-  reconfigure({ scope, rate, nested = [], quotas = [], queue, budget }: UpstreamSettings): void {
+  reconfigure({ scope, rate, nested = [], quotas = [], queue, budget, accounts }: UpstreamSettings): void {
+    if (accounts === undefined || this.accounts === undefined) this.accounts = accounts && new AccountPool(accounts);
+    else this.accounts.reconfigure(accounts);
     this.nested.reconfigure(nested);
     this.#setQuotas(quotas);
     this.queue = queue;

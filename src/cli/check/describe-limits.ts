@@ -1,4 +1,5 @@
 import { toList } from '../../config/values/one-or-many.ts';
+import { limitScopeOf } from '../../config/schema/upstream-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
 import { formatRate } from '../../config/values/unit-schemas.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
@@ -8,12 +9,12 @@ export function describeLimits({ upstreams, clients }: Config): string[] {
   const classes = Object.entries(clients.classes).flatMap(([name, { maxRate }]) =>
     maxRate === undefined ? [] : [`class ${name}: ${formatRate(maxRate)} for all its clients together`],
   );
-  return Object.entries(upstreams).flatMap(([name, { rateLimit, limits }]) => {
+  return Object.entries(upstreams).flatMap(([name, { rateLimit, limits, accounts }]) => {
     if (limits.length === 0 && classes.length === 0) return [];
     const nested = limits.map(
       (limit) => `${limit.name}: ${describeMatch(limit)}, ${describeScope(limit)}, ${describeRate(limit)}`,
     );
-    const own = `all requests: ${describeScope({ scope: rateLimit.scope })}, ${describeRate(rateLimit)}`;
+    const own = `all requests: ${describeScope({ scope: limitScopeOf({ rateLimit, accounts }) })}, ${describeRate(rateLimit)}`;
     return [
       `${name}: a request needs a token of every limit that applies to it`,
       ...[own, ...classes, ...nested].map((line) => `  ${line}`),

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../schema/config-schema.ts';
 import { DEFAULT_CONNECTIONS } from '../schema/config-schema.ts';
-import { upstreamOrigins } from '../schema/upstream-schema.ts';
+import { limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
 import { capByDescriptors } from '../../core/overload/descriptor-capacity.ts';
@@ -47,8 +47,8 @@ export function computeCapacities(config: Config, logger: Logger): HeapBoundSize
 }
 
 function configuredCapacities({ limits, clients, upstreams }: Config): HeapBoundSizes {
-  const hasPerClientLimits = Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
-    [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
+  const hasPerClientLimits = Object.values(upstreams).some((upstream) =>
+    [{ scope: limitScopeOf(upstream) }, ...upstream.limits].some(({ scope }) => scope !== 'upstream'),
   );
   return {
     connections: limits.connections,

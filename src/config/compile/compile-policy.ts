@@ -1,4 +1,6 @@
 /** Compiles the settings that the core uses: for the proxy and for the simulator. */
+import { compileAccounts } from './compile-accounts.ts';
+import { limitScopeOf } from '../schema/upstream-schema.ts';
 import type { UpstreamSettings } from '../../store/upstream-state.ts';
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
 import { toList } from '../values/one-or-many.ts';
@@ -30,7 +32,8 @@ const RETRY_REASON_OF_CONDITION: Readonly<Record<keyof RetryConfig['backOffFor']
 export type PolicyConfig = Pick<
   UpstreamConfig,
   'retry' | 'rateLimit' | 'limits' | 'quotas' | 'queue' | 'timeout' | 'perTryTimeout'
->;
+> &
+  Partial<Pick<UpstreamConfig, 'accounts' | 'accountQuarantine'>>;
 
 export function compileUpstreams(config: Config): UpstreamSettings[] {
   return Object.entries(config.upstreams).map(([name, upstream]) =>
@@ -41,20 +44,22 @@ export function compileUpstreams(config: Config): UpstreamSettings[] {
 /** @param classes of clients, by name */
 export function compileUpstream(
   name: string,
-  { rateLimit, limits, quotas, queue, retry }: PolicyConfig,
+  { rateLimit, limits, quotas, queue, retry, accounts, accountQuarantine }: PolicyConfig,
   classes: Config['clients']['classes'] = {},
 ): UpstreamSettings {
   return {
     name,
-    scope: rateLimit.scope,
+    scope: limitScopeOf({ rateLimit, accounts }),
     rate: {
-      ...compileRateSettings(rateLimit, rateLimit.scope !== 'upstream'),
+      // The limit of an account is one of many clients.
+      ...compileRateSettings(rateLimit, accounts === undefined && rateLimit.scope !== 'upstream'),
       learnsFromLatency: rateLimit.learnFromLatency,
     },
     nested: [...compileClassLimits(classes), ...limits.map(compileNestedLimit)],
     quotas: compileQuotas(quotas),
     queue,
     budget: retry.budget,
+    accounts: compileAccounts({ accounts, accountQuarantine }),
   };
 }
 

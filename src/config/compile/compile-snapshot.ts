@@ -1,5 +1,6 @@
 /** Compiles a configuration into what requests use: targets and snapshots. */
 import { compileAccess, compileClientClasses, compileClientNames, compileRatePolicies } from './compile-clients.ts';
+import { compileTargetAccounts } from './compile-accounts.ts';
 import { compileAsyncWrites } from './compile-async-writes.ts';
 import { compileCors } from './compile-cors.ts';
 import { compileDelivery } from './compile-delivery.ts';
@@ -14,8 +15,8 @@ import { mergeBackOff, mergeRetry } from '../schema/retry-overrides.ts';
 import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
-import { limitOwner, upstreamOrigins } from '../schema/upstream-schema.ts';
 import type { ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-types.ts';
+import { limitOwner, limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { classLimitName } from '../../core/limits/limit-ref.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
@@ -71,7 +72,8 @@ export function compileTargets(
         endpoints: previousEndpoints?.isSameAs(options) === true ? previousEndpoints : new Endpoints(options),
         http2,
         preserveHost,
-        scope: rateLimit.scope,
+        scope: limitScopeOf(upstream),
+        accounts: compileTargetAccounts(upstream),
         credentialHeader: rateLimit.credentialHeader.toLowerCase(),
         learnsFromLatency: rateLimit.learnFromLatency,
         nestedLimits: compileNestedRules(upstream, config.clients.key),
@@ -171,6 +173,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     delivery: compileDelivery(route.deliver),
     asyncWrites: compileAsyncWrites(route.async),
     verify: compileVerify(route.verify),
+    stickyAccount: route.stickyAccount === true,
     replayLimit: route.deliver?.maxBody ?? retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),
     policy: { ...compilePlan(retry, planOptions, config.mode), poll },

@@ -76,12 +76,13 @@ export function maskSecrets(value: unknown, path: Path, substituted: ReadonlyMap
   );
 }
 
-/** Secrets by path, those of signatures among them; private keys as PEM text; client keys; and values that a class matches in headers with credentials. */
+/** Secrets by path, those of signatures and accounts among them; private keys as PEM text; client keys; and values that a class matches in headers with credentials. */
 function isSecret(path: Path, value: string): boolean {
   const key = String(path.at(-1) ?? '');
   if (path.length === 1 && key === 'secret') return true;
   if (key === 'token' && (path[0] === 'admin' || path[0] === 'check')) return true;
   if (path[0] === 'state' && /password$/i.test(key)) return true;
+  if (path[0] === 'upstreams' && path[2] === 'accounts') return key === 'value';
   if (path[0] === 'routes' && isSignatureSecret(path.slice(2))) return true;
   if (path.at(-2) === 'tls') return key === 'passphrase' || value.includes('PRIVATE KEY');
   if (path[0] === 'clients' && path[1] === 'names') return true;

@@ -64,6 +64,7 @@ export interface PartialUpstream
     | 'queue'
     | 'throttle'
     | 'idempotency'
+    | 'accounts'
   > {
   /** Which of the two keys it has, valid or not; undefined if it is not a mapping, or its provider is unknown. */
   readonly urlKeys: readonly ('url' | 'urls')[] | undefined;
@@ -75,6 +76,7 @@ export interface PartialRoute
     RouteConfig,
     | 'auth'
     | 'check'
+    | 'stickyAccount'
     | 'upstream'
     | 'timeout'
     | 'perTryTimeout'
@@ -162,6 +164,7 @@ export function parsePartialUpstream(written: unknown): PartialUpstream {
     rateLimit: parseIfValid(upstreamShape.rateLimit, valueAt(written, ['rateLimit'])),
     limits: parseIfValid(upstreamShape.limits, valueAt(written, ['limits'])),
     quotas: parseIfValid(upstreamShape.quotas, valueAt(written, ['quotas'])),
+    accounts: parseIfValid(upstreamShape.accounts, valueAt(written, ['accounts'])),
     queue: parseIfValid(upstreamShape.queue, valueAt(written, ['queue'])),
     throttle: parseIfValid(upstreamShape.throttle, valueAt(written, ['throttle'])),
     idempotency: parseIfValid(upstreamShape.idempotency, valueAt(written, ['idempotency'])),
@@ -186,6 +189,7 @@ function parsePartialRoute(written: unknown): PartialRoute {
     match: parseIfValid(RouteMatch, written),
     auth: parseIfValid(RouteShape.shape.auth, valueAt(written, ['auth'])),
     check: parseIfValid(RouteShape.shape.check, valueAt(written, ['check'])),
+    stickyAccount: parseIfValid(RouteShape.shape.stickyAccount, valueAt(written, ['stickyAccount'])),
     upstream: parseIfValid(RouteShape.shape.upstream, valueAt(written, ['upstream'])),
     timeout: parseIfValid(RouteShape.shape.timeout, valueAt(written, ['timeout'])),
     perTryTimeout: parseIfValid(RouteShape.shape.perTryTimeout, valueAt(written, ['perTryTimeout'])),

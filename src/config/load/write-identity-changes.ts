@@ -16,8 +16,19 @@ export function changesWriteIdentity(path: Path, before: Config, after: Config):
   if (part !== 'upstreams') return false;
   if (key === 'idempotency') return setting === undefined || IDENTIFYING.has(setting);
   if (key === 'preserveHost') return true;
+  if (key === 'accounts') return changesAccountNames(name, before, after);
   const searchesBodies = [before, after].some((each) => readsJson(each, String(name)));
   return key === 'retry' && setting === 'replayLimit' && searchesBodies;
+}
+
+/** Whether other accounts are configured: a key that is not recorded may belong to one that gets no repeat of it. */
+function changesAccountNames(upstream: unknown, before: Config, after: Config): boolean {
+  const namesIn = ({ upstreams }: Config): string =>
+    (upstreams[String(upstream)]?.accounts ?? [])
+      .map(({ name }) => name)
+      .toSorted()
+      .join(' ');
+  return namesIn(before) !== namesIn(after);
 }
 
 /** Whether this key of a route decides which upstream its requests go to, and with which path. */

@@ -3,6 +3,7 @@ import type { Millis } from '../../core/scalars.ts';
 import { isLoopback, formatListenAddress } from '../values/listen-address.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
+import { checkAccounts } from './account-rules.ts';
 import { checkExternalAuthorization } from './external-authorization-rules.ts';
 import { checkAsyncWrites } from './async-rules.ts';
 import { checkClientAuth } from './client-auth-rules.ts';
@@ -39,6 +40,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   const context = { identities: identityHeaders(draft), store: draft.state.store };
   for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, context, isWritten);
   yield* checkFallbacks(draft);
+  yield* checkAccounts(draft, isWritten);
   yield* checkRoutes(draft);
   yield* checkExternalAuthorization(draft, isWritten);
   yield* checkRetries(draft);

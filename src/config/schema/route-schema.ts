@@ -41,6 +41,10 @@ export const RouteSchema = z.strictObject({
     .describe(
       'Whether the route applies to checks: also (the default): to checks and requests; only: to checks; never: to requests.',
     ),
+  stickyAccount: z
+    .boolean()
+    .optional()
+    .describe('Send all requests of a client with the same account, where the upstream has accounts.'),
   retry: RetryOverrideSchema.optional().describe('Overrides retry of the upstream, key by key.'),
   cors: CorsSchema.optional().describe(
     'What pages of other origins may do: pass-through (the default) leaves that to the upstream; with {origins, …}, preflights are answered here (docs/cors.md).',

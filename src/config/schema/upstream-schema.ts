@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { AccountQuarantineSchema, AccountsSchema } from './accounts/accounts-schema.ts';
 import { DnsRefreshSchema, HealthCheckSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
 import { IdempotencySchema } from './idempotency-schema.ts';
 import { NestedLimitsSchema } from './limits/nested-limits-schema.ts';
@@ -6,6 +7,7 @@ import { HeaderName } from './name-schemas.ts';
 import { QuotasSchema } from './limits/quota-schema.ts';
 import { PROVIDERS } from '../presets/providers.ts';
 import { LimitScopeSchema, rateFields } from './rate-fields.ts';
+import type { LimitScope } from '../../core/limits/limit-state.ts';
 import { RetrySchema } from './retry-schema.ts';
 import { ThrottleSchema } from './throttle-schema.ts';
 import { UpstreamTlsSchema } from './tls-schema.ts';
@@ -94,6 +96,10 @@ export const UpstreamSchema = z
     ),
     limits: NestedLimitsSchema,
     quotas: QuotasSchema,
+    accounts: AccountsSchema,
+    accountQuarantine: AccountQuarantineSchema.optional().describe(
+      'When an account whose credential is rejected is excluded, and for how long (docs/accounts.md).',
+    ),
     throttle: ThrottleSchema.optional().describe(
       'How the upstream signals throttling where that is not a plain 429 (docs/providers.md).',
     ),
@@ -107,6 +113,17 @@ export const UpstreamSchema = z
       { not: { required: ['url', 'urls'] } },
     ],
   });
+
+/** What the upstream counts together. With accounts, it counts the requests of each account. */
+export function limitScopeOf({
+  accounts,
+  rateLimit,
+}: {
+  readonly accounts?: readonly unknown[] | undefined;
+  readonly rateLimit: { readonly scope: LimitScope };
+}): LimitScope {
+  return accounts === undefined ? rateLimit.scope : 'credential';
+}
 
 /** The origins of an upstream, one or more; none if neither key is set. */
 export function upstreamOrigins({
@@ -125,12 +142,15 @@ export function upstreamOrigins({
  */
 export function limitOwner({
   provider,
+  accounts,
   rateLimit: { of, scope },
   limits,
 }: {
   readonly provider?: string | undefined;
+  readonly accounts?: readonly unknown[] | undefined;
   readonly rateLimit: { readonly of?: 'account' | 'endpoint' | undefined; readonly scope: string };
   readonly limits: readonly unknown[];
 }): 'account' | 'endpoint' {
+  if (accounts !== undefined) return 'account';
   return of ?? (provider === undefined && scope === 'upstream' && limits.length === 0 ? 'endpoint' : 'account');
 }

@@ -19,7 +19,7 @@ export interface ExchangeGate
     | 'onExchangeEnd'
     | 'decisionDetails'
   > {
-  readonly retries: Pick<RetryAdmission, 'reserve' | 'cancel' | 'retryAfterRejection'>;
+  readonly retries: Pick<RetryAdmission, 'reserve' | 'cancel' | 'retryAfterRejection' | 'findOtherAccount'>;
   readonly connections: Pick<UpstreamConnections, 'onClaimed' | 'onReleased'>;
 }
 
@@ -49,6 +49,7 @@ export class BypassGate implements ExchangeGate {
       /** Such a retry follows an attempt on a stale connection. */
       reserve: (_ticket, { delay, usesBudget }) => (usesBudget || delay > 0 ? 'attempts_exhausted' : undefined),
       cancel: () => undefined,
+      findOtherAccount: () => undefined,
       retryAfterRejection: (_ticket, atLeast) =>
         gate.mode === 'enforce' ? 1000 * Math.ceil(atLeast / 1000) : undefined,
     };

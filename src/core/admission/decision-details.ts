@@ -1,3 +1,4 @@
+import type { Account } from '../accounts/account.ts';
 import { fairShare } from './active-clients.ts';
 import { tokenDelay, expectedDelayAt, clientHeldUntil } from './wait-estimate.ts';
 import type { LimitView } from '../events/gate-views.ts';
@@ -20,6 +21,8 @@ export interface DecisionDetails {
   readonly pinnedRate: PerSecond | undefined;
   /** The configured quota that is used up for longest; absent if there is none. */
   readonly quota?: SpentQuota | undefined;
+  /** The account that it would be sent with, and how long that stays in quarantine, ≥ 0; absent without accounts. */
+  readonly account?: { readonly name: string; readonly quarantinedFor: Millis };
   /** Whether it waits, or would have to wait, for a connection and not for a token. */
   readonly waitsForConnection: boolean;
   /** Whether connections are free, and it leaves them to others: see `SharedPlaces.yieldDelay`. */
@@ -56,6 +59,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
   return {
     limit: view,
     block: limit === undefined ? undefined : findBlock(limit, view?.block, ticket, now),
+    ...(ticket.account === undefined ? {} : { account: describeAccount(ticket.account, now) }),
     pinnedRate: view?.pinnedRate ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
     quota: ticket.quotas?.findSpent(ticket, now),
     waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),
@@ -77,6 +81,10 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
     heldFor: clientSlot === undefined ? 0 : Math.max(0, clientHeldUntil(clients, ticket, clientSlot, now) - now),
     returnSlot: ticket.returnSlot,
   };
+}
+
+function describeAccount({ name, probeAt }: Account, now: Millis): NonNullable<DecisionDetails['account']> {
+  return { name, quarantinedFor: Math.max(0, probeAt - now) };
 }
 
 /** The block that holds back the request. Thousands of details are kept, so it is the `latest` of the limit's view if it is the same. */

@@ -1,3 +1,4 @@
+import type { AccountPool } from '../accounts/account-pool.ts';
 import type { ActiveClients } from './active-clients.ts';
 import type { QueueSettings } from '../limits/longest-wait.ts';
 import type { QueueOccupancy } from './queue-occupancy.ts';
@@ -22,6 +23,8 @@ export interface GateUpstream {
   readonly unmeteredSuccesses: UnmeteredSuccesses;
   /** Absent if none is configured. May change with the configuration. */
   readonly quotas?: UpstreamQuotas | undefined;
+  /** Undefined if clients use their own credentials. May change with the configuration. */
+  readonly accounts?: AccountPool | undefined;
   /** Absent if connections are not bounded here. */
   readonly connectionSlots?: ConnectionSlots | undefined;
   /** Absent if it has only its own limit. May change with the configuration. */

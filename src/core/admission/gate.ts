@@ -1,11 +1,14 @@
+import { beginUse, ticketsToMove } from '../accounts/assign-account.ts';
+import { recordAccountOutcome } from '../accounts/record-account-outcome.ts';
 import { isUnfitProbe, refusalForLongWait, refusalIfBlocked } from './refusals/refusal-reasons.ts';
 import { clientHeldUntil, estimateWait, findWaitingLimit, tokenDelay } from './wait-estimate.ts';
 import type { ClientSlot } from './client-allowance.ts';
-import type { GateView, LimitView } from '../events/gate-views.ts';
+import type { GateView } from '../events/gate-views.ts';
+import { readGateView } from '../events/read-gate-view.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { readDecisionDetails, type DecisionDetails } from './decision-details.ts';
-import * as reservations from './reservations.ts';
-import { recordAttemptEnd, recordResponse } from '../limits/in-flight-requests.ts';
+import { endReservations, settleCount } from './reservations.ts';
+import { recordAttemptEnd, recordResponse, recordSent } from '../limits/in-flight-requests.ts';
 import { recordOutcome, recordQuota } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -60,17 +63,7 @@ export class Gate {
 
   /** An attempt is being sent to the upstream. */
   onSent(ticket: Ticket, now: Millis): void {
-    ticket.sentAt = now;
-    reservations.releaseReservations(ticket);
-    reservations.countSend(ticket, now);
-    ticket.inFlightLimits = ticket.limits;
-    ticket.isUnanswered = true;
-    for (const { meter, isClassLimit } of ticket.limits) {
-      const inFlightAtSend = meter.onSent(now);
-      if (isClassLimit) continue;
-      ticket.inFlightAtSend = inFlightAtSend;
-      ticket.sendNumber = meter.sendCount;
-    }
+    recordSent(ticket, now);
   }
 
   /** An admitted request that the requester sends itself: from here on, only a report can show its outcome. */
@@ -96,7 +89,8 @@ export class Gate {
   onOutcome(ticket: Ticket, outcome: AttemptOutcome, now: Millis): Limit | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const context = { ticket, upstream, store: this.#store, emit: this.#emit };
-    reservations.settleCount(ticket, outcome.kind === 'error' && !outcome.sent);
+    settleCount(ticket, outcome.kind === 'error' && !outcome.sent);
+    if (ticket.account !== undefined) recordAccountOutcome(context, ticket.account, outcome, now);
     const isReleased = outcome.kind === 'response' && recordQuota(context, outcome, now);
     const attributedLimit = recordOutcome(context, outcome, now);
     recordResponse(ticket, now);
@@ -106,6 +100,7 @@ export class Gate {
     }
     for (const limit of ticket.probedLimits) this.#waitQueue.serveReadyWithin(limit, now);
     ticket.probedLimits = NO_LIMITS;
+    if (ticket.account !== undefined && this.mode === 'enforce') this.#moveWaiting(ticket, attributedLimit, now);
     return attributedLimit;
   }
 
@@ -118,17 +113,13 @@ export class Gate {
 
   /** An admitted or queued request will not be sent: releases what it holds. */
   cancel(ticket: Ticket, now: Millis): void {
-    const { reservedLimits, reservedSlots } = ticket;
-    if (ticket.flow !== undefined) this.#waitQueue.dequeue(ticket, now);
-    reservations.abandonReservations(ticket);
-    for (const limit of reservedLimits) this.#waitQueue.serveReadyWithin(limit, now);
-    if (reservedSlots !== undefined) this.#waitQueue.serveReady(reservedSlots.queueLimit, now);
+    this.#waitQueue.cancel(ticket, now);
   }
 
   /** The exchange is over; its client may be evicted. In observe mode, a ticket that is still queued ends when it is settled. */
   onExchangeEnd(ticket: Ticket): void {
     if (ticket.flow !== undefined) return;
-    reservations.endReservations(ticket);
+    endReservations(ticket);
     if (ticket.clientSlot !== undefined) this.#store.clients.leave(ticket.clientSlot);
     ticket.clientSlot = undefined;
   }
@@ -168,23 +159,23 @@ export class Gate {
   }
 
   view(now: Millis): GateView {
-    const limits: LimitView[] = [];
-    for (const limit of this.limits(now)) limits.push(limit.view(now));
-    const upstreams = [...this.#store.upstreams()];
-    const budgets = new Map(upstreams.map(({ name, retryBudget }) => [name, retryBudget.left]));
-    const quotas = upstreams.flatMap((upstream) => upstream.quotas?.views(now) ?? []);
-    return { limits, clients: this.#store.clients.view(now), budgets, ...(quotas.length > 0 ? { quotas } : {}) };
+    return readGateView(this.#store, this.limits(now), now);
   }
 
   #decide(ticket: Ticket, deadline: Millis, now: Millis, clientTimeout?: Millis): AdmissionResult | undefined {
     const { clients } = this.#store;
     const upstream = this.#store.upstream(ticket.upstream);
     ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
+    ticket.quotas = upstream.quotas;
     const slot = registerArrival(this.#store, ticket, upstream, now);
+    if (upstream.accounts !== undefined) {
+      this.retries.assignAccount(ticket, upstream.accounts, now);
+      const stop = beginUse(ticket, now);
+      if (stop !== undefined) return this.#refuse(ticket, slot, stop.why, (ticket.estimatedWait = stop.wait), now);
+    }
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);
 
     const heldFor = clientHeldUntil(clients, ticket, slot, now) - now;
-    ticket.quotas = upstream.quotas;
     ticket.maxWait = undefined;
     if (heldFor > 0) {
       ticket.estimatedWait = heldFor;
@@ -229,10 +220,17 @@ export class Gate {
     return undefined;
   }
 
+  /** Decides again about requests whose account has stopped. @param limit that the outcome of `ticket` counts against */
+  #moveWaiting(ticket: Ticket, limit: Limit | undefined, now: Millis): void {
+    for (const waiting of ticketsToMove(this.#store, ticket, limit, now)) {
+      this.#waitQueue.dequeue(waiting, now);
+      const admission = this.#decide(waiting, waiting.expiresAt, now, waiting.clientTimeout);
+      if (admission !== undefined) waiting.onSettled(admission, now);
+    }
+  }
+
   #admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): AdmissionResult {
-    reservations.takeTokens(ticket, now, now);
-    this.#waitQueue.grantConnection(ticket, slots, now);
-    this.#waitQueue.onPlaceTaken(ticket, now);
+    this.#waitQueue.admit(ticket, slots, now);
     this.#emit({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });
     return ADMITTED;
   }

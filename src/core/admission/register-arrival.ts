@@ -1,10 +1,11 @@
 import type { Millis } from '../scalars.ts';
 import { releaseForTicket } from '../quota/apply-quota.ts';
-import type { ClientSlot } from './client-allowance.ts';
+import type { ClientSlot, ClientStore } from './client-allowance.ts';
 import { recordReturn } from '../limits/client-return.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore, GateUpstream } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
+import { clientHeldUntil } from './wait-estimate.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
 /** Counts the client as active and the request as demand. Its limits are known. Returns the client's slot. */
@@ -27,4 +28,10 @@ export function releaseQuotas(store: GateStore, waitQueue: WaitQueue, ticket: Ti
   for (const limit of ticket.limits) {
     if (releaseForTicket(store, limit, ticket, now)) waitQueue.serveReadyWithin(limit, now);
   }
+}
+
+/** Whether the client of a ticket is held. */
+export function isClientHeld(clients: ClientStore, ticket: Ticket, now: Millis): boolean {
+  const { clientSlot } = ticket;
+  return clientSlot !== undefined && clientHeldUntil(clients, ticket, clientSlot, now) > now;
 }

@@ -1,8 +1,12 @@
+import type { AccountPool } from '../accounts/account-pool.ts';
+import { assignAccount, type ChoiceContext, delayOfOtherAccount } from '../accounts/assign-account.ts';
+import { accountResultOf } from '../accounts/record-account-outcome.ts';
+import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { EnforcementMode } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
-import type { PlannedRetry } from '../retry/choose-retry.ts';
+import type { OtherAccount, PlannedRetry } from '../retry/choose-retry.ts';
 import { computeRejectionRetryAfter } from './refusals/compute-retry-after.ts';
 import { connectionSlotsFor } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
@@ -34,7 +38,8 @@ export class RetryAdmission {
   ): RetryOutcome | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const { clients } = this.#store;
-    ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
+    if (upstream.accounts !== undefined) this.assignAccount(ticket, upstream.accounts, now);
+    else ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);
     const slot = ticket.clientSlot;
     if (slot === undefined || clientHeldUntil(clients, ticket, slot, now) > now + retry.delay) return 'deadline';
@@ -44,6 +49,25 @@ export class RetryAdmission {
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
     if (retry.usesBudget && !upstream.retryBudget.spend(ticket.fairnessKey, now)) return 'budget_exhausted';
     return undefined;
+  }
+
+  /** See `assignAccount`. */
+  assignAccount(ticket: Ticket, accounts: AccountPool, now: Millis): void {
+    assignAccount(this.#choice, ticket, accounts, now);
+  }
+
+  /** Returns another account for a request that was just rejected with one; undefined if there is none, or the outcome is no rejection. */
+  findOtherAccount(ticket: Ticket, outcome: AttemptOutcome, now: Millis): OtherAccount | undefined {
+    const { accounts } = this.#store.upstream(ticket.upstream);
+    if (accounts === undefined) return undefined;
+    const result = accountResultOf(outcome, accounts.quarantine);
+    if (result !== 'throttled' && result !== 'rejected') return undefined;
+    const delay = delayOfOtherAccount(this.#choice, ticket, accounts, now);
+    return delay === undefined ? undefined : { delay, isCredentialRejected: result === 'rejected' };
+  }
+
+  get #choice(): ChoiceContext {
+    return { store: this.#store, waitQueue: this.#waitQueue };
   }
 
   /** A reserved retry will not be sent. */
@@ -61,7 +85,8 @@ export class RetryAdmission {
     const { clientSlot } = ticket;
     if (clientSlot === undefined) return atLeast;
     const upstream = this.#store.upstream(ticket.upstream);
-    ticket.limits = resolveLimits(this.#store, ticket.limitRefs); // the outcome may have created one
+    if (upstream.accounts !== undefined) this.assignAccount(ticket, upstream.accounts, now);
+    else ticket.limits = resolveLimits(this.#store, ticket.limitRefs); // the outcome may have created one
     for (const limit of ticket.limits) this.#waitQueue.advance(limit, now);
     const heldFor = clientHeldUntil(this.#store.clients, ticket, clientSlot, now) - now;
     const slots = connectionSlotsFor(ticket, upstream);

@@ -1,3 +1,4 @@
+import type { Account } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
 import type { GateDecision, RefusalReason } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
@@ -64,8 +65,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   readonly addressGroup: string | undefined;
   readonly arrivedAt: Millis | undefined;
   readonly isSentExternally: boolean;
-  /** Outermost first. The request needs a token of each. */
-  readonly limitRefs: readonly LimitRef[];
+  /** Outermost first. The request needs a token of each. With accounts, those of its account. */
+  limitRefs: readonly LimitRef[];
   readonly onSettled: AdmissionCallback;
 
   /**
@@ -114,6 +115,16 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   keepsToPromise = false;
   /** How the Retry-After of the last refusal was chosen; undefined if it is the wait itself. */
   returnSlot: ReturnSlotKind | undefined = undefined;
+  /** The account it is sent with; undefined if its upstream has none, or not the one that it needs. */
+  account: Account | undefined = undefined;
+  /** The name of the account of the last attempt. */
+  sentWith: string | undefined = undefined;
+  /** The account of the attempt that counts as in flight. */
+  inFlightAccount: Account | undefined = undefined;
+  /** Accounts whose credential the upstream has rejected for this request. */
+  rejectedBy: Account[] | undefined = undefined;
+  /** Whether each of these rejections says that the credential is not valid; undefined if there was none. */
+  isAccountProven: boolean | undefined = undefined;
   heapIndex = -1;
   flow: FairQueueFlow<Ticket> | undefined = undefined;
   previous: Ticket | undefined = undefined;
@@ -142,6 +153,16 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
     this.isSentExternally = options.isSentExternally === true;
   }
 
+  /** The limits of the request if it is sent with this account. */
+  limitRefsWith(_account: string): readonly LimitRef[] {
+    return this.limitRefs;
+  }
+
+  /** The name of the only account that it may be sent with; undefined: any. */
+  pinnedAccount(): string | undefined {
+    return undefined;
+  }
+
   /** Whose share of connections and queue capacity it uses: all clients of one address share what one of them would have. */
   get fairnessKey(): string {
     return this.addressGroup ?? this.client;
@@ -165,6 +186,12 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
       this.path(),
       this.pathHashSalt(),
     ));
+  }
+
+  /** Its account has changed, so the upstream sees another requester. */
+  forgetRequester(): void {
+    this.#requester = undefined;
+    this.#attributes = undefined;
   }
 
   /** The path as the upstream sees it, without the query; undefined if unknown. */

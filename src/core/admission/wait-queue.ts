@@ -18,10 +18,10 @@ import {
   soonestDelay,
 } from './queue-selection.ts';
 import { continueRelease } from '../quota/apply-quota.ts';
+import { isClientHeld } from './register-arrival.ts';
 import { isSpentTooLong, isUnfitProbe, refusalIfStopped } from './refusals/refusal-reasons.ts';
 import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
-import type { Ticket } from './ticket.ts';
-import { ADMITTED } from './ticket.ts';
+import { ADMITTED, type Ticket } from './ticket.ts';
 import { clientHeldUntil, estimateWait, tokenDelay } from './wait-estimate.ts';
 
 /** The interval between the parts of a check of waiting tickets, so that other events are not delayed. */
@@ -80,6 +80,22 @@ export class WaitQueue {
     if (waitingLimit !== undefined && hasSharedPlaces(ticket)) this.#schedule(waitingLimit, now);
   }
 
+  /** Admits a ticket that need not wait. Its client may then hold most places in flight, so that others leave it none. */
+  admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): void {
+    takeTokens(ticket, now, now);
+    this.grantConnection(ticket, slots, now);
+    for (const limit of ticket.limits) if (limit.places && limit.queue.size > 0) this.#schedule(limit, now);
+  }
+
+  /** An admitted or queued request will not be sent: releases what it holds. */
+  cancel(ticket: Ticket, now: Millis): void {
+    const { reservedLimits, reservedSlots } = ticket;
+    if (ticket.flow !== undefined) this.dequeue(ticket, now);
+    abandonReservations(ticket);
+    for (const limit of reservedLimits) this.serveReadyWithin(limit, now);
+    if (reservedSlots !== undefined) this.serveReady(reservedSlots.queueLimit, now);
+  }
+
   /** Reserves a connection for a ticket that has its tokens, and records its admission. */
   grantConnection(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): void {
     if (slots !== undefined) reserveConnection(ticket, slots, now);
@@ -87,11 +103,6 @@ export class WaitQueue {
     this.#store.clients.onAdmitted(ticket.clientSlot, now);
     // Requests that were admitted at once leave their client's promise: it only lets them wait longer.
     if (ticket.isSentExternally) usePromise(this.#store, ticket, ticket.clientSlot, now);
-  }
-
-  /** A ticket that did not wait has taken a place. Another client may hold most places now, so that the others leave it none. */
-  onPlaceTaken({ limits }: Ticket, now: Millis): void {
-    for (const limit of limits) if (limit.places !== undefined && limit.queue.size > 0) this.#schedule(limit, now);
   }
 
   /** Serves a limit's queue as far as tokens and connections allow. */
@@ -203,7 +214,7 @@ export class WaitQueue {
 
   #expire(ticket: Ticket, now: Millis): void {
     const { clientSlot, reservedLimits, waitingLimit } = ticket;
-    if (waitingLimit !== undefined && mayTakeEarly(ticket, now) && !this.#isClientHeld(ticket, now)) {
+    if (waitingLimit !== undefined && mayTakeEarly(ticket, now) && !isClientHeld(this.#store.clients, ticket, now)) {
       this.#serve(ticket, waitingLimit, undefined, now, now);
       return this.#schedule(waitingLimit, now);
     }
@@ -217,23 +228,15 @@ export class WaitQueue {
     ticket.estimatedWait = wait;
     const why = heldFor > 0 ? 'held' : (refusalIfStopped(ticket, now) ?? 'queue_timeout');
     if (why === 'queue_timeout' && slots?.isFull === true) slots.onWaitTimeout();
-    const retryAfterMs = computeRetryAfter(
-      { store: this.#store, emit: this.#emit },
-      { ticket, slot: clientSlot, why, wait },
-      now,
-    );
+    const context = { store: this.#store, emit: this.#emit };
+    const retryAfterMs = computeRetryAfter(context, { ticket, slot: clientSlot, why, wait }, now);
     ticket.onSettled({ kind: 'refused', why, retryAfterMs }, now);
   }
 
   /** Whether its wait is over, no quota is left for it, or the upstream has since asked its client to stay away. */
   #hasExpired(ticket: Ticket, now: Millis): boolean {
-    if (ticket.expiresAt < now || isUnfitProbe(ticket, now) || this.#isClientHeld(ticket, now)) return true;
-    return isSpentTooLong(ticket, now);
-  }
-
-  #isClientHeld(ticket: Ticket, now: Millis): boolean {
-    const { clientSlot } = ticket;
-    return clientSlot !== undefined && clientHeldUntil(this.#store.clients, ticket, clientSlot, now) > now;
+    if (ticket.expiresAt < now || isUnfitProbe(ticket, now) || isSpentTooLong(ticket, now)) return true;
+    return isClientHeld(this.#store.clients, ticket, now);
   }
 
   #finishWaiting(ticket: Ticket, admitted: boolean, now: Millis): void {

@@ -57,6 +57,18 @@ export interface EndpointView {
   readonly workedAt?: Millis | undefined;
 }
 
+/** An account of an upstream. */
+export interface AccountView {
+  readonly upstream: string;
+  readonly account: string;
+  readonly isQuarantined: boolean;
+  /** Monotonic time of its next probe; absent if it is in service. */
+  readonly probeAt?: Millis;
+  readonly inFlight: number;
+  /** Of its own limit; Infinity while it is unlimited. */
+  readonly rate: PerSecond;
+}
+
 /** Why the last attempt at an endpoint got no response, or an error. */
 export interface EndpointFailure {
   /** Monotonic time. */
@@ -76,6 +88,8 @@ export interface ClientsView {
 /** Built on demand; costs nothing between scrapes. Metrics aggregate limits of scope client or credential. */
 export interface GateView {
   readonly limits: readonly LimitView[];
+  /** Absent if no upstream has accounts. */
+  readonly accounts?: readonly AccountView[];
   readonly clients: ClientsView;
   /** Share of the retry budget that is left, in [0, 1], by upstream. */
   readonly budgets: ReadonlyMap<string, number>;

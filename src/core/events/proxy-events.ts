@@ -2,6 +2,7 @@
  * Every event of the proxy, as one union. The gate and the exchange emit them; metrics, logs, explanations and traces
  * consume them. Routes and upstreams have their configured names; a client has its hashed identity, never its key.
  */
+import type { AccountResult } from '../accounts/record-account-outcome.ts';
 import type { GateDecision } from '../admission/gate-decision.ts';
 import type { ErrorReason } from '../exchange/attempt-outcome.ts';
 import type { CutCause, LimitScope, LimitState } from '../limits/limit-state.ts';
@@ -153,6 +154,23 @@ export type ProxyEvent =
       readonly endpoint: string;
       readonly cause: ReturnCause;
     }
+  /** What the outcome of an attempt says about the account that it was sent with. */
+  | {
+      readonly type: 'account-result';
+      readonly upstream: string;
+      readonly account: string;
+      readonly result: AccountResult;
+    }
+  /** The upstream rejects the credential of an account, with this status: it gets no requests for `time`, then a probe. */
+  | {
+      readonly type: 'account-quarantined';
+      readonly upstream: string;
+      readonly account: string;
+      readonly status: number;
+      readonly time: Millis;
+    }
+  /** The upstream accepts the credential again, `after` the start of the quarantine. */
+  | { readonly type: 'account-returned'; readonly upstream: string; readonly account: string; readonly after: Millis }
   /** An endpoint sent what makes this side close an HTTP/2 connection: its requests share none for a time. */
   | {
       readonly type: 'http2-violated';

@@ -109,7 +109,8 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.attributedLimit = this.#gate.onOutcome(this.ticket, outcome, now);
     if (!this.#holdsResponse) this.#gate.onAttemptEnd(this.ticket, now);
     this.#reporter.onOutcome(outcome, now);
-    this.#resume({ kind: 'sent', outcome, at: now });
+    const otherAccount = this.#gate.retries.findOtherAccount(this.ticket, outcome, now);
+    this.#resume({ kind: 'sent', outcome, otherAccount, at: now });
   }
 
   onWake(): void {

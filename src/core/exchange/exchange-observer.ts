@@ -58,6 +58,8 @@ export interface LastAttempt {
   readonly outcome: AttemptOutcome | undefined;
   /** Why it failed, as the operating system reports it; undefined if it did not. */
   readonly cause: string | undefined;
+  /** The account that it was sent with; absent if the upstream has none. */
+  readonly account?: string | undefined;
   /** Of a request with several limits: the limit that its rejection is attributed to; empty for none. */
   readonly limit?: string | undefined;
 }
@@ -120,6 +122,7 @@ export type TraceStep =
       readonly outcome: AttemptOutcome;
       readonly endpoint: string | undefined;
       readonly cause: string | undefined;
+      readonly account?: string | undefined;
       readonly limit?: string | undefined;
     }
   /** A retry was reserved after this attempt, and waits for `retry.delay`. `ordinal`: the number of that attempt in its poll, from 1. */

@@ -1,6 +1,6 @@
 import type { KeyRecord } from '../idempotency/key-record.ts';
 import { WriteHistory } from '../idempotency/write-history.ts';
-import type { PlannedRetry, RetryProgress } from '../retry/choose-retry.ts';
+import type { OtherAccount, PlannedRetry, RetryProgress } from '../retry/choose-retry.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome, ErrorOutcome } from './attempt-outcome.ts';
 import { isSafe, type RequestFacts } from './request-facts.ts';
@@ -150,7 +150,7 @@ export class ExchangeState {
   }
 
   /** Records what an attempt shows about the write. @returns the facts that decide about a retry */
-  onOutcome(outcome: AttemptOutcome, sentAt: Millis, now: Millis): RetryProgress {
+  onOutcome(outcome: AttemptOutcome, sentAt: Millis, now: Millis, otherAccount?: OtherAccount): RetryProgress {
     const { history, request } = this;
     const { mayHaveTakenEffect } = history; // by earlier attempts
     history.onOutcome(request, outcome, sentAt);
@@ -162,6 +162,7 @@ export class ExchangeState {
       wasAnswered: history.wasAnswered,
       keyAge: history.keyAge(now),
       isPinned: history.isPinnedToEndpoint(request),
+      otherAccount,
     };
   }
 

@@ -99,8 +99,8 @@ export function* exchange(
     if (sendAt > state.keyValidUntil()) return yield* concludeExpiredKey(state);
 
     const send = state.nextSend(sendAt);
-    const { outcome, at: answeredAt } = expectResult('sent', yield send);
-    const progress = state.onOutcome(outcome, sendAt, answeredAt);
+    const { outcome, otherAccount, at: answeredAt } = expectResult('sent', yield send);
+    const progress = state.onOutcome(outcome, sendAt, answeredAt, otherAccount);
     if (outcome.kind === 'error') {
       if (outcome.reason === 'aborted') return clientGone(state);
       if (!outcome.sent && answeredAt > send.keyValidUntil) return yield* concludeExpiredKey(state);

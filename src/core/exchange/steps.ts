@@ -4,7 +4,7 @@
  */
 import type { GateDecision, EnforcementMode, RefusalReason } from '../admission/gate-decision.ts';
 import type { PlannedPoll, PollPolicy } from '../polling/choose-poll.ts';
-import type { PlannedRetry } from '../retry/choose-retry.ts';
+import type { OtherAccount, PlannedRetry } from '../retry/choose-retry.ts';
 import type { ClaimRefusalReason, KeptResponseMatch, KeyRecord } from '../idempotency/key-record.ts';
 import type { Millis } from '../scalars.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
@@ -122,6 +122,8 @@ export interface AdmissionRefused {
 export interface SendResult {
   readonly kind: 'sent';
   readonly outcome: AttemptOutcome;
+  /** Absent if no other account may serve the request. */
+  readonly otherAccount?: OtherAccount | undefined;
   readonly at: Millis;
 }
 export interface Granted {

@@ -1,7 +1,7 @@
 import type { ExchangeGate } from '../admission/bypass-gate.ts';
 import type { Ticket } from '../admission/ticket.ts';
 import type { Millis } from '../scalars.ts';
-import type { AttemptOutcome } from './attempt-outcome.ts';
+import { type AttemptOutcome, isThrottled } from './attempt-outcome.ts';
 import type { ExchangeVerdict } from './exchange-verdict.ts';
 
 /**
@@ -15,7 +15,11 @@ export function addGateRetryAfter(
   ticket: Ticket,
   now: Millis,
 ): ExchangeVerdict {
-  if (verdict.kind !== 'forward' || outcome?.kind !== 'response' || outcome.impliedWait === undefined) return verdict;
-  const retryAfterMs = gate.retries.retryAfterRejection(ticket, outcome.impliedWait, now);
+  if (verdict.kind !== 'forward' || outcome?.kind !== 'response') return verdict;
+  // What the upstream asks for concerns the account, which has stopped for as long: another one may be available sooner.
+  const isOfAccount = ticket.account !== undefined && isThrottled(outcome.status, outcome.hints);
+  const atLeast = isOfAccount ? 0 : outcome.impliedWait;
+  if (atLeast === undefined) return verdict;
+  const retryAfterMs = gate.retries.retryAfterRejection(ticket, atLeast, now);
   return retryAfterMs === undefined ? verdict : { ...verdict, retryAfterMs };
 }

@@ -1,6 +1,27 @@
+import { countSend, releaseReservations } from '../admission/reservations.ts';
 import { NO_LIMITS, type Ticket } from '../admission/ticket.ts';
 import type { Millis } from '../scalars.ts';
 import { releasePlaces, releasePlacesOnResponse } from './limit-places.ts';
+
+/** The attempt is being sent. */
+export function recordSent(ticket: Ticket, now: Millis): void {
+  ticket.sentAt = now;
+  releaseReservations(ticket);
+  countSend(ticket, now);
+  ticket.inFlightLimits = ticket.limits;
+  ticket.isUnanswered = true;
+  if (ticket.account !== undefined) {
+    ticket.inFlightAccount = ticket.account;
+    ticket.sentWith = ticket.account.name;
+    ticket.account.inFlight += 1;
+  }
+  for (const { meter, isClassLimit } of ticket.limits) {
+    const inFlightAtSend = meter.onSent(now);
+    if (isClassLimit) continue;
+    ticket.inFlightAtSend = inFlightAtSend;
+    ticket.sendNumber = meter.sendCount;
+  }
+}
 
 /** The attempt has its response, or will get none. */
 export function recordResponse(ticket: Ticket, now: Millis): void {
@@ -15,4 +36,7 @@ export function recordAttemptEnd(ticket: Ticket, now: Millis): void {
   recordResponse(ticket, now);
   releasePlaces(ticket, now - ticket.sentAt);
   ticket.inFlightLimits = NO_LIMITS;
+  if (ticket.inFlightAccount === undefined) return;
+  ticket.inFlightAccount.inFlight -= 1;
+  ticket.inFlightAccount = undefined;
 }

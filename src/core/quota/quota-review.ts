@@ -30,7 +30,8 @@ export class QuotaReview {
   }
 }
 
-function* waitingTickets(limit: Limit): Generator<Ticket, undefined> {
+/** The tickets that wait at a limit, or at limits nested in it. */
+export function* waitingTickets(limit: Limit): Generator<Ticket, undefined> {
   for (const { queue } of [limit, ...(limit.nestedWithWaiters ?? [])]) {
     for (const flow of queue.flowsByArrival) {
       // A ticket that has left the queue has no links.

@@ -13,6 +13,8 @@ export interface PlannedRetry {
   readonly source: 'backoff' | 'hint';
   /** Whether the retry budget pays for it. It pays neither for retries of a 429, which pacing bounds, nor for those that add no load. */
   readonly usesBudget: boolean;
+  /** It is sent with another account of the upstream. */
+  readonly isOtherAccount?: boolean;
   /** The state of the backoff, for the next retry. */
   readonly memory: number;
 }
@@ -23,6 +25,14 @@ export type RetryChoice =
   | { readonly kind: 'retry'; readonly retry: PlannedRetry }
   /** The outcome calls for a retry, but none is allowed. */
   | { readonly kind: 'stop'; readonly why: RetryOutcome };
+
+/** Another account of the upstream may serve a request that was rejected with one. */
+export interface OtherAccount {
+  /** Until the retry may ask for admission; 0 if it may now. */
+  readonly delay: Millis;
+  /** The upstream rejected the credential of the account, with a status that says so. */
+  readonly isCredentialRejected: boolean;
+}
 
 export interface RetryProgress {
   /** Attempts made, ≥ 1. */
@@ -39,6 +49,8 @@ export interface RetryProgress {
   readonly keyAge?: Millis | undefined;
   /** The next attempt goes to the same endpoint, whatever the state of the others. */
   readonly isPinned?: boolean;
+  /** Absent if no other account may serve the request. */
+  readonly otherAccount?: OtherAccount | undefined;
 }
 
 const NO_RETRY: RetryChoice = { kind: 'settled' };
@@ -70,6 +82,14 @@ export function chooseRetry(
       kind: 'retry',
       retry: { reason, delay: 0, source: 'backoff', usesBudget: false, memory: progress.memory },
     };
+  }
+  if (progress.otherAccount !== undefined) {
+    // The rejection concerns one account: neither its hint nor a backoff applies to another one.
+    const { delay } = progress.otherAccount;
+    if (delay > policy.maxRetryAfter) return stopRetrying('retry_after_too_long');
+    const { memory } = progress;
+    const usesBudget = reason !== 'status_429';
+    return { kind: 'retry', retry: { reason, delay, source: 'backoff', usesBudget, isOtherAccount: true, memory } };
   }
   const step = (policy.backOffFor[reason] ?? policy.backOff).next(progress.attempts - 1, progress.memory, random);
   if (step === undefined) return stopRetrying('attempts_exhausted');
@@ -116,6 +136,7 @@ function findRetryReason(
   }
   const { status, hints, isReplayed } = outcome;
   if (isReplayed === true) return undefined; // the stored response is the same each time
+  if (progress.otherAccount?.isCredentialRejected === true) return 'account';
   const throttled = isThrottled(status, hints);
   if (!throttled && (status < 400 || hints.throttled === false)) return undefined;
   const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.retryAdvice === 'retry';
@@ -149,7 +170,7 @@ function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Att
     case 'never':
       return false;
     case 'on429':
-      return outcome.kind === 'response' && isThrottled(outcome.status, outcome.hints);
+      return outcome.kind === 'response' && (isThrottled(outcome.status, outcome.hints) || outcome.status === 401);
     case 'always':
       return true;
   }

@@ -5,7 +5,7 @@ import type { Millis } from '../scalars.ts';
  * Why a retry is made; the `reason` label of `tidegate_retries_total`. The configuration spells some of them differently
  * (`5xx`, `connect-failure`): `config/compile/compile-policy.ts` is the one place that maps its conditions to these.
  */
-export type RetryReason = 'status_5xx' | 'status_429' | 'connect' | 'reset' | 'timeout' | 'lock';
+export type RetryReason = 'status_5xx' | 'status_429' | 'connect' | 'reset' | 'timeout' | 'lock' | 'account';
 
 /** How the retries of a request ended; the `outcome` label of `tidegate_retry_outcomes_total`. */
 export type RetryOutcome =

@@ -1,4 +1,5 @@
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
+import { endpointOfPlace } from './key-place.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 
 /**
@@ -14,5 +15,6 @@ export function endpointOfKey(
 ): string | undefined {
   if (claim === undefined) return undefined;
   // The keeper forgets the endpoint after a rejection, even after one that reports the write in progress there.
-  return claim.endpoint ?? last?.label ?? (endpoints.all.length > 1 ? UNKNOWN_ENDPOINT : undefined);
+  if (claim.endpoint !== undefined) return endpointOfPlace(claim.endpoint);
+  return last?.label ?? (endpoints.all.length > 1 ? UNKNOWN_ENDPOINT : undefined);
 }

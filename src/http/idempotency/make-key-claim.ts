@@ -4,6 +4,8 @@ import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import { policyFor, type RoutedRequest } from '../request/routed-request.ts';
+import { pinnedAccountOf } from './pinned-account.ts';
+import { formatKeyPlace } from './key-place.ts';
 import { keyTtlOf, writeCredentialOf, writeNameOf } from './idempotency-key.ts';
 import type { IdempotencyKey } from './idempotency-types.ts';
 import { repeatIdentityOf } from './repeat-identity.ts';
@@ -28,6 +30,7 @@ export function makeKeyClaim(
   const bytes = body?.whole ?? (request.hasBody ? undefined : NO_BODY);
   const identity = digests.identify(name, writeNameOf(routed, key?.value ?? ''), writeCredentialOf(routed), bytes);
   if (key !== undefined) record.writeId = idOfName(identity.name);
+  const only = endpoints.all.length === 1 ? endpoints.all[0] : undefined;
   const isNew = key?.from === 'minted';
   const claim = keys.makeClaim({
     identity,
@@ -35,7 +38,7 @@ export function makeKeyClaim(
     concurrent: idempotency.concurrent,
     onStoreLost: idempotency.onStoreLost,
     ttl: keyTtlOf(request, route),
-    endpoint: endpoints.all.length === 1 ? endpoints.all[0]?.label : undefined,
+    endpoint: only === undefined ? undefined : formatKeyPlace(only.label, pinnedAccountOf(routed, key, undefined)),
     isNew,
   });
   const { keepResponsesFor: lifetime } = idempotency;

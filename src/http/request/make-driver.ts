@@ -14,6 +14,8 @@ import { policyFor, type RoutedRequest } from './routed-request.ts';
 
 interface Handler<E extends ExchangeEffects> extends ExchangeEffects, ObservedExchange {
   readonly driver: ExchangeDriver<E>;
+  /** See `pinnedAccountOf`. */
+  pinnedAccount(): string | undefined;
 }
 
 /** The driver of a request's exchange, not started yet. @param pollWait undefined if the client's result is not polled for */
@@ -29,6 +31,7 @@ export function makeDriver<E extends Handler<E>>(
   const ticket = makeTicket(routed, hash, (admission, now) => handler.driver.onAdmission(admission, now), {
     addressGroup: routed.client.addressGroup,
     arrivedAt: startedAt,
+    pinnedAccount: routed.route.target.accounts && (() => handler.pinnedAccount()),
   });
   // Elsewhere a wait of unknown length shows nothing, and no limit learns from it.
   const clientTimeouts = routed.route.target.learnsFromLatency ? context.clientTimeouts : undefined;

@@ -15,10 +15,13 @@ export interface LimitSubject {
   readonly client: ClientIdentity;
 }
 
-/** The limits of a request, outermost first: the upstream's, the class's, and the nested limits that match. */
-export function matchLimits(subject: LimitSubject, hash: HashFunction): readonly LimitRef[] {
+/**
+ * The limits of a request, outermost first: the upstream's, the class's, and the nested limits that match.
+ * @param account that it is sent with; undefined: with the client's own credential
+ */
+export function matchLimits(subject: LimitSubject, hash: HashFunction, account?: string): readonly LimitRef[] {
   const { target } = subject.route;
-  const upstreamLimit = limitRefFor(subject, '', target.scope, '', hash);
+  const upstreamLimit = limitRefFor(subject, '', target.scope, '', hash, account);
   const { className } = subject.client;
   const classLimit = className === undefined ? undefined : target.classLimits.get(className);
   if (target.nestedLimits.length === 0) return classLimit === undefined ? [upstreamLimit] : [upstreamLimit, classLimit];
@@ -36,7 +39,7 @@ export function matchLimits(subject: LimitSubject, hash: HashFunction): readonly
       const values = match.captured.map((value) => redactSegment(value, rule, subject.request.path, hash));
       for (const part of rule.eachPath ? [match.pattern.substitute(values)] : values) key = joinKey(key, part);
     }
-    refs.push(limitRefFor(subject, rule.name, rule.scope, key, hash));
+    refs.push(limitRefFor(subject, rule.name, rule.scope, key, hash, account));
   }
   return refs;
 }
@@ -47,6 +50,7 @@ function limitRefFor(
   scope: LimitScope,
   key: string,
   hash: HashFunction,
+  account: string | undefined,
 ): LimitRef {
   const { name, credentialHeader } = route.target;
   switch (scope) {
@@ -59,7 +63,7 @@ function limitRefFor(
         upstream: name,
         nested,
         scope,
-        key: joinKey(hash(String(request.headers[credentialHeader] ?? '')), key),
+        key: joinKey(account ?? hash(String(request.headers[credentialHeader] ?? '')), key),
       };
   }
 }

@@ -1,8 +1,7 @@
 /** What observers and the log learn about a request, and its end. */
-import type { Millis } from '../../core/scalars.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
-import type { LastAttempt, TraceContext } from '../../core/exchange/exchange-observer.ts';
+import type { LastAttempt } from '../../core/exchange/exchange-observer.ts';
 import { nameAttributedLimit } from '../../core/limits/attributed-limit.ts';
 import { clientTraceOf } from '../headers/trace-context.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
@@ -28,16 +27,19 @@ export function lastAttemptOf(
 ): LastAttempt {
   const limit =
     outcome?.kind === 'response' ? nameAttributedLimit(ticket.limitRefs, attributedLimit, outcome) : undefined;
-  return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, limit };
+  const account = ticket.sentWith;
+  return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, account, limit };
 }
 
 /** The timings of a finished exchange. */
 export function timingsOf(
+  {
+    startedAt: since,
+    driver: { queued, slept, wouldHave },
+    trace,
+  }: Pick<RequestHandler, 'startedAt' | 'driver' | 'trace'>,
   { request }: RoutedRequest,
-  since: Millis,
-  { queued, slept, wouldHave }: Pick<ExchangeDriver<never>, 'queued' | 'slept' | 'wouldHave'>,
   { attemptCount: attempts, failure, endpoint, forwardedBytes }: UpstreamCall,
-  trace: TraceContext | undefined,
   body: RequestBody | undefined,
 ): ExchangeTimings {
   const { traceId, spanId } = trace ?? clientTraceOf(request);

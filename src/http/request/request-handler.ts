@@ -2,7 +2,6 @@ import type { ActiveSetMember } from '../../core/collections/active-set.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
-import type { RequestFacts } from '../../core/exchange/request-facts.ts';
 import type { ExchangeEffects } from '../../core/exchange/effects.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { LastAttempt, ObservedExchange, TraceContext, TraceStep } from '../../core/exchange/exchange-observer.ts';
@@ -25,6 +24,7 @@ import { addressGroupOf } from './client-identity.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { makeDriver } from './make-driver.ts';
 import { announceArrival, lastAttemptOf, type OnHandlerDone, releaseRequest, timingsOf } from './observe-request.ts';
+import { pinnedAccountOf } from '../idempotency/pinned-account.ts';
 import { readRequestBody } from './read-body.ts';
 import type { RequestBody } from './request-body.ts';
 import { arrivalOf, describeExchange, factsOf, isRepeatableAnywhere, type RoutedRequest } from './routed-request.ts';
@@ -39,7 +39,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   readonly driver: ExchangeDriver<RequestHandler>;
   readonly #context: ExchangeContext;
   readonly #routed: RoutedRequest;
-  readonly #facts: RequestFacts;
+  readonly #facts: ReturnType<typeof factsOf>;
   readonly #onDone: OnHandlerDone;
   readonly #fallBack: FallBack | undefined;
   readonly #response: ClientResponse;
@@ -129,6 +129,10 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#body?.read();
   }
 
+  pinnedAccount(): string | undefined {
+    return pinnedAccountOf(this.#routed, this.#key, this.#claim);
+  }
+
   claim(deadline: Millis): void {
     this.#claim ??= makeKeyClaim(this.#context, this.#routed, this.#key, this.#body, this.#response);
     this.#claim.begin(this.driver, deadline);
@@ -142,15 +146,13 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
     this.#claim?.lookUp((record) => this.driver.onKeyKnown(record));
   }
 
-  send({ timeout, startBy, keyValidUntil, isPinned }: SendStep): void {
+  send(step: SendStep): void {
     this.#call.start({
-      timeout,
-      startBy,
-      keyValidUntil,
+      ...step,
       body: this.#body,
       claim: this.#claim,
       isRepeatable: isRepeatableAnywhere(this.#routed, this.#facts, this.#key !== undefined),
-      pinnedTo: isPinned ? endpointOfKey(this.#claim, this.#call.endpoint, this.#routed.route.target) : undefined,
+      pinnedTo: step.isPinned ? endpointOfKey(this.#claim, this.#call.endpoint, this.#routed.route.target) : undefined,
       traceHeaders: this.trace?.outgoing,
     });
   }
@@ -240,8 +242,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   #finishIfDone(): void {
     if (this.#verdict === undefined || !(this.#isClosed || this.#isDetached)) return;
     this.release();
-    const timings = timingsOf(this.#routed, this.startedAt, this.driver, this.#call, this.trace, this.#body);
-    const record = this.#response.toRecord(this.#verdict, timings);
+    const record = this.#response.toRecord(this.#verdict, timingsOf(this, this.#routed, this.#call, this.#body));
     this.#call.whenBodyKept(() => this.#onDone(this, record)); // a drain waits for it
     this.#context.listen({ type: 'done', record });
     this.#context.observer?.onEnd(this, record);

@@ -7,32 +7,51 @@ import type { HashFunction } from './client-hash.ts';
 import { hashedCredential, matchLimits } from './match-limits.ts';
 import { rewriteTarget } from './router.ts';
 
+const NO_REFS: readonly LimitRef[] = [];
+
+export interface RequestTicketOptions extends TicketOptions {
+  /** The only account that the request may be sent with; undefined: any. Called at each choice. */
+  readonly pinnedAccount?: (() => string | undefined) | undefined;
+}
+
 /** The gate ticket of a request. */
 export function makeTicket(
   routed: RoutedRequest,
   hash: HashFunction,
   settle: AdmissionCallback,
-  options: TicketOptions,
+  options: RequestTicketOptions,
 ): Ticket {
-  return new RequestTicket(routed, hash, matchLimits(routed, hash), settle, options);
+  // With accounts, the limits follow from the choice of one.
+  const refs = routed.route.target.accounts === undefined ? matchLimits(routed, hash) : NO_REFS;
+  return new RequestTicket(routed, hash, refs, settle, options);
 }
 
 /** Hashes the credential only when it is needed: for most requests it is not. */
 class RequestTicket extends Ticket {
   readonly #routed: RoutedRequest;
   readonly #hash: HashFunction;
+  readonly #pinnedAccount: (() => string | undefined) | undefined;
 
   constructor(
     routed: RoutedRequest,
     hash: HashFunction,
     refs: readonly LimitRef[],
     settle: AdmissionCallback,
-    options: TicketOptions,
+    options: RequestTicketOptions,
   ) {
     const { client, route } = routed;
     super(route.target.name, client.hash, client.weight, refs, settle, options);
     this.#routed = routed;
     this.#hash = hash;
+    this.#pinnedAccount = options.pinnedAccount;
+  }
+
+  override limitRefsWith(account: string): readonly LimitRef[] {
+    return matchLimits(this.#routed, this.#hash, account);
+  }
+
+  override pinnedAccount(): string | undefined {
+    return this.#pinnedAccount?.();
   }
 
   protected override path(): string {
@@ -45,6 +64,6 @@ class RequestTicket extends Ticket {
   }
 
   protected override credential(): number {
-    return hashToNumber(hashedCredential(this.#routed, this.#hash));
+    return hashToNumber(this.account?.name ?? hashedCredential(this.#routed, this.#hash));
   }
 }

@@ -25,6 +25,13 @@ export interface NestedLimitRule {
   readonly secretSegments: ReadonlySet<number>;
 }
 
+/** The accounts of an upstream, as far as the configuration of a request knows them. The gate has their credentials. */
+export interface TargetAccounts {
+  readonly names: readonly string[];
+  /** Headers that only accounts send: in lower case, with `-` for `_`. */
+  readonly headers: ReadonlySet<string>;
+}
+
 /** An upstream, as the configuration compiles it. */
 export interface UpstreamTarget {
   readonly name: string;
@@ -36,6 +43,8 @@ export interface UpstreamTarget {
   readonly scope: LimitScope;
   /** In lower case; the key of limits with scope `credential`. */
   readonly credentialHeader: string;
+  /** Undefined if clients use their own credentials. */
+  readonly accounts?: TargetAccounts | undefined;
   /** See `RateSettings`. */
   readonly learnsFromLatency: boolean;
   /** In the order in which they apply. */
@@ -73,6 +82,8 @@ export interface Route {
   readonly cors: CorsPolicy | undefined;
   /** Undefined: nothing is verified. Else a body beyond `replayLimit` is refused. */
   readonly verify: SignatureScheme | undefined;
+  /** The requests of one client are sent with one account. */
+  readonly stickyAccount?: boolean;
   readonly replayLimit: number;
   /** Undefined if no rules say so. */
   readonly replaySafetyOf: ClassifyReplaySafety | undefined;

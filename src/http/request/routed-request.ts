@@ -5,6 +5,8 @@ import type { Clock, Millis } from '../../core/scalars.ts';
 import type { KeyWatch } from '../../core/exchange/watch-key.ts';
 import type { ExchangeDescription } from '../../core/exchange/exchange-observer.ts';
 import type { ProxyContext } from './exchange-context.ts';
+import type { AccountCredential } from '../../core/accounts/account-credential.ts';
+import { filterHeaders } from '../headers/raw-headers.ts';
 import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
 import { toHttp2Headers } from '../upstream/http2/http2-request-head.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
@@ -17,7 +19,7 @@ import type { HttpServerRequest } from '../server/server-request.ts';
 import { decrementMaxForwards } from '../headers/max-forwards.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
 import { traceparentOf } from '../headers/trace-context.ts';
-import type { Route } from './route.ts';
+import type { Route, TargetAccounts } from './route.ts';
 import type { Snapshot } from './snapshot-types.ts';
 import { upstreamPath } from './router.ts';
 import type { Upgrade } from '../server/upgrade.ts';
@@ -136,11 +138,16 @@ export function policyFor({ client, route }: RoutedRequest): RoutePolicy {
   return (client.className === undefined ? undefined : route.policyByClass.get(client.className)) ?? route.policy;
 }
 
-/** The request headers as sent to the upstream, equal for all attempts at one endpoint. @param authority of the endpoint */
+/**
+ * The request headers as sent to the upstream, equal for all attempts at one endpoint with one account.
+ * @param authority of the endpoint
+ * @param credential of the account; it replaces all headers of accounts
+ */
 export function upstreamHeaders(
   routed: RoutedRequest,
   authority: string,
   { via, proto }: Pick<ProxyContext, 'via' | 'proto'>,
+  credential?: AccountCredential,
 ): string[] {
   const { request, upgrade, peer, xRequestId, route, snapshot, key } = routed;
   const { target } = route;
@@ -158,9 +165,16 @@ export function upstreamHeaders(
   });
   if (request.addedHeaders !== undefined) forwarded.push(...request.addedHeaders);
   const { header } = target.idempotency;
-  const headers =
+  const ownHeaders =
     key?.from === 'minted' && header !== undefined ? withMintedKey(forwarded, header, key.value) : forwarded;
+  const headers = target.accounts === undefined ? ownHeaders : withoutAccountHeaders(ownHeaders, target.accounts);
+  credential?.appendTo(headers);
   return target.http2 ? toHttp2Headers(headers) : headers;
+}
+
+/** Underscores count as hyphens, because upstreams that follow CGI take both names for one. */
+function withoutAccountHeaders(headers: readonly string[], accounts: TargetAccounts): string[] {
+  return filterHeaders(headers, (name) => !accounts.headers.has(name.replaceAll('_', '-')));
 }
 
 /** Earlier attempts, from X-Envoy-Attempt-Count, which counts from 1. Only a trusted proxy's header counts. */

@@ -4,7 +4,7 @@ import type { Random } from '../../core/scalars.ts';
 import type { UploadTimeoutReason } from '../request/upload-timeout.ts';
 import { explainConnectError } from '../upstream/connect-error-details.ts';
 import type { SendFailure } from '../upstream/send-failure.ts';
-import { ENDPOINT_REMOVED, KEY_OUTDATED, TOO_LATE } from '../upstream/send-failure.ts';
+import { ACCOUNT_REMOVED, ENDPOINT_REMOVED, KEY_OUTDATED, TOO_LATE } from '../upstream/send-failure.ts';
 import type { Problem } from './problem.ts';
 import {
   CONNECTED_TOO_LATE,
@@ -64,7 +64,7 @@ function unknownDetails(
   { status, attempts }: Extract<ExchangeVerdict, { readonly kind: 'unknown' }>,
   cause: string | undefined,
 ): typeof NO_RESPONSE {
-  const isUnsent = attempts === 0 || cause === ENDPOINT_REMOVED;
+  const isUnsent = attempts === 0 || cause === ENDPOINT_REMOVED || cause === ACCOUNT_REMOVED;
   if (isUnsent) return { ...NO_RESPONSE, detail: `${MAY_HAVE_ARRIVED_BEFORE} This one was not sent.` };
   if (status === undefined) return NO_RESPONSE;
   const detail = `The upstream responded ${status} to the last attempt, but an earlier attempt got no response.`;

@@ -1,10 +1,12 @@
 import type { Dispatcher } from 'undici';
+import type { AccountCredential } from '../../core/accounts/account-credential.ts';
 import { replaceTraceHeaders } from '../headers/trace-context.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import type { Payload } from '../request/request-body.ts';
 import { type RoutedRequest, upstreamHeaders } from '../request/routed-request.ts';
 import { rewriteTarget } from '../request/router.ts';
 import { WEBSOCKET } from '../server/upgrade.ts';
+import type { CallOwner } from './attempt-order.ts';
 import type { Endpoint } from './open-endpoint.ts';
 
 /** A request as undici dispatches it. undici 8.13.1 reads `servername`, which its types do not name. */
@@ -22,15 +24,19 @@ export interface DispatchRequest extends Dispatcher.DispatchOptions {
   readonly takesTrailers?: boolean;
 }
 
-/** Makes the requests of one exchange, one for each attempt. Those to one endpoint differ in their trace headers only. */
+/** Makes the requests of one exchange, one for each attempt. Those to one endpoint with one account differ in their trace headers only. */
 export class DispatchRequests {
   readonly #routed: RoutedRequest;
+  readonly #owner: Pick<CallOwner, 'driver'>;
   readonly #context: Pick<ProxyContext, 'via' | 'proto'>;
-  /** Headers as written to `#headersAuthority`, without trace headers. */
+  /** Headers as written to `#headersAuthority` with `#headersCredential`, without trace headers. */
   #headers: string[] | undefined;
   #headersAuthority = '';
+  #headersCredential: AccountCredential | undefined;
 
-  constructor(routed: RoutedRequest, context: Pick<ProxyContext, 'via' | 'proto'>) {
+  /** @param owner its driver has the ticket, which knows the account of the next attempt */
+  constructor(routed: RoutedRequest, context: Pick<ProxyContext, 'via' | 'proto'>, owner: Pick<CallOwner, 'driver'>) {
+    this.#owner = owner;
     this.#routed = routed;
     this.#context = context;
   }
@@ -41,10 +47,12 @@ export class DispatchRequests {
     body: Payload,
     traceHeaders: readonly string[] | undefined,
   ): DispatchRequest {
+    const credential = this.#owner.driver.ticket.account?.credential;
     const { request, route, upgrade } = this.#routed;
-    if (this.#headers === undefined || this.#headersAuthority !== authority) {
-      this.#headers = upstreamHeaders(this.#routed, authority, this.#context);
+    if (this.#headers === undefined || this.#headersAuthority !== authority || this.#headersCredential !== credential) {
+      this.#headers = upstreamHeaders(this.#routed, authority, this.#context, credential);
       this.#headersAuthority = authority;
+      this.#headersCredential = credential;
     }
     return {
       origin,

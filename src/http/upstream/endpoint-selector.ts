@@ -1,8 +1,12 @@
 import type { AttemptOutcome, ErrorOutcome } from '../../core/exchange/attempt-outcome.ts';
+import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { formatKeyPlace } from '../idempotency/key-place.ts';
+import type { RoutedRequest } from '../request/routed-request.ts';
 import type { CallOwner } from './attempt-order.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Endpoint } from './open-endpoint.ts';
+import { ACCOUNT_REMOVED, ENDPOINT_REMOVED, type SendFailure } from './send-failure.ts';
 import type { UpstreamAttempt } from './upstream-attempt.ts';
 
 /**
@@ -15,7 +19,10 @@ export class EndpointSelector {
   /** The upstream closed the last connection: the next attempt gets a new one, or over HTTP/2 one of its own. */
   needsFreshConnection = false;
   readonly #endpoints: Endpoints;
+  /** Whether a response says that its endpoint works. */
   readonly #judgesResponses: boolean;
+  /** Whether a request without an account is not sent. */
+  readonly #needsAccount: boolean;
   /** Its driver has the ticket of the request, once there is an attempt. */
   readonly #owner: Pick<CallOwner, 'driver'>;
   #sentAt: Millis = 0;
@@ -23,19 +30,35 @@ export class EndpointSelector {
   /** Indexes of endpoints that failed; made when one has. */
   #failedEndpoints: Set<number> | undefined;
 
-  /** @param judgesResponses whether a response says that its endpoint works */
-  constructor(endpoints: Endpoints, judgesResponses: boolean, owner: Pick<CallOwner, 'driver'>) {
+  constructor({ route, isPreflight }: Pick<RoutedRequest, 'route' | 'isPreflight'>, owner: Pick<CallOwner, 'driver'>) {
+    const { endpoints, accounts } = route.target;
     this.#endpoints = endpoints;
     this.#owner = owner;
-    this.#judgesResponses = judgesResponses;
+    this.#judgesResponses = !isPreflight;
+    this.#needsAccount = accounts !== undefined && !isPreflight;
+  }
+
+  /** Where the last attempt went, as it is recorded with an idempotency key. */
+  get place(): string {
+    return formatKeyPlace(this.endpoint?.label ?? UNKNOWN_ENDPOINT, this.#owner.driver.ticket.account?.name);
+  }
+
+  /** Why there was no endpoint: what the request is pinned to has been removed from the configuration. */
+  get missing(): SendFailure {
+    return { reason: 'connect', sent: false, cause: this.#lacksAccount ? ACCOUNT_REMOVED : ENDPOINT_REMOVED };
+  }
+
+  get #lacksAccount(): boolean {
+    return this.#needsAccount && this.#owner.driver.ticket.account === undefined;
   }
 
   /**
-   * The endpoint of the next attempt; undefined if the one that it is pinned to has been removed.
+   * The endpoint of the next attempt; undefined if the one that it is pinned to, or its account, has been removed.
    * @param isRepeatable the request and its body can be sent again to any endpoint, whatever the outcome
    * @param pinnedTo label of the only endpoint allowed; undefined: any
    */
   choose(isRepeatable: boolean, pinnedTo: string | undefined, now: Millis): Endpoint | undefined {
+    if (this.#lacksAccount) return undefined;
     const endpoint =
       pinnedTo === undefined
         ? this.#endpoints.choose(this.#failedEndpoints, isRepeatable, now, this.#owner.driver.ticket)

@@ -22,6 +22,9 @@ export interface InvalidRequestFailure {
 /** The cause when the only endpoint that a write may go to has been removed: nothing was sent. */
 export const ENDPOINT_REMOVED = 'ENDPOINT_REMOVED';
 
+/** The cause when the only account that a write may be sent with has been removed: nothing was sent. */
+export const ACCOUNT_REMOVED = 'ACCOUNT_REMOVED';
+
 /**
  * The upstream did not process the request: it refused the stream (RFC 9113 §7), or closed the connection before it read the
  * request (§6.8). Any request may then be sent again.

@@ -20,7 +20,7 @@ import { classifyHead, toOutcome } from './classify-response.ts';
 import { DispatchRequests } from './dispatch-request.ts';
 import { EndpointSelector } from './endpoint-selector.ts';
 import type { Endpoint } from './open-endpoint.ts';
-import { ENDPOINT_REMOVED, KEY_OUTDATED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
+import { KEY_OUTDATED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
 import type { AttemptListener } from './attempt-listener.ts';
 import { UpstreamAttempt } from './upstream-attempt.ts';
 
@@ -53,9 +53,9 @@ export class UpstreamCall implements AttemptListener {
     this.#routed = routed;
     this.#response = response;
     this.#owner = owner;
-    this.#selector = new EndpointSelector(routed.route.target.endpoints, !routed.isPreflight, owner);
+    this.#selector = new EndpointSelector(routed, owner);
     this.#timers = new CallTimers(context.clock, routed, this);
-    this.#requests = new DispatchRequests(routed, context);
+    this.#requests = new DispatchRequests(routed, context, owner);
   }
 
   /** Where the last attempt went; undefined before the first. */
@@ -81,14 +81,14 @@ export class UpstreamCall implements AttemptListener {
     const isStreamed = payload instanceof Readable;
     const now = clock.now();
     const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, now);
-    if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: ENDPOINT_REMOVED });
+    if (endpoint === undefined) return this.onFailure(this.#selector.missing);
     const attempt = new UpstreamAttempt(this, this.#requests.to(endpoint, payload, traceHeaders), clock, order);
     attempt.sender = this.#owner.driver.ticket;
     this.#attempt = attempt;
     this.#timers.awaitHead(attempt, body, timeout);
     if (keyValidUntil < Infinity) this.#timers.awaitUpload(Math.max(0, keyValidUntil - now));
     gate.connections.onClaimed(target.name, addressGroupOf(client));
-    order.claim?.onSend(endpoint.label);
+    order.claim?.onSend(this.#selector.place);
     target.endpoints.send(endpoint, attempt, this.#selector.needsFreshConnection, now);
   }
 

@@ -121,10 +121,10 @@ class ExplanationBuilder {
     for (const step of steps) this.#addStep(step);
     // An ordinary last outcome is not recorded as a step; nor is one beyond MAX_RECORD_STEPS.
     if (last?.outcome !== undefined && this.#attempts < record.attempts) {
-      const { outcome, endpoint, cause, limit } = last;
+      const { outcome, endpoint, cause, account, limit } = last;
       const at = record.at + record.timeToHead;
       if (steps.length > 0) this.#addOmitted(at - outcome.took);
-      this.#addStep({ what: 'answered', at, attempt: record.attempts, outcome, endpoint, cause, limit });
+      this.#addStep({ what: 'answered', at, attempt: record.attempts, outcome, endpoint, cause, account, limit });
     }
     this.#addClientGone();
     return this.#steps;
@@ -207,18 +207,14 @@ class ExplanationBuilder {
     this.#attempts = this.#backOffMemory = 0;
   }
 
-  #addAttempt({
-    at,
-    attempt,
-    outcome,
-    endpoint,
-    cause,
-    limit,
-  }: Extract<TraceStep, { readonly what: 'answered' }>): void {
+  #addAttempt(step: Extract<TraceStep, { readonly what: 'answered' }>): void {
+    const { at, attempt, outcome, endpoint, cause, account, limit } = step;
     const sentAt = Math.max(this.#record.record.at, Math.min(at - outcome.took, this.#clientGone?.at ?? at));
     if (!this.#isAdmitted) this.#push(sentAt, 'decided', 'passed: admitted at once', { decision: 'passed' });
     const where = endpoint === undefined ? '' : ` to ${endpoint}`;
-    this.#push(sentAt, 'sent', `attempt ${attempt} sent${where}`, { attempt, endpoint: endpoint ?? null });
+    const as = account === undefined ? '' : ` with account ${account}`;
+    const sent = { attempt, endpoint: endpoint ?? null, ...(account === undefined ? {} : { account }) };
+    this.#push(sentAt, 'sent', `attempt ${attempt} sent${where}${as}`, sent);
     this.#addClientGone();
     this.#push(
       at,

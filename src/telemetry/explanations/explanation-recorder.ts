@@ -130,8 +130,8 @@ export class ExplanationRecorder implements ExchangeObserver {
 
   onOutcome(exchange: ObservedExchange, attempt: number, outcome: AttemptOutcome, at: Millis): void {
     if (exchange.steps === undefined && isOrdinaryOutcome(outcome)) return;
-    const { endpoint, cause, limit } = exchange.lastAttempt();
-    this.onStep(exchange, { what: 'answered', at, attempt, outcome, endpoint, cause, limit });
+    const { endpoint, cause, account, limit } = exchange.lastAttempt();
+    this.onStep(exchange, { what: 'answered', at, attempt, outcome, endpoint, cause, account, limit });
   }
 
   onStep(exchange: ObservedExchange, step: TraceStep): void {

@@ -85,6 +85,10 @@ export function formatRetry(
   if (answer?.kind === 'response' && answer.isTakenOver === true && delay === 0) {
     return { text: `retry at once (${reason}), at another endpoint: this one asked for a wait`, numbers };
   }
+  if (retry.isOtherAccount === true) {
+    const when = delay === 0 ? 'at once' : `in ${humanizeDuration(delay)}`;
+    return { text: `retry ${when} (${reason}) with another account, to which the rejection does not apply`, numbers };
+  }
   if (answer?.kind === 'error' && !retry.usesBudget) {
     const where =
       answer.isStaleConnection === true ? 'on a new connection' : 'at another endpoint: this one did not process it';

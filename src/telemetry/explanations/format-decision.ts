@@ -53,7 +53,7 @@ export function formatDequeue({ waited, why, retryAfterMs, details }: DequeuedSt
 /** Why a request was rejected, as part of a sentence. @param origin as above */
 export function formatRefusalReason(
   why: RefusalReason | undefined,
-  { estimatedWait, maxWait, clientTimeout, heldFor, limit, block, quota }: DecisionDetails,
+  { estimatedWait, maxWait, clientTimeout, heldFor, limit, block, quota, account }: DecisionDetails,
   origin: Millis,
 ): string | undefined {
   switch (why) {
@@ -69,7 +69,7 @@ export function formatRefusalReason(
     case 'quota_exceeded':
       return quota === undefined ? undefined : formatSpentQuota(quota);
     case 'blocked':
-      return formatBlock(limit, block, origin);
+      return formatQuarantine(account) ?? formatBlock(limit, block, origin);
     case 'queue_full':
       return limit === undefined
         ? 'the queue is full'
@@ -87,6 +87,7 @@ export function decisionFields(details: DecisionDetails): Record<string, unknown
   const isBlocked = block !== undefined || limit?.state === 'blocked';
   return {
     ...(limit === undefined || limit.nested === '' ? {} : { limit: formatLimitRef(limit) }),
+    ...(details.account === undefined ? {} : { account: details.account.name }),
     state: limit?.state ?? null,
     blockedBy: limit?.isBlockedByOperator === true ? 'operator' : isBlocked ? 'upstream' : null,
     blockedCause: block?.cause ?? null,
@@ -111,6 +112,12 @@ export function decisionFields(details: DecisionDetails): Record<string, unknown
     heldForSeconds: toSeconds(details.heldFor),
     returnSlot: details.returnSlot ?? null,
   };
+}
+
+function formatQuarantine(account: DecisionDetails['account']): string | undefined {
+  if (account === undefined || account.quarantinedFor === 0) return undefined;
+  const { name, quarantinedFor } = account;
+  return `the upstream rejects the credential of account ${name}, and no other may be used; its next probe is in ${humanizeDuration(quarantinedFor)}`;
 }
 
 /** What has shown how many requests may be in flight; undefined if that is not limited. */

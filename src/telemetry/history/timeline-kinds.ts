@@ -13,6 +13,7 @@ export const TIMELINE_KINDS = [
   'cancel',
   'drain',
   'endpoint',
+  'account',
   'store',
   'overload',
   'failing',

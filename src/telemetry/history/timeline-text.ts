@@ -121,6 +121,10 @@ export function formatReturned({ endpoint, cause }: Extract<ProxyEvent, { type: 
   return `${endpoint} re-admitted: ${RETURN_TEXT[cause]}`;
 }
 
+export function formatQuarantined(event: Extract<ProxyEvent, { type: 'account-quarantined' }>): string {
+  return `account ${event.account} quarantined for ${formatSeconds(event.time)}: status ${event.status}`;
+}
+
 function formatSeconds(time: Millis): string {
   return `${Math.round(time / 100) / 10} s`;
 }

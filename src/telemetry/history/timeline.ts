@@ -10,6 +10,7 @@ import {
   formatFailing,
   formatOperatorAction,
   formatOverload,
+  formatQuarantined,
   formatRecovered,
   formatReload,
   formatEjected,
@@ -88,6 +89,10 @@ export class Timeline {
       case 'endpoint-ejected': {
         return void this.#add('endpoint', event.upstream, formatEjected(event));
       }
+      case 'account-quarantined':
+        return void this.#add('account', event.upstream, formatQuarantined(event));
+      case 'account-returned':
+        return void this.#add('account', event.upstream, `account ${event.account} back in service`);
       case 'endpoint-returned': {
         return void this.#add('endpoint', event.upstream, formatReturned(event));
       }

@@ -12,7 +12,7 @@ type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
 
 /**
  * Logs rare events: state changes of an upstream's limit that matter (see `LimitStateLog`), upstreams that fail or recover,
- * ejected and re-admitted endpoints, violations of HTTP/2 by upstreams, reloads, failures and recoveries of the shared store, the
+ * ejected and re-admitted endpoints, quarantined accounts, violations of HTTP/2 by upstreams, reloads, failures and recoveries of the shared store, the
  * start and end of an overload, certificates that expire, and operator actions.
  * Logs at `debug`: rate cuts, other state changes, states of nested limits, and states and cuts of single clients and
  * credentials, of which there may be thousands.
@@ -30,6 +30,15 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
     } else if (event.type === 'endpoint-returned') {
       const { upstream, endpoint, cause } = event;
       logger.info({ upstream, endpoint, cause }, 'endpoint re-admitted');
+    } else if (event.type === 'account-quarantined') {
+      const { upstream, account, status, time } = event;
+      logger.warn(
+        { upstream, account, status, forMs: Math.round(time) },
+        'account quarantined: its credential is rejected',
+      );
+    } else if (event.type === 'account-returned') {
+      const { upstream, account, after } = event;
+      logger.info({ upstream, account, forMs: Math.round(after) }, 'account back in service');
     } else if (event.type === 'http2-violated') {
       const { upstream, endpoint, cause } = event;
       logger.warn(

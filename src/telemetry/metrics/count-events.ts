@@ -1,5 +1,6 @@
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { AccountMetrics } from './account-metrics.ts';
 import type { BoundedNameMap } from './bounded-name-map.ts';
 import type { ClientMetrics } from './client-metrics.ts';
 import type { TimeSeries } from './counter-set.ts';
@@ -17,6 +18,7 @@ export interface MetricCounters {
   readonly clients: ClientMetrics;
   readonly endpoints: EndpointMetrics;
   readonly fallbacks: FallbackMetrics;
+  readonly accounts: AccountMetrics;
   readonly overloads: TimeSeries;
   readonly polls: BoundedNameMap<PollMetrics>;
   readonly deliveries: BoundedNameMap<DeliveryMetrics>;
@@ -30,6 +32,7 @@ export function countEvents({
   clients,
   endpoints,
   fallbacks,
+  accounts,
   overloads,
   polls,
   deliveries,
@@ -104,6 +107,9 @@ export function countEvents({
       case 'endpoint-check':
         endpoints.countCheck(event.upstream, event.endpoint, event.passed);
         break;
+      case 'account-result':
+        accounts.countResult(event.upstream, event.account, event.result);
+        break;
       case 'overload':
         if (event.began) overloads.value += 1;
         break;
@@ -127,6 +133,8 @@ export function countEvents({
         store?.count(event);
         break;
       case 'endpoint-returned':
+      case 'account-quarantined':
+      case 'account-returned':
       case 'http2-violated':
       case 'reload':
       case 'limit-state':

@@ -4,6 +4,7 @@ import type { EndpointView, GateView } from '../../core/events/gate-views.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { SharedKeyCounts, SharedStore } from '../../core/events/store-events.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { AccountMetrics } from './account-metrics.ts';
 import { defineBoundMetrics } from './bound-metrics.ts';
 import { BoundedNameMap } from './bounded-name-map.ts';
 import type { RequestCounts } from './request-counts.ts';
@@ -95,6 +96,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const clients = new ClientMetrics(options.clientNames ?? []);
   const endpoints = new EndpointMetrics(options.endpoints ?? (() => []));
   const fallbacks = new FallbackMetrics();
+  const accounts = new AccountMetrics();
   const overloads: TimeSeries = { labels: {}, value: 0 };
   const polls = new BoundedNameMap(
     (name) => new PollMetrics(name),
@@ -123,6 +125,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...defineBoundMetrics(options.bounds ?? (() => [])),
     ...endpoints.families(),
     ...fallbacks.families(),
+    ...accounts.families(() => readSnapshot().view),
     ...definePollMetrics(polls),
     ...defineDeliveryMetrics(deliveries, options.deliveries, options.wallClock),
     ...(store?.families() ?? []),
@@ -139,7 +142,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
     const ofUpstreams = [...upstreams.names()].map((name) => [name, upstreams.get(name).counts()] as const);
     return { ...ofRoutes, upstreams: new Map(ofUpstreams) };
   };
-  const listen = countEvents({ routes, upstreams, clients, endpoints, fallbacks, overloads, polls, deliveries, store });
+  const listen = countEvents({
+    ...{ routes, upstreams, clients, endpoints, accounts, fallbacks, overloads },
+    ...{ polls, deliveries, store },
+  });
   const countCommit: Metrics['countCommit'] = (isStored, took) => state?.countCommit(isStored, took);
   return { listen, registry, countCommit, addDeliveryRoute: (route) => void deliveries.get(route), counts };
 }

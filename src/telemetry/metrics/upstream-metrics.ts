@@ -24,7 +24,9 @@ const ERROR_REASONS: readonly ErrorReason[] = ['connect', 'reset', 'timeout', 'a
 const FAILURE_LABELS: ReadonlySet<string> = new Set(['connect', 'reset', 'timeout'] satisfies ErrorReason[]);
 const ATTEMPT_LABELS = ['1', '2', '3', '4+'] as const;
 const DECISIONS: readonly Decision[] = ['passed', 'queued', 'refused'];
-const RETRY_REASONS: readonly RetryReason[] = ['status_5xx', 'status_429', 'connect', 'reset', 'timeout', 'lock'];
+const RETRY_REASONS: readonly RetryReason[] = [
+  ...(['status_5xx', 'status_429', 'connect', 'reset', 'timeout', 'lock', 'account'] as const),
+];
 const RETRY_ENDS: readonly RetryOutcome[] = [
   'success',
   'attempts_exhausted',

@@ -48,9 +48,10 @@ export function isBlockedAt(limit: Limit, ticket: Ticket, now: Millis): boolean 
   return meter.hasBlock === true ? meter.isHeldBack?.(now, ticket.attributes) === true : limit.isBlocked(now);
 }
 
-/** Returns `blocked` for a block at a shared limit or by an operator, and `held` for one at a limit of this client alone. */
+/** Returns `blocked` for a block at a shared limit, of an account or by an operator, and `held` for one at a limit of this client alone. */
 export function refusalIfBlocked(ticket: Ticket, now: Millis): RefusalReason | undefined {
   const limit = ticket.limits.find((each) => isBlockedAt(each, ticket, now));
   if (limit === undefined) return undefined;
-  return limit.ref.scope === 'upstream' || limit.isBlockedByOperator ? 'blocked' : 'held';
+  const isShared = limit.ref.scope === 'upstream' || (ticket.account !== undefined && limit.ref.scope === 'credential');
+  return isShared || limit.isBlockedByOperator ? 'blocked' : 'held';
 }

@@ -1,0 +1,76 @@
+import type { Ticket } from '../admission/ticket.ts';
+import type { EventSink } from '../events/proxy-events.ts';
+import { type AttemptOutcome, isGatewayError, isThrottled } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
+import type { AccountPool } from './account-pool.ts';
+import type { Account, AccountChange, QuarantineSettings } from './account.ts';
+
+/** Request lacks valid credentials, so it "has not been applied" (RFC 9110 §15.5.2). */
+export const UNAUTHORIZED = 401;
+
+/** What an attempt says about its account; the `result` label of `tidegate_account_requests_total`. */
+export type AccountResult = 'accepted' | 'throttled' | 'rejected' | 'failed';
+
+interface Context {
+  readonly ticket: Ticket;
+  readonly upstream: { readonly accounts?: AccountPool | undefined };
+  readonly emit: EventSink;
+}
+
+/**
+ * Updates the quarantine of the account that an attempt was sent with:
+ *
+ * - A rejection of its credential counts. Several in a row exclude the account, because a single one may be about the request.
+ * - If the same request is then accepted with another account, a 401 was about the account: it is excluded at once. A 403 may be
+ *   about an object that only some accounts can see, so it proves nothing.
+ * - Throttling, a bad gateway and a failure show nothing: they may come from a hop that does not read the credential.
+ */
+export function recordAccountOutcome(
+  { ticket, upstream: { accounts }, emit }: Context,
+  account: Account,
+  outcome: AttemptOutcome,
+  now: Millis,
+): void {
+  const { upstream, sentAt } = ticket;
+  if (accounts === undefined) return; // removed by a reload
+  const { quarantine } = accounts;
+  const result = accountResultOf(outcome, quarantine);
+  emit({ type: 'account-result', upstream, account: account.name, result });
+  const status = outcome.kind === 'response' ? outcome.status : 0;
+  if (result === 'rejected') {
+    (ticket.rejectedBy ??= []).push(account);
+    ticket.isAccountProven = status === UNAUTHORIZED && ticket.isAccountProven !== false;
+    emitChange(emit, upstream, account, account.onRejected(sentAt, quarantine, now), status, now);
+    return;
+  }
+  if (result !== 'accepted') return;
+  const since = account.quarantinedSince;
+  emitChange(emit, upstream, account, account.onAccepted(sentAt), status, now, since);
+  if (ticket.rejectedBy === undefined || ticket.isAccountProven !== true) return;
+  for (const rejected of ticket.rejectedBy) {
+    if (rejected === account) continue;
+    emitChange(emit, upstream, rejected, rejected.quarantine(quarantine, now), UNAUTHORIZED, now);
+  }
+}
+
+export function accountResultOf(outcome: AttemptOutcome, { statuses }: QuarantineSettings): AccountResult {
+  if (outcome.kind === 'error') return 'failed';
+  const { status, hints } = outcome;
+  if (isThrottled(status, hints)) return 'throttled';
+  if (statuses.has(status)) return 'rejected';
+  return isGatewayError(status) ? 'failed' : 'accepted';
+}
+
+function emitChange(
+  emit: EventSink,
+  upstream: string,
+  account: Account,
+  change: AccountChange | undefined,
+  status: number,
+  now: Millis,
+  since: Millis = now,
+): void {
+  if (change === undefined) return;
+  if (change === 'returned') emit({ type: 'account-returned', upstream, account: account.name, after: now - since });
+  else emit({ type: 'account-quarantined', upstream, account: account.name, status, time: account.probeAt - now });
+}

@@ -1,0 +1,206 @@
+/** Accounts: the gateway holds the credentials of an upstream, and sends each request with one of them. */
+import { expect, test } from 'vitest';
+import { send } from '../../support/clients/send.ts';
+import { startTidegate } from '../../support/proxy/tidegate.ts';
+import { accept, reject, startAccountUpstream } from '../../support/upstreams/account-upstream.ts';
+
+const KEYED = (key: string): string[] => ['Idempotency-Key', key];
+
+function accounts(tokens: Readonly<Record<string, string>>): string {
+  const list = Object.entries(tokens).map(([name, token]) => `{name: ${name}, value: "Bearer ${token}"}`);
+  return `accounts: [${list.join(', ')}]`;
+}
+
+const TWO = accounts({ main: 'secret-of-main', spare: 'secret-of-spare' });
+const ACCEPTED = { 'secret-of-main': accept, 'secret-of-spare': accept };
+
+test('replaces the credential of the client, however it writes the header', async () => {
+  const upstream = await startAccountUpstream(ACCEPTED);
+  const tidegate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'secret-of-main' })}}}`,
+  );
+  const own = ['AUTHORIZATION', 'Bearer of-client', 'authorization', 'Bearer of-client'];
+  expect((await send(tidegate.url, '/', { headers: own.slice(0, 2) })).status).toBe(200);
+  expect((await send(tidegate.url, '/')).status).toBe(200);
+  expect((await send(tidegate.url, '/', { headers: ['Connection', 'authorization', ...own.slice(0, 2)] })).status).toBe(
+    200,
+  );
+  expect(upstream.tokens()).toEqual(['secret-of-main', 'secret-of-main', 'secret-of-main']);
+  expect(JSON.stringify(upstream.received.map(({ rawHeaders }) => rawHeaders))).not.toContain('of-client');
+});
+
+test('uses accounts in turn while none is limited', async () => {
+  const upstream = await startAccountUpstream(ACCEPTED);
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  for (let i = 0; i < 4; i += 1) await send(tidegate.url, '/');
+  expect(upstream.tokens()).toEqual(['secret-of-main', 'secret-of-spare', 'secret-of-main', 'secret-of-spare']);
+});
+
+test('retries a 429 with another account at once, and uses no stopped account', async () => {
+  const upstream = await startAccountUpstream({ ...ACCEPTED, 'secret-of-main': reject(429, { 'Retry-After': '60' }) });
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  for (let i = 0; i < 4; i += 1) expect((await send(tidegate.url, '/')).status).toBe(200);
+  expect(upstream.tokens()).toEqual(['secret-of-main', ...Array<string>(4).fill('secret-of-spare')]);
+  expect(
+    await tidegate.metric('tidegate_account_requests_total{upstream="api",account="main",result="throttled"}'),
+  ).toBe(1);
+  expect(
+    await tidegate.metric('tidegate_account_requests_total{upstream="api",account="spare",result="accepted"}'),
+  ).toBe(4);
+});
+
+test('refuses with the shortest wait once all accounts are stopped', async () => {
+  const upstream = await startAccountUpstream({
+    'secret-of-main': reject(429, { 'Retry-After': '300' }),
+    'secret-of-spare': reject(429, { 'Retry-After': '120' }),
+  });
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  const first = await send(tidegate.url, '/');
+  expect(first.status).toBe(429);
+  const second = await send(tidegate.url, '/');
+  for (const { header } of [first, second]) {
+    expect(Number(header('retry-after'))).toBeGreaterThan(110);
+    expect(Number(header('retry-after'))).toBeLessThan(140);
+  }
+  expect(upstream.received).toHaveLength(2);
+});
+
+test('does not retry a write without a key with another account', async () => {
+  const upstream = await startAccountUpstream({ ...ACCEPTED, 'secret-of-main': reject(429, { 'Retry-After': '60' }) });
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  expect((await send(tidegate.url, '/', { method: 'POST', body: '{}' })).status).toBe(429);
+  expect((await send(tidegate.url, '/', { method: 'POST', body: '{}' })).status).toBe(200);
+});
+
+test('quarantines an account whose credential is rejected for a request that another account serves', async () => {
+  const upstream = await startAccountUpstream({ 'secret-of-spare': accept });
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  for (let i = 0; i < 4; i += 1) expect((await send(tidegate.url, '/')).status).toBe(200);
+  expect(upstream.tokens()).toEqual(['secret-of-main', ...Array<string>(4).fill('secret-of-spare')]);
+  expect(await tidegate.metric('tidegate_account_quarantined{upstream="api",account="main"}')).toBe(1);
+  expect(await tidegate.metric('tidegate_account_quarantined{upstream="api",account="spare"}')).toBe(0);
+  const lines = tidegate.log().filter(({ msg }) => String(msg).startsWith('account quarantined'));
+  expect(lines).toMatchObject([{ upstream: 'api', account: 'main', status: 401, forMs: 30_000 }]);
+});
+
+test('keeps accounts in service when one path rejects all of them', async () => {
+  const upstream = await startAccountUpstream(ACCEPTED);
+  upstream.set(
+    'secret-of-main',
+    (response, { target }) => void response.writeHead(target === '/private' ? 401 : 200).end(),
+  );
+  upstream.set(
+    'secret-of-spare',
+    (response, { target }) => void response.writeHead(target === '/private' ? 401 : 200).end(),
+  );
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  for (let i = 0; i < 5; i += 1) {
+    expect((await send(tidegate.url, '/private')).status).toBe(401);
+    expect((await send(tidegate.url, '/')).status).toBe(200);
+    expect((await send(tidegate.url, '/')).status).toBe(200);
+  }
+});
+
+test('refuses requests while all accounts are in quarantine, and recovers when a credential is rotated', async () => {
+  const upstream = await startAccountUpstream({ 'new-secret': accept });
+  const tidegate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'old-secret' })}}}`,
+  );
+  for (let i = 0; i < 3; i += 1) expect((await send(tidegate.url, '/')).status).toBe(401);
+  const refused = await send(tidegate.url, '/');
+  expect(refused.status).toBe(503);
+  expect(Number(refused.header('retry-after'))).toBeGreaterThan(25);
+  expect(upstream.received).toHaveLength(3);
+  await tidegate.rewrite(`upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'new-secret' })}}}`);
+  expect((await send(tidegate.url, '/')).status).toBe(200);
+});
+
+test('sends a keyed write and its repeats with one account', async () => {
+  const upstream = await startAccountUpstream(ACCEPTED);
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  for (let i = 0; i < 12; i += 1) {
+    for (let repeat = 0; repeat < 2; repeat += 1) {
+      const options = { method: 'POST', body: '{}', headers: KEYED(`key-${i}`) };
+      expect((await send(tidegate.url, '/', options)).status).toBe(200);
+    }
+  }
+  const tokens = upstream.tokens();
+  for (let i = 0; i < tokens.length; i += 2) expect(tokens[i]).toBe(tokens[i + 1]);
+  expect(new Set(tokens).size).toBe(2);
+});
+
+test('does not move a keyed write to another account after a 429', async () => {
+  const stopped = reject(429, { 'Retry-After': '60' });
+  const upstream = await startAccountUpstream({ 'secret-of-main': stopped, 'secret-of-spare': stopped });
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}, timeout: 1s}}`);
+  expect((await send(tidegate.url, '/', { method: 'POST', body: '{}', headers: KEYED('one') })).status).toBe(429);
+  expect(upstream.received).toHaveLength(1);
+});
+
+test('sends all requests of a client with one account if the route says so', async () => {
+  const upstream = await startAccountUpstream(ACCEPTED);
+  const tidegate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", ${TWO}}}
+routes: [{upstream: api, stickyAccount: true}]
+clients: {key: ["header:x-client"]}
+`);
+  const tokenOf = new Map<string, string>();
+  for (let i = 0; i < 16; i += 1) {
+    const client = `client-${i % 8}`;
+    await send(tidegate.url, '/', { headers: ['X-Client', client] });
+    const token = upstream.tokens().at(-1) ?? '';
+    expect(tokenOf.get(client) ?? token).toBe(token);
+    tokenOf.set(client, token);
+  }
+  expect(new Set(tokenOf.values()).size).toBe(2);
+});
+
+test('rotates a credential without a failed request', async () => {
+  const upstream = await startAccountUpstream({ 'old-secret': accept, 'new-secret': accept });
+  const tidegate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'old-secret' })}}}`,
+  );
+  const before = Array.from({ length: 10 }, () => send(tidegate.url, '/'));
+  await tidegate.rewrite(`upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'new-secret' })}}}`);
+  const after = Array.from({ length: 10 }, () => send(tidegate.url, '/'));
+  for (const { status } of await Promise.all([...before, ...after])) expect(status).toBe(200);
+  expect(upstream.tokens().slice(-10)).toEqual(Array<string>(10).fill('new-secret'));
+});
+
+test('shows no credential in logs, metrics, the admin API and errors', async () => {
+  const upstream = await startAccountUpstream({ 'secret-of-spare': accept });
+  const tidegate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", ${TWO}}}
+log: {successes: 1}
+`);
+  const responses = [];
+  for (let i = 0; i < 3; i += 1) responses.push(await send(tidegate.url, '/', { method: i === 1 ? 'POST' : 'GET' }));
+  const pages = await Promise.all(
+    ['/metrics', '/api/status', '/api/config', '/api/timeline', '/api/requests'].map(async (path) =>
+      (await fetch(`${tidegate.adminUrl}${path}`)).text(),
+    ),
+  );
+  const shown = JSON.stringify([tidegate.log(), pages, responses]);
+  expect(shown).toContain('main');
+  expect(shown).not.toContain('secret-of');
+});
+
+test('explains which account an attempt used, why it changed, and why a request was refused', async () => {
+  const upstream = await startAccountUpstream({ ...ACCEPTED, 'secret-of-main': reject(429, { 'Retry-After': '60' }) });
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  const explain = async (id: string | undefined): Promise<string> =>
+    (await fetch(`${tidegate.adminUrl}/explain/${id}`, { headers: { Accept: 'text/plain' } })).text();
+  const text = await explain((await send(tidegate.url, '/')).header('tidegate-request-id'));
+  expect(text).toContain('with account main');
+  expect(text).toContain('retry at once (status_429) with another account');
+  expect(text).toContain('with account spare');
+});
+
+test('explains a refusal by the quarantine of the account', async () => {
+  const upstream = await startAccountUpstream({});
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'secret' })}}}`);
+  for (let i = 0; i < 3; i += 1) await send(tidegate.url, '/');
+  const id = (await send(tidegate.url, '/')).header('tidegate-request-id');
+  const { steps } = (await (await fetch(`${tidegate.adminUrl}/explain/${id}`)).json()) as { steps: { text: string }[] };
+  expect(JSON.stringify(steps)).toContain('the upstream rejects the credential of account main');
+});

@@ -1,0 +1,177 @@
+/** The gate with accounts, in virtual time. */
+import { expect, test } from 'vitest';
+import { AccountCredential } from '../../../src/core/accounts/account-credential.ts';
+import { Gate } from '../../../src/core/admission/gate.ts';
+import type { AdmissionResult, Ticket as GateTicket } from '../../../src/core/admission/ticket.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
+import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
+import { failure, response, upstreamSettings } from '../../support/core/policy-builders.ts';
+
+class AccountTicket extends Ticket {
+  pinned: string | undefined;
+  admission: AdmissionResult | undefined;
+
+  constructor(pinned?: string) {
+    super('up', 'client', 1, [], (admission) => {
+      this.admission = admission;
+    });
+    this.pinned = pinned;
+  }
+
+  override limitRefsWith(key: string): readonly LimitRef[] {
+    return [{ upstream: 'up', nested: '', scope: 'credential', key }];
+  }
+
+  override pinnedAccount(): string | undefined {
+    return this.pinned;
+  }
+}
+
+const QUARANTINE = { statuses: new Set([401, 403]), after: 3, interval: 30_000, maxInterval: 600_000 };
+
+function openGate(names: readonly string[] = ['a', 'b']) {
+  const events: ProxyEvent[] = [];
+  const accounts = names.map((name) => ({ name, credential: new AccountCredential('Authorization', name) }));
+  const upstreams = [upstreamSettings({ scope: 'credential', accounts: { accounts, quarantine: QUARANTINE } })];
+  const store = new MemoryStore({ upstreams, maxTracked: 100, random: seededRandom(1), listen: () => undefined });
+  const gate = new Gate(store, (event) => void events.push(event));
+  const arrive = (now: number, pinned?: string): AccountTicket => {
+    const ticket = new AccountTicket(pinned);
+    ticket.admission = gate.requestAdmission(ticket, now + 10_000, now);
+    return ticket;
+  };
+  const answer = (ticket: GateTicket, now: number, status: number, retryAfterMs?: number): void => {
+    gate.onSent(ticket, now);
+    gate.onOutcome(ticket, response(status, { retryAfterMs }), now);
+    gate.onAttemptEnd(ticket, now);
+  };
+  const quarantines = (): unknown[] =>
+    events.flatMap((event) => (event.type === 'account-quarantined' ? [[event.account, event.status]] : []));
+  return { gate, store, arrive, answer, events, quarantines };
+}
+
+test('creates the limit of an account with its first request, and none for a client', () => {
+  const { gate, arrive, answer } = openGate();
+  for (let i = 0; i < 3; i += 1) answer(arrive(i), i, 200);
+  expect(
+    gate
+      .view(10)
+      .limits.map(({ key, scope }) => `${scope} ${key}`)
+      .toSorted((a, b) => a.localeCompare(b)),
+  ).toEqual(['credential a', 'credential b']);
+});
+
+test('prefers the account with fewer requests in flight', () => {
+  const { gate, arrive } = openGate();
+  const first = arrive(0);
+  gate.onSent(first, 0);
+  expect([first.account?.name, arrive(1).account?.name, arrive(2).account?.name]).toEqual(['a', 'b', 'b']);
+  gate.onAttemptEnd(first, 3);
+  expect(arrive(4).account?.name).toBe('a');
+});
+
+test('stops the account and not its client on a 429', () => {
+  const { gate, store, arrive, answer } = openGate();
+  const ticket = arrive(0);
+  answer(ticket, 0, 429, 60_000);
+  expect(gate.retries.findOtherAccount(ticket, response(429), 0)).toEqual({ delay: 0, isCredentialRejected: false });
+  expect(store.clients.heldUntil(ticket.clientSlot ?? -1)).toBeLessThanOrEqual(0);
+  expect(gate.retries.reserve(ticket, { delay: 0, usesBudget: false }, 10_000, 0)).toBeUndefined();
+  expect(ticket.account?.name).toBe('b');
+});
+
+test('names the shortest wait once all accounts are stopped', () => {
+  const { gate, arrive, answer } = openGate();
+  answer(arrive(0), 0, 429, 60_000);
+  const second = arrive(1);
+  answer(second, 1, 429, 20_000);
+  expect(gate.retries.findOtherAccount(second, response(429), 1)?.delay).toBeCloseTo(59_999, -2);
+  const refused = arrive(2);
+  expect(refused.admission).toMatchObject({ kind: 'refused', why: 'blocked' });
+  // Its turn at the rate of that account, after the stop.
+  expect(refused.admission?.kind === 'refused' && refused.admission.retryAfterMs).toBeCloseTo(20_221.2, 1);
+});
+
+test('moves the requests that wait with an account to another one when it stops', () => {
+  const { gate, arrive, answer } = openGate();
+  // Both are limited to some rate, so that requests wait.
+  for (const now of [0, 1]) answer(arrive(now), now, 429);
+  const sent = arrive(500, 'a');
+  gate.onSent(sent, 500);
+  const waiting = Array.from({ length: 20 }, () => arrive(501)).filter(({ admission }) => admission === undefined);
+  const withA = waiting.filter(({ account }) => account?.name === 'a');
+  expect(withA.length).toBeGreaterThan(0);
+  const pinned = arrive(502, 'a');
+  gate.onOutcome(sent, response(429, { retryAfterMs: 60_000 }), 503);
+  for (const ticket of withA) {
+    expect(ticket.account?.name).toBe('b');
+    expect(ticket.waitingLimit?.ref.key ?? 'b').toBe('b');
+  }
+  expect(pinned.account?.name).toBe('a');
+});
+
+test('excludes an account at once when another one serves the request that it was rejected for', () => {
+  const { gate, arrive, answer, quarantines } = openGate();
+  const ticket = arrive(0);
+  answer(ticket, 0, 401);
+  expect(quarantines()).toEqual([]);
+  expect(gate.retries.findOtherAccount(ticket, response(401), 0)).toEqual({ delay: 0, isCredentialRejected: true });
+  gate.requestAdmission(ticket, 10_000, 1);
+  answer(ticket, 1, 200);
+  expect(quarantines()).toEqual([['a', 401]]);
+  expect(Array.from({ length: 4 }, (_, i) => arrive(2 + i).account?.name)).toEqual(['b', 'b', 'b', 'b']);
+});
+
+test('does not exclude an account for one object that it may not see', () => {
+  const { gate, arrive, answer, quarantines } = openGate();
+  const ticket = arrive(0);
+  answer(ticket, 0, 403);
+  gate.requestAdmission(ticket, 10_000, 1);
+  answer(ticket, 1, 200);
+  expect(quarantines()).toEqual([]);
+  for (let i = 2; i < 5; i += 1) answer(arrive(i, 'a'), i, 403);
+  expect(quarantines()).toEqual([['a', 403]]);
+});
+
+test('does not send a rejected request with the same account again', () => {
+  const { gate, arrive, answer } = openGate();
+  const ticket = arrive(0);
+  answer(ticket, 0, 401);
+  gate.requestAdmission(ticket, 10_000, 1);
+  answer(ticket, 1, 401);
+  expect(gate.retries.findOtherAccount(ticket, response(401), 1)).toBeUndefined();
+});
+
+test('takes no failure and no throttling for a sign of the credential', () => {
+  const { gate, arrive, answer, quarantines } = openGate(['a']);
+  for (let i = 0; i < 2; i += 1) answer(arrive(i), i, 401);
+  const ticket = arrive(2);
+  gate.onSent(ticket, 2);
+  gate.onOutcome(ticket, failure('reset', true), 2);
+  gate.onAttemptEnd(ticket, 2);
+  answer(arrive(3), 3, 401);
+  expect(quarantines()).toEqual([['a', 401]]);
+});
+
+test('probes an account with one request after the interval', () => {
+  const { arrive, answer, events } = openGate();
+  for (let i = 0; i < 3; i += 1) answer(arrive(i, 'a'), i, 401);
+  expect(arrive(100, 'a').admission).toMatchObject({ kind: 'refused', why: 'blocked', retryAfterMs: 29_902 });
+  const probe = arrive(30_002);
+  expect(probe.account?.name).toBe('a');
+  expect(arrive(30_003).account?.name).toBe('b');
+  answer(probe, 30_004, 200);
+  expect(events.filter(({ type }) => type === 'account-returned')).toEqual([
+    { type: 'account-returned', upstream: 'up', account: 'a', after: 30_002 },
+  ]);
+  expect(arrive(30_005).account?.name).toBe('a');
+});
+
+test('gives no account to a request that needs one that is not configured', () => {
+  const { arrive } = openGate();
+  const ticket = arrive(0, 'removed');
+  expect([ticket.account, ticket.admission?.kind]).toEqual([undefined, 'admitted']);
+});

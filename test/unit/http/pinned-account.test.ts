@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { accountOfPlace, endpointOfPlace, formatKeyPlace } from '../../../src/http/idempotency/key-place.ts';
+import { pinnedAccountOf, rendezvous } from '../../../src/http/idempotency/pinned-account.ts';
+
+const NAMES = ['a', 'b', 'c', 'd', 'e'];
+const KEYS = Array.from({ length: 5000 }, (_, i) => `key-${i}`);
+
+test('spreads keys evenly, and moves only the keys of an account that is removed', () => {
+  const counts = new Map<string | undefined, number>();
+  for (const key of KEYS) {
+    const account = rendezvous(NAMES, key);
+    counts.set(account, (counts.get(account) ?? 0) + 1);
+    const rest = NAMES.filter((name) => name !== 'c');
+    if (account !== 'c') expect(rendezvous(rest, key)).toBe(account);
+  }
+  for (const name of NAMES) expect(Math.abs((counts.get(name) ?? 0) - 1000)).toBeLessThan(120);
+});
+
+test('does not depend on the order of the accounts', () => {
+  for (const key of KEYS.slice(0, 100)) expect(rendezvous(NAMES.toReversed(), key)).toBe(rendezvous(NAMES, key));
+});
+
+test.each(['api.example.com', '[::1]:8080', ''])('records the account with the endpoint %j', (label) => {
+  const place = formatKeyPlace(label, 'main');
+  expect([accountOfPlace(place), endpointOfPlace(place)]).toEqual(['main', label]);
+  expect([accountOfPlace(formatKeyPlace(label, undefined)), formatKeyPlace(label, undefined)]).toEqual([
+    undefined,
+    label,
+  ]);
+  expect(endpointOfPlace(label)).toBe(label);
+});
+
+type Routed = Parameters<typeof pinnedAccountOf>[0];
+
+function routed(names: readonly string[] | undefined, stickyAccount = false): Routed {
+  const accounts = names && { names, headers: new Set(['authorization']) };
+  return { route: { stickyAccount, target: { accounts } }, client: { hash: 'hash' } } as unknown as Routed;
+}
+
+test('prefers the recorded account of a key, even one that is no longer configured', () => {
+  const key = { value: 'key', from: 'header' } as const;
+  expect(pinnedAccountOf(routed(NAMES), key, { endpoint: 'gone@api' })).toBe('gone');
+  expect(pinnedAccountOf(routed(NAMES), key, { endpoint: 'api' })).toBe(rendezvous(NAMES, 'key'));
+  expect(pinnedAccountOf(routed(NAMES), key, undefined)).toBe(rendezvous(NAMES, 'key'));
+});
+
+test('pins other requests only by client, and none without accounts', () => {
+  expect(pinnedAccountOf(routed(NAMES), undefined, undefined)).toBeUndefined();
+  expect(pinnedAccountOf(routed(NAMES, true), undefined, undefined)).toBe(rendezvous(NAMES, 'hash'));
+  expect(pinnedAccountOf(routed(undefined, true), { value: 'key', from: 'header' }, undefined)).toBeUndefined();
+});
