@@ -1,3 +1,4 @@
+import type { AccountPoolSettings } from '../core/accounts/account-pool.ts';
 import type { CalendarQuotaSettings } from '../core/quota/calendar/calendar-quota.ts';
 import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
@@ -74,6 +75,8 @@ export interface ScenarioPolicy {
   readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
+  /** Undefined if the upstream limits no accounts. */
+  readonly accounts?: AccountPoolSettings | undefined;
   readonly plan: RoutePolicy;
 }
 

@@ -13,6 +13,12 @@ export function* checkAccounts(
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   for (const [name, upstream] of upstreams) yield* checkUpstreamAccounts(['upstreams', name], upstream, isWritten);
+  if (check !== undefined && routes.length === 0) {
+    for (const [name, { accounts }] of upstreams) {
+      if (accounts === undefined) continue;
+      yield mistakeAt(['upstreams', name, 'accounts'], SENT_BY_INGRESS, 'routes with check: never');
+    }
+  }
   for (const [i, { upstream, check: answers, stickyAccount }] of routes.entries()) {
     const accounts = upstream === undefined ? undefined : upstreams.get(upstream)?.accounts;
     const path = ['routes', i];
@@ -29,8 +35,7 @@ export function* checkAccounts(
   }
 }
 
-const SENT_BY_INGRESS =
-  'its upstream has accounts, and an ingress that checks a request sends it itself, without their credentials';
+const SENT_BY_INGRESS = 'an ingress that checks a request sends it itself, without the credentials of accounts';
 
 function* checkUpstreamAccounts(
   path: Path,

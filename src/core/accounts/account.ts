@@ -28,6 +28,8 @@ export class Account {
   readonly name: string;
   #credential: AccountCredential;
   inFlight = 0;
+  /** The end of the longest Retry-After that this process has received with it. A shared limit stops only after a round trip. */
+  stoppedUntil: Millis = Number.NEGATIVE_INFINITY;
   /** The ordinal of its last choice among all choices of the pool; 0 before the first. */
   lastUse = 0;
   #rejectionsInRow = 0;

@@ -3,7 +3,7 @@ import type { RefusalReason } from '../admission/gate-decision.ts';
 import type { GateStore } from '../admission/gate-store.ts';
 import type { Ticket } from '../admission/ticket.ts';
 import { NO_LIMITS } from '../admission/ticket.ts';
-import { clientHeldUntil, estimateWait, expectedDelayAt } from '../admission/wait-estimate.ts';
+import { clientHeldUntil, estimateWait } from '../admission/wait-estimate.ts';
 import type { WaitQueue } from '../admission/wait-queue.ts';
 import type { Limit } from '../limits/limit.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
@@ -66,9 +66,10 @@ function candidatesOf(context: ChoiceContext, ticket: Ticket, pool: AccountPool,
     const heldFor = clientSlot === undefined ? 0 : clientHeldUntil(store.clients, ticket, clientSlot, now) - now;
     candidates.push({
       account,
-      wait: Math.max(wait, heldFor),
+      wait: Math.max(wait, heldFor, account.stoppedUntil - now),
       probeAt: account.probeAt,
       hasRejected: ticket.rejectedBy?.includes(account) === true,
+      hasThrottled: ticket.throttledBy === account,
       inFlight: account.inFlight,
       lastUse: account.lastUse,
     });
@@ -98,24 +99,32 @@ interface QuarantineRefusal {
 }
 
 /**
- * Returns the tickets that wait with the account of this one, and may use another account, if it has been quarantined or stopped for
- * longer than they may wait. Those that lack only a connection have their tokens and stay.
- * @param limit that the outcome of this ticket counts against
+ * Returns the tickets that wait at these limits with an account that is quarantined, or stopped for longer than they may wait, if they
+ * may use another one. Those that lack only a connection have their tokens and stay.
  */
-export function ticketsToMove(
-  store: GateStore,
-  ticket: Ticket,
-  limit: Limit | undefined,
-  now: Millis,
-): readonly Ticket[] {
-  const { limits, account } = ticket;
-  const { maxWait } = store.upstream(ticket.upstream).queue;
-  const isStopped = limit !== undefined && expectedDelayAt(limit, ticket, now) > maxWait;
-  if (!isStopped && account?.isQuarantined !== true) return [];
-  const tickets = limits.flatMap((each) => [...waitingTickets(each)]);
-  return [...new Set(tickets)].filter(
-    (each) => each.account === account && each.reservedLimits.length === 0 && each.pinnedAccount() === undefined,
+export function ticketsToMove(store: GateStore, limits: readonly Limit[], now: Millis): readonly Ticket[] {
+  const stopped = limits.filter((limit) => limit.isAwaited && isStopped(store, limit, now));
+  if (stopped.length === 0) return NO_TICKETS;
+  const tickets = new Set(stopped.flatMap((limit) => [...waitingTickets(limit)]));
+  return [...tickets].filter(
+    (each) => each.account !== undefined && each.reservedLimits.length === 0 && each.pinnedAccount() === undefined,
   );
+}
+
+const NO_TICKETS: readonly Ticket[] = [];
+
+/** Whether this is a limit of an account that is sent nothing for longer than a request may wait. */
+function isStopped(store: GateStore, { ref, meter }: Limit, now: Millis): boolean {
+  if (ref.scope !== 'credential') return false;
+  const { accounts, queue } = store.upstream(ref.upstream); // it exists: requests wait
+  if (accounts === undefined) return false;
+  return meter.expectedDelay(now) > queue.maxWait || accounts.find(accountOf(ref))?.isQuarantined === true;
+}
+
+/** The name of the account that a limit of scope `credential` belongs to. */
+function accountOf({ key }: Limit['ref']): string {
+  const end = key.indexOf(' ');
+  return end < 0 ? key : key.slice(0, end);
 }
 
 function useAccount(

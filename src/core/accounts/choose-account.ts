@@ -8,6 +8,8 @@ export interface AccountCandidate {
   readonly probeAt: Millis;
   /** The upstream rejected its credential for this very request. */
   readonly hasRejected: boolean;
+  /** The last attempt of this request was throttled with it. */
+  readonly hasThrottled: boolean;
   readonly inFlight: number;
   /** The ordinal of its last choice: lower is longer ago. */
   readonly lastUse: number;
@@ -15,7 +17,8 @@ export interface AccountCandidate {
 
 /**
  * Chooses the account of a request, in this order: one whose probe is due; in service, and not one that has already rejected this
- * request; the shortest wait; the fewest requests in flight; the least recently used. Returns undefined if there is no candidate.
+ * request; the shortest wait; not the one that has just throttled it, whose shared limit may not show that yet; the fewest requests in
+ * flight; the least recently used. Returns undefined if there is no candidate.
  */
 export function chooseAccount<C extends AccountCandidate>(candidates: readonly C[], now: Millis): C | undefined {
   let best: C | undefined;
@@ -29,6 +32,7 @@ function isBetter(one: AccountCandidate, other: AccountCandidate, now: Millis): 
   return (
     (rank(one, now) - rank(other, now) ||
       waitOf(one, now) - waitOf(other, now) ||
+      Number(one.hasThrottled) - Number(other.hasThrottled) ||
       one.inFlight - other.inFlight ||
       one.lastUse - other.lastUse) < 0
   );

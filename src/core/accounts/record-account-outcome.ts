@@ -37,6 +37,10 @@ export function recordAccountOutcome(
   const result = accountResultOf(outcome, quarantine);
   emit({ type: 'account-result', upstream, account: account.name, result });
   const status = outcome.kind === 'response' ? outcome.status : 0;
+  ticket.throttledBy = result === 'throttled' ? account : undefined;
+  if (result === 'throttled' && outcome.kind === 'response' && outcome.hints.limit === undefined) {
+    account.stoppedUntil = Math.max(account.stoppedUntil, now + (outcome.hints.retryAfterMs ?? 0));
+  }
   if (result === 'rejected') {
     (ticket.rejectedBy ??= []).push(account);
     ticket.isAccountProven = status === UNAUTHORIZED && ticket.isAccountProven !== false;

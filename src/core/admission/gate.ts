@@ -100,7 +100,7 @@ export class Gate {
     }
     for (const limit of ticket.probedLimits) this.#waitQueue.serveReadyWithin(limit, now);
     ticket.probedLimits = NO_LIMITS;
-    if (ticket.account !== undefined && this.mode === 'enforce') this.#moveWaiting(ticket, attributedLimit, now);
+    if (ticket.account !== undefined) this.#moveWaiting(ticket.limits, now);
     return attributedLimit;
   }
 
@@ -130,6 +130,7 @@ export class Gate {
     limit.wasQuotaInForce = limit.meter.isQuotaInForce(now);
     if (limit.wasQuotaInForce && !wasQuotaInForce) releaseQueued(this.#store, limit, now);
     this.#waitQueue.serveReadyWithin(limit, now);
+    if (limit.ref.scope === 'credential') this.#moveWaiting(limit.asList, now);
   }
 
   /** Settings have changed: serves all queues by the limits and connections as they are now. */
@@ -220,9 +221,11 @@ export class Gate {
     return undefined;
   }
 
-  /** Decides again about requests whose account has stopped. @param limit that the outcome of `ticket` counts against */
-  #moveWaiting(ticket: Ticket, limit: Limit | undefined, now: Millis): void {
-    for (const waiting of ticketsToMove(this.#store, ticket, limit, now)) {
+  /** Decides again about requests that wait at these limits, and whose account has stopped. */
+  #moveWaiting(limits: readonly Limit[], now: Millis): void {
+    if (this.mode === 'observe') return; // they were sent
+    for (const waiting of ticketsToMove(this.#store, limits, now)) {
+      if (waiting.flow === undefined) continue; // settled by one before
       this.#waitQueue.dequeue(waiting, now);
       const admission = this.#decide(waiting, waiting.expiresAt, now, waiting.clientTimeout);
       if (admission !== undefined) waiting.onSettled(admission, now);

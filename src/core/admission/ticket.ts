@@ -123,6 +123,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   inFlightAccount: Account | undefined = undefined;
   /** Accounts whose credential the upstream has rejected for this request. */
   rejectedBy: Account[] | undefined = undefined;
+  /** The account with which its last attempt was throttled; undefined if it was not. */
+  throttledBy: Account | undefined = undefined;
   /** Whether each of these rejections says that the credential is not valid; undefined if there was none. */
   isAccountProven: boolean | undefined = undefined;
   heapIndex = -1;

@@ -5,10 +5,11 @@ import { ClientWait } from '../../core/exchange/client-wait.ts';
 import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { Gate } from '../../core/admission/gate.ts';
 import { formatRetryAfter } from '../../core/hints/format-retry-after.ts';
-import type { AdmissionCallback } from '../../core/admission/ticket.ts';
+import type { AdmissionCallback, TicketOptions } from '../../core/admission/ticket.ts';
 import { Ticket } from '../../core/admission/ticket.ts';
 import { isSafe } from '../../core/exchange/request-facts.ts';
 import type { LatencyEstimate } from '../../core/retry/latency-estimates.ts';
+import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { GateTimer } from './gate-timer.ts';
@@ -24,6 +25,28 @@ interface SimulatedExchangeParts {
   readonly timer: GateTimer;
   readonly clientTimeouts: ClientTimeouts;
   readonly request: ArrivingRequest;
+}
+
+/** A ticket that may use each account of the scenario. */
+class SimulatedTicket extends Ticket {
+  readonly #simulator: Simulator;
+  readonly #group: number;
+
+  constructor(
+    simulator: Simulator,
+    { client, weight, group }: ArrivingRequest,
+    settle: AdmissionCallback,
+    options: TicketOptions,
+  ) {
+    const refs = simulator.hasAccounts ? [] : simulator.limitsOf(client, group);
+    super(UPSTREAM_NAME, client, weight, refs, settle, options);
+    this.#simulator = simulator;
+    this.#group = group;
+  }
+
+  override limitRefsWith(account: string): readonly LimitRef[] {
+    return this.#simulator.limitsOf(account, this.#group);
+  }
 }
 
 /** The simulator's interpreter of one exchange. */
@@ -44,14 +67,14 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   #status = 0;
 
   constructor({ simulator, gate, timer, clientTimeouts, request }: SimulatedExchangeParts) {
-    const { client, weight, facts, group } = request;
+    const { facts, group } = request;
     const { plan, rate } = simulator.scenario.policy;
     this.#simulator = simulator;
     this.#timer = timer;
     this.#request = request;
     this.#arrivedAt = simulator.now();
     const settle: AdmissionCallback = (admission, now) => this.#driver.onAdmission(admission, now);
-    const ticket = new Ticket(UPSTREAM_NAME, client, weight, simulator.limitsOf(client, group), settle, {
+    const ticket = new SimulatedTicket(simulator, request, settle, {
       arrivedAt: this.#arrivedAt,
     });
     // How long writes take decides only about retries just before the deadline, which simulated ones seldom reach.
@@ -80,7 +103,9 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   }
 
   send({ timeout }: SendStep): void {
-    this.#attempt = new SimulatedAttempt(this.#simulator, this.#request.target, timeout, this.#onAttemptEnd);
+    const account = this.#driver.ticket.account?.name;
+    const target = account === undefined ? this.#request.target : { ...this.#request.target, account };
+    this.#attempt = new SimulatedAttempt(this.#simulator, target, timeout, this.#onAttemptEnd);
     this.#attempt.start();
   }
 

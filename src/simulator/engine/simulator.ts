@@ -213,6 +213,11 @@ export class Simulator implements Clock, StationClock {
     this.#pauseEnds = next?.to ?? Number.POSITIVE_INFINITY;
   }
 
+  get hasAccounts(): boolean {
+    return this.scenario.policy.accounts !== undefined;
+  }
+
+  /** @param client or the name of an account, where limits belong to accounts */
   limitsOf(client: string, group: number): readonly LimitRef[] {
     const { scope } = this.scenario.policy;
     const nested = this.scenario.clients[group]?.limits ?? [];

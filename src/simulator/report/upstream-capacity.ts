@@ -2,6 +2,7 @@ import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { Slowness } from '../service/slowdown.ts';
 import { rateAt } from '../scenario.ts';
 import type { ClientGroup } from '../scenario.ts';
+import { makeLimitModel } from '../limit-models/limit-model-spec.ts';
 import type { WorkersSpec } from '../limit-models/workers.ts';
 import { meanLatency } from '../upstream/request-latency.ts';
 import type { UpstreamSpec } from '../upstream/upstream-model.ts';
@@ -16,7 +17,14 @@ export function upstreamCapacity(
   clients: readonly ClientGroup[] = [],
   interval: Millis = 0,
 ): (now: Millis, limit: number) => PerSecond {
-  const { limit: spec, outages = [], latency } = upstream;
+  const { limit: spec, outages = [], latency, accounts = [] } = upstream;
+  if (accounts.length > 0) {
+    const each = accounts.map(({ limit }) => ({
+      limit,
+      of: upstreamCapacity({ ...upstream, limit, accounts: [] }, clients, interval),
+    }));
+    return (now) => each.reduce((sum, { limit, of }) => sum + of(now, makeLimitModel(limit).limit), 0);
+  }
   const groups = clients.map((group) => ({ group, latency: meanLatency(upstream, group) }));
   const mean = (now: Millis): Millis => (groups.length === 0 ? (latency?.mean ?? 0) : meanOf(groups, now));
   const capacity = ((): ((now: Millis, limit: number) => PerSecond) => {

@@ -11,7 +11,10 @@ import { UPSTREAM_NAME } from '../scenario.ts';
 
 export function compileScenario(name: string, config: ScenarioConfig): Scenario {
   const { duration, warmup, upstream, network, clients, replicas, shared, lease, pool, pauses, mode, policy } = config;
-  const { scope, rate, nested, quotas, queue, budget } = compileUpstream(UPSTREAM_NAME, policy);
+  // The upstream knows which account a simulated request uses without a credential.
+  const names = upstream.accounts.map(({ name }) => ({ name, header: 'Authorization', value: name }));
+  const compiled = compileUpstream(UPSTREAM_NAME, { ...policy, accounts: names.length === 0 ? undefined : names });
+  const { scope, rate, nested, quotas, queue, budget, accounts } = compiled;
   return {
     name,
     duration,
@@ -28,7 +31,7 @@ export function compileScenario(name: string, config: ScenarioConfig): Scenario 
     leaseLatency: lease,
     poolLatency: pool,
     pauses,
-    policy: { scope, rate, nested, quotas, queue, budget, plan: compilePlan(policy.retry, policy, mode) },
+    policy: { scope, rate, nested, quotas, queue, budget, accounts, plan: compilePlan(policy.retry, policy, mode) },
   };
 }
 

@@ -11,7 +11,7 @@ import {
   LimitMatchSchema,
   LimitNameSchema,
 } from '../../config/schema/limits/nested-limits-schema.ts';
-import { Method, Name } from '../../config/schema/name-schemas.ts';
+import { Method, Name, NAME_EXPECTED, NAME_PATTERN } from '../../config/schema/name-schemas.ts';
 import { ConfigSchema } from '../../config/schema/config-schema.ts';
 import { Duration, PositiveDuration, Rate, parseRate, formatRate } from '../../config/values/unit-schemas.ts';
 import { UpstreamSchema } from '../../config/schema/upstream-schema.ts';
@@ -63,6 +63,15 @@ const UpstreamModelSchema = z.strictObject({
     .prefault([])
     .describe('Limits of some requests, nested in limit. A request must pass each that applies to it.'),
   reason: z.string().min(1).max(64).exactOptional().describe('The reason that a rejection by limit itself gives.'),
+  accounts: z
+    .array(
+      z.strictObject({
+        name: z.string().regex(NAME_PATTERN, NAME_EXPECTED).describe('The name of the account.'),
+        limit: NestableLimitSchema.describe('The limit of the account.'),
+      }),
+    )
+    .prefault([])
+    .describe('Accounts that the proxy may use, each with a limit in place of limit.'),
   steps: z
     .array(
       z.strictObject({

@@ -5,6 +5,8 @@ import { firstMatchingPattern } from '../../http/request/match-path.ts';
 export interface MethodAndPath {
   readonly method: string;
   readonly path: string;
+  /** The name of the account that it is sent with; absent without one. */
+  readonly account?: string | undefined;
 }
 
 /** Requests of an upstream: path patterns, of which one must match, and methods; all when absent. */

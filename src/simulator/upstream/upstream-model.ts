@@ -1,3 +1,4 @@
+import { type AccountSpec, makeAccountModels } from './account-limit-models.ts';
 import type { Hints, Quota } from '../../core/hints/hints.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
 import { NO_HINTS } from '../../core/hints/hints.ts';
@@ -7,6 +8,7 @@ import type { LatencySpec } from './latency-model.ts';
 import { makeLatencySampler } from './latency-model.ts';
 import type { LimitModelSpec } from '../limit-models/limit-model-spec.ts';
 import { makeLimitModel } from '../limit-models/limit-model-spec.ts';
+import { type LimitAttribution, toAttribution } from './limit-attribution.ts';
 import type { LimitModel } from '../limit-models/limit-model.ts';
 import type { NestedLimitSpec } from './nested-limit-models.ts';
 import { NestedLimitModels } from './nested-limit-models.ts';
@@ -35,6 +37,8 @@ export interface UpstreamSpec {
   readonly limits?: readonly NestedLimitSpec[];
   /** The reason that a rejection by `limit` itself gives. */
   readonly reason?: string;
+  /** Accounts with limits of their own, which apply in place of `limit`. */
+  readonly accounts?: readonly AccountSpec[];
 }
 
 /** Makes requests that the limit accepted fail at random. */
@@ -82,19 +86,13 @@ export interface AcceptedTimes {
   readonly poolLatency?: Millis;
 }
 
-/** The limit that rejected a request. Set only where the upstream gives reasons or has several limits. */
-export interface LimitAttribution {
-  /** The name of a nested limit; empty for the upstream's own. */
-  readonly limit?: string;
-  readonly reason?: string;
-}
-
 const ANY_REQUEST: MethodAndPath = { method: 'GET', path: '/' };
 
 /** The behaviour of an upstream, without sockets. Both the practice server and the simulator use it. */
 export class UpstreamModel {
   readonly #model: LimitModel;
   readonly #nested: NestedLimitModels;
+  readonly #accountModelOf: ReturnType<typeof makeAccountModels>;
   readonly #reason: string | undefined;
   readonly #attributesLimit: boolean;
   readonly #hints: HintStyle;
@@ -120,6 +118,7 @@ export class UpstreamModel {
   ) {
     this.#model = model;
     this.#nested = nested;
+    this.#accountModelOf = makeAccountModels(spec.accounts ?? []);
     this.#reason = spec.reason;
     this.#attributesLimit = spec.reason !== undefined || (spec.limits ?? []).length > 0;
     this.#hints = spec.hints ?? 'none';
@@ -155,8 +154,9 @@ export class UpstreamModel {
     if (outage !== undefined) return { kind: 'down', how: outage.how };
 
     const rejection = this.#nested.tryAcquire(request, now);
-    const decision = rejection === undefined ? this.#model.tryAcquire(now) : undefined;
-    const quota = includesQuota(this.#hints) ? this.#model.quota(now) : undefined;
+    const model = this.#accountModelOf(request) ?? this.#model;
+    const decision = rejection === undefined ? model.tryAcquire(now) : undefined;
+    const quota = includesQuota(this.#hints) ? model.quota(now) : undefined;
     if (rejection !== undefined) {
       const { retryAfterMs, ...blame } = rejection;
       return {
@@ -192,7 +192,7 @@ export class UpstreamModel {
 
   /** Ends a request that `decide` served or failed. */
   release(now: Millis, request: MethodAndPath = ANY_REQUEST): void {
-    this.#model.release(now);
+    (this.#accountModelOf(request) ?? this.#model).release(now);
     this.#nested.release(request, now);
   }
 
@@ -225,16 +225,6 @@ export class UpstreamModel {
       this.#nextStep += 1;
     }
   }
-}
-
-function toAttribution({
-  limit,
-  reason,
-}: {
-  readonly limit: string;
-  readonly reason: string | undefined;
-}): LimitAttribution {
-  return reason === undefined ? { limit } : { limit, reason };
 }
 
 const NO_LATENCY: LatencySpec = { kind: 'constant', mean: 0 };

@@ -204,3 +204,26 @@ test('explains a refusal by the quarantine of the account', async () => {
   const { steps } = (await (await fetch(`${tidegate.adminUrl}/explain/${id}`)).json()) as { steps: { text: string }[] };
   expect(JSON.stringify(steps)).toContain('the upstream rejects the credential of account main');
 });
+
+test('does not send a repeat whose account has been removed', async () => {
+  const silent = { 'secret-of-main': () => undefined, 'secret-of-spare': () => undefined };
+  const upstream = await startAccountUpstream(silent);
+  const yaml = (list: string): string =>
+    `upstreams: {api: {url: "${upstream.url}", ${list}, timeout: 400ms, perTryTimeout: 400ms, retry: {attempts: 1}}}`;
+  const tidegate = await startTidegate(yaml(TWO));
+  const write = { method: 'POST', body: '{}', headers: KEYED('order') };
+  const first = await send(tidegate.url, '/', write);
+  expect(first.header('tidegate-outcome')).toBe('unknown');
+  const [token] = upstream.tokens();
+  const [kept, other] = token === 'secret-of-main' ? ['spare', 'main'] : ['main', 'spare'];
+  upstream.set(`secret-of-${kept}`, accept);
+  await tidegate.rewrite(yaml(accounts({ [kept]: `secret-of-${kept}` })));
+  const repeat = await send(tidegate.url, '/', write);
+  expect([repeat.status >= 500, repeat.header('tidegate-outcome')]).toEqual([true, 'unknown']);
+  expect(upstream.received).toHaveLength(1);
+  // The account is back, and knows the key.
+  upstream.set(`secret-of-${other}`, accept);
+  await tidegate.rewrite(yaml(TWO));
+  expect((await send(tidegate.url, '/', write)).status).toBe(200);
+  expect(upstream.tokens()).toEqual([token, token]);
+});

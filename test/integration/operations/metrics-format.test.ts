@@ -30,6 +30,7 @@ describe('promtool check metrics', () => {
           queued: 3,
         }),
       ],
+      accounts: [{ upstream: 'payments', account: 'main', isQuarantined: true, probeAt: 1, inFlight: 1, rate: 3 }],
       budgets: new Map([['payments', 1]]),
       quotas: [
         {

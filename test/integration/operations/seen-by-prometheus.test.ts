@@ -392,6 +392,12 @@ const PROCESS = [
   'endpoint_ejections_total{upstream="api"} >= 1',
   'endpoint_checks_total{upstream="api",result="passed"} >= 1',
   'endpoint_checks_total{upstream="api",result="failed"} >= 1',
+  'account_requests_total{upstream="api",account="main",result="accepted"} >= 1',
+  'account_requests_total{upstream="api",account="main",result="throttled"} == 0',
+  'account_requests_total{upstream="api",account="main",result="rejected"} == 0',
+  'account_requests_total{upstream="api",account="main",result="failed"} >= 1',
+  'account_quarantined{upstream="api",account="main"} == 0',
+  'account_rate_requests_per_second{upstream="api",account="main"} > 0',
   'upgraded_connections{route="/chat"} == 1',
   'writes_interrupted_total{route="/chat"} == 0',
   'signatures_total{route="/hooks",result="missing"} == 1',
@@ -412,7 +418,7 @@ test('exports endpoints, upgrades, bounds and overload of the process', async ()
   const gate = await startTidegate(`
 limits: {overload: {eventLoopDelay: 200ms}}
 upstreams:
-  api: {urls: ["${up.url}", "${down.url}"], outlierDetection: {consecutiveGatewayErrors: 1, baseEjectionTime: 60s}, healthCheck: {path: /, interval: 50ms}, retry: {${FAST}}}
+  api: {urls: ["${up.url}", "${down.url}"], outlierDetection: {consecutiveGatewayErrors: 1, baseEjectionTime: 60s}, healthCheck: {path: /, interval: 50ms}, retry: {${FAST}}, accounts: [{name: main, value: token}]}
   chat: {url: "${chat.url}"}
   careless: {url: "https://127.0.0.1:1", tls: {insecure: true}, fallback: api, retry: {attempts: 1}}
 routes:

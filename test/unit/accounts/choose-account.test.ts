@@ -4,11 +4,21 @@ import { type AccountCandidate, chooseAccount, waitOf } from '../../../src/core/
 const NOW = 1000;
 
 function candidate(name: string, parts: Partial<AccountCandidate> = {}): AccountCandidate & { readonly name: string } {
-  return { name, wait: 0, probeAt: Number.NEGATIVE_INFINITY, hasRejected: false, inFlight: 0, lastUse: 0, ...parts };
+  return {
+    name,
+    wait: 0,
+    probeAt: Number.NEGATIVE_INFINITY,
+    hasRejected: false,
+    hasThrottled: false,
+    inFlight: 0,
+    lastUse: 0,
+    ...parts,
+  };
 }
 
 test.each([
   ['the shortest wait', { wait: 20 }, { wait: 10, inFlight: 9, lastUse: 9 }],
+  ['an account that has not just throttled this request', { hasThrottled: true }, { inFlight: 3 }],
   ['the fewest requests in flight at the same wait', { inFlight: 2, lastUse: 1 }, { inFlight: 1, lastUse: 9 }],
   ['the least recently used of equals', { lastUse: 2 }, { lastUse: 1 }],
   ['an account in service, before one in quarantine', { probeAt: NOW + 1 }, { wait: 60_000 }],

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { compileAccounts } from '../../../src/config/compile/compile-accounts.ts';
+import { effectiveConfigData } from '../../../src/config/load/effective-config.ts';
+import { loadConfig } from '../../../src/config/load/load-config.ts';
+import { changesWriteIdentity } from '../../../src/config/load/write-identity-changes.ts';
+import type { Config } from '../../../src/config/schema/config-schema.ts';
+
+const SECRET = 'planted-secret';
+const ENVIRONMENT = { env: { TOKEN: SECRET }, readFile: () => SECRET };
+
+function load(upstream: string, more = ''): ReturnType<typeof loadConfig> {
+  return loadConfig(`upstreams: {api: {url: "http://127.0.0.1:1", ${upstream}}}\n${more}`, 'test.yaml', ENVIRONMENT);
+}
+
+function valid(upstream: string): Config {
+  const loaded = load(upstream);
+  if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
+  return loaded.config;
+}
+
+const ONE = 'accounts: [{name: main, value: "Bearer x"}]';
+
+test('fills in the header, and the defaults of a quarantine', () => {
+  const { accounts = [] } = valid(ONE).upstreams['api'] ?? {};
+  expect(accounts).toEqual([{ name: 'main', header: 'Authorization', value: 'Bearer x' }]);
+  expect(compileAccounts({ accounts, accountQuarantine: undefined })?.quarantine).toEqual({
+    statuses: new Set([401]),
+    after: 3,
+    interval: 30_000,
+    maxInterval: 600_000,
+  });
+});
+
+test.each([
+  ['accounts: []', '', 'accounts'],
+  ['accounts: [{name: "a b", value: x}]', '', 'a name starts with a letter'],
+  ['accounts: [{name: a, value: x}, {name: a, value: y}]', '', 'accounts[0] already has this name'],
+  ['accounts: [{name: a, value: "x\\r\\nHost: other"}]', '', 'not the value of a header'],
+  ['accounts: [{name: a, value: ""}]', '', 'not the value of a header'],
+  ['accounts: [{name: a, header: Host, value: x}]', '', 'Tidegate writes this header itself'],
+  ['accounts: [{name: a, header: idempotency_key, value: x}]', '', 'is the header of idempotency keys'],
+  [`${ONE}, rateLimit: {scope: client}`, '', 'the upstream counts the requests of each account'],
+  [`${ONE}, rateLimit: {learnFromLatency: true}`, '', 'not with accounts'],
+  [ONE, 'check: {path: /check}\nroutes: [{upstream: api}]', 'an ingress that checks a request sends it itself'],
+  [ONE, 'check: {path: /check}', 'an ingress that checks a request sends it itself'],
+])('rejects %s %s', (upstream, more, message) => {
+  const loaded = load(upstream, more);
+  expect(loaded.kind).toBe('mistakes');
+  expect(JSON.stringify(loaded)).toContain(message);
+});
+
+test('accepts accounts beside a check API that has no route to them', () => {
+  const routes = 'routes: [{upstream: api, check: never}, {path: /x, upstream: other}]';
+  const text = `upstreams: {api: {url: "http://127.0.0.1:1", ${ONE}}, other: {url: "http://127.0.0.1:2"}}`;
+  const check = 'check: {path: /check}\nclients: {trustedProxies: [127.0.0.1]}';
+  expect(loadConfig(`${text}\n${check}\n${routes}`, 'test.yaml', ENVIRONMENT).kind).not.toBe('mistakes');
+});
+
+test.each([
+  ['accountQuarantine: {after: 2}', '', 'has no effect without accounts'],
+  ['timeout: 5s', 'routes: [{upstream: api, stickyAccount: true}]', 'its upstream has no accounts'],
+])('warns of %s %s', (upstream, more, message) => {
+  const loaded = load(upstream, more);
+  expect(loaded.kind).not.toBe('mistakes');
+  expect(JSON.stringify(loaded)).toContain(message);
+});
+
+test('never prints a value: it prints the reference, or a mask', () => {
+  const written = valid(`accounts: [{name: main, value: "Bearer ${SECRET}"}]`);
+  expect(JSON.stringify(effectiveConfigData(written))).not.toContain(SECRET);
+  const loaded = load(`accounts: [{name: main, value: "Bearer $\{TOKEN}"}, {name: a, value: "$\{file:/run/secret}"}]`);
+  if (loaded.kind === 'mistakes') throw new Error('invalid');
+  const shown = JSON.stringify(effectiveConfigData(loaded.config, loaded.substituted));
+  expect(shown).not.toContain(SECRET);
+  expect(shown).toContain(`Bearer $\{TOKEN}`);
+  const mistakes = load(`accounts: [{name: main, value: "$\{TOKEN}", typo: 1}, {name: main, value: " $\{TOKEN}"}]`);
+  expect(mistakes.kind).toBe('mistakes');
+  expect(JSON.stringify(mistakes)).not.toContain(SECRET);
+});
+
+test('reports that another set of names changes what identifies a write, and another value does not', () => {
+  const path = ['upstreams', 'api', 'accounts', 0, 'value'];
+  const rotated = valid('accounts: [{name: main, value: "Bearer y"}]');
+  const added = valid('accounts: [{name: main, value: "Bearer x"}, {name: spare, value: "Bearer x"}]');
+  expect(changesWriteIdentity(path, valid(ONE), rotated)).toBe(false);
+  expect(changesWriteIdentity(path, valid(ONE), added)).toBe(true);
+  expect(changesWriteIdentity(path, valid('timeout: 5s'), added)).toBe(true);
+});
