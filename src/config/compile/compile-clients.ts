@@ -1,9 +1,21 @@
-/** What the configuration says of clients, in the form that requests use. */
+/** Compiles what a configuration says of clients and their classes. */
+import type { LimitRef } from '../../core/limits/limit-ref.ts';
+import { classLimitName } from '../../core/limits/limit-ref.ts';
 import { formatClassPolicy } from '../../http/headers/rate-limit-policy.ts';
-import { compileGlob } from '../../http/request/glob.ts';
 import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
+import { compileGlob } from '../../http/request/glob.ts';
 import type { ClientAccess } from '../../http/request/snapshot-types.ts';
 import type { Config } from '../schema/config-schema.ts';
+
+export function compileClassLimitRefs(
+  upstream: string,
+  classes: Config['clients']['classes'],
+): ReadonlyMap<string, LimitRef> {
+  const limited = Object.entries(classes).filter(([, { maxRate }]) => maxRate !== undefined);
+  return new Map(
+    limited.map(([name]) => [name, { upstream, nested: classLimitName(name), scope: 'upstream', key: '' }]),
+  );
+}
 
 export function compileRatePolicies(classes: Config['clients']['classes']): ReadonlyMap<string, string> {
   return new Map(

@@ -1,7 +1,13 @@
 /** Compiles a configuration into what requests use: targets and snapshots. */
-import { compileAccess, compileClientClasses, compileClientNames, compileRatePolicies } from './compile-clients.ts';
 import { compileTargetAccounts } from './compile-accounts.ts';
 import { compileAsyncWrites } from './compile-async-writes.ts';
+import {
+  compileAccess,
+  compileClassLimitRefs,
+  compileClientClasses,
+  compileClientNames,
+  compileRatePolicies,
+} from './compile-clients.ts';
 import { compileCors } from './compile-cors.ts';
 import { compileDelivery } from './compile-delivery.ts';
 import { compileHealthCheck } from './compile-health-check.ts';
@@ -15,10 +21,7 @@ import { mergeBackOff, mergeRetry } from '../schema/retry-overrides.ts';
 import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
-import type { ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-types.ts';
 import { limitOwner, limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
-import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { classLimitName } from '../../core/limits/limit-ref.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
 import type { ClientHasher } from '../../http/request/client-hash.ts';
 import type { EndpointsOptions } from '../../http/upstream/endpoints.ts';
@@ -33,6 +36,7 @@ import {
 import { CheckRouter } from '../../http/ext-authz/check-router.ts';
 import type { ClientAuthentication } from '../../http/auth/client-authentication.ts';
 import { digestToken } from '../../http/ext-authz/bearer-token.ts';
+import type { ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-types.ts';
 import type { NestedLimitRule, Route, UpstreamTarget } from '../../http/request/route.ts';
 import { Router } from '../../http/request/router.ts';
 
@@ -77,7 +81,7 @@ export function compileTargets(
         credentialHeader: rateLimit.credentialHeader.toLowerCase(),
         learnsFromLatency: rateLimit.learnFromLatency,
         nestedLimits: compileNestedRules(upstream, config.clients.key),
-        classLimits: compileClassLimits(name, config.clients.classes),
+        classLimits: compileClassLimitRefs(name, config.clients.classes),
         identityHeaders: new Set([
           rateLimit.credentialHeader.toLowerCase(),
           ...identityHeaders(config.clients.key),
@@ -192,13 +196,6 @@ function compileNestedRules({ limits }: UpstreamConfig, keys: Config['clients'][
     eachPath: each.includes('path'),
     secretSegments,
   }));
-}
-
-function compileClassLimits(upstream: string, classes: Config['clients']['classes']): ReadonlyMap<string, LimitRef> {
-  const limited = Object.entries(classes).filter(([, { maxRate }]) => maxRate !== undefined);
-  return new Map(
-    limited.map(([name]) => [name, { upstream, nested: classLimitName(name), scope: 'upstream', key: '' }]),
-  );
 }
 
 function compileExternalAuthorization(

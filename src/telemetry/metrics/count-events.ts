@@ -1,16 +1,16 @@
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
-import type { AccountMetrics } from './account-metrics.ts';
+import type { AccountMetrics } from './upstreams/account-metrics.ts';
 import type { BoundedNameMap } from './bounded-name-map.ts';
 import type { ClientMetrics } from './client-metrics.ts';
 import type { TimeSeries } from './counter-set.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
-import type { EndpointMetrics } from './endpoint-metrics.ts';
-import type { FallbackMetrics } from './fallback-metrics.ts';
+import type { EndpointMetrics } from './upstreams/endpoint-metrics.ts';
+import type { FallbackMetrics } from './upstreams/fallback-metrics.ts';
 import type { PollMetrics } from './poll-metrics.ts';
 import type { RouteMetrics } from './route-metrics.ts';
 import type { StoreMetrics } from './store-metrics.ts';
-import type { UpstreamMetrics } from './upstream-metrics.ts';
+import type { UpstreamMetrics } from './upstreams/upstream-metrics.ts';
 
 export interface MetricCounters {
   readonly routes: BoundedNameMap<RouteMetrics>;

@@ -2,7 +2,7 @@ import type { BoundedNameMap } from './bounded-name-map.ts';
 import type { ClientMetrics } from './client-metrics.ts';
 import type { MetricFamily } from './exposition/metric-family.ts';
 import type { RouteMetrics } from './route-metrics.ts';
-import type { UpstreamMetrics } from './upstream-metrics.ts';
+import type { UpstreamMetrics } from './upstreams/upstream-metrics.ts';
 
 export interface EventMetricSources {
   readonly routes: BoundedNameMap<RouteMetrics>;

@@ -4,7 +4,7 @@ import type { EndpointView, GateView } from '../../core/events/gate-views.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { SharedKeyCounts, SharedStore } from '../../core/events/store-events.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { AccountMetrics } from './account-metrics.ts';
+import { AccountMetrics } from './upstreams/account-metrics.ts';
 import { defineBoundMetrics } from './bound-metrics.ts';
 import { BoundedNameMap } from './bounded-name-map.ts';
 import type { RequestCounts } from './request-counts.ts';
@@ -16,12 +16,12 @@ import type { ConfigReloadState } from './config-metrics.ts';
 import { defineConfigMetrics } from './config-metrics.ts';
 import { countEvents } from './count-events.ts';
 import { defineDeliveryMetrics, DeliveryMetrics } from './delivery-metrics.ts';
-import { EndpointMetrics } from './endpoint-metrics.ts';
-import { FallbackMetrics } from './fallback-metrics.ts';
+import { EndpointMetrics } from './upstreams/endpoint-metrics.ts';
+import { FallbackMetrics } from './upstreams/fallback-metrics.ts';
 import { defineEventMetrics } from './event-metrics.ts';
 import { registerFamilies } from './exposition/metric-family.ts';
 import { defineLimitMetrics, type GateSnapshot } from './limit-metrics.ts';
-import { defineQuotaMetrics } from './quota-metrics.ts';
+import { defineQuotaMetrics } from './upstreams/quota-metrics.ts';
 import { summarizeLimits } from './limit-summary.ts';
 import { MetricsRegistry } from './exposition/metrics-registry.ts';
 import { exposeNodeMetrics } from './node-metrics.ts';
@@ -32,7 +32,7 @@ import { definePollMetrics, PollMetrics } from './poll-metrics.ts';
 import type { TimeSeries } from './counter-set.ts';
 import { StateMetrics } from './state-metrics.ts';
 import { StoreMetrics } from './store-metrics.ts';
-import { UpstreamMetrics } from './upstream-metrics.ts';
+import { UpstreamMetrics } from './upstreams/upstream-metrics.ts';
 
 export interface MetricsOptions extends ProcessMetricsOptions {
   /** Configured routes, read at each scrape: each has series from the start. Others get theirs when first seen. */

@@ -1,5 +1,5 @@
-import type { EndpointView } from '../../core/events/gate-views.ts';
-import type { MetricFamily } from './exposition/metric-family.ts';
+import type { EndpointView } from '../../../core/events/gate-views.ts';
+import type { MetricFamily } from '../exposition/metric-family.ts';
 
 interface EndpointCounts {
   ejections: number;

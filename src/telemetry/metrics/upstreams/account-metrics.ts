@@ -1,6 +1,6 @@
-import type { AccountResult } from '../../core/accounts/record-account-outcome.ts';
-import type { AccountView, GateView } from '../../core/events/gate-views.ts';
-import type { MetricFamily, MetricSample } from './exposition/metric-family.ts';
+import type { AccountResult } from '../../../core/accounts/record-account-outcome.ts';
+import type { AccountView, GateView } from '../../../core/events/gate-views.ts';
+import type { MetricFamily, MetricSample } from '../exposition/metric-family.ts';
 
 const RESULTS: readonly AccountResult[] = ['accepted', 'throttled', 'rejected', 'failed'];
 

@@ -1,6 +1,6 @@
-import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
-import type { MetricFamily, MetricSample } from './exposition/metric-family.ts';
-import type { GateSnapshot } from './limit-metrics.ts';
+import type { QuotaView } from '../../../core/quota/calendar/calendar-quota.ts';
+import type { MetricFamily, MetricSample } from '../exposition/metric-family.ts';
+import type { GateSnapshot } from '../limit-metrics.ts';
 
 /** The calendar quotas of upstreams, read at each scrape. They exist in one process only. */
 export function defineQuotaMetrics(readSnapshot: () => GateSnapshot): MetricFamily[] {

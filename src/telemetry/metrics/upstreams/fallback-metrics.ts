@@ -1,6 +1,6 @@
-import { FALLBACK_REASONS, type FallbackReason } from '../../core/events/event-labels.ts';
-import { CounterSet } from './counter-set.ts';
-import type { MetricFamily } from './exposition/metric-family.ts';
+import { FALLBACK_REASONS, type FallbackReason } from '../../../core/events/event-labels.ts';
+import { CounterSet } from '../counter-set.ts';
+import type { MetricFamily } from '../exposition/metric-family.ts';
 
 /** Requests that were sent to another upstream. An upstream has series from its first one on. */
 export class FallbackMetrics {
