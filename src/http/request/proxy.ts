@@ -81,15 +81,11 @@ export class Proxy implements RequestSink {
     const { snapshot } = options;
     const parts = { context: this.#context, snapshot, nextId: () => this.#nextId() };
     this.#preflights = new CorsPreflights(parts);
-    this.rejections = new Rejections({
-      ...parts,
-      preflights: this.#preflights,
-      count: (request, isRefused) => this.count(request, isRefused),
-    });
+    const count = this.count.bind(this);
+    this.rejections = new Rejections({ ...parts, preflights: this.#preflights, count });
     this.#fallBack = makeFallBack(this.#context, (handler) => this.#start(handler), this.#onHandlerDone);
     const { listen } = this.#context;
     const { rejections } = this;
-    const count = this.count.bind(this);
     this.#authentication = new RequestAuthentication({ listen, rejections, count });
     this.#unlimitedContext = { ...this.#context, gate: new BypassGate(options.context.gate) };
     const { deliveries } = options;
