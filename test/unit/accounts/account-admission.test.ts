@@ -1,60 +1,10 @@
 /** The gate with accounts, in virtual time. */
 import { expect, test } from 'vitest';
-import { AccountCredential } from '../../../src/core/accounts/account-credential.ts';
-import { Gate } from '../../../src/core/admission/gate.ts';
-import type { AdmissionResult, Ticket as GateTicket } from '../../../src/core/admission/ticket.ts';
-import { Ticket } from '../../../src/core/admission/ticket.ts';
-import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
-import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
-import { seededRandom } from '../../../src/simulator/seeded-random.ts';
-import { MemoryStore } from '../../../src/store/memory-store.ts';
-import { failure, response, upstreamSettings } from '../../support/core/policy-builders.ts';
-
-class AccountTicket extends Ticket {
-  pinned: string | undefined;
-  admission: AdmissionResult | undefined;
-
-  constructor(pinned?: string) {
-    super('up', 'client', 1, [], (admission) => {
-      this.admission = admission;
-    });
-    this.pinned = pinned;
-  }
-
-  override limitRefsWith(key: string): readonly LimitRef[] {
-    return [{ upstream: 'up', nested: '', scope: 'credential', key }];
-  }
-
-  override pinnedAccount(): string | undefined {
-    return this.pinned;
-  }
-}
-
-const QUARANTINE = { statuses: new Set([401, 403]), after: 3, interval: 30_000, maxInterval: 600_000 };
-
-function openGate(names: readonly string[] = ['a', 'b']) {
-  const events: ProxyEvent[] = [];
-  const accounts = names.map((name) => ({ name, credential: new AccountCredential('Authorization', name) }));
-  const upstreams = [upstreamSettings({ scope: 'credential', accounts: { accounts, quarantine: QUARANTINE } })];
-  const store = new MemoryStore({ upstreams, maxTracked: 100, random: seededRandom(1), listen: () => undefined });
-  const gate = new Gate(store, (event) => void events.push(event));
-  const arrive = (now: number, pinned?: string): AccountTicket => {
-    const ticket = new AccountTicket(pinned);
-    ticket.admission = gate.requestAdmission(ticket, now + 10_000, now);
-    return ticket;
-  };
-  const answer = (ticket: GateTicket, now: number, status: number, retryAfterMs?: number): void => {
-    gate.onSent(ticket, now);
-    gate.onOutcome(ticket, response(status, { retryAfterMs }), now);
-    gate.onAttemptEnd(ticket, now);
-  };
-  const quarantines = (): unknown[] =>
-    events.flatMap((event) => (event.type === 'account-quarantined' ? [[event.account, event.status]] : []));
-  return { gate, store, arrive, answer, events, quarantines };
-}
+import { openAccountGate } from '../../support/core/account-gate.ts';
+import { failure, response } from '../../support/core/policy-builders.ts';
 
 test('creates the limit of an account with its first request, and none for a client', () => {
-  const { gate, arrive, answer } = openGate();
+  const { gate, arrive, answer } = openAccountGate();
   for (let i = 0; i < 3; i += 1) answer(arrive(i), i, 200);
   expect(
     gate
@@ -65,7 +15,7 @@ test('creates the limit of an account with its first request, and none for a cli
 });
 
 test('prefers the account with fewer requests in flight', () => {
-  const { gate, arrive } = openGate();
+  const { gate, arrive } = openAccountGate();
   const first = arrive(0);
   gate.onSent(first, 0);
   expect([first.account?.name, arrive(1).account?.name, arrive(2).account?.name]).toEqual(['a', 'b', 'b']);
@@ -74,7 +24,7 @@ test('prefers the account with fewer requests in flight', () => {
 });
 
 test('stops the account and not its client on a 429', () => {
-  const { gate, store, arrive, answer } = openGate();
+  const { gate, store, arrive, answer } = openAccountGate();
   const ticket = arrive(0);
   answer(ticket, 0, 429, 60_000);
   expect(gate.retries.findOtherAccount(ticket, response(429), 0)).toEqual({ delay: 0, isCredentialRejected: false });
@@ -84,7 +34,7 @@ test('stops the account and not its client on a 429', () => {
 });
 
 test('names the shortest wait once all accounts are stopped', () => {
-  const { gate, arrive, answer } = openGate();
+  const { gate, arrive, answer } = openAccountGate();
   answer(arrive(0), 0, 429, 60_000);
   const second = arrive(1);
   answer(second, 1, 429, 20_000);
@@ -96,7 +46,7 @@ test('names the shortest wait once all accounts are stopped', () => {
 });
 
 test('moves the requests that wait with an account to another one when it stops', () => {
-  const { gate, arrive, answer } = openGate();
+  const { gate, arrive, answer } = openAccountGate();
   // Both are limited to some rate, so that requests wait.
   for (const now of [0, 1]) answer(arrive(now), now, 429);
   const sent = arrive(500, 'a');
@@ -114,7 +64,7 @@ test('moves the requests that wait with an account to another one when it stops'
 });
 
 test('excludes an account at once when another one serves the request that it was rejected for', () => {
-  const { gate, arrive, answer, quarantines } = openGate();
+  const { gate, arrive, answer, quarantines } = openAccountGate();
   const ticket = arrive(0);
   answer(ticket, 0, 401);
   expect(quarantines()).toEqual([]);
@@ -126,7 +76,7 @@ test('excludes an account at once when another one serves the request that it wa
 });
 
 test('does not exclude an account for one object that it may not see', () => {
-  const { gate, arrive, answer, quarantines } = openGate();
+  const { gate, arrive, answer, quarantines } = openAccountGate();
   const ticket = arrive(0);
   answer(ticket, 0, 403);
   gate.requestAdmission(ticket, 10_000, 1);
@@ -137,7 +87,7 @@ test('does not exclude an account for one object that it may not see', () => {
 });
 
 test('does not send a rejected request with the same account again', () => {
-  const { gate, arrive, answer } = openGate();
+  const { gate, arrive, answer } = openAccountGate();
   const ticket = arrive(0);
   answer(ticket, 0, 401);
   gate.requestAdmission(ticket, 10_000, 1);
@@ -146,7 +96,7 @@ test('does not send a rejected request with the same account again', () => {
 });
 
 test('takes no failure and no throttling for a sign of the credential', () => {
-  const { gate, arrive, answer, quarantines } = openGate(['a']);
+  const { gate, arrive, answer, quarantines } = openAccountGate(['a']);
   for (let i = 0; i < 2; i += 1) answer(arrive(i), i, 401);
   const ticket = arrive(2);
   gate.onSent(ticket, 2);
@@ -157,7 +107,7 @@ test('takes no failure and no throttling for a sign of the credential', () => {
 });
 
 test('probes an account with one request after the interval', () => {
-  const { arrive, answer, events } = openGate();
+  const { arrive, answer, events } = openAccountGate();
   for (let i = 0; i < 3; i += 1) answer(arrive(i, 'a'), i, 401);
   expect(arrive(100, 'a').admission).toMatchObject({ kind: 'refused', why: 'blocked', retryAfterMs: 29_902 });
   const probe = arrive(30_002);
@@ -171,7 +121,7 @@ test('probes an account with one request after the interval', () => {
 });
 
 test('gives no account to a request that needs one that is not configured', () => {
-  const { arrive } = openGate();
+  const { arrive } = openAccountGate();
   const ticket = arrive(0, 'removed');
   expect([ticket.account, ticket.admission?.kind]).toEqual([undefined, 'admitted']);
 });

@@ -1,0 +1,58 @@
+/** A gate with accounts, in virtual time. */
+import { AccountCredential } from '../../../src/core/accounts/account-credential.ts';
+import { Gate } from '../../../src/core/admission/gate.ts';
+import type { AdmissionResult, Ticket as GateTicket } from '../../../src/core/admission/ticket.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
+import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
+import type { UpstreamSettings } from '../../../src/store/upstream-state.ts';
+import { response, upstreamSettings } from './policy-builders.ts';
+
+class AccountTicket extends Ticket {
+  pinned: string | undefined;
+  admission: AdmissionResult | undefined;
+
+  constructor(pinned?: string) {
+    super('up', 'client', 1, [], (admission) => {
+      this.admission = admission;
+    });
+    this.pinned = pinned;
+  }
+
+  override limitRefsWith(key: string): readonly LimitRef[] {
+    return [{ upstream: 'up', nested: '', scope: 'credential', key }];
+  }
+
+  override pinnedAccount(): string | undefined {
+    return this.pinned;
+  }
+}
+
+/** Three rejected credentials in a row, then a probe after 30 s. */
+const QUARANTINE = { statuses: new Set([401, 403]), after: 3, interval: 30_000, maxInterval: 600_000 };
+
+/** @param settings of the upstream, beside its accounts */
+export function openAccountGate(names: readonly string[] = ['a', 'b'], settings: Partial<UpstreamSettings> = {}) {
+  const events: ProxyEvent[] = [];
+  const accounts = names.map((name) => ({ name, credential: new AccountCredential('Authorization', name) }));
+  const upstreams = [
+    upstreamSettings({ scope: 'credential', accounts: { accounts, quarantine: QUARANTINE }, ...settings }),
+  ];
+  const store = new MemoryStore({ upstreams, maxTracked: 100, random: seededRandom(1), listen: () => undefined });
+  const gate = new Gate(store, (event) => void events.push(event));
+  const arrive = (now: number, pinned?: string): AccountTicket => {
+    const ticket = new AccountTicket(pinned);
+    ticket.admission = gate.requestAdmission(ticket, now + 10_000, now);
+    return ticket;
+  };
+  const answer = (ticket: GateTicket, now: number, status: number, retryAfterMs?: number): void => {
+    gate.onSent(ticket, now);
+    gate.onOutcome(ticket, response(status, { retryAfterMs }), now);
+    gate.onAttemptEnd(ticket, now);
+  };
+  const quarantines = (): unknown[] =>
+    events.flatMap((event) => (event.type === 'account-quarantined' ? [[event.account, event.status]] : []));
+  return { gate, store, arrive, answer, events, quarantines };
+}
