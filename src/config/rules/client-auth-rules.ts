@@ -43,10 +43,12 @@ function* checkSettingsWithoutAuth(draft: PartialConfig, isWritten: IsWritten): 
 /** Whoever reaches the listener uses the credentials that Tidegate holds. */
 function* checkHeldCredentials({ listen, upstreams, routes = [] }: PartialConfig): Generator<RuleFinding> {
   if (listen === undefined || isLoopback(listen.address)) return;
-  for (const [name, { tls }] of upstreams) {
-    if (tls?.cert === undefined) continue;
-    const isOpen = routes.some((route) => route.upstream === name && route.verify === undefined);
-    if (isOpen) yield warningAt(['upstreams', name, 'tls', 'cert'], CREDENTIAL_FOR_ALL);
+  const open = routes.filter(({ verify }) => verify === undefined).flatMap(({ upstream }) => upstream ?? []);
+  const reachable = new Set(open.flatMap((name) => [name, upstreams.get(name)?.fallback ?? name]));
+  for (const [name, { tls, accounts }] of upstreams) {
+    if (!reachable.has(name)) continue;
+    if (tls?.cert !== undefined) yield warningAt(['upstreams', name, 'tls', 'cert'], CREDENTIAL_FOR_ALL);
+    if (accounts !== undefined) yield warningAt(['upstreams', name, 'accounts'], CREDENTIAL_FOR_ALL, 'key');
   }
 }
 

@@ -25,7 +25,7 @@ const RateLimitSchema = z.strictObject({
     .enum(['account', 'endpoint'])
     .optional()
     .describe(
-      'With several urls, whose limit it is: that of the account, or one of each endpoint; absent: account with a provider, a scope or limits, else endpoint.',
+      'With several urls, whose limit it is: that of the account, or one of each endpoint; absent: account with a provider, a scope, limits or accounts, else endpoint.',
     ),
   ...rateFields,
   learnFromLatency: z
@@ -138,7 +138,8 @@ export function upstreamOrigins({
 
 /**
  * Whose limit the rate limit is: that of the account at the provider, whichever endpoint gets a request, or one of each endpoint.
- * Without `of`, an API of a known provider and limits that concern a part of the requests are those of the account.
+ * Without `of`, an API of a known provider and limits that concern a part of the requests are those of the account. So is each limit
+ * where Tidegate holds the credentials of accounts.
  */
 export function limitOwner({
   provider,

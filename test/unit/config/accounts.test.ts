@@ -40,6 +40,7 @@ test.each([
   ['accounts: [{name: a, header: Host, value: x}]', '', 'Tidegate writes this header itself'],
   ['accounts: [{name: a, header: idempotency_key, value: x}]', '', 'is the header of idempotency keys'],
   [`${ONE}, rateLimit: {scope: client}`, '', 'the upstream counts the requests of each account'],
+  [`${ONE}, rateLimit: {of: endpoint}`, '', 'the upstream counts the requests of each account'],
   [`${ONE}, rateLimit: {learnFromLatency: true}`, '', 'not with accounts'],
   [ONE, 'check: {path: /check}\nroutes: [{upstream: api}]', 'an ingress that checks a request sends it itself'],
   [ONE, 'check: {path: /check}', 'an ingress that checks a request sends it itself'],

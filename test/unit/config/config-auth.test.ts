@@ -152,14 +152,18 @@ test('warns of a route setting without clients.auth', () => {
   ]);
 });
 
-test('warns if other machines can use a credential that Tidegate holds', () => {
-  const yaml = (listen: string, clients = '{}', route = '') =>
+test.each([
+  ['tls: {cert: pem, key: pem}', 'tls.cert'],
+  ['accounts: [{name: main, value: token}]', 'accounts'],
+])('warns if other machines can use a credential that Tidegate holds: %s', (held, key) => {
+  const yaml = (listen: string, clients = '{}', route = '', upstream = 'api') =>
     load(
-      `listen: "${listen}"\nupstreams: {api: {url: "https://a", tls: {cert: pem, key: pem}}}\nroutes: [{upstream: api${route}}]\nclients: ${clients}`,
+      `listen: "${listen}"\nupstreams: {api: {url: "https://a", ${held}}, other: {url: "https://b", fallback: api}}\nroutes: [{upstream: ${upstream}${route}}]\nclients: ${clients}`,
     );
   const warnings = (loaded: ReturnType<typeof load>): string[] =>
     loaded.kind === 'ok' ? loaded.warnings.map(({ path }) => path) : ['a mistake'];
-  expect(warnings(yaml('0.0.0.0:8080'))).toEqual(['upstreams.api.tls.cert']);
+  expect(warnings(yaml('0.0.0.0:8080'))).toEqual([`upstreams.api.${key}`]);
+  expect(warnings(yaml('0.0.0.0:8080', '{}', '', 'other'))).toEqual([`upstreams.api.${key}`]);
   expect(warnings(yaml('127.0.0.1:8080'))).toEqual([]);
   expect(warnings(yaml('0.0.0.0:8080', '{auth: {apiKeys: {file: keys}}}'))).toEqual([]);
   expect(warnings(yaml('0.0.0.0:8080', '{}', ', verify: {scheme: github, secrets: [abc]}'))).toEqual([]);

@@ -147,6 +147,7 @@ describe('the settings of endpoints', () => {
     ['account', { provider: 'stripe' }],
     ['account', { rateLimit: { scope: 'client' } }],
     ['account', { limits: [{}] }],
+    ['account', { accounts: [{}] }],
     ['endpoint', { provider: 'stripe', rateLimit: { scope: 'upstream', of: 'endpoint' } }],
     ['account', { rateLimit: { scope: 'upstream', of: 'account' } }],
   ] as const)('make it a limit of the %s by %j', (owner, settings) => {
