@@ -128,17 +128,14 @@ export class MemoryStore implements GateStore {
     return this.#perClientLimits.peek({ upstream, nested: '', scope: 'client', key: client });
   }
 
+  /** The limit of an account; undefined before one exists. */
+  accountLimit(upstream: string, account: string): Limit | undefined {
+    return this.#perClientLimits.peek({ upstream, nested: '', scope: 'credential', key: account });
+  }
+
   get bounds(): readonly ResourceBound[] {
-    const upstreams = [...this.#upstreams.values()];
-    return [
-      this.clients.bound,
-      this.#perClientLimits.bound,
-      ...upstreams.flatMap(({ nested }) => nested.bounds),
-      ...upstreams.map(({ addressGroups }) => addressGroups.bound),
-      ...upstreams.map(({ queue, queueOccupancy, queueOverflows }): ResourceBound => {
-        return { name: 'queue', used: queueOccupancy.size / Math.max(1, queue.maxDepth), reached: queueOverflows };
-      }),
-    ];
+    const ofUpstreams = [...this.#upstreams.values()].flatMap(({ bounds }) => bounds);
+    return [this.clients.bound, this.#perClientLimits.bound, ...ofUpstreams];
   }
 
   /** The limits as they were learned, without overrides of operators. */

@@ -1,4 +1,5 @@
 import { AccountPool, type AccountPoolSettings } from '../core/accounts/account-pool.ts';
+import type { ResourceBound } from '../core/overload/resource-bound.ts';
 import { ActiveClients } from '../core/admission/active-clients.ts';
 import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import { QueueOccupancy } from '../core/admission/queue-occupancy.ts';
@@ -138,6 +139,11 @@ export class UpstreamState implements GateUpstream {
 
   hasNestedLimit(nested: string): boolean {
     return nested === '' || this.nested.has(nested);
+  }
+
+  get bounds(): readonly ResourceBound[] {
+    const used = this.queueOccupancy.size / Math.max(1, this.queue.maxDepth);
+    return [...this.nested.bounds, this.addressGroups.bound, { name: 'queue', used, reached: this.queueOverflows }];
   }
 
   reconfigure({ scope, rate, nested = [], quotas = [], queue, budget, accounts }: UpstreamSettings): void {

@@ -71,6 +71,20 @@ export const QuotaStatus = z
   })
   .register(ApiSchemas, { id: 'QuotaStatus' });
 
+export const AccountStatus = z
+  .object({
+    name: z.string().describe('Name in the configuration.'),
+    quarantined: z
+      .boolean()
+      .describe(
+        'The upstream rejects its credential, as one process at least has noticed: it gets no requests but probes.',
+      ),
+    nextProbe: TimeSchema.nullable().describe('When the next request may be its probe; null if it is in service.'),
+    rate: RateSchema.nullable().describe('Rate in force of its limit; null if there is none.'),
+    inFlight: CountSchema,
+  })
+  .register(ApiSchemas, { id: 'AccountStatus' });
+
 export const UpstreamStatus = z
   .object({
     name: z.string(),
@@ -121,6 +135,7 @@ export const UpstreamStatus = z
     p99Seconds: SecondsSchema.nullable(),
     nestedLimits: z.array(NestedLimitStatus).describe('Outermost first.'),
     quotas: z.array(QuotaStatus).describe('Configured quotas, as in the configuration.'),
+    accounts: z.array(AccountStatus).describe('Accounts whose credentials Tidegate holds, as in the configuration.'),
     endpoints: z.array(
       z.object({
         endpoint: z.string(),
@@ -160,5 +175,6 @@ export const History = z
 
 export type History = z.output<typeof History>;
 export type UpstreamStatus = z.output<typeof UpstreamStatus>;
+export type AccountStatus = z.output<typeof AccountStatus>;
 export type QuotaStatus = z.output<typeof QuotaStatus>;
 export type NestedLimitStatus = z.output<typeof NestedLimitStatus>;

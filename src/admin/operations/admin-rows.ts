@@ -1,11 +1,11 @@
 /** Converts the views of processes to rows of the admin API. */
 import type { ClientRow, RequestRow, ProcessStatus, TimelineEvent } from '../api/response-schemas.ts';
-import type { NestedLimitStatus, QuotaStatus, UpstreamStatus } from '../api/upstream-schemas.ts';
+import type { AccountStatus, NestedLimitStatus, QuotaStatus, UpstreamStatus } from '../api/upstream-schemas.ts';
 import { ZERO_UPSTREAM_COUNTS, histogramQuantile } from '../../telemetry/metrics/request-counts.ts';
 import type { EndedRequest } from '../../telemetry/history/recent-requests.ts';
 import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
 import { describeFailure } from '../../telemetry/describe-failure.ts';
-import type { EndpointFailure, EndpointView, LimitView } from '../../core/events/gate-views.ts';
+import type { AccountView, EndpointFailure, EndpointView, LimitView } from '../../core/events/gate-views.ts';
 import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { CounterWindow } from './counter-rates.ts';
@@ -63,6 +63,7 @@ export function toUpstreamStatus(
     p99Seconds: toSeconds(histogramQuantile(0.99, long.durations, after.durations)),
     nestedLimits: nested.map((each) => toNestedLimitStatus(each, clock)),
     quotas: (view.quotas ?? []).map(toQuotaStatus),
+    accounts: (view.accounts ?? []).map((account) => toAccountStatus(account, clock)),
     endpoints: endpoints
       .filter(({ upstream }) => upstream === name)
       .map(({ endpoint, isHealthy, failure }) => ({
@@ -71,6 +72,14 @@ export function toUpstreamStatus(
         failure: failure === undefined ? null : toFailureRow(failure, clock),
       })),
   };
+}
+
+function toAccountStatus(
+  { account, isQuarantined, probeAt, rate, inFlight }: AccountView,
+  clock: ClockReading,
+): AccountStatus {
+  const nextProbe = toIsoTime(probeAt, clock);
+  return { name: account, quarantined: isQuarantined, nextProbe, rate: finiteOrNull(rate), inFlight };
 }
 
 function toQuotaStatus({ name, limit, remaining, reserve, resetAt, exhaustedAt }: QuotaView): QuotaStatus {

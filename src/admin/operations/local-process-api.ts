@@ -7,6 +7,7 @@ import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
 import { describeFailure } from '../../telemetry/describe-failure.ts';
 import { Timeline } from '../../telemetry/history/timeline.ts';
 import type { EndpointFailure, EndpointView } from '../../core/events/gate-views.ts';
+import { readAccountViews } from '../../core/events/read-gate-view.ts';
 import type { ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Gate } from '../../core/admission/gate.ts';
 import type { Limit } from '../../core/limits/limit.ts';
@@ -189,7 +190,7 @@ export class LocalProcessApi implements ProcessApi {
     const store = this.#parts.store();
     const summaries = summarizeLimits(this.#parts.gate().limits(now), now, (upstream) => store.scopeOf(upstream));
     return [...store.upstreams()].map((upstream): UpstreamProcessView => {
-      const { name, queueOccupancy, retryBudget, connectionSlots, quotas } = upstream;
+      const { name, queueOccupancy, retryBudget, connectionSlots, quotas, accounts } = upstream;
       const summary = summaries.get(name);
       const { limits, mostCritical, inFlight } = summary?.get('') ?? EMPTY_SUMMARY;
       const scope = store.scopeOf(name) ?? 'upstream';
@@ -209,6 +210,7 @@ export class LocalProcessApi implements ProcessApi {
         refusals: this.#clients.refusals(name, now),
         nested: nestedLimitViews(summary, store.nestedLimitScopes(name), now),
         quotas: quotas?.views(now),
+        accounts: accounts && readAccountViews(name, accounts, (key) => store.accountLimit(name, key)?.view(now).rate),
       };
     });
   }

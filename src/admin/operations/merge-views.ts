@@ -53,7 +53,29 @@ function combineUpstreams(a: UpstreamProcessView, b: UpstreamProcessView, keepsL
     refusals: combineRefusals(a.refusals, b.refusals),
     nested: combineNested(a, b, keepsLimits),
     quotas: a.quotas ?? b.quotas,
+    accounts: combineAccounts(a.accounts, b.accounts),
   };
+}
+
+/** In the order of `a`. Each process has its own quarantines and requests in flight; the limit is shared. */
+function combineAccounts(
+  a: UpstreamProcessView['accounts'],
+  b: UpstreamProcessView['accounts'],
+): UpstreamProcessView['accounts'] {
+  if (a === undefined || b === undefined) return a ?? b;
+  const others = new Map(b.map((each) => [each.account, each]));
+  return a.map((each) => {
+    const other = others.get(each.account);
+    if (other === undefined) return each;
+    const probes = [each.probeAt, other.probeAt].flatMap((at) => at ?? []);
+    return {
+      ...each,
+      isQuarantined: each.isQuarantined || other.isQuarantined,
+      ...(probes.length === 0 ? {} : { probeAt: Math.min(...probes) }),
+      inFlight: each.inFlight + other.inFlight,
+      rate: Math.min(each.rate, other.rate),
+    };
+  });
 }
 
 function newestFailure(a: EndpointFailure | undefined, b: EndpointFailure | undefined): EndpointFailure | undefined {

@@ -2,7 +2,13 @@ import type { Explanation } from '../../telemetry/explanations/build-explanation
 import type { EndedRequest, RecentRequestsQuery } from '../../telemetry/history/recent-requests.ts';
 import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
 import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
-import type { ClientsView, EndpointFailure, EndpointView, LimitView } from '../../core/events/gate-views.ts';
+import type {
+  AccountView,
+  ClientsView,
+  EndpointFailure,
+  EndpointView,
+  LimitView,
+} from '../../core/events/gate-views.ts';
 import type { ClientState } from '../../core/events/event-labels.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
 import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
@@ -97,6 +103,8 @@ export interface UpstreamProcessView {
   readonly nested: readonly NestedLimitView[];
   /** Configured quotas, which one process counts; absent if there are none. */
   readonly quotas?: readonly QuotaView[] | undefined;
+  /** In the configured order; absent if clients use their own credentials. */
+  readonly accounts?: readonly AccountView[] | undefined;
 }
 
 /** The nested limits of one name, or the limit of a client class. */

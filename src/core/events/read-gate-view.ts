@@ -1,7 +1,8 @@
+import type { AccountPool } from '../accounts/account-pool.ts';
 import type { GateStore } from '../admission/gate-store.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { QuotaView } from '../quota/calendar/calendar-quota.ts';
-import type { Millis } from '../scalars.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 import type { AccountView, GateView, LimitView } from './gate-views.ts';
 
 /** @param advanced the limits of the store, advanced to `now` */
@@ -14,13 +15,12 @@ export function readGateView(store: GateStore, advanced: Iterable<Limit>, now: M
   for (const { name: upstream, retryBudget, quotas: ofUpstream, accounts: pool } of store.upstreams()) {
     budgets.set(upstream, retryBudget.left);
     if (ofUpstream !== undefined) quotas.push(...ofUpstream.views(now));
-    for (const { name, isQuarantined, probeAt, inFlight } of pool?.accounts ?? []) {
-      const limit = limits.find(
-        (each) => each.upstream === upstream && each.nested === '' && each.scope === 'credential' && each.key === name,
-      );
-      const probe = isQuarantined ? { probeAt } : {};
-      accounts.push({ upstream, account: name, isQuarantined, ...probe, inFlight, rate: limit?.rate ?? Infinity });
-    }
+    if (pool === undefined) continue;
+    const rateOf = (account: string): PerSecond | undefined =>
+      limits.find((each) => {
+        return each.upstream === upstream && each.nested === '' && each.scope === 'credential' && each.key === account;
+      })?.rate;
+    accounts.push(...readAccountViews(upstream, pool, rateOf));
   }
   return {
     limits,
@@ -29,4 +29,17 @@ export function readGateView(store: GateStore, advanced: Iterable<Limit>, now: M
     ...(quotas.length === 0 ? {} : { quotas }),
     ...(accounts.length === 0 ? {} : { accounts }),
   };
+}
+
+/** @param rateOf the rate of the limit of an account; undefined if there is no limit yet */
+export function readAccountViews(
+  upstream: string,
+  { accounts }: AccountPool,
+  rateOf: (account: string) => PerSecond | undefined,
+): AccountView[] {
+  return accounts.map(({ name, isQuarantined, probeAt, inFlight }) => {
+    const probe = isQuarantined ? { probeAt } : {};
+    const rate = rateOf(name) ?? Number.POSITIVE_INFINITY;
+    return { upstream, account: name, isQuarantined, ...probe, inFlight, rate };
+  });
 }

@@ -36,6 +36,19 @@ test('uses accounts in turn while none is limited', async () => {
   expect(upstream.tokens()).toEqual(['secret-of-main', 'secret-of-spare', 'secret-of-main', 'secret-of-spare']);
 });
 
+test('lists the accounts in the status, without their credentials', async () => {
+  const upstream = await startAccountUpstream({ ...ACCEPTED, 'secret-of-main': reject(401) });
+  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
+  await send(tidegate.url, '/');
+  const text = await (await fetch(`${tidegate.adminUrl}/api/status`)).text();
+  const { upstreams } = JSON.parse(text) as { upstreams: { accounts: unknown }[] };
+  expect(upstreams[0]?.accounts).toEqual([
+    { name: 'main', quarantined: true, nextProbe: expect.stringMatching(/^\d{4}-/), rate: null, inFlight: 0 },
+    { name: 'spare', quarantined: false, nextProbe: null, rate: null, inFlight: 0 },
+  ]);
+  expect(text).not.toContain('secret-of');
+});
+
 test('retries a 429 with another account at once, and uses no stopped account', async () => {
   const upstream = await startAccountUpstream({ ...ACCEPTED, 'secret-of-main': reject(429, { 'Retry-After': '60' }) });
   const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);

@@ -43,6 +43,7 @@ export function upstreamOf(change: Partial<UpstreamStatus> = {}): UpstreamStatus
     limits: 1,
     nestedLimits: [],
     quotas: [],
+    accounts: [],
     endpoints: [{ endpoint: 'api.example.com:443', healthy: true, failure: null }],
     ...change,
   };
