@@ -57,15 +57,16 @@ function combineUpstreams(a: UpstreamProcessView, b: UpstreamProcessView, keepsL
   };
 }
 
-/** In the order of `a`. Each process has its own quarantines and requests in flight; the limit is shared. */
+/** In the order of `a`, as nested limits. Each process has its own quarantines and requests in flight; the limit is shared. */
 function combineAccounts(
   a: UpstreamProcessView['accounts'],
   b: UpstreamProcessView['accounts'],
 ): UpstreamProcessView['accounts'] {
   if (a === undefined || b === undefined) return a ?? b;
   const others = new Map(b.map((each) => [each.account, each]));
-  return a.map((each) => {
+  const combined = a.map((each) => {
     const other = others.get(each.account);
+    others.delete(each.account);
     if (other === undefined) return each;
     const probes = [each.probeAt, other.probeAt].flatMap((at) => at ?? []);
     return {
@@ -76,6 +77,7 @@ function combineAccounts(
       rate: Math.min(each.rate, other.rate),
     };
   });
+  return [...combined, ...others.values()];
 }
 
 function newestFailure(a: EndpointFailure | undefined, b: EndpointFailure | undefined): EndpointFailure | undefined {
