@@ -69,9 +69,19 @@ describe('a request without effect', () => {
   });
 
   test('goes to the fallback while a quota of its upstream is used up', async () => {
-    const { first, second, fallbacks, ask } = await start(', quotas: [{limit: 1, per: day}]');
+    const { first, second, fallbacks, ask } = await start(', quotas: [{limit: 1, per: rolling 24h}]');
     expect([(await ask()).status, (await ask()).status]).toEqual([200, 200]);
     expect([first.hits().length, second.hits().length, await fallbacks('quota_exceeded')]).toEqual([1, 1, 1]);
+    expect((await ask('POST')).status).toBe(429);
+  });
+
+  test('gets the credential of the account of the fallback', async () => {
+    const account = (token: string): string => `, accounts: [{name: main, value: ${token}}]`;
+    const { first, second, ask } = await start(account('of-main'), account('of-backup'));
+    await first.stop();
+    second.answer(({ headers }, response) => void response.end(headers.authorization));
+    const answer = await ask('GET', { headers: ['Authorization', 'of-client'] });
+    expect(answer.body.toString()).toBe('of-backup');
   });
 
   test('is counted against the limits of the fallback, and refused if these are used up', async () => {
