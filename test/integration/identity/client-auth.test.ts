@@ -256,8 +256,9 @@ describe('another spelling of a path', () => {
       routes: '[{upstream: api, auth: none}, {path: /v1, upstream: api}, {path: /v1/admin, upstream: api}]',
     });
     const headers = ['Tidegate-Key', file.keys[0] ?? ''];
-    for (const path of ['/V1', '/%76%31/x', '/v1;a=b/x', '/v1%3fa', '/v1%23a'])
+    for (const path of ['/V1', '/%76%31/x', '/v1;a=b/x', '/v1%3fa', '/v1%23a']) {
       expect((await get({}, path)).status).toBe(400);
+    }
     for (const path of ['/v1/Admin', '/v1/%61dmin', '/v1/admin;x/y']) {
       expect((await get({ headers }, path)).status).toBe(400);
     }
