@@ -128,6 +128,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 60_000,
     teardownTimeout: 10_000,
+    // Only a hang reaches it.
+    expect: { poll: { timeout: 60_000 } },
     // A misspelt filter must not pass for a clean run.
     passWithNoTests: false,
     // The report of a run has no other trace of a failure than the message.
