@@ -11,6 +11,7 @@ const UNITS: Readonly<Record<string, Millis>> = {
   ms: 1,
   us: 1e-3,
   µs: 1e-3,
+  '\u03BCs': 1e-3, // the Greek letter; the one above is the micro sign
   ns: 1e-6,
 };
 const DURATION_PART =
