@@ -34,15 +34,15 @@ export interface HintFields {
   readonly vendor: QuotaCounters;
   readonly dashed: QuotaCounters;
   readonly requests: QuotaCounters;
-  /** Quotas of LLM tokens by kind; created when a field reports one. */
-  readonly tokens: Partial<Record<TokenKind, QuotaCounters>>;
+  /**
+   * Quotas of LLM tokens by the prefix of their fields; created when a field reports one. They set no pace of requests. On a
+   * rejection, an exhausted one says when to come back.
+   */
+  readonly tokens: Record<string, QuotaCounters>;
   /** How long the response has been in caches, in seconds (RFC 9111 §5.1). Computed on first use. */
   readonly age: () => number;
   bucket: Quota | undefined;
 }
-
-/** Token quotas set no pace of requests. On a rejection, an exhausted one says when to come back. */
-type TokenKind = 'all' | 'input' | 'output';
 
 export const COUNTER_FAMILIES = ['standard', 'vendor', 'dashed', 'requests'] as const;
 
@@ -102,8 +102,8 @@ function quotaFieldReaders(
   };
 }
 
-function tokenFieldReaders(prefix: string, kind: TokenKind, suffix = ''): Record<string, FieldReader> {
-  const counters = ({ tokens }: HintFields): QuotaCounters => (tokens[kind] ??= makeQuotaCounters());
+function tokenFieldReaders(prefix: string, suffix = ''): Record<string, FieldReader> {
+  const counters = ({ tokens }: HintFields): QuotaCounters => (tokens[prefix] ??= makeQuotaCounters());
   return {
     [`${prefix}remaining${suffix}`]: (fields, value) => recordRemaining(counters(fields), value),
     [`${prefix}reset${suffix}`]: (fields, value) => recordReset(counters(fields), value, fields.sentAt),
@@ -142,10 +142,10 @@ const FIELD_READERS: ReadonlyMap<string, FieldReader> = new Map(
     ...quotaFieldReaders('x-rate-limit-', 'dashed'),
     ...quotaFieldReaders('x-ratelimit-', 'requests', '-requests'),
     ...quotaFieldReaders('anthropic-ratelimit-requests-', 'requests'),
-    ...tokenFieldReaders('x-ratelimit-', 'all', '-tokens'),
-    ...tokenFieldReaders('anthropic-ratelimit-tokens-', 'all'),
-    ...tokenFieldReaders('anthropic-ratelimit-input-tokens-', 'input'),
-    ...tokenFieldReaders('anthropic-ratelimit-output-tokens-', 'output'),
+    ...tokenFieldReaders('x-ratelimit-', '-tokens'),
+    ...tokenFieldReaders('anthropic-ratelimit-tokens-'),
+    ...tokenFieldReaders('anthropic-ratelimit-input-tokens-'),
+    ...tokenFieldReaders('anthropic-ratelimit-output-tokens-'),
     age: () => undefined, // makes a cached response count as a hint; its value is read on first use
     'ratelimit-reset-after': (fields, value) => recordResetAfter(fields.standard, value, fields.sentAt),
     'x-ratelimit-reset-after': (fields, value) => recordResetAfter(fields.vendor, value, fields.sentAt),
