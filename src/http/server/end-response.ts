@@ -46,6 +46,8 @@ export function closeIfUnread(
  * the client still sends, and a client that sends everything before it reads would not see its response (RFC 9112 §9.6).
  */
 export function lingeringClose(socket: Duplex): void {
+  // A response may close because its connection did. The timer would then run to its end, and keep the process running.
+  if (socket.destroyed) return;
   socket.end();
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), LINGERING_CLOSE);
