@@ -83,6 +83,8 @@ export async function createDeliveries(
     ...{ wallClock, schedule, random, listen },
     isWokenWhenDue: remote !== undefined,
   });
+  // A drain has stopped it before.
+  parts.resources.push(() => Promise.resolve(dispatcher.stop()));
   const wake = (): void => dispatcher.wake();
   remote?.onDue(wake);
   const deliveries = {

@@ -1,16 +1,21 @@
-/** Deliveries of a route that is removed do not wait without end. */
+/** Deliveries that are not sent again: their route is removed, or their process is closed. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { atEnd } from '../../support/at-end.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
-test('what waits for a route that is no longer configured expires, and is counted and reported', async () => {
+function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-deliveries-'));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test('what waits for a route that is no longer configured expires, and is counted and reported', async () => {
+  const folder = makeFolder();
   const shop = await startHttpUpstream((_n, response) => void response.writeHead(503).end());
   const configure = (routes: string, limits: string): string => `
 secret: a-secret-of-the-tests-0123456789abcdef
@@ -40,4 +45,25 @@ routes: [${routes}{path: /, upstream: shop}]
   const state = await send(second.url, accepted.header('location') ?? '');
   expect(state.json()).toMatchObject({ state: 'dead', attempts: 1, lastAttempt: { reason: 'expired' } });
   expect(shop.hits).toHaveLength(1);
+});
+
+test('a process that is closed does not wait for the next attempt', async () => {
+  const [set, clear] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')];
+  atEnd(() => {
+    for (const spy of [set, clear]) spy.mockRestore();
+  });
+  const shop = await startHttpUpstream((_n, response) => void response.writeHead(503).end());
+  const gate = await startTidegate(`
+secret: a-secret-of-the-tests-0123456789abcdef
+state: {store: sqlite, file: ${join(makeFolder(), 'state.db')}}
+upstreams: {shop: {url: ${shop.url}}}
+routes: [{path: /hooks, upstream: shop, deliver: {schedule: {delays: [1h]}}}]
+`);
+  await send(gate.url, '/hooks', { method: 'POST', body: '{}' });
+  const nth = await eventually(
+    () => set.mock.calls.findIndex(([, delay = 0]) => delay > 3_500_000),
+    (index) => index >= 0,
+  );
+  await gate.close();
+  expect(clear.mock.calls.some(([timer]) => timer === set.mock.results[nth]?.value)).toBe(true);
 });
