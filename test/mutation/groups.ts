@@ -44,7 +44,11 @@ export const GROUPS = {
   },
   hints: {
     mutate: ['src/core/hints/*.ts'],
-    tests: ['test/unit/hints/{hints,quota,read-wait,throttle}.test.ts', 'test/property/hints.test.ts'],
+    tests: [
+      'test/unit/hints/{hint-fields,hint-numbers,hints,http-date,parse-delay,quota-fields,read-wait,server-time}.test.ts',
+      'test/unit/hints/{single-value-field,structured-fields,throttle}.test.ts',
+      'test/property/hints.test.ts',
+    ],
   },
   exchange: {
     mutate: ['src/core/exchange/*.ts'],

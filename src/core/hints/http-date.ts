@@ -46,7 +46,7 @@ const TIMESTAMP =
  * @returns epoch ms; undefined for anything else
  */
 export function parseTimestamp(value: string): Millis | undefined {
-  const [, year, month, day, hour, minute, second = '0', fraction = '0', sign, hours = '0', minutes = '0'] =
+  const [, year, month, day, hour, minute, second = 0, fraction = 0, sign, hours = 0, minutes = 0] =
     TIMESTAMP.exec(value) ?? [];
   if (year === undefined) return undefined;
   const name = MONTHS[Number(month) - 1];

@@ -97,7 +97,7 @@ const CALLS_MADE = /^[ \t]*(\d+)\/(\d+)[ \t]*$/;
 /** X-Shopify-Shop-Api-Call-Limit: how full the leaky bucket is, `32/40`. */
 export function parseBucketField(value: string): Quota | undefined {
   const [, used, size] = CALLS_MADE.exec(value) ?? [];
-  const limit = plausibleLimit(size === undefined ? undefined : Number(size));
+  const limit = plausibleLimit(Number(size)); // NaN without a size
   if (limit === undefined) return undefined;
   return { remaining: Math.max(0, limit - Number(used)), limit, resetIn: undefined, window: undefined };
 }

@@ -36,7 +36,7 @@ export function readImpliedWait(
   headers: readonly string[],
   hints: Hints,
   wallClock: Millis,
-  hasRetryAfter = false,
+  hasRetryAfter: boolean,
 ): Millis {
   const stated = Math.max(statedRetryAfter(hints) ?? 0, spentResetIn(hints.quota));
   const fields = collectHintFields(429, headers, wallClock);
@@ -81,7 +81,7 @@ function tightestQuota(fields: HintFields, isSpent: boolean): Quota | undefined 
   quota = stricterQuota(quota, fields.bucket);
   if (!isSpent) return quota;
   for (const counters of Object.values(fields.tokens)) {
-    if (counters.remaining === 0) quota = stricterQuota(quota, toQuota(counters, false));
+    if (counters.remaining === 0) quota = stricterQuota(quota, toQuota(counters, isSpent));
   }
   return quota;
 }

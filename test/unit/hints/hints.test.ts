@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { parseHttpDate } from '../../../src/core/hints/http-date.ts';
-import { parseMembers } from '../../../src/core/hints/structured-fields.ts';
 import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
 import { MAX_DELAY, MAX_HINTED_DELAY } from '../../../src/core/hints/hint-numbers.ts';
 import { readHints } from '../../../src/core/hints/read-hints.ts';
@@ -414,49 +412,6 @@ describe('directives of the upstream', () => {
   });
 });
 
-describe('HTTP-dates', () => {
-  test('have three forms in RFC 9110, which denote the same moment', () => {
-    const moment = Date.UTC(1994, 10, 6, 8, 49, 37);
-    expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT', WALL)).toBe(moment);
-    expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', WALL)).toBe(moment);
-    expect(parseHttpDate('Sun Nov  6 08:49:37 1994', WALL)).toBe(moment);
-  });
-
-  test('have a two-digit year that is at most 50 years ahead', () => {
-    expect(parseHttpDate('Friday, 20-Nov-76 00:00:00 GMT', WALL)).toBe(Date.UTC(2076, 10, 20));
-    expect(parseHttpDate('Tuesday, 23-Nov-76 00:00:00 GMT', WALL)).toBe(Date.UTC(1976, 10, 23));
-  });
-
-  test('include leap years and leap seconds', () => {
-    expect(parseHttpDate('Tue, 29 Feb 2000 00:00:00 GMT', WALL)).toBe(Date.UTC(2000, 1, 29));
-    expect(parseHttpDate('Thu, 29 Feb 2024 00:00:00 GMT', WALL)).toBe(Date.UTC(2024, 1, 29));
-    expect(parseHttpDate('Sat, 31 Dec 2016 23:59:60 GMT', WALL)).toBe(Date.UTC(2017, 0, 1));
-  });
-
-  test.each([
-    'Sun, 29 Feb 2026 00:00:00 GMT',
-    'Mon, 29 Feb 1900 00:00:00 GMT',
-    'Tue, 31 Nov 2026 00:00:00 GMT',
-    'Sat, 00 Nov 2026 00:00:00 GMT',
-    'Sat, 21 Foo 2026 00:00:00 GMT',
-    'Sat, 21 Nov 2026 24:00:00 GMT',
-    'Sat, 21 Nov 2026 00:60:00 GMT',
-    'Sat, 21 Nov 2026 00:00:61 GMT',
-    'Sat, 21 Nov 2026 00:00:00 CET',
-    'Sat, 21 Nov 2026 00:00:00',
-    '21 Nov 2026 00:00:00 GMT',
-    '2026-11-21T00:00:00Z',
-    '',
-  ])('are rejected if they are invalid: %j', (value) => {
-    expect(parseHttpDate(value, WALL)).toBeUndefined();
-  });
-
-  test('are read with an invalid clock, except for a two-digit year', () => {
-    expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', Number.NaN)).toBeUndefined();
-    expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT', Number.NaN)).toBe(Date.UTC(1994, 10, 6, 8, 49, 37));
-  });
-});
-
 describe('quota headers as APIs send them', () => {
   const SPENT = { remaining: 0, limit: 600, resetIn: 40_000, window: undefined };
   const sentAt = Date.UTC(2026, 10, 21, 11, 26, 0);
@@ -654,21 +609,6 @@ describe('a Retry-After and a spent quota in one response', () => {
       2000,
     );
     expect(read(200, ...quota).retryAfterMs).toBeUndefined();
-  });
-});
-
-describe('structured fields', () => {
-  test('have strings unescaped, tokens and numbers read, and other types without a value', () => {
-    const values = parseMembers('"a\\"b\\\\", tok/en:*, -1.5, ?1, :YQ==:, @-1, %"%c3"')?.map((member) => member.value);
-    expect(values).toEqual(['a"b\\', 'tok/en:*', -1.5, undefined, undefined, undefined, undefined]);
-  });
-
-  test('have -0 read as 0, which prevents a division by it', () => {
-    expect(parseMembers('-0')?.[0]?.value).toBe(0);
-  });
-
-  test('have no members if they are empty', () => {
-    expect(parseMembers(' ')).toEqual([]);
   });
 });
 

@@ -1,10 +1,17 @@
 import { describe, expect, test } from 'vitest';
+import { type Hints, NO_HINTS, type Quota } from '../../../src/core/hints/hints.ts';
 import { readHints, readImpliedWait } from '../../../src/core/hints/read-hints.ts';
 
 const NOW = Date.UTC(2026, 9, 21, 7, 28, 0);
+const RESET = ['X-RateLimit-Reset', '12'];
+const TOKENS = ['x-ratelimit-remaining-tokens', '0'];
+
+function spentFor(resetIn: number): Quota {
+  return { remaining: 0, limit: undefined, resetIn, window: undefined };
+}
 
 function waitOf(...headers: string[]): number {
-  return readImpliedWait(headers, readHints(429, headers, NOW), NOW);
+  return readImpliedWait(headers, readHints(429, headers, NOW), NOW, false);
 }
 
 describe('the wait implied by a response without Retry-After', () => {
@@ -42,6 +49,25 @@ describe('the wait implied by a response without Retry-After', () => {
     ['counts bytes', ['RateLimit', '"b";r=0;t=7', 'RateLimit-Policy', '"b";q=9;qu="content-bytes"']],
   ])('is absent where the field %s', (_, headers) => {
     expect(waitOf(...headers)).toBe(0);
+  });
+});
+
+describe('the wait implied by hints', () => {
+  const AMENDED = { ...NO_HINTS, retryAfterMs: 5000 };
+
+  test.each<[string, Hints, string[], number]>([
+    ['their delay', AMENDED, [], 5000],
+    ['their delay before it was bounded', { ...AMENDED, unboundedRetryAfterMs: 900_000 }, [], 900_000],
+    ['their spent quota', { ...NO_HINTS, quota: spentFor(7000) }, [], 7000],
+    ['the longer of both', { ...AMENDED, quota: spentFor(7000) }, [], 7000],
+    ['a longer field', AMENDED, ['RateLimit', '"d";r=0;t=8'], 8000],
+    ['themselves beside a shorter field', AMENDED, ['RateLimit', '"d";r=0;t=3'], 5000],
+    ['a reset alone, on a 503', readHints(503, RESET, NOW), RESET, 12_000],
+    ['nothing, if a reset is beside a lock', { ...NO_HINTS, lock: true }, RESET, 0],
+    ['spent tokens', NO_HINTS, [...TOKENS, 'x-ratelimit-reset-tokens', '20s'], 20_000],
+    ['nothing, if the tokens have no reset', NO_HINTS, TOKENS, 0],
+  ])('is that of %s', (_, hints, headers, wait) => {
+    expect(readImpliedWait(headers, hints, NOW, false)).toBe(wait);
   });
 });
 

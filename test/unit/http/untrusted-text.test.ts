@@ -63,7 +63,7 @@ const READERS: readonly (readonly [string, (text: string) => unknown])[] = [
       [`${name} of a response`, (text: string) => forwardResponseHeaders([name, text], FORWARDED_RESPONSE)] as const,
   ),
   ...HINT_FIELDS.map((name) => [`${name}, as a hint`, (text: string) => readHints(429, [name, text], 0)] as const),
-  ['an implied wait', (text) => readImpliedWait(['RateLimit', text, 'X-RateLimit-Reset', text], NO_HINTS, 0)],
+  ['an implied wait', (text) => readImpliedWait(['RateLimit', text, 'X-RateLimit-Reset', text], NO_HINTS, 0, false)],
   ['a header over HTTP/2', (text) => toHttp2Fields(['a', text])],
   ['Vary', (text) => addCorsHeaders(['Vary', text], CORS, text)],
   ['Expect', parseExpect],
