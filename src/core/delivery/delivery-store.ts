@@ -71,7 +71,7 @@ export interface DeliveryStore {
    * key only the first one that has not ended can be due. They are `sending` until `postpone` or `end` is called. If the process ends
    * before, they are due again. None while the store is unavailable.
    *
-   * Clients share the places of the route, unless the store has one order for all: those that hold the fewest come first.
+   * Clients share the places of the route: those that hold the fewest come first.
    * @param concurrency places of the route in all, of which a client leaves some to others; infinity by default: it leaves none
    */
   takeDue(route: string, now: Millis, limit: number, concurrency?: number): Promise<TakenDeliveries>;

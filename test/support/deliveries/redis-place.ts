@@ -107,7 +107,7 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
   };
   const endLeases = async (): Promise<void> => {
     const client = (await redis()).client();
-    const claimed = `${prefix}:{deliveries}:d1:claimed`;
+    const claimed = `${prefix}:{deliveries}:d2:claimed`;
     for (const id of await client.zrange(claimed, '0', '-1')) await client.call('ZADD', claimed, 'XX', '0', id);
     client.disconnect();
   };
@@ -124,7 +124,7 @@ export function redisPlace(options: RedisOptions | Promise<RedisServer> = {}): R
     join,
     endLeases,
     redis,
-    keyOf: (name) => `${prefix}:{deliveries}:d1:${name}`,
+    keyOf: (name) => `${prefix}:{deliveries}:d2:${name}`,
   };
 }
 

@@ -25,10 +25,10 @@ export function encodeAddition(
   { maxCount, maxBytes, maxEvents }: DeliveryBounds,
   now: Millis,
 ): DeliveryAddition {
-  const { id, route, eventId, orderKey, duplicatesUntil, acceptedAt } = delivery;
+  const { id, route, owner, sender, eventId, orderKey, duplicatesUntil, acceptedAt } = delivery;
   const bounds = [maxCount, maxBytes, maxEvents].map(String);
   const args = [
-    ...[id, route, digestOf(route, eventId), digestOf(route, orderKey), String(duplicatesUntil)],
+    ...[id, route, owner, sender, digestOf(route, eventId), digestOf(route, orderKey), String(duplicatesUntil)],
     ...[
       String(sealed.length),
       ...bounds,

@@ -6,7 +6,7 @@ import { END_WAITING, LIST, POLL, RETRY } from './delivery-operator-scripts.ts';
 import { ADD_DELIVERY, CHANGE, RENEW, TAKE } from './delivery-scripts.ts';
 
 /** The layout of what is stored. */
-const LAYOUT = 'd1';
+const LAYOUT = 'd2';
 
 /** Of a message that is stored, or that is read to be sent, which takes longer than what Redis knows of a limit. */
 const TIMEOUT: Millis = 1000;
@@ -60,10 +60,6 @@ export class DeliveryCommands {
 
   keyOf(id: string): string {
     return `${this.#base}of:${id}`;
-  }
-
-  dueKey(route: string): string {
-    return `${this.#base}due:${route}`;
   }
 
   /** Calls back once, after it has returned. */

@@ -1,6 +1,8 @@
 /** What operators and metrics read and change in Redis, each in one step. See delivery-scripts.ts. */
 import { DELIVERY_FIELDS } from './delivery-fields.ts';
-import { FINISH, MAX_REMOVED, PRELUDE, quote, RECLAIM, REMOVE, STORED_STATES } from './delivery-script-parts.ts';
+import { COUNT, REMOVE } from './delivery-room-parts.ts';
+import { FINISH, MAX_REMOVED, PRELUDE, quote, RECLAIM, STORED_STATES } from './delivery-script-parts.ts';
+import { NEXT_DUE, WAIT } from './delivery-turn-parts.ts';
 
 /** Ids of events that a step removes at most. */
 const MAX_EVENTS_REMOVED = 500;
@@ -10,22 +12,23 @@ const OVER_STATES = STORED_STATES.filter((state) => state !== 'open');
  * KEYS: the delivery. ARGV: id, the end, the present time, until when it is kept, why without an attempt (empty: an operator decided), and
  * the time since when it waits at least (empty: any).
  */
-export const END_WAITING = `${PRELUDE}${FINISH}
+export const END_WAITING = `${PRELUDE}${COUNT}${WAIT}${FINISH}
 local id, delivery = ARGV[1], KEYS[2]
-local its = redis.call('HMGET', delivery, 'state', 'claim', 'route')
+local its = redis.call('HMGET', delivery, 'state', 'claim', 'route', 'owner', 'sender')
 if its[1] ~= 'open' or its[2] then return 'refused' end
 local since = redis.call('ZSCORE', ages, id)
 if ARGV[6] ~= '' and (not since or tonumber(since) > tonumber(ARGV[6])) then return 'refused' end
-redis.call('ZREM', due(its[3]), id)
+stop_waiting(id, its[3], its[5] or its[4], its[4])
 if ARGV[5] ~= '' then redis.call('HSET', delivery, 'attempt', ARGV[5]) end
 finish(id, ARGV[2], ARGV[3], ARGV[4], '')
 return 'stored'
 `;
 
 /** KEYS: the delivery. ARGV: id, the present time. */
-export const RETRY = `${PRELUDE}
+export const RETRY = `${PRELUDE}${COUNT}${WAIT}
 local id, delivery = ARGV[1], KEYS[2]
-local its = redis.call('HMGET', delivery, 'state', 'claim', 'route', 'size', 'order', 'number', 'blocked')
+local its = redis.call('HMGET', delivery, 'state', 'claim', 'route', 'size', 'order', 'number', 'blocked', 'owner', 'sender')
+local owner, sender = its[8], its[9] or its[8]
 local result = redis.call('HSTRLEN', delivery, 'result')
 local state, route, order, is_blocked = its[1], its[3], its[5] and base .. 'order:' .. its[5], its[7]
 if not state or state == 'delivered' or its[2] then return 'refused' end
@@ -34,8 +37,9 @@ if state ~= 'open' then
   redis.call('ZREM', over(state), id)
   redis.call('ZREM', listed(state, route), id)
   redis.call('ZADD', listed('open', route), 0, id)
-  count(state, -1, its[4])
-  count('open', 1, its[4] - result)
+  if evicted[state] then redis.call('ZREM', evictable(sender), id) end
+  count(state, -1, its[4], sender)
+  count('open', 1, its[4] - result, sender)
   redis.call('HSET', delivery, 'size', text(its[4] - result))
   redis.call('HDEL', delivery, 'result')
   is_blocked = order and redis.call('ZCARD', order) > 0
@@ -45,7 +49,7 @@ end
 redis.call('HSET', delivery, 'until', ARGV[2], 'attempts', '0')
 redis.call('ZADD', ages, ARGV[2], id)
 redis.call('HDEL', delivery, 'startedAt')
-if not is_blocked then redis.call('ZADD', due(route), ARGV[2], id) end
+if not is_blocked then wait(id, route, sender, owner, ARGV[2]) end
 return 'stored'
 `;
 
@@ -54,7 +58,7 @@ return 'stored'
  * may be over, `1` if some are due, how many are being sent, when the oldest that is not over was accepted, the number of events, then
  * number and bytes of each state. Then id and fields of those that have waited too long.
  */
-export const POLL = `${PRELUDE}${RECLAIM}${REMOVE}
+export const POLL = `${PRELUDE}${COUNT}${WAIT}${RECLAIM}${REMOVE}${NEXT_DUE}
 reclaim()
 local left = ${MAX_REMOVED}
 for _, state in ipairs({${quote(OVER_STATES)}}) do
@@ -72,8 +76,8 @@ for _, route in ipairs(redis.call('SMEMBERS', routes)) do
   local first = redis.call('ZRANGE', listed('open', route), 0, 0)[1]
   local accepted = first and redis.call('HGET', of(first), 'acceptedAt')
   if accepted and (oldest == '' or tonumber(accepted) < tonumber(oldest)) then oldest = accepted end
-  local next_due = redis.call('ZRANGE', due(route), 0, 0, 'WITHSCORES')[2]
-  if next_due and tonumber(next_due) <= tonumber(ARGV[1]) then is_due = '1' end
+  local next_at = next_due(route)
+  if next_at and next_at <= tonumber(ARGV[1]) then is_due = '1' end
 end
 local old = {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', ages, '-inf', ARGV[2], 'LIMIT', 0, ${MAX_REMOVED} + redis.call('ZCARD', claimed))) do

@@ -26,14 +26,9 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(number) return string.format('%d', number) end
 local function of(id) return base .. 'of:' .. id end
-local function due(route) return base .. 'due:' .. route end
 local function listed(state, route) return base .. 'in:' .. state .. ':' .. route end
 local function over(state) return base .. 'over:' .. state end
 local function figure(name) return tonumber(redis.call('HGET', counters, name) or '0') end
-local function count(state, by, size)
-  redis.call('HINCRBY', counters, 'count:' .. state, by)
-  redis.call('HINCRBY', counters, 'bytes:' .. state, by * size)
-end
 `;
 
 /**
@@ -60,73 +55,59 @@ local function reclaim()
   if now < grace then return end
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', claimed, '-inf', text(now), 'LIMIT', 0, ${MAX_REMOVED})) do
     redis.call('ZREM', claimed, id)
-    local its = redis.call('HMGET', of(id), 'state', 'route', 'until', 'kind', 'since')
+    local its = redis.call('HMGET', of(id), 'state', 'route', 'until', 'kind', 'since', 'claim', 'owner', 'sender')
+    local route, claim, owner, sender = its[2], its[6], its[7], its[8] or its[7]
     if its[1] == 'open' then
       if its[4] == 'write' then redis.call('HSET', of(id), 'attempt', its[5] .. ' 0  ${LEASE_ENDED}') end
       redis.call('HDEL', of(id), 'claim', 'since')
-      redis.call('ZADD', due(its[2]), its[3], id)
+      free_place(route, claim, sender, owner)
+      wait(id, route, sender, owner, its[3])
     end
   end
-end
-`;
-
-export const REMOVE = `
-local function remove(id, state)
-  local its = redis.call('HMGET', of(id), 'route', 'size')
-  redis.call('ZREM', over(state), id)
-  if not its[1] then return end
-  redis.call('ZREM', listed(state, its[1]), id)
-  redis.call('DEL', of(id))
-  count(state, -1, its[2])
 end
 `;
 
 export const FINISH = `
 local function finish(id, state, at, kept_until, result)
   local delivery = of(id)
-  local its = redis.call('HMGET', delivery, 'route', 'size', 'order', 'blocked')
-  local route = its[1]
+  local its = redis.call('HMGET', delivery, 'route', 'size', 'order', 'blocked', 'owner', 'sender')
+  local route, sender = its[1], its[6] or its[5]
   redis.call('ZREM', listed('open', route), id)
   redis.call('ZREM', ages, id)
   redis.call('HDEL', delivery, 'blocked')
   redis.call('HSET', delivery, 'state', state, 'until', at)
   redis.call('ZADD', listed(state, route), 0, id)
   redis.call('ZADD', over(state), kept_until, id)
-  count('open', -1, its[2])
+  if evicted[state] then redis.call('ZADD', evictable(sender), kept_until, id) end
+  count('open', -1, its[2], sender)
   if result ~= '' then redis.call('HSET', delivery, 'result', result, 'size', text(its[2] + #result)) end
-  count(state, 1, its[2] + #result)
+  count(state, 1, its[2] + #result, sender)
   if not its[3] then return end
   local order = base .. 'order:' .. its[3]
   redis.call('ZREM', order, id)
   if its[4] then return end
   local following = redis.call('ZRANGE', order, 0, 0)[1]
   if not following then return end
-  local later = redis.call('HGET', of(following), 'until')
-  if not later or tonumber(later) < tonumber(at) then later = at end
+  local next_owner, next_sender, due = unpack(redis.call('HMGET', of(following), 'owner', 'sender', 'until'))
+  if not next_owner then return end
+  if not due or tonumber(due) < tonumber(at) then due = at end
   redis.call('HDEL', of(following), 'blocked')
-  redis.call('HSET', of(following), 'until', later)
-  redis.call('ZADD', due(route), later, following)
+  redis.call('HSET', of(following), 'until', due)
+  wait(following, route, next_sender or next_owner, next_owner, due)
 end
 `;
 
 /**
- * Adds a delivery. It reads, after the first `at` arguments: id, route, digests of the event and of the order key (empty: none), when the event
- * is forgotten, size, the maximum of deliveries, of bytes and of events, the present time, when it was accepted, then names and values of
- * the other fields, `kind` first. Returns `stored` and how many events were forgotten because there are too many; `duplicate` and the id; or
- * `full` and by what. A write whose delivery was removed is no duplicate: its key protects it, and its client learns the outcome.
+ * Adds a delivery. It reads, after the first `at` arguments: id, route, client and sender, digests of the event and of the order key (empty:
+ * none), when the event is forgotten, size, the maximum of deliveries, of bytes and of events, the present time, when it was accepted, then
+ * names and values of the other fields, `kind` first. Returns `stored` and how many events were forgotten because there are too many;
+ * `duplicate` and the id; or `full` and by what. A write whose delivery was removed is no duplicate: its key protects it, and its client
+ * learns the outcome.
  */
 export const ADD = `
-local function full_by(states, size, max_count, max_bytes)
-  local sum, bytes = 0, 0
-  for _, state in ipairs(states) do
-    sum = sum + figure('count:' .. state)
-    bytes = bytes + figure('bytes:' .. state)
-  end
-  if sum >= max_count then return 'count' end
-  if bytes + size > max_bytes then return 'bytes' end
-end
 local function add(at)
-  local id, route, event, order, event_end, size, max_count, max_bytes, max_events, present, accepted, _, kind = unpack(ARGV, at + 1, at + 13)
+  local id, route, owner, sender, event, order, event_end = unpack(ARGV, at + 1, at + 7)
+  local size, max_count, max_bytes, max_events, present, accepted, _, kind = unpack(ARGV, at + 8, at + 15)
   size, max_count, max_bytes = tonumber(size), tonumber(max_count), tonumber(max_bytes)
   local delivery = of(id)
   if redis.call('EXISTS', delivery) == 1 then return {'duplicate', id} end
@@ -135,32 +116,24 @@ local function add(at)
     local earlier = ends and tonumber(ends) > tonumber(present) and redis.call('HGET', events, event)
     if earlier and (kind ~= 'write' or redis.call('EXISTS', of(earlier)) == 1) then return {'duplicate', earlier} end
   end
-  local full = full_by({${quote(LASTING_STATES)}}, size, max_count, max_bytes)
+  local full = full_for(sender, size, max_count, max_bytes)
   if full then return {'full', full} end
   local number = redis.call('HINCRBY', counters, 'number', 1)
-  for evicted = 0, ${MAX_REMOVED} do
-    full = full_by({${quote(STORED_STATES)}}, size, max_count, max_bytes)
-    if not full then break end
-    local state, oldest
-    for _, each in ipairs({${quote(EVICTED_STATES)}}) do
-      if not oldest then state, oldest = each, redis.call('ZRANGE', over(each), 0, 0)[1] end
-    end
-    if not oldest or evicted == ${MAX_REMOVED} then return {'full', full} end
-    remove(oldest, state)
-  end
+  full = make_room(size, max_count, max_bytes)
+  if full then return {'full', full} end
   redis.call('HSET', delivery, 'route', route, 'size', text(size), 'acceptedAt', accepted, 'until', accepted, 'state', 'open',
-    'attempts', '0', 'number', number, unpack(ARGV, at + 12))
+    'attempts', '0', 'number', number, unpack(ARGV, at + 14))
   redis.call('ZADD', listed('open', route), 0, id)
   redis.call('ZADD', ages, accepted, id)
   redis.call('SADD', routes, route)
-  count('open', 1, size)
+  count('open', 1, size, sender)
   local is_blocked = false
   if order ~= '' then
     is_blocked = redis.call('ZCARD', base .. 'order:' .. order) > 0
     redis.call('ZADD', base .. 'order:' .. order, number, id)
     redis.call('HSET', delivery, 'order', order)
   end
-  if is_blocked then redis.call('HSET', delivery, 'blocked', '1') else redis.call('ZADD', due(route), accepted, id) end
+  if is_blocked then redis.call('HSET', delivery, 'blocked', '1') else wait(id, route, sender, owner, accepted) end
   local forgotten = 0
   if event ~= '' then
     redis.call('HSET', events, event, id)

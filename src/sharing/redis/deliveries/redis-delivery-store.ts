@@ -123,12 +123,18 @@ export class RedisDeliveryStore implements DeliveryStore {
     if (isStored) this.#parts.onDue(route);
   }
 
-  async takeDue(route: string, now: Millis, limit: number): Promise<TakenDeliveries> {
+  async takeDue(route: string, now: Millis, limit: number, concurrency = Infinity): Promise<TakenDeliveries> {
     this.#poll.start();
     if (this.#isClosed || this.#claimed.hasFailed) return NONE_TAKEN;
     const call: DeliveryScriptCall = {
-      ...{ script: 'tidegateTakeDeliveries', keys: [this.#commands.dueKey(route)], isBinary: true },
-      args: [String(now), String(limit), this.#parts.owner],
+      ...{ script: 'tidegateTakeDeliveries', isBinary: true },
+      args: [
+        String(now),
+        String(limit),
+        this.#parts.owner,
+        route,
+        Number.isFinite(concurrency) ? String(concurrency) : '',
+      ],
       onLate: (reply) => {
         for (const { delivery, claim } of readTaken(reply)?.deliveries ?? []) {
           this.#claimed.release({ id: delivery.id, route, claim }, now);
