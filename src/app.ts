@@ -2,9 +2,8 @@
 import { compileUpstreams } from './config/compile/compile-policy.ts';
 import { computeCapacities } from './config/compile/capacities.ts';
 import type { Config } from './config/schema/config-schema.ts';
-import { logListenerErrors, logRareEvents } from './telemetry/log/event-log.ts';
 import { fanOutEvents } from './telemetry/event-fan-out.ts';
-import { logRequests } from './telemetry/log/request-log.ts';
+import { logListenerErrors, logListeners } from './telemetry/log/log-listeners.ts';
 import { applyConfig } from './process/apply-config.ts';
 import { drainProxy } from './process/drain.ts';
 import { Gate } from './core/admission/gate.ts';
@@ -98,8 +97,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const { listen } = fanOutEvents(
     [
       metrics.listen,
-      logRequests(logger, () => config.log.successes),
-      logRareEvents(logger, processApi.failureOf),
+      ...logListeners(logger, processApi.failureOf, () => config.log.successes),
       processApi.listen,
       (event) => stalledReaders.onEvent(event),
     ],

@@ -9,6 +9,7 @@ import type {
   StoredDeliveries,
 } from '../api/delivery-schemas.ts';
 import type { DeliveriesQuery, DeliveryQuery } from '../api/query-schemas.ts';
+import { deliveryEnded } from '../../core/delivery/delivery-ended.ts';
 import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type { Delivery, DeliveryMessage, DeliveryResult } from '../../core/delivery/delivery.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
@@ -95,9 +96,9 @@ export class DeliveryOperations implements DeliveryActions {
       if (before === undefined) return UNKNOWN;
       const now = wallClock();
       if (!(await store.cancel(id, now))) return { kind: 'refused', why: describeRefusal(before, 'cancel') };
-      const { upstream, route, acceptedAt } = before;
+      const { upstream, route } = before;
       listen({ type: 'operator', by, action: 'cancel', upstream, route, delivery: id });
-      listen({ type: 'delivery', route, event: 'canceled', age: now - acceptedAt });
+      listen(deliveryEnded(before, 'canceled', now));
       const after = await readChanged(store, before);
       return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes: [NOTE_CANCELED] } };
     });

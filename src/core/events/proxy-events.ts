@@ -1,3 +1,12 @@
+/** A delivery that is over: `status` and `reason` are those of its last attempt. */
+export interface EndedDelivery {
+  readonly id: string;
+  readonly upstream: string;
+  readonly attempts: number;
+  readonly status: number | undefined;
+  readonly reason: string | undefined;
+}
+
 /**
  * Every event of the proxy, as one union. The gate and the exchange emit them; metrics, logs, explanations and traces
  * consume them. Routes and upstreams have their configured names; a client has its hashed identity, never its key.
@@ -76,6 +85,8 @@ export type ProxyEvent =
       readonly route: string;
       readonly event: DeliveryEvent;
       readonly age?: Millis;
+      /** What is known of a delivery that is over. */
+      readonly ended?: EndedDelivery;
     }
   /** An attempt of a delivery has ended. `reason`: why it is not acknowledged, `postponed` if it was not sent, or `acknowledged`. */
   | { readonly type: 'delivery-attempt'; readonly route: string; readonly reason: string; readonly took: Millis }

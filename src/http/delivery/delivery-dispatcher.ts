@@ -1,4 +1,5 @@
 import type { DeliveryAttempt, DeliveryEnd, DeliveryResult } from '../../core/delivery/delivery.ts';
+import { deliveryEnded } from '../../core/delivery/delivery-ended.ts';
 import { nextAttemptAt } from '../../core/delivery/delivery-schedule.ts';
 import { randomBytes } from 'node:crypto';
 import type { Acknowledgement } from '../../core/delivery/acknowledgement.ts';
@@ -161,10 +162,10 @@ export class DeliveryDispatcher {
   #end(due: DueDelivery, end: DeliveryEnd, attempt: DeliveryAttempt, { result, callback }: EndedAttempt): void {
     const { store, wallClock, listen, routes } = this.#parts;
     const { delivery } = due;
-    const { id, route, acceptedAt } = delivery;
+    const { id } = delivery;
     const now = wallClock();
-    listen({ type: 'delivery', route, event: end, age: now - acceptedAt });
     const ended = { ...delivery, attempts: delivery.attempts + 1, lastAttempt: attempt, state: { kind: end, at: now } };
+    listen(deliveryEnded(ended, end, now));
     const parts = { id: makeDeliveryId(now, randomBytes), now, callback, routes: routes() };
     const message = callback === undefined ? undefined : makeCallback(due, describeDelivery(ended, result), parts);
     store.end(id, end, now, attempt, result, message);

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { App, AppParts } from '../../app.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
-import { logListenerErrors, logRareEvents } from '../../telemetry/log/event-log.ts';
+import { logListenerErrors, logListeners } from '../../telemetry/log/log-listeners.ts';
 import { fanOutEvents } from '../../telemetry/event-fan-out.ts';
 import { MergedMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import { type ResourceStack, withRollback } from '../resource-stack.ts';
@@ -86,7 +86,7 @@ async function openCluster(
     rearm: () => timer.rearm(),
   });
   const { listen } = fanOutEvents(
-    [metrics.listen, logRareEvents(logger, processApi.failureOf), processApi.listen],
+    [metrics.listen, ...logListeners(logger, processApi.failureOf, () => config.log.successes), processApi.listen],
     logListenerErrors(logger),
   );
 

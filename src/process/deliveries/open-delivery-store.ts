@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../config/schema/config-schema.ts';
+import { deliveryEnded } from '../../core/delivery/delivery-ended.ts';
 import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type { DeliveryEnd } from '../../core/delivery/delivery.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
@@ -39,8 +40,9 @@ export async function openDeliveryStore(parts: DeliveryStoreParts): Promise<Deli
     wallClock: () => Date.now(),
     maxCount: limits.deliveries,
     maxBytes: limits.deliveryBytes,
-    onUnreadable: ({ id, route, acceptedAt }, end) => {
-      listen({ type: 'delivery', route, event: end, age: Date.now() - acceptedAt });
+    onUnreadable: (delivery, end) => {
+      const { id, route } = delivery;
+      listen(deliveryEnded({ ...delivery, lastAttempt: { reason: 'unreadable' } }, end, Date.now()));
       logger.error(
         { delivery: id, route },
         'a delivery cannot be read: the secret has changed, or the database is damaged',

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../config/schema/config-schema.ts';
+import { deliveryEnded } from '../../core/delivery/delivery-ended.ts';
 import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -50,8 +51,9 @@ export async function openSharedDeliveries(
     schedule: backgroundTimer,
     onExpired: (deliveries) => reportExpired(deliveries, logger, listen),
     onCallback: (route, isStored) => reportCallback(route, isStored, logger, listen),
-    onUnreadable: ({ id, route, acceptedAt }, end) => {
-      listen({ type: 'delivery', route, event: end, age: Date.now() - acceptedAt });
+    onUnreadable: (delivery, end) => {
+      const { id, route } = delivery;
+      listen(deliveryEnded({ ...delivery, lastAttempt: { reason: 'unreadable' } }, end, Date.now()));
       logger.error(
         { delivery: id, route },
         'a delivery cannot be read: the replicas have different secrets, or it is damaged in Redis',

@@ -7,7 +7,7 @@ import { describeFailure } from '../describe-failure.ts';
 import { describeExpiryEffect } from '../format-values.ts';
 
 /** The last failure of an upstream, in words; undefined if there is none. */
-type FailureDescriber = (upstream: string) => string | undefined;
+export type FailureDescriber = (upstream: string) => string | undefined;
 type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
 
 /**
@@ -79,11 +79,6 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
       logOperatorAction(logger, event);
     }
   };
-}
-
-/** For `fanOutEvents`. */
-export function logListenerErrors(logger: Logger): (error: unknown, event: ProxyEvent) => void {
-  return (err, event) => logger.error({ err, event: event.type }, 'an event listener failed');
 }
 
 function describe(failure: EndpointFailure | undefined): string | undefined {

@@ -3,6 +3,7 @@ import { symbols } from 'pino';
 import type { RequestOutcome } from '../../core/events/event-labels.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
+import { evenShare } from './even-share.ts';
 import { IsoTimeCache, formatRequestLine } from './request-log-line.ts';
 
 /**
@@ -15,18 +16,13 @@ export function logRequests(logger: Logger, share: () => number): EventSink {
   const time = new IsoTimeCache();
   const bindingsJson = JSON.stringify(logger.bindings()).slice(1, -1);
   const bindings = bindingsJson === '' ? '' : `,${bindingsJson}`;
-  let credit = 0;
+  const isInShare = evenShare(share);
   return (event) => {
     if (event.type !== 'done') return;
     const { record } = event;
     // The log has a line for the start and the end of an overload (event-log.ts); a line for each request would add to the load.
     if (record.reason === 'overloaded') return;
-    const successes = share();
-    if (successes < 1 && isSuccess(record)) {
-      credit += successes;
-      if (credit < 1) return;
-      credit -= 1;
-    }
+    if (isSuccess(record) && !isInShare()) return;
     const level = isFailure(record) ? 'warn' : 'info';
     if (!logger.isLevelEnabled(level)) return;
     destination.write(formatRequestLine({ level, time: time.at(Date.now()), bindings }, record));

@@ -45,6 +45,15 @@ routes: [${routes}{path: /, upstream: shop}]
   const state = await send(second.url, accepted.header('location') ?? '');
   expect(state.json()).toMatchObject({ state: 'dead', attempts: 1, lastAttempt: { reason: 'expired' } });
   expect(shop.hits).toHaveLength(1);
+  expect(second.log().filter(({ msg }) => msg === 'delivery ended')).toMatchObject([
+    {
+      level: 'error',
+      delivery: accepted.header('tidegate-delivery-id'),
+      outcome: 'dead',
+      attempts: 1,
+      reason: 'expired',
+    },
+  ]);
 });
 
 test('a process that is closed does not wait for the next attempt', async () => {

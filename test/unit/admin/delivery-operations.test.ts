@@ -49,7 +49,10 @@ test('a change that is not stored is not reported as done, but it is logged', as
   expect(events).toEqual([
     { type: 'operator', by: 'me', action: 'retry', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
     { type: 'operator', by: 'me', action: 'cancel', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
-    { type: 'delivery', route: '/hooks', event: 'canceled', age: 2000 },
+    {
+      ...{ type: 'delivery', route: '/hooks', event: 'canceled', age: 2000 },
+      ended: { id: '0199f3b0', upstream: 'shop', attempts: 1, status: undefined, reason: undefined },
+    },
   ]);
 });
 

@@ -98,7 +98,8 @@ test('a receiver that is away is asked by the documented schedule, to the second
   const minutes = [0, 4, 14, 24, 84, 204, 564, 1464];
   expect(sentAt.map((at) => at - start)).toEqual(minutes.map((each) => each * MINUTE));
   expect(await store.find('delivery-1')).toMatchObject({ attempts: 8, state: { kind: 'dead' } });
-  expect(events.at(-1)).toMatchObject({ type: 'delivery', event: 'dead' });
+  const ended = { id: 'delivery-1', upstream: 'shop', attempts: 8, status: 503, reason: 'status_503' };
+  expect(events.at(-1)).toEqual({ type: 'delivery', route: '/hooks', event: 'dead', age: 1464 * MINUTE, ended });
 });
 
 test('each attempt has a signature of its own time, however old the event is', async () => {

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { DeliveryEnd } from '../../../src/core/delivery/delivery.ts';
+import { logDeliveries } from '../../../src/telemetry/log/delivery-log.ts';
 import { logRareEvents } from '../../../src/telemetry/log/event-log.ts';
 import { createLogger, flushLogger, type LogLevel } from '../../../src/telemetry/log/logger.ts';
 import { logRequests } from '../../../src/telemetry/log/request-log.ts';
@@ -204,6 +206,35 @@ describe('changes', () => {
       },
       { level: 'debug', upstream: 'payments', client: 'c0ffee', allowance: 0.5, msg: 'client allowance cut' },
     ]);
+  });
+});
+
+describe('the end of a delivery', () => {
+  const ended = (event: DeliveryEnd, attempts = 3): ProxyEvent => ({
+    ...{ type: 'delivery', route: '/hooks', event, age: 90_000.4 },
+    ended: { id: '01a2', upstream: 'shop', attempts, status: 503, reason: 'status_503' },
+  });
+
+  test.each([
+    { event: 'delivered', level: 'info' },
+    { event: 'canceled', level: 'info' },
+    { event: 'dead', level: 'error' },
+    { event: 'unknown', level: 'error' },
+  ] as const)('is logged at $level if it is $event', ({ event, level }) => {
+    const { logger, lines } = openLog();
+    logDeliveries(logger, () => 1)(ended(event));
+    const facts = { delivery: '01a2', route: '/hooks', upstream: 'shop', outcome: event };
+    const attempt = { attempts: 3, status: 503, reason: 'status_503', ms: 90_000 };
+    expect(lines()).toEqual([{ level, ...facts, ...attempt, msg: 'delivery ended' }]);
+  });
+
+  test('has no line while it goes on, and one for a share of those delivered', () => {
+    const { logger, lines } = openLog();
+    const listen = logDeliveries(logger, () => 0.5);
+    listen({ type: 'delivery', route: '/hooks', event: 'accepted' });
+    for (let attempts = 1; attempts <= 4; attempts += 1) listen(ended('delivered', attempts));
+    for (let attempts = 5; attempts <= 6; attempts += 1) listen(ended('dead', attempts));
+    expect(lines().map((line) => (line as { attempts: number }).attempts)).toEqual([2, 4, 5, 6]);
   });
 });
 
