@@ -195,7 +195,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     },
   );
   const { certificates, registry } = metrics;
-  membership?.exposeToPrimary(registry, processApi, limitSharing?.keys?.inspection);
+  membership?.exposeToPrimary(registry, processApi, limitSharing?.keys?.inspection, deliveries?.store);
   for (const order of membership?.overrides ?? []) processApi.applyOverride(order);
   const drain = async (delay = first.drain.delay): Promise<void> => {
     phase = 'draining';

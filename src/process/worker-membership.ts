@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import type { EndpointFailure } from '../core/events/gate-views.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Gate } from '../core/admission/gate.ts';
+import type { DeliveryInspection } from '../core/delivery/delivery-store.ts';
 import type { KeyInspection } from '../core/idempotency/key-inspection.ts';
 import type { OpenWriteLog } from '../core/idempotency/open-writes.ts';
 import type { Clock } from '../core/scalars.ts';
@@ -47,8 +48,14 @@ export interface WorkerMembership {
   /**
    * Exposes metrics and the process API to the primary, which merges those of all workers.
    * @param keys undefined if the primary keeps them
+   * @param deliveries undefined if there are none
    */
-  readonly exposeToPrimary: (registry: Registry, api: ProcessApi, keys: KeyInspection | undefined) => void;
+  readonly exposeToPrimary: (
+    registry: Registry,
+    api: ProcessApi,
+    keys: KeyInspection | undefined,
+    deliveries: DeliveryInspection | undefined,
+  ) => void;
 }
 
 /** Drops events about limits: the primary emits them once for all workers. */

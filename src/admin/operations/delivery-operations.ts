@@ -10,7 +10,7 @@ import type {
 } from '../api/delivery-schemas.ts';
 import type { DeliveriesQuery, DeliveryQuery } from '../api/query-schemas.ts';
 import { deliveryEnded } from '../../core/delivery/delivery-ended.ts';
-import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import { DeliveriesUnavailable, type DeliveryInspection } from '../../core/delivery/delivery-store.ts';
 import type { Delivery, DeliveryMessage, DeliveryResult } from '../../core/delivery/delivery.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -19,7 +19,7 @@ import { toHeaderPairs } from '../../http/headers/raw-headers.ts';
 
 export interface DeliveryOperationsParts {
   /** Undefined: this process stores no deliveries. */
-  readonly deliveries: DeliveryStore | undefined;
+  readonly deliveries: DeliveryInspection | undefined;
   /** Milliseconds since 1970. */
   readonly wallClock: () => Millis;
   readonly listen: EventSink;
@@ -39,6 +39,11 @@ export class DeliveryOperations implements DeliveryActions {
     return store === undefined ? null : toTotals(store);
   }
 
+  /** Reads the totals again, if another process has them. */
+  async refresh(): Promise<void> {
+    await this.#parts.deliveries?.refresh?.();
+  }
+
   list({ state, route, order, after, limit }: DeliveriesQuery): Promise<ActionResult<DeliveriesPage>> {
     return this.#withStore(async (store) => {
       const states = state === undefined ? {} : { states: state === 'open' ? OPEN_STATES : [state] };
@@ -48,7 +53,7 @@ export class DeliveryOperations implements DeliveryActions {
         ...(route === undefined ? {} : { route }),
         ...(after === undefined ? {} : { after }),
       };
-      const found = await store.list({ ...filter, limit: limit + 1 });
+      const [found] = await Promise.all([store.list({ ...filter, limit: limit + 1 }), store.refresh?.()]);
       const rows = found.slice(0, limit).map(toRow);
       return {
         kind: 'done',
@@ -104,7 +109,7 @@ export class DeliveryOperations implements DeliveryActions {
     });
   }
 
-  async #withStore<T>(run: (store: DeliveryStore) => Promise<ActionResult<T>>): Promise<ActionResult<T>> {
+  async #withStore<T>(run: (store: DeliveryInspection) => Promise<ActionResult<T>>): Promise<ActionResult<T>> {
     const { deliveries: store } = this.#parts;
     if (store === undefined) return NOT_STORED_HERE;
     try {
@@ -122,7 +127,7 @@ const UNKNOWN = { kind: 'unknown', nearest: undefined } as const;
 
 const NOT_STORED_HERE = {
   kind: 'absent',
-  why: 'This process stores no deliveries: they need state: {store: sqlite}, or {store: redis} and workers: 1.',
+  why: 'This process stores no deliveries: they need secret, and state: {store: sqlite} or {store: redis}.',
 } as const;
 
 const NOT_CONFIRMED = {
@@ -153,7 +158,7 @@ function describeRefusal({ state }: Delivery, action: 'retry' | 'cancel'): strin
  * The delivery with the change that the store has accepted. A store commits at the end of a turn of the event loop. Undefined if the
  * change is not stored then.
  */
-async function readChanged(store: DeliveryStore, before: Delivery): Promise<Delivery | undefined> {
+async function readChanged(store: DeliveryInspection, before: Delivery): Promise<Delivery | undefined> {
   await new Promise((resolve) => {
     setImmediate(resolve);
   });
@@ -164,7 +169,7 @@ async function readChanged(store: DeliveryStore, before: Delivery): Promise<Deli
   return isChanged ? after : undefined;
 }
 
-function toTotals({ totals: { counts, bytes, oldestAt } }: DeliveryStore): StoredDeliveries {
+function toTotals({ totals: { counts, bytes, oldestAt } }: DeliveryInspection): StoredDeliveries {
   return { counts, bytes, oldestAt: oldestAt === undefined ? null : toIso(oldestAt) };
 }
 

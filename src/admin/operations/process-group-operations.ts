@@ -11,14 +11,12 @@ import type {
   ValidationReport,
   FrameSource,
 } from '../api/admin-operations.ts';
-import type { EventSink } from '../../core/events/proxy-events.ts';
-import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
 import { OperatorCommands } from './operator-commands.ts';
 import type { ClockReading } from './admin-rows.ts';
 import { toClientRow, toTimelineEvent, toRequestTotals, toUpstreamStatus } from './admin-rows.ts';
-import { DeliveryOperations } from './delivery-operations.ts';
+import { DeliveryOperations, type DeliveryOperationsParts } from './delivery-operations.ts';
 import { KeyOperations } from './key-operations.ts';
 import { countClients } from './count-clients.ts';
 import { MergedCounts, mergeEndpoints, mergeStores, mergeUpstreams } from './merge-views.ts';
@@ -29,21 +27,16 @@ import { LiveStatus } from './live-status.ts';
 import type { ProcessView, ProcessGroup } from './process-api.ts';
 import type { ProcessFacts } from './process-facts.ts';
 
-export interface ProcessGroupOperationsParts {
+/** `listen` receives the operator events, and those of deliveries. */
+export interface ProcessGroupOperationsParts extends DeliveryOperationsParts {
   readonly processes: ProcessGroup;
   /** The keys of writes; undefined in a worker whose primary keeps them. */
   readonly keys: KeyInspection | undefined;
-  /** Undefined: this process stores none. */
-  readonly deliveries: DeliveryStore | undefined;
   readonly clock: Clock;
-  /** Milliseconds since 1970. */
-  readonly wallClock: () => Millis;
   readonly facts: () => ProcessFacts;
   /** `rateLimit.maxRate` of an upstream; undefined if it is not configured. */
   readonly maxRateOf: (upstream: string) => PerSecond | undefined;
   readonly config: () => Readonly<Record<string, unknown>>;
-  /** Receives the operator events. */
-  readonly listen: EventSink;
   /** Starts the drain, as SIGTERM does. */
   readonly drain: () => void;
   readonly validate: (text: string) => ValidationReport;
@@ -187,8 +180,10 @@ export class ProcessGroupOperations implements AdminOperations {
     });
   }
 
-  #queryViews(maxClients: number): Promise<ReadonlyMap<number, ProcessView>> {
-    return this.#parts.processes.query('view', () => ({ maxClients }));
+  async #queryViews(maxClients: number): Promise<ReadonlyMap<number, ProcessView>> {
+    const { processes } = this.#parts;
+    const [views] = await Promise.all([processes.query('view', () => ({ maxClients })), this.deliveries.refresh()]);
+    return views;
   }
 
   #toStatus(views: ReadonlyMap<number, ProcessView>): ProcessStatus {

@@ -43,18 +43,13 @@ export function* checkDeliveries(draft: PartialConfig, isWritten: IsWritten): Ge
 /** What the rest of the configuration must be. */
 export function* checkSurroundings(
   path: Path,
-  { state, workers = 1, mode }: PartialConfig,
+  { state, mode }: PartialConfig,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   const atKey = (message: string): RuleFinding => ({ ...mistakeAt(path, message), at: 'key' });
   if (state.store !== 'sqlite' && state.store !== 'redis') {
     yield atKey(
       'needs state: {store: sqlite, file: …} or {store: redis, url: …}, where a delivery is stored before it is answered',
-    );
-  }
-  if (state.store === 'redis' && workers !== 1) {
-    yield atKey(
-      'not supported with state.store: redis and several workers: needs workers: 1, and more replicas instead',
     );
   }
   if (mode === 'observe') {

@@ -58,6 +58,13 @@ export interface TakenDeliveries {
 /** The store cannot be read or changed now. `message` is a sentence for an operator. */
 export class DeliveriesUnavailable extends Error {}
 
+/** What operators read and change. */
+export interface DeliveryInspection
+  extends Pick<DeliveryStore, 'totals' | 'find' | 'list' | 'message' | 'result' | 'retry' | 'cancel'> {
+  /** Reads the totals again, if another process has them. */
+  readonly refresh?: () => Promise<void>;
+}
+
 /**
  * Deliveries that outlive the process, which may be in another one. Callbacks run in a later turn of the event loop. Times are on the
  * wall clock. `find`, `list`, `message`, `result`, `retry` and `cancel` reject with `DeliveriesUnavailable`; the others never reject.

@@ -10,6 +10,7 @@ export function countWorkers({ workers }: Config): number {
 export function divideConfig(config: Config, workers: number): Config {
   const share = (whole: number): number => Math.max(Math.min(1, whole), Math.floor(whole / workers));
   const { limits } = config;
+  const isRedis = config.state.store === 'redis';
   const divideUpstream = (upstream: UpstreamConfig): UpstreamConfig => {
     const { queue, retry } = upstream;
     return {
@@ -20,8 +21,14 @@ export function divideConfig(config: Config, workers: number): Config {
     };
   };
   const divideRoute = (route: RouteConfig): RouteConfig => {
-    const { poll } = route;
-    return poll === undefined ? route : { ...route, poll: { ...poll, maxWaiting: share(poll.maxWaiting) } };
+    const { poll, deliver, async } = route;
+    return {
+      ...route,
+      ...(poll && { poll: { ...poll, maxWaiting: share(poll.maxWaiting) } }),
+      // The primary has the deliveries in SQLite, and bounds the attempts of all workers.
+      ...(isRedis && deliver && { deliver: { ...deliver, concurrency: share(deliver.concurrency) } }),
+      ...(isRedis && async && { async: { ...async, concurrency: share(async.concurrency) } }),
+    };
   };
   return {
     ...config,

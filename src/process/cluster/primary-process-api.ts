@@ -2,6 +2,8 @@ import { ZERO_REQUEST_COUNTS } from '../../telemetry/metrics/request-counts.ts';
 import { Timeline } from '../../telemetry/history/timeline.ts';
 import { describeFailure } from '../../telemetry/describe-failure.ts';
 import type { ClientsView, EndpointFailure } from '../../core/events/gate-views.ts';
+import type { Config } from '../../config/schema/config-schema.ts';
+import type { DeliveryInspection } from '../../core/delivery/delivery-store.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
@@ -16,6 +18,7 @@ import type {
   ProcessGroup,
 } from '../../admin/operations/process-api.ts';
 import { nestedLimitViews, EMPTY_SUMMARY, summarizeLimits } from '../../admin/operations/limit-group-summary.ts';
+import { WorkerDeliveryInspection } from './worker-delivery-inspection.ts';
 import { WorkerKeyInspection } from './worker-key-inspection.ts';
 import type { WorkerSupervisor } from './worker-supervisor.ts';
 
@@ -140,13 +143,17 @@ const NO_TRAFFIC = {
 export class ClusterProcessGroup implements ProcessGroup {
   /** If Redis has them. */
   readonly sharedKeys: KeyInspection;
+  /** Undefined if Redis has none. */
+  readonly sharedDeliveries: DeliveryInspection | undefined;
   readonly #own: ProcessApi;
   readonly #workers: WorkerSupervisor;
 
-  constructor(own: ProcessApi, workers: WorkerSupervisor) {
+  constructor(own: ProcessApi, workers: WorkerSupervisor, { state, secret }: Pick<Config, 'state' | 'secret'>) {
     this.#own = own;
     this.#workers = workers;
     this.sharedKeys = new WorkerKeyInspection(workers.queries);
+    const hasDeliveries = state.store === 'redis' && secret !== undefined;
+    this.sharedDeliveries = hasDeliveries ? new WorkerDeliveryInspection(workers.queries) : undefined;
   }
 
   async query<K extends ProcessQueryName>(

@@ -208,11 +208,11 @@ async function openCluster(
 
   for (const address of listenAddresses(first)) await removeStaleSocket(address);
   const readiness = () => ({ phase: isDraining ? 'draining' : workers.areAllServing ? 'ready' : 'starting' }) as const;
-  const processes = new ClusterProcessGroup(processApi, workers);
+  const processes = new ClusterProcessGroup(processApi, workers, first);
   const operations = createOperations({
     processes,
     keys: ownState.inspection ?? processes.sharedKeys,
-    ...{ deliveries: ownState.deliveries, clock },
+    ...{ deliveries: ownState.deliveries ?? processes.sharedDeliveries, clock },
     phase: () => readiness().phase,
     workers: count,
     version,

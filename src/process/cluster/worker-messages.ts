@@ -7,10 +7,17 @@ import type {
   WriteQuery,
   WriteRemoval,
 } from '../../core/idempotency/key-inspection.ts';
+import type { DeliveryTotals } from '../../core/delivery/delivery-store.ts';
 import type { EndpointFailure } from '../../core/events/gate-views.ts';
 import type { ProcessMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import type { ProcessQueries, UpstreamOverride } from '../../admin/operations/process-api.ts';
-import type { DeliveryOperation, DeliveryReply } from '../../sharing/deliveries/delivery-protocol.ts';
+import type {
+  CalledMethod,
+  DeliveryCall,
+  DeliveryOperation,
+  DeliveryReply,
+  OperationReply,
+} from '../../sharing/deliveries/delivery-protocol.ts';
 import type { KeyOperation, KeyReply } from '../../sharing/keys/key-protocol.ts';
 import type { UsageReport, LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 
@@ -64,6 +71,9 @@ export interface WorkerQueries extends ProcessQueries {
     readonly input: { readonly id: string };
     readonly result: WriteRemoval | KeysUnavailable | undefined;
   };
+  /** Of one worker, if Redis has the deliveries; undefined if it has not. */
+  readonly delivery: { readonly input: DeliveryCall<CalledMethod>; readonly result: OperationReply | undefined };
+  readonly deliveryTotals: { readonly input: null; readonly result: DeliveryTotals | undefined };
 }
 
 export type WorkerQueryName = keyof WorkerQueries;

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { readMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
+import type { DeliveryInspection } from '../../core/delivery/delivery-store.ts';
+import { answerDeliveryCall } from '../../sharing/deliveries/answer-delivery-call.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import type { MessageFromWorker, WorkerQuery, WorkerQueryName, WorkerQueries } from './worker-messages.ts';
@@ -12,11 +14,12 @@ export type WorkerQueryHandlers = {
   ) => WorkerQueries[K]['result'] | Promise<WorkerQueries[K]['result']>;
 };
 
-/** @param sharedKeys undefined if the primary keeps them */
+/** @param sharedKeys undefined if the primary keeps them. @param deliveries likewise */
 export function createQueryHandlers(
   registry: Registry,
   processApi: ProcessApi,
   sharedKeys: KeyInspection | undefined,
+  deliveries: DeliveryInspection | undefined,
 ): WorkerQueryHandlers {
   return {
     metrics: () => readMetrics(registry),
@@ -31,6 +34,8 @@ export function createQueryHandlers(
     keys: (query) => sharedKeys?.list(query),
     key: ({ id }) => sharedKeys?.find(id),
     forgetKey: ({ id }) => sharedKeys?.forget(id),
+    delivery: (call) => deliveries && answerDeliveryCall(deliveries, call),
+    deliveryTotals: () => deliveries?.totals,
   };
 }
 

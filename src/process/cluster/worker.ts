@@ -1,12 +1,9 @@
 import cluster from 'node:cluster';
 import type { Logger } from 'pino';
-import type { Registry } from 'prom-client';
 import { startApp } from '../../app.ts';
 import { StdoutDestination } from '../../telemetry/log/stdout-destination.ts';
 import { logDestination } from '../../telemetry/log/log-destination.ts';
 import { createLogger } from '../../telemetry/log/logger.ts';
-import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
-import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import { LimitClient } from '../../sharing/workers/limit-client.ts';
 import type { DeliveryReply } from '../../sharing/deliveries/delivery-protocol.ts';
 import { RemoteDeliveryStore } from '../../sharing/deliveries/remote-delivery-store.ts';
@@ -22,6 +19,7 @@ import { createCoalescedTimer } from './coalesced-timer.ts';
 import { hostClock } from './host-clock.ts';
 import type { MessageFromWorker, WorkerQuery, WorkerQueryName, ReloadMessage, WorkerStart } from './worker-messages.ts';
 import { serializeError, isCommand, isToWorker } from './worker-messages.ts';
+import type { WorkerMembership } from '../worker-membership.ts';
 
 /** A worker that serves. */
 export interface RunningWorker {
@@ -31,11 +29,7 @@ export interface RunningWorker {
   end(how: 'drain' | 'close'): Promise<void>;
 }
 
-interface ExposedParts {
-  readonly registry: Registry;
-  readonly processApi: ProcessApi;
-  readonly keys: KeyInspection | undefined;
-}
+type ExposedParts = Parameters<WorkerMembership['exposeToPrimary']>;
 
 /**
  * Serves as one of several workers, as the primary at the other end of the channel directs.
@@ -97,14 +91,14 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         onFailure: (upstream, failure) => sendToPrimary({ type: 'failure', upstream, failure }),
         onSettled: () => sendToPrimary({ type: 'settled', generation }),
         overrides: start.overrides,
-        exposeToPrimary: (registry, processApi, keys) => exposed.resolve({ registry, processApi, keys }),
+        exposeToPrimary: (...parts) => exposed.resolve(parts),
       },
     });
     // Only the primary can give it a listening socket. Node never reports that it does not, and a connection to Redis keeps the process.
     const app = await Promise.race([starting, messages.disconnected]);
     if (app === undefined) return undefined;
     sendToPrimary({ type: 'listening', url: app.url });
-    const { registry, processApi, keys: sharedKeys } = await exposed.promise;
+    const [registry, processApi, ...shared] = await exposed.promise;
     const reload = async (next: ReloadMessage): Promise<void> => {
       generation = next.generation;
       // A reload does not change where it listens.
@@ -118,7 +112,7 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
     messages.reloads.attach((each) => {
       reloading = reloading.then(() => reload(each));
     });
-    const queryHandlers = createQueryHandlers(registry, processApi, sharedKeys);
+    const queryHandlers = createQueryHandlers(registry, processApi, ...shared);
     messages.queries.attach((query) => {
       // A command sent after a reload may concern an upstream that is new with it.
       const ready = isCommand(query.name) ? reloading : Promise.resolve();

@@ -21,7 +21,7 @@ export interface LimitSharing {
     readonly inspection: KeyInspection;
     readonly counts: readonly SharedKeyCounts[];
   };
-  /** Where replicas store deliveries; undefined if they share no store, and for one of several workers. */
+  /** Where replicas store deliveries, each of several workers too; undefined if they share no store. */
   readonly deliveryStore?: SharedDeliveryStore;
   close(): Promise<void>;
 }
@@ -36,12 +36,7 @@ export async function shareLimits(
 ): Promise<LimitSharing | undefined> {
   if (state.store !== 'redis') return membership && shareThroughPrimary(membership, parts.clock);
   const { shareOverRedis } = await import('./redis-sharing.ts');
-  const { deliveryStore, ...sharing } = await shareOverRedis(state, {
-    ...parts,
-    sealSecret,
-    maxResponses: limits.keptResponses,
-  });
-  return { ...sharing, ...(membership === undefined && deliveryStore ? { deliveryStore } : {}) };
+  return shareOverRedis(state, { ...parts, sealSecret, maxResponses: limits.keptResponses });
 }
 
 /** The primary of several workers leases tokens to them. */

@@ -1,5 +1,11 @@
 /** The messages between a worker and its primary, which keeps the deliveries. Bodies are buffers: the channel copies them as they are. */
-import type { AddResult, DeliveryStore, NewDelivery, TakenDeliveries } from '../../core/delivery/delivery-store.ts';
+import type {
+  AddResult,
+  DeliveryStore,
+  DeliveryTotals,
+  NewDelivery,
+  TakenDeliveries,
+} from '../../core/delivery/delivery-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 
 /** Methods of a store that resolve to something about one delivery, or several. */
@@ -61,3 +67,10 @@ export function isResultOfCall<K extends CalledMethod>(
 ): reply is DeliveryCallResult<K> {
   return reply.type === 'result' && reply.method === method;
 }
+
+/** Of a process that reads the totals of another one, before it has. */
+export const NOTHING_STORED: DeliveryTotals = {
+  counts: { waiting: 0, sending: 0, delivered: 0, dead: 0, canceled: 0, unknown: 0 },
+  bytes: 0,
+  oldestAt: undefined,
+};

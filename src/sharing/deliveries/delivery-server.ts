@@ -1,26 +1,16 @@
-import { DeliveriesUnavailable, type DeliveryStore } from '../../core/delivery/delivery-store.ts';
-import type {
-  CalledMethod,
-  DeliveryOperation,
-  DeliveryCalls,
-  DeliveryCall,
-  DeliveryReply,
-} from './delivery-protocol.ts';
+import type { DeliveryStore } from '../../core/delivery/delivery-store.ts';
+import { answerDeliveryCall } from './answer-delivery-call.ts';
+import type { DeliveryOperation, DeliveryReply } from './delivery-protocol.ts';
 import { WorkerClaims, type WorkerClaimsParts } from './worker-claims.ts';
 
 export interface DeliveryServerParts extends Omit<WorkerClaimsParts, 'wake'> {
   readonly send: (worker: number, replies: readonly DeliveryReply[]) => void;
 }
 
-type CallHandlers = {
-  readonly [K in CalledMethod]: (input: DeliveryCalls[K]['input']) => Promise<DeliveryCalls[K]['result']>;
-};
-
 /** Keeps the deliveries of several workers. */
 export class DeliveryServer {
   readonly #parts: DeliveryServerParts;
   readonly #store: DeliveryStore;
-  readonly #handlers: CallHandlers;
   readonly #claims: WorkerClaims;
   /** Replies that are sent together. */
   readonly #outboxes = new Map<number, DeliveryReply[]>();
@@ -29,14 +19,6 @@ export class DeliveryServer {
     this.#parts = parts;
     const { store } = parts;
     this.#store = store;
-    this.#handlers = {
-      find: (input) => store.find(...input),
-      list: (input) => store.list(...input),
-      message: (input) => store.message(...input),
-      result: (input) => store.result(...input),
-      retry: (input) => store.retry(...input),
-      cancel: (input) => store.cancel(...input),
-    };
     this.#claims = new WorkerClaims({ ...parts, wake: (worker) => this.#reply(worker, { type: 'due' }) });
   }
 
@@ -83,7 +65,7 @@ export class DeliveryServer {
         if (this.#claims.release(worker, operation.input[0])) this.#store.end(...operation.input);
         return undefined;
       case 'call':
-        return void this.#answer(worker, operation);
+        return void answerDeliveryCall(this.#store, operation).then((reply) => this.#reply(worker, reply));
       case 'stop':
         return this.#claims.stopTaking(worker);
     }
@@ -95,16 +77,6 @@ export class DeliveryServer {
   ): Promise<void> {
     const taken = await this.#claims.take(worker, route, now, limit);
     this.#reply(worker, { type: 'taken', query, taken });
-  }
-
-  async #answer<K extends CalledMethod>(worker: number, { query, method, input }: DeliveryCall<K>): Promise<void> {
-    try {
-      const result = await this.#handlers[method](input);
-      this.#reply(worker, { type: 'result', query, method, result });
-    } catch (error) {
-      if (!(error instanceof DeliveriesUnavailable)) throw error;
-      this.#reply(worker, { type: 'unavailable', query, why: error.message });
-    }
   }
 
   /** Sent together with the other replies of this callback of the event loop, such as those of a commit. */

@@ -16,6 +16,7 @@ import {
   type DeliveryCalls,
   type DeliveryReply,
   isResultOfCall,
+  NOTHING_STORED,
   type OperationReply,
 } from './delivery-protocol.ts';
 
@@ -180,8 +181,3 @@ export class RemoteDeliveryStore implements DeliveryStore {
 
 const LOST = 'The connection to the primary process, which stores deliveries, is closed.';
 const NONE_TAKEN: TakenDeliveries = { deliveries: [], nextDueAt: undefined };
-const NOTHING_STORED: DeliveryTotals = {
-  counts: { waiting: 0, sending: 0, delivered: 0, dead: 0, canceled: 0, unknown: 0 },
-  bytes: 0,
-  oldestAt: undefined,
-};

@@ -67,7 +67,7 @@ export function defineDeliveryMetrics(
   ];
 }
 
-/** No samples where another process has the store. */
+/** No samples where another process has the store. Each worker reads those in Redis, at slightly different times. */
 function defineStoredDeliveryMetrics(
   totals: () => DeliveryTotals | undefined,
   wallClock: () => Millis,
@@ -77,18 +77,21 @@ function defineStoredDeliveryMetrics(
       name: 'tidegate_deliveries',
       help: 'Stored deliveries, by state.',
       type: 'gauge',
+      aggregation: 'max',
       samples: () => Object.entries(totals()?.counts ?? {}).map(([state, value]) => ({ labels: { state }, value })),
     },
     {
       name: 'tidegate_deliveries_bytes',
       help: 'Bytes of the messages of stored deliveries.',
       type: 'gauge',
+      aggregation: 'max',
       samples: () => sampleOf(totals()?.bytes),
     },
     {
       name: 'tidegate_delivery_oldest_age_seconds',
       help: 'Age of the oldest delivery that has not ended; 0 if there is none.',
       type: 'gauge',
+      aggregation: 'max',
       samples: () => {
         const now = wallClock();
         const present = totals();

@@ -208,7 +208,7 @@ test('a process without a store of deliveries says so', async () => {
   for (const answer of [...answers, await api.post(`${one}/cancel`)]) {
     expect([answer.status, answer.json()['detail']]).toEqual([
       404,
-      'This process stores no deliveries: they need state: {store: sqlite}, or {store: redis} and workers: 1.',
+      'This process stores no deliveries: they need secret, and state: {store: sqlite} or {store: redis}.',
     ]);
   }
 });

@@ -103,6 +103,8 @@ test('a worker that cannot answer a query reports that, and continues', async ()
     keys: fail,
     key: fail,
     forgetKey: fail,
+    delivery: fail,
+    deliveryTotals: fail,
   };
   const logger = createLogger({ level: 'info', destination });
   const ask = { type: 'question', number: 5 } as const;

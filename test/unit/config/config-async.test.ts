@@ -145,12 +145,10 @@ test('a callback is sent by a route with deliver', () => {
   expect(compileAsyncWrites(config.routes[0]?.async)?.callback).toBe('/callbacks');
 });
 
-test('writes that are sent later are stored in SQLite or Redis, and need one worker with Redis', () => {
+test('writes that are sent later are stored in SQLite or Redis, by any number of workers', () => {
   const REDIS = 'secret: 0123456789abcdef\nstate: {store: redis, url: redis://a}\n';
   expect(mistakes({ async: '', rest: REDIS })).toEqual([]);
-  expect(mistakes({ async: '', rest: `${REDIS}workers: 2\n` })).toEqual([
-    'async: not supported with state.store: redis and several workers: needs workers: 1, and more replicas instead',
-  ]);
+  expect(mistakes({ async: '', rest: `${REDIS}workers: 2\n` })).toEqual([]);
   expect(mistakes({ async: '', rest: REDIS.slice(REDIS.indexOf('state')) })).toEqual([
     'async: needs secret, at the top level: stored requests are encrypted with it',
   ]);

@@ -8,6 +8,7 @@ import { formatEffectiveConfig } from '../../../src/config/load/effective-config
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { formatMistakes, formatWarnings } from '../../../src/config/load/mistakes.ts';
 import type { Config } from '../../../src/config/schema/config-schema.ts';
+import { divideConfig } from '../../../src/process/cluster/divide-config.ts';
 import { configJsonSchema } from '../../../src/config/schema/json-schema.ts';
 
 const SECRET = 'secret: 0123456789abcdef\n';
@@ -41,6 +42,18 @@ const policy = (deliver: string) => policyOf(load(`deliver: {${deliver}}`).confi
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+
+test('workers divide the concurrency with Redis only: with SQLite, the primary bounds it', () => {
+  const divided = (rest: string, route: string, workers: number): unknown => {
+    const [{ deliver, async } = {}] = divideConfig(load(route, rest).config, workers).routes;
+    return (deliver ?? async)?.concurrency;
+  };
+  const redis = `${SECRET}state: {store: redis, url: redis://a}\n`;
+  expect([divided(redis, 'deliver: {concurrency: 9}', 4), divided(redis, 'deliver: {concurrency: 3}', 4)]).toEqual([
+    2, 1,
+  ]);
+  expect(divided(SQLITE, 'deliver: {concurrency: 9}', 4)).toBe(9);
+});
 
 describe('the defaults', () => {
   test('deliver nothing unless a route does', () => {
@@ -244,10 +257,8 @@ describe('a delivering route needs', () => {
     expect(needed(`${SQLITE}workers: ${workers}\n`)).toEqual([]);
   });
 
-  test('one process for each replica of a Redis', () => {
-    expect(needed(`${SECRET}state: {store: redis, url: redis://a}\nworkers: 2\n`)).toEqual([
-      'deliver: not supported with state.store: redis and several workers: needs workers: 1, and more replicas instead',
-    ]);
+  test('no certain number of workers with Redis', () => {
+    expect(needed(`${SECRET}state: {store: redis, url: redis://a}\nworkers: 2\n`)).toEqual([]);
   });
 
   test('the mode enforce', () => {
