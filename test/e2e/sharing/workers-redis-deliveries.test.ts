@@ -1,6 +1,7 @@
 /** Workers that are replicas of one Redis deliver from it. */
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
+import { startLedger } from '../../support/deliveries/ledger-upstream.ts';
 import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
 import { headerOf, send } from '../../support/clients/send.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
@@ -12,15 +13,16 @@ const PATIENCE = 600_000;
 /** Milliseconds. Only what hangs takes as long. */
 const WITHIN = 120_000;
 
-async function start(upstream: string, deliver: string): Promise<Workers> {
+/** @param route the keys of a route */
+async function start(upstream: string, route: string): Promise<Workers> {
   const redis = await startRedis();
   return startWorkers(`
 workers: 2
 admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
 secret: a-secret-of-the-tests-0123456789abcdef
 state: {store: redis, url: "${redis.url}"}
-upstreams: {shop: {url: "${upstream}", timeout: 1h, perTryTimeout: 1h}}
-routes: [{path: /hooks, upstream: shop, deliver: {${deliver}}}]
+upstreams: {shop: {url: "${upstream}", timeout: 1h, perTryTimeout: 1h, idempotency: {ttl: 24h}}}
+routes: [{path: /hooks, upstream: shop, ${route}}]
 `);
 }
 
@@ -47,7 +49,7 @@ test(
         (size) => size === count,
         WITHIN,
       );
-    const gate = await start(shop.url, 'schedule: {delays: [1h]}, concurrency: 4');
+    const gate = await start(shop.url, 'deliver: {schedule: {delays: [1h]}, concurrency: 4}');
     const ids: string[] = [];
     for (let n = 0; n < 6; n += 1) ids.push(await notify(gate.url));
     await hold(4);
@@ -88,7 +90,7 @@ test(
   'operators see, retry and cancel the deliveries in Redis at the primary',
   async () => {
     const shop = await startHttpUpstream((n, response) => void response.writeHead(n <= 2 ? 404 : 200).end());
-    const gate = await start(shop.url, 'schedule: {delays: [1s]}');
+    const gate = await start(shop.url, 'deliver: {schedule: {delays: [1s]}}');
     const first = await notify(gate.url);
     const api = await openAdminApi(gate.adminUrl);
     const headers = { Authorization: `Bearer ${TOKEN}` };
@@ -121,6 +123,34 @@ test(
       ['dead', first],
       ['delivered', first],
     ]);
+  },
+  PATIENCE,
+);
+
+test(
+  'a write is the same one at any worker, and is done although one of them is killed',
+  async () => {
+    const ledger = await startLedger();
+    const delays = Array.from({ length: 60 }, () => '1s').join(', ');
+    const gate = await start(ledger.url, `async: {schedule: {delays: [${delays}]}}`);
+    const charge = (key: string) => {
+      const headers = ['Idempotency-Key', key, 'Prefer', 'respond-async'];
+      return eventually(
+        () => send(gate.url, '/hooks', { method: 'POST', headers, body: '{}' }).catch(() => undefined),
+        (response) => response?.status === 202,
+        WITHIN,
+      );
+    };
+    const locations: string[] = [];
+    for (let n = 0; n < 20; n += 1) {
+      const [first, second] = [await charge(`k${n}`), await charge(`k${n}`)];
+      expect(second?.header('location')).toBe(first?.header('location'));
+      locations.push(first?.header('location') ?? '');
+      if (n === 10) process.kill(gate.pids()[0] ?? 0, 'SIGKILL');
+    }
+    const states = () => Promise.all(locations.map(async (each) => (await send(gate.url, each)).json()['state']));
+    await eventually(states, (all) => all.every((state) => state === 'done'), WITHIN);
+    expect([...ledger.charges.values()]).toEqual(Array<number>(20).fill(1));
   },
   PATIENCE,
 );

@@ -60,7 +60,7 @@ local function reclaim()
     if its[1] == 'open' then
       if its[4] == 'write' then redis.call('HSET', of(id), 'attempt', its[5] .. ' 0  ${LEASE_ENDED}') end
       redis.call('HDEL', of(id), 'claim', 'since')
-      free_place(route, claim, sender, owner)
+      if claim then free_place(route, claim, sender, owner) end
       wait(id, route, sender, owner, its[3])
     end
   end
