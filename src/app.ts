@@ -136,7 +136,8 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     maxLimits: sizes.clientLimits,
     random,
     listen: listenToGate,
-    ...{ ...limitSharing?.storeOptions, connections: stalledReaders, quotas: quotaParts(state, clock) },
+    ...{ ...limitSharing?.storeOptions, connections: stalledReaders },
+    quotas: quotaParts(state, clock, limitSharing?.quotas),
   });
   const gate = new Gate(store, listenToGate, first.mode);
   const gateTimer = new WakeTimer(gate, clock);

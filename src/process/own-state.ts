@@ -25,6 +25,7 @@ import { resolveHashSecret } from './client-hash-secret.ts';
 import { reportInSteps, reportInterrupted } from './interrupted-writes.ts';
 import { type DeliveryStoreHooks, openDeliveryStore } from './deliveries/open-delivery-store.ts';
 import type { ResourceStack } from './resource-stack.ts';
+import type { LimitSharing } from './sharing/limit-sharing.ts';
 
 /** A step of the wall clock is stored at most so much later, and the time of a first send: without other writes, nothing else does it. */
 const CLOCK_CHECK_INTERVAL: Millis = 2000;
@@ -85,9 +86,15 @@ export async function openOwnState(config: Config, parts: OwnStateParts, resourc
   return { ...opened, keyStore, keySecret, writeKeys, responseStore, inspection, secret };
 }
 
-/** How this process counts calendar quotas. One of several workers stores no counts: their configuration has no quotas. */
-export function quotaParts(state: OwnState | Pick<OwnState, 'openWrites'>, clock: Clock): UpstreamQuotasParts {
-  return { wallTimeAt: (now) => now + Date.now() - clock.now(), journal: 'quotas' in state ? state.quotas : undefined };
+/** How this process counts calendar quotas. @param shared where it leases parts of them, if it does not count them itself */
+export function quotaParts(
+  state: OwnState | Pick<OwnState, 'openWrites'>,
+  clock: Clock,
+  shared?: LimitSharing['quotas'],
+): UpstreamQuotasParts {
+  const leased = shared && { makeQuota: shared.client.makeQuota, leaseWait: shared.leaseWait };
+  const wallTimeAt = (now: Millis): Millis => now + Date.now() - clock.now();
+  return { wallTimeAt, journal: 'quotas' in state ? state.quotas : undefined, ...leased };
 }
 
 type OpenedDatabase = Pick<

@@ -11,6 +11,7 @@ import type { ProcessApi, UpstreamOverride } from '../admin/operations/process-a
 import type { WriteKeys } from '../http/request/exchange-context.ts';
 import type { WakeTimer } from '../http/wake-timer.ts';
 import type { RemoteDeliveryStore } from '../sharing/deliveries/remote-delivery-store.ts';
+import type { QuotaClient } from '../sharing/quotas/quota-client.ts';
 import type { LimitClient } from '../sharing/workers/limit-client.ts';
 
 /** What a worker gets from its primary. */
@@ -23,6 +24,8 @@ export interface WorkerMembership {
   readonly clock: Clock;
   /** The client of the limits that all workers share. */
   readonly limitClient: LimitClient;
+  /** The quotas of which the primary leases parts. */
+  readonly quotaClient: QuotaClient;
   /** The keys of writes, which the primary keeps. */
   readonly writeKeys: WriteKeys;
   /** Undefined if open writes are not reported after the end of this process. */

@@ -52,7 +52,7 @@ function combineUpstreams(a: UpstreamProcessView, b: UpstreamProcessView, keepsL
     lastFailure: newestFailure(a.lastFailure, b.lastFailure),
     refusals: combineRefusals(a.refusals, b.refusals),
     nested: combineNested(a, b, keepsLimits),
-    quotas: a.quotas ?? b.quotas,
+    quotas: [b.quotas, a.quotas].find((each) => each !== undefined && each.length > 0),
     accounts: combineAccounts(a.accounts, b.accounts),
   };
 }

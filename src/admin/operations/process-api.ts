@@ -101,7 +101,7 @@ export interface UpstreamProcessView {
   readonly refusals: RefusalsView;
   /** Outermost first. */
   readonly nested: readonly NestedLimitView[];
-  /** Configured quotas, which one process counts; absent if there are none. */
+  /** Configured quotas, in the process that counts them; absent or empty elsewhere. */
   readonly quotas?: readonly QuotaView[] | undefined;
   /** In the configured order; absent if clients use their own credentials. */
   readonly accounts?: readonly AccountView[] | undefined;

@@ -28,16 +28,12 @@ export function* checkQuotas(path: Path, { quotas = [] }: Pick<PartialUpstream, 
 
 /** The quotas fit the processes that count them, and their reserves the classes of clients. */
 export function* checkQuotaTopology(
-  { upstreams, state, workers = 1, classes }: PartialConfig,
+  { upstreams, state, classes }: PartialConfig,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   for (const [name, { quotas = [] }] of upstreams) {
     if (quotas.length === 0) continue;
     const path = ['upstreams', name, 'quotas'];
-    if (workers !== 1) {
-      const message = 'not supported with several workers, which would each count their own: needs workers: 1';
-      yield { ...mistakeAt(path, message, 'workers: 1'), at: 'key' };
-    }
     if (state.store === 'redis') {
       const message =
         'not supported with state.store: redis, because replicas would each count their own: run one process with state.store: sqlite, or give each replica its part without redis';

@@ -5,7 +5,7 @@ import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { MeterView } from '../limits/meter.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
-import type { CalendarQuota } from '../quota/calendar/calendar-quota.ts';
+import type { UpstreamQuota } from '../quota/calendar/upstream-quota.ts';
 import type { UpstreamQuotas } from '../quota/calendar/upstream-quotas.ts';
 import type { Requester } from '../quota/requester.ts';
 import { hashToNumber } from '../quota/requester.ts';
@@ -36,7 +36,7 @@ export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => voi
 /** A shared empty array, so that a request without limits allocates none. */
 export const NO_LIMITS: readonly Limit[] = [];
 export const NO_PLACES: readonly LimitPlaces[] = [];
-export const NO_QUOTAS: readonly CalendarQuota[] = [];
+export const NO_QUOTAS: readonly UpstreamQuota[] = [];
 
 export const ADMITTED: AdmissionResult = { kind: 'admitted' };
 
@@ -80,8 +80,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The configured quotas of its upstream; undefined if there are none. */
   quotas: UpstreamQuotas | undefined = undefined;
   /** Those of which it holds a part, until it is sent; and those that count its last attempt, until that has an outcome. */
-  reservedQuotas: readonly CalendarQuota[] = NO_QUOTAS;
-  countedQuotas: readonly CalendarQuota[] = NO_QUOTAS;
+  reservedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;
+  countedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;
   /** The limit in whose queue it waits, if it waits. */
   waitingLimit: Limit | undefined = undefined;
   /** Where a connection is reserved for it, between its admission and its send. */

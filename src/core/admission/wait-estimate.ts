@@ -117,7 +117,7 @@ function waitForQuota(ticket: Ticket, turns: number, now: Millis): Millis {
   const { quotas } = ticket;
   if (quotas === undefined) return 0;
   const rate = quotas.rate(ticket, now);
-  return quotas.delay(ticket, now) + (rate === Number.POSITIVE_INFINITY ? 0 : (1000 * turns) / rate);
+  return quotas.expectedDelay(ticket, now) + (rate === Number.POSITIVE_INFINITY ? 0 : (1000 * turns) / rate);
 }
 
 /** Time until the limit has a token for the request, after `turns` others. Places that stalled clients give up come first. */

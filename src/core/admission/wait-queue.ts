@@ -208,6 +208,7 @@ export class WaitQueue {
     // Without a wake time: an empty queue, and one that waits for leased tokens, a connection or the end of a request.
     const hasNoWake = ticket === undefined || slots?.isFull === true;
     limit.wakeAt = hasNoWake ? Number.POSITIVE_INFINITY : now + soonestDelay(limit, ticket, slots, now);
+    ticket?.quotas?.onWaiting(limit);
     if (limit.quotaReview !== undefined) limit.wakeAt = Math.min(limit.wakeAt, now + REVIEW_INTERVAL);
     if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
   }

@@ -53,5 +53,6 @@ function returnGrace(ticket: Ticket, now: Millis): Millis {
 function maxWaitFor(ticket: Ticket, limit: Limit, { maxWait }: QueueSettings, now: Millis): Millis {
   const { clientSlot } = ticket;
   const isStanding = clientSlot !== undefined && limit.queue.activeFor(clientSlot, now) > STANDING_QUEUE_AFTER;
-  return isStanding && hasFiniteRate(ticket, now) ? STANDING_WAIT_SHARE * maxWait : maxWait;
+  const longest = isStanding && hasFiniteRate(ticket, now) ? STANDING_WAIT_SHARE * maxWait : maxWait;
+  return ticket.quotas === undefined ? longest : Math.max(longest, ticket.quotas.leaseWait);
 }

@@ -1,11 +1,12 @@
 import { ZERO_REQUEST_COUNTS } from '../../telemetry/metrics/request-counts.ts';
 import { Timeline } from '../../telemetry/history/timeline.ts';
 import { describeFailure } from '../../telemetry/describe-failure.ts';
-import type { ClientsView, EndpointFailure } from '../../core/events/gate-views.ts';
+import type { ClientsView, EndpointFailure, GateView, LimitView } from '../../core/events/gate-views.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { DeliveryInspection } from '../../core/delivery/delivery-store.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
+import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { LimitServer } from '../../sharing/workers/limit-server.ts';
 import type {
@@ -30,16 +31,23 @@ export interface PrimaryProcessApiParts {
   readonly wallClock: () => Millis;
   readonly scopeOf: (upstream: string) => LimitScope | undefined;
   readonly nestedLimitScopes: (upstream: string) => Iterable<readonly [name: string, scope: LimitScope]>;
+  /** Of the quotas that the primary counts. */
+  readonly quotaViews: () => readonly QuotaView[];
   /** The wake time of the limit server may have become earlier. */
   readonly rearm: () => void;
 }
 
 /** The primary has no clients of its own. */
-export const NO_CLIENTS: ClientsView = {
+const NO_CLIENTS: ClientsView = {
   tracked: 0,
   byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
   allowance: { min: 1, mean: 1 },
 };
+/** What the primary contributes to the metrics. */
+export function primaryGateView(limits: readonly LimitView[], quotas: readonly QuotaView[]): GateView {
+  return { limits, clients: NO_CLIENTS, budgets: new Map(), ...(quotas.length === 0 ? {} : { quotas }) };
+}
+
 const NO_REQUESTS: RequestMatches = { ended: 0, requests: [] };
 
 /** The primary as one process of the group: it knows the shared limits, and serves no requests. */
@@ -69,8 +77,13 @@ export class PrimaryProcessApi implements ProcessApi {
   view(): QueryResult<'view'> {
     const { limitServer, clock, scopeOf, nestedLimitScopes } = this.#parts;
     const now = clock.now();
-    const upstreams = [...summarizeLimits(limitServer().limits(now), now, scopeOf)].map(([name, summary]) => {
-      const { limits, mostCritical } = summary.get('') ?? EMPTY_SUMMARY;
+    const quotas = Map.groupBy(this.#parts.quotaViews(), ({ upstream }) => upstream);
+    const summaries = summarizeLimits(limitServer().limits(now), now, scopeOf);
+    // An upstream whose clients have limits of their own may have none yet.
+    const names = [...new Set([...summaries.keys(), ...quotas.keys()])];
+    const upstreams = names.map((name) => {
+      const summary = summaries.get(name);
+      const { limits, mostCritical } = summary?.get('') ?? EMPTY_SUMMARY;
       return {
         name,
         scope: scopeOf(name) ?? 'upstream',
@@ -82,6 +95,7 @@ export class PrimaryProcessApi implements ProcessApi {
           queued: 0,
           inFlight: 0,
         })),
+        quotas: quotas.get(name),
         ...NO_TRAFFIC,
       };
     });

@@ -1,5 +1,7 @@
 import type { Config } from '../../config/schema/config-schema.ts';
+import { compileUpstreams } from '../../config/compile/compile-policy.ts';
 import { routeName } from '../../config/schema/route-name.ts';
+import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { cancellableTimer } from '../../http/idempotency/create-key-store.ts';
 import type { DeliveryOperation } from '../../sharing/deliveries/delivery-protocol.ts';
@@ -7,10 +9,12 @@ import { DeliveryServer } from '../../sharing/deliveries/delivery-server.ts';
 import type { KeyOperation } from '../../sharing/keys/key-protocol.ts';
 import { KeyServer } from '../../sharing/keys/key-server.ts';
 import { WorkerOpenWrites } from '../../sharing/keys/worker-open-writes.ts';
+import type { NumberedQuotaCall } from '../../sharing/quotas/primary-quotas.ts';
+import { QuotaKeeper } from '../../sharing/quotas/quota-keeper.ts';
 import { keepDeliveryFor } from '../deliveries/create-deliveries.ts';
 import type { DeliveryStoreHooks } from '../deliveries/open-delivery-store.ts';
 import { reportInterrupted } from '../interrupted-writes.ts';
-import { openOwnState, type OwnState, type OwnStateParts } from '../own-state.ts';
+import { openOwnState, type OwnState, type OwnStateParts, quotaParts } from '../own-state.ts';
 import type { ResourceStack } from '../resource-stack.ts';
 import type { MessageToWorker } from './worker-messages.ts';
 
@@ -22,14 +26,21 @@ export interface PrimaryStateParts extends Omit<OwnStateParts, 'deliveryHooks'> 
   readonly isDraining: () => boolean;
 }
 
-/** What the primary keeps for its workers: keys of writes, and deliveries. */
+/** What the primary keeps for its workers: keys of writes, deliveries, and counts of quotas. */
 export interface StateServer {
   readonly bounds: readonly ResourceBound[];
   readonly join: (worker: number) => void;
   /** All messages of a worker have arrived. */
   readonly leave: (worker: number) => void;
-  readonly onKeyOperations: (worker: number, operations: readonly KeyOperation[]) => void;
-  readonly onDeliveryOperations: (worker: number, operations: readonly DeliveryOperation[]) => void;
+  /** A configuration comes into effect. */
+  readonly configure: (config: Config) => void;
+  readonly quotaViews: () => readonly QuotaView[];
+  /** Of the messages of workers. */
+  readonly handlers: {
+    readonly onKeyOperations: (worker: number, operations: readonly KeyOperation[]) => void;
+    readonly onDeliveryOperations: (worker: number, operations: readonly DeliveryOperation[]) => void;
+    readonly onQuotaCall: (worker: number, call: NumberedQuotaCall) => void;
+  };
 }
 
 /** Opens the state of a primary, and what serves it to the workers. @throws StateDatabaseError */
@@ -59,20 +70,35 @@ export async function openPrimaryState(
       send: (to, replies) => send(to, { type: 'deliveries', replies }),
     });
   resources.push(() => Promise.resolve(deliveryServer?.stop()));
+  const { clock } = parts;
+  const quotas = new QuotaKeeper(quotaParts(ownState, clock));
+  // With Redis, Redis counts.
+  const configure = (next: Config): void =>
+    quotas.configure(next.state.store === 'redis' ? [] : compileUpstreams(next));
+  configure(first);
   const stateServer: StateServer = {
     get bounds() {
       return [...keyServer.bounds, ...(deliveries?.bounds ?? [])];
     },
     join: (worker) => {
       keyServer.join(worker);
+      quotas.join(worker);
       deliveryServer?.join(worker);
     },
     leave: (worker) => {
       keyServer.leave(worker);
+      quotas.leave(worker);
       deliveryServer?.leave(worker);
     },
-    onKeyOperations: (worker, operations) => keyServer.onOperations(worker, operations),
-    onDeliveryOperations: (worker, operations) => deliveryServer?.onOperations(worker, operations),
+    configure,
+    quotaViews: () => quotas.views(clock.now()),
+    handlers: {
+      onKeyOperations: (worker, operations) => keyServer.onOperations(worker, operations),
+      onDeliveryOperations: (worker, operations) => deliveryServer?.onOperations(worker, operations),
+      onQuotaCall: (worker, { number, call }) => {
+        send(worker, { type: 'quota', terms: { number, terms: quotas.onCall(worker, call, clock.now()) } });
+      },
+    },
   };
   return { ownState, stateServer };
 }

@@ -25,7 +25,7 @@ import { hostClock as clock } from './host-clock.ts';
 import { SharedLimitSettings } from './shared-limit-settings.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
 import type { MessageToWorker, WorkerStart } from './worker-messages.ts';
-import { ClusterProcessGroup, NO_CLIENTS, PrimaryProcessApi } from './primary-process-api.ts';
+import { ClusterProcessGroup, primaryGateView, PrimaryProcessApi } from './primary-process-api.ts';
 import { WorkerSupervisor } from './worker-supervisor.ts';
 
 /** The length that node:tls requires of `ticketKeys`. */
@@ -79,7 +79,7 @@ async function openCluster(
   });
   // Created before anything that emits events: while the primary starts, its database may already fail.
   const processApi = new PrimaryProcessApi({
-    ...{ limitServer: () => limitServer, clock },
+    ...{ limitServer: () => limitServer, quotaViews: () => stateServer.quotaViews(), clock },
     wallClock: () => Date.now(),
     scopeOf: (upstream) => settings.scopeOf(upstream),
     nestedLimitScopes: (upstream) => settings.nestedLimitScopes(upstream),
@@ -106,7 +106,7 @@ async function openCluster(
   const stateParts = { clock, logger, listen, metrics, send, config: () => config, isDraining: () => isDraining };
   const { ownState, stateServer } = await openPrimaryState(first, stateParts, resources);
   const { keySecret, secret, database } = ownState;
-  const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });
+  const view = (): GateView => primaryGateView(limitServer.view(clock.now()), stateServer.quotaViews());
   const timer = new WakeTimer(limitServer, clock);
   resources.push(() => Promise.resolve(timer.stop()));
 
@@ -151,8 +151,7 @@ async function openCluster(
       limitServer.onReport(worker, report, clock.now());
       timer.rearm();
     },
-    onKeyOperations: stateServer.onKeyOperations,
-    onDeliveryOperations: stateServer.onDeliveryOperations,
+    ...stateServer.handlers,
     onFailure: ({ upstream, failure }) => processApi.onFailure(upstream, failure),
     onListening: () => setSocketPermissions(first.listen.address, first.listen.permissions),
     onSettled: (worker, generation) => {
@@ -191,6 +190,7 @@ async function openCluster(
         config = next;
         workerConfig = deriveWorkerConfig(next, count, secret);
         settings.reconfigure(next);
+        stateServer.configure(next);
         limitServer.onSettingsChanged([], clock.now());
         for (const worker of workers.all) unsettledWorkers.add(worker);
         forgetRemoved(); // at once if no worker runs

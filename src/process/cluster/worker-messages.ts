@@ -19,6 +19,7 @@ import type {
   OperationReply,
 } from '../../sharing/deliveries/delivery-protocol.ts';
 import type { KeyOperation, KeyReply } from '../../sharing/keys/key-protocol.ts';
+import type { NumberedQuotaCall, NumberedQuotaTerms } from '../../sharing/quotas/primary-quotas.ts';
 import type { UsageReport, LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 
 export type MessageToWorker =
@@ -27,6 +28,7 @@ export type MessageToWorker =
   | { readonly type: 'updates'; readonly updates: LimitUpdates }
   | { readonly type: 'key'; readonly reply: KeyReply }
   | { readonly type: 'deliveries'; readonly replies: readonly DeliveryReply[] }
+  | { readonly type: 'quota'; readonly terms: NumberedQuotaTerms }
   /** A new configuration, answered with the same generation. */
   | ReloadMessage
   | WorkerQuery<WorkerQueryName>
@@ -46,6 +48,7 @@ export type MessageFromWorker =
   | { readonly type: 'report'; readonly report: UsageReport }
   | { readonly type: 'keys'; readonly operations: readonly KeyOperation[] }
   | { readonly type: 'deliveries'; readonly operations: readonly DeliveryOperation[] }
+  | { readonly type: 'quota'; readonly call: NumberedQuotaCall }
   /** The last failed attempt at an upstream, sent before the report that counts it. */
   | { readonly type: 'failure'; readonly upstream: string; readonly failure: EndpointFailure }
   | WorkerQueryResult<WorkerQueryName>

@@ -2,6 +2,7 @@ import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import type { DeliveryOperation } from '../../sharing/deliveries/delivery-protocol.ts';
 import type { KeyOperation } from '../../sharing/keys/key-protocol.ts';
+import type { NumberedQuotaCall } from '../../sharing/quotas/primary-quotas.ts';
 import type { Millis, Random } from '../../core/scalars.ts';
 import type { MessageFromWorker, ReloadMessage, WorkerStart, MessageToWorker } from './worker-messages.ts';
 import { deserializeError, isFromWorker } from './worker-messages.ts';
@@ -23,6 +24,7 @@ export interface WorkerSupervisorParts {
   readonly onFailure: (message: Extract<MessageFromWorker, { type: 'failure' }>) => void;
   readonly onKeyOperations: (worker: number, operations: readonly KeyOperation[]) => void;
   readonly onDeliveryOperations: (worker: number, operations: readonly DeliveryOperation[]) => void;
+  readonly onQuotaCall: (worker: number, call: NumberedQuotaCall) => void;
   readonly onListening: () => void;
   /** No request of the worker uses a configuration before this generation any more. */
   readonly onSettled: (worker: number, generation: number) => void;
@@ -176,6 +178,8 @@ export class WorkerSupervisor {
         return this.#parts.onKeyOperations(id, message.operations);
       case 'deliveries':
         return this.#parts.onDeliveryOperations(id, message.operations);
+      case 'quota':
+        return this.#parts.onQuotaCall(id, message.call);
       case 'failure':
         return this.#parts.onFailure(message);
       case 'reloaded':

@@ -12,6 +12,9 @@ import type { KeyReply } from '../../sharing/keys/key-protocol.ts';
 import { cancellableTimer } from '../../http/idempotency/create-key-store.ts';
 import { KeptResponses } from '../../http/idempotency/kept-responses.ts';
 import { WriteDigests } from '../../http/idempotency/write-digests.ts';
+import { PrimaryQuotas, type NumberedQuotaTerms } from '../../sharing/quotas/primary-quotas.ts';
+import { QuotaClient } from '../../sharing/quotas/quota-client.ts';
+import { backgroundTimer } from '../sharing/background-timer.ts';
 import type { LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 import { answerQuery, createQueryHandlers } from './worker-query-handlers.ts';
 import { EarlyMessages } from './early-messages.ts';
@@ -62,7 +65,13 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
     schedule: setImmediate,
   });
   messages.deliveryReplies.attach((replies) => deliveries.onReplies(replies));
+  const quotas = new PrimaryQuotas({
+    send: (call) => sendToPrimary({ type: 'quota', call }),
+    schedule: setImmediate,
+  });
+  messages.quotaTerms.attach((terms) => quotas.onTerms(terms));
   process.once('disconnect', () => {
+    quotas.onKeeperGone();
     keys.onKeeperGone();
     deliveries.onKeeperGone();
   });
@@ -78,6 +87,12 @@ export async function startWorker(): Promise<RunningWorker | undefined> {
         instance: start.instance,
         clock: hostClock,
         limitClient,
+        quotaClient: new QuotaClient({
+          clock: hostClock,
+          call: quotas.call,
+          schedule: backgroundTimer,
+          isKeeperForgetful: false,
+        }),
         secret: start.config.secret ?? '',
         openWrites: start.reportsOpenWrites ? keys : undefined,
         deliveries: start.storesDeliveries ? deliveries : undefined,
@@ -144,6 +159,7 @@ class PrimaryMessages {
   readonly updates = new EarlyMessages<LimitUpdates>();
   readonly keyReplies = new EarlyMessages<KeyReply>();
   readonly deliveryReplies = new EarlyMessages<readonly DeliveryReply[]>();
+  readonly quotaTerms = new EarlyMessages<NumberedQuotaTerms>();
   readonly reloads = new EarlyMessages<ReloadMessage>();
   readonly queries = new EarlyMessages<WorkerQuery<WorkerQueryName>>();
 
@@ -165,6 +181,8 @@ class PrimaryMessages {
           return this.keyReplies.add(message.reply);
         case 'deliveries':
           return this.deliveryReplies.add(message.replies);
+        case 'quota':
+          return this.quotaTerms.add(message.terms);
         case 'reload':
           return this.reloads.add(message);
         case 'question':

@@ -5,7 +5,8 @@ import type { MemoryStoreOptions } from '../../store/memory-store-options.ts';
 import type { StoreBinding } from '../../sharing/protocol/store-binding.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { WorkerMembership } from '../worker-membership.ts';
-import type { Clock } from '../../core/scalars.ts';
+import type { QuotaClient } from '../../sharing/quotas/quota-client.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
 import type { SharedDeliveryStore } from '../deliveries/open-shared-deliveries.ts';
 import type { RedisSharingParts } from './redis-sharing.ts';
 
@@ -13,6 +14,8 @@ import type { RedisSharingParts } from './redis-sharing.ts';
 export interface LimitSharing {
   /** For the store. */
   readonly storeOptions: Pick<MemoryStoreOptions, 'makeMeter' | 'sharingHooks' | 'isPinnedElsewhere'>;
+  /** Where parts of quotas are leased, and how long a request waits for one at least. Undefined: this process counts them alone. */
+  readonly quotas?: { readonly client: QuotaClient; readonly leaseWait: Millis };
   /** Called when the store and its gate exist. */
   bind(binding: StoreBinding): void;
   /** The keys of writes; undefined if they are not shared there. */
@@ -39,15 +42,25 @@ export async function shareLimits(
   return shareOverRedis(state, { ...parts, sealSecret, maxResponses: limits.keptResponses });
 }
 
+/** A primary that hangs does not hold a request for longer. */
+const LEASE_WAIT: Millis = 1000;
+
 /** The primary of several workers leases tokens to them. */
-export function shareThroughPrimary({ limitClient }: WorkerMembership, clock: Clock): LimitSharing {
+export function shareThroughPrimary({ limitClient, quotaClient }: WorkerMembership, clock: Clock): LimitSharing {
   return {
     storeOptions: {
       makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate),
       sharingHooks: limitClient,
       isPinnedElsewhere: true,
     },
-    bind: (binding) => limitClient.bind(binding, clock.now()),
-    close: () => Promise.resolve(),
+    quotas: { client: quotaClient, leaseWait: LEASE_WAIT },
+    bind: (binding) => {
+      limitClient.bind(binding, clock.now());
+      quotaClient.bind(binding);
+    },
+    close: () => {
+      quotaClient.close();
+      return Promise.resolve();
+    },
   };
 }

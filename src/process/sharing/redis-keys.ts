@@ -15,6 +15,7 @@ import { RedisKeyBackend } from '../../sharing/redis/keys/redis-key-backend.ts';
 import { RedisKeyCommands, type RedisKeyConnection } from '../../sharing/redis/keys/redis-key-commands.ts';
 import { RedisKeyInspection } from '../../sharing/redis/keys/redis-key-inspection.ts';
 import { parseAnnouncement } from '../../sharing/redis/keys/redis-key-names.ts';
+import { backgroundTimer } from './background-timer.ts';
 import { RedisResponseStore } from '../../sharing/redis/keys/redis-response-store.ts';
 
 export interface RedisKeysParts {
@@ -109,12 +110,6 @@ export class RedisKeys {
     this.#isClosed = true;
     this.#shared.close();
   }
-}
-
-/** Does not keep the process running. */
-function backgroundTimer(delay: Millis, run: () => void): () => void {
-  const timer = setTimeout(run, delay).unref();
-  return () => clearTimeout(timer);
 }
 
 /**

@@ -12,6 +12,7 @@ import type { Limit } from '../../../src/core/limits/limit.ts';
 import type { Meter } from '../../../src/core/limits/meter.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import type { UpstreamSettings } from '../../../src/store/upstream-state.ts';
+import type { UpstreamQuotasParts } from '../../../src/core/quota/calendar/upstream-quotas.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import type { Arrival, Call, CallRecord, QueuedTicket, Respond, ScheduledCallback } from './call-record.ts';
 import { CredentialTicket } from './credential-ticket.ts';
@@ -28,6 +29,7 @@ export interface WorldOptions {
   readonly random?: Random;
   readonly maxTracked?: number;
   readonly mode?: EnforcementMode;
+  readonly quotas?: UpstreamQuotasParts;
   /** Called for every event, after it was recorded. */
   readonly onEvent?: EventSink;
   /** Called after every callback. */
@@ -56,6 +58,7 @@ export class World {
     random,
     maxTracked = 1000,
     mode = 'enforce',
+    quotas,
     onEvent,
     onStep,
   }: WorldOptions = {}) {
@@ -70,7 +73,7 @@ export class World {
     this.respond = respond ?? (() => ({ outcome: response(200), after: 10 }));
     this.store =
       meters === undefined
-        ? new MemoryStore({ upstreams, maxTracked, random: this.random, listen })
+        ? new MemoryStore({ upstreams, maxTracked, random: this.random, listen, ...(quotas && { quotas }) })
         : new FixedMeterStore(meters, listen, upstreamSettings(upstream));
     this.gate = new Gate(this.store, listen, mode);
   }

@@ -104,10 +104,8 @@ describe('a quota', () => {
     expect(findingsOf(quotas, `${DATABASE}\n${PRIORITY}`)).toEqual([message]);
   });
 
-  test('is refused where several processes would each count their own', () => {
-    expect(findingsOf('{limit: 10, per: day}', `workers: 2\n${DATABASE}`)).toEqual([
-      'upstreams.api.quotas: not supported with several workers, which would each count their own: needs workers: 1 (did you mean workers: 1?)',
-    ]);
+  test('is accepted with several workers, and refused where replicas would each count their own', () => {
+    expect(findingsOf('{limit: 10, per: day}', `workers: 2\n${DATABASE}`)).toEqual([]);
     expect(
       findingsOf(
         '{limit: 10, per: day}',

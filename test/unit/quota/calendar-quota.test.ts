@@ -42,7 +42,7 @@ describe('a quota', () => {
     const quota = new CalendarQuota('up', quotaSettings({ limit: 1 }));
     send(quota, 1, HOUR);
     expect(quota.delay(false, at(HOUR))).toBeGreaterThan(0);
-    quota.giveBack(HOUR);
+    quota.giveBack(at(HOUR));
     expect(quota.delay(false, at(HOUR))).toBe(0);
   });
 
@@ -120,7 +120,7 @@ describe('the journal of a quota', () => {
     const journal = new MemoryJournal();
     const quota = new CalendarQuota('up', quotaSettings({ limit: 10_000 }), journal);
     send(quota, 15, HOUR);
-    quota.giveBack(HOUR);
+    quota.giveBack(at(HOUR));
     journal.close();
     expect(journal.load('up', 'day')?.counts).toEqual([[0, 14]]);
     const next = new CalendarQuota('up', quotaSettings({ limit: 10_000 }), journal);

@@ -1,9 +1,11 @@
 import { Pacer } from '../../rate/pacer.ts';
 import type { Millis, PerSecond } from '../../scalars.ts';
+import type { QuotaWindow } from './calendar-window.ts';
 import { ConsumptionRate } from './consumption-rate.ts';
 import { makeQuotaCounts, type QuotaCounts } from './quota-counts.ts';
 import type { QuotaJournal } from './quota-journal.ts';
 import { type EpochMillis, nominalLength, periodId, type QuotaPeriod } from './quota-period.ts';
+import type { UpstreamQuota } from './upstream-quota.ts';
 
 export interface CalendarQuotaSettings {
   /** Unique among the quotas of the upstream. */
@@ -50,7 +52,9 @@ const MAX_AVERAGING_TIME: Millis = 6 * 3_600_000;
  * A quota of requests in a period of the calendar, as the operator of the upstream has published it. It counts what is sent:
  * attempts, not requests of clients. A request reserves its part when it is admitted, and counts when it is sent.
  */
-export class CalendarQuota {
+export class CalendarQuota implements UpstreamQuota {
+  readonly isAwaited = false;
+  readonly isLost = false;
   readonly #upstream: string;
   readonly #journal: QuotaJournal | undefined;
   readonly #counts: QuotaCounts;
@@ -85,12 +89,10 @@ export class CalendarQuota {
     return this.#settings;
   }
 
-  /** @param settings with the same name and period: what was counted stays */
   reconfigure(settings: CalendarQuotaSettings): void {
     this.#settings = settings;
   }
 
-  /** Time until a request may be sent by the count alone; 0 if one may be now. */
   untilReset(hasPriority: boolean, { at }: Instant): Millis {
     this.#counts.advance(at);
     const unreserved = this.#limitFor(hasPriority) - this.#reserved;
@@ -100,13 +102,11 @@ export class CalendarQuota {
     return Math.max(0, (unreserved < 1 ? end : this.#counts.belowAt(unreserved)) - at);
   }
 
-  /** As `untilReset`, for a refused client: what is only reserved may be released again, and the reset may be a month away. */
   returnDelay(hasPriority: boolean, instant: Instant): Millis {
     const untilReset = this.untilReset(hasPriority, instant);
     return this.#counts.used < this.#limitFor(hasPriority) ? Math.min(untilReset, RESERVED_FOR) : untilReset;
   }
 
-  /** Time until a request may be sent, by the count and by an even pace; 0 if one may be now. */
   delay(hasPriority: boolean, instant: Instant): Millis {
     const untilReset = this.untilReset(hasPriority, instant);
     if (untilReset > 0 || this.#settings.pace === 'asNeeded') return untilReset;
@@ -114,7 +114,10 @@ export class CalendarQuota {
     return hasPriority ? delay : Math.max(delay, this.#unreservedPacer.delay(instant.now, this.rate(false, instant)));
   }
 
-  /** The rate that an even pace allows; Infinity without one, and while the quota is used up. */
+  expectedDelay(hasPriority: boolean, instant: Instant): Millis {
+    return this.delay(hasPriority, instant);
+  }
+
   rate(hasPriority: boolean, { at }: Instant): PerSecond {
     const { pace, period, limit } = this.#settings;
     if (pace === 'asNeeded') return Number.POSITIVE_INFINITY;
@@ -125,7 +128,6 @@ export class CalendarQuota {
     return left <= 0 || timeLeft <= 0 ? Number.POSITIVE_INFINITY : (1000 * left) / timeLeft;
   }
 
-  /** A request was admitted. @param due when its turn was, on the gate's clock, if a timer fired late */
   reserve(hasPriority: boolean, due: Millis, instant: Instant): void {
     const [rate, unreservedRate] = [this.rate(true, instant), this.rate(false, instant)];
     if (rate < Number.POSITIVE_INFINITY) this.#pacer.take(due, rate);
@@ -133,7 +135,6 @@ export class CalendarQuota {
     this.#reserved += 1;
   }
 
-  /** A reservation ends: its request is being sent, or never will be. */
   release(): void {
     this.#reserved -= 1;
   }
@@ -153,11 +154,19 @@ export class CalendarQuota {
     this.#ahead -= 1;
   }
 
-  /** Nothing of a request was sent after all. */
-  giveBack(sentAt: EpochMillis): void {
+  giveBack({ at: sentAt }: Pick<Instant, 'at'>): void {
     if (!this.#counts.remove(sentAt)) return;
     if (sentAt >= this.#aheadIn) this.#ahead += 1;
     if (this.#counts.used < this.#limitFor(false)) this.#exhaustedAt = undefined;
+  }
+
+  /** Nothing of it is shared. */
+  close(): void {}
+
+  /** The part of the period to which a request counts that is sent now: what is leased of it is valid until its end. */
+  part({ at }: Instant): QuotaWindow {
+    this.#counts.advance(at);
+    return this.#counts.part(at);
   }
 
   view({ now, at }: Instant): QuotaView {

@@ -13,6 +13,8 @@ export interface QuotaCounts {
   advance(at: EpochMillis): void;
   /** Counts a request. Returns the start of the part of the period in which it counts. */
   add(at: EpochMillis): EpochMillis;
+  /** The part of the period in which a request counts that is sent at this time, that of the last `advance`. */
+  part(at: EpochMillis): QuotaWindow;
   /** A request counted at `sentAt` was not sent after all. Returns false if it no longer counts. */
   remove(sentAt: EpochMillis): boolean;
   /** When fewer than `limit` requests count, if no more are sent. @param limit 1 or more */
@@ -84,6 +86,10 @@ class CalendarCounts implements QuotaCounts {
     if (this.#window === undefined || sentAt < this.#window.start || this.#used === 0) return false;
     this.#used -= 1;
     return true;
+  }
+
+  part(at: EpochMillis): QuotaWindow {
+    return this.#window ?? this.#windowAt(at);
   }
 
   belowAt(): EpochMillis {
@@ -169,6 +175,12 @@ class RollingCounts implements QuotaCounts {
     return true;
   }
 
+  part(at: EpochMillis): QuotaWindow {
+    const last = this.#parts.at(-1);
+    const start = last !== undefined && at < last.start + this.#partLength ? last.start : this.#startOf(at);
+    return { start, end: start + this.#partLength };
+  }
+
   belowAt(limit: number): EpochMillis {
     let left = this.#used;
     for (const part of this.#parts) {
@@ -191,10 +203,14 @@ class RollingCounts implements QuotaCounts {
     return start + this.#partLength + this.#length;
   }
 
+  #startOf(at: EpochMillis): EpochMillis {
+    return Math.floor(at / this.#partLength) * this.#partLength;
+  }
+
   #partAt(at: EpochMillis): Part {
     const last = this.#parts.at(-1);
     if (last !== undefined && at < last.start + this.#partLength) return last;
-    const part = { start: Math.floor(at / this.#partLength) * this.#partLength, count: 0 };
+    const part = { start: this.#startOf(at), count: 0 };
     this.#parts.push(part);
     return part;
   }

@@ -1,13 +1,19 @@
 import type { Millis, PerSecond } from '../../scalars.ts';
+import type { Limit } from '../../limits/limit.ts';
 import { CalendarQuota, type CalendarQuotaSettings, type Instant, type QuotaView } from './calendar-quota.ts';
 import type { QuotaJournal } from './quota-journal.ts';
 import { type EpochMillis, periodId } from './quota-period.ts';
+import type { UpstreamQuota } from './upstream-quota.ts';
 
 export interface UpstreamQuotasParts {
   /** The wall clock at a time of the gate's clock, as it is now: later, somebody may set it. */
   readonly wallTimeAt: (now: Millis) => EpochMillis;
   /** Undefined if the counts end with the process. */
   readonly journal?: QuotaJournal | undefined;
+  /** Makes a quota that is counted elsewhere; absent if this process counts them. */
+  readonly makeQuota?: ((upstream: string, settings: CalendarQuotaSettings) => UpstreamQuota) | undefined;
+  /** How long a request waits for its part at least, whatever `maxWait` is: the time that a response of the count takes; 0 when absent. */
+  readonly leaseWait?: Millis | undefined;
 }
 
 /** The part of a ticket that a quota depends on. */
@@ -24,6 +30,8 @@ export interface SpentQuota {
   readonly hasReserveLeft: boolean;
   readonly untilReset: Millis;
   readonly resetAt: EpochMillis;
+  /** Whether it is used up is not known, because its count is not available. */
+  readonly isLost?: boolean;
 }
 
 /** Whether a request may use the reserves: the weight of its class is above that of clients without one. */
@@ -35,7 +43,9 @@ export function hasPriority({ classWeight }: QuotaRequest): boolean {
 export class UpstreamQuotas {
   readonly #upstream: string;
   readonly #parts: UpstreamQuotasParts;
-  #quotas: readonly CalendarQuota[] = [];
+  #quotas: readonly UpstreamQuota[] = [];
+  /** Limits at which requests wait for a part that was requested. */
+  readonly #awaiting = new Set<Limit>();
 
   constructor(upstream: string, settings: readonly CalendarQuotaSettings[], parts: UpstreamQuotasParts) {
     this.#upstream = upstream;
@@ -45,14 +55,37 @@ export class UpstreamQuotas {
 
   /** Keeps the counts of quotas whose name and period stay the same. */
   reconfigure(settings: readonly CalendarQuotaSettings[]): void {
+    const before = this.#quotas;
     this.#quotas = settings.map((each) => {
-      const known = this.#quotas.find(({ settings: { name, period } }) => {
+      const known = before.find(({ settings: { name, period } }) => {
         return name === each.name && periodId(period) === periodId(each.period);
       });
-      if (known === undefined) return new CalendarQuota(this.#upstream, each, this.#parts.journal);
-      known.reconfigure(each);
-      return known;
+      known?.reconfigure(each);
+      return known ?? this.#make(each);
     });
+    for (const quota of before) if (!this.#quotas.includes(quota)) quota.close();
+  }
+
+  #make(settings: CalendarQuotaSettings): UpstreamQuota {
+    const { makeQuota, journal } = this.#parts;
+    return makeQuota?.(this.#upstream, settings) ?? new CalendarQuota(this.#upstream, settings, journal);
+  }
+
+  /** See `UpstreamQuotasParts.leaseWait`. */
+  get leaseWait(): Millis {
+    return this.#parts.leaseWait ?? 0;
+  }
+
+  /** Requests wait at this limit: it has to be served once a part that is requested has come. */
+  onWaiting(limit: Limit): void {
+    if (this.#quotas.some(({ isAwaited }) => isAwaited)) this.#awaiting.add(limit);
+  }
+
+  /** Returns the limits to be served now that parts have come, or were denied. */
+  takeAwaiting(): Limit[] {
+    const limits = [...this.#awaiting];
+    this.#awaiting.clear();
+    return limits;
   }
 
   /** Whether requests of the same queue may differ in what they may use. */
@@ -65,6 +98,14 @@ export class UpstreamQuotas {
     const instant = this.#instant(now);
     let longest = 0;
     for (const quota of this.#quotas) longest = Math.max(longest, quota.delay(hasPriority(request), instant));
+    return longest;
+  }
+
+  /** See `UpstreamQuota.expectedDelay`. */
+  expectedDelay(request: QuotaRequest, now: Millis): Millis {
+    const instant = this.#instant(now);
+    let longest = 0;
+    for (const quota of this.#quotas) longest = Math.max(longest, quota.expectedDelay(hasPriority(request), instant));
     return longest;
   }
 
@@ -85,7 +126,8 @@ export class UpstreamQuotas {
       if (untilReset <= (spent?.untilReset ?? 0)) continue;
       const { name, limit } = quota.settings;
       const hasReserveLeft = quota.untilReset(true, instant) === 0;
-      spent = { name, limit, hasReserveLeft, untilReset, resetAt: instant.at + untilReset };
+      const resetAt = instant.at + untilReset;
+      spent = { name, limit, hasReserveLeft, untilReset, resetAt, ...(quota.isLost ? { isLost: true } : {}) };
     }
     return spent;
   }
@@ -103,29 +145,29 @@ export class UpstreamQuotas {
     return longest;
   }
 
-  /** Returns the quotas to be released: a reload may change them. See `CalendarQuota.reserve`. */
-  reserve(request: QuotaRequest, due: Millis, now: Millis): readonly CalendarQuota[] {
+  /** Returns the quotas to be released: a reload may change them. See `UpstreamQuota.reserve`. */
+  reserve(request: QuotaRequest, due: Millis, now: Millis): readonly UpstreamQuota[] {
     const instant = this.#instant(now);
     for (const quota of this.#quotas) quota.reserve(hasPriority(request), due, instant);
     return this.#quotas;
   }
 
   /** Returns the quotas that count the attempt. */
-  onSent(now: Millis): readonly CalendarQuota[] {
+  onSent(now: Millis): readonly UpstreamQuota[] {
     const instant = this.#instant(now);
     for (const quota of this.#quotas) quota.onSent(instant);
     return this.#quotas;
   }
 
   /** @param counted what `onSent` returned at `sentAt` */
-  giveBack(counted: readonly CalendarQuota[], sentAt: Millis): void {
-    const { at } = this.#instant(sentAt);
-    for (const quota of counted) quota.giveBack(at);
+  giveBack(counted: readonly UpstreamQuota[], sentAt: Millis): void {
+    const sent = this.#instant(sentAt);
+    for (const quota of counted) quota.giveBack(sent);
   }
 
   views(now: Millis): QuotaView[] {
     const instant = this.#instant(now);
-    return this.#quotas.map((quota) => quota.view(instant));
+    return this.#quotas.flatMap((quota) => quota.view(instant) ?? []);
   }
 
   #instant(now: Millis): Instant {

@@ -2,7 +2,7 @@ import type { QuotaView } from '../../../core/quota/calendar/calendar-quota.ts';
 import type { MetricFamily, MetricSample } from '../exposition/metric-family.ts';
 import type { GateSnapshot } from '../limit-metrics.ts';
 
-/** The calendar quotas of upstreams, read at each scrape. They exist in one process only. */
+/** The calendar quotas of upstreams, read at each scrape: in the process that counts them. */
 export function defineQuotaMetrics(readSnapshot: () => GateSnapshot): MetricFamily[] {
   const perQuota = (value: (view: QuotaView) => number) => (): MetricSample[] =>
     (readSnapshot().view.quotas ?? []).map((view) => ({

@@ -1,0 +1,22 @@
+import type { Millis } from '../../core/scalars.ts';
+import type { QuotaDelays } from './quota-protocol.ts';
+
+/** A denial is not believed for longer: other processes may return parts. */
+const BELIEVED_FOR: Millis = 1000;
+
+/** When there may be parts to lease again, as the keeper of the count has said. */
+export interface LeaseDenial {
+  /** By the count; in the past if it is not used up. */
+  readonly resetAt: Millis;
+  /** By the count and an even pace. */
+  readonly nextAt: Millis;
+  /** Until then, this is believed without a call. */
+  readonly askAt: Millis;
+}
+
+export const UNKNOWN: LeaseDenial = { resetAt: 0, nextAt: 0, askAt: Number.NEGATIVE_INFINITY };
+
+export function denialOf({ untilReset, delay }: QuotaDelays, now: Millis): LeaseDenial {
+  const nextAt = now + delay;
+  return { resetAt: now + untilReset, nextAt, askAt: Math.min(nextAt, now + BELIEVED_FOR) };
+}

@@ -1,0 +1,136 @@
+import {
+  CalendarQuota,
+  type CalendarQuotaSettings,
+  type Instant,
+  type QuotaView,
+} from '../../core/quota/calendar/calendar-quota.ts';
+import { periodId } from '../../core/quota/calendar/quota-period.ts';
+import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { QuotaCall, QuotaDelays, QuotaTerms } from './quota-protocol.ts';
+
+/** A process leases at most this part of an equal share of what is left, or one request: leases shrink as the quota runs out. */
+export const LEASE_SHARE = 1 / 8;
+/** A process that requested parts in this time shares an even pace. */
+export const SHARER_WINDOW: Millis = 2000;
+
+interface Member {
+  /** Parts in its hands, at its last call. */
+  held: number;
+  wantedAt: Millis;
+}
+
+interface KeptQuota {
+  readonly upstream: string;
+  readonly quota: CalendarQuota;
+  readonly members: Map<number, Member>;
+}
+
+/** Counts the quotas of several workers. A part counts from its lease on, so no worker that ends makes the count too low. */
+export class QuotaKeeper {
+  readonly #parts: Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal'>;
+  readonly #workers = new Set<number>();
+  #quotas = new Map<string, KeptQuota>();
+
+  constructor(parts: Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal'>) {
+    this.#parts = parts;
+  }
+
+  /** Keeps the counts of quotas whose upstream, name and period stay the same. */
+  configure(
+    upstreams: Iterable<{ readonly name: string; readonly quotas?: readonly CalendarQuotaSettings[] | undefined }>,
+  ): void {
+    const before = this.#quotas;
+    this.#quotas = new Map();
+    for (const { name: upstream, quotas = [] } of upstreams) {
+      for (const settings of quotas) {
+        const id = idOf(upstream, settings.name, periodId(settings.period));
+        const known = before.get(id);
+        known?.quota.reconfigure(settings);
+        const make = (): KeptQuota => {
+          return { upstream, quota: new CalendarQuota(upstream, settings, this.#parts.journal), members: new Map() };
+        };
+        this.#quotas.set(id, known ?? make());
+      }
+    }
+  }
+
+  join(worker: number): void {
+    this.#workers.add(worker);
+  }
+
+  /** A worker has ended. What it held may have been sent. */
+  leave(worker: number): void {
+    this.#workers.delete(worker);
+    for (const { members } of this.#quotas.values()) members.delete(worker);
+  }
+
+  /** Undefined if no quota has this name and period: during a reload, the primary and its workers change at different times. */
+  onCall(worker: number, call: QuotaCall, now: Millis): QuotaTerms | undefined {
+    const kept = this.#quotas.get(idOf(call.upstream, call.name, call.period));
+    if (kept === undefined) return undefined;
+    const { quota, members } = kept;
+    const instant = this.#instant(now);
+    for (const { since, count } of call.returns) {
+      for (let i = 0; i < count; i += 1) quota.giveBack({ at: since });
+    }
+    for (let i = 0; i < call.overdrawn; i += 1) quota.onSent(instant);
+    const [granted, grantedReserve] = this.#grant(quota, call, instant);
+    const member = members.get(worker) ?? { held: 0, wantedAt: Number.NEGATIVE_INFINITY };
+    member.held = call.held + granted + grantedReserve;
+    if (call.want > 0) member.wantedAt = now;
+    if (this.#workers.has(worker)) members.set(worker, member);
+    const { start: since, end } = quota.part(instant);
+    const view = quota.view(instant);
+    const ordinary = delaysOf(quota, false, instant);
+    const priority = delaysOf(quota, true, instant);
+    const sharers = countSharers(members.values(), priority.rate, now);
+    const heldByOthers = [...members].reduce((sum, [each, { held }]) => sum + (each === worker ? 0 : held), 0);
+    const terms = { granted, grantedReserve, since, validFor: end - instant.at };
+    return { ...terms, ordinary, priority, sharers, heldByOthers, view };
+  }
+
+  views(now: Millis): QuotaView[] {
+    const instant = this.#instant(now);
+    return [...this.#quotas.values()].map(({ quota }) => quota.view(instant));
+  }
+
+  #grant(quota: CalendarQuota, call: QuotaCall, instant: Instant): readonly [ordinary: number, ofReserve: number] {
+    const { remaining } = quota.view(instant);
+    const share = Math.floor((LEASE_SHARE * remaining) / Math.max(1, this.#workers.size));
+    const most = Math.min(call.want, Math.max(1, share));
+    let granted = 0;
+    for (; granted < most && quota.delay(false, instant) === 0; granted += 1) take(quota, !call.isOrdinary, instant);
+    if (granted > 0 || !call.mayUseReserve || quota.delay(true, instant) > 0) return [granted, 0];
+    take(quota, true, instant);
+    return [0, 1];
+  }
+
+  #instant(now: Millis): Instant {
+    return { now, at: this.#parts.wallTimeAt(now) };
+  }
+}
+
+function take(quota: CalendarQuota, hasPriority: boolean, instant: Instant): void {
+  quota.reserve(hasPriority, instant.now, instant);
+  quota.release();
+  quota.onSent(instant);
+}
+
+function delaysOf(quota: CalendarQuota, hasPriority: boolean, instant: Instant): QuotaDelays {
+  return {
+    untilReset: quota.untilReset(hasPriority, instant),
+    delay: quota.delay(hasPriority, instant),
+    rate: quota.rate(hasPriority, instant),
+  };
+}
+
+/** A process that waits for its turn calls once in the interval of an even pace. */
+function countSharers(members: Iterable<Member>, rate: number, now: Millis): number {
+  const since = now - Math.max(SHARER_WINDOW, 2000 / rate);
+  return [...members].filter(({ wantedAt }) => wantedAt >= since).length;
+}
+
+function idOf(upstream: string, name: string, period: string): string {
+  return JSON.stringify([upstream, name, period]);
+}

@@ -1,0 +1,59 @@
+/**
+ * The calls of a process that leases parts of calendar quotas, and what the keeper of the counts replies. They are independent of
+ * the transport: the channel between a primary and its workers, or Redis. Except for `since`, times are durations from the reply on.
+ */
+import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
+import type { EpochMillis } from '../../core/quota/calendar/quota-period.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+
+export interface QuotaCall {
+  readonly upstream: string;
+  readonly name: string;
+  /** See `periodId`. */
+  readonly period: string;
+  /** Parts to lease. */
+  readonly want: number;
+  /** They are for requests without priority, too. */
+  readonly isOrdinary: boolean;
+  /** A request with priority waits: a part of the reserve will do if there is no other. */
+  readonly mayUseReserve: boolean;
+  /** Requests that were sent without a part, such as in observe mode: they count nevertheless. */
+  readonly overdrawn: number;
+  /** Unused parts. */
+  readonly returns: readonly QuotaReturn[];
+  /** Parts in hand, without those that are returned. */
+  readonly held: number;
+}
+
+export interface QuotaReturn {
+  /** `QuotaTerms.since` of the reply that granted them. */
+  readonly since: EpochMillis;
+  readonly count: number;
+}
+
+export interface QuotaTerms {
+  readonly granted: number;
+  /** Granted in addition, for requests with priority only. */
+  readonly grantedReserve: number;
+  /** The beginning of the part of the period in which what is granted counts, by the clock of the keeper. */
+  readonly since: EpochMillis;
+  /** Time until its end: what is in hand is void then. */
+  readonly validFor: Millis;
+  /** For requests without priority. */
+  readonly ordinary: QuotaDelays;
+  readonly priority: QuotaDelays;
+  /** How many processes have requested parts lately, this one included: they divide an even pace. */
+  readonly sharers: number;
+  /** Parts in the hands of other processes, which may return some of them. */
+  readonly heldByOthers: number;
+  readonly view: QuotaView;
+}
+
+export interface QuotaDelays {
+  /** By the count; 0 if it is not used up. */
+  readonly untilReset: Millis;
+  /** By the count and an even pace; 0 if more can be leased now. */
+  readonly delay: Millis;
+  /** Of an even pace, for all processes; Infinity without one. */
+  readonly rate: PerSecond;
+}

@@ -1,0 +1,136 @@
+/** A gate whose quotas are counted by another process. */
+import { describe, expect, test } from 'vitest';
+import type { CalendarQuotaSettings } from '../../../src/core/quota/calendar/calendar-quota.ts';
+import { QuotaClient } from '../../../src/sharing/quotas/quota-client.ts';
+import { QuotaKeeper } from '../../../src/sharing/quotas/quota-keeper.ts';
+import { DAY, HOUR, quotaSettings } from '../../support/core/quota-builders.ts';
+import { World, type WorldOptions } from '../../support/core/world.ts';
+
+const ADMITTED = { kind: 'admitted' };
+const LATENCY = 5;
+
+interface Setup {
+  readonly world: World;
+  readonly keeper: QuotaKeeper;
+  /** While false, calls get no response. */
+  responds: boolean;
+}
+
+/** A world that begins at 11:00. Another worker has used `usedByOther` requests. */
+function setUp(settings: Partial<CalendarQuotaSettings>, usedByOther = 0, options: WorldOptions = {}): Setup {
+  const quota = quotaSettings(settings);
+  const keeper = new QuotaKeeper({ wallTimeAt: (now) => now });
+  keeper.configure([{ name: 'up', quotas: [quota] }]);
+  for (const worker of [1, 2]) keeper.join(worker);
+  const client: QuotaClient = new QuotaClient({
+    clock: { now: () => world.now },
+    schedule: (delay, run) => {
+      let isCancelled = false;
+      world.at(world.now + delay, () => {
+        if (!isCancelled) run();
+      });
+      return () => {
+        isCancelled = true;
+      };
+    },
+    isKeeperForgetful: false,
+    call: (call, onTerms) => {
+      world.at(world.now + LATENCY, () => onTerms(setup.responds ? keeper.onCall(1, call, world.now) : undefined));
+    },
+  });
+  const quotas = { wallTimeAt: (now: number) => now, makeQuota: client.makeQuota, leaseWait: 1000 };
+  const { upstream, ...rest } = options;
+  const world: World = new World({ quotas, upstream: { quotas: [quota], ...upstream }, ...rest });
+  const setup: Setup = { world, keeper, responds: true };
+  world.now = 11 * HOUR;
+  client.bind({
+    store: Object.assign(world.store, { applyHold: () => undefined, has: () => true, isConfigured: () => true }),
+    onTokensSupplied: (limit, now) => {
+      world.gate.onTokensSupplied(limit, now);
+      world.rearm();
+    },
+  });
+  const of = { upstream: 'up', name: quota.name, period: 'day UTC' };
+  const other = { want: 0, isOrdinary: true, mayUseReserve: false, overdrawn: usedByOther, returns: [], held: 0 };
+  keeper.onCall(2, { ...of, ...other }, world.now);
+  return setup;
+}
+
+describe('a gate with a quota that another process counts', () => {
+  test('lets a request wait for its part, and admits it when that has come', () => {
+    const { world } = setUp({ limit: 10 });
+    const queued = world.arrive();
+    expect(queued.admission).toBeUndefined();
+    world.runUntil(11 * HOUR + LATENCY);
+    expect([queued.admission, queued.at]).toEqual([ADMITTED, 11 * HOUR + LATENCY]);
+  });
+
+  test('does so without a queue, too', () => {
+    const { world } = setUp({ limit: 10 }, 0, { upstream: { queue: { maxWait: 0, maxDepth: 10 } } });
+    const queued = world.arrive();
+    world.runUntil(11 * HOUR + LATENCY);
+    expect(queued.admission).toEqual(ADMITTED);
+  });
+
+  test('refuses it until the reset when the others have used all', () => {
+    const { world } = setUp({ limit: 10 }, 10);
+    const first = world.arrive();
+    world.runUntil(11 * HOUR + LATENCY);
+    expect(first.admission).toEqual({ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 13 * HOUR });
+    expect(world.gate.decisionDetails(first.ticket, world.now).quota).toMatchObject({ name: 'day', resetAt: DAY });
+    // What was just learned needs no call.
+    expect(world.arrive().admission).toMatchObject({ why: 'quota_exceeded' });
+    world.runUntil(DAY);
+    const next = world.arrive();
+    world.runUntil(DAY + LATENCY);
+    expect(next.admission).toEqual(ADMITTED);
+  });
+
+  test('admits as many requests that arrive at once as are left, and refuses the others', () => {
+    const { world } = setUp({ limit: 10 }, 6);
+    const arrivals = Array.from({ length: 7 }, () => world.arrive());
+    world.runUntil(11 * HOUR + 20 * LATENCY);
+    expect(arrivals.filter(({ admission }) => admission?.kind === 'admitted')).toHaveLength(4);
+    // The four have not been sent yet: if one cannot be, its part is free again.
+    expect(arrivals.at(-1)?.admission).toEqual({ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 1000 });
+  });
+
+  test('serves a request with priority from the reserve past others that wait', () => {
+    const { world } = setUp({ limit: 10, reserve: 2 }, 8);
+    const [ordinary, important] = [world.arrive(), world.arrive({ client: 'important', weight: 4 })];
+    world.runUntil(11 * HOUR + 4 * LATENCY);
+    expect(important.admission).toEqual(ADMITTED);
+    expect(ordinary.admission).toMatchObject({ why: 'quota_exceeded' });
+  });
+
+  test('refuses requests soon while the count is not available, and says so', () => {
+    const setup = setUp({ limit: 10 });
+    setup.responds = false;
+    const { world } = setup;
+    const queued = world.arrive();
+    world.runUntil(11 * HOUR + 1500);
+    expect(queued.admission).toEqual({ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 1000 });
+    expect(world.gate.decisionDetails(queued.ticket, world.now).quota).toMatchObject({ isLost: true });
+    setup.responds = true;
+    world.runUntil(11 * HOUR + 3000);
+    const next = world.arrive();
+    world.runUntil(11 * HOUR + 3000 + LATENCY);
+    expect(next.admission).toEqual(ADMITTED);
+  });
+
+  test('admits requests in observe mode, and counts them', () => {
+    const { world, keeper } = setUp({ limit: 10 }, 9, { mode: 'observe' });
+    for (let i = 0; i < 3; i += 1) world.serve(world.arrive());
+    world.runUntil(11 * HOUR + 5000);
+    expect(keeper.views(world.now)).toMatchObject([{ remaining: 0 }]);
+  });
+
+  test('spaces requests with pace even as one process does', () => {
+    const { world } = setUp({ limit: 24 * 3600 * 2, pace: 'even' }, 0);
+    const arrivals = Array.from({ length: 3 }, () => world.arrive());
+    world.runUntil(11 * HOUR + 3000);
+    const admitted = arrivals.flatMap(({ admission, at }) => (admission?.kind === 'admitted' ? [at - 11 * HOUR] : []));
+    // 13 of 24 hours are left: 3.7 requests a second.
+    expect(admitted.map((at) => Math.round(at / 10))).toEqual([1, 28, 56]);
+  });
+});
