@@ -34,11 +34,6 @@ export function* checkQuotaTopology(
   for (const [name, { quotas = [] }] of upstreams) {
     if (quotas.length === 0) continue;
     const path = ['upstreams', name, 'quotas'];
-    if (state.store === 'redis') {
-      const message =
-        'not supported with state.store: redis, because replicas would each count their own: run one process with state.store: sqlite, or give each replica its part without redis';
-      yield { ...mistakeAt(path, message), at: 'key' };
-    }
     if (state.store === 'memory' || (state.store === undefined && !isWritten(['state']))) {
       const message = 'a restart forgets what was sent: state: {store: sqlite, file: …} keeps it';
       yield warningAt(path, message, 'key');

@@ -3,9 +3,9 @@ import type { Millis } from '../scalars.ts';
 /** A store that replicas share. The memory of a single process emits no store events. */
 export type SharedStore = 'redis';
 
-/** `lease`: get tokens. `report`: outcomes of requests. `hold`: a client must wait. `key`: what is known of a write. `delivery`: stored deliveries. */
+/** `lease`: get tokens. `report`: outcomes of requests. `hold`: a client must wait. `key`: what is known of a write. `delivery`: stored deliveries. `quota`: counts of quotas. */
 export type SharedStoreOperation = (typeof SHARED_STORE_OPERATIONS)[number];
-export const SHARED_STORE_OPERATIONS = ['lease', 'report', 'hold', 'key', 'delivery'] as const;
+export const SHARED_STORE_OPERATIONS = ['lease', 'report', 'hold', 'key', 'delivery', 'quota'] as const;
 
 export type SharedStoreResult = (typeof SHARED_STORE_RESULTS)[number];
 export const SHARED_STORE_RESULTS = ['ok', 'error', 'timeout'] as const;

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/schema/config-schema.ts';
 import { hostname } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import { nestedLimitField } from '../../core/limits/limit-ref.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
@@ -11,6 +12,9 @@ import { ReplicaLimitClient } from '../../sharing/replicas/replica-limit-client.
 import type { RedisLocation } from '../../sharing/redis/redis-connection.ts';
 import { StoreDegradation } from '../../sharing/redis/store-degradation.ts';
 import { RedisBackend } from '../../sharing/redis/redis-backend.ts';
+import { RedisQuotas } from '../../sharing/redis/quotas/redis-quotas.ts';
+import { QuotaClient } from '../../sharing/quotas/quota-client.ts';
+import { backgroundTimer } from './background-timer.ts';
 import { RedisKeys } from './redis-keys.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
 
@@ -28,6 +32,10 @@ export interface RedisSharingParts {
   readonly upstreams: () => readonly string[];
 }
 
+/** A request for a part of a quota may have to wait for the response of a call before it, too. */
+const LEASE_WAIT_FACTOR = 2;
+/** How long the end of this process waits until its unused parts of quotas are returned. */
+const RETURNED_WITHIN: Millis = 1000;
 /** How long the start waits for Redis, so that the first requests find the shared limits. */
 const STARTUP_WAIT: Millis = 1000;
 
@@ -61,7 +69,7 @@ export async function shareOverRedis(
     clock,
     random,
     onRequest: (op, result, duration) => {
-      if (op === 'key' || op === 'delivery') degradation.onStoreRequest(result, clock.now());
+      if (op === 'key' || op === 'delivery' || op === 'quota') degradation.onStoreRequest(result, clock.now());
       listen({ type: 'store-request', store: 'redis', op, result, duration });
     },
     onBroadcast: (broadcast) => limitClient.onBroadcast(broadcast, clock.now()),
@@ -79,6 +87,15 @@ export async function shareOverRedis(
     ...{ maxKeys: state.maxKeys, clock, upstreams },
     onDecidedLocally: (upstream) => listen({ type: 'key', upstream, event: 'decided_locally' }),
   });
+  const { connection } = backend;
+  const wallClock = (): Millis => Date.now();
+  const redisQuotas = new RedisQuotas({ connection, prefix: state.prefix, owner: replicaId, clock, wallClock });
+  const quotas = new QuotaClient({
+    clock,
+    call: redisQuotas.call,
+    schedule: backgroundTimer,
+    isKeeperForgetful: true,
+  });
   const timer = new WakeTimer(limitClient, clock);
   let immediate: NodeJS.Immediate | undefined;
   const rearm = (): void => {
@@ -94,10 +111,21 @@ export async function shareOverRedis(
   await backend.open(STARTUP_WAIT);
   return {
     storeOptions: { makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate), sharingHooks: limitClient },
-    bind: (binding) => limitClient.bind(binding),
+    quotas: { client: quotas, leaseWait: LEASE_WAIT_FACTOR * state.timeout },
+    bind: (binding) => {
+      limitClient.bind(binding);
+      quotas.bind(binding);
+    },
     keys,
     deliveryStore: { connection: backend.connection, prefix: state.prefix, timeout: state.timeout, owner: replicaId },
     close: async () => {
+      quotas.close();
+      await Promise.race([
+        new Promise<void>((resolve) => {
+          quotas.whenIdle(resolve);
+        }),
+        setTimeout(RETURNED_WITHIN, undefined, { ref: false }),
+      ]);
       await keys.close();
       timer.stop();
       clearImmediate(immediate);

@@ -7,11 +7,17 @@ import { denialOf, type LeaseDenial, UNKNOWN } from './lease-denial.ts';
 import { LeasedParts } from './leased-parts.ts';
 import type { QuotaCall, QuotaReturn, QuotaTerms } from './quota-protocol.ts';
 
+export type CallKeeper = (
+  call: QuotaCall,
+  onTerms: (terms: QuotaTerms | undefined) => void,
+  settings: CalendarQuotaSettings,
+) => void;
+
 export interface LeasedQuotaParts {
   readonly upstream: string;
   readonly clock: Clock;
   /** Calls the keeper of the count. Its terms, or undefined if it does not respond, arrive after this has returned. */
-  readonly call: (call: QuotaCall, onTerms: (terms: QuotaTerms | undefined) => void) => void;
+  readonly call: CallKeeper;
   /** Calls `run` once after this time. @returns a function that cancels it */
   readonly schedule: (delay: Millis, run: () => void) => () => void;
   /** Parts have come, or were denied: requests that wait for them are to be served or refused. */
@@ -187,12 +193,13 @@ export class LeasedQuota implements UpstreamQuota {
         this.#scheduleSync(SYNC_INTERVAL);
         this.#parts.onSupplied();
       },
+      this.#settings,
     );
   }
 
   #onTerms(terms: QuotaTerms, sentAt: Millis): void {
     const now = this.#parts.clock.now();
-    this.isLost = false;
+    this.isLost = terms.isSettling === true;
     this.#terms = terms;
     if (terms.since !== this.#since) {
       if (this.#since !== undefined) {

@@ -2,8 +2,7 @@ import type { Limit } from '../../core/limits/limit.ts';
 import type { CalendarQuotaSettings } from '../../core/quota/calendar/calendar-quota.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { StoreBinding } from '../protocol/store-binding.ts';
-import { LeasedQuota, type LeasedQuotaParts } from './leased-quota.ts';
-import type { QuotaCall, QuotaTerms } from './quota-protocol.ts';
+import { type CallKeeper, LeasedQuota, type LeasedQuotaParts } from './leased-quota.ts';
 
 export interface QuotaClientParts extends Pick<LeasedQuotaParts, 'call' | 'schedule' | 'isKeeperForgetful'> {
   readonly clock: Clock;
@@ -26,7 +25,7 @@ export class QuotaClient {
     const { clock, schedule, isKeeperForgetful } = this.#parts;
     const quota: LeasedQuota = new LeasedQuota(settings, {
       ...{ upstream, clock, schedule, isKeeperForgetful },
-      call: (call, onTerms) => this.#call(call, onTerms),
+      call: this.#call,
       onSupplied: () => this.#onSupplied(upstream),
     });
     this.#quotas.add(quota);
@@ -50,14 +49,15 @@ export class QuotaClient {
     else this.#onIdle = onIdle;
   }
 
-  #call(call: QuotaCall, onTerms: (terms: QuotaTerms | undefined) => void): void {
+  readonly #call: CallKeeper = (call, onTerms, settings) => {
     this.#calls += 1;
-    this.#parts.call(call, (terms) => {
+    const onDone: typeof onTerms = (terms) => {
       onTerms(terms);
       this.#calls -= 1;
       if (this.#calls === 0) this.#onIdle?.();
-    });
-  }
+    };
+    this.#parts.call(call, onDone, settings);
+  };
 
   #onSupplied(upstream: string): void {
     if (this.#binding?.store.has(upstream) !== true) return;

@@ -101,7 +101,8 @@ export class QuotaKeeper {
     const most = Math.min(call.want, Math.max(1, share));
     let granted = 0;
     for (; granted < most && quota.delay(false, instant) === 0; granted += 1) take(quota, !call.isOrdinary, instant);
-    if (granted > 0 || !call.mayUseReserve || quota.delay(true, instant) > 0) return [granted, 0];
+    const lacksOne = granted === 0 && call.want > 0;
+    if (!lacksOne || !call.mayUseReserve || quota.delay(true, instant) > 0) return [granted, 0];
     take(quota, true, instant);
     return [0, 1];
   }

@@ -46,6 +46,8 @@ export interface QuotaTerms {
   readonly sharers: number;
   /** Parts in the hands of other processes, which may return some of them. */
   readonly heldByOthers: number;
+  /** The store has lost counts, and first collects what the processes know of them. */
+  readonly isSettling?: boolean;
   readonly view: QuotaView;
 }
 

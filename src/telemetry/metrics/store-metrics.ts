@@ -43,6 +43,7 @@ export class StoreMetrics {
       hold: seriesByResult('hold'),
       key: seriesByResult('key'),
       delivery: seriesByResult('delivery'),
+      quota: seriesByResult('quota'),
     };
     this.#degraded = { labels: { store }, value: 0 };
     this.#readKeys = () =>

@@ -528,7 +528,7 @@ test('requests that went to the fallback are counted by the reason', async () =>
 describe('the store that replicas share', () => {
   test('is counted by operation and result', async () => {
     const metrics = metricsOf();
-    expect(await samples(metrics, 'store_requests_total', 'with zeros')).toHaveLength(15);
+    expect(await samples(metrics, 'store_requests_total', 'with zeros')).toHaveLength(18);
     expect(await samples(metrics, 'store_degraded', 'with zeros')).toEqual(['{store="redis"} 0']);
     const storeCall = (result: SharedStoreResult, duration: number): ProxyEvent => ({
       type: 'store-request',

@@ -1,8 +1,8 @@
 import { Pacer } from '../../rate/pacer.ts';
 import type { Millis, PerSecond } from '../../scalars.ts';
 import type { QuotaWindow } from './calendar-window.ts';
-import { ConsumptionRate } from './consumption-rate.ts';
 import { makeQuotaCounts, type QuotaCounts } from './quota-counts.ts';
+import { QuotaForecast } from './quota-forecast.ts';
 import type { QuotaJournal } from './quota-journal.ts';
 import { type EpochMillis, nominalLength, periodId, type QuotaPeriod } from './quota-period.ts';
 import type { UpstreamQuota } from './upstream-quota.ts';
@@ -38,15 +38,10 @@ export interface QuotaView {
   readonly exhaustedAt: EpochMillis;
 }
 
-/** A forecast of less than this share of a period before its end is within the error of the estimate. */
-const FORECAST_MARGIN = 0.02;
 /** What is written ahead to the journal, as a share of the limit: after a kill, at most that counts although it was not sent. */
 const WRITE_AHEAD_SHARE = 0.001;
 /** After so long, most admitted requests have been sent, or have failed to connect. */
 const RESERVED_FOR: Millis = 1000;
-const AVERAGING_SHARE = 1 / 24;
-const MIN_AVERAGING_TIME: Millis = 60_000;
-const MAX_AVERAGING_TIME: Millis = 6 * 3_600_000;
 
 /**
  * A quota of requests in a period of the calendar, as the operator of the upstream has published it. It counts what is sent:
@@ -58,7 +53,7 @@ export class CalendarQuota implements UpstreamQuota {
   readonly #upstream: string;
   readonly #journal: QuotaJournal | undefined;
   readonly #counts: QuotaCounts;
-  readonly #consumption: ConsumptionRate;
+  readonly #forecast: QuotaForecast;
   /** Of all requests, at the pace of the whole limit. */
   readonly #pacer = new Pacer();
   /** Of requests without priority alone: those with it would otherwise take each of their turns. */
@@ -77,8 +72,7 @@ export class CalendarQuota implements UpstreamQuota {
     this.#settings = settings;
     this.#journal = journal;
     this.#counts = makeQuotaCounts(settings.period);
-    const averagingTime = AVERAGING_SHARE * nominalLength(settings.period);
-    this.#consumption = new ConsumptionRate(Math.min(Math.max(averagingTime, MIN_AVERAGING_TIME), MAX_AVERAGING_TIME));
+    this.#forecast = new QuotaForecast(settings.period);
     const stored = journal?.load(upstream, settings.name);
     const isSamePeriod = stored?.period === periodId(settings.period);
     if (isSamePeriod) this.#counts.restore(stored.counts);
@@ -142,7 +136,7 @@ export class CalendarQuota implements UpstreamQuota {
   /** A request is being sent: it counts from now on, also in the journal. */
   onSent({ now, at }: Instant): void {
     const part = this.#counts.add(at);
-    this.#consumption.onRequest(now);
+    this.#forecast.onRequests(1, now);
     if (this.#counts.used >= this.#limitFor(false)) this.#exhaustedAt ??= at;
     if (this.#journal === undefined) return;
     if (part !== this.#aheadIn) this.#ahead = 0;
@@ -176,21 +170,9 @@ export class CalendarQuota implements UpstreamQuota {
     const resetAt = this.#counts.end ?? Math.max(at, this.#counts.belowAt(Math.max(1, this.#counts.used)));
     const left = this.#limitFor(false) - this.#counts.used;
     this.#exhaustedAt = left > 0 ? undefined : (this.#exhaustedAt ?? at); // after a restart, the time is not known
-    const exhaustedAt = this.#exhaustedAt ?? this.#forecast(left, { now, at });
+    const exhaustedAt =
+      this.#exhaustedAt ?? this.#forecast.exhaustedAt(this.#settings, left, this.#counts.end, { now, at });
     return { upstream: this.#upstream, name, limit, reserve, remaining, resetAt, exhaustedAt };
-  }
-
-  /** An even pace prevents it. In a rolling period, requests also cease to count meanwhile: the rate has to exceed the mean. */
-  #forecast(left: number, { now, at }: Instant): EpochMillis {
-    const { pace, period, limit } = this.#settings;
-    if (pace === 'even') return Number.POSITIVE_INFINITY;
-    const perMilli = this.#consumption.perMilli(now);
-    const returned = period.kind === 'rolling' ? limit / period.length : 0;
-    if (perMilli <= returned) return Number.POSITIVE_INFINITY;
-    const exhaustedAt = at + left / (perMilli - returned);
-    const length = nominalLength(period);
-    const end = this.#counts.end ?? at + length;
-    return exhaustedAt < end - FORECAST_MARGIN * length ? exhaustedAt : Number.POSITIVE_INFINITY;
   }
 
   #limitFor(hasPriority: boolean): number {

@@ -20,8 +20,13 @@ export class ConsumptionRate {
 
   /** @param now of a clock that is never set back */
   onRequest(now: Millis): void {
+    this.onRequests(1, now);
+  }
+
+  /** As `onRequest`, for several at once. */
+  onRequests(count: number, now: Millis): void {
     this.#since ??= now;
-    this.#mean = this.#decayed(now) + 1 / this.#averagingTime;
+    this.#mean = this.#decayed(now) + count / this.#averagingTime;
     this.#at = now;
   }
 

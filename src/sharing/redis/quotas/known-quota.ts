@@ -1,0 +1,76 @@
+import type { CalendarQuotaSettings, QuotaView } from '../../../core/quota/calendar/calendar-quota.ts';
+import { QuotaForecast } from '../../../core/quota/calendar/quota-forecast.ts';
+import type { EpochMillis, QuotaPeriod } from '../../../core/quota/calendar/quota-period.ts';
+import type { Millis } from '../../../core/scalars.ts';
+import type { QuotaReturn, QuotaTerms } from '../../quotas/quota-protocol.ts';
+import type { QuotaReply } from './quota-reply.ts';
+
+/** What a process knows of a quota that Redis counts. */
+export class KnownQuota {
+  /** The counts of the last reply: if Redis loses them, they are restored. */
+  last = { everGranted: 0, used: 0, since: 0 };
+  readonly #wallClock: () => EpochMillis;
+  readonly #forecast: QuotaForecast;
+  /** The time of Redis, less that of the local clock. */
+  #offset: Millis | undefined = undefined;
+  #exhaustedAt: EpochMillis | undefined = undefined;
+  #lateReturns: QuotaReturn[] = [];
+
+  constructor(period: QuotaPeriod, wallClock: () => EpochMillis) {
+    this.#forecast = new QuotaForecast(period);
+    this.#wallClock = wallClock;
+  }
+
+  /** The time of Redis; before its first reply, that of the wall clock. */
+  timeAt(now: Millis): EpochMillis {
+    return this.#offset === undefined ? this.#wallClock() : now + this.#offset;
+  }
+
+  setTime(time: EpochMillis, now: Millis): void {
+    this.#offset = time - now;
+  }
+
+  onReply(reply: QuotaReply, upstream: string, settings: CalendarQuotaSettings, now: Millis): QuotaTerms {
+    const { time, terms } = reply;
+    this.setTime(time, now);
+    const isSame = settings.period.kind === 'rolling' || terms.since === this.last.since;
+    // What other processes lease and return in the same second does not count twice.
+    const added = reply.used - (isSame ? this.last.used : 0);
+    if (added > 0 && this.last.everGranted > 0) this.#forecast.onRequests(added, now);
+    this.#note(reply);
+    return { ...terms, view: this.#view(reply, upstream, settings, now) };
+  }
+
+  /** A reply that came too late: what it grants is returned. */
+  onLate(reply: QuotaReply): void {
+    const { granted, grantedReserve, since } = reply.terms;
+    if (granted + grantedReserve > 0) this.#lateReturns.push({ since, count: granted + grantedReserve });
+    this.#note(reply);
+  }
+
+  /** They have not reached Redis. */
+  keepReturns(returns: readonly QuotaReturn[]): void {
+    this.#lateReturns.push(...returns);
+  }
+
+  takeLateReturns(): QuotaReturn[] {
+    const returns = this.#lateReturns;
+    this.#lateReturns = [];
+    return returns;
+  }
+
+  #note({ everGranted, used, terms: { since } }: QuotaReply): void {
+    if (everGranted >= this.last.everGranted) this.last = { everGranted, used, since };
+  }
+
+  #view(reply: QuotaReply, upstream: string, settings: CalendarQuotaSettings, now: Millis): QuotaView {
+    const { time: at, used, untilNext } = reply;
+    const { name, limit, reserve, period } = settings;
+    const resetAt = at + untilNext;
+    const left = limit - reserve - used;
+    this.#exhaustedAt = left > 0 ? undefined : (this.#exhaustedAt ?? at);
+    const end = period.kind === 'rolling' ? undefined : resetAt;
+    const exhaustedAt = this.#exhaustedAt ?? this.#forecast.exhaustedAt(settings, left, end, { now, at });
+    return { upstream, name, limit, reserve, remaining: Math.max(0, limit - used), resetAt, exhaustedAt };
+  }
+}

@@ -1,0 +1,106 @@
+import type { CalendarQuotaSettings } from '../../../core/quota/calendar/calendar-quota.ts';
+import { calendarWindow } from '../../../core/quota/calendar/calendar-window.ts';
+import type { EpochMillis } from '../../../core/quota/calendar/quota-period.ts';
+import type { Clock, Millis } from '../../../core/scalars.ts';
+import { MAX_LATENESS } from '../../../core/rate/pacer.ts';
+import type { CallKeeper } from '../../quotas/leased-quota.ts';
+import { SHARER_WINDOW } from '../../quotas/quota-keeper.ts';
+import type { QuotaCall, QuotaTerms } from '../../quotas/quota-protocol.ts';
+import type { RedisKeyConnection } from '../keys/redis-key-commands.ts';
+import { KnownQuota } from './known-quota.ts';
+import { parseQuotaReply } from './quota-reply.ts';
+import { LEASE_QUOTA } from './quota-script.ts';
+
+/** The layout of what is stored. */
+const LAYOUT = 'q1';
+const COMMAND = 'tidegateLeaseQuota';
+/** After a loss of counts, processes have so long to report what they know; each calls once a second. */
+const SETTLE_TIME: Millis = 1500;
+/** What a process holds counts as sent when it has not called for so long. */
+const SILENT_AFTER: Millis = 5000;
+/** A rolling period is counted in so many parts, and at most two more, as in `makeQuotaCounts`. */
+const PARTS = 120;
+
+export interface RedisQuotasParts {
+  readonly connection: Pick<RedisKeyConnection, 'client' | 'requests'>;
+  readonly prefix: string;
+  /** The name of this process, never used by another one. */
+  readonly owner: string;
+  readonly clock: Clock;
+  readonly wallClock: () => EpochMillis;
+}
+
+/** The keeper of quotas that replicas share: Redis counts them. */
+export class RedisQuotas {
+  readonly #parts: RedisQuotasParts;
+  readonly #known = new Map<string, KnownQuota>();
+
+  constructor(parts: RedisQuotasParts) {
+    this.#parts = parts;
+    parts.connection.client.defineCommand(COMMAND, { lua: LEASE_QUOTA, numberOfKeys: 1 });
+  }
+
+  readonly call: CallKeeper = (call, onTerms, settings) => {
+    const { prefix } = this.#parts;
+    const key = `${prefix}:{${call.upstream}/quotas}:${LAYOUT}:${call.name}:${call.period}`;
+    let known = this.#known.get(key);
+    if (known === undefined) this.#known.set(key, (known = new KnownQuota(settings.period, this.#parts.wallClock)));
+    this.#run(key, known, call, settings, onTerms, true);
+  };
+
+  #run(
+    key: string,
+    known: KnownQuota,
+    call: QuotaCall,
+    settings: CalendarQuotaSettings,
+    onTerms: (terms: QuotaTerms | undefined) => void,
+    mayRepeat: boolean,
+  ): void {
+    const { client, requests } = this.#parts.connection;
+    const command: unknown = Reflect.get(client, COMMAND);
+    if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${COMMAND}`);
+    const returns = [...call.returns, ...known.takeLateReturns()];
+    const args = this.#argsOf(known, { ...call, returns }, settings);
+    let isLate = false;
+    requests.send({
+      op: 'quota',
+      run: async () => parseQuotaReply(await Reflect.apply(command, client, [key, ...args])),
+      // What was granted is of no use any more.
+      onReceived: (reply) => isLate && 'terms' in reply && known.onLate(reply),
+      onDone: (result, now) => {
+        isLate = result.kind === 'lost';
+        if (result.kind === 'lost') {
+          if (result.isUnsent) known.keepReturns(returns);
+          return onTerms(undefined);
+        }
+        const reply = result.response;
+        if ('terms' in reply) return onTerms(known.onReply(reply, call.upstream, settings, now));
+        known.setTime(reply.wrongWindowAt, now);
+        // Nothing was done. The next window may just have begun.
+        if (mayRepeat) return this.#run(key, known, { ...call, returns }, settings, onTerms, false);
+        known.keepReturns(returns);
+        onTerms(undefined);
+      },
+    });
+  }
+
+  #argsOf(known: KnownQuota, call: QuotaCall, settings: CalendarQuotaSettings): string[] {
+    const { limit, reserve, pace, period } = settings;
+    const window = periodArgs(period, known.timeAt(this.#parts.clock.now()));
+    const { everGranted, used, since } = known.last;
+    const flag = (isSet: boolean): number => (isSet ? 1 : 0);
+    return [
+      ...[this.#parts.owner, period.kind, ...window, limit, reserve, pace],
+      ...[call.want, flag(call.isOrdinary), flag(call.mayUseReserve), call.overdrawn, call.held],
+      ...[everGranted, used, since, SETTLE_TIME, SILENT_AFTER, SHARER_WINDOW, MAX_LATENESS],
+      ...call.returns.flatMap((each) => [each.since, each.count]),
+    ].map(String);
+  }
+}
+
+/** The window of a calendar, or the lengths of a rolling period and of its parts. */
+function periodArgs(period: CalendarQuotaSettings['period'], at: EpochMillis): readonly [number, number] {
+  if (period.kind === 'rolling') return [period.length, Math.max(1, Math.ceil(period.length / PARTS))];
+  const { start, end } = calendarWindow(period.unit, at, period.offsetAt);
+  return [start, end];
+}
