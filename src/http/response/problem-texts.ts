@@ -72,7 +72,7 @@ export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 
       status: 429,
       title: 'Quota exceeded',
       detail:
-        'The quota of requests to the upstream is used up until the time that Retry-After names. Nothing was sent to the upstream.',
+        'The quota of requests to the upstream is used up, or its count is not available. Retry-After names the time to try again. Nothing was sent to the upstream.',
       proxyError: 'http_request_denied',
     },
     queue_timeout: {

@@ -75,6 +75,10 @@ export class LeasedQuota implements UpstreamQuota {
     return this.#settings;
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   get isAwaited(): boolean {
     return this.#isCalling;
   }

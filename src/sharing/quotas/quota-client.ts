@@ -28,6 +28,7 @@ export class QuotaClient {
       call: this.#call,
       onSupplied: () => this.#onSupplied(upstream),
     });
+    for (const each of this.#quotas) if (each.isClosed) this.#quotas.delete(each); // a reload has removed them
     this.#quotas.add(quota);
     return quota;
   };

@@ -1,5 +1,5 @@
 /** Quotas that several worker processes share: the primary counts them. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -67,6 +67,18 @@ test(
     );
     expect(upstream.hits).toHaveLength(100);
     expect(await remaining(gate)).toBe(0);
+    // A reload that raises the limit keeps the count.
+    const file = gate.child.spawnargs.find((each) => each.endsWith('.yaml')) ?? '';
+    writeFileSync(file, readFileSync(file, 'utf8').replace('limit: 100', 'limit: 104'));
+    gate.child.kill('SIGHUP');
+    const raised = await eventually(
+      async () => {
+        await sendMany(gate.url, 4, 2);
+        return upstream.hits.length;
+      },
+      (hits) => hits >= 104,
+    );
+    expect(raised).toBe(104);
   },
   PATIENCE,
 );
