@@ -1,11 +1,12 @@
 import type { Millis } from '../scalars.ts';
 import type { AccountCredential } from './account-credential.ts';
+import { RejectionSeries, type RejectedRequester } from './rejection-series.ts';
 
 /** What excludes an account from service, and for how long. */
 export interface QuarantineSettings {
   /** Statuses that say that the upstream does not accept the credential. */
   readonly statuses: ReadonlySet<number>;
-  /** Such responses in a row, ≥ 1, without another one between them. */
+  /** Such responses to one client, or to several that do not belong together, ≥ 1, without another one between them. */
   readonly after: number;
   /** Time to the first probe; it doubles after each failed probe, up to `maxInterval`. */
   readonly interval: Millis;
@@ -17,11 +18,23 @@ export type AccountChange = 'quarantined' | 'probe-failed' | 'returned';
 
 interface Quarantine {
   readonly since: Millis;
-  /** A response to a request that was sent earlier shows nothing. */
+  /** When the next client that it does not exclude tries the account although others are in service. */
+  trialAt: Millis;
+  /** A rejection of a request that was sent earlier is not that of a probe. */
   sentFrom: Millis;
   interval: Millis;
   probeAt: Millis;
 }
+
+/** How a client may use an account. */
+export interface AccountUse {
+  /** When the client may send a probe, if it is excluded; −Infinity if it is not. */
+  readonly probeAt: Millis;
+  /** When it may try an account that others are excluded from, although another is in service; undefined for an account in service. */
+  readonly trialAt: Millis | undefined;
+}
+
+const IN_SERVICE: AccountUse = { probeAt: Number.NEGATIVE_INFINITY, trialAt: undefined };
 
 /** One account of an upstream: its credential, the requests in flight with it, and its quarantine. */
 export class Account {
@@ -32,7 +45,10 @@ export class Account {
   stoppedUntil: Millis = Number.NEGATIVE_INFINITY;
   /** The ordinal of its last choice among all choices of the pool; 0 before the first. */
   lastUse = 0;
-  #rejectionsInRow = 0;
+  readonly #rejections = new RejectionSeries();
+  /** When the latest request that was accepted, or rejected, was sent. */
+  #acceptedSentAt: Millis = Number.NEGATIVE_INFINITY;
+  #rejectedSentAt: Millis = Number.NEGATIVE_INFINITY;
   #quarantine: Quarantine | undefined;
 
   constructor(name: string, credential: AccountCredential) {
@@ -50,7 +66,7 @@ export class Account {
     this.#credential = credential;
     const wasQuarantined = this.isQuarantined;
     this.#quarantine = undefined;
-    this.#rejectionsInRow = 0;
+    this.#rejections.clear();
     return wasQuarantined;
   }
 
@@ -58,7 +74,7 @@ export class Account {
     return this.#quarantine !== undefined;
   }
 
-  /** When the next request may be sent as a probe; −Infinity if it is not quarantined. */
+  /** When the next request of an excluded client may be sent as a probe; −Infinity if the account is not quarantined. */
   get probeAt(): Millis {
     return this.#quarantine?.probeAt ?? Number.NEGATIVE_INFINITY;
   }
@@ -68,7 +84,19 @@ export class Account {
     return this.#quarantine?.since;
   }
 
-  /** A request is sent as a probe: the next one follows after the interval, whatever becomes of this one. */
+  /**
+   * A quarantine excludes the clients whose own requests were rejected: they may have provoked it. For others the account is in service;
+   * or the last choice, if clients that do not belong together were rejected.
+   */
+  useBy(client: string, { after }: Pick<QuarantineSettings, 'after'>): AccountUse {
+    const quarantine = this.#quarantine;
+    if (quarantine === undefined) return IN_SERVICE;
+    const { probeAt, trialAt } = quarantine;
+    if (this.#rejections.countOf(client) >= after) return { probeAt, trialAt: undefined };
+    return this.#rejections.isCommon ? { ...IN_SERVICE, trialAt } : IN_SERVICE;
+  }
+
+  /** An excluded client sends a probe: the next one follows after the interval, whatever becomes of this one. */
   beginProbe(now: Millis): void {
     const quarantine = this.#quarantine;
     if (quarantine === undefined) return;
@@ -76,33 +104,66 @@ export class Account {
     quarantine.probeAt = now + quarantine.interval;
   }
 
+  /** A client that is not excluded tries the account. */
+  beginTrial({ interval }: Pick<QuarantineSettings, 'interval'>, now: Millis): void {
+    if (this.#quarantine !== undefined) this.#quarantine.trialAt = now + interval;
+  }
+
   /** A response that accepts the credential. @param sentAt when its request was sent */
   onAccepted(sentAt: Millis): AccountChange | undefined {
-    this.#rejectionsInRow = 0;
-    if (this.#quarantine === undefined || sentAt < this.#quarantine.sentFrom) return undefined;
+    this.#acceptedSentAt = Math.max(this.#acceptedSentAt, sentAt);
+    if (this.#quarantine === undefined) {
+      this.#rejections.clear();
+      return undefined;
+    }
+    // The credential may have been revoked after it was sent.
+    if (sentAt <= this.#quarantine.since || sentAt < this.#rejectedSentAt) return undefined;
     this.#quarantine = undefined;
+    this.#rejections.clear();
     return 'returned';
   }
 
   /** A response that rejects the credential. @param sentAt when its request was sent */
-  onRejected(sentAt: Millis, settings: QuarantineSettings, now: Millis): AccountChange | undefined {
+  onRejected(
+    by: RejectedRequester,
+    sentAt: Millis,
+    settings: QuarantineSettings,
+    now: Millis,
+  ): AccountChange | undefined {
+    const { after } = settings;
+    this.#rejectedSentAt = Math.max(this.#rejectedSentAt, sentAt);
     const quarantine = this.#quarantine;
-    if (quarantine !== undefined) {
-      if (sentAt < quarantine.sentFrom) return undefined;
-      quarantine.interval = Math.min(settings.maxInterval, 2 * quarantine.interval);
-      quarantine.probeAt = now + quarantine.interval;
-      quarantine.sentFrom = quarantine.probeAt;
-      return 'probe-failed';
+    const wasExcluded = this.#rejections.countOf(by.client) >= after;
+    const count = this.#rejections.add(by, 1);
+    if (quarantine === undefined) {
+      const isEnough = count >= after || (this.#rejections.isCommon && this.#rejections.count >= after);
+      return isEnough ? this.#begin(settings, now) : undefined;
     }
-    this.#rejectionsInRow += 1;
-    return this.#rejectionsInRow < settings.after ? undefined : this.quarantine(settings, now);
+    if (!wasExcluded || sentAt < quarantine.sentFrom) return undefined;
+    quarantine.interval = Math.min(settings.maxInterval, 2 * quarantine.interval);
+    quarantine.probeAt = now + quarantine.interval;
+    quarantine.sentFrom = quarantine.probeAt;
+    return 'probe-failed';
   }
 
-  /** Excludes the account from service until a probe is accepted. */
-  quarantine({ interval }: QuarantineSettings, now: Millis): AccountChange | undefined {
-    if (this.#quarantine !== undefined) return undefined;
+  /**
+   * Another account was accepted for a request that was rejected with this one: excludes its client at once, unless a request that was
+   * sent after it has been accepted. @param sentAt when the rejected request was sent
+   */
+  onProvenInvalid(
+    by: RejectedRequester,
+    sentAt: Millis,
+    settings: QuarantineSettings,
+    now: Millis,
+  ): AccountChange | undefined {
+    if (this.#acceptedSentAt > sentAt) return undefined;
+    this.#rejections.add(by, settings.after);
+    return this.#quarantine === undefined ? this.#begin(settings, now) : undefined;
+  }
+
+  #begin({ interval }: QuarantineSettings, now: Millis): AccountChange {
     const probeAt = now + interval;
-    this.#quarantine = { since: now, sentFrom: probeAt, interval, probeAt };
+    this.#quarantine = { since: now, trialAt: probeAt, sentFrom: probeAt, interval, probeAt };
     return 'quarantined';
   }
 }

@@ -67,8 +67,8 @@ function candidatesOf(context: ChoiceContext, ticket: Ticket, pool: AccountPool,
     candidates.push({
       account,
       wait: Math.max(wait, heldFor, account.stoppedUntil - now),
-      probeAt: account.probeAt,
-      hasRejected: ticket.rejectedBy?.includes(account) === true,
+      ...account.useBy(ticket.client, pool.quarantine),
+      hasRejected: ticket.rejectedBy?.has(account) === true,
       hasThrottled: ticket.throttledBy === account,
       inFlight: account.inFlight,
       lastUse: account.lastUse,
@@ -78,14 +78,19 @@ function candidatesOf(context: ChoiceContext, ticket: Ticket, pool: AccountPool,
 }
 
 /**
- * Returns why a request cannot be sent with its account, which is in quarantine, and for how long; undefined if the account is in
- * service, or if this request is its probe, which begins now. A quota of the upstream that is used up for longer is the reason, and no
+ * Returns why a request cannot be sent with its account, whose quarantine excludes its client, and for how long; undefined if it does
+ * not, or if this request is its probe, which begins now. A quota of the upstream that is used up for longer is the reason, and no
  * probe begins.
  */
-export function beginUse(ticket: Ticket, now: Millis): QuarantineRefusal | undefined {
+export function beginUse(ticket: Ticket, { quarantine }: AccountPool, now: Millis): QuarantineRefusal | undefined {
   const { account, quotas } = ticket;
   if (account === undefined || !account.isQuarantined) return undefined;
-  const untilProbe = Math.max(0, account.probeAt - now);
+  const { probeAt, trialAt = Number.POSITIVE_INFINITY } = account.useBy(ticket.client, quarantine);
+  if (probeAt === Number.NEGATIVE_INFINITY) {
+    if (trialAt <= now) account.beginTrial(quarantine, now);
+    return undefined;
+  }
+  const untilProbe = Math.max(0, probeAt - now);
   const untilReset = quotas?.untilReset(ticket, now) ?? 0;
   if (untilReset > untilProbe) return { why: 'quota_exceeded', wait: untilReset };
   if (untilProbe > 0) return { why: 'blocked', wait: untilProbe };
@@ -99,13 +104,24 @@ interface QuarantineRefusal {
 }
 
 /**
- * Returns the tickets that wait at these limits with an account that is quarantined, or stopped for longer than they may wait, if they
- * may use another one. Those that lack only a connection have their tokens and stay.
+ * Returns the tickets that wait at these limits with an account that excludes their client, or is stopped for longer than they may
+ * wait, if they may use another one. Those that lack only a connection have their tokens and stay.
  */
 export function ticketsToMove(store: GateStore, limits: readonly Limit[], now: Millis): readonly Ticket[] {
-  const stopped = limits.filter((limit) => limit.isAwaited && isStopped(store, limit, now));
-  if (stopped.length === 0) return NO_TICKETS;
-  const tickets = new Set(stopped.flatMap((limit) => [...waitingTickets(limit)]));
+  let tickets: Set<Ticket> | undefined;
+  for (const limit of limits) {
+    if (!limit.isAwaited || limit.ref.scope !== 'credential') continue;
+    const { accounts, queue } = store.upstream(limit.ref.upstream); // it exists: requests wait
+    const account = accounts?.find(accountOf(limit.ref));
+    if (accounts === undefined || account === undefined) continue;
+    const isStopped = limit.meter.expectedDelay(now) > queue.maxWait;
+    if (!isStopped && !account.isQuarantined) continue;
+    tickets ??= new Set();
+    for (const ticket of waitingTickets(limit)) {
+      if (isStopped || excludes(account, ticket, accounts)) tickets.add(ticket);
+    }
+  }
+  if (tickets === undefined) return NO_TICKETS;
   return [...tickets].filter(
     (each) => each.account !== undefined && each.reservedLimits.length === 0 && each.pinnedAccount() === undefined,
   );
@@ -113,12 +129,8 @@ export function ticketsToMove(store: GateStore, limits: readonly Limit[], now: M
 
 const NO_TICKETS: readonly Ticket[] = [];
 
-/** Whether this is a limit of an account that is sent nothing for longer than a request may wait. */
-function isStopped(store: GateStore, { ref, meter }: Limit, now: Millis): boolean {
-  if (ref.scope !== 'credential') return false;
-  const { accounts, queue } = store.upstream(ref.upstream); // it exists: requests wait
-  if (accounts === undefined) return false;
-  return meter.expectedDelay(now) > queue.maxWait || accounts.find(accountOf(ref))?.isQuarantined === true;
+function excludes(account: Account, { client }: Ticket, { quarantine }: AccountPool): boolean {
+  return account.useBy(client, quarantine).probeAt !== Number.NEGATIVE_INFINITY;
 }
 
 /** The name of the account that a limit of scope `credential` belongs to. */

@@ -4,8 +4,10 @@ import type { Millis } from '../scalars.ts';
 export interface AccountCandidate {
   /** The estimated wait for its limits. */
   readonly wait: Millis;
-  /** When a quarantined account may be probed; −Infinity if it is in service. */
+  /** When the client may probe the account, if a quarantine excludes the client; else −Infinity. */
   readonly probeAt: Millis;
+  /** When the client may try an account that excludes others, although another is in service; undefined for an account in service. */
+  readonly trialAt: Millis | undefined;
   /** The upstream rejected its credential for this very request. */
   readonly hasRejected: boolean;
   /** The last attempt of this request was throttled with it. */
@@ -16,8 +18,8 @@ export interface AccountCandidate {
 }
 
 /**
- * Chooses the account of a request, in this order: one whose probe is due; in service, and not one that has already rejected this
- * request; the shortest wait; not the one that has just throttled it, whose shared limit may not show that yet; the fewest requests in
+ * Chooses the account of a request, in this order: one whose probe or trial is due; in service, and not one that has already
+ * rejected this request; the shortest wait; not the one that has just throttled it, whose shared limit may not show that yet; the fewest requests in
  * flight; the least recently used. Returns undefined if there is no candidate.
  */
 export function chooseAccount<C extends AccountCandidate>(candidates: readonly C[], now: Millis): C | undefined {
@@ -38,11 +40,11 @@ function isBetter(one: AccountCandidate, other: AccountCandidate, now: Millis): 
   );
 }
 
-function rank({ probeAt, wait, hasRejected }: AccountCandidate, now: Millis): number {
+function rank({ probeAt, trialAt, wait, hasRejected }: AccountCandidate, now: Millis): number {
   if (hasRejected) return 3;
-  if (probeAt === Number.NEGATIVE_INFINITY) return 1;
+  if (probeAt === Number.NEGATIVE_INFINITY && trialAt === undefined) return 1;
   // Without a token the probe would be late, and another request may make it sooner.
-  return probeAt <= now && wait <= 0 ? 0 : 2;
+  return (trialAt ?? probeAt) <= now && wait <= 0 ? 0 : 2;
 }
 
 /** How long the request would wait with this account: for its limits, or for its next probe. */

@@ -20,9 +20,9 @@ interface Context {
 /**
  * Updates the quarantine of the account that an attempt was sent with:
  *
- * - A rejection of its credential counts. Several in a row exclude the account, because a single one may be about the request.
- * - If the same request is then accepted with another account, a 401 was about the account: it is excluded at once. A 403 may be
- *   about an object that only some accounts can see, so it proves nothing.
+ * - A rejection of its credential counts. Several in a row exclude its client, because a single one may be about the request.
+ * - If the same request is then accepted with another account, a 401 was about the account: its client is excluded at once. A 403 may
+ *   be about an object that only some accounts can see, so it proves nothing.
  * - Throttling, a bad gateway and a failure show nothing: they may come from a hop that does not read the credential.
  */
 export function recordAccountOutcome(
@@ -42,18 +42,19 @@ export function recordAccountOutcome(
     account.stoppedUntil = Math.max(account.stoppedUntil, now + (outcome.hints.retryAfterMs ?? 0));
   }
   if (result === 'rejected') {
-    (ticket.rejectedBy ??= []).push(account);
+    (ticket.rejectedBy ??= new Map()).set(account, sentAt);
     ticket.isAccountProven = status === UNAUTHORIZED && ticket.isAccountProven !== false;
-    emitChange(emit, upstream, account, account.onRejected(sentAt, quarantine, now), status, now);
+    emitChange(emit, ticket, account, account.onRejected(ticket, sentAt, quarantine, now), status, now);
     return;
   }
   if (result !== 'accepted') return;
   const since = account.quarantinedSince;
-  emitChange(emit, upstream, account, account.onAccepted(sentAt), status, now, since);
+  emitChange(emit, ticket, account, account.onAccepted(sentAt), status, now, since);
   if (ticket.rejectedBy === undefined || ticket.isAccountProven !== true) return;
-  for (const rejected of ticket.rejectedBy) {
+  for (const [rejected, rejectedSentAt] of ticket.rejectedBy) {
     if (rejected === account) continue;
-    emitChange(emit, upstream, rejected, rejected.quarantine(quarantine, now), UNAUTHORIZED, now);
+    const change = rejected.onProvenInvalid(ticket, rejectedSentAt, quarantine, now);
+    emitChange(emit, ticket, rejected, change, UNAUTHORIZED, now);
   }
 }
 
@@ -67,7 +68,7 @@ export function accountResultOf(outcome: AttemptOutcome, { statuses }: Quarantin
 
 function emitChange(
   emit: EventSink,
-  upstream: string,
+  { upstream, client }: Ticket,
   account: Account,
   change: AccountChange | undefined,
   status: number,
@@ -75,6 +76,7 @@ function emitChange(
   since: Millis = now,
 ): void {
   if (change === undefined) return;
-  if (change === 'returned') emit({ type: 'account-returned', upstream, account: account.name, after: now - since });
-  else emit({ type: 'account-quarantined', upstream, account: account.name, status, time: account.probeAt - now });
+  const { name, probeAt } = account;
+  if (change === 'returned') emit({ type: 'account-returned', upstream, account: name, after: now - since });
+  else emit({ type: 'account-quarantined', upstream, account: name, status, client, time: probeAt - now });
 }

@@ -1,4 +1,4 @@
-import type { Account } from '../accounts/account.ts';
+import type { AccountPool } from '../accounts/account-pool.ts';
 import { fairShare } from './active-clients.ts';
 import { tokenDelay, expectedDelayAt, clientHeldUntil } from './wait-estimate.ts';
 import type { LimitView } from '../events/gate-views.ts';
@@ -21,7 +21,7 @@ export interface DecisionDetails {
   readonly pinnedRate: PerSecond | undefined;
   /** The configured quota that is used up for longest; absent if there is none. */
   readonly quota?: SpentQuota | undefined;
-  /** The account that it would be sent with, and how long that stays in quarantine, ≥ 0; absent without accounts. */
+  /** The account that it would be sent with, and how long its quarantine excludes the client, ≥ 0; absent without accounts. */
   readonly account?: { readonly name: string; readonly quarantinedFor: Millis };
   /** Whether it waits, or would have to wait, for a connection and not for a token. */
   readonly waitsForConnection: boolean;
@@ -51,7 +51,7 @@ export interface DecisionDetails {
 export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Millis): DecisionDetails {
   const { clients } = store;
   const { clientSlot } = ticket;
-  const { activeClients, connectionSlots } = store.upstream(ticket.upstream);
+  const { activeClients, connectionSlots, accounts } = store.upstream(ticket.upstream);
   const limit = tightestLimit(ticket, now);
   const queueLimit = ticket.waitingLimit ?? ticket.limits.at(-1) ?? connectionSlots?.queueLimit;
   const rate = limit?.meter.rate(now) ?? Number.POSITIVE_INFINITY;
@@ -59,7 +59,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
   return {
     limit: view,
     block: limit === undefined ? undefined : findBlock(limit, view?.block, ticket, now),
-    ...(ticket.account === undefined ? {} : { account: describeAccount(ticket.account, now) }),
+    ...(accounts === undefined ? {} : describeAccount(ticket, accounts, now)),
     pinnedRate: view?.pinnedRate ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
     quota: ticket.quotas?.findSpent(ticket, now),
     waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),
@@ -83,8 +83,14 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
   };
 }
 
-function describeAccount({ name, probeAt }: Account, now: Millis): NonNullable<DecisionDetails['account']> {
-  return { name, quarantinedFor: Math.max(0, probeAt - now) };
+function describeAccount(
+  { account, client }: Ticket,
+  { quarantine }: AccountPool,
+  now: Millis,
+): Pick<DecisionDetails, 'account'> {
+  if (account === undefined) return {};
+  const { probeAt } = account.useBy(client, quarantine);
+  return { account: { name: account.name, quarantinedFor: Math.max(0, probeAt - now) } };
 }
 
 /** The block that holds back the request. Thousands of details are kept, so it is the `latest` of the limit's view if it is the same. */

@@ -171,7 +171,7 @@ export class Gate {
     const slot = registerArrival(this.#store, ticket, upstream, now);
     if (upstream.accounts !== undefined) {
       this.retries.assignAccount(ticket, upstream.accounts, now);
-      const stop = beginUse(ticket, now);
+      const stop = beginUse(ticket, upstream.accounts, now);
       if (stop !== undefined) return this.#refuse(ticket, slot, stop.why, (ticket.estimatedWait = stop.wait), now);
     }
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);

@@ -121,8 +121,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   sentWith: string | undefined = undefined;
   /** The account of the attempt that counts as in flight. */
   inFlightAccount: Account | undefined = undefined;
-  /** Accounts whose credential the upstream has rejected for this request. */
-  rejectedBy: Account[] | undefined = undefined;
+  /** Accounts whose credential the upstream has rejected for this request, and when it was sent with them. */
+  rejectedBy: Map<Account, Millis> | undefined = undefined;
   /** The account with which its last attempt was throttled; undefined if it was not. */
   throttledBy: Account | undefined = undefined;
   /** Whether each of these rejections says that the credential is not valid; undefined if there was none. */

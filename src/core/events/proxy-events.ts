@@ -172,12 +172,16 @@ export type ProxyEvent =
       readonly account: string;
       readonly result: AccountResult;
     }
-  /** The upstream rejects the credential of an account, with this status: it gets no requests for `time`, then a probe. */
+  /**
+   * The upstream rejects the credential of an account, with this status, last for this client: clients with rejections get no requests
+   * through for `time`, then a probe.
+   */
   | {
       readonly type: 'account-quarantined';
       readonly upstream: string;
       readonly account: string;
       readonly status: number;
+      readonly client: string;
       readonly time: Millis;
     }
   /** The upstream accepts the credential again, `after` the start of the quarantine. */

@@ -117,7 +117,7 @@ export function decisionFields(details: DecisionDetails): Record<string, unknown
 function formatQuarantine(account: DecisionDetails['account']): string | undefined {
   if (account === undefined || account.quarantinedFor === 0) return undefined;
   const { name, quarantinedFor } = account;
-  return `the upstream rejects the credential of account ${name}, and no other may be used; its next probe is in ${humanizeDuration(quarantinedFor)}`;
+  return `the upstream rejects the credential of account ${name} for requests of this client, and no other may be used; its next probe is in ${humanizeDuration(quarantinedFor)}`;
 }
 
 /** What has shown how many requests may be in flight; undefined if that is not limited. */

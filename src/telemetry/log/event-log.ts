@@ -31,9 +31,9 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
       const { upstream, endpoint, cause } = event;
       logger.info({ upstream, endpoint, cause }, 'endpoint re-admitted');
     } else if (event.type === 'account-quarantined') {
-      const { upstream, account, status, time } = event;
+      const { upstream, account, status, client, time } = event;
       logger.warn(
-        { upstream, account, status, forMs: Math.round(time) },
+        { upstream, account, status, client, forMs: Math.round(time) },
         'account quarantined: its credential is rejected',
       );
     } else if (event.type === 'account-returned') {

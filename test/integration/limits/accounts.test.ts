@@ -2,22 +2,17 @@
 import { expect, test } from 'vitest';
 import { send } from '../../support/clients/send.ts';
 import { startTidegate } from '../../support/proxy/tidegate.ts';
-import { accept, reject, startAccountUpstream } from '../../support/upstreams/account-upstream.ts';
+import { accept, accountsOf, reject, startAccountUpstream } from '../../support/upstreams/account-upstream.ts';
 
 const KEYED = (key: string): string[] => ['Idempotency-Key', key];
 
-function accounts(tokens: Readonly<Record<string, string>>): string {
-  const list = Object.entries(tokens).map(([name, token]) => `{name: ${name}, value: "Bearer ${token}"}`);
-  return `accounts: [${list.join(', ')}]`;
-}
-
-const TWO = accounts({ main: 'secret-of-main', spare: 'secret-of-spare' });
+const TWO = accountsOf({ main: 'secret-of-main', spare: 'secret-of-spare' });
 const ACCEPTED = { 'secret-of-main': accept, 'secret-of-spare': accept };
 
 test('replaces the credential of the client, however it writes the header', async () => {
   const upstream = await startAccountUpstream(ACCEPTED);
   const tidegate = await startTidegate(
-    `upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'secret-of-main' })}}}`,
+    `upstreams: {api: {url: "${upstream.url}", ${accountsOf({ main: 'secret-of-main' })}}}`,
   );
   const own = ['AUTHORIZATION', 'Bearer of-client', 'authorization', 'Bearer of-client'];
   expect((await send(tidegate.url, '/', { headers: own.slice(0, 2) })).status).toBe(200);
@@ -87,49 +82,6 @@ test('does not retry a write without a key with another account', async () => {
   expect((await send(tidegate.url, '/', { method: 'POST', body: '{}' })).status).toBe(200);
 });
 
-test('quarantines an account whose credential is rejected for a request that another account serves', async () => {
-  const upstream = await startAccountUpstream({ 'secret-of-spare': accept });
-  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
-  for (let i = 0; i < 4; i += 1) expect((await send(tidegate.url, '/')).status).toBe(200);
-  expect(upstream.tokens()).toEqual(['secret-of-main', ...Array<string>(4).fill('secret-of-spare')]);
-  expect(await tidegate.metric('tidegate_account_quarantined{upstream="api",account="main"}')).toBe(1);
-  expect(await tidegate.metric('tidegate_account_quarantined{upstream="api",account="spare"}')).toBe(0);
-  const lines = tidegate.log().filter(({ msg }) => String(msg).startsWith('account quarantined'));
-  expect(lines).toMatchObject([{ upstream: 'api', account: 'main', status: 401, forMs: 30_000 }]);
-});
-
-test('keeps accounts in service when one path rejects all of them', async () => {
-  const upstream = await startAccountUpstream(ACCEPTED);
-  upstream.set(
-    'secret-of-main',
-    (response, { target }) => void response.writeHead(target === '/private' ? 401 : 200).end(),
-  );
-  upstream.set(
-    'secret-of-spare',
-    (response, { target }) => void response.writeHead(target === '/private' ? 401 : 200).end(),
-  );
-  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
-  for (let i = 0; i < 5; i += 1) {
-    expect((await send(tidegate.url, '/private')).status).toBe(401);
-    expect((await send(tidegate.url, '/')).status).toBe(200);
-    expect((await send(tidegate.url, '/')).status).toBe(200);
-  }
-});
-
-test('refuses requests while all accounts are in quarantine, and recovers when a credential is rotated', async () => {
-  const upstream = await startAccountUpstream({ 'new-secret': accept });
-  const tidegate = await startTidegate(
-    `upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'old-secret' })}}}`,
-  );
-  for (let i = 0; i < 3; i += 1) expect((await send(tidegate.url, '/')).status).toBe(401);
-  const refused = await send(tidegate.url, '/');
-  expect(refused.status).toBe(503);
-  expect(Number(refused.header('retry-after'))).toBeGreaterThan(25);
-  expect(upstream.received).toHaveLength(3);
-  await tidegate.rewrite(`upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'new-secret' })}}}`);
-  expect((await send(tidegate.url, '/')).status).toBe(200);
-});
-
 test('sends a keyed write and its repeats with one account', async () => {
   const upstream = await startAccountUpstream(ACCEPTED);
   const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
@@ -173,10 +125,10 @@ clients: {key: ["header:x-client"]}
 test('rotates a credential without a failed request', async () => {
   const upstream = await startAccountUpstream({ 'old-secret': accept, 'new-secret': accept });
   const tidegate = await startTidegate(
-    `upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'old-secret' })}}}`,
+    `upstreams: {api: {url: "${upstream.url}", ${accountsOf({ main: 'old-secret' })}}}`,
   );
   const before = Array.from({ length: 10 }, () => send(tidegate.url, '/'));
-  await tidegate.rewrite(`upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'new-secret' })}}}`);
+  await tidegate.rewrite(`upstreams: {api: {url: "${upstream.url}", ${accountsOf({ main: 'new-secret' })}}}`);
   const after = Array.from({ length: 10 }, () => send(tidegate.url, '/'));
   for (const { status } of await Promise.all([...before, ...after])) expect(status).toBe(200);
   expect(upstream.tokens().slice(-10)).toEqual(Array<string>(10).fill('new-secret'));
@@ -211,15 +163,6 @@ test('explains which account an attempt used, why it changed, and why a request 
   expect(text).toContain('with account spare');
 });
 
-test('explains a refusal by the quarantine of the account', async () => {
-  const upstream = await startAccountUpstream({});
-  const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${accounts({ main: 'secret' })}}}`);
-  for (let i = 0; i < 3; i += 1) await send(tidegate.url, '/');
-  const id = (await send(tidegate.url, '/')).header('tidegate-request-id');
-  const { steps } = (await (await fetch(`${tidegate.adminUrl}/explain/${id}`)).json()) as { steps: { text: string }[] };
-  expect(JSON.stringify(steps)).toContain('the upstream rejects the credential of account main');
-});
-
 test('does not send a repeat whose account has been removed', async () => {
   const silent = { 'secret-of-main': () => undefined, 'secret-of-spare': () => undefined };
   const upstream = await startAccountUpstream(silent);
@@ -232,7 +175,7 @@ test('does not send a repeat whose account has been removed', async () => {
   const [token] = upstream.tokens();
   const [kept, other] = token === 'secret-of-main' ? ['spare', 'main'] : ['main', 'spare'];
   upstream.set(`secret-of-${kept}`, accept);
-  await tidegate.rewrite(yaml(accounts({ [kept]: `secret-of-${kept}` })));
+  await tidegate.rewrite(yaml(accountsOf({ [kept]: `secret-of-${kept}` })));
   const repeat = await send(tidegate.url, '/', write);
   expect([repeat.status >= 500, repeat.header('tidegate-outcome')]).toEqual([true, 'unknown']);
   expect(upstream.received).toHaveLength(1);

@@ -122,7 +122,7 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'delivery-attempt', route: '/hooks', reason: 'acknowledged', took: 20 },
   { type: 'delivery', route: '/hooks', event: 'delivered', age: 10_500 },
   { type: 'account-result', upstream: 'payments', account: 'main', result: 'rejected' },
-  { type: 'account-quarantined', upstream: 'payments', account: 'main', status: 401, time: 30_000 },
+  { type: 'account-quarantined', upstream: 'payments', account: 'main', status: 401, client: 'c', time: 30_000 },
   { type: 'account-returned', upstream: 'payments', account: 'main', after: 30_000 },
   { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', cause: 'failures', time: 10_000 },
   { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },

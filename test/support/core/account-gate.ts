@@ -14,8 +14,8 @@ class AccountTicket extends Ticket {
   pinned: string | undefined;
   admission: AdmissionResult | undefined;
 
-  constructor(pinned?: string) {
-    super('up', 'client', 1, [], (admission) => {
+  constructor(pinned?: string, client = 'client') {
+    super('up', client, 1, [], (admission) => {
       this.admission = admission;
     });
     this.pinned = pinned;
@@ -42,8 +42,8 @@ export function openAccountGate(names: readonly string[] = ['a', 'b'], settings:
   ];
   const store = new MemoryStore({ upstreams, maxTracked: 100, random: seededRandom(1), listen: () => undefined });
   const gate = new Gate(store, (event) => void events.push(event));
-  const arrive = (now: number, pinned?: string): AccountTicket => {
-    const ticket = new AccountTicket(pinned);
+  const arrive = (now: number, pinned?: string, client?: string): AccountTicket => {
+    const ticket = new AccountTicket(pinned, client);
     ticket.admission = gate.requestAdmission(ticket, now + 10_000, now);
     return ticket;
   };

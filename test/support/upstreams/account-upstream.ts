@@ -18,6 +18,12 @@ export function reject(status: number, headers: Readonly<Record<string, string>>
   return (response) => void response.writeHead(status, headers).end('{}');
 }
 
+/** The key `accounts` of an upstream. @param tokens by the name of the account */
+export function accountsOf(tokens: Readonly<Record<string, string>>): string {
+  const list = Object.entries(tokens).map(([name, token]) => `{name: ${name}, value: "Bearer ${token}"}`);
+  return `accounts: [${list.join(', ')}]`;
+}
+
 export async function startAccountUpstream(answers: Readonly<Record<string, AnswerAs>>): Promise<AccountUpstream> {
   const byToken = new Map(Object.entries(answers));
   const upstream = await startRecordingUpstream((request, response) => {

@@ -125,3 +125,37 @@ test('gives no account to a request that needs one that is not configured', () =
   const ticket = arrive(0, 'removed');
   expect([ticket.account, ticket.admission?.kind]).toEqual([undefined, 'admitted']);
 });
+
+test('serves other clients with the accounts that reject one of them', () => {
+  const { arrive, answer } = openAccountGate();
+  for (let i = 0; i < 3; i += 1) for (const name of ['a', 'b']) answer(arrive(i, name, 'evil'), i, 403);
+  expect(arrive(100, undefined, 'evil').admission).toMatchObject({ kind: 'refused', why: 'blocked' });
+  const other = arrive(101, undefined, 'other');
+  expect(other.admission?.kind).toBe('admitted');
+  answer(other, 102, 200);
+  expect(arrive(103, undefined, 'evil').account?.name).toBe(other.account?.name);
+});
+
+test('sends the request of a client that no account rejects, although all accounts reject several others', () => {
+  const { arrive, answer, gate } = openAccountGate();
+  for (let i = 0; i < 3; i += 1) {
+    for (const name of ['a', 'b']) for (const client of ['one', 'two']) answer(arrive(i, name, client), i, 401);
+  }
+  expect(arrive(90, undefined, 'two').admission?.kind).toBe('refused');
+  const third = arrive(100, undefined, 'third');
+  expect(third.admission?.kind).toBe('admitted');
+  expect(gate.decisionDetails(third, 100).account).toEqual({ name: third.account?.name, quarantinedFor: 0 });
+});
+
+test('leaves a waiting request in the queue of an account that rejects another client', () => {
+  const { gate, arrive, answer } = openAccountGate();
+  for (const now of [0, 1]) answer(arrive(now), now, 429);
+  const waiting = Array.from({ length: 20 }, () => arrive(501, undefined, 'other')).filter(
+    ({ admission }) => admission === undefined,
+  );
+  const withA = waiting.filter(({ account }) => account?.name === 'a');
+  expect(withA.length).toBeGreaterThan(0);
+  const evil = arrive(501, 'a', 'evil');
+  for (let i = 0; i < 3; i += 1) gate.onOutcome(evil, response(401), 502 + i);
+  for (const ticket of withA) expect([ticket.account?.name, ticket.admission]).toEqual(['a', undefined]);
+});

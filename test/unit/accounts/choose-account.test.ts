@@ -8,6 +8,7 @@ function candidate(name: string, parts: Partial<AccountCandidate> = {}): Account
     name,
     wait: 0,
     probeAt: Number.NEGATIVE_INFINITY,
+    trialAt: undefined,
     hasRejected: false,
     hasThrottled: false,
     inFlight: 0,
@@ -24,6 +25,9 @@ test.each([
   ['an account in service, before one in quarantine', { probeAt: NOW + 1 }, { wait: 60_000 }],
   ['an account whose probe is due, before one in service', {}, { probeAt: NOW }],
   ['an account in service, before a due probe that would wait', { probeAt: NOW, wait: 1 }, { wait: 60_000 }],
+  ['an account in service, before one that excludes others', { trialAt: NOW + 1 }, { wait: 60_000 }],
+  ['an account that excludes others, once its trial is due', {}, { trialAt: NOW }],
+  ['an account that excludes others, before one that excludes this client', { probeAt: NOW + 1 }, { trialAt: NOW + 9 }],
   ['the earlier probe, if all are in quarantine', { probeAt: NOW + 20 }, { probeAt: NOW + 10 }],
   ['an account that has not rejected this request', { hasRejected: true }, { probeAt: NOW + 10 }],
 ])('chooses %s', (_, one, other) => {

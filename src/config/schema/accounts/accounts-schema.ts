@@ -34,7 +34,9 @@ export const AccountQuarantineSchema = z.strictObject({
     .min(1)
     .max(1000)
     .prefault(3)
-    .describe('Such responses in a row that exclude an account; one is enough if another account is then accepted.'),
+    .describe(
+      'Such responses in a row that exclude a client from an account; one is enough if another account is then accepted.',
+    ),
   interval: PositiveDuration.prefault('30s').describe('Time to the first probe; it doubles after each failed one.'),
   maxInterval: PositiveDuration.prefault('10m').describe('Maximum time between probes.'),
 });

@@ -36,7 +36,7 @@ export class AccountMetrics {
       },
       {
         name: 'tidegate_account_quarantined',
-        help: '1 while the account gets no requests but probes, because the upstream rejects its credential. Alert on this.',
+        help: '1 while the account gets only probes of some clients, because the upstream rejects its credential for them. Alert on this.',
         type: 'gauge',
         aggregation: 'max',
         samples: perAccount(({ isQuarantined }) => (isQuarantined ? 1 : 0)),
