@@ -5,6 +5,7 @@ import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import { findDisguisedPath } from '../auth/disguised-path.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { RequestHandler } from '../request/request-handler.ts';
+import { isTraceWithCredential } from '../request/choose-handling.ts';
 import type { Route } from '../request/route.ts';
 import { findRepeatedHeader } from '../request/validate-request.ts';
 import { isSafeRequest, type RoutedRequest } from '../request/routed-request.ts';
@@ -55,12 +56,13 @@ function mayGoElsewhere(routed: RoutedRequest): boolean {
 }
 
 /**
- * Its sender is ambiguous for the other upstream, or its path is another spelling of one that is guarded there: as `chooseHandling`
+ * Its sender is ambiguous for the other upstream, its response would show a credential, or its path is another spelling of one that is guarded there: as `chooseHandling`
  * refuses it for the first.
  */
 function isRefusedThere({ request, snapshot: { router } }: RoutedRequest, route: Route): boolean {
   const hasRepeatedIdentity = findRepeatedHeader(request, route.target.identityHeaders) !== undefined;
-  return hasRepeatedIdentity || findDisguisedPath(request, route, router) !== undefined;
+  if (hasRepeatedIdentity || isTraceWithCredential(request, route)) return true;
+  return findDisguisedPath(request, route, router) !== undefined;
 }
 
 /** Why the upstream did not process the request; undefined if it did or may have, or if it is not the upstream's doing. */

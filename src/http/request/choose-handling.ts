@@ -34,6 +34,7 @@ export function chooseHandling(request: HttpServerRequest, router: Router, via: 
   if (readMaxForwards(request) === 0) return { kind: 'final-recipient', route };
   const problem =
     findRepeatedIdentity(request, route) ??
+    (isTraceWithCredential(request, route) ? TRACE_REFUSED : undefined) ??
     findAmbiguousTarget(request, route) ??
     findDisguisedPath(request, route, router);
   return problem === undefined ? { kind: 'exchange', route, isPreflight } : { kind: 'rejected', problem };
@@ -47,6 +48,11 @@ function findRepeatedIdentity(request: HttpServerRequest, { target }: Route): Pr
   return repeated === undefined ? undefined : repeatedHeaderProblem(repeated);
 }
 
+/** The response to a TRACE is the request as the upstream received it (RFC 9110 §9.3.8), with the credential of an account. */
+export function isTraceWithCredential({ verb }: Pick<HttpServerRequest, 'verb'>, { target }: Route): boolean {
+  return verb === 'TRACE' && target.accounts !== undefined;
+}
+
 /** `rewritePrefix: /` turns `/v1//x` into `//x`, which many servers read as a host name. */
 function findAmbiguousTarget(request: HttpServerRequest, route: Route): Problem | undefined {
   const isAmbiguous = route.rewritePrefix !== undefined && rewriteTarget(request.target, route).startsWith('//');
@@ -58,6 +64,13 @@ const LOOP = requestProblem(
   'Loop detected',
   'This request has already passed through this proxy. Check that no upstream leads back here.',
   'loop',
+);
+
+const TRACE_REFUSED = requestProblem(
+  405,
+  'Method not allowed',
+  'A TRACE would return the credential that is sent to this upstream. Send Max-Forwards: 0 to trace the request up to this proxy.',
+  'method',
 );
 
 const LEADING_DOUBLE_SLASH = requestProblem(

@@ -185,3 +185,19 @@ test('does not send a repeat whose account has been removed', async () => {
   expect((await send(tidegate.url, '/', write)).status).toBe(200);
   expect(upstream.tokens()).toEqual([token, token]);
 });
+
+test('does not send a TRACE, whose response would show the credential, to an upstream with accounts', async () => {
+  const upstream = await startAccountUpstream(ACCEPTED);
+  const down = await startAccountUpstream({});
+  const tidegate = await startTidegate(`
+upstreams:
+  api: {url: "${upstream.url}", ${TWO}}
+  down: {url: "${down.url}", fallback: api, quotas: [{limit: 1, per: day, timezone: UTC}]}
+routes: [{path: /down, upstream: down}, {upstream: api}]
+`);
+  const refused = await send(tidegate.url, '/', { method: 'TRACE' });
+  expect([refused.status, JSON.parse(refused.body.toString())]).toMatchObject([405, { reason: 'method' }]);
+  for (const status of [401, 429]) expect((await send(tidegate.url, '/down', { method: 'TRACE' })).status).toBe(status);
+  expect(upstream.received).toHaveLength(0);
+  expect((await send(tidegate.url, '/down')).status).toBe(200);
+});
