@@ -57,6 +57,17 @@ export function keyFromHeaders(
 }
 
 /**
+ * The lines of a write's key header that are no key for Tidegate, because they are repeated or have an underscore, as one text. The
+ * upstream may read any of them as the key. Undefined if there are none.
+ */
+export function ambiguousKeyOf({ request, route }: RequestOnRoute): string | undefined {
+  const { header } = route.target.idempotency;
+  if (header === undefined || isSafeMethod(request.verb)) return undefined;
+  const lines = headerLines(request.rawHeaders, header.lower);
+  return lines === NO_LINES ? undefined : lines.map(({ value }) => value).join(', ');
+}
+
+/**
  * The text of a key, which names the write: the same as in a JSON body, which is UTF-8. The header is forwarded as it is.
  * @param value one character a byte; one that is not UTF-8 counts as ISO 8859-1
  */

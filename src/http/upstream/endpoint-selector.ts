@@ -1,7 +1,7 @@
 import type { AttemptOutcome, ErrorOutcome } from '../../core/exchange/attempt-outcome.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { formatKeyPlace } from '../idempotency/key-place.ts';
+import { accountOfPlace, formatKeyPlace } from '../idempotency/key-place.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import type { CallOwner } from './attempt-order.ts';
 import type { Endpoints } from './endpoints.ts';
@@ -23,6 +23,8 @@ export class EndpointSelector {
   readonly #judgesResponses: boolean;
   /** Whether a request without an account is not sent. */
   readonly #needsAccount: boolean;
+  /** Where the write may have been sent before; undefined if nothing is recorded. */
+  #recordedPlace: string | undefined;
   /** Its driver has the ticket of the request, once there is an attempt. */
   readonly #owner: Pick<CallOwner, 'driver'>;
   #sentAt: Millis = 0;
@@ -48,16 +50,25 @@ export class EndpointSelector {
     return { reason: 'connect', sent: false, cause: this.#lacksAccount ? ACCOUNT_REMOVED : ENDPOINT_REMOVED };
   }
 
+  /** The account that the request has to be sent with is not configured: any, or the one that is recorded with its key. */
   get #lacksAccount(): boolean {
-    return this.#needsAccount && this.#owner.driver.ticket.account === undefined;
+    if (this.#needsAccount) return this.#owner.driver.ticket.account === undefined;
+    return this.#recordedPlace !== undefined && accountOfPlace(this.#recordedPlace) !== undefined;
   }
 
   /**
    * The endpoint of the next attempt; undefined if the one that it is pinned to, or its account, has been removed.
    * @param isRepeatable the request and its body can be sent again to any endpoint, whatever the outcome
    * @param pinnedTo label of the only endpoint allowed; undefined: any
+   * @param recordedPlace where the write may have been sent before; undefined if nothing is recorded
    */
-  choose(isRepeatable: boolean, pinnedTo: string | undefined, now: Millis): Endpoint | undefined {
+  choose(
+    isRepeatable: boolean,
+    pinnedTo: string | undefined,
+    recordedPlace: string | undefined,
+    now: Millis,
+  ): Endpoint | undefined {
+    this.#recordedPlace = recordedPlace;
     if (this.#lacksAccount) return undefined;
     const endpoint =
       pinnedTo === undefined

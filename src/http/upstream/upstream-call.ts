@@ -80,7 +80,7 @@ export class UpstreamCall implements AttemptListener {
     const payload = body?.payload() ?? null;
     const isStreamed = payload instanceof Readable;
     const now = clock.now();
-    const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, now);
+    const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, order.claim?.endpoint, now);
     if (endpoint === undefined) return this.onFailure(this.#selector.missing);
     const attempt = new UpstreamAttempt(this, this.#requests.to(endpoint, payload, traceHeaders), clock, order);
     attempt.sender = this.#owner.driver.ticket;

@@ -32,16 +32,41 @@ test.each(['api.example.com', '[::1]:8080', ''])('records the account with the e
 
 type Routed = Parameters<typeof pinnedAccountOf>[0];
 
-function routed(names: readonly string[] | undefined, stickyAccount = false): Routed {
+function routed(
+  names: readonly string[] | undefined,
+  stickyAccount = false,
+  rawHeaders: readonly string[] = [],
+  verb = 'POST',
+): Routed {
   const accounts = names && { names, headers: new Set(['authorization']) };
-  return { route: { stickyAccount, target: { accounts } }, client: { hash: 'hash' } } as unknown as Routed;
+  const idempotency = { header: { name: 'Idempotency-Key', lower: 'idempotency-key' } };
+  const request = { verb, rawHeaders };
+  return {
+    request,
+    route: { stickyAccount, target: { accounts, idempotency } },
+    client: { hash: 'hash' },
+  } as unknown as Routed;
 }
 
 test('prefers the recorded account of a key, even one that is no longer configured', () => {
   const key = { value: 'key', from: 'header' } as const;
   expect(pinnedAccountOf(routed(NAMES), key, { endpoint: 'gone@api' })).toBe('gone');
-  expect(pinnedAccountOf(routed(NAMES), key, { endpoint: 'api' })).toBe(rendezvous(NAMES, 'key'));
+  expect(pinnedAccountOf(routed(NAMES), key, { endpoint: '' })).toBe(rendezvous(NAMES, 'key'));
   expect(pinnedAccountOf(routed(NAMES), key, undefined)).toBe(rendezvous(NAMES, 'key'));
+});
+
+test('sends a write that is recorded without an account with none of the accounts', () => {
+  expect(NAMES).not.toContain(
+    pinnedAccountOf(routed(NAMES), { value: 'key', from: 'header' }, { endpoint: 'api' }) ?? NAMES[0],
+  );
+});
+
+test.each([
+  ['repeated', ['Idempotency-Key', 'one', 'Idempotency-Key', 'two'], 'one, two'],
+  ['written with an underscore', ['Idempotency_Key', 'one'], 'one'],
+])('sends all repeats of a write whose key header is %s with one account', (_, headers, text) => {
+  expect(pinnedAccountOf(routed(NAMES, false, headers), undefined, undefined)).toBe(rendezvous(NAMES, text));
+  expect(pinnedAccountOf(routed(NAMES, false, headers, 'GET'), undefined, undefined)).toBeUndefined();
 });
 
 test('pins other requests only by client, and none without accounts', () => {
