@@ -23,6 +23,14 @@ export interface ChoiceContext {
   readonly waitQueue: WaitQueue;
 }
 
+/** The accounts that a ticket may use. Until its end, a request is sent as configured at its arrival: with an account, or without one. */
+export function accountsFor(
+  ticket: Pick<Ticket, 'usesAccounts'>,
+  { accounts }: { readonly accounts?: AccountPool | undefined },
+): AccountPool | undefined {
+  return accounts === undefined || !ticket.usesAccounts ? undefined : accounts;
+}
+
 /**
  * Chooses the account of a ticket, and sets the ticket's account and limits. If the only account that it may use is not configured,
  * the ticket has no account and no limits: it is admitted, and not sent.

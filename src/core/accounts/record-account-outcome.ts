@@ -1,6 +1,7 @@
 import type { Ticket } from '../admission/ticket.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { type AttemptOutcome, isGatewayError, isThrottled } from '../exchange/attempt-outcome.ts';
+import { classifyWrite } from '../idempotency/write-outcome.ts';
 import type { Millis } from '../scalars.ts';
 import type { AccountPool } from './account-pool.ts';
 import type { Account, AccountChange, QuarantineSettings } from './account.ts';
@@ -32,6 +33,7 @@ export function recordAccountOutcome(
   now: Millis,
 ): void {
   const { upstream, sentAt } = ticket;
+  if (ticket.isWrite && mayHaveHadEffect(outcome)) ticket.affectedAccount ??= account.name;
   if (accounts === undefined) return; // removed by a reload
   const { quarantine } = accounts;
   const result = accountResultOf(outcome, quarantine);
@@ -57,6 +59,14 @@ export function recordAccountOutcome(
     emitChange(emit, ticket, rejected, change, UNAUTHORIZED, now);
   }
 }
+
+/** Statuses that a route lists as not processed count too: the retry of an unclear outcome loses nothing if it keeps its account. */
+function mayHaveHadEffect(outcome: AttemptOutcome): boolean {
+  return classifyWrite(UNKEYED, outcome, NO_STATUSES) === 'may_have_taken_effect';
+}
+
+const UNKEYED = { keyed: false, method: 'POST' } as const;
+const NO_STATUSES: ReadonlySet<number> = new Set();
 
 export function accountResultOf(outcome: AttemptOutcome, { statuses }: QuarantineSettings): AccountResult {
   if (outcome.kind === 'error') return 'failed';

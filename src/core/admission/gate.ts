@@ -1,4 +1,4 @@
-import { beginUse, ticketsToMove } from '../accounts/assign-account.ts';
+import { accountsFor, beginUse, ticketsToMove } from '../accounts/assign-account.ts';
 import { recordAccountOutcome } from '../accounts/record-account-outcome.ts';
 import { isUnfitProbe, refusalForLongWait, refusalIfBlocked } from './refusals/refusal-reasons.ts';
 import { clientHeldUntil, estimateWait, findWaitingLimit, tokenDelay } from './wait-estimate.ts';
@@ -169,9 +169,10 @@ export class Gate {
     ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
     ticket.quotas = upstream.quotas;
     const slot = registerArrival(this.#store, ticket, upstream, now);
-    if (upstream.accounts !== undefined) {
-      this.retries.assignAccount(ticket, upstream.accounts, now);
-      const stop = beginUse(ticket, upstream.accounts, now);
+    const accounts = accountsFor(ticket, upstream);
+    if (accounts !== undefined) {
+      this.retries.assignAccount(ticket, accounts, now);
+      const stop = beginUse(ticket, accounts, now);
       if (stop !== undefined) return this.#refuse(ticket, slot, stop.why, (ticket.estimatedWait = stop.wait), now);
     }
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);

@@ -1,5 +1,5 @@
 import type { AccountPool } from '../accounts/account-pool.ts';
-import { assignAccount, type ChoiceContext, delayOfOtherAccount } from '../accounts/assign-account.ts';
+import { accountsFor, assignAccount, type ChoiceContext, delayOfOtherAccount } from '../accounts/assign-account.ts';
 import { accountResultOf } from '../accounts/record-account-outcome.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { EnforcementMode } from './gate-decision.ts';
@@ -38,7 +38,8 @@ export class RetryAdmission {
   ): RetryOutcome | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const { clients } = this.#store;
-    if (upstream.accounts !== undefined) this.assignAccount(ticket, upstream.accounts, now);
+    const accounts = accountsFor(ticket, upstream);
+    if (accounts !== undefined) this.assignAccount(ticket, accounts, now);
     else ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);
     const slot = ticket.clientSlot;
@@ -58,7 +59,7 @@ export class RetryAdmission {
 
   /** Returns another account for a request that was just rejected with one; undefined if there is none, or the outcome is no rejection. */
   findOtherAccount(ticket: Ticket, outcome: AttemptOutcome, now: Millis): OtherAccount | undefined {
-    const { accounts } = this.#store.upstream(ticket.upstream);
+    const accounts = accountsFor(ticket, this.#store.upstream(ticket.upstream));
     if (accounts === undefined) return undefined;
     const result = accountResultOf(outcome, accounts.quarantine);
     if (result !== 'throttled' && result !== 'rejected') return undefined;
@@ -85,7 +86,8 @@ export class RetryAdmission {
     const { clientSlot } = ticket;
     if (clientSlot === undefined) return atLeast;
     const upstream = this.#store.upstream(ticket.upstream);
-    if (upstream.accounts !== undefined) this.assignAccount(ticket, upstream.accounts, now);
+    const accounts = accountsFor(ticket, upstream);
+    if (accounts !== undefined) this.assignAccount(ticket, accounts, now);
     else ticket.limits = resolveLimits(this.#store, ticket.limitRefs); // the outcome may have created one
     for (const limit of ticket.limits) this.#waitQueue.advance(limit, now);
     const heldFor = clientHeldUntil(this.#store.clients, ticket, clientSlot, now) - now;

@@ -125,6 +125,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   rejectedBy: Map<Account, Millis> | undefined = undefined;
   /** The account with which its last attempt was throttled; undefined if it was not. */
   throttledBy: Account | undefined = undefined;
+  /** The account that an attempt may have had an effect at: with another one, a repeat could have it again. */
+  affectedAccount: string | undefined = undefined;
   /** Whether each of these rejections says that the credential is not valid; undefined if there was none. */
   isAccountProven: boolean | undefined = undefined;
   heapIndex = -1;
@@ -163,6 +165,16 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The name of the only account that it may be sent with; undefined: any. */
   pinnedAccount(): string | undefined {
     return undefined;
+  }
+
+  /** It is sent with an account, if its upstream has accounts: it arrived when they were configured. */
+  get usesAccounts(): boolean {
+    return true;
+  }
+
+  /** The request may have an effect, by its method and its path. */
+  get isWrite(): boolean {
+    return false;
   }
 
   /** Whose share of connections and queue capacity it uses: all clients of one address share what one of them would have. */

@@ -2,7 +2,7 @@ import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { hashToNumber } from '../../core/quota/requester.ts';
 import type { AdmissionCallback, TicketOptions } from '../../core/admission/ticket.ts';
 import { Ticket } from '../../core/admission/ticket.ts';
-import type { RoutedRequest } from './routed-request.ts';
+import { isSafeRequest, type RoutedRequest } from './routed-request.ts';
 import type { HashFunction } from './client-hash.ts';
 import { hashedCredential, matchLimits } from './match-limits.ts';
 import { rewriteTarget } from './router.ts';
@@ -51,7 +51,15 @@ class RequestTicket extends Ticket {
   }
 
   override pinnedAccount(): string | undefined {
-    return this.#pinnedAccount?.();
+    return this.#pinnedAccount?.() ?? this.affectedAccount;
+  }
+
+  override get usesAccounts(): boolean {
+    return this.#routed.route.target.accounts !== undefined;
+  }
+
+  override get isWrite(): boolean {
+    return !isSafeRequest(this.#routed);
   }
 
   protected override path(): string {

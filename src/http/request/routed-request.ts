@@ -167,14 +167,24 @@ export function upstreamHeaders(
   const { header } = target.idempotency;
   const ownHeaders =
     key?.from === 'minted' && header !== undefined ? withMintedKey(forwarded, header, key.value) : forwarded;
-  const headers = target.accounts === undefined ? ownHeaders : withoutAccountHeaders(ownHeaders, target.accounts);
+  const headers =
+    target.accounts === undefined ? ownHeaders : withoutAccountHeaders(ownHeaders, target.accounts, credential);
   credential?.appendTo(headers);
   return target.http2 ? toHttp2Headers(headers) : headers;
 }
 
 /** Underscores count as hyphens, because upstreams that follow CGI take both names for one. */
-function withoutAccountHeaders(headers: readonly string[], accounts: TargetAccounts): string[] {
-  return filterHeaders(headers, (name) => !accounts.headers.has(name.replaceAll('_', '-')));
+function withoutAccountHeaders(
+  headers: readonly string[],
+  accounts: TargetAccounts,
+  credential: AccountCredential | undefined,
+): string[] {
+  // A reload may have changed the header of the account since the request arrived.
+  const current = credential?.headerLower.replaceAll('_', '-');
+  return filterHeaders(headers, (name) => {
+    const folded = name.replaceAll('_', '-');
+    return folded !== current && !accounts.headers.has(folded);
+  });
 }
 
 /** Earlier attempts, from X-Envoy-Attempt-Count, which counts from 1. Only a trusted proxy's header counts. */
