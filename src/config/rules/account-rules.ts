@@ -9,7 +9,7 @@ type AccountsOfUpstream = Pick<PartialUpstream, 'accounts' | 'rateLimit' | 'idem
 
 /** Accounts agree with the limits and keys of their upstream, and with the routes to it. */
 export function* checkAccounts(
-  { upstreams, routes = [], check }: PartialConfig,
+  { upstreams, routes = [], check, state }: PartialConfig,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   for (const [name, upstream] of upstreams) yield* checkUpstreamAccounts(['upstreams', name], upstream, isWritten);
@@ -19,6 +19,8 @@ export function* checkAccounts(
       yield mistakeAt(['upstreams', name, 'accounts'], SENT_BY_INGRESS, 'routes with check: never');
     }
   }
+  // As the hash of a client: see process/client-hash-secret.ts.
+  const isHashLasting = isWritten(['secret']) || (isWritten(['state', 'store']) && state.store !== 'memory');
   for (const [i, { upstream, check: answers, stickyAccount }] of routes.entries()) {
     const accounts = upstream === undefined ? undefined : upstreams.get(upstream)?.accounts;
     const path = ['routes', i];
@@ -28,12 +30,19 @@ export function* checkAccounts(
       if (stickyAccount === true && isKnown) {
         yield warningAt([...path, 'stickyAccount'], 'has no effect: its upstream has no accounts', 'key');
       }
-    } else if (check !== undefined && answers !== 'never') {
+      continue;
+    }
+    if (stickyAccount === true && !isHashLasting)
+      yield warningAt([...path, 'stickyAccount'], CHANGES_WITH_PROCESS, 'key');
+    if (check !== undefined && answers !== 'never') {
       const isSet = isWritten([...path, 'check']);
       yield mistakeAt(isSet ? [...path, 'check'] : path, SENT_BY_INGRESS, 'check: never');
     }
   }
 }
+
+const CHANGES_WITH_PROCESS =
+  'without secret, another replica, and this one after a restart, choose another account for a client';
 
 const SENT_BY_INGRESS = 'an ingress that checks a request sends it itself, without the credentials of accounts';
 

@@ -60,10 +60,19 @@ test('accepts accounts beside a check API that has no route to them', () => {
 test.each([
   ['accountQuarantine: {after: 2}', '', 'has no effect without accounts'],
   ['timeout: 5s', 'routes: [{upstream: api, stickyAccount: true}]', 'its upstream has no accounts'],
+  [ONE, 'routes: [{upstream: api, stickyAccount: true}]', 'without secret, another replica'],
 ])('warns of %s %s', (upstream, more, message) => {
   const loaded = load(upstream, more);
   expect(loaded.kind).not.toBe('mistakes');
   expect(JSON.stringify(loaded)).toContain(message);
+});
+
+test('does not warn of sticky accounts whose choice outlives the process', () => {
+  const sticky = 'routes: [{upstream: api, stickyAccount: true}]';
+  expect(JSON.stringify(load(ONE, `${sticky}\nsecret: "0123456789abcdef"`))).not.toContain('without secret');
+  expect(JSON.stringify(load(ONE, `${sticky}\nstate: {store: sqlite, file: /tmp/x.db}`))).not.toContain(
+    'without secret',
+  );
 });
 
 test('never prints a value: it prints the reference, or a mask', () => {
