@@ -33,7 +33,7 @@ export function recordAccountOutcome(
   now: Millis,
 ): void {
   const { upstream, sentAt } = ticket;
-  if (ticket.isWrite && mayHaveHadEffect(outcome)) ticket.affectedAccount ??= account.name;
+  if (ticket.isWrite && mayHaveHadEffect(outcome)) ticket.keptAccount ??= account.name;
   if (accounts === undefined) return; // removed by a reload
   const { quarantine } = accounts;
   const result = accountResultOf(outcome, quarantine);

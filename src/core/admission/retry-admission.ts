@@ -29,16 +29,20 @@ export class RetryAdmission {
     this.#gate = gate;
   }
 
-  /** Reserves a retry or a poll, with its budget token: a retry counts while it sleeps. Returns why not if it is denied. */
+  /**
+   * Reserves a retry or a poll, with its budget token: a retry counts while it sleeps. Returns why not if it is denied.
+   * @param retry `keepsAccount`: the account of the last attempt has what the next one asks for
+   */
   reserve(
     ticket: Ticket,
-    retry: Pick<PlannedRetry, 'delay' | 'usesBudget'>,
+    retry: Pick<PlannedRetry, 'delay' | 'usesBudget'> & { readonly keepsAccount?: boolean },
     deadline: Millis,
     now: Millis,
   ): RetryOutcome | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const { clients } = this.#store;
     const accounts = accountsFor(ticket, upstream);
+    if (retry.keepsAccount === true) ticket.keptAccount ??= ticket.sentWith;
     if (accounts !== undefined) this.assignAccount(ticket, accounts, now);
     else ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);

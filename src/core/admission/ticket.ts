@@ -125,8 +125,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   rejectedBy: Map<Account, Millis> | undefined = undefined;
   /** The account with which its last attempt was throttled; undefined if it was not. */
   throttledBy: Account | undefined = undefined;
-  /** The account that an attempt may have had an effect at: with another one, a repeat could have it again. */
-  affectedAccount: string | undefined = undefined;
+  /** The account that all other attempts use: one may have had its effect there, or its result is polled for. */
+  keptAccount: string | undefined = undefined;
   /** Whether each of these rejections says that the credential is not valid; undefined if there was none. */
   isAccountProven: boolean | undefined = undefined;
   heapIndex = -1;

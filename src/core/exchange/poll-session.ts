@@ -45,7 +45,8 @@ export class PollSession {
   ): PollStopReason | undefined {
     this.#recordOutcome(after);
     if (isDraining) return 'draining';
-    if (gate.retries.reserve(ticket, { delay, usesBudget: false }, deadline, now) !== undefined) return 'deadline';
+    const reservation = { delay, usesBudget: false, keepsAccount: after === 'not_ready' };
+    if (gate.retries.reserve(ticket, reservation, deadline, now) !== undefined) return 'deadline';
     if (!this.#accounting.tryEnter()) return 'too_many_waiting';
     this.isWaiting = true;
     return undefined;

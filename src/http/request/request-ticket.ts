@@ -51,7 +51,7 @@ class RequestTicket extends Ticket {
   }
 
   override pinnedAccount(): string | undefined {
-    return this.#pinnedAccount?.() ?? this.affectedAccount;
+    return this.#pinnedAccount?.() ?? this.keptAccount;
   }
 
   override get usesAccounts(): boolean {

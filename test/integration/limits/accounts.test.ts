@@ -1,7 +1,9 @@
 /** Accounts: the gateway holds the credentials of an upstream, and sends each request with one of them. */
+import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { send } from '../../support/clients/send.ts';
 import { startTidegate } from '../../support/proxy/tidegate.ts';
+import type { RecordedRequest } from '../../support/upstreams/recording-upstream.ts';
 import { accept, accountsOf, reject, startAccountUpstream } from '../../support/upstreams/account-upstream.ts';
 
 const KEYED = (key: string): string[] => ['Idempotency-Key', key];
@@ -200,4 +202,22 @@ routes: [{path: /down, upstream: down}, {upstream: api}]
   for (const status of [401, 429]) expect((await send(tidegate.url, '/down', { method: 'TRACE' })).status).toBe(status);
   expect(upstream.received).toHaveLength(0);
   expect((await send(tidegate.url, '/down')).status).toBe(200);
+});
+
+test('polls for a result with the account that will have it', async () => {
+  const tokens = { a: 'secret-of-a', b: 'secret-of-b', c: 'secret-of-c' };
+  const upstream = await startAccountUpstream({});
+  const tidegate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", ${accountsOf(tokens)}}}
+routes: [{upstream: api, poll: {backOff: {strategy: fixed, baseInterval: 20ms}}}]
+`);
+  const left = [202, 202, 200];
+  const toFirst = (response: ServerResponse, { headers }: RecordedRequest): void => {
+    const token = headers.authorization?.replace('Bearer ', '') ?? '';
+    const isFirst = token === upstream.tokens()[0];
+    response.writeHead(isFirst ? (left.shift() ?? 500) : 404).end();
+  };
+  for (const token of Object.values(tokens)) upstream.set(token, toFirst);
+  expect((await send(tidegate.url, '/', { headers: ['Prefer', 'wait=10'] })).status).toBe(200);
+  expect(upstream.tokens()).toEqual(Array<string>(3).fill(upstream.tokens()[0] ?? ''));
 });
