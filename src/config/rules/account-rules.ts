@@ -32,8 +32,9 @@ export function* checkAccounts(
       }
       continue;
     }
-    if (stickyAccount === true && !isHashLasting)
+    if (stickyAccount === true && !isHashLasting) {
       yield warningAt([...path, 'stickyAccount'], CHANGES_WITH_PROCESS, 'key');
+    }
     if (check !== undefined && answers !== 'never') {
       const isSet = isWritten([...path, 'check']);
       yield mistakeAt(isSet ? [...path, 'check'] : path, SENT_BY_INGRESS, 'check: never');
