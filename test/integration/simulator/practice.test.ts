@@ -366,7 +366,9 @@ describe('a script', () => {
   test('hangs until the client disconnects', async () => {
     const practice = await start();
     const client = new AbortController();
-    const result = failure(request(practice.url, { headers: script('hang'), signal: client.signal, dispatcher: agent }));
+    const result = failure(
+      request(practice.url, { headers: script('hang'), signal: client.signal, dispatcher: agent }),
+    );
     await expect.poll(() => practice.stats().inFlight).toBe(1);
     client.abort();
     expect(await result).toBe(String(DOMException.ABORT_ERR));
