@@ -204,6 +204,18 @@ describe('a leased quota', () => {
     expect(remaining(next)).toBeLessThanOrEqual(950);
   });
 
+  test('does not use after the reset what it leased before', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 1000, period: UTC_HOUR }));
+    const process = world.start();
+    world.runFor(HOUR - 200);
+    sendMany(world, process, 50);
+    world.runFor(HOUR - world.now - 5);
+    expect(process.quota.delay(false, world.instant)).toBe(0);
+    world.runFor(5);
+    expect(process.quota.delay(false, world.instant)).toBe(Infinity);
+    expect(sendMany(world, process, 2000)).toBe(1000);
+  });
+
   test('is void at the reset by the clock of the keeper', () => {
     const world = new LeasingWorld(quotaSettings({ limit: 4, period: UTC_HOUR }));
     const process = world.start();
