@@ -7,11 +7,8 @@ import { denialOf, type LeaseDenial, UNKNOWN } from './lease-denial.ts';
 import { LeasedParts } from './leased-parts.ts';
 import type { QuotaCall, QuotaReturn, QuotaTerms } from './quota-protocol.ts';
 
-export type CallKeeper = (
-  call: QuotaCall,
-  onTerms: (terms: QuotaTerms | undefined) => void,
-  settings: CalendarQuotaSettings,
-) => void;
+type OnTerms = (terms: QuotaTerms | undefined) => void;
+export type CallKeeper = (call: QuotaCall, onTerms: OnTerms, settings: CalendarQuotaSettings) => void;
 
 export interface LeasedQuotaParts {
   readonly upstream: string;
@@ -215,6 +212,7 @@ export class LeasedQuota implements UpstreamQuota {
     }
     this.#validUntil = sentAt + terms.validFor;
     this.#leased.grant(terms.granted, terms.grantedReserve);
+    this.#lowWater = Math.min(this.#lowWater, this.#leased.inHand(false) / 2);
     this.#isHolding ||= terms.granted + terms.grantedReserve > 0;
     this.#ordinary = denialOf(terms.ordinary, now);
     this.#priority = denialOf(terms.priority, now);

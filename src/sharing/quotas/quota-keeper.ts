@@ -9,7 +9,7 @@ import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quo
 import type { Millis } from '../../core/scalars.ts';
 import type { QuotaCall, QuotaDelays, QuotaTerms } from './quota-protocol.ts';
 
-/** A process leases at most this part of an equal share of what is left, or one request: leases shrink as the quota runs out. */
+/** A process holds at most this part of an equal share of what is left, or one request: leases shrink as the quota runs out. */
 export const LEASE_SHARE = 1 / 8;
 /** A process that requested parts in this time shares an even pace. */
 export const SHARER_WINDOW: Millis = 2000;
@@ -98,7 +98,7 @@ export class QuotaKeeper {
   #grant(quota: CalendarQuota, call: QuotaCall, instant: Instant): readonly [ordinary: number, ofReserve: number] {
     const { remaining } = quota.view(instant);
     const share = Math.floor((LEASE_SHARE * remaining) / Math.max(1, this.#workers.size));
-    const most = Math.min(call.want, Math.max(1, share));
+    const most = Math.min(call.want, Math.max(1, share - call.held));
     let granted = 0;
     for (; granted < most && quota.delay(false, instant) === 0; granted += 1) take(quota, !call.isOrdinary, instant);
     const lacksOne = granted === 0 && call.want > 0;

@@ -156,7 +156,7 @@ local granted, ofReserve = 0, 0
 if want > 0 and at >= pausedUntil then
   if delay(false) == 0 then
     local left = limitFor(false) - used
-    granted = math.min(want, left, math.max(1, math.floor((limit - used) / 8 / members)))
+    granted = math.min(want, left, math.max(1, math.floor((limit - used) / 8 / members) - held))
     if even then granted = math.min(1, granted) end
     pace(ordinary)
     count(granted)
