@@ -66,7 +66,7 @@ export const QuotaStatus = z
     reserve: CountSchema.describe('Of limit, what only classes with a weight above 1 may use.'),
     resetAt: TimeSchema.describe('When the period ends; of a rolling one, when the first requests no longer count.'),
     exhaustedAt: TimeSchema.nullable().describe(
-      'When it was or will be used up at the recent rate, its reserve apart; null if that is not before the end of the period.',
+      'When all but its reserve was or will be used up at the recent rate; null if that is not before the end of the period.',
     ),
   })
   .register(ApiSchemas, { id: 'QuotaStatus' });
@@ -77,9 +77,9 @@ export const AccountStatus = z
     quarantined: z
       .boolean()
       .describe(
-        'The upstream rejects its credential, as one process at least has noticed: it gets no requests but probes.',
+        'In at least one process, clients are excluded because the upstream rejects the credential: they only send probes.',
       ),
-    nextProbe: TimeSchema.nullable().describe('When the next request may be its probe; null if it is in service.'),
+    nextProbe: TimeSchema.nullable().describe('When the next probe may be sent; null if it is not quarantined.'),
     rate: RateSchema.nullable().describe('Rate in force of its limit; null if there is none.'),
     inFlight: CountSchema,
   })

@@ -65,7 +65,10 @@ function* checkUpstreamAccounts(
     yield mistakeAt([...path, 'rateLimit', 'of'], 'the upstream counts the requests of each account', 'account');
   }
   if (rateLimit?.learnFromLatency === true) {
-    yield mistakeAt([...path, 'rateLimit', 'learnFromLatency'], 'not with accounts: a queue is that of all requests');
+    yield mistakeAt(
+      [...path, 'rateLimit', 'learnFromLatency'],
+      'not with accounts: one queue at the upstream delays the requests of all of them',
+    );
   }
   const keyHeader = idempotency === undefined || idempotency.header === false ? undefined : fold(idempotency.header);
   const seen = new Map<string, number>();

@@ -3,7 +3,7 @@ import { mistakeAt, warningAt } from './rule-finding.ts';
 import type { PartialConfig } from '../load/partial-config.ts';
 import { suggest } from '../values/suggest.ts';
 
-/** A fallback is another upstream, and fallbacks lead nowhere in a circle. */
+/** A fallback is another upstream, and fallbacks form no cycle. */
 export function* checkFallbacks({ upstreamNames = [], upstreams, mode }: PartialConfig): Generator<RuleFinding> {
   for (const [name, { fallback }] of upstreams) {
     if (fallback === undefined) continue;
@@ -13,7 +13,7 @@ export function* checkFallbacks({ upstreamNames = [], upstreams, mode }: Partial
     } else if (fallback === name) {
       yield mistakeAt(path, 'an upstream cannot be its own fallback: name another one');
     } else if (leadsBack(name, upstreams)) {
-      yield mistakeAt(path, `fallbacks form a circle: ${name} → ${fallback} → … → ${name}; remove one of them`);
+      yield mistakeAt(path, `fallbacks form a cycle: ${name} → ${fallback} → … → ${name}; remove one of them`);
     } else if (mode === 'observe') {
       yield warningAt(path, 'has no effect in observe mode, which refuses nothing');
     }

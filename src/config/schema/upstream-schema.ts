@@ -25,7 +25,7 @@ const RateLimitSchema = z.strictObject({
     .enum(['account', 'endpoint'])
     .optional()
     .describe(
-      'With several urls, whose limit it is: that of the account, or one of each endpoint; absent: account with a provider, a scope, limits or accounts, else endpoint.',
+      'With several urls, whether the limit is that of the account, or each endpoint has its own; absent: account with a provider, a scope, limits or accounts, else endpoint.',
     ),
   ...rateFields,
   learnFromLatency: z
@@ -88,7 +88,7 @@ export const UpstreamSchema = z
       .string()
       .optional()
       .describe(
-        'Name of the upstream that gets requests without effect which this one cannot serve: it is blocked, out of quota or unreachable.',
+        'Name of the upstream that gets safe requests, such as a GET, while this one is blocked, out of quota or unreachable.',
       ),
     retry: RetrySchema.prefault({}).describe('What is retried, how often and after what delays.'),
     rateLimit: RateLimitSchema.prefault({}).describe(

@@ -9,13 +9,13 @@ const TEXTS: Readonly<Record<Exclude<AuthRejection, 'keys_unavailable' | 'not_al
   missing: 'The request has no credential. Send the one that the operator of this proxy has issued.',
   malformed: 'The credential is not in the expected form.',
   unknown_key: 'The credential is not valid: its key is unknown, or was removed.',
-  bad_signature: 'The signature of the token does not match.',
-  wrong_algorithm: 'The token is signed by an algorithm that is not accepted.',
+  bad_signature: 'The signature of the token is not valid.',
+  wrong_algorithm: 'The token is signed with an algorithm that is not accepted.',
   expired: 'The credential has expired. Request a new one.',
   not_yet_valid: 'The token is not valid yet. Check the clock.',
   wrong_issuer: 'The token is from another issuer.',
   wrong_audience: 'The token is for another audience.',
-  no_name: 'The credential does not name its client, or by a text that cannot be used as a name.',
+  no_name: 'The credential contains no client name, or one that cannot be used.',
   untrusted_certificate: 'The client certificate was not issued by a trusted authority, or is not valid.',
 };
 
@@ -38,7 +38,7 @@ const NOT_ALLOWED: Problem = {
   ...requestProblem(
     403,
     'Forbidden',
-    'This client may not use this route, or not with this method. Nothing was sent.',
+    'This client may not use this route, or may not use this method on it. Nothing was sent.',
     'not_allowed',
   ),
   proxyError: 'http_request_denied',

@@ -46,7 +46,7 @@ const DISGUISED = requestProblem(
 const DISGUISED_FROM_CLIENTS = requestProblem(
   400,
   'Bad request',
-  'The path is another spelling of one of another route, which clients need a credential or a permission for. Write it without escapes and doubled slashes.',
+  'The path is another spelling of a path whose route requires a credential or a permission. Write it without escapes and doubled slashes.',
   'bad_request',
 );
 

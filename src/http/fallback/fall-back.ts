@@ -44,7 +44,7 @@ export function makeFallBack(
 }
 
 /**
- * A request without effect and without a body, whose client is still there. Its body would have been read for one upstream; a change
+ * A safe request (RFC 9110 §9.2.1) without a body, whose client is still there. Its body would have been read for one upstream; a change
  * of protocol belongs to one.
  */
 function mayGoElsewhere(routed: RoutedRequest): boolean {

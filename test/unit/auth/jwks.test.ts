@@ -105,6 +105,8 @@ describe('the keys of a URL', () => {
       expect(await find('a')).toBe('found');
     }
     await find('a');
-    expect(new Set(changes.slice(1))).toEqual(new Set(['not JSON', 'a JWKS has a list keys, with at least one key']));
+    expect(new Set(changes.slice(1))).toEqual(
+      new Set(['not JSON', 'not a JWKS: expected a list keys with at least one key']),
+    );
   });
 });

@@ -66,7 +66,7 @@ describe('clients.auth', () => {
     ],
     [
       '{auth: {jwt: {issuer: i, audience: [a], jwks: bad-jwks}}}',
-      'clients.auth.jwt.jwks: a JWKS has a list keys, with at least one key',
+      'clients.auth.jwt.jwks: not a JWKS: expected a list keys with at least one key',
     ],
     [
       '{auth: {jwt: {issuer: i, audience: [a], jwks: "http://idp.example.com/keys"}}}',

@@ -26,7 +26,7 @@ test('a fallback is the name of another upstream', () => {
 test('fallbacks in a circle are rejected, a chain is not', () => {
   expect(findings({ main: 'b', b: 'c', c: '' })).toEqual([]);
   const circle = (name: string, next: string) =>
-    `upstreams.${name}.fallback: fallbacks form a circle: ${name} → ${next} → … → ${name}; remove one of them`;
+    `upstreams.${name}.fallback: fallbacks form a cycle: ${name} → ${next} → … → ${name}; remove one of them`;
   expect(findings({ main: 'b', b: 'main' })).toEqual([circle('main', 'b'), circle('b', 'main')]);
   expect(findings({ main: 'b', b: 'c', c: 'b' })).toEqual([circle('b', 'c'), circle('c', 'b')]);
 });

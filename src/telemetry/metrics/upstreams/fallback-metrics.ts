@@ -17,7 +17,7 @@ export class FallbackMetrics {
     return [
       {
         name: 'tidegate_upstream_fallbacks_total',
-        help: 'Requests that were sent to the fallback of an upstream, by why the upstream did not serve them.',
+        help: 'Requests that were sent to the fallback of an upstream, by the reason why the upstream did not serve them.',
         type: 'counter',
         samples: () => [...this.#byUpstream.values()].flatMap((counters) => [...counters.values()]),
       },

@@ -26,7 +26,7 @@ export function defineQuotaMetrics(readSnapshot: () => GateSnapshot): MetricFami
     },
     {
       name: 'tidegate_quota_exhausted_at_timestamp_seconds',
-      help: 'When a configured quota, without its reserve, was or will be used up at the recent rate, in seconds of the epoch; +Inf if not before its reset.',
+      help: 'When all of a configured quota but its reserve was or will be used up at the recent rate, in seconds since the epoch; +Inf if not before its reset.',
       type: 'gauge',
       aggregation: 'min',
       samples: perQuota(({ exhaustedAt }) => exhaustedAt / 1000),
