@@ -87,7 +87,7 @@ function removeKeys(file: string, which: string, json: boolean): ClientsResult {
 }
 
 /**
- * At once, so that nobody reads a part of it. It keeps its permissions and its owner: a file that Tidegate cannot read would leave the
+ * Atomic, so that nobody reads a part of it. The file keeps its permissions and its owner: a file that Tidegate cannot read would leave the
  * removed keys valid. A symbolic link stays one, so that its target changes.
  */
 function replaceFile(link: string, text: string): void {

@@ -6,7 +6,7 @@ import { RejectionSeries, type RejectedRequester } from './rejection-series.ts';
 export interface QuarantineSettings {
   /** Statuses that say that the upstream does not accept the credential. */
   readonly statuses: ReadonlySet<number>;
-  /** Such responses to one client, or to several that do not belong together, ≥ 1, without another one between them. */
+  /** Number of such responses in a row, to one client or to several unrelated ones, ≥ 1. */
   readonly after: number;
   /** Time to the first probe; it doubles after each failed probe, up to `maxInterval`. */
   readonly interval: Millis;
@@ -86,7 +86,7 @@ export class Account {
 
   /**
    * A quarantine excludes the clients whose own requests were rejected: they may have provoked it. For others the account is in service;
-   * or the last choice, if clients that do not belong together were rejected.
+   * or the last choice, if unrelated clients were rejected.
    */
   useBy(client: string, { after }: Pick<QuarantineSettings, 'after'>): AccountUse {
     const quarantine = this.#quarantine;

@@ -25,7 +25,7 @@ export class RejectionSeries {
     return this.#count;
   }
 
-  /** Whether clients were rejected that do not belong together. */
+  /** Whether unrelated clients were rejected: their senders differ. */
   get isCommon(): boolean {
     return this.#isCommon;
   }

@@ -193,7 +193,7 @@ export class EndpointBalancer {
     return isRepeatable && (request === undefined || !this.#failingParts.hasPartOf(request));
   }
 
-  /** Whether the endpoint can serve what another is spared. */
+  /** Whether the endpoint can serve the requests of one that is ejected. */
   #takesOver(endpoint: EndpointState): boolean {
     return this.#rotation.isUsed(endpoint) && !this.#isOutlier(endpoint);
   }

@@ -19,7 +19,7 @@ const TEXTS: Readonly<Record<Exclude<AuthRejection, 'keys_unavailable' | 'not_al
   untrusted_certificate: 'The client certificate was not issued by a trusted authority, or is not valid.',
 };
 
-/** When the keys of the issuer may be there again. */
+/** The `Retry-After` while the keys of the issuer are not known. */
 const KEYS_RETRY_AFTER: Millis = 5000;
 
 const KEYS_UNAVAILABLE: Problem = {

@@ -19,9 +19,9 @@ export class JwksUnavailable extends Error {}
 /** Fetches the text of a JWKS. Rejects if that fails. */
 export type FetchJwks = () => Promise<string>;
 
-/** The keys are fetched again when they are used and older than this: a removed key is accepted for about so long. */
+/** The keys are fetched again when they are used and older than this: a removed key is accepted for about this time. */
 export const JWKS_REFRESH: Millis = 600_000;
-/** Keys that could not be fetched again for so long are not used any more. */
+/** Keys that could not be fetched again for this time are no longer used. */
 export const JWKS_MAX_AGE: Millis = 6 * 3_600_000;
 /** Time between two fetches for keys that are unknown, so that invented key ids cause no load at the issuer. */
 const UNKNOWN_KEY_INTERVAL: Millis = 30_000;

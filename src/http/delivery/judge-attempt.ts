@@ -21,7 +21,7 @@ export type AttemptJudgement =
 export const REFUSED_RETRY_AFTER: Millis = 1000;
 
 /**
- * A delivery that Tidegate refused is tried again after so long at the latest: the reset of a quota may be a month away, and a reload
+ * A delivery that Tidegate refused is tried again after this time at the latest: the reset of a quota may be a month away, and a reload
  * may raise its limit before.
  */
 const MAX_POSTPONEMENT: Millis = 3_600_000;

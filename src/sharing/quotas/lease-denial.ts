@@ -1,16 +1,16 @@
 import type { Millis } from '../../core/scalars.ts';
 import type { QuotaDelays } from './quota-protocol.ts';
 
-/** A denial is not believed for longer: other processes may return parts. */
+/** A denial is valid for this time at most: other processes may return parts. */
 const BELIEVED_FOR: Millis = 1000;
 
-/** When there may be parts to lease again, as the keeper of the count has said. */
+/** When there may be parts to lease again, according to the keeper of the count. */
 export interface LeaseDenial {
   /** By the count; in the past if it is not used up. */
   readonly resetAt: Millis;
   /** By the count and an even pace. */
   readonly nextAt: Millis;
-  /** Until then, this is believed without a call. */
+  /** Until then, this is valid without a call. */
   readonly askAt: Millis;
 }
 

@@ -17,25 +17,25 @@ export interface LeasedQuotaParts {
   readonly call: CallKeeper;
   /** Calls `run` once after this time. @returns a function that cancels it */
   readonly schedule: (delay: Millis, run: () => void) => () => void;
-  /** Parts have come, or were denied: requests that wait for them are to be served or refused. */
+  /** A lease was granted or denied: serves or refuses the requests that wait for it. */
   readonly onSupplied: () => void;
-  /** The keeper may lose its counts, so it hears of them each second. This process shows them, too. Otherwise the keeper does. */
+  /** The keeper may lose its counts, so this process reports them each second, and shows them. Otherwise the keeper does. */
   readonly isKeeperForgetful: boolean;
 }
 
 /** For how long at the recent rate parts are leased ahead. */
 const LEASED_FOR: Millis = 500;
 const AVERAGING_TIME: Millis = 2000;
-/** Parts that were not used for so long are returned. */
+/** Parts that were not used for this time are returned. */
 const SYNC_INTERVAL: Millis = 1000;
-/** After a call without a response. */
+/** Delay before the next call if one gets no response. */
 const RETRY_AFTER: Millis = 500;
-/** As in `CalendarQuota`: after so long, most admitted requests have been sent, and idle processes have returned their parts. */
+/** As in `CalendarQuota`: after this time, most admitted requests have been sent, and idle processes have returned their parts. */
 const RESERVED_FOR: Millis = 1000;
 
 /**
  * A quota that other processes use, too. One keeper counts it, and this process leases parts of what is left: a few ahead while
- * requests are frequent, one at a time otherwise, so that hardly any are in the wrong hands when the quota runs out.
+ * requests are frequent, one at a time otherwise, so that few leases are idle when the quota runs out.
  */
 export class LeasedQuota implements UpstreamQuota {
   readonly #parts: LeasedQuotaParts;
@@ -54,7 +54,7 @@ export class LeasedQuota implements UpstreamQuota {
   #overdrawn = 0;
   #isCalling = false;
   #wants = { ordinary: false, priority: false };
-  /** At most so many in hand: more are leased. */
+  /** While at most this many are in hand, more are leased. */
   #lowWater = Number.NEGATIVE_INFINITY;
   #usedAt: Millis = Number.NEGATIVE_INFINITY;
   #isHolding = false;
@@ -234,7 +234,7 @@ export class LeasedQuota implements UpstreamQuota {
     if (count > 0 && this.#since !== undefined) this.#returns.push({ since: this.#since, count });
   }
 
-  /** As long as something is in hand, the keeper is to know how much. */
+  /** As long as something is in hand, this process reports how much. */
   #scheduleSync(delay: Millis): void {
     this.#cancelSync?.();
     this.#cancelSync = undefined;

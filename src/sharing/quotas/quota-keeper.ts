@@ -15,7 +15,7 @@ export const LEASE_SHARE = 1 / 8;
 export const SHARER_WINDOW: Millis = 2000;
 
 interface Member {
-  /** Parts in its hands, at its last call. */
+  /** Parts that it held at its last call. */
   held: number;
   wantedAt: Millis;
 }
@@ -26,7 +26,7 @@ interface KeptQuota {
   readonly members: Map<number, Member>;
 }
 
-/** Counts the quotas of several workers. A part counts from its lease on, so no worker that ends makes the count too low. */
+/** Counts the quotas of several workers. A leased part counts as used, so the end of a worker never makes the count too low. */
 export class QuotaKeeper {
   readonly #parts: Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal'>;
   readonly #workers = new Set<number>();

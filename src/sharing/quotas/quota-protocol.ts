@@ -44,7 +44,7 @@ export interface QuotaTerms {
   readonly priority: QuotaDelays;
   /** How many processes have requested parts lately, this one included: they divide an even pace. */
   readonly sharers: number;
-  /** Parts in the hands of other processes, which may return some of them. */
+  /** Parts that other processes hold, and may return in part. */
   readonly heldByOthers: number;
   /** The store has lost counts, and first collects what the processes know of them. */
   readonly isSettling?: boolean;

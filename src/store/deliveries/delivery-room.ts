@@ -12,7 +12,7 @@ export interface DeliveryRoomOptions {
   readonly maxBytes: number;
 }
 
-/** A sender has at most so many times what is free: one leaves a ninth to others, two leave a seventeenth. */
+/** A sender has at most this many times what is free: one leaves a ninth to others, two leave a seventeenth. */
 const MAX_PER_FREE = 8;
 
 /** More than these would be removed to make room for one delivery: it is refused. */

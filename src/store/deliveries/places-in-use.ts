@@ -1,6 +1,6 @@
 import type { Millis } from '../../core/scalars.ts';
 
-/** After its last attempt began, a client counts as active for so long: others leave places to it. */
+/** After its last attempt began, a client counts as active for this time: others leave places to it. */
 const ACTIVE_FOR: Millis = 60_000;
 
 /** Of the places of a route, a ninth is left to others, and at least one. */

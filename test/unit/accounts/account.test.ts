@@ -66,7 +66,7 @@ test('excludes only the client whose requests are rejected, and is in service fo
   expect(it.useBy('other', SETTINGS)).toEqual({ probeAt: Number.NEGATIVE_INFINITY, trialAt: undefined });
 });
 
-test('is the last choice of a client once clients that do not belong together were rejected, and is tried by one at a time', () => {
+test('is the last choice of a client once unrelated clients were rejected, and is tried by one at a time', () => {
   const it = account();
   it.onRejected(ONE, 0, SETTINGS, 0);
   it.onRejected({ ...ONE, client: 'of-same-address' }, 0, SETTINGS, 0);

@@ -40,7 +40,7 @@ export interface QuotaView {
 
 /** What is written ahead to the journal, as a share of the limit: after a kill, at most that counts although it was not sent. */
 const WRITE_AHEAD_SHARE = 0.001;
-/** After so long, most admitted requests have been sent, or have failed to connect. */
+/** After this time, most admitted requests have been sent, or have failed to connect. */
 const RESERVED_FOR: Millis = 1000;
 
 /**
@@ -154,7 +154,7 @@ export class CalendarQuota implements UpstreamQuota {
     if (this.#counts.used < this.#limitFor(false)) this.#exhaustedAt = undefined;
   }
 
-  /** Nothing of it is shared. */
+  /** Does nothing: nothing is leased. */
   close(): void {}
 
   /** The part of the period to which a request counts that is sent now: what is leased of it is valid until its end. */

@@ -1,6 +1,6 @@
 import type { Millis } from '../../scalars.ts';
 
-/** Of the averaging time: a younger estimate is one of so much. */
+/** Minimum age of an estimate, as a share of the averaging time: a younger one counts as this old. */
 const MIN_AGE = 0.1;
 
 /**

@@ -119,7 +119,7 @@ class CalendarCounts implements QuotaCounts {
   }
 }
 
-/** A rolling period is counted in so many parts, and at most two more. */
+/** A rolling period is counted in this many parts, and at most two more. */
 const PARTS = 120;
 
 /** A part of a rolling period. */

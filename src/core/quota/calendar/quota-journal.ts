@@ -1,6 +1,6 @@
 import type { StoredCount } from './quota-counts.ts';
 
-/** What outlives the process of one quota. */
+/** The counts of one quota that survive a restart. */
 export interface StoredQuota {
   /** See `periodId`. */
   readonly period: string;

@@ -4,7 +4,7 @@
  */
 import { EVICTED_STATES, LASTING_STATES, MAX_REMOVED, quote, STORED_STATES } from './delivery-script-parts.ts';
 
-/** A sender has at most so many times what is free: one leaves a ninth to others, two leave a seventeenth. */
+/** A sender has at most this many times what is free: one leaves a ninth to others, two leave a seventeenth. */
 const MAX_PER_FREE = 8;
 /** A sender with more of those that can be removed loses its own ones first. */
 const LARGE_PART = '1 / 9';

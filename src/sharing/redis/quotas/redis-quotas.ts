@@ -14,11 +14,11 @@ import { LEASE_QUOTA } from './quota-script.ts';
 /** The layout of what is stored. */
 const LAYOUT = 'q1';
 const COMMAND = 'tidegateLeaseQuota';
-/** After a loss of counts, processes have so long to report what they know; each calls once a second. */
+/** After a loss of counts, processes have this time to report what they know; each calls once a second. */
 const SETTLE_TIME: Millis = 1500;
-/** What a process holds counts as sent when it has not called for so long. */
+/** What a process holds counts as sent once it has not called for this time. */
 const SILENT_AFTER: Millis = 5000;
-/** A rolling period is counted in so many parts, and at most two more, as in `makeQuotaCounts`. */
+/** A rolling period is counted in this many parts, and at most two more, as in `makeQuotaCounts`. */
 const PARTS = 120;
 
 export interface RedisQuotasParts {
