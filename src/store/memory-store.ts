@@ -172,7 +172,9 @@ export class MemoryStore implements GateStore {
   /** Removes an upstream that no request uses any more. Its clients stay until they are evicted. */
   removeUpstream(name: string): void {
     const { sharingHooks } = this.#options;
-    const { shared, nested } = this.#upstreams.get(name) ?? {};
+    const upstream = this.#upstreams.get(name);
+    upstream?.closeQuotas();
+    const { shared, nested } = upstream ?? {};
     if (shared !== undefined) sharingHooks?.onLimitForgotten(shared);
     for (const limit of nested?.limits() ?? []) sharingHooks?.onLimitForgotten(limit);
     this.#perClientLimits.removeIf(({ ref }) => ref.upstream === name);

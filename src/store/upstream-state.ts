@@ -176,9 +176,15 @@ export class UpstreamState implements GateUpstream {
   }
 
   #setQuotas(settings: readonly CalendarQuotaSettings[]): void {
-    if (settings.length === 0) this.quotas = undefined;
+    if (settings.length === 0) this.closeQuotas();
     else if (this.quotas === undefined) this.quotas = new UpstreamQuotas(this.name, settings, this.#parts.quotas);
     else this.quotas.reconfigure(settings);
+  }
+
+  /** Returns what is leased of quotas. Requests that wait for them wait no longer. */
+  closeQuotas(): void {
+    this.quotas?.reconfigure([]);
+    this.quotas = undefined;
   }
 
   #connectionQueue(): Limit {

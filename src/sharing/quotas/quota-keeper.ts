@@ -3,6 +3,7 @@ import {
   type CalendarQuotaSettings,
   type Instant,
   type QuotaView,
+  SHARER_WINDOW,
 } from '../../core/quota/calendar/calendar-quota.ts';
 import { periodId } from '../../core/quota/calendar/quota-period.ts';
 import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
@@ -11,8 +12,6 @@ import type { QuotaCall, QuotaDelays, QuotaTerms } from './quota-protocol.ts';
 
 /** A process holds at most this part of an equal share of what is left, or one request: leases shrink as the quota runs out. */
 export const LEASE_SHARE = 1 / 8;
-/** A process that requested parts in this time shares an even pace. */
-export const SHARER_WINDOW: Millis = 2000;
 
 interface Member {
   /** Parts that it held at its last call. */

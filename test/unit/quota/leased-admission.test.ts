@@ -3,7 +3,9 @@ import { describe, expect, test } from 'vitest';
 import type { CalendarQuotaSettings } from '../../../src/core/quota/calendar/calendar-quota.ts';
 import { QuotaClient } from '../../../src/sharing/quotas/quota-client.ts';
 import { QuotaKeeper } from '../../../src/sharing/quotas/quota-keeper.ts';
+import type { MemoryStore } from '../../../src/store/memory-store.ts';
 import { DAY, HOUR, quotaSettings } from '../../support/core/quota-builders.ts';
+import { upstreamSettings } from '../../support/core/policy-builders.ts';
 import { World, type WorldOptions } from '../../support/core/world.ts';
 
 const ADMITTED = { kind: 'admitted' };
@@ -101,6 +103,22 @@ describe('a gate with a quota that another process counts', () => {
     world.runUntil(11 * HOUR + 4 * LATENCY);
     expect(important.admission).toEqual(ADMITTED);
     expect(ordinary.admission).toMatchObject({ why: 'quota_exceeded' });
+  });
+
+  test('returns what is leased, and lets waiting requests go, when a reload removes the quota', () => {
+    const { world, keeper } = setUp({ limit: 10 });
+    const store = world.store as MemoryStore;
+    const first = world.arrive();
+    world.runUntil(11 * HOUR + LATENCY);
+    expect(first.admission).toEqual(ADMITTED);
+    const second = world.arrive();
+    expect(second.admission).toBeUndefined();
+    store.configure([upstreamSettings()], 100);
+    world.gate.reevaluateQueues(world.now);
+    expect(second.admission).toEqual(ADMITTED);
+    world.gate.cancel(first.ticket, world.now);
+    world.runUntil(12 * HOUR);
+    expect(keeper.views(world.now)[0]?.remaining).toBe(10);
   });
 
   test('refuses requests soon while the count is not available, and says so', () => {

@@ -38,6 +38,8 @@ export interface QuotaView {
   readonly exhaustedAt: EpochMillis;
 }
 
+/** A process that requested parts in this time shares an even pace. */
+export const SHARER_WINDOW: Millis = 2000;
 /** What is written ahead to the journal, as a share of the limit: after a kill, at most that counts although it was not sent. */
 const WRITE_AHEAD_SHARE = 0.001;
 /** After this time, most admitted requests have been sent, or have failed to connect. */

@@ -1,10 +1,9 @@
-import type { CalendarQuotaSettings } from '../../../core/quota/calendar/calendar-quota.ts';
+import { type CalendarQuotaSettings, SHARER_WINDOW } from '../../../core/quota/calendar/calendar-quota.ts';
 import { calendarWindow } from '../../../core/quota/calendar/calendar-window.ts';
 import type { EpochMillis } from '../../../core/quota/calendar/quota-period.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import { MAX_LATENESS } from '../../../core/rate/pacer.ts';
 import type { CallKeeper } from '../../quotas/leased-quota.ts';
-import { SHARER_WINDOW } from '../../quotas/quota-keeper.ts';
 import type { QuotaCall, QuotaTerms } from '../../quotas/quota-protocol.ts';
 import type { RedisKeyConnection } from '../keys/redis-key-commands.ts';
 import { KnownQuota } from './known-quota.ts';
