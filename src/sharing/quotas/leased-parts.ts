@@ -26,22 +26,32 @@ export class LeasedParts {
   }
 
   reserve(hasPriority: boolean): void {
-    if (hasPriority && this.inHand(false) <= 0 && this.inHand(true) > 0) this.#usedOfReserve += 1;
-    this.#used += 1;
+    this.#take(hasPriority);
     this.#reserved += 1;
   }
 
-  release(): void {
+  #take(mayUseReserve: boolean): void {
+    if (mayUseReserve && this.inHand(false) <= 0 && this.inHand(true) > 0) this.#usedOfReserve += 1;
+    this.#used += 1;
+  }
+
+  /** A part that is free again belongs to the reserve first: otherwise a request without priority would get it. */
+  #free(): void {
     this.#used -= 1;
+    if (this.#usedOfReserve > 0) this.#usedOfReserve -= 1;
+  }
+
+  release(): void {
+    this.#free();
     this.#reserved -= 1;
   }
 
   onSent(): void {
-    this.#used += 1;
+    this.#take(true);
   }
 
   giveBack(): void {
-    this.#used -= 1;
+    this.#free();
   }
 
   grant(ordinary: number, ofReserve: number): void {
@@ -65,11 +75,14 @@ export class LeasedParts {
     return ordinary + ofReserve;
   }
 
-  /** Another part of the period begins. Requests that are admitted and not sent yet will count in it. */
-  begin(): void {
+  /**
+   * Another part of the period begins. Requests that are admitted and not sent yet will count in it.
+   * @param sent requests that were sent since the part before has ended
+   */
+  begin(sent: number): void {
     this.#ordinary = 0;
     this.#ofReserve = 0;
     this.#usedOfReserve = 0;
-    this.#used = this.#reserved;
+    this.#used = this.#reserved + sent;
   }
 }

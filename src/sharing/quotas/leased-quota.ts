@@ -46,6 +46,8 @@ export class LeasedQuota implements UpstreamQuota {
   /** The part of the period to which `#leased` belongs; undefined before the first terms. */
   #since: EpochMillis | undefined = undefined;
   #beganAt: Millis = 0;
+  /** Requests that were sent when `#leased` was no longer valid: they count in the next part of the period. */
+  #sentAfterEnd = 0;
   #validUntil: Millis = Number.NEGATIVE_INFINITY;
   #ordinary = UNKNOWN;
   #priority = UNKNOWN;
@@ -131,6 +133,7 @@ export class LeasedQuota implements UpstreamQuota {
 
   onSent({ now }: Instant): void {
     this.#leased.onSent();
+    if (now >= this.#validUntil) this.#sentAfterEnd += 1;
     this.#consumption.onRequest(now);
     this.#usedAt = now;
     if (this.#isCalling) return;
@@ -202,15 +205,10 @@ export class LeasedQuota implements UpstreamQuota {
     const now = this.#parts.clock.now();
     this.isLost = terms.isSettling === true;
     this.#terms = terms;
-    if (terms.since !== this.#since) {
-      if (this.#since !== undefined) {
-        this.#returnUnused();
-        this.#leased.begin();
-      }
-      this.#since = terms.since;
-      this.#beganAt = sentAt;
-    }
-    this.#validUntil = sentAt + terms.validFor;
+    const validUntil = sentAt + terms.validFor;
+    if (terms.since !== this.#since) this.#begin(terms.since, sentAt, now);
+    else if (now < validUntil) this.#sentAfterEnd = 0;
+    this.#validUntil = validUntil;
     this.#leased.grant(terms.granted, terms.grantedReserve);
     this.#lowWater = Math.min(this.#lowWater, this.#leased.inHand(false) / 2);
     this.#isHolding ||= terms.granted + terms.grantedReserve > 0;
@@ -218,6 +216,19 @@ export class LeasedQuota implements UpstreamQuota {
     this.#priority = denialOf(terms.priority, now);
     const mustReport = this.#leased.inHand(false) < 0 || (this.#isClosed && this.#leased.inHand(true) > 0);
     if (mustReport) this.#call(now);
+  }
+
+  /** Another part of the period begins. What was sent before its terms arrived counts in it if it was sent after the end of the last. */
+  #begin(since: EpochMillis, sentAt: Millis, now: Millis): void {
+    if (this.#since === undefined) this.#beganAt = sentAt;
+    else {
+      this.#returnUnused();
+      this.#leased.begin(this.#sentAfterEnd);
+      // If the clock of the keeper was set ahead, what was sent up to now belongs to the last part.
+      this.#beganAt = this.#validUntil <= now ? this.#validUntil : now + 1;
+    }
+    this.#sentAfterEnd = 0;
+    this.#since = since;
   }
 
   /** What is in hand may still be used. */

@@ -136,6 +136,64 @@ describe('a leased quota', () => {
     expect(sendMany(world, process, 1)).toBe(0);
   });
 
+  test('counts for the new period what is sent between the reset and the first response of the new period', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const process = world.start();
+    world.runFor(HOUR - 10);
+    expect(process.quota.delay(false, world.instant)).toBe(Infinity);
+    world.runFor(2);
+    process.quota.reserve(false, world.now, world.instant);
+    world.runFor(20); // into the next hour
+    process.quota.release();
+    process.quota.onSent(world.instant);
+    expect(sendMany(world, process, 5)).toBe(2);
+    world.runFor(10);
+    expect(remaining(world)).toBe(0);
+  });
+
+  test.each([1, 4])(
+    'gains nothing by a request that is sent %i ms after the first call of the new period, and given back',
+    (after) => {
+      const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+      const process = world.start();
+      world.runFor(HOUR - 10);
+      expect(process.quota.delay(false, world.instant)).toBe(Infinity);
+      world.runFor(2);
+      process.quota.reserve(false, world.now, world.instant);
+      world.runFor(20); // into the next hour
+      world.latency = () => 5;
+      expect(process.quota.delay(false, world.instant)).toBe(Infinity); // calls
+      world.runFor(after);
+      const sent = world.instant;
+      process.quota.release();
+      process.quota.onSent(sent);
+      world.runFor(20);
+      process.quota.giveBack(sent);
+      expect(sendMany(world, process, 5)).toBe(3);
+      world.runFor(20);
+      expect(remaining(world)).toBe(0);
+    },
+  );
+
+  test.each(['is never sent', 'could not be sent'])(
+    'keeps for the reserve a part whose request with priority %s',
+    (how) => {
+      const world = new LeasingWorld(quotaSettings({ limit: 4, reserve: 2 }));
+      const process = world.start();
+      expect(sendMany(world, process, 9)).toBe(2);
+      expect(process.quota.delay(true, world.instant)).toBe(Infinity);
+      world.runFor(2);
+      process.quota.reserve(true, world.now, world.instant);
+      process.quota.release();
+      if (how === 'could not be sent') {
+        process.quota.onSent(world.instant);
+        process.quota.giveBack(world.instant);
+      }
+      expect(sendMany(world, process, 1)).toBe(0);
+      expect(sendMany(world, process, 9, true)).toBe(2);
+    },
+  );
+
   test('gives back a part whose request was not sent', () => {
     const world = new LeasingWorld(quotaSettings({ limit: 1 }));
     const process = world.start();
