@@ -82,6 +82,21 @@ export function describeFairRoom(name: string, makePlace: () => DeliveryPlace): 
       expect(await countStored(process, deliveriesOf('many', 201, 5))).toBe(5);
     });
 
+    test('a large delivery gets the room of many that are over', async () => {
+      const process = await makePlace().start({ maxBytes: 90_000 });
+      const small = deliveriesOf('many', 1, 800);
+      for (let from = 0; from < small.length; from += 50) {
+        await addAll(process, ...small.slice(from, from + 50));
+        await endAll(process, 'delivered');
+      }
+      const { bytes, counts } = process.store.totals;
+      expect(bytes).toBeGreaterThan(85_000);
+      const body = Buffer.alloc(70_000);
+      const large = newDelivery(1000, { message: { ...newDelivery(1).message, body } });
+      expect(await countStored(process, [large])).toBe(1);
+      expect(counts.delivered - process.store.totals.counts.delivered).toBeGreaterThan(100);
+    });
+
     test('what one sender has stored and is over does not displace what few others have', async () => {
       const place = makePlace();
       const first = await place.start({ maxCount: 90 });

@@ -77,7 +77,7 @@ while #taken < limit and bytes <= ${MAX_TAKEN_BYTES} and looks < limit + ${MAX_I
   end
 end
 if #taken > 0 then in_turn.save() end
-local next_at = next_due(route)
+local next_at = looks == limit + ${MAX_IDLE_LOOKS} and present or next_due(route)
 if next_at and next_at <= present and may_none then
   local later_at = tonumber(redis.call('ZRANGE', later(route), 0, 0, 'WITHSCORES')[2])
   next_at = math.min(present + ${LOOK_AGAIN}, later_at or present + ${LOOK_AGAIN})
