@@ -9,6 +9,7 @@ export class LeasedParts {
   #usedOfReserve = 0;
   /** For requests that are admitted and not sent yet. */
   #reserved = 0;
+  #sentAfterEnd = 0;
 
   /** Parts that the next request may take; below 0 if requests were sent without one. */
   inHand(hasPriority: boolean): number {
@@ -46,8 +47,10 @@ export class LeasedParts {
     this.#reserved -= 1;
   }
 
-  onSent(): void {
+  /** @param isAfterEnd the part of the period is over, and the terms of the next one have not arrived: it will count in that */
+  onSent(isAfterEnd: boolean): void {
     this.#take(true);
+    if (isAfterEnd) this.#sentAfterEnd += 1;
   }
 
   giveBack(): void {
@@ -75,14 +78,17 @@ export class LeasedParts {
     return ordinary + ofReserve;
   }
 
-  /**
-   * Another part of the period begins. Requests that are admitted and not sent yet will count in it.
-   * @param sent requests that were sent since the part before has ended
-   */
-  begin(sent: number): void {
+  /** The part of the period is not over after all. */
+  renew(): void {
+    this.#sentAfterEnd = 0;
+  }
+
+  /** Another part of the period begins. Requests that are admitted and not sent yet will count in it. */
+  begin(): void {
     this.#ordinary = 0;
     this.#ofReserve = 0;
     this.#usedOfReserve = 0;
-    this.#used = this.#reserved + sent;
+    this.#used = this.#reserved + this.#sentAfterEnd;
+    this.#sentAfterEnd = 0;
   }
 }

@@ -46,11 +46,8 @@ export class LeasedQuota implements UpstreamQuota {
   /** The part of the period to which `#leased` belongs; undefined before the first terms. */
   #since: EpochMillis | undefined = undefined;
   #beganAt: Millis = 0;
-  /** Requests that were sent when `#leased` was no longer valid: they count in the next part of the period. */
-  #sentAfterEnd = 0;
   #validUntil: Millis = Number.NEGATIVE_INFINITY;
-  #ordinary = UNKNOWN;
-  #priority = UNKNOWN;
+  #denials: Readonly<Record<'ordinary' | 'priority', LeaseDenial>> = { ordinary: UNKNOWN, priority: UNKNOWN };
   #returns: QuotaReturn[] = [];
   /** Not reported for certain. */
   #overdrawn = 0;
@@ -84,8 +81,7 @@ export class LeasedQuota implements UpstreamQuota {
 
   reconfigure(settings: CalendarQuotaSettings): void {
     this.#settings = settings;
-    this.#ordinary = UNKNOWN;
-    this.#priority = UNKNOWN;
+    this.#denials = { ordinary: UNKNOWN, priority: UNKNOWN };
   }
 
   untilReset(hasPriority: boolean, { now }: Instant): Millis {
@@ -132,13 +128,12 @@ export class LeasedQuota implements UpstreamQuota {
   }
 
   onSent({ now }: Instant): void {
-    this.#leased.onSent();
-    if (now >= this.#validUntil) this.#sentAfterEnd += 1;
+    this.#leased.onSent(now >= this.#validUntil);
     this.#consumption.onRequest(now);
     this.#usedAt = now;
     if (this.#isCalling) return;
     const left = this.#leased.inHand(false);
-    if (left < 0 || (left <= this.#lowWater && now >= this.#ordinary.askAt)) this.#call(now);
+    if (left < 0 || (left <= this.#lowWater && now >= this.#denials.ordinary.askAt)) this.#call(now);
   }
 
   giveBack({ now: sentAt }: Pick<Instant, 'now'>): void {
@@ -164,7 +159,7 @@ export class LeasedQuota implements UpstreamQuota {
   }
 
   #denialFor(hasPriority: boolean): LeaseDenial {
-    return hasPriority ? this.#priority : this.#ordinary;
+    return hasPriority ? this.#denials.priority : this.#denials.ordinary;
   }
 
   #call(now: Millis): void {
@@ -174,7 +169,7 @@ export class LeasedQuota implements UpstreamQuota {
     const isIdle = now - this.#usedAt >= SYNC_INTERVAL;
     if (isIdle) this.#returnUnused();
     const { ordinary, priority } = this.#wants;
-    const isKnownDenied = now < this.#ordinary.askAt;
+    const isKnownDenied = now < this.#denials.ordinary.askAt;
     const missing = isIdle || isKnownDenied ? 0 : ahead - Math.max(0, this.#inHand(false, now));
     const overdrawn = this.#overdrawn + this.#leased.settleOverdrawn();
     this.#overdrawn = 0;
@@ -207,27 +202,23 @@ export class LeasedQuota implements UpstreamQuota {
     this.#terms = terms;
     const validUntil = sentAt + terms.validFor;
     if (terms.since !== this.#since) this.#begin(terms.since, sentAt, now);
-    else if (now < validUntil) this.#sentAfterEnd = 0;
+    else if (now < validUntil) this.#leased.renew();
     this.#validUntil = validUntil;
     this.#leased.grant(terms.granted, terms.grantedReserve);
     this.#lowWater = Math.min(this.#lowWater, this.#leased.inHand(false) / 2);
     this.#isHolding ||= terms.granted + terms.grantedReserve > 0;
-    this.#ordinary = denialOf(terms.ordinary, now);
-    this.#priority = denialOf(terms.priority, now);
-    const mustReport = this.#leased.inHand(false) < 0 || (this.#isClosed && this.#leased.inHand(true) > 0);
-    if (mustReport) this.#call(now);
+    this.#denials = { ordinary: denialOf(terms.ordinary, now), priority: denialOf(terms.priority, now) };
+    if (this.#leased.inHand(false) < 0 || (this.#isClosed && this.#leased.inHand(true) > 0)) this.#call(now);
   }
 
-  /** Another part of the period begins. What was sent before its terms arrived counts in it if it was sent after the end of the last. */
   #begin(since: EpochMillis, sentAt: Millis, now: Millis): void {
     if (this.#since === undefined) this.#beganAt = sentAt;
     else {
       this.#returnUnused();
-      this.#leased.begin(this.#sentAfterEnd);
+      this.#leased.begin();
       // If the clock of the keeper was set ahead, what was sent up to now belongs to the last part.
       this.#beganAt = this.#validUntil <= now ? this.#validUntil : now + 1;
     }
-    this.#sentAfterEnd = 0;
     this.#since = since;
   }
 
@@ -236,8 +227,8 @@ export class LeasedQuota implements UpstreamQuota {
     const retryAt = this.#parts.clock.now() + RETRY_AFTER;
     this.isLost = true;
     this.#overdrawn += overdrawn;
-    this.#ordinary = { resetAt: retryAt, nextAt: retryAt, askAt: retryAt };
-    this.#priority = this.#ordinary;
+    const denial = { resetAt: retryAt, nextAt: retryAt, askAt: retryAt };
+    this.#denials = { ordinary: denial, priority: denial };
   }
 
   #returnUnused(): void {
