@@ -45,19 +45,25 @@ export class EndpointSelector {
     return formatKeyPlace(this.endpoint?.label ?? UNKNOWN_ENDPOINT, this.#owner.driver.ticket.account?.name);
   }
 
-  /** Why there was no endpoint: what the request is pinned to has been removed from the configuration. */
+  /** Why there was no endpoint: what the request is pinned to has been removed from the configuration, or was not known in time. */
   get missing(): SendFailure {
     return { reason: 'connect', sent: false, cause: this.#lacksAccount ? ACCOUNT_REMOVED : ENDPOINT_REMOVED };
   }
 
-  /** The account that the request has to be sent with is not configured: any, or the one that is recorded with its key. */
+  /**
+   * The account that the request has to be sent with is not configured, or another one was chosen before it was recorded with the key.
+   * Then nothing is sent: a retry gets the recorded account, if it is configured.
+   */
   get #lacksAccount(): boolean {
-    if (this.#needsAccount) return this.#owner.driver.ticket.account === undefined;
-    return this.#recordedPlace !== undefined && accountOfPlace(this.#recordedPlace) !== undefined;
+    const account = this.#needsAccount ? this.#owner.driver.ticket.account?.name : undefined;
+    if (this.#needsAccount && account === undefined) return true;
+    const place = this.#recordedPlace;
+    return place !== undefined && place !== UNKNOWN_ENDPOINT && accountOfPlace(place) !== account;
   }
 
   /**
-   * The endpoint of the next attempt; undefined if the one that it is pinned to, or its account, has been removed.
+   * The endpoint of the next attempt; undefined if the one that it is pinned to, or its account, has been removed, or if its account is
+   * not the recorded one.
    * @param isRepeatable the request and its body can be sent again to any endpoint, whatever the outcome
    * @param pinnedTo label of the only endpoint allowed; undefined: any
    * @param recordedPlace where the write may have been sent before; undefined if nothing is recorded

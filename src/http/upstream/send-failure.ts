@@ -22,7 +22,7 @@ export interface InvalidRequestFailure {
 /** The cause when the only endpoint that a write may go to has been removed: nothing was sent. */
 export const ENDPOINT_REMOVED = 'ENDPOINT_REMOVED';
 
-/** The cause when the only account that a write may be sent with has been removed: nothing was sent. */
+/** The cause when the only account that a write may be sent with has been removed, or is not the chosen one: nothing was sent. */
 export const ACCOUNT_REMOVED = 'ACCOUNT_REMOVED';
 
 /**
