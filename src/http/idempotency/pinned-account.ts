@@ -9,7 +9,8 @@ import type { RoutedRequest } from '../request/routed-request.ts';
 /**
  * The only account that a request may be sent with; undefined: any. The upstream knows an idempotency key for one account, so a keyed
  * write goes to the account that is recorded with its key, else to the one that the key itself determines: the same in all processes,
- * and after a restart without a record. So does a write with key headers that the upstream may read as a key.
+ * and after a restart without a record. So does a write with key headers that the upstream may read as a key. Without a key, the id of a
+ * delivery determines the account of all its attempts.
  */
 export function pinnedAccountOf(
   { request, route, client }: Pick<RoutedRequest, 'request' | 'route' | 'client'>,
@@ -25,6 +26,8 @@ export function pinnedAccountOf(
   }
   const ambiguousKey = ambiguousKeyOf({ request, route });
   if (ambiguousKey !== undefined) return rendezvous(accounts.names, ambiguousKey);
+  // Each attempt of a delivery is an exchange of its own, and does not know whether an earlier one may have taken effect.
+  if (request.delivery !== undefined) return rendezvous(accounts.names, request.delivery);
   return route.stickyAccount === true ? rendezvous(accounts.names, client.hash) : undefined;
 }
 

@@ -37,10 +37,11 @@ function routed(
   stickyAccount = false,
   rawHeaders: readonly string[] = [],
   verb = 'POST',
+  delivery?: string,
 ): Routed {
   const accounts = names && { names, headers: new Set(['authorization']) };
   const idempotency = { header: { name: 'Idempotency-Key', lower: 'idempotency-key' } };
-  const request = { verb, rawHeaders };
+  const request = { verb, rawHeaders, delivery };
   return {
     request,
     route: { stickyAccount, target: { accounts, idempotency } },
@@ -67,6 +68,18 @@ test.each([
 ])('sends all repeats of a write whose key header is %s with one account', (_, headers, text) => {
   expect(pinnedAccountOf(routed(NAMES, false, headers), undefined, undefined)).toBe(rendezvous(NAMES, text));
   expect(pinnedAccountOf(routed(NAMES, false, headers, 'GET'), undefined, undefined)).toBeUndefined();
+});
+
+test('sends all attempts of a delivery without a key with one account, even if the route is sticky', () => {
+  const delivered = (stickyAccount: boolean, rawHeaders: readonly string[] = []): Routed =>
+    routed(NAMES, stickyAccount, rawHeaders, 'POST', 'message-4');
+  const account = rendezvous(NAMES, 'message-4');
+  expect(account).not.toBe(rendezvous(NAMES, 'hash'));
+  expect(pinnedAccountOf(delivered(false), undefined, undefined)).toBe(account);
+  expect(pinnedAccountOf(delivered(true), undefined, undefined)).toBe(account);
+  expect(pinnedAccountOf(delivered(false), { value: 'key', from: 'header' }, undefined)).toBe(rendezvous(NAMES, 'key'));
+  const ambiguous = delivered(false, ['Idempotency_Key', 'one']);
+  expect(pinnedAccountOf(ambiguous, undefined, undefined)).toBe(rendezvous(NAMES, 'one'));
 });
 
 test('pins other requests only by client, and none without accounts', () => {
