@@ -34,6 +34,13 @@ export interface AccountUse {
   readonly trialAt: Millis | undefined;
 }
 
+/** An attempt whose credential the upstream rejected. */
+export interface RejectedAttempt {
+  readonly sentAt: Millis;
+  /** As it was sent; undefined if it is not known. */
+  readonly credential: AccountCredential | undefined;
+}
+
 const IN_SERVICE: AccountUse = { probeAt: Number.NEGATIVE_INFINITY, trialAt: undefined };
 
 /** One account of an upstream: its credential, the requests in flight with it, and its quarantine. */

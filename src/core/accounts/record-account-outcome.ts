@@ -25,6 +25,8 @@ interface Context {
  * - If the same request is then accepted with another account, a 401 was about the account: its client is excluded at once. A 403 may
  *   be about an object that only some accounts can see, so it proves nothing.
  * - Throttling, a bad gateway and a failure show nothing: they may come from a hop that does not read the credential.
+ * - A response from a cache shows nothing: the upstream sent it to an earlier request. Its Retry-After does not stop the account.
+ * - A response to a credential that a reload has replaced shows nothing about the present one.
  */
 export function recordAccountOutcome(
   { ticket, upstream: { accounts }, emit }: Context,
@@ -38,24 +40,27 @@ export function recordAccountOutcome(
   const { quarantine } = accounts;
   const result = accountResultOf(outcome, quarantine);
   emit({ type: 'account-result', upstream, account: account.name, result });
-  const status = outcome.kind === 'response' ? outcome.status : 0;
   ticket.throttledBy = result === 'throttled' ? account : undefined;
-  if (result === 'throttled' && outcome.kind === 'response' && outcome.hints.limit === undefined) {
-    account.stoppedUntil = Math.max(account.stoppedUntil, now + (outcome.hints.retryAfterMs ?? 0));
+  if (outcome.kind === 'error') return;
+  const { status, hints } = outcome;
+  const isFromCache = hints.isFromCache === true;
+  if (result === 'throttled' && hints.limit === undefined && !isFromCache) {
+    account.stoppedUntil = Math.max(account.stoppedUntil, now + (hints.retryAfterMs ?? 0));
   }
+  const isEvidence = !isFromCache && ticket.sentCredential === account.credential;
   if (result === 'rejected') {
-    (ticket.rejectedBy ??= new Map()).set(account, sentAt);
-    ticket.isAccountProven = status === UNAUTHORIZED && ticket.isAccountProven !== false;
-    emitChange(emit, ticket, account, account.onRejected(ticket, sentAt, quarantine, now), status, now);
+    (ticket.rejectedBy ??= new Map()).set(account, { sentAt, credential: ticket.sentCredential });
+    ticket.isAccountProven = status === UNAUTHORIZED && !isFromCache && ticket.isAccountProven !== false;
+    if (isEvidence) emitChange(emit, ticket, account, account.onRejected(ticket, sentAt, quarantine, now), status, now);
     return;
   }
-  if (result !== 'accepted') return;
+  if (result !== 'accepted' || isFromCache) return;
   const since = account.quarantinedSince;
-  emitChange(emit, ticket, account, account.onAccepted(sentAt), status, now, since);
+  if (isEvidence) emitChange(emit, ticket, account, account.onAccepted(sentAt), status, now, since);
   if (ticket.rejectedBy === undefined || ticket.isAccountProven !== true) return;
-  for (const [rejected, rejectedSentAt] of ticket.rejectedBy) {
-    if (rejected === account) continue;
-    const change = rejected.onProvenInvalid(ticket, rejectedSentAt, quarantine, now);
+  for (const [rejected, attempt] of ticket.rejectedBy) {
+    if (rejected === account || attempt.credential !== rejected.credential) continue;
+    const change = rejected.onProvenInvalid(ticket, attempt.sentAt, quarantine, now);
     emitChange(emit, ticket, rejected, change, UNAUTHORIZED, now);
   }
 }

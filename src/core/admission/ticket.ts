@@ -1,4 +1,5 @@
-import type { Account } from '../accounts/account.ts';
+import type { AccountCredential } from '../accounts/account-credential.ts';
+import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
 import type { GateDecision, RefusalReason } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
@@ -121,8 +122,10 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   sentWith: string | undefined = undefined;
   /** The account of the attempt that counts as in flight. */
   inFlightAccount: Account | undefined = undefined;
-  /** Accounts whose credential the upstream has rejected for this request, and when it was sent with them. */
-  rejectedBy: Map<Account, Millis> | undefined = undefined;
+  /** The credential of the last attempt. A reload may have replaced that of its account since. */
+  sentCredential: AccountCredential | undefined = undefined;
+  /** Accounts whose credential the upstream has rejected for this request, and the last attempt with each of them. */
+  rejectedBy: Map<Account, RejectedAttempt> | undefined = undefined;
   /** The account with which its last attempt was throttled; undefined if it was not. */
   throttledBy: Account | undefined = undefined;
   /** The account that all other attempts use: one may have had its effect there, or its result is polled for. */

@@ -13,6 +13,7 @@ export function recordSent(ticket: Ticket, now: Millis): void {
   if (ticket.account !== undefined) {
     ticket.inFlightAccount = ticket.account;
     ticket.sentWith = ticket.account.name;
+    ticket.sentCredential = ticket.account.credential;
     ticket.account.inFlight += 1;
   }
   for (const { meter, isClassLimit } of ticket.limits) {

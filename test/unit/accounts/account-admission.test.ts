@@ -148,14 +148,16 @@ test('sends the request of a client that no account rejects, although all accoun
 });
 
 test('leaves a waiting request in the queue of an account that rejects another client', () => {
-  const { gate, arrive, answer } = openAccountGate();
+  const { gate, arrive, answer, quarantines } = openAccountGate();
   for (const now of [0, 1]) answer(arrive(now), now, 429);
+  const evil = arrive(500, 'a', 'evil');
+  gate.onSent(evil, 500);
   const waiting = Array.from({ length: 20 }, () => arrive(501, undefined, 'other')).filter(
     ({ admission }) => admission === undefined,
   );
   const withA = waiting.filter(({ account }) => account?.name === 'a');
   expect(withA.length).toBeGreaterThan(0);
-  const evil = arrive(501, 'a', 'evil');
   for (let i = 0; i < 3; i += 1) gate.onOutcome(evil, response(401), 502 + i);
+  expect(quarantines()).toEqual([['a', 401]]);
   for (const ticket of withA) expect([ticket.account?.name, ticket.admission]).toEqual(['a', undefined]);
 });
