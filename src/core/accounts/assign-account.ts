@@ -111,6 +111,12 @@ interface QuarantineRefusal {
   readonly wait: Millis;
 }
 
+/** The limits of a ticket, and those that it would have with accounts that an outcome of it has excluded. */
+export function limitsAfterOutcome(store: GateStore, ticket: Ticket, excluded: readonly Account[]): readonly Limit[] {
+  if (excluded.length === 0) return ticket.limits;
+  return [...ticket.limits, ...excluded.flatMap(({ name }) => resolveLimits(store, ticket.limitRefsWith(name)))];
+}
+
 /**
  * Returns the tickets that wait at these limits with an account that excludes their client, or is stopped for longer than they may
  * wait, if they may use another one. Those that lack only a connection have their tokens and stay.

@@ -27,21 +27,23 @@ interface Context {
  * - Throttling, a bad gateway and a failure show nothing: they may come from a hop that does not read the credential.
  * - A response from a cache shows nothing: the upstream sent it to an earlier request. Its Retry-After does not stop the account.
  * - A response to a credential that a reload has replaced shows nothing about the present one.
+ *
+ * Returns the other accounts that now exclude the client.
  */
 export function recordAccountOutcome(
   { ticket, upstream: { accounts }, emit }: Context,
-  account: Account,
   outcome: AttemptOutcome,
   now: Millis,
-): void {
-  const { upstream, sentAt } = ticket;
+): readonly Account[] {
+  const { account, upstream, sentAt } = ticket;
+  if (account === undefined) return NO_ACCOUNTS;
   if (ticket.isWrite && mayHaveHadEffect(outcome)) ticket.keptAccount ??= account.name;
-  if (accounts === undefined) return; // removed by a reload
+  if (accounts === undefined) return NO_ACCOUNTS; // removed by a reload
   const { quarantine } = accounts;
   const result = accountResultOf(outcome, quarantine);
   emit({ type: 'account-result', upstream, account: account.name, result });
   ticket.throttledBy = result === 'throttled' ? account : undefined;
-  if (outcome.kind === 'error') return;
+  if (outcome.kind === 'error') return NO_ACCOUNTS;
   const { status, hints } = outcome;
   const isFromCache = hints.isFromCache === true;
   if (result === 'throttled' && hints.limit === undefined && !isFromCache) {
@@ -52,18 +54,23 @@ export function recordAccountOutcome(
     (ticket.rejectedBy ??= new Map()).set(account, { sentAt, credential: ticket.sentCredential });
     ticket.isAccountProven = status === UNAUTHORIZED && !isFromCache && ticket.isAccountProven !== false;
     if (isEvidence) emitChange(emit, ticket, account, account.onRejected(ticket, sentAt, quarantine, now), status, now);
-    return;
+    return NO_ACCOUNTS;
   }
-  if (result !== 'accepted' || isFromCache) return;
+  if (result !== 'accepted' || isFromCache) return NO_ACCOUNTS;
   const since = account.quarantinedSince;
   if (isEvidence) emitChange(emit, ticket, account, account.onAccepted(sentAt), status, now, since);
-  if (ticket.rejectedBy === undefined || ticket.isAccountProven !== true) return;
+  if (ticket.rejectedBy === undefined || ticket.isAccountProven !== true) return NO_ACCOUNTS;
+  const excluded: Account[] = [];
   for (const [rejected, attempt] of ticket.rejectedBy) {
     if (rejected === account || attempt.credential !== rejected.credential) continue;
     const change = rejected.onProvenInvalid(ticket, attempt.sentAt, quarantine, now);
     emitChange(emit, ticket, rejected, change, UNAUTHORIZED, now);
+    excluded.push(rejected);
   }
+  return excluded;
 }
+
+const NO_ACCOUNTS: readonly Account[] = [];
 
 /** Statuses that a route lists as not processed count too: the retry of an unclear outcome loses nothing if it keeps its account. */
 function mayHaveHadEffect(outcome: AttemptOutcome): boolean {

@@ -1,4 +1,4 @@
-import { accountsFor, beginUse, ticketsToMove } from '../accounts/assign-account.ts';
+import { accountsFor, beginUse, limitsAfterOutcome, ticketsToMove } from '../accounts/assign-account.ts';
 import { recordAccountOutcome } from '../accounts/record-account-outcome.ts';
 import { isUnfitProbe, refusalForLongWait, refusalIfBlocked } from './refusals/refusal-reasons.ts';
 import { clientHeldUntil, estimateWait, findWaitingLimit, tokenDelay } from './wait-estimate.ts';
@@ -90,7 +90,7 @@ export class Gate {
     const upstream = this.#store.upstream(ticket.upstream);
     const context = { ticket, upstream, store: this.#store, emit: this.#emit };
     settleCount(ticket, outcome.kind === 'error' && !outcome.sent);
-    if (ticket.account !== undefined) recordAccountOutcome(context, ticket.account, outcome, now);
+    const excluded = recordAccountOutcome(context, outcome, now);
     const isReleased = outcome.kind === 'response' && recordQuota(context, outcome, now);
     const attributedLimit = recordOutcome(context, outcome, now);
     recordResponse(ticket, now);
@@ -100,7 +100,7 @@ export class Gate {
     }
     for (const limit of ticket.probedLimits) this.#waitQueue.serveReadyWithin(limit, now);
     ticket.probedLimits = NO_LIMITS;
-    if (ticket.account !== undefined) this.#moveWaiting(ticket.limits, now);
+    if (ticket.account !== undefined) this.#moveWaiting(limitsAfterOutcome(this.#store, ticket, excluded), now);
     return attributedLimit;
   }
 

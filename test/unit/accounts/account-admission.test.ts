@@ -161,3 +161,25 @@ test('leaves a waiting request in the queue of an account that rejects another c
   expect(quarantines()).toEqual([['a', 401]]);
   for (const ticket of withA) expect([ticket.account?.name, ticket.admission]).toEqual(['a', undefined]);
 });
+
+test('moves the waiting requests of a client from an account that another one has just proven invalid for it', () => {
+  const { gate, arrive, answer, quarantines } = openAccountGate();
+  for (const now of [0, 1]) answer(arrive(now), now, 429);
+  const ticket = arrive(500, 'a');
+  answer(ticket, 500, 401);
+  ticket.pinned = undefined;
+  gate.requestAdmission(ticket, 10_000, 501);
+  expect([ticket.account?.name, ticket.admission?.kind]).toEqual(['b', 'admitted']);
+  gate.onSent(ticket, 501);
+  const waitingWithA = (client?: string) =>
+    Array.from({ length: 20 }, () => arrive(502, undefined, client)).filter(
+      ({ admission, account }) => admission === undefined && account?.name === 'a',
+    );
+  const own = waitingWithA();
+  const ofOther = waitingWithA('other');
+  expect([own.length > 0, ofOther.length > 0]).toEqual([true, true]);
+  gate.onOutcome(ticket, response(200), 503);
+  expect(quarantines()).toEqual([['a', 401]]);
+  expect(own.map(({ account }) => account?.name)).toEqual(own.map(() => 'b'));
+  expect(ofOther.map(({ account }) => account?.name)).toEqual(ofOther.map(() => 'a'));
+});
