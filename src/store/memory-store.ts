@@ -98,7 +98,10 @@ export class MemoryStore implements GateStore {
     entry.override = applyOverride(entry.override, change);
     const limits = entry.shared === undefined ? [] : [entry.shared];
     for (const limit of this.#perClientLimits.values()) if (limit.ref.upstream === upstream) limits.push(limit);
-    if (change.action === 'unblock') limits.push(...entry.nested.limits());
+    if (change.action === 'unblock') {
+      limits.push(...entry.nested.limits());
+      entry.accounts?.endStops();
+    }
     for (const limit of limits) {
       if (limit.ref.nested === '') this.#applyOverrideTo(limit, entry.override, now);
       if (change.action === 'unblock') limit.meter.probeNow?.(now);

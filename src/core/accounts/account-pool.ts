@@ -47,6 +47,11 @@ export class AccountPool {
     });
   }
 
+  /** An operator has unblocked the upstream: each account may be tried, whatever Retry-After this process has received with it. */
+  endStops(): void {
+    for (const account of this.#accounts) account.stoppedUntil = Number.NEGATIVE_INFINITY;
+  }
+
   onChosen(account: Account): void {
     this.#uses += 1;
     account.lastUse = this.#uses;

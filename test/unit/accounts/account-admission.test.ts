@@ -183,3 +183,15 @@ test('moves the waiting requests of a client from an account that another one ha
   expect(own.map(({ account }) => account?.name)).toEqual(own.map(() => 'b'));
   expect(ofOther.map(({ account }) => account?.name)).toEqual(ofOther.map(() => 'a'));
 });
+
+test('chooses a stopped account again once an operator unblocks the upstream', () => {
+  const { gate, store, arrive, answer } = openAccountGate();
+  answer(arrive(0), 0, 429, 300_000);
+  answer(arrive(1), 1, 429, 20_000);
+  expect(arrive(2).account?.name).toBe('b');
+  for (const limit of store.applyOverride('up', { action: 'unblock' }, 3)) gate.onTokensSupplied(limit, 3);
+  const next = arrive(4);
+  expect(next.account?.name).toBe('a');
+  expect(next.admission?.kind).not.toBe('refused');
+  expect(store.upstream('up').accounts?.accounts.map(({ stoppedUntil }) => stoppedUntil > 4)).toEqual([false, false]);
+});
