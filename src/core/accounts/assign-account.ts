@@ -23,12 +23,15 @@ export interface ChoiceContext {
   readonly waitQueue: WaitQueue;
 }
 
-/** The accounts that a ticket may use. Until its end, a request is sent as configured at its arrival: with an account, or without one. */
+/**
+ * The accounts that may be chosen for a ticket. Until its end, a request is sent as configured at its arrival: with an account, or without
+ * one. While a ticket waits, as in observe mode also after its request was sent, its account is the one of its queue: undefined.
+ */
 export function accountsFor(
-  ticket: Pick<Ticket, 'usesAccounts'>,
+  ticket: Pick<Ticket, 'usesAccounts' | 'flow'>,
   { accounts }: { readonly accounts?: AccountPool | undefined },
 ): AccountPool | undefined {
-  return accounts === undefined || !ticket.usesAccounts ? undefined : accounts;
+  return ticket.usesAccounts && ticket.flow === undefined ? accounts : undefined;
 }
 
 /**
@@ -119,7 +122,8 @@ export function limitsAfterOutcome(store: GateStore, ticket: Ticket, excluded: r
 
 /**
  * Returns the tickets that wait at these limits with an account that excludes their client, or is stopped for longer than they may
- * wait, if they may use another one. Those that lack only a connection have their tokens and stay.
+ * wait, if they may use another one. Those that lack only a connection have their tokens and stay. So do those whose requests were sent in
+ * observe mode, before a reload: they keep the accounts of their attempts.
  */
 export function ticketsToMove(store: GateStore, limits: readonly Limit[], now: Millis): readonly Ticket[] {
   let tickets: Set<Ticket> | undefined;
@@ -136,12 +140,15 @@ export function ticketsToMove(store: GateStore, limits: readonly Limit[], now: M
     }
   }
   if (tickets === undefined) return NO_TICKETS;
-  return [...tickets].filter(
-    (each) => each.account !== undefined && each.reservedLimits.length === 0 && each.pinnedAccount() === undefined,
-  );
+  return [...tickets].filter(mayMove);
 }
 
 const NO_TICKETS: readonly Ticket[] = [];
+
+function mayMove(ticket: Ticket): boolean {
+  if (ticket.account === undefined || ticket.inFlightAccount !== undefined) return false;
+  return ticket.reservedLimits.length === 0 && ticket.pinnedAccount() === undefined;
+}
 
 function excludes(account: Account, { client }: Ticket, { quarantine }: AccountPool): boolean {
   return account.useBy(client, quarantine).probeAt !== Number.NEGATIVE_INFINITY;
