@@ -46,22 +46,30 @@ export function assignAccount(context: ChoiceContext, ticket: Ticket, pool: Acco
 
 /**
  * How long a rejected request would sleep before it can be sent with another account: 0 if it may ask for admission now, and wait in
- * the queue if it has to. Returns undefined if no other account may serve it.
+ * the queue if it has to. Returns undefined if no other account may serve it, or the account that throttled it can do so sooner. A
+ * rejected credential is a definite response, which no probe of another account delays.
  */
 export function delayOfOtherAccount(
   context: ChoiceContext,
   ticket: Ticket,
   pool: AccountPool,
+  result: 'throttled' | 'rejected',
   now: Millis,
 ): Millis | undefined {
   const { account } = ticket;
   if (account === undefined || ticket.pinnedAccount() !== undefined) return undefined;
-  const others = candidatesOf(context, ticket, pool, now).filter((each) => each.account !== account);
+  const candidates = candidatesOf(context, ticket, pool, now);
   useAccount(context, ticket, account, now);
-  const best = chooseAccount(others, now);
+  const best = chooseAccount(
+    candidates.filter((each) => each.account !== account),
+    now,
+  );
   if (best === undefined || best.hasRejected) return undefined;
   const wait = waitOf(best, now);
-  return wait <= context.store.upstream(ticket.upstream).queue.maxWait && best.probeAt <= now ? 0 : wait;
+  if (wait <= context.store.upstream(ticket.upstream).queue.maxWait && best.probeAt <= now) return 0;
+  if (result === 'rejected') return best.probeAt > now ? undefined : wait;
+  const first = chooseAccount(candidates, now);
+  return first?.account === account && waitOf(first, now) < wait ? undefined : wait;
 }
 
 function candidatesOf(context: ChoiceContext, ticket: Ticket, pool: AccountPool, now: Millis): Candidate[] {

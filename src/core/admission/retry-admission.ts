@@ -67,7 +67,7 @@ export class RetryAdmission {
     if (accounts === undefined) return undefined;
     const result = accountResultOf(outcome, accounts.quarantine);
     if (result !== 'throttled' && result !== 'rejected') return undefined;
-    const delay = delayOfOtherAccount(this.#choice, ticket, accounts, now);
+    const delay = delayOfOtherAccount(this.#choice, ticket, accounts, result, now);
     return delay === undefined ? undefined : { delay, isCredentialRejected: result === 'rejected' };
   }
 
