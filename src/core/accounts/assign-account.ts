@@ -72,6 +72,11 @@ export function delayOfOtherAccount(
   return first?.account === account && waitOf(first, now) < wait ? undefined : wait;
 }
 
+/** Until the client may probe the ticket's account, if that excludes it; 0 if it may now, or is not excluded. */
+export function untilProbe({ account, client }: Ticket, { quarantine }: AccountPool, now: Millis): Millis {
+  return Math.max(0, (account?.useBy(client, quarantine).probeAt ?? now) - now);
+}
+
 function candidatesOf(context: ChoiceContext, ticket: Ticket, pool: AccountPool, now: Millis): Candidate[] {
   const { store } = context;
   const pinned = ticket.pinnedAccount();

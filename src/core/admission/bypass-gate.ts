@@ -51,7 +51,7 @@ export class BypassGate implements ExchangeGate {
       cancel: () => undefined,
       findOtherAccount: () => undefined,
       retryAfterRejection: (_ticket, atLeast) =>
-        gate.mode === 'enforce' ? 1000 * Math.ceil(atLeast / 1000) : undefined,
+        gate.mode === 'enforce' && atLeast !== undefined ? 1000 * Math.ceil(atLeast / 1000) : undefined,
     };
     this.connections = {
       onClaimed: (upstream) => gate.connections.onClaimed(upstream, BYPASS_KEY),

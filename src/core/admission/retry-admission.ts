@@ -1,5 +1,11 @@
 import type { AccountPool } from '../accounts/account-pool.ts';
-import { accountsFor, assignAccount, type ChoiceContext, delayOfOtherAccount } from '../accounts/assign-account.ts';
+import {
+  accountsFor,
+  assignAccount,
+  type ChoiceContext,
+  delayOfOtherAccount,
+  untilProbe,
+} from '../accounts/assign-account.ts';
 import { accountResultOf } from '../accounts/record-account-outcome.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { EnforcementMode } from './gate-decision.ts';
@@ -82,10 +88,16 @@ export class RetryAdmission {
 
   /**
    * Computes the Retry-After for a request that the upstream has just rejected, as for a refusal of the gate, after the
-   * outcome was recorded. Reserves a return slot. Returns undefined in observe mode.
-   * @param atLeast what the upstream asks for
+   * outcome was recorded. Reserves a return slot. Returns undefined in observe mode, and if the upstream's own Retry-After applies.
+   * @param atLeast what the upstream asks for; undefined if its Retry-After is sufficient
+   * @param isOfAccount both concern only the account that the request was sent with: a repeat may be sent with another one sooner
    */
-  retryAfterRejection(ticket: Ticket, atLeast: Millis, now: Millis): Millis | undefined {
+  retryAfterRejection(
+    ticket: Ticket,
+    atLeast: Millis | undefined,
+    now: Millis,
+    isOfAccount = false,
+  ): Millis | undefined {
     if (this.#gate.mode !== 'enforce') return undefined;
     const { clientSlot } = ticket;
     if (clientSlot === undefined) return atLeast;
@@ -93,10 +105,20 @@ export class RetryAdmission {
     const accounts = accountsFor(ticket, upstream);
     if (accounts !== undefined) this.assignAccount(ticket, accounts, now);
     else ticket.limits = resolveLimits(this.#store, ticket.limitRefs); // the outcome may have created one
+    const isOther = isOfAccount && accounts !== undefined && isOtherThanSentWith(ticket);
+    const asked = isOther ? untilProbe(ticket, accounts, now) : atLeast;
+    if (asked === undefined) return undefined;
     for (const limit of ticket.limits) this.#waitQueue.advance(limit, now);
     const heldFor = clientHeldUntil(this.#store.clients, ticket, clientSlot, now) - now;
     const slots = connectionSlotsFor(ticket, upstream);
-    const wait = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
-    return computeRejectionRetryAfter(this.#store, { ticket, slot: clientSlot, wait }, Math.max(heldFor, atLeast), now);
+    const estimate = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
+    // The shared limit of the other account may not show its stop yet.
+    const wait = isOther ? Math.max(estimate, (ticket.account?.stoppedUntil ?? now) - now) : estimate;
+    return computeRejectionRetryAfter(this.#store, { ticket, slot: clientSlot, wait }, Math.max(heldFor, asked), now);
   }
+}
+
+/** False if it has no account: the one that it needs is not configured. */
+function isOtherThanSentWith({ account, sentWith }: Ticket): boolean {
+  return account !== undefined && account.name !== sentWith;
 }

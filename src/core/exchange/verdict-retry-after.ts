@@ -5,7 +5,8 @@ import { type AttemptOutcome, isThrottled } from './attempt-outcome.ts';
 import type { ExchangeVerdict } from './exchange-verdict.ts';
 
 /**
- * Adds the gate's Retry-After to a rejection of the upstream that has none. Returns other verdicts unchanged.
+ * Adds the gate's Retry-After to a rejection of the upstream that has none, or that does not apply to the account with which a repeat
+ * would be sent. Returns other verdicts unchanged.
  * @param outcome of the last attempt
  */
 export function addGateRetryAfter(
@@ -16,10 +17,9 @@ export function addGateRetryAfter(
   now: Millis,
 ): ExchangeVerdict {
   if (verdict.kind !== 'forward' || outcome?.kind !== 'response') return verdict;
-  // What the upstream asks for concerns the account, which has stopped for as long: another one may be available sooner.
+  const { impliedWait } = outcome;
   const isOfAccount = ticket.account !== undefined && isThrottled(outcome.status, outcome.hints);
-  const atLeast = isOfAccount ? 0 : outcome.impliedWait;
-  if (atLeast === undefined) return verdict;
-  const retryAfterMs = gate.retries.retryAfterRejection(ticket, atLeast, now);
+  if (impliedWait === undefined && !isOfAccount) return verdict;
+  const retryAfterMs = gate.retries.retryAfterRejection(ticket, impliedWait, now, isOfAccount);
   return retryAfterMs === undefined ? verdict : { ...verdict, retryAfterMs };
 }
