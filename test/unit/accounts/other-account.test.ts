@@ -51,3 +51,47 @@ test('retries a rejected credential with another account whose probe is due', ()
   const expected = { delay: 0, isCredentialRejected: true };
   expect(gate.retries.findOtherAccount(ticket, response(401), 30_002)).toEqual(expected);
 });
+
+test('does not retry at once with the throttled account, although its estimated wait is shorter', () => {
+  const { gate, arrive, answer } = openAccountGate();
+  for (const now of [0, 1]) answer(arrive(now), now, 429);
+  const ticket = arrive(2000);
+  expect(ticket.account?.name).toBe('a');
+  for (let i = 0; i < 3; i += 1) arrive(2000, 'b');
+  answer(ticket, 2000, 429);
+  expect(gate.retries.findOtherAccount(ticket, response(429), 2000)?.delay).toBe(0);
+  const retry = { delay: 0, usesBudget: false };
+  expect(gate.retries.reserve(ticket, retry, 10_000, 2000)).toBeUndefined();
+  expect(ticket.account?.name).toBe('a'); // a backoff may end with either account
+  expect(gate.retries.reserve(ticket, { ...retry, isOtherAccount: true }, 10_000, 2000)).toBeUndefined();
+  expect(ticket.account?.name).toBe('b');
+  gate.requestAdmission(ticket, 10_000, 2000);
+  expect([ticket.account?.name, ticket.waitingLimit?.ref.key]).toEqual(['b', 'b']);
+});
+
+test('moves a retry back to the throttled account if the other one stops meanwhile', () => {
+  const { gate, arrive, answer } = openAccountGate();
+  for (const now of [0, 1]) answer(arrive(now), now, 429);
+  const ticket = arrive(2000);
+  const sentWithB = arrive(2000, 'b');
+  gate.onSent(sentWithB, 2000);
+  answer(ticket, 2000, 429);
+  gate.retries.reserve(ticket, { delay: 0, usesBudget: false, isOtherAccount: true }, 10_000, 2000);
+  gate.requestAdmission(ticket, 10_000, 2000);
+  expect(ticket.waitingLimit?.ref.key).toBe('b');
+  gate.onOutcome(sentWithB, response(429, { retryAfterMs: 60_000 }), 2001);
+  expect([ticket.account?.name, ticket.waitingLimit?.ref.key]).toEqual(['a', 'a']);
+});
+
+test('names the wait for any account once the retry with another one is denied', () => {
+  const { gate, arrive, answer } = openAccountGate();
+  for (const now of [0, 1]) answer(arrive(now), now, 429);
+  const ticket = arrive(2000);
+  for (let i = 0; i < 3; i += 1) arrive(2000, 'b');
+  answer(ticket, 2000, 429);
+  const retry = { delay: 0, usesBudget: false, isOtherAccount: true };
+  expect(gate.retries.reserve(ticket, retry, 2001, 2000)).toBe('deadline');
+  expect(ticket.account?.name).toBe('b');
+  gate.retries.retryAfterRejection(ticket, undefined, 2000, true);
+  expect(ticket.account?.name).toBe('a');
+});
