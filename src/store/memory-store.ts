@@ -177,9 +177,7 @@ export class MemoryStore implements GateStore {
     const { sharingHooks } = this.#options;
     const upstream = this.#upstreams.get(name);
     upstream?.closeQuotas();
-    const { shared, nested } = upstream ?? {};
-    if (shared !== undefined) sharingHooks?.onLimitForgotten(shared);
-    for (const limit of nested?.limits() ?? []) sharingHooks?.onLimitForgotten(limit);
+    for (const limit of upstream?.limitsForAll() ?? []) sharingHooks?.onLimitForgotten(limit);
     this.#perClientLimits.removeIf(({ ref }) => ref.upstream === name);
     this.#upstreams.delete(name);
   }

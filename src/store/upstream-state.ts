@@ -104,6 +104,12 @@ export class UpstreamState implements GateUpstream {
     return this.#shared ?? this.#former;
   }
 
+  /** The limits of this upstream for all requests. */
+  *limitsForAll(): Iterable<Limit> {
+    if (this.shared !== undefined) yield this.shared;
+    yield* this.nested.limits();
+  }
+
   /** Whether the configuration has a limit of this name and scope, with keys if this one has any. */
   isConfigured(ref: LimitRef): boolean {
     return ref.nested === '' ? ref.scope === this.#scope : this.nested.isConfigured(ref);

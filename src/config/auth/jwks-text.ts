@@ -12,7 +12,8 @@ export function parseJwks(text: string): JwksText {
     throw new Error('not JSON');
   }
   const keys = typeof parsed === 'object' && parsed !== null && 'keys' in parsed ? parsed.keys : undefined;
-  if (!Array.isArray(keys) || keys.length === 0)
+  if (!Array.isArray(keys) || keys.length === 0) {
     throw new Error('not a JWKS: expected a list keys with at least one key');
+  }
   return { keys: keys.filter((key) => typeof key === 'object' && key !== null) };
 }
