@@ -35,15 +35,11 @@ export function accountsFor(
 }
 
 /**
- * Chooses the account of a ticket, and sets the ticket's account and limits. A retry that is for another account than the one that
- * throttled it uses that one only if no other may serve it within the longest wait of the queue. If the only account that a ticket may
- * use is not configured, the ticket has no account and no limits: it is admitted, and not sent.
+ * Chooses the account of a ticket, and sets the ticket's account and limits. If the only account that it may use is not configured,
+ * the ticket has no account and no limits: it is admitted, and not sent.
  */
 export function assignAccount(context: ChoiceContext, ticket: Ticket, pool: AccountPool, now: Millis): void {
-  const candidates = candidatesOf(context, ticket, pool, now);
-  const other = ticket.avoidsThrottled ? chooseOther(candidates, ticket.throttledBy, now) : undefined;
-  const isOtherInTime = other !== undefined && isAvailable(context, ticket, other, now);
-  const chosen = isOtherInTime ? other : chooseAccount(candidates, now);
+  const chosen = chooseAccount(candidatesOf(context, ticket, pool, now), now);
   useAccount(context, ticket, chosen?.account, now);
   if (chosen !== undefined) pool.onChosen(chosen.account);
 }
@@ -64,26 +60,16 @@ export function delayOfOtherAccount(
   if (account === undefined || ticket.pinnedAccount() !== undefined) return undefined;
   const candidates = candidatesOf(context, ticket, pool, now);
   useAccount(context, ticket, account, now);
-  const best = chooseOther(candidates, account, now);
+  const best = chooseAccount(
+    candidates.filter((each) => each.account !== account),
+    now,
+  );
   if (best === undefined || best.hasRejected) return undefined;
-  if (isAvailable(context, ticket, best, now)) return 0;
   const wait = waitOf(best, now);
+  if (wait <= context.store.upstream(ticket.upstream).queue.maxWait && best.probeAt <= now) return 0;
   if (result === 'rejected') return best.probeAt > now ? undefined : wait;
   const first = chooseAccount(candidates, now);
   return first?.account === account && waitOf(first, now) < wait ? undefined : wait;
-}
-
-function chooseOther(candidates: readonly Candidate[], than: Account | undefined, now: Millis): Candidate | undefined {
-  return chooseAccount(
-    candidates.filter(({ account }) => account !== than),
-    now,
-  );
-}
-
-/** Whether the request may ask for admission with this account now: it waits no longer than a queue allows. */
-function isAvailable({ store }: ChoiceContext, { upstream }: Ticket, candidate: Candidate, now: Millis): boolean {
-  const { hasRejected, probeAt } = candidate;
-  return !hasRejected && probeAt <= now && waitOf(candidate, now) <= store.upstream(upstream).queue.maxWait;
 }
 
 /** Until the client may probe the ticket's account, if that excludes it; 0 if it may now, or is not excluded. */

@@ -41,7 +41,7 @@ export class RetryAdmission {
    */
   reserve(
     ticket: Ticket,
-    retry: Pick<PlannedRetry, 'delay' | 'usesBudget' | 'isOtherAccount'> & { readonly keepsAccount?: boolean },
+    retry: Pick<PlannedRetry, 'delay' | 'usesBudget'> & { readonly keepsAccount?: boolean },
     deadline: Millis,
     now: Millis,
   ): RetryOutcome | undefined {
@@ -49,7 +49,6 @@ export class RetryAdmission {
     const { clients } = this.#store;
     const accounts = accountsFor(ticket, upstream);
     if (retry.keepsAccount === true) ticket.keptAccount ??= ticket.sentWith;
-    ticket.avoidsThrottled = retry.isOtherAccount === true && retry.delay === 0;
     if (accounts !== undefined) this.assignAccount(ticket, accounts, now);
     else ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);
@@ -104,7 +103,6 @@ export class RetryAdmission {
     if (clientSlot === undefined) return atLeast;
     const upstream = this.#store.upstream(ticket.upstream);
     const accounts = accountsFor(ticket, upstream);
-    ticket.avoidsThrottled = false; // after its Retry-After, any account may serve a repeat
     if (accounts !== undefined) this.assignAccount(ticket, accounts, now);
     else ticket.limits = resolveLimits(this.#store, ticket.limitRefs); // the outcome may have created one
     const isOther = isOfAccount && accounts !== undefined && isOtherThanSentWith(ticket);

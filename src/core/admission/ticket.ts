@@ -128,8 +128,6 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   rejectedBy: Map<Account, RejectedAttempt> | undefined = undefined;
   /** The account with which its last attempt was throttled; undefined if it was not. */
   throttledBy: Account | undefined = undefined;
-  /** Its retry is for another account, without a backoff: it does not use `throttledBy` while another one may serve it. */
-  avoidsThrottled = false;
   /** The account that all other attempts use: one may have had its effect there, or its result is polled for. */
   keptAccount: string | undefined = undefined;
   /** Whether each of these rejections says that the credential is not valid; undefined if there was none. */
