@@ -66,10 +66,13 @@ export function delayOfOtherAccount(
   );
   if (best === undefined || best.hasRejected) return undefined;
   const wait = waitOf(best, now);
-  if (wait <= context.store.upstream(ticket.upstream).queue.maxWait && best.probeAt <= now) return 0;
+  const { maxWait } = context.store.upstream(ticket.upstream).queue;
+  if (wait <= maxWait && best.probeAt <= now) return 0;
   if (result === 'rejected') return best.probeAt > now ? undefined : wait;
   const first = chooseAccount(candidates, now);
-  return first?.account === account && waitOf(first, now) < wait ? undefined : wait;
+  if (first?.account !== account || waitOf(first, now) >= wait) return wait;
+  // Without a hint, a backoff would end before any account can take the request.
+  return account.stoppedUntil > now || waitOf(first, now) <= maxWait ? undefined : wait;
 }
 
 /** Until the client may probe the ticket's account, if that excludes it; 0 if it may now, or is not excluded. */
