@@ -27,6 +27,8 @@ import { eventually } from '../support/proxy/tidegate.ts';
 const SEED = 20_261_122;
 const AT_ONCE = 16;
 const BATCH = 160;
+/** Milliseconds that only a hang takes. Below the timeout of the test, so that the error names what hangs. */
+const HANGS_AFTER = 20_000;
 
 const CONTINUATION = 9;
 const PING = 6;
@@ -127,7 +129,7 @@ test('survives any sequence of HTTP/2 frames on a connection', { timeout: FUZZ_T
     const socket = connectTls({ host: '127.0.0.1', port: Number(port), ca, ALPNProtocols: ['h2'] });
     socket.on('error', () => undefined);
     socket.resume();
-    await once(socket, 'secureConnect');
+    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(HANGS_AFTER) });
     const preface = below(10) === 0 ? mutate(PREFACE) : PREFACE;
     const bytes = Buffer.from(preface + mutate(pick(SOUND)), 'latin1');
     const cut = below(bytes.length);
@@ -153,7 +155,7 @@ test('survives any sequence of HTTP/2 frames on a connection', { timeout: FUZZ_T
   await fuzzFor(5, { seed: SEED, turn: attack });
 
   expect(talks).toBeGreaterThanOrEqual(BATCH);
-  await eventually(inFlight, (count) => count === 0);
+  await eventually(inFlight, (count) => count === 0, HANGS_AFTER);
   expect(running.log().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
   running.child.kill('SIGTERM');
   const { code, stderr } = await running.ended;
