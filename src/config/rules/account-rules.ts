@@ -19,7 +19,7 @@ export function* checkAccounts(
       yield mistakeAt(['upstreams', name, 'accounts'], SENT_BY_INGRESS, 'routes with check: never');
     }
   }
-  // As the hash of a client: see process/client-hash-secret.ts.
+  // The hash of a client lasts as long as the secret: see process/client-hash-secret.ts.
   const isHashLasting = isWritten(['secret']) || (isWritten(['state', 'store']) && state.store !== 'memory');
   for (const [i, { upstream, check: answers, stickyAccount }] of routes.entries()) {
     const accounts = upstream === undefined ? undefined : upstreams.get(upstream)?.accounts;

@@ -137,7 +137,7 @@ export function upstreamOrigins({
 }
 
 /**
- * Whose limit the rate limit is: that of the account at the provider, whichever endpoint gets a request, or one of each endpoint.
+ * Who owns the rate limit: the account at the provider, whichever endpoint gets a request, or each endpoint.
  * Without `of`, an API of a known provider and limits that concern a part of the requests are those of the account. So is each limit
  * where Tidegate holds the credentials of accounts.
  */

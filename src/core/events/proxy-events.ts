@@ -1,12 +1,3 @@
-/** A delivery that is over: `status` and `reason` are those of its last attempt. */
-export interface EndedDelivery {
-  readonly id: string;
-  readonly upstream: string;
-  readonly attempts: number;
-  readonly status: number | undefined;
-  readonly reason: string | undefined;
-}
-
 /**
  * Every event of the proxy, as one union. The gate and the exchange emit them; metrics, logs, explanations and traces
  * consume them. Routes and upstreams have their configured names; a client has its hashed identity, never its key.
@@ -38,6 +29,15 @@ import type { StoreEvent } from './store-events.ts';
 import type { UpstreamHealthEvent } from './upstream-health-events.ts';
 
 export type EventSink = (event: ProxyEvent) => void;
+
+/** A delivery that is over: `status` and `reason` are those of its last attempt. */
+export interface EndedDelivery {
+  readonly id: string;
+  readonly upstream: string;
+  readonly attempts: number;
+  readonly status: number | undefined;
+  readonly reason: string | undefined;
+}
 
 export type ProxyEvent =
   /** A request arrived and was routed. Its `done` always follows. */

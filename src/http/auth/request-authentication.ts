@@ -52,7 +52,7 @@ export class RequestAuthentication {
       leave();
       request.bodyListener = undefined;
       if (response.destroyed) return;
-      // Where the next request begins is unknown.
+      // The next request on this connection could begin anywhere: it is closed.
       if (malformed !== undefined) this.#parts.rejections.reject(request, response, malformed, true);
       else this.#conclude(authentication, client, verified, onKnown);
     });

@@ -66,7 +66,7 @@ export class ExtAuthzApi {
     const isOpen = snapshot.authentication === undefined || route.isPublic;
     const isPreflight = requestedMethod !== undefined;
     const allowPreflight = (): void => this.#allowUncounted(request, response, 'Tidegate-Preflight');
-    // As without an ingress: a preflight of a route without `cors` reaches the upstream, and anyone can send one.
+    // A preflight of a route without `cors` reaches the upstream, and anyone can send one: it needs a credential, with an ingress too.
     if (isPreflight && (isOpen || route.cors !== undefined)) return allowPreflight();
     const repeated = findRepeatedHeader(request, route.target.identityHeaders);
     if (repeated !== undefined) {

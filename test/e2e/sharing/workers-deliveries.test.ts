@@ -1,6 +1,5 @@
 /** Workers deliver what their primary stores. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -11,6 +10,7 @@ import { headerOf, send } from '../../support/clients/send.ts';
 import { freePort } from '../../support/free-port.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers, type Workers, workerOf } from '../../support/proxy/workers.ts';
+import { startHolding } from '../../support/upstreams/holding-upstream.ts';
 import { type Hit, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PATIENCE = 600_000;
@@ -133,25 +133,6 @@ test(
   },
   PATIENCE,
 );
-
-/** A receiver that responds when the test says so. */
-async function startHolding() {
-  const held = new Map<ServerResponse, Hit>();
-  const upstream = await startHttpUpstream((_nth, response, hit) => {
-    held.set(response, hit);
-    response.once('close', () => held.delete(response));
-  });
-  const hold = (count: number) =>
-    eventually(
-      () => held.size,
-      (size) => size === count,
-      WITHIN,
-    );
-  const release = (status = 200): void => {
-    for (const response of held.keys()) response.writeHead(status).end();
-  };
-  return { upstream, held, hold, release };
-}
 
 test(
   'another worker sends at once what a killed one was sending, as the same attempt, and all together no more than allowed',

@@ -1,5 +1,4 @@
 /** Workers that are replicas of one Redis deliver from it. */
-import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { startLedger } from '../../support/deliveries/ledger-upstream.ts';
 import { openAdminApi, TOKEN } from '../../support/admin/admin-api.ts';
@@ -7,6 +6,7 @@ import { headerOf, send } from '../../support/clients/send.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers, type Workers, workerOf } from '../../support/proxy/workers.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
+import { startHolding } from '../../support/upstreams/holding-upstream.ts';
 import { type Hit, startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PATIENCE = 600_000;
@@ -38,17 +38,7 @@ const attemptOf = ({ headers }: Hit) => headerOf(headers, 'tidegate-delivery-att
 test(
   'another worker sends what a killed one was sending once its lease has ended, and all together no more than allowed',
   async () => {
-    const held = new Map<ServerResponse, Hit>();
-    const shop = await startHttpUpstream((_nth, response, hit) => {
-      held.set(response, hit);
-      response.once('close', () => held.delete(response));
-    });
-    const hold = (count: number) =>
-      eventually(
-        () => held.size,
-        (size) => size === count,
-        WITHIN,
-      );
+    const { upstream: shop, held, hold } = await startHolding();
     const gate = await start(shop.url, 'deliver: {schedule: {delays: [1h]}, concurrency: 4}');
     const ids: string[] = [];
     for (let n = 0; n < 6; n += 1) ids.push(await notify(gate.url));

@@ -64,7 +64,7 @@ export class RedisQuotas {
     requests.send({
       op: 'quota',
       run: async () => parseQuotaReply(await Reflect.apply(command, client, [key, ...args])),
-      // What was granted is of no use any more.
+      // The granted parts are of no use any more.
       onReceived: (reply) => isLate && 'terms' in reply && known.onLate(reply),
       onDone: (result, now) => {
         isLate = result.kind === 'lost';
