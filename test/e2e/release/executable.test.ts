@@ -11,13 +11,14 @@ import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 const place = mkdtempSync(join(tmpdir(), 'tidegate-executable-test-'));
 const executable = join(place, 'tidegate');
-const TIMEOUT_MS = 30_000;
+/** Only a hang reaches it. */
+const TIMEOUT_MS = 100_000;
 
 beforeAll(() => {
   const args = ['scripts/executable.ts', '--package', builtPackage(), '--out', executable];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   if (status !== 0) throw new Error(stderr);
-}, 120_000);
+}, 300_000);
 
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 

@@ -137,13 +137,18 @@ beforeAll(async () => {
     GITHUB_SERVER_URL: 'https://github.com',
     GITHUB_SHA: 'c0ffee',
   };
-  runner = new ShellRunner(checkout, env, {
-    'github.repository': 'tidegate/tidegate',
-    'github.repository_owner': 'tidegate',
-    'github.token': 'secret',
-    'matrix.architecture': 'amd64',
-    'needs.files.outputs.version': VERSION,
-  });
+  runner = new ShellRunner(
+    checkout,
+    env,
+    {
+      'github.repository': 'tidegate/tidegate',
+      'github.repository_owner': 'tidegate',
+      'github.token': 'secret',
+      'matrix.architecture': 'amd64',
+      'needs.files.outputs.version': VERSION,
+    },
+    place,
+  );
 });
 
 afterAll(() => {
@@ -164,7 +169,7 @@ describe('the files of a release', () => {
 
   test('have the notes of the changelog', async () => {
     expect(await runStep('files', 'Compare the tag with the version')).toMatchObject({ status: 0, stderr: '' });
-    expect(inCheckout('.output')).toBe(`version=${VERSION}\n`);
+    expect(readFileSync(join(place, 'output'), 'utf8')).toBe(`version=${VERSION}\n`);
     expect(await runStep('files', 'Write the notes')).toMatchObject({ status: 0, stderr: '' });
     expect(inCheckout('notes.md')).toBe(`${NOTES}\n`);
   });
@@ -190,7 +195,7 @@ describe('the files of a release', () => {
       encoding: 'utf8',
     });
     expect(checked.stdout.trimEnd().split('\n').toSorted()).toEqual(names.map((name) => `${name}: OK`).toSorted());
-  });
+  }, 400_000);
 
   test('describe exactly the version in the SBOM, in valid CycloneDX', async () => {
     const source = inCheckout(`release/tidegate-${VERSION}.cdx.json`);

@@ -46,21 +46,26 @@ export interface StepResult {
 /** A runner of the shell steps of a workflow, whose jobs share a folder. */
 export class ShellRunner {
   readonly #folder: string;
+  readonly #scratch: string;
   readonly #env: NodeJS.ProcessEnv;
   readonly #expressions: Readonly<Record<string, string>>;
   readonly #exported = new Map<string, string>();
 
-  /** @param expressions the values of `${{ … }}` in `env` */
-  constructor(folder: string, env: NodeJS.ProcessEnv, expressions: Readonly<Record<string, string>>) {
+  /**
+   * @param folder the checkout @param expressions the values of `${{ … }}` in `env`
+   * @param scratch where the runner keeps its own files
+   */
+  constructor(folder: string, env: NodeJS.ProcessEnv, expressions: Readonly<Record<string, string>>, scratch: string) {
     this.#folder = folder;
+    this.#scratch = scratch;
     this.#env = env;
     this.#expressions = expressions;
   }
 
   /** Runs a step with bash as a runner does. Adds what it writes to `$GITHUB_ENV` to the environment of later steps. */
   async run(workflow: Workflow, job: WorkflowJob, { run = '', env }: WorkflowStep): Promise<StepResult> {
-    const script = join(this.#folder, '.step.sh');
-    const exported = join(this.#folder, '.env');
+    const script = join(this.#scratch, 'step.sh');
+    const exported = join(this.#scratch, 'exported');
     writeFileSync(script, run);
     writeFileSync(exported, '');
     const child = spawn('bash', ['--noprofile', '--norc', '-eo', 'pipefail', script], {
@@ -70,7 +75,7 @@ export class ShellRunner {
         ...this.#evaluate({ ...workflow.env, ...job.env, ...env }),
         ...Object.fromEntries(this.#exported),
         GITHUB_ENV: exported,
-        GITHUB_OUTPUT: join(this.#folder, '.output'),
+        GITHUB_OUTPUT: join(this.#scratch, 'output'),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
