@@ -14,6 +14,7 @@ const executable = join(place, 'tidegate');
 /** Only a hang reaches it. */
 const TIMEOUT_MS = 100_000;
 
+// As docs/package.md, with a package that is already built.
 beforeAll(() => {
   const args = ['scripts/executable.ts', '--package', builtPackage(), '--out', executable];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });

@@ -16,10 +16,12 @@ import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as cyclonedx from '@cyclonedx/cyclonedx-library';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { findProgram } from '../../setup/find-program.ts';
 import type { StepResult, WorkflowStep } from '../../support/release/workflows.ts';
 import { readWorkflow, recorderScript, ShellRunner } from '../../support/release/workflows.ts';
 
@@ -44,15 +46,26 @@ const CHECKOUT = [
   'tsconfig.json',
 ];
 
+const CHART = join(ROOT, 'config/helm/tidegate/Chart.yaml');
+/** What packages the chart, if there are both. */
+const HELM = existsSync(CHART)
+  ? [findProgram('helm'), join(ROOT, 'node_modules/.cache/tidegate/helm-4.1')].find(
+      (path) => path !== undefined && existsSync(path),
+    )
+  : undefined;
+
 /** Programs that need the network or a container engine, each with what it writes or prints. */
 const RECORDED: Readonly<Record<string, string>> = {
   docker: `case "$*" in
   *' build . '*) printf '{"containerimage.digest": "sha256:%064d"}' 3 > metadata.json ;;
   *'imagetools inspect'*) echo '{"digest": "${INDEX_DIGEST}"}' ;;
 esac`,
-  cosign: `case "$1" in sign-blob) echo '{}' > "$4" ;; esac`,
+  cosign: `case "$1" in
+  sign-blob) test -s "$5" && echo '{}' > "$4" ;;
+  attest) test -s "$6" ;;
+esac`,
   helm: `case "$1" in
-  package) mkdir -p chart; touch "chart/tidegate-${VERSION}.tgz" ;;
+  package) ${HELM === undefined ? `mkdir -p chart; touch "chart/tidegate-${VERSION}.tgz"` : `exec '${HELM}' "$@"`} ;;
   push) printf 'Pushed: %s\\nDigest: %s\\n' "$3" ${CHART_DIGEST} >&2 ;;
 esac`,
   gh: '',
@@ -220,12 +233,16 @@ describe('the files of a release', () => {
 
   test('have the Helm chart, if there is one', async () => {
     const step = stepsOf('files').find(({ name }) => name === 'Package the Helm chart');
-    const [, chart = ''] = /^hashFiles\('(.+)'\) != ''$/.exec(step?.if ?? '') ?? [];
-    expect(chart).toBe('config/helm/tidegate/Chart.yaml');
-    if (existsSync(join(ROOT, chart))) expect(readFileSync(join(ROOT, chart), 'utf8')).toMatch(/^name: tidegate$/m);
+    expect(step?.if).toBe(`hashFiles('${relative(ROOT, CHART)}') != ''`);
     expect(await commandsOf('files', 'Package the Helm chart')).toEqual([
       `helm package config/helm/tidegate --version ${VERSION} --app-version ${VERSION} --destination chart`,
     ]);
+    expect(readdirSync(join(checkout, 'chart'))).toEqual([`tidegate-${VERSION}.tgz`]);
+    if (HELM === undefined) return;
+    const shown = spawnSync(HELM, ['show', 'chart', join(checkout, `chart/tidegate-${VERSION}.tgz`)], {
+      encoding: 'utf8',
+    });
+    expect(parse(shown.stdout)).toMatchObject({ name: 'tidegate', version: VERSION, appVersion: VERSION });
   });
 });
 
@@ -242,7 +259,7 @@ describe('the image of a release', () => {
     expect(inCheckout('digests/amd64')).toBe(`sha256:${'3'.padStart(64, '0')}\n`);
   });
 
-  test('gets its tags when both architectures are there, and is signed', async () => {
+  test('gets its tags when both architectures are there, a signature, an SBOM and the VEX document', async () => {
     cpSync(join(checkout, 'digests/amd64'), join(checkout, 'digests/arm64'));
     const [create] = await commandsOf('publish', 'Tag the image of both architectures');
     const image = 'ghcr.io/tidegate/tidegate';
@@ -251,6 +268,10 @@ describe('the image of a release', () => {
       `docker buildx imagetools create --tag ${image}:${VERSION} --tag ${image}:latest ${one} ${one}`,
     );
     expect(await commandsOf('publish', 'Sign the image')).toEqual([`cosign sign --yes ${image}@${INDEX_DIGEST}`]);
+    expect(await commandsOf('publish', 'Attach the SBOM and the VEX document to the image')).toEqual([
+      `cosign attest --yes --type cyclonedx --predicate release/tidegate-${VERSION}.cdx.json ${image}@${INDEX_DIGEST}`,
+      `cosign attest --yes --type openvex --predicate release/tidegate-${VERSION}.openvex.json ${image}@${INDEX_DIGEST}`,
+    ]);
   });
 });
 
