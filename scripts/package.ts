@@ -2,6 +2,8 @@
 //
 //   node scripts/package.ts before     builds dist/ with types, and replaces package.json by the published manifest
 //   node scripts/package.ts after      restores package.json
+//   node scripts/package.ts refuse     fails, because npm publishes the manifest that it reads after packing, which would be
+//                                      that of the checkout with all its dependencies
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -18,6 +20,7 @@ function restore(): void {
 }
 
 function prepare(): void {
+  restore(); // an interrupted `npm pack` leaves the published manifest
   const build = [join(ROOT, 'scripts/build.ts'), '--types'];
   // Standard output is reserved for the report of `npm pack --json`.
   const { status } = spawnSync(process.execPath, build, { cwd: ROOT, stdio: ['ignore', process.stderr, 'inherit'] });
@@ -35,7 +38,11 @@ switch (process.argv[2]) {
   case 'after':
     restore();
     break;
+  case 'refuse':
+    console.error('npm publish needs a tarball: run `npm pack`, then `npm publish tidegate-X.Y.Z.tgz`.');
+    process.exitCode = 1;
+    break;
   default:
-    console.error('usage: node scripts/package.ts before|after');
+    console.error('usage: node scripts/package.ts before|after|refuse');
     process.exitCode = 2;
 }

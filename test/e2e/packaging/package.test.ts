@@ -71,10 +71,14 @@ describe('the tarball', () => {
       'description',
       'keywords',
       'license',
+      'homepage',
+      'bugs',
+      'repository',
       'type',
       'bin',
       'exports',
       'files',
+      'publishConfig',
       'engines',
       'peerDependencies',
       'peerDependenciesMeta',
@@ -86,7 +90,21 @@ describe('the tarball', () => {
     // Packing leaves the checkout unchanged.
     expect(JSON.parse(readFileSync(join(installed.checkout, 'package.json'), 'utf8'))).toEqual(own);
     expect(existsSync(join(installed.checkout, 'package.json.kept'))).toBe(false);
-    expect(own).toMatchObject({ private: true });
+  });
+});
+
+describe('npm publish', () => {
+  test('accepts the tarball', () => {
+    const { status, stderr } = installed.run('npm', ['publish', '--dry-run', installed.packed.tarball]);
+    expect(stderr).toContain('public access (dry-run)');
+    expect(stderr).not.toContain('auto-corrected');
+    expect(status).toBe(0);
+  });
+
+  test('refuses the checkout, whose manifest has all dependencies', () => {
+    const { status, stderr } = installed.run('npm', ['publish', '--dry-run', installed.checkout]);
+    expect(stderr).toContain('npm publish needs a tarball: run `npm pack`, then `npm publish tidegate-X.Y.Z.tgz`.');
+    expect(status).not.toBe(0);
   });
 });
 
