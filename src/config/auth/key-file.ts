@@ -41,13 +41,19 @@ export function parseKeyFile(text: string): readonly StoredApiKey[] {
       throw new Error(`line ${i + 1}: expected the id, sha256:HASH, the time and the client of a key`);
     }
     if (keys.has(id)) throw new Error(`line ${i + 1}: the id ${id} is used twice`);
-    if (expiresAt !== undefined && Number.isNaN(Date.parse(expiresAt))) {
+    if (expiresAt !== undefined && !isDateTime(expiresAt)) {
       throw new Error(`line ${i + 1}: the time after expires: does not exist`);
     }
     const expiry = expiresAt === undefined ? {} : { expiresAt };
     keys.set(id, { id, hash: Buffer.from(hash, 'hex'), createdAt, ...expiry, client });
   }
   return [...keys.values()];
+}
+
+/** `Date` reads 30 February as 2 March. */
+function isDateTime(text: string): boolean {
+  const time = Date.parse(text);
+  return !Number.isNaN(time) && new Date(time).toISOString() === text.replace('Z', '.000Z');
 }
 
 /** The line of a key, line feed included. */
