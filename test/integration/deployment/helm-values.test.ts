@@ -1,0 +1,163 @@
+/** How values of the chart take effect, and which ones helm refuses. */
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { all, one, podOf, tidegateIn } from '../../support/kubernetes/objects.ts';
+import { CHART, helm, parseObjects, renderValueSet } from '../../support/kubernetes/render.ts';
+import { makeFolder } from '../../support/redis/redis-process.ts';
+
+const render = (...args: readonly string[]) => renderValueSet('gateway', 'tidegate', ...args);
+
+describe('helm refuses', () => {
+  test.each([
+    ['a misspelt value', '--set=image.tagg=1', "at '/image': additional properties 'tagg' not allowed"],
+    ['a misspelt group', '--set=imge.tag=1', "at '': additional properties 'imge' not allowed"],
+    ['an unknown mode', '--set=mode=gatway', "value must be one of 'gateway', 'ingress-helper', 'sidecar'"],
+    [
+      'a misspelt key of an upstream',
+      '--set=config.upstreams.payments.timout=5s',
+      "additional properties 'timout' not allowed",
+    ],
+    [
+      'a misspelt key of the configuration',
+      '--set=config.limts.connections=5',
+      "additional properties 'limts' not allowed",
+    ],
+    ['a number for a duration', '--set=config.drain.delay=5', "at '/config/drain/delay'"],
+    ['no image', '--set=image.repository=', 'image.repository: no image of Tidegate is published'],
+    ['no upstream', '--set-json=config={}', 'config.upstreams: there is none'],
+    [
+      'a socket file',
+      '--set=config.listen=unix:/run/t.sock',
+      'config.listen: probes and the Service need host:port here',
+    ],
+    [
+      'a volume for several replicas',
+      '--set=persistence.enabled=true',
+      'persistence.enabled: one process uses a volume',
+    ],
+    [
+      'another Redis beside that of the chart',
+      '--set-json=config.state={"store": "redis", "url": "redis://other:6379"}',
+      'config.state: it does not use the Redis of the chart',
+    ],
+    [
+      'a drain whose time is only known in the pod',
+      // oxlint-disable-next-line eslint/no-template-curly-in-string -- written as a config has it
+      '--set=config.drain.timeout=${DRAIN}',
+      'set terminationGracePeriodSeconds',
+    ],
+  ])('%s, with a message that names it', (_, argument, message) => {
+    expect(() => render(argument)).toThrow(message);
+  });
+});
+
+describe('the grace period', () => {
+  test.each([
+    ['--set=config.drain.delay=0', 40],
+    ['--set=config.drain.timeout=1500ms', 22],
+    ['--set=config.drain.timeout=2m', 140],
+    ['--set=preStopSeconds=8', 48],
+    ['--set=terminationGracePeriodSeconds=70', 70],
+  ])('follows from %s', (argument, seconds) => {
+    expect(podOf(one(render(argument), 'Deployment', 'tidegate')).terminationGracePeriodSeconds).toBe(seconds);
+  });
+});
+
+describe('pods are replaced', () => {
+  const templateOf = (...args: readonly string[]) => one(render(...args), 'Deployment', 'tidegate').spec?.template;
+
+  test.each([
+    '--set=config.upstreams.payments.timeout=20s',
+    '--set=config.log.level=warn',
+    '--set=commonLabels.team=a',
+  ])('not for %s, which running pods apply, or which is not theirs', (argument) => {
+    expect(templateOf(argument)).toEqual(templateOf());
+  });
+
+  test.each(['--set=config.drain.timeout=30s', '--set=config.limits.connections=500', '--set=config.log.format=text'])(
+    'for %s, which they cannot apply',
+    (argument) => {
+      const name = 'tidegate/restart-checksum';
+      expect(templateOf(argument)?.metadata?.annotations?.[name]).not.toBe(templateOf()?.metadata?.annotations?.[name]);
+    },
+  );
+});
+
+describe('a key of config', () => {
+  const configOf = (...args: readonly string[]) =>
+    parse(one(render(...args), 'ConfigMap', 'tidegate').data?.['tidegate.yaml'] ?? '') as Readonly<
+      Record<string, unknown>
+    >;
+
+  test('replaces the whole value that the chart has for it', () => {
+    expect(configOf('--set=config.drain.timeout=10s')['drain']).toEqual({ timeout: '10s' });
+    expect(configOf('--set=config.admin=false')['admin']).toBe(false);
+  });
+
+  test('keeps large integers, words of YAML 1.1 and references as they are', () => {
+    const { clients, limits } = configOf(
+      '--set=config.clients.maxTracked=9876543',
+      '--set=config.limits.connections=1000000',
+      '--set-string=config.clients.classes.yes.match.key[0]=off',
+    );
+    expect(limits).toEqual({ connections: 1_000_000 });
+    expect(clients).toMatchObject({ maxTracked: 9_876_543, classes: { yes: { match: { key: ['off'] } } } });
+  });
+});
+
+test('two releases of one namespace share no name, and each finds its own Redis', () => {
+  const release = (name: string) =>
+    parseObjects(helm('template', name, CHART, '--values', join(CHART, 'ci/gateway-values.yaml')));
+  const [first, second] = [release('payments'), release('reports')];
+  const names = [...first, ...second].map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+  expect(new Set(names).size).toBe(names.length);
+  expect(one(first, 'ConfigMap', 'payments-tidegate').data?.['tidegate.yaml']).toContain(
+    'url: redis://payments-tidegate-redis:6379',
+  );
+});
+
+test('mounts only a Secret that the configuration refers to, by its own name if it has one', () => {
+  const volumesOf = (...args: readonly string[]) => podOf(one(render(...args), 'Deployment', 'tidegate')).volumes ?? [];
+  expect(volumesOf('--set=existingSecret=payments')).toContainEqual({
+    name: 'secrets',
+    secret: { secretName: 'payments', defaultMode: 0o440 },
+  });
+  const without = volumesOf('--set=redis.enabled=false,config.admin=false,config.secret=0123456789abcdef');
+  expect(without.map(({ name }) => name)).toEqual(['config', 'tmp']);
+});
+
+test('adds the sidecar to the Deployment of a chart that depends on it', () => {
+  const folder = makeFolder();
+  mkdirSync(join(folder, 'templates'));
+  cpSync(CHART, join(folder, 'charts/tidegate'), { recursive: true });
+  writeFileSync(join(folder, 'Chart.yaml'), 'apiVersion: v2\nname: checkout\nversion: 1.0.0\n');
+  writeFileSync(
+    join(folder, 'values.yaml'),
+    `tidegate:
+  mode: sidecar
+  image: {repository: registry.example.com/tidegate}
+  config: {upstreams: {stripe: {provider: stripe}}}
+`,
+  );
+  const snippet = /```yaml\n( {6}initContainers:.*?)```/s.exec(helm('show', 'readme', CHART))?.[1] ?? '';
+  writeFileSync(
+    join(folder, 'templates/deployment.yaml'),
+    `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: checkout}
+spec:
+  selector: {matchLabels: {app: checkout}}
+  template:
+    metadata: {labels: {app: checkout}}
+    spec:
+${snippet}      containers: [{name: checkout, image: checkout}]
+`,
+  );
+  const objects = parseObjects(helm('template', 'shop', folder));
+  const pod = podOf(one(objects, 'Deployment', 'checkout'));
+  expect(tidegateIn(pod)).toMatchObject({ restartPolicy: 'Always', image: 'registry.example.com/tidegate:0.1.0' });
+  const [config] = all(objects, 'ConfigMap').filter(({ data }) => data?.['tidegate.yaml'] !== undefined);
+  expect(pod.volumes?.[0]).toEqual({ name: 'tidegate-config', configMap: { name: config?.metadata?.name } });
+});
