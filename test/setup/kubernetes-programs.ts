@@ -39,8 +39,8 @@ export const HELM: KubernetesProgram = {
   fetched: join(CACHE, 'helm-4.1'),
   args: ['version', '--template={{.Version}}'],
   version: /^v(\d+)\.(\d+)\./,
-  // The oldest that knows JSON Schema 2020-12.
-  least: [3, 18],
+  // The chart also renders with 3.18, whose messages about wrong values differ.
+  least: [4, 0],
 };
 
 /** Returns the path of a recent version; undefined if there is none. */

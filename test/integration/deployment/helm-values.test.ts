@@ -3,8 +3,17 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import type { Workload } from '../../support/kubernetes/objects.ts';
 import { all, one, podOf, tidegateIn } from '../../support/kubernetes/objects.ts';
-import { CHART, helm, parseObjects, renderValueSet } from '../../support/kubernetes/render.ts';
+import { patchOf } from '../../support/kubernetes/releases.ts';
+import {
+  CHART,
+  helm,
+  parseObjects,
+  patchCheckout,
+  renderValueSet,
+  valuesFile,
+} from '../../support/kubernetes/render.ts';
 import { makeFolder } from '../../support/redis/redis-process.ts';
 
 const render = (...args: readonly string[]) => renderValueSet('gateway', 'tidegate', ...args);
@@ -26,6 +35,11 @@ describe('helm refuses', () => {
     ],
     ['a number for a duration', '--set=config.drain.delay=5', "at '/config/drain/delay'"],
     ['no image', '--set=image.repository=', 'image.repository: no image of Tidegate is published'],
+    [
+      'an unknown alert',
+      '--set=prometheusRule.enabled=true,prometheusRule.disabledAlerts={TidegateTrottled}',
+      'prometheusRule.disabledAlerts: there is no alert TidegateTrottled; the alerts are TidegateRetryAmplification,',
+    ],
     ['no upstream', '--set-json=config={}', 'config.upstreams: there is none'],
     [
       'a socket file',
@@ -126,6 +140,35 @@ test('mounts only a Secret that the configuration refers to, by its own name if 
   });
   const without = volumesOf('--set=redis.enabled=false,config.admin=false,config.secret=0123456789abcdef');
   expect(without.map(({ name }) => name)).toEqual(['config', 'tmp']);
+});
+
+test('lets a sidecar read a Secret, whose pod may have no fsGroup', () => {
+  const reference = '${file:/run/secrets/tidegate/hash}'; // oxlint-disable-line eslint/no-template-curly-in-string -- as a config has it
+  const objects = renderValueSet('sidecar', 'checkout', `--set=config.secret=${reference}`);
+  const pod = podOf(patchCheckout(patchOf(objects)) as Workload);
+  expect(pod.volumes).toContainEqual({
+    name: 'tidegate-secrets',
+    secret: { secretName: 'tidegate', defaultMode: 0o444 },
+  });
+});
+
+test('names in its notes the Secrets that the pods wait for, and a Redis that the policy keeps away', () => {
+  const notes = (set: string, ...args: readonly string[]) =>
+    helm('install', 'tidegate', CHART, '--dry-run=client', '--values', valuesFile(set), ...args).split('NOTES:')[1];
+  expect(notes('gateway')).toContain('the Secret tidegate has these keys: admin-token, client-hash, redis-password.');
+  expect(notes('gateway')).toContain('the Secret tidegate-redis has the key users.acl');
+  const policy = 'The NetworkPolicy does not allow connections to your Redis.';
+  expect(notes('external-redis')).not.toContain(policy);
+  expect(notes('external-redis', '--set-json=networkPolicy.extraEgress=[]')).toContain(policy);
+  expect(notes('sidecar')).toContain('kubectl -n default patch deployment NAME --patch-file tidegate-patch.yaml');
+});
+
+test('renders the least values of its README', () => {
+  const [, values = ''] = /```yaml\n# my-values.yaml\n(.*?)```/s.exec(helm('show', 'readme', CHART)) ?? [];
+  const file = join(makeFolder(), 'my-values.yaml');
+  writeFileSync(file, values);
+  const objects = parseObjects(helm('template', 'tidegate', CHART, '--values', file));
+  expect(tidegateIn(podOf(one(objects, 'Deployment', 'tidegate'))).image).toMatch(/^registry\.example\.com\/tidegate:/);
 });
 
 test('adds the sidecar to the Deployment of a chart that depends on it', () => {
