@@ -1,6 +1,7 @@
 /** What the chart makes is valid, and its parts refer to each other correctly. */
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../support/kubernetes/render.ts';
+import { renderValueSet } from '../../support/kubernetes/render.ts';
 import { checkTypes, validate } from '../../support/kubernetes/check-types.ts';
 import type { Workload } from '../../support/kubernetes/objects.ts';
 import { all, containersOf, labelsOf, one, podOf, workloadsOf } from '../../support/kubernetes/objects.ts';
@@ -81,6 +82,21 @@ describe.each(releases)('the release $name', ({ objects, secrets }) => {
       for (const { resources } of containersOf(podOf(scaled))) expect(resources?.requests?.['cpu']).toBeDefined();
     }
   });
+});
+
+test('fails validation for an unknown field anywhere in the objects that these releases do not have', () => {
+  const [rule] = all(renderValueSet('monitoring', 'payments'), 'PrometheusRule');
+  const [group] = rule?.spec?.groups ?? [];
+  const others = [
+    // One of the rules, because each field makes a copy.
+    { ...rule, spec: { groups: [{ ...group, rules: group?.rules?.slice(0, 1) }] } } as KubernetesObject,
+    ...all(renderValueSet('webhooks', 'payments'), 'PersistentVolumeClaim'),
+    ...all(renderValueSet('redis-persistence', 'payments'), 'StatefulSet'),
+  ] as KubernetesObject[];
+  expect(others.map(({ kind }) => kind)).toEqual(['PrometheusRule', 'PersistentVolumeClaim', 'StatefulSet']);
+  const misspelt = others.flatMap((object) => withUnknownField(object, object));
+  const refused = checkTypes(misspelt.map(({ object }) => object));
+  expect(misspelt.filter((_, i) => !refused.has(i)).map(({ at }) => at)).toEqual([]);
 });
 
 test('defines one kind of Prometheus monitor for each release', () => {
