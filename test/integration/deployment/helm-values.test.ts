@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { checkTypes } from '../../support/kubernetes/check-types.ts';
 import type { Workload } from '../../support/kubernetes/objects.ts';
 import { all, one, podOf, tidegateIn } from '../../support/kubernetes/objects.ts';
 import { patchOf } from '../../support/kubernetes/releases.ts';
@@ -184,22 +185,20 @@ test('adds the sidecar to the Deployment of a chart that depends on it', () => {
   config: {upstreams: {stripe: {provider: stripe}}}
 `,
   );
-  const snippet = /```yaml\n( {6}initContainers:.*?)```/s.exec(helm('show', 'readme', CHART))?.[1] ?? '';
+  const snippet = /```yaml\n( {2}template:.*?)```/s.exec(helm('show', 'readme', CHART))?.[1] ?? '';
   writeFileSync(
     join(folder, 'templates/deployment.yaml'),
     `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: checkout}
 spec:
-  selector: {matchLabels: {app: checkout}}
-  template:
-    metadata: {labels: {app: checkout}}
-    spec:
+  selector: {matchLabels: {tidegate/sidecar: "true"}}
 ${snippet}      containers: [{name: checkout, image: checkout}]
 `,
   );
   const objects = parseObjects(helm('template', 'shop', folder));
   const pod = podOf(one(objects, 'Deployment', 'checkout'));
+  expect(checkTypes(objects)).toEqual(new Map());
   expect(tidegateIn(pod)).toMatchObject({ restartPolicy: 'Always', image: 'registry.example.com/tidegate:0.1.0' });
   const [config] = all(objects, 'ConfigMap').filter(({ data }) => data?.['tidegate.yaml'] !== undefined);
   expect(pod.volumes?.[0]).toEqual({ name: 'tidegate-config', configMap: { name: config?.metadata?.name } });

@@ -60,6 +60,9 @@ template:
   metadata:
     # The PodMonitor selects pods by this label.
     labels: {tidegate/sidecar: "true"}
+    # Running sidecars reload tidegate.yaml. A patch after a change that they cannot apply replaces the pods.
+    annotations:
+      tidegate/restart-checksum: {{ include "tidegate.restartChecksum" . }}
   spec:
     initContainers:
       {{- include "tidegate.sidecarContainer" . | nindent 6 }}
