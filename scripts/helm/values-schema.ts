@@ -36,13 +36,16 @@ function schemaOf(value: ChartValue): JsonSchema {
 }
 
 function typeSchema(type: string): JsonSchema {
-  if (type === 'tidegate.yaml') return { $ref: '#/$defs/config' };
+  // Not `anyOf`, whose messages would list both forms for each mistake in one.
+  if (type === 'tidegate.yaml') return { if: STRINGS, else: { $ref: '#/$defs/config' } };
   if (type === 'map of strings') return { type: 'object', additionalProperties: STRINGS };
   if (type === 'list of strings') return { type: 'array', items: STRINGS };
   // The API server validates the fields of its own types.
   if (type.startsWith('Kubernetes ')) {
     return type.endsWith(' list') ? { type: 'array', items: { type: 'object' } } : { type: 'object' };
   }
+  const minimum = / from (\d+)/.exec(type)?.[1];
+  if (minimum !== undefined) return { ...typeSchema(type.replace(/ from \d+/, '')), minimum: Number(minimum) };
   const alternatives = type.split(' | ');
   const types = alternatives.filter((each) => TYPES.has(each));
   const values = alternatives.filter((each) => !TYPES.has(each));

@@ -2,7 +2,6 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { checkTypes } from '../../support/kubernetes/check-types.ts';
 import type { Workload } from '../../support/kubernetes/objects.ts';
 import { all, one, podOf, tidegateIn } from '../../support/kubernetes/objects.ts';
@@ -80,48 +79,6 @@ describe('the grace period', () => {
   });
 });
 
-describe('pods are replaced', () => {
-  const templateOf = (...args: readonly string[]) => one(render(...args), 'Deployment', 'tidegate').spec?.template;
-
-  test.each([
-    '--set=config.upstreams.payments.timeout=20s',
-    '--set=config.log.level=warn',
-    '--set=commonLabels.team=a',
-  ])('not for %s, which running pods apply, or which is not theirs', (argument) => {
-    expect(templateOf(argument)).toEqual(templateOf());
-  });
-
-  test.each(['--set=config.drain.timeout=30s', '--set=config.limits.connections=500', '--set=config.log.format=text'])(
-    'for %s, which they cannot apply',
-    (argument) => {
-      const name = 'tidegate/restart-checksum';
-      expect(templateOf(argument)?.metadata?.annotations?.[name]).not.toBe(templateOf()?.metadata?.annotations?.[name]);
-    },
-  );
-});
-
-describe('a key of config', () => {
-  const configOf = (...args: readonly string[]) =>
-    parse(one(render(...args), 'ConfigMap', 'tidegate').data?.['tidegate.yaml'] ?? '') as Readonly<
-      Record<string, unknown>
-    >;
-
-  test('replaces the whole value that the chart has for it', () => {
-    expect(configOf('--set=config.drain.timeout=10s')['drain']).toEqual({ timeout: '10s' });
-    expect(configOf('--set=config.admin=false')['admin']).toBe(false);
-  });
-
-  test('keeps large integers, words of YAML 1.1 and references as they are', () => {
-    const { clients, limits } = configOf(
-      '--set=config.clients.maxTracked=9876543',
-      '--set=config.limits.connections=1000000',
-      '--set-string=config.clients.classes.yes.match.key[0]=off',
-    );
-    expect(limits).toEqual({ connections: 1_000_000 });
-    expect(clients).toMatchObject({ maxTracked: 9_876_543, classes: { yes: { match: { key: ['off'] } } } });
-  });
-});
-
 test('two releases of one namespace share no name, and each finds its own Redis', () => {
   const release = (name: string) =>
     parseObjects(helm('template', name, CHART, '--values', join(CHART, 'ci/gateway-values.yaml')));
@@ -139,7 +96,10 @@ test('mounts only a Secret that the configuration refers to, by its own name if 
     name: 'secrets',
     secret: { secretName: 'payments', defaultMode: 0o440 },
   });
-  const without = volumesOf('--set=redis.enabled=false,config.admin=false,config.secret=0123456789abcdef');
+  const without = volumesOf(
+    '--set=redis.enabled=false,autoscaling.enabled=false,replicaCount=1',
+    '--set=config.admin=false,config.secret=0123456789abcdef',
+  );
   expect(without.map(({ name }) => name)).toEqual(['config', 'tmp']);
 });
 
@@ -192,7 +152,7 @@ test('adds the sidecar to the Deployment of a chart that depends on it', () => {
 kind: Deployment
 metadata: {name: checkout}
 spec:
-  selector: {matchLabels: {tidegate/sidecar: "true"}}
+  selector: {matchLabels: {tidegate/sidecar: shop-tidegate}}
 ${snippet}      containers: [{name: checkout, image: checkout}]
 `,
   );

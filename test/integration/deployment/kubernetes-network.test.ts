@@ -13,7 +13,9 @@ const gateway = releases.find(({ name }) => name === 'gateway');
 
 const CLIENTS = 'namespace tidegate/client=true';
 const PROMETHEUS = 'namespace kubernetes.io/metadata.name=monitoring, pod app.kubernetes.io/name=prometheus';
-const PODS = 'pod app.kubernetes.io/name=tidegate app.kubernetes.io/instance=tidegate app.kubernetes.io/component=';
+/** Those of the release with that component. */
+const podsOf = (component: string): string =>
+  `pod app.kubernetes.io/component=${component} app.kubernetes.io/instance=tidegate app.kubernetes.io/name=tidegate`;
 const DNS = 'namespace kubernetes.io/metadata.name=kube-system, pod k8s-app=kube-dns';
 
 describe.each(inCluster)('pods of the release $name', (release) => {
@@ -22,13 +24,13 @@ describe.each(inCluster)('pods of the release $name', (release) => {
   });
 
   test('may reach DNS, Redis, and upstreams where they send requests', () => {
-    const own = [`${DNS}: TCP 53`, `${DNS}: UDP 53`, `${PODS}redis: TCP redis`];
+    const own = [`${DNS}: TCP 53`, `${DNS}: UDP 53`, `${podsOf('redis')}: TCP redis`];
     const world = release.name === 'gateway' ? ['0.0.0.0/0: TCP 443', '::/0: TCP 443'] : [];
     expect(flowsOf(release, release.name, 'egress')).toEqual([...own, ...world].toSorted());
   });
 
   test('are the only ones that may reach Redis, which may reach nothing', () => {
-    expect(flowsOf(release, 'redis', 'ingress')).toEqual([`${PODS}${release.name}: TCP redis`]);
+    expect(flowsOf(release, 'redis', 'ingress')).toEqual([`${podsOf(release.name)}: TCP redis`]);
     expect(flowsOf(release, 'redis', 'egress')).toEqual([]);
   });
 

@@ -43,16 +43,30 @@ export function helm(...args: readonly string[]): string {
 
 /** Returns the Deployment of config/helm/examples/checkout.yaml, with the patch that a release for sidecars contains. */
 export function patchCheckout(patch: string): KubernetesObject {
-  // `--local` needs no cluster. The patch is one of strategic merge, as in a cluster.
-  const args = ['patch', '--local', '--filename', CHECKOUT, '--patch', patch, '--output', 'yaml'];
-  const [deployment] = parseObjects(execFileSync(kubectl(), args, { encoding: 'utf8' }));
-  if (deployment === undefined) throw new Error('kubectl patch has printed nothing');
-  return deployment;
+  return patchFile(CHECKOUT, patch);
 }
 
+/** Returns a Deployment with a patch. */
+export function patchDeployment(deployment: KubernetesObject, patch: string): KubernetesObject {
+  return patchFile('-', patch, JSON.stringify(deployment));
+}
+
+function patchFile(file: string, patch: string, input = ''): KubernetesObject {
+  // `--local` needs no cluster. The patch is one of strategic merge, as in a cluster.
+  const args = ['patch', '--local', '--filename', file, '--patch', patch, '--output', 'yaml'];
+  const [patched] = parseObjects(execFileSync(kubectl(), args, { encoding: 'utf8', input }));
+  if (patched === undefined) throw new Error('kubectl patch has printed nothing');
+  return patched;
+}
+
+/** Throws the first error of a text that is not YAML, or in which a key stands twice. */
 export function parseObjects(text: string): KubernetesObject[] {
   return parseAllDocuments(text)
-    .map((document) => document.toJS() as KubernetesObject | null)
+    .map((document) => {
+      const [error] = document.errors;
+      if (error !== undefined) throw error;
+      return document.toJS() as KubernetesObject | null;
+    })
     .filter((object) => object !== null);
 }
 

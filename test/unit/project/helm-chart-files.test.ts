@@ -28,7 +28,7 @@ mode: one
 image:
   # -- Where it is
   name: ''
-# -- The number
+# -- (integer from 1 | null) The number
 count: 2
 ## Adapt it
 
@@ -55,6 +55,8 @@ config: {}
       '{mode: null}',
       '{image: {name: x}}',
       '{count: 3}',
+      '{count: null}',
+      '{config: text}',
       '{tolerations: [{a: 1}]}',
       '{global: {}}',
     ]) {
@@ -64,6 +66,8 @@ config: {}
       '{mode: three}',
       '{image: {tag: x}}',
       '{count: x}',
+      '{count: 0}',
+      '{config: [a]}',
       '{labels: {a: 1}}',
       '{tolerations: [a]}',
       '{new: 1}',
@@ -78,7 +82,7 @@ config: {}
 | --- | --- | --- | --- |
 | \`mode\` | one or two or null | \`one\` | The mode. |
 | \`image.name\` | string |  | Where it is. |
-| \`count\` | integer | \`2\` | The number. |
+| \`count\` | integer from 1 or null | \`2\` | The number. |
 
 ### Adapt it
 

@@ -1,31 +1,56 @@
-{{/* The content of tidegate.yaml: `config`, the defaults of the mode, and the state if the chart runs Redis. */}}
+{{/* The content of tidegate.yaml: `config` as text, unchanged; or `config` as a map, merged with the defaults of the mode. */}}
 {{- define "tidegate.config" -}}
-{{- if not .Values.config.upstreams -}}
+{{- $upstreams := dict -}}
+{{- if kindIs "string" .Values.config -}}
+{{- $parsed := fromYaml .Values.config -}}
+{{- with $parsed.Error -}}{{- fail (printf "config: the text is not valid YAML: %s" .) -}}{{- end -}}
+{{- $upstreams = $parsed.upstreams -}}
+{{- else -}}
+{{- $upstreams = .Values.config.upstreams -}}
+{{- end -}}
+{{- if not $upstreams -}}
 {{- fail "config.upstreams: there is none; name at least one, such as config: {upstreams: {payments: {url: \"https://payments.example.com\"}}}" -}}
 {{- end -}}
+{{- if kindIs "string" .Values.config -}}
+{{- .Values.config -}}
+{{- else -}}
 {{- $config := printf "files/defaults/%s.yaml" .Values.mode | .Files.Get | fromYaml -}}
-{{- range $key, $value := .Values.config -}}
-{{- $_ := set $config $key $value -}}
-{{- end -}}
 {{- if include "tidegate.hasRedis" . -}}
-{{- $name := include "tidegate.redisName" . -}}
-{{- if not $config.state -}}
-{{- $_ := set $config "state" (dict "store" "redis" "url" (printf "redis://%s:6379" $name) "username" "tidegate" "password" "${file:/run/secrets/tidegate/redis-password}") -}}
-{{- else if not (contains $name (toString $config.state.url)) -}}
-{{- fail (printf "config.state: it does not use the Redis of the chart; set redis.enabled to false, or config.state.url to redis://%s:6379" $name) -}}
+{{- $_ := set $config "state" (dict "store" "redis" "url" (printf "redis://%s:6379" (include "tidegate.redisName" .)) "username" "tidegate" "password" "${file:/run/secrets/tidegate/redis-password}") -}}
+{{- end -}}
+{{- range $key, $value := .Values.config -}}
+{{- $default := get $config $key -}}
+{{- if and (kindIs "map" $default) (kindIs "map" $value) -}}
+{{- range $inner, $content := $value -}}{{- $_ := set $default $inner $content -}}{{- end -}}
+{{- else -}}
+{{- $_ := set $config $key $value -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
+{{- end -}}
 
-{{/* The number of a port: `include "tidegate.port" (list . "telemetry")`. */}}
-{{- define "tidegate.port" -}}
+{{/* host:port, or unix:/path: `include "tidegate.address" (list . "listen")`. */}}
+{{- define "tidegate.address" -}}
 {{- $key := last . -}}
 {{- $address := get (first . | include "tidegate.config" | fromYaml) $key -}}
-{{- if kindIs "map" $address -}}{{- $address = $address.address | default "127.0.0.1:8080" -}}{{- end -}}
-{{- $port := toString $address | regexFind ":[0-9]+$" | trimPrefix ":" -}}
+{{- if kindIs "map" $address -}}{{- $address = $address.address -}}{{- end -}}
+{{- default (ternary "127.0.0.1:8080" "none" (eq $key "listen")) $address -}}
+{{- end -}}
+
+{{/* The number of a port that others than the pod connect to: `include "tidegate.port" (list . "telemetry")`. */}}
+{{- define "tidegate.port" -}}
+{{- $key := last . -}}
+{{- $address := include "tidegate.address" . -}}
+{{- $port := regexFind ":[0-9]+$" $address | trimPrefix ":" -}}
 {{- if not $port -}}
-{{- fail (printf "config.%s: probes and the Service need host:port here, such as 0.0.0.0:8080, and not %v" $key $address) -}}
+{{- fail (printf "config.%s: probes and the Service need host:port here, such as 0.0.0.0:8080, and not %s" $key $address) -}}
+{{- end -}}
+{{- if or (lt (int $port) 1) (gt (int $port) 65535) -}}
+{{- fail (printf "config.%s: probes and the Service need a port from 1 to 65535, and not %s" $key $port) -}}
+{{- end -}}
+{{- if regexMatch "^(127[.].*|localhost|\\[::1\\]):[0-9]+$" (lower $address) -}}
+{{- fail (printf "config.%s: only the pod itself can connect to %s; set 0.0.0.0:%s, or [::]:%s for IPv6" $key $address $port $port) -}}
 {{- end -}}
 {{- $port -}}
 {{- end -}}
@@ -65,12 +90,15 @@
 {{- end -}}
 {{- $values = append $values $value -}}
 {{- end -}}
+{{- range $config.upstreams -}}
+{{- if eq .url "practice" -}}{{- $values = append $values "practice" | uniq -}}{{- end -}}
+{{- end -}}
 {{- toJson $values | sha256sum -}}
 {{- end -}}
 
 {{/* The keys of the Secret that the configuration refers to, as a JSON list. */}}
 {{- define "tidegate.secretKeys" -}}
-{{- $files := regexFindAll "/run/secrets/tidegate/[-._a-zA-Z0-9]+" (include "tidegate.config" .) -1 | uniq | sortAlpha -}}
+{{- $files := regexFindAll "/run/secrets/tidegate/[-._a-zA-Z0-9]+" (include "tidegate.config" . | fromYaml | toJson) -1 | uniq | sortAlpha -}}
 {{- $keys := list -}}
 {{- range $files -}}{{- $keys = append $keys (base .) -}}{{- end -}}
 {{- toJson $keys -}}
@@ -80,4 +108,38 @@
 {{- if include "tidegate.secretKeys" . | fromJsonArray -}}
 {{- default (include "tidegate.fullname" .) .Values.existingSecret -}}
 {{- end -}}
+{{- end -}}
+
+{{/* URLs that neither HTTPS to public addresses nor the policy of the mode allows, as a JSON list. */}}
+{{- define "tidegate.blockedUrls" -}}
+{{- $config := include "tidegate.config" . | fromYaml -}}
+{{- $urls := list -}}
+{{- if eq .Values.mode "gateway" -}}
+{{- range $config.upstreams -}}
+{{- $urls = default (list (default "" .url)) .urls | concat $urls -}}
+{{- end -}}
+{{- end -}}
+{{- $urls = append $urls (((($config.clients).auth).jwt).jwks | default "") -}}
+{{- $isOpen := and .Values.networkPolicy.publicHttps (eq .Values.mode "gateway") -}}
+{{- $blocked := list -}}
+{{- range uniq $urls -}}
+{{- $isPublic := regexMatch "^https://[^/:]+[.][^/:]+(:443)?(/|$)" . -}}
+{{- $isInCluster := regexMatch "^https://([^/:]+[.]svc([.][^/:]*)?|[^/:]+[.]local)(:[0-9]+)?(/|$)" . -}}
+{{- if and (regexMatch "^https?://" .) (not (and $isOpen $isPublic (not $isInCluster))) -}}{{- $blocked = append $blocked . -}}{{- end -}}
+{{- end -}}
+{{- toJson $blocked -}}
+{{- end -}}
+
+{{/* Places of secrets that `config` contains as such, and not as a reference, as a JSON list. */}}
+{{- define "tidegate.literalSecrets" -}}
+{{- $config := include "tidegate.config" . | fromYaml -}}
+{{- $found := list -}}
+{{- range $path := list "secret" "admin.token" "check.token" "state.password" "state.sentinelPassword" -}}
+{{- $value := $config -}}
+{{- range splitList "." $path -}}
+{{- if kindIs "map" $value -}}{{- $value = get $value . -}}{{- else -}}{{- $value = "" -}}{{- end -}}
+{{- end -}}
+{{- if and (kindIs "string" $value) (not (contains "${" $value)) (ne $value "") -}}{{- $found = append $found (printf "config.%s" $path) -}}{{- end -}}
+{{- end -}}
+{{- toJson $found -}}
 {{- end -}}

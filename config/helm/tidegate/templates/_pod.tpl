@@ -58,16 +58,50 @@ volumeMounts:
 {{- define "tidegate.sidecarPatch" -}}
 template:
   metadata:
-    # The PodMonitor selects pods by this label.
-    labels: {tidegate/sidecar: "true"}
-    # Running sidecars reload tidegate.yaml. A patch after a change that they cannot apply replaces the pods.
+    labels:
+      {{- include "tidegate.sidecarLabels" . | nindent 6 }}
     annotations:
-      tidegate/restart-checksum: {{ include "tidegate.restartChecksum" . }}
+      {{- include "tidegate.podAnnotations" . | nindent 6 }}
   spec:
+    {{- with .Values.imagePullSecrets }}
+    imagePullSecrets:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     initContainers:
-      {{- include "tidegate.sidecarContainer" . | nindent 6 }}
+      {{- include "tidegate.sidecarPatchContainer" . | nindent 6 }}
     volumes:
       {{- include "tidegate.volumes" . | nindent 6 }}
+      {{- if not (include "tidegate.secretName" .) }}
+      - {name: tidegate-secrets, $patch: delete}
+      {{- end }}
+{{- end -}}
+
+{{/* The PodMonitor selects pods by the first of these labels. */}}
+{{- define "tidegate.sidecarLabels" -}}
+{{- list (dict "tidegate/sidecar" (include "tidegate.fullname" .)) .Values.podLabels | include "tidegate.mergeLabels" -}}
+{{- end -}}
+
+{{/* Running pods reload tidegate.yaml. Only a change that they cannot apply replaces them; sidecars, with the next patch. */}}
+{{- define "tidegate.podAnnotations" -}}
+{{- list (dict "tidegate/restart-checksum" (include "tidegate.restartChecksum" .)) .Values.podAnnotations | include "tidegate.mergeLabels" -}}
+{{- end -}}
+
+{{/*
+The container in the patch, which may meet one that an earlier patch has added. A strategic merge adds to its lists, and keeps
+the handler of a probe beside another: so the lists are replaced, and handlers that are not in use are removed.
+*/}}
+{{- define "tidegate.sidecarPatchContainer" -}}
+{{- $container := include "tidegate.sidecarContainer" . | fromYamlArray | first -}}
+{{- range list "env" "ports" "volumeMounts" -}}
+{{- $_ := set $container . (prepend (get $container .) (dict "$patch" "replace")) -}}
+{{- end -}}
+{{- range $probe := list $container.startupProbe $container.livenessProbe -}}
+{{- range list "exec" "grpc" "httpGet" "tcpSocket" -}}
+{{- if not (hasKey $probe .) -}}{{- $_ := set $probe . nil -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $container.envFrom -}}{{- $_ := set $container "envFrom" nil -}}{{- end -}}
+{{- list $container | toYaml -}}
 {{- end -}}
 
 {{/* A list of one init container. A chart that depends on this one includes it: README.md. */}}
