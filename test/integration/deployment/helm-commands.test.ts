@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { assert, expect, test } from 'vitest';
 import { readSnippets } from '../../support/documents/snippets.ts';
 import { checkTypes } from '../../support/kubernetes/check-types.ts';
 import type { Workload } from '../../support/kubernetes/objects.ts';
@@ -18,15 +18,27 @@ const commands = readSnippets(document)
   .filter(({ marks }) => marks.some((mark) => mark.kind === 'by' && mark.whom.endsWith('helm-commands.test.ts')))
   .map(({ text }) => text);
 
-test('render the gateway, change it with kustomize, and add the sidecar to an application', () => {
+test('render the gateway, check its configuration, change it with kustomize, and add the sidecar to an application', () => {
   const folder = makeFolder();
   symlinkSync(join(ROOT, 'config'), join(folder, 'config'));
-  const [gateway = [], changed = [], checkout = [], ...others] = commands.map((text) => {
-    const script = `set -eu; helm() { "$HELM" "$@"; }; kubectl() { "$KUBECTL" "$@"; }\n${text}\n`;
-    const env = { PATH: process.env['PATH'], HOME: folder, HELM: helmPath(), KUBECTL: kubectl() };
-    return parseObjects(execFileSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8', env }));
+  const main = join(ROOT, 'src/main.ts');
+  const outputs = commands.map((text) => {
+    const programs = `helm() { "$HELM" "$@"; }; kubectl() { "$KUBECTL" "$@"; }; tidegate() { "$NODE" "$MAIN" "$@"; }`;
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      HELM: helmPath(),
+      KUBECTL: kubectl(),
+      NODE: process.execPath,
+      MAIN: main,
+    };
+    return execFileSync('sh', ['-c', `set -eu; ${programs}\n${text}\n`], { cwd: folder, encoding: 'utf8', env });
   });
-  expect(others).toEqual([]);
+  expect(outputs).toHaveLength(4);
+  const [gateway, changed, checkout] = [outputs[0], outputs[2], outputs[3]].map((text = '') => parseObjects(text));
+  assert(gateway && changed && checkout);
+
+  expect(outputs[1]).toMatch(/^check\.yaml: valid, no warnings\n/);
 
   expect(namesOf(changed)).toEqual(namesOf(gateway));
   for (const { metadata } of changed) expect(metadata.namespace).toBe('tidegate');
