@@ -11,6 +11,9 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 const SECRET = 'whsec_0123456789abcdef0123456789abcdef';
 const PEM = makePem();
 
+/** A Secret has no folders. */
+const SECRET_KEY = /^[-._a-zA-Z0-9]+$/;
+
 /** The content of Secrets in a pod whose Secrets nobody has created: what Tidegate accepts in a file of this name. */
 function secretContent(path: string): string {
   if (path.endsWith('.keys')) return '';
@@ -31,10 +34,9 @@ export function podEnvironment(
     const mount = volumeMounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
     const volume = volumes.find(({ name }) => name === mount?.name);
     if (mount === undefined || volume === undefined) throw new Error(`${path} is in no volume`);
-    if (volume.secret !== undefined) return secretContent(path);
-    const content = one(objects, 'ConfigMap', volume.configMap?.name ?? '').data?.[
-      path.slice(mount.mountPath.length + 1)
-    ];
+    const key = path.slice(mount.mountPath.length + 1);
+    if (volume.secret !== undefined && SECRET_KEY.test(key)) return secretContent(path);
+    const content = one(objects, 'ConfigMap', volume.configMap?.name ?? '').data?.[key];
     if (content === undefined) throw new Error(`${path}: no such file`);
     return content;
   };
