@@ -54,6 +54,14 @@ test('gives each label once: that of the chart, else that of the object, else th
   expect(deployment.spec?.template.metadata?.annotations?.['tidegate/restart-checksum']).toMatch(/^[0-9a-f]{64}$/);
 });
 
+test('accepts null in place of labels', () => {
+  const values = ['commonLabels', 'podLabels', 'podAnnotations', 'monitor.labels']
+    .map((name) => `${name}=null`)
+    .join(',');
+  const deployment = one(render(`--set=${values}`), 'Deployment', 'tidegate');
+  expect(deployment.spec?.template).toEqual(one(render(), 'Deployment', 'tidegate').spec?.template);
+});
+
 test('gives the series of each release a job of their own', () => {
   const jobOf = (set: string, namespace: string) => {
     const objects = renderValueSet(set, namespace);

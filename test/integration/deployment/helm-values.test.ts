@@ -41,6 +41,7 @@ describe('helm refuses', () => {
       'prometheusRule.disabledAlerts: there is no alert TidegateTrottled; the alerts are TidegateRetryAmplification,',
     ],
     ['no upstream', '--set-json=config={}', 'config.upstreams: there is none'],
+    ['no configuration', '--set=config=null', 'config.upstreams: there is none'],
     [
       'a socket file',
       '--set=config.listen=unix:/run/t.sock',

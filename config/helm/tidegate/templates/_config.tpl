@@ -6,7 +6,7 @@
 {{- with $parsed.Error -}}{{- fail (printf "config: the text is not valid YAML: %s" .) -}}{{- end -}}
 {{- $upstreams = $parsed.upstreams -}}
 {{- else -}}
-{{- $upstreams = .Values.config.upstreams -}}
+{{- $upstreams = (.Values.config).upstreams -}}
 {{- end -}}
 {{- if not $upstreams -}}
 {{- fail "config.upstreams: there is none; name at least one, such as config: {upstreams: {payments: {url: \"https://payments.example.com\"}}}" -}}

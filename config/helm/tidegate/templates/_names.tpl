@@ -25,7 +25,7 @@
 {{/* `include "tidegate.mergeLabels" (list FIRST SECOND …)`: each key once, with the value of the first map that has it. */}}
 {{- define "tidegate.mergeLabels" -}}
 {{- $labels := dict -}}
-{{- range . -}}{{- $labels = merge $labels (deepCopy .) -}}{{- end -}}
+{{- range compact . -}}{{- $labels = merge $labels (deepCopy .) -}}{{- end -}}
 {{- toYaml $labels -}}
 {{- end -}}
 
