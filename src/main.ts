@@ -49,8 +49,6 @@ async function run(command: CliCommand): Promise<void> {
       const { text, exitCode } = runDiff(command.before, command.after, command.json, { env: process.env, readFile });
       return finish(exitCode === 2 ? { text: '', remarks: text, exitCode } : { text, remarks: '', exitCode });
     }
-    case 'schema':
-      return print(JSON.stringify((await import('./config/schema/json-schema.ts')).configJsonSchema(), null, 2));
     case 'clients':
       return finish((await import('./cli/clients/clients-command.ts')).runClients(command));
     case 'explain':
@@ -63,18 +61,21 @@ async function run(command: CliCommand): Promise<void> {
       return runLab(command);
     case 'top':
       return runTop(command);
-    case 'simulate-list': {
-      const { listScenarios } = await import('./cli/bundled-scenarios.ts');
-      return print(listScenarios({ env: process.env, readFile }).trimEnd());
-    }
     case 'simulate':
       return runSimulateCommand(command);
-    case 'help': {
-      const { helpText } = await import('./cli/help.ts');
-      return print(helpText(command.topic).trimEnd());
+    case 'doctor': {
+      const { runDoctor } = await import('./cli/doctor/doctor-command.ts');
+      return finish(await runDoctor(command, { env: process.env, readFile, version, random: Math.random }));
     }
-    case 'version':
-      return print(version);
+    case 'schema':
+    case 'simulate-list':
+    case 'completion':
+    case 'man':
+    case 'help':
+    case 'version': {
+      const { commandText } = await import('./cli/text-command.ts');
+      process.stdout.write(await commandText(command, version, { env: process.env, readFile }));
+    }
   }
 }
 

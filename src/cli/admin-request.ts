@@ -38,7 +38,12 @@ export type AdminOutcome =
       readonly detail: string;
       readonly failure: CommandFailure;
     }
-  | { readonly kind: 'too_long' | 'unusable'; readonly failure: CommandFailure };
+  | { readonly kind: 'too_long'; readonly failure: CommandFailure }
+  | {
+      readonly kind: 'unusable';
+      readonly cause: 'unreachable' | 'cut_off' | 'unauthorized' | 'not_tidegate';
+      readonly failure: CommandFailure;
+    };
 
 /** Exit code 1: a failure that can be fixed; 2: an invalid command line. */
 export interface CommandFailure {
@@ -117,7 +122,9 @@ export class AdminConnection {
         ? { kind: 'answered', payload }
         : describeStatus(statusCode, payload, this.#access, call);
     } catch (error) {
-      return { kind: 'unusable', failure: hasBegun ? describeCut(admin, error) : describeUnreachable(admin, error) };
+      return hasBegun
+        ? { kind: 'unusable', cause: 'cut_off', failure: describeCut(admin, error) }
+        : { kind: 'unusable', cause: 'unreachable', failure: describeUnreachable(admin, error) };
     }
   }
 
@@ -159,14 +166,15 @@ function describeStatus(
       token === undefined
         ? 'set it with --token or TIDEGATE_ADMIN_TOKEN'
         : 'the token given is not the one of admin.token';
-    return { kind: 'unusable', failure: fail(`the admin port at ${admin} requires a token: ${remedy}`) };
+    const failure = fail(`the admin port at ${admin} requires a token: ${remedy}`);
+    return { kind: 'unusable', cause: 'unauthorized', failure };
   }
   const detail = detailOf(payload);
   // Without a problem detail, the response comes from another program.
   if (problems.includes(status) && detail !== undefined) {
     return { kind: 'refused', status, detail, failure: fail(`${subject}: ${detail}`) };
   }
-  return { kind: 'unusable', failure: notFromTidegate(admin, status, detail) };
+  return { kind: 'unusable', cause: 'not_tidegate', failure: notFromTidegate(admin, status, detail) };
 }
 
 function describeUnreachable(admin: string, error: unknown): CommandFailure {

@@ -18,7 +18,6 @@ const FEW_CONNECTIONS = 1024;
 
 /** The configured capacities, reduced to what the heap and the limit on open files allow. Logs each reduction. */
 export function computeCapacities(config: Config, logger: Logger): HeapBoundSizes {
-  const { upstreams } = config;
   const configured = configuredCapacities(config);
   const heap = oldSpaceLimit();
   const sizes = capByHeap(configured, heap);
@@ -29,13 +28,9 @@ export function computeCapacities(config: Config, logger: Logger): HeapBoundSize
       'capacities reduced: the heap is too small for the configured ones',
     );
   }
-  const openFiles = openFileLimit();
-  if (openFiles === undefined) return sizes;
-  const upstream = Object.values(upstreams).reduce(
-    (sum, each) => sum + each.connections * upstreamOrigins(each).length,
-    0,
-  );
-  const connections = capByDescriptors(sizes.connections, upstream, openFiles);
+  const capped = capByOpenFiles(config, sizes.connections);
+  if (capped === undefined) return sizes;
+  const { openFiles, connections } = capped;
   if (connections < sizes.connections) {
     const isNotable = connections < FEW_CONNECTIONS || config.limits.connections !== DEFAULT_CONNECTIONS;
     logger[isNotable ? 'warn' : 'debug'](
@@ -44,6 +39,20 @@ export function computeCapacities(config: Config, logger: Logger): HeapBoundSize
     );
   }
   return { ...sizes, connections };
+}
+
+/** How many of `wanted` client connections the limit on open files allows; undefined if the system has no /proc. */
+export function capByOpenFiles(
+  { upstreams }: Config,
+  wanted: number,
+): { readonly openFiles: number; readonly connections: number } | undefined {
+  const openFiles = openFileLimit();
+  if (openFiles === undefined) return undefined;
+  const upstream = Object.values(upstreams).reduce(
+    (sum, each) => sum + each.connections * upstreamOrigins(each).length,
+    0,
+  );
+  return { openFiles, connections: capByDescriptors(wanted, upstream, openFiles) };
 }
 
 function configuredCapacities({ limits, clients, upstreams }: Config): HeapBoundSizes {

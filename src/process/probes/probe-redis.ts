@@ -1,0 +1,113 @@
+import type { Millis, Random } from '../../core/scalars.ts';
+import type { RedisClient } from '../../sharing/redis/redis-connection.ts';
+import { createRedisClient } from '../../sharing/redis/redis-connection.ts';
+import type { RedisStateConfig } from '../sharing/redis-location.ts';
+import { redisLocation } from '../sharing/redis-location.ts';
+import type { ClockSample } from './probe-clock.ts';
+import { compareClocks } from './probe-clock.ts';
+
+export type RedisProbe =
+  | {
+      readonly kind: 'connected';
+      readonly clock: ClockSample;
+      /** From a command to its response. */
+      readonly took: Millis;
+      /** By name, of `INFO`; empty if the user may not use it. */
+      readonly info: ReadonlyMap<string, string>;
+      /** What this user may not do, as Redis says it, such as `NOPERM …` or `READONLY …`; undefined if it may do all that is needed. */
+      readonly denied: string | undefined;
+    }
+  /** `message` is that of the system or of Redis. */
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string };
+
+/** Long enough for a machine under load; a store that takes longer is of no use. */
+const TIMEOUT: Millis = 5000;
+/** Written by the probe, and expired a second later. */
+const PROBE_KEY = 'doctor';
+
+/**
+ * Connects to Redis as the proxy does, and tries what the proxy needs: to write a key, to run a script, and to publish.
+ * Never rejects.
+ */
+export async function probeRedis(state: RedisStateConfig, random: Random): Promise<RedisProbe> {
+  let client: RedisClient;
+  try {
+    client = createRedisClient(redisLocation(state), random);
+  } catch (error) {
+    return describe(error);
+  }
+  try {
+    await connect(client);
+    return await examine(client, state.prefix);
+  } catch (error) {
+    return describe(error);
+  } finally {
+    client.disconnect();
+  }
+}
+
+/** Rejects with the first error, because the client itself would try again. */
+function connect(client: RedisClient): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(timedOut()), TIMEOUT);
+    const settle = (error?: Error): void => {
+      clearTimeout(timer);
+      if (error === undefined) resolve();
+      else reject(error);
+    };
+    client.on('error', settle);
+    client.once('ready', () => settle());
+    client.connect().catch(() => undefined);
+  });
+}
+
+async function examine(client: RedisClient, prefix: string): Promise<RedisProbe> {
+  await within(client.time()); // the first command may wait for others of the connection
+  const sentAt = Date.now();
+  const [seconds, micros] = await within(client.time());
+  const receivedAt = Date.now();
+  const theirs = 1000 * Number(seconds) + Number(micros) / 1000;
+  return {
+    kind: 'connected',
+    clock: compareClocks(theirs, 1, sentAt, receivedAt),
+    took: receivedAt - sentAt,
+    info: await readInfo(client),
+    denied: await findDenied(client, `${prefix}:${PROBE_KEY}`),
+  };
+}
+
+async function readInfo(client: RedisClient): Promise<ReadonlyMap<string, string>> {
+  try {
+    const text = await within(client.info());
+    return new Map(
+      Array.from(text.matchAll(/^([^#:\r\n]+):([^\r\n]*)/gm), ([, name = '', value = '']) => [name, value]),
+    );
+  } catch {
+    return new Map();
+  }
+}
+
+async function findDenied(client: RedisClient, key: string): Promise<string | undefined> {
+  try {
+    await within(client.eval("return redis.call('SET', KEYS[1], '', 'PX', 1000)", 1, key));
+    await within(client.publish(key, ''));
+    return undefined;
+  } catch (error) {
+    return describe(error).message;
+  }
+}
+
+function within<T>(work: Promise<T>): Promise<T> {
+  const { promise, reject }: PromiseWithResolvers<never> = Promise.withResolvers();
+  const timer = setTimeout(() => reject(timedOut()), TIMEOUT);
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer));
+}
+
+function timedOut(): Error {
+  return Object.assign(new Error('no response'), { code: 'ETIMEDOUT' });
+}
+
+function describe(error: unknown): Extract<RedisProbe, { kind: 'failed' }> {
+  const { message, code } = error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
+  return { kind: 'failed', code: code ?? '', message };
+}
