@@ -12,6 +12,7 @@ import type { DeliveriesQuery, DeliveryQuery } from '../api/query-schemas.ts';
 import { deliveryEnded } from '../../core/delivery/delivery-ended.ts';
 import { DeliveriesUnavailable, type DeliveryInspection } from '../../core/delivery/delivery-store.ts';
 import type { Delivery, DeliveryMessage, DeliveryResult } from '../../core/delivery/delivery.ts';
+import type { AuditedState, OperatorAction } from '../../core/events/operator-events.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { describeBody } from '../../http/delivery/delivery-status.ts';
@@ -87,8 +88,10 @@ export class DeliveryOperations implements DeliveryActions {
       if (before === undefined) return UNKNOWN;
       if (!(await store.retry(id, wallClock()))) return { kind: 'refused', why: describeRefusal(before, 'retry') };
       const { upstream, route } = before;
-      listen({ type: 'operator', by, action: 'retry', upstream, route, delivery: id });
+      const action: OperatorAction = { action: 'retry', upstream, route, delivery: id };
+      listen({ type: 'operator', by, ...action });
       const after = await readChanged(store, before);
+      listen({ type: 'operator-audit', by, action, before: stateOf(before), after: after && stateOf(after) });
       const notes = [NOTE_RETRIED, ...(before.orderKey === undefined ? [] : [NOTE_IN_ORDER])];
       return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes } };
     });
@@ -102,9 +105,11 @@ export class DeliveryOperations implements DeliveryActions {
       const now = wallClock();
       if (!(await store.cancel(id, now))) return { kind: 'refused', why: describeRefusal(before, 'cancel') };
       const { upstream, route } = before;
-      listen({ type: 'operator', by, action: 'cancel', upstream, route, delivery: id });
+      const action: OperatorAction = { action: 'cancel', upstream, route, delivery: id };
+      listen({ type: 'operator', by, ...action });
       listen(deliveryEnded(before, 'canceled', now));
       const after = await readChanged(store, before);
+      listen({ type: 'operator-audit', by, action, before: stateOf(before), after: after && stateOf(after) });
       return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes: [NOTE_CANCELED] } };
     });
   }
@@ -167,6 +172,10 @@ async function readChanged(store: DeliveryInspection, before: Delivery): Promise
   const isChanged =
     now?.kind !== then.kind || (now.kind === 'waiting' && then.kind === 'waiting' && now.until !== then.until);
   return isChanged ? after : undefined;
+}
+
+function stateOf({ state }: Delivery): AuditedState {
+  return { state: state.kind };
 }
 
 function toTotals({ totals: { counts, bytes, oldestAt } }: DeliveryInspection): StoredDeliveries {

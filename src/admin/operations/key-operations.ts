@@ -1,6 +1,7 @@
 import type { ActionResult } from '../api/admin-operations.ts';
 import type { ForgottenKey, KeyRow, KeysPage } from '../api/key-schemas.ts';
 import type { KeysQuery } from '../api/query-schemas.ts';
+import type { OperatorAction } from '../../core/events/operator-events.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type {
   KeyInspection,
@@ -60,7 +61,11 @@ export class KeyOperations {
     }
     const { write } = result;
     if (result.kind === 'in_progress') return { kind: 'refused', why: describeProgress(write) };
-    listen({ type: 'operator', by, action: 'forget', upstream: write.upstream, write: write.id });
+    const action: OperatorAction = { action: 'forget', upstream: write.upstream, write: write.id };
+    listen({ type: 'operator', by, ...action });
+    const isStored = result.kind === 'forgotten';
+    const after = isStored ? { state: 'forgotten' } : undefined;
+    listen({ type: 'operator-audit', by, action, before: { state: write.state }, after });
     if (result.kind === 'not_stored') return { kind: 'unavailable', why: NOT_STORED };
     if (result.kind === 'unconfirmed') return { kind: 'unavailable', why: UNCONFIRMED };
     return { kind: 'done', row: { ...this.#toRow(write), notes: [NOTES[write.state]] } };

@@ -3,7 +3,8 @@ import type { ClientRow } from '../api/response-schemas.ts';
 import type { UpstreamStatus } from '../api/upstream-schemas.ts';
 import type { OverrideCommand, ActionResult } from '../api/admin-operations.ts';
 import { suggest } from '../../config/values/suggest.ts';
-import type { EventSink, OperatorEvent } from '../../core/events/proxy-events.ts';
+import type { AuditedState, OperatorAction } from '../../core/events/operator-events.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { OverrideChange } from '../../core/limits/operator-override.ts';
 import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
 import { overrideNotes } from './override-notes.ts';
@@ -42,12 +43,15 @@ export class OperatorCommands {
     by: string,
   ): Promise<ActionResult<UpstreamActionResponse>> {
     const { processes, clock, facts, listen, upstreams, maxRateOf } = this.#parts;
-    const names = (await upstreams()).map(({ name }) => name);
-    if (!names.includes(upstream)) return { kind: 'unknown', nearest: suggest(upstream, names) };
+    const rows = await upstreams();
+    const names = rows.map(({ name }) => name);
+    const before = rows.find(({ name }) => name === upstream);
+    if (before === undefined) return { kind: 'unknown', nearest: suggest(upstream, names) };
     const { mode, store, workers } = facts();
     const isRelease = command.do === 'unpin' || command.do === 'unblock';
     if (mode === 'observe' && !isRelease) return { kind: 'refused', why: REFUSED_IN_OBSERVE_MODE };
-    listen({ type: 'operator', by, ...toOperatorEvent(upstream, command) });
+    const action = toOperatorAction(upstream, command);
+    listen({ type: 'operator', by, ...action });
     const override = toOverrideCommand(command, clock.now());
     // Workers that share limits through Redis have no common limit here, so each gets its part of the pinned rate.
     const isDivided = override.action === 'pin' && store === 'redis' && workers > 1;
@@ -55,6 +59,7 @@ export class OperatorCommands {
       return { upstream, order: isDivided ? { ...override, rate: override.rate / workers } : override };
     });
     const row = (await upstreams()).find(({ name }) => name === upstream);
+    listen({ type: 'operator-audit', by, action, before: limitState(before), after: row && limitState(row) });
     if (row === undefined) return { kind: 'unknown', nearest: undefined }; // a reload has removed it meanwhile
     return {
       kind: 'done',
@@ -64,26 +69,33 @@ export class OperatorCommands {
 
   async reset(client: string, by: string): Promise<ActionResult<ClientResetResponse>> {
     const { processes, listen, facts, findClients } = this.#parts;
+    const before = (await findClients(client)).find(({ key }) => key === client);
     const answers = await processes.query('reset', () => ({ client }));
     const known = new Set([...answers.values()].flat());
     if (known.size === 0) {
       const [similar] = await findClients(client.slice(0, SUGGESTION_PREFIX));
       return { kind: 'unknown', nearest: similar?.key };
     }
-    listen({ type: 'operator', by, action: 'reset', client });
+    const action: OperatorAction = { action: 'reset', client };
+    listen({ type: 'operator', by, ...action });
     const row = (await findClients(client)).find(({ key }) => key === client);
+    const states = { before: before === undefined ? {} : clientState(before), after: row && clientState(row) };
+    listen({ type: 'operator-audit', by, action, ...states });
     if (row === undefined) return { kind: 'unknown', nearest: undefined }; // evicted meanwhile
     const notes = ['Only its future requests count.', ...(facts().store === 'redis' ? [NOTE_OTHER_REPLICAS] : [])];
     return { kind: 'done', row: { ...row, alsoAt: [...known].filter((name) => name !== row.upstream), notes } };
   }
 
   drain(by: string): DrainResponse {
-    const { listen, drain } = this.#parts;
+    const { listen, drain, facts } = this.#parts;
     // A second order asks for nothing, so the timeline shows the first only.
     if (!this.#isDraining) {
       this.#isDraining = true;
-      listen({ type: 'operator', by, action: 'drain' });
+      const action: OperatorAction = { action: 'drain' };
+      listen({ type: 'operator', by, ...action });
+      const before = { phase: facts().phase };
       drain();
+      listen({ type: 'operator-audit', by, action, before, after: { phase: 'draining' } });
     }
     return {
       phase: 'draining',
@@ -102,13 +114,7 @@ function toOverrideCommand(command: OverrideCommand, now: Millis): OverrideChang
   return { action: 'block', until: command.time === undefined ? Number.POSITIVE_INFINITY : now + command.time };
 }
 
-type OperatorEventFields = OperatorEvent extends infer Each
-  ? Each extends OperatorEvent
-    ? Omit<Each, 'type' | 'by'>
-    : never
-  : never;
-
-function toOperatorEvent(upstream: string, command: OverrideCommand): OperatorEventFields {
+function toOperatorAction(upstream: string, command: OverrideCommand): OperatorAction {
   switch (command.do) {
     case 'pin':
       return { action: 'pin', upstream, rate: command.rate };
@@ -118,4 +124,14 @@ function toOperatorEvent(upstream: string, command: OverrideCommand): OperatorEv
     case 'unblock':
       return { action: command.do, upstream };
   }
+}
+
+/** What overrides change. */
+function limitState({ state, rate, pinned, blockedBy, until }: UpstreamStatus): AuditedState {
+  return { state, rate, pinned, blockedBy, until };
+}
+
+/** What a reset changes. */
+function clientState({ state, allowance, heldUntil }: ClientRow): AuditedState {
+  return { state, allowance, heldUntil };
 }

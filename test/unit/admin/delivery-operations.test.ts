@@ -46,13 +46,17 @@ test('a change that is not stored is not reported as done, but it is logged', as
   };
   expect(await operations.retry('0199f3b0', 'me')).toEqual(unavailable);
   expect(await operations.cancel('0199f3b0', 'me')).toEqual(unavailable);
+  const what = { upstream: 'shop', route: '/hooks', delivery: '0199f3b0' };
+  const unconfirmed = { type: 'operator-audit', by: 'me', before: { state: 'waiting' }, after: undefined };
   expect(events).toEqual([
-    { type: 'operator', by: 'me', action: 'retry', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
-    { type: 'operator', by: 'me', action: 'cancel', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
+    { type: 'operator', by: 'me', action: 'retry', ...what },
+    { ...unconfirmed, action: { action: 'retry', ...what } },
+    { type: 'operator', by: 'me', action: 'cancel', ...what },
     {
       ...{ type: 'delivery', route: '/hooks', event: 'canceled', age: 2000 },
       ended: { id: '0199f3b0', upstream: 'shop', attempts: 1, status: undefined, reason: undefined },
     },
+    { ...unconfirmed, action: { action: 'cancel', ...what } },
   ]);
 });
 

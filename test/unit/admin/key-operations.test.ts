@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { KeyOperations } from '../../../src/admin/operations/key-operations.ts';
-import type { OperatorEvent, ProxyEvent } from '../../../src/core/events/proxy-events.ts';
+import type { OperatorAction } from '../../../src/core/events/operator-events.ts';
+import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type {
   KeyInspection,
   KeysUnavailable,
@@ -28,7 +29,21 @@ function operate(removal: WriteRemoval | KeysUnavailable | undefined, more: Part
   return { operations, events };
 }
 
-const FORGOTTEN: OperatorEvent = { type: 'operator', by: 'me', action: 'forget', upstream: 'till', write: WRITE.id };
+const FORGET: OperatorAction = { action: 'forget', upstream: 'till', write: WRITE.id };
+
+/** @param after undefined: the removal is not confirmed */
+function reported(after: { readonly state: string } | undefined): ProxyEvent[] {
+  return [
+    { type: 'operator', by: 'me', ...FORGET },
+    { type: 'operator-audit', by: 'me', action: FORGET, before: { state: WRITE.state }, after },
+  ];
+}
+
+test('a removal is reported with the state before and after it', async () => {
+  const { operations, events } = operate({ kind: 'forgotten', write: WRITE });
+  expect(await operations.forget('0123', 'me')).toMatchObject({ kind: 'done' });
+  expect(events).toEqual(reported({ state: 'forgotten' }));
+});
 
 test('a key that remains in the database is not reported as forgotten, but its removal from this process is', async () => {
   const { operations, events } = operate({ kind: 'not_stored', write: WRITE });
@@ -37,7 +52,7 @@ test('a key that remains in the database is not reported as forgotten, but its r
     kind: 'unavailable',
     why: expect.stringContaining('the database cannot be written') as string,
   });
-  expect(events).toEqual([FORGOTTEN]);
+  expect(events).toEqual(reported(undefined));
 });
 
 test.each([
@@ -65,7 +80,7 @@ test('a removal that the store did not confirm is not reported as done, but it i
     kind: 'unavailable',
     why: expect.stringContaining('Redis did not confirm that the key is forgotten') as string,
   });
-  expect(events).toEqual([FORGOTTEN]);
+  expect(events).toEqual(reported(undefined));
 });
 
 test('a store that does not respond makes each operation unavailable, with the reason, and nothing is logged', async () => {

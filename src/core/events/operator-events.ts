@@ -1,0 +1,35 @@
+import type { Millis, PerSecond } from '../scalars.ts';
+
+/** What an operator can do. */
+export type OperatorAction =
+  | { readonly action: 'pin'; readonly upstream: string; readonly rate: PerSecond }
+  | { readonly action: 'unpin' | 'unblock'; readonly upstream: string }
+  /** For `time`, or until it is unblocked. */
+  | { readonly action: 'block'; readonly upstream: string; readonly time: Millis | undefined }
+  | { readonly action: 'reset'; readonly client: string }
+  /** `write`: the id of a write with an idempotency key. */
+  | { readonly action: 'forget'; readonly upstream: string; readonly write: string }
+  /** `delivery`: the id of a delivery of the route. */
+  | {
+      readonly action: 'retry' | 'cancel';
+      readonly upstream: string;
+      readonly route: string;
+      readonly delivery: string;
+    }
+  | { readonly action: 'drain' };
+
+/** A command of an operator. `by`: where it came from. */
+export type OperatorEvent = { readonly type: 'operator'; readonly by: string } & OperatorAction;
+
+/** The state of what an action is about: its fields are those of the admin API. */
+export type AuditedState = Readonly<Record<string, string | number | boolean | null>>;
+
+/** A command of an operator has been carried out, in all processes. */
+export interface OperatorAuditEvent {
+  readonly type: 'operator-audit';
+  readonly by: string;
+  readonly action: OperatorAction;
+  readonly before: AuditedState;
+  /** Undefined if it is not confirmed, or if what it was about is gone. */
+  readonly after: AuditedState | undefined;
+}
