@@ -88,7 +88,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   ]);
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
-  const { app, config, logger, watch, drainRequested } = served;
+  const { app, config, logger, watch, drainRequested, onStopping } = served;
   const { refused } = cache;
   if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
@@ -98,7 +98,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   let signal: NodeJS.Signals | undefined;
   const { close } = closeWithGrace(closeOptions(delay + timeout), async ({ err }) => {
     isStopping = true;
-    watch.close();
+    onStopping(delay + timeout);
     if (err === undefined) {
       logger.info({ signal }, 'draining');
       // A process in a terminal has no load balancer that must first notice the drain.
