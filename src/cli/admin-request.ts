@@ -18,6 +18,8 @@ export interface AdminCall {
   readonly subject: string;
   /** Statuses besides 200 that the admin API responds with, with a detail for the user. */
   readonly problems: readonly number[];
+  /** The payload is the text of the response, as that of /metrics is no JSON. */
+  readonly asText?: boolean;
   /** A longer response is a failure; 1 MiB by default. */
   readonly maxBytes?: number;
 }
@@ -99,14 +101,17 @@ export class AdminConnection {
   /** Never rejects: a failure has a message with the cause and a remedy. */
   async send(call: AdminCall): Promise<AdminOutcome> {
     const { token, admin = DEFAULT_ADMIN_ADDRESS } = this.#access;
-    const { method, path, subject, maxBytes = DEFAULT_MAX_BYTES } = call;
+    const { method, path, subject, asText = false, maxBytes = DEFAULT_MAX_BYTES } = call;
     let hasBegun = false;
     try {
       const { statusCode, body } = await this.#dispatcher.request({
         origin: this.#origin,
         path,
         method,
-        headers: { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+        headers: {
+          accept: asText ? 'text/plain' : 'application/json',
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        },
         headersTimeout: REQUEST_TIMEOUT,
         bodyTimeout: REQUEST_TIMEOUT,
         signal: AbortSignal.timeout(2 * REQUEST_TIMEOUT + (maxBytes / MIB) * TIME_PER_MIB),
@@ -117,7 +122,7 @@ export class AdminConnection {
         const failure = fail(`${subject}: the response of ${admin} is longer than ${maxBytes / MIB} MiB`);
         return { kind: 'too_long', failure };
       }
-      const payload = parseJson(text);
+      const payload = asText && statusCode === 200 ? text : parseJson(text);
       return statusCode === 200
         ? { kind: 'answered', payload }
         : describeStatus(statusCode, payload, this.#access, call);

@@ -3,7 +3,7 @@ import type { App } from '../app.ts';
 import { startApp } from '../app.ts';
 import { createInstanceId } from '../process/instance-id.ts';
 import type { SystemdNotifier } from '../process/systemd-notifier.ts';
-import { countWorkers } from '../process/cluster/divide-config.ts';
+import { countWorkers } from '../config/compile/divide-config.ts';
 import type { startCluster as StartCluster } from '../process/cluster/primary.ts';
 import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
 import { ConfigSource } from '../config/load/config-source.ts';

@@ -1,31 +1,42 @@
 import type { Config } from '../../config/schema/config-schema.ts';
 import { DEFAULT_CONNECTIONS } from '../../config/schema/config-schema.ts';
-import { capByOpenFiles } from '../../config/compile/capacities.ts';
+import { capConnectionsOfWorkers, openFileLimit } from '../../config/compile/capacities.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { CertificateExpiry } from '../../telemetry/metrics/certificate-metrics.ts';
 import type { DoctorFinding } from './doctor-finding.ts';
 import { ok, problem, skipped, warning } from './doctor-finding.ts';
 
-const PLACE_OF_FILES = 'open files of this process';
 /** Fewer than an ordinary gateway needs. */
 const FEW_CONNECTIONS = 1024;
+/** Of the limit. Above it, a burst of connections soon reaches the limit. */
+const MANY_IN_USE = 0.8;
 
-/** Whether the limit on open files allows the configured connections. It is that of the shell, unless the service runs doctor. */
-export function checkOpenFiles(config: Config): DoctorFinding {
-  const wanted = config.limits.connections;
-  const capped = capByOpenFiles(config, wanted);
-  if (capped === undefined) return skipped('limits', PLACE_OF_FILES, 'this system does not show the limit');
-  const { openFiles, connections } = capped;
-  if (connections >= wanted || (wanted === DEFAULT_CONNECTIONS && connections >= FEW_CONNECTIONS)) {
-    return ok('limits', PLACE_OF_FILES, `${openFiles}, enough for ${connections} connections of clients`);
-  }
-  return (connections < FEW_CONNECTIONS ? problem : warning)(
-    'limits',
-    PLACE_OF_FILES,
-    `the limit is ${openFiles}: it allows ${connections} connections of clients, not the ${wanted} of limits.connections`,
-    'Raise it for the service: LimitNOFILE=65536 in its unit of systemd, ulimits in compose, ulimit -n in a shell. A service may have another limit than this shell.',
-  );
+/** The open files of the Tidegate that runs, as its metrics have them. */
+export interface OpenFiles {
+  readonly limit: number;
+  readonly inUse: number;
 }
+
+/** Whether the limit on open files allows the configured connections. @param running undefined: the limit of this process counts */
+export function checkOpenFiles(config: Config, running: OpenFiles | undefined): DoctorFinding {
+  const place = running === undefined ? 'open files of this process' : 'open files of the Tidegate that runs';
+  const limit = running?.limit ?? openFileLimit();
+  if (limit === undefined) return skipped('limits', place, 'this system does not show the limit');
+  const wanted = config.limits.connections;
+  const connections = capConnectionsOfWorkers(config, limit);
+  const isFew = connections < FEW_CONNECTIONS;
+  if (connections < wanted && (isFew || wanted !== DEFAULT_CONNECTIONS)) {
+    const meaning = `the limit is ${limit}: it allows ${connections} connections of clients, not the ${wanted} of limits.connections`;
+    return (isFew ? problem : warning)('limits', place, meaning, RAISE_LIMIT);
+  }
+  if (running !== undefined && running.inUse > MANY_IN_USE * limit) {
+    return warning('limits', place, `${running.inUse} of ${limit} are in use`, RAISE_LIMIT);
+  }
+  return ok('limits', place, `${limit}, enough for ${connections} connections of clients`);
+}
+
+const RAISE_LIMIT =
+  'Raise it for the service: LimitNOFILE=65536 in its unit of systemd, ulimits in compose, ulimit -n in a shell. A service may have another limit than this shell.';
 
 const DAY: Millis = 24 * 3_600_000;
 /** Twice the time of the first warning in the log. */

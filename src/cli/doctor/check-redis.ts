@@ -69,6 +69,10 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [/^MISCONF/, 'Make room on the disk of Redis: it accepts no writes, because it cannot save.'],
   [/^LOADING/, 'Wait until Redis has loaded its data.'],
   [
+    /^no node can be reached/,
+    'Start the nodes of the cluster, or correct their hosts and ports in state.url: redis-cli -u URL PING shows the cause.',
+  ],
+  [
     /sentinels are unreachable/,
     'Start the Sentinels, or correct their hosts, ports and the name of the master in state.url.',
   ],

@@ -3,8 +3,12 @@ import type { Config } from '../../config/schema/config-schema.ts';
 import type { Address } from '../../config/values/listen-address.ts';
 import { formatListenAddress, isLoopback } from '../../config/values/listen-address.ts';
 import { AdminConnection } from '../admin-request.ts';
+import type { OpenFiles } from './check-machine.ts';
 import type { DoctorFinding } from './doctor-finding.ts';
 import { ok, problem, skipped, warning } from './doctor-finding.ts';
+
+/** That of thousands of series. */
+const MAX_METRICS_BYTES = 16 * 1024 ** 2;
 
 export interface RunningTarget {
   /** As `--admin` of the other commands; undefined if the admin port is disabled. */
@@ -33,6 +37,8 @@ export interface RunningReport {
   /** A Tidegate answers at the admin address, or requires a token there. */
   readonly isRunning: boolean;
   readonly findings: readonly DoctorFinding[];
+  /** Undefined if none runs, or if its system does not show them. */
+  readonly openFiles?: OpenFiles | undefined;
 }
 
 /** Queries the Tidegate that runs, if one does. @param version of this command */
@@ -49,7 +55,8 @@ export async function checkRunning({ admin, token }: RunningTarget, version: str
     const call = { method: 'GET', path: '/api/status', subject: 'status', problems: [] } as const;
     const outcome = await connection.send(call);
     if (outcome.kind === 'answered' && isStatus(outcome.payload)) {
-      return { isRunning: true, findings: describeStatus(outcome.payload, admin, version) };
+      const findings = describeStatus(outcome.payload, admin, version);
+      return { isRunning: true, findings, openFiles: await readOpenFiles(connection, outcome.payload) };
     }
     if (outcome.kind === 'unusable' && outcome.cause === 'unreachable') {
       return { isRunning: false, findings: [skipped('running', admin, 'no Tidegate answers there')] };
@@ -67,6 +74,18 @@ export async function checkRunning({ admin, token }: RunningTarget, version: str
   } finally {
     await connection.close();
   }
+}
+
+/** Of one process: the metrics have the sum of a primary and its workers, which have the same limit. */
+async function readOpenFiles(connection: AdminConnection, { workers }: ProcessStatus): Promise<OpenFiles | undefined> {
+  const processes = workers > 1 ? workers + 1 : 1;
+  const call = { method: 'GET', path: '/metrics', subject: 'metrics', problems: [], asText: true } as const;
+  const outcome = await connection.send({ ...call, maxBytes: MAX_METRICS_BYTES });
+  if (outcome.kind !== 'answered') return undefined;
+  const valueOf = (name: string): number =>
+    Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(String(outcome.payload))?.[1]) / processes;
+  const files = { limit: Math.floor(valueOf('process_max_fds')), inUse: Math.ceil(valueOf('process_open_fds')) };
+  return Number.isFinite(files.limit) && Number.isFinite(files.inUse) ? files : undefined;
 }
 
 /** Checks what the report needs: the process may be of another version. */

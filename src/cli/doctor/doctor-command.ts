@@ -69,7 +69,7 @@ async function checkValid(
   return [
     ...checkCertificateExpiry(expiries, Date.now()),
     ...checkStateFile(config.state, placeOfSetting(settings, ['state', 'file']), user),
-    checkOpenFiles(config),
+    checkOpenFiles(config, running.openFiles),
     ...(await checkAddresses(config, running.isRunning)),
     ...upstreams.findings,
     ...redis.findings,

@@ -3,8 +3,11 @@ import type { Config } from '../schema/config-schema.ts';
 import { DEFAULT_CONNECTIONS } from '../schema/config-schema.ts';
 import { limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
+
+export { openFileLimit };
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
 import { capByDescriptors } from '../../core/overload/descriptor-capacity.ts';
+import { countWorkers, divideConfig } from './divide-config.ts';
 import type { HeapBoundSizes } from '../../core/overload/heap-capacity.ts';
 import { capByHeap, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.ts';
 
@@ -28,9 +31,9 @@ export function computeCapacities(config: Config, logger: Logger): HeapBoundSize
       'capacities reduced: the heap is too small for the configured ones',
     );
   }
-  const capped = capByOpenFiles(config, sizes.connections);
-  if (capped === undefined) return sizes;
-  const { openFiles, connections } = capped;
+  const openFiles = openFileLimit();
+  if (openFiles === undefined) return sizes;
+  const connections = capByOpenFiles(config, sizes.connections, openFiles);
   if (connections < sizes.connections) {
     const isNotable = connections < FEW_CONNECTIONS || config.limits.connections !== DEFAULT_CONNECTIONS;
     logger[isNotable ? 'warn' : 'debug'](
@@ -41,18 +44,20 @@ export function computeCapacities(config: Config, logger: Logger): HeapBoundSize
   return { ...sizes, connections };
 }
 
-/** How many of `wanted` client connections the limit on open files allows; undefined if the system has no /proc. */
-export function capByOpenFiles(
-  { upstreams }: Config,
-  wanted: number,
-): { readonly openFiles: number; readonly connections: number } | undefined {
-  const openFiles = openFileLimit();
-  if (openFiles === undefined) return undefined;
+/** How many client connections, in all workers together, a limit on open files allows each of them: at most `limits.connections`. */
+export function capConnectionsOfWorkers(config: Config, openFiles: number): number {
+  const workers = countWorkers(config);
+  const part = divideConfig(config, workers);
+  const connections = capByOpenFiles(part, part.limits.connections, openFiles);
+  return connections < part.limits.connections ? workers * connections : config.limits.connections;
+}
+
+function capByOpenFiles({ upstreams }: Config, wanted: number, openFiles: number): number {
   const upstream = Object.values(upstreams).reduce(
     (sum, each) => sum + each.connections * upstreamOrigins(each).length,
     0,
   );
-  return { openFiles, connections: capByDescriptors(wanted, upstream, openFiles) };
+  return capByDescriptors(wanted, upstream, openFiles);
 }
 
 function configuredCapacities({ limits, clients, upstreams }: Config): HeapBoundSizes {

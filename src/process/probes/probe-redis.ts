@@ -53,8 +53,11 @@ function connect(client: RedisClient): Promise<void> {
     const settle = (error?: Error): void => {
       clearTimeout(timer);
       if (error === undefined) resolve();
-      else reject(error);
+      else reject(nodeError ?? error);
     };
+    // The error of a cluster says only that all nodes failed.
+    let nodeError: Error | undefined;
+    client.on('node error', (error: Error) => (nodeError = error));
     client.on('error', settle);
     client.once('ready', () => settle());
     client.connect().catch(() => undefined);
@@ -107,7 +110,16 @@ function timedOut(): Error {
   return Object.assign(new Error('no response'), { code: 'ETIMEDOUT' });
 }
 
+/** What a cluster of ioredis 6 reports in place of the cause, such as a refused connection. */
+const CLOSED = 'Connection is closed.';
+/** What ioredis 6 adds about its own next try, which this probe does not wait for. */
+const NEXT_TRY = / Retrying from scratch after [\d.]+ms\./;
+
 function describe(error: unknown): Extract<RedisProbe, { kind: 'failed' }> {
   const { message, code } = error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
-  return { kind: 'failed', code: code ?? '', message };
+  return {
+    kind: 'failed',
+    code: code ?? '',
+    message: message === CLOSED ? 'no node can be reached' : message.replace(NEXT_TRY, ''),
+  };
 }

@@ -7,7 +7,7 @@ import { writeConfigFile } from '../../support/proxy/config-file.ts';
 import { freePort } from '../../support/free-port.ts';
 import { run, startProcess } from '../../support/proxy/process.ts';
 import { fillDisk, mountOwnDisk } from '../../support/own-disk.ts';
-import { startUpstream } from '../../support/proxy/tidegate.ts';
+import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
 
 interface Report {
@@ -52,6 +52,26 @@ test('reads the variables of serve, and says so if there is no configuration', a
 
 // The process can read its limit only on Linux.
 if (process.platform === 'linux') {
+  test('takes the limit of the Tidegate that runs for that of the service, with workers too', async () => {
+    const upstream = await startUpstream();
+    const [listen, admin] = [await freePort(), await freePort()];
+    const config = writeConfigFile(
+      `listen: 127.0.0.1:${listen}\nadmin: 127.0.0.1:${admin}\nworkers: 2\nupstreams: {api: {url: "${upstream.url}"}}`,
+    );
+    const gate = startProcess(['serve', '--config', config], { files: 300 });
+    await eventually(gate.log, (lines) => lines.some(({ msg }) => msg === 'listening'));
+    const { code, stdout } = await run(['doctor', '--json', '--config', config]);
+    expect(code).toBe(1);
+    expect(faultsOf(stdout, 'limits')).toMatchObject([
+      {
+        place: 'open files of the Tidegate that runs',
+        meaning: expect.stringMatching(
+          /^the limit is 300: it allows \d+ connections of clients, not the 20000 /,
+        ) as string,
+      },
+    ]);
+  });
+
   test('reports a limit on open files that is too low for the configured connections', async () => {
     const { ended } = startProcess(['doctor', '--json', '--config', await write()], { files: 200 });
     const { code, stdout } = await ended;

@@ -9,6 +9,8 @@ import { makeCertificates } from '../../support/certificates.ts';
 import { freePort } from '../../support/free-port.ts';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
 import { startTidegate } from '../../support/proxy/tidegate.ts';
+import { startCluster } from '../../support/redis/redis-cluster.ts';
+import { startSentinel } from '../../support/redis/redis-sentinel.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
@@ -211,6 +213,36 @@ test('finds Redis usable, and warns of a memory policy that removes keys', async
   );
   expect(faults(await diagnosisOf('allkeys-lru'), 'redis')).toMatchObject([
     { status: 'warning', meaning: expect.stringContaining('allkeys-lru') as string },
+  ]);
+});
+
+test('finds a cluster, and a master by its Sentinel', async () => {
+  const upstream = await startUpstream();
+  for (const { url } of [await startCluster(), await startSentinel()]) {
+    const diagnosis = await diagnose(`upstreams: {api: {url: "${upstream}"}}\nstate: {store: redis, url: "${url}"}`);
+    expect(faults(diagnosis, 'redis')).toEqual([]);
+    expect(diagnosis.findings).toContainEqual(expect.objectContaining({ check: 'redis', status: 'ok' }));
+  }
+});
+
+test.each([
+  [
+    'redis+sentinel://127.0.0.1:1/mymaster',
+    /^Redis cannot be used \(All sentinels are unreachable\. Last error: /,
+    /^Start the Sentinels/,
+  ],
+  ['redis+cluster://127.0.0.1:1', /^Redis cannot be used \(no node can be reached\)/, /^Start the nodes/],
+  ['redis://nowhere.invalid', /^Redis cannot be used \(getaddrinfo E\w+ nowhere\.invalid\)/, /getent hosts NAME/],
+])('reports that nothing answers at %s', async (url, meaning, remedy) => {
+  const diagnosis = await diagnose(
+    `upstreams: {api: {url: "${await startUpstream()}"}}\nstate: {store: redis, url: "${url}"}`,
+  );
+  expect(faults(diagnosis, 'redis')).toMatchObject([
+    {
+      status: 'problem',
+      meaning: expect.stringMatching(meaning) as string,
+      remedy: expect.stringMatching(remedy) as string,
+    },
   ]);
 });
 
