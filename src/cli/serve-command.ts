@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { App } from '../app.ts';
 import { startApp } from '../app.ts';
 import { createInstanceId } from '../process/instance-id.ts';
-import type { SystemdNotifier } from '../process/systemd-notifier.ts';
+import type { SystemdNotifier } from '../process/health/systemd-notifier.ts';
 import { countWorkers } from '../config/compile/divide-config.ts';
 import type { startCluster as StartCluster } from '../process/cluster/primary.ts';
 import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
@@ -91,7 +91,7 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
 
 /** Loaded only under systemd. */
 async function notifySystemd(env: NodeJS.ProcessEnv, logger: Logger): Promise<SystemdNotifier> {
-  const { SystemdNotifier } = await import('../process/systemd-notifier.ts');
+  const { SystemdNotifier } = await import('../process/health/systemd-notifier.ts');
   return SystemdNotifier.reportReady(env, logger);
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { Logger } from 'pino';
-import type { Millis } from '../core/scalars.ts';
+import type { Millis } from '../../core/scalars.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
