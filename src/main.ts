@@ -88,7 +88,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   ]);
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
-  const { app, config, logger, watch, drainRequested, onStopping } = served;
+  const { app, config, logger, watch, drainRequested, reportReady, onStopping } = served;
   const { refused } = cache;
   if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
@@ -123,6 +123,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   watchServiceSignals(logger, { reload, drain: startDrain, exit: () => process.exit(1) });
   if (reloads.end()) void reload();
   void drainRequested.then(() => startDrain());
+  reportReady();
   announceSecondCtrlC(timeout);
   if (app.practice !== undefined && process.stdout.isTTY) {
     const { formatGreeting } = await import('./cli/greeting.ts');

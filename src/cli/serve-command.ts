@@ -31,6 +31,8 @@ export type ServeResult =
       readonly watch: FileWatch;
       /** Resolves when the admin API is told to drain. */
       readonly drainRequested: Promise<void>;
+      /** To be called when this process handles signals: systemd may send one as soon as it is ready. */
+      readonly reportReady: () => void;
       /** To be called when this process begins to stop, which takes at most `within`. */
       readonly onStopping: (within: Millis) => void;
     }
@@ -57,6 +59,8 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
   }).child({ instance });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
+    // Loaded before the start: no signal is handled between the start and the return.
+    const systemd = env['NOTIFY_SOCKET'] ? await openNotifier(env, logger) : undefined;
     const { promise: drainRequested, resolve: requestDrain }: PromiseWithResolvers<void> = Promise.withResolvers();
     const parts = { logger, logOutput, version, instance, source, substituted, requestDrain };
     const app = workers > 1 ? await startWithWorkers(config, workers, parts) : await startApp(config, parts);
@@ -78,21 +82,21 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
       () => source.files,
       () => app.reload(),
     );
-    const systemd = env['NOTIFY_SOCKET'] ? await notifySystemd(env, logger) : undefined;
+    const reportReady = (): void => systemd?.reportReady();
     const onStopping = (within: Millis): void => {
       watch.close();
       systemd?.reportStopping(within);
     };
-    return { kind: 'running', app, config, logger, watch, drainRequested, onStopping };
+    return { kind: 'running', app, config, logger, watch, drainRequested, reportReady, onStopping };
   } catch (error) {
     return { kind: 'failed', message: await describeStartError(error, config, env), exitCode: 1 };
   }
 }
 
 /** Loaded only under systemd. */
-async function notifySystemd(env: NodeJS.ProcessEnv, logger: Logger): Promise<SystemdNotifier> {
+async function openNotifier(env: NodeJS.ProcessEnv, logger: Logger): Promise<SystemdNotifier> {
   const { SystemdNotifier } = await import('../process/health/systemd-notifier.ts');
-  return SystemdNotifier.reportReady(env, logger);
+  return new SystemdNotifier(env, logger);
 }
 
 /** Loaded on demand, because most installations have one process. */

@@ -14,23 +14,21 @@ const EXIT_TIME: Millis = 5000;
  * sockets. The program is a child, so a unit needs `NotifyAccess=all`.
  */
 export class SystemdNotifier {
+  readonly #env: Variables;
   readonly #logger: Logger;
   #hasFailed = false;
 
-  private constructor(logger: Logger) {
+  /** Only for a process with `NOTIFY_SOCKET`. */
+  constructor(env: Variables, logger: Logger) {
+    this.#env = env;
     this.#logger = logger;
   }
 
-  /**
-   * Reports that this process is ready, and sends signs of life from now on, as long as its event loop runs. Call it only if
-   * `NOTIFY_SOCKET` is set.
-   */
-  static reportReady(env: Variables, logger: Logger): SystemdNotifier {
-    const notifier = new SystemdNotifier(logger);
-    notifier.#notify(['READY=1']);
-    const period = watchdogPeriod(env);
-    if (period !== undefined) setInterval(() => notifier.#notify(['WATCHDOG=1']), period / PINGS_PER_PERIOD).unref();
-    return notifier;
+  /** Reports that this process is ready, and sends signs of life from now on, as long as its event loop runs. */
+  reportReady(): void {
+    this.#notify(['READY=1']);
+    const period = watchdogPeriod(this.#env);
+    if (period !== undefined) setInterval(() => this.#notify(['WATCHDOG=1']), period / PINGS_PER_PERIOD).unref();
   }
 
   /** Reports that this process has begun to stop, and that it takes at most `within`. */
@@ -39,11 +37,16 @@ export class SystemdNotifier {
   }
 
   #notify(assignments: readonly string[]): void {
-    const child = spawn('systemd-notify', assignments, { stdio: 'ignore' });
-    child.on('error', (error) => this.#onFailure(error.message));
-    child.on('exit', (code) => {
-      if (code !== null && code !== 0) this.#onFailure(`systemd-notify exited with ${code}`);
-    });
+    try {
+      const child = spawn('systemd-notify', assignments, { stdio: 'ignore' });
+      child.on('error', (error) => this.#onFailure(error.message));
+      child.on('exit', (code) => {
+        if (code !== null && code !== 0) this.#onFailure(`systemd-notify exited with ${code}`);
+      });
+    } catch (error) {
+      // Some errors are thrown, such as ENOMEM and E2BIG. They must not end the process.
+      this.#onFailure(error instanceof Error ? error.message : String(error));
+    }
   }
 
   #onFailure(why: string): void {

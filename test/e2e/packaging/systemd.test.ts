@@ -112,6 +112,28 @@ if (process.platform === 'linux') {
     expect(gate.log().filter(({ level }) => level === 'error')).toEqual([]);
   });
 
+  test('drains on a signal that arrives as soon as it listens, however long the notifier takes to load', async () => {
+    const folder = makeFolder();
+    const hook = join(folder, 'slow-load.mjs');
+    // While the module is awaited, the process has the default action of the signal.
+    writeFileSync(
+      hook,
+      `import { registerHooks } from 'node:module';
+      registerHooks({
+        load(url, context, next) {
+          if (url.includes('systemd-notifier')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+          return next(url, context);
+        },
+      });`,
+    );
+    const env = { NOTIFY_SOCKET: join(folder, 'nowhere'), NODE_OPTIONS: `--import ${hook}` };
+    const gate = startProcess(ARGS, { env });
+    await eventually(gate.log, (lines) => lines.some(({ msg }) => msg === 'listening'));
+    gate.child.kill('SIGINT');
+    expect((await gate.ended).code).toBe(0);
+    expect(gate.log().some(({ msg }) => msg === 'stopped')).toBe(true);
+  });
+
   test('sends no sign of life to the watchdog of another process', async () => {
     const { socket, received } = await openSystemd();
     const env = { NOTIFY_SOCKET: socket, WATCHDOG_USEC: '3000', WATCHDOG_PID: '1' };
