@@ -135,7 +135,7 @@ function logAuthSource(logger: Logger, { setting, problem }: Extract<ProxyEvent,
   else logger.error({ setting, problem }, 'client authentication not updated: what was read before stays in use');
 }
 
-function logOperatorAction(logger: Logger, { by, action, before, after }: OperatorAuditEvent): void {
+function logOperatorAction(logger: Logger, { by, action, outcome, before, after }: OperatorAuditEvent): void {
   const facts = {
     upstream: 'upstream' in action ? action.upstream : undefined,
     client: 'client' in action ? action.client : undefined,
@@ -145,7 +145,7 @@ function logOperatorAction(logger: Logger, { by, action, before, after }: Operat
     rate: 'rate' in action ? action.rate : undefined,
     forMs: 'time' in action ? action.time : undefined,
   };
-  logger.info({ action: action.action, by, ...facts, before, after }, 'operator action');
+  logger.info({ action: action.action, by, ...facts, outcome, before, after }, 'operator action');
 }
 
 /** A change of the rate by this factor, up or down, is worth a line. */

@@ -82,7 +82,7 @@ test.each([1, 2])(
         ...{ ...common, action: 'pin', upstream: 'api', rate: 20 },
         ...{ before: { state: 'open', pinned: null }, after: { pinned: 20, rate: 20 } },
       },
-      { ...common, action: 'reset', client, before: calm, after: calm },
+      { ...common, action: 'reset', client, before: { api: calm }, after: { api: calm } },
       { ...common, action: 'drain', before: { phase: 'ready' }, after: { phase: 'draining' } },
     ]);
     expect(stdout).not.toContain(token);

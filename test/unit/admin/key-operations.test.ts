@@ -35,7 +35,10 @@ const FORGET: OperatorAction = { action: 'forget', upstream: 'till', write: WRIT
 function reported(after: { readonly state: string } | undefined): ProxyEvent[] {
   return [
     { type: 'operator', by: 'me', ...FORGET },
-    { type: 'operator-audit', by: 'me', action: FORGET, before: { state: WRITE.state }, after },
+    {
+      ...{ type: 'operator-audit', by: 'me', action: FORGET, outcome: after === undefined ? 'unconfirmed' : 'done' },
+      ...{ before: { state: WRITE.state }, after },
+    },
   ];
 }
 
@@ -81,6 +84,15 @@ test('a removal that the store did not confirm is not reported as done, but it i
     why: expect.stringContaining('Redis did not confirm that the key is forgotten') as string,
   });
   expect(events).toEqual(reported(undefined));
+});
+
+test('a removal that a worker may still carry out is logged as unconfirmed, though its write is unknown', async () => {
+  const { operations, events } = operate({ kind: 'unconfirmed', write: undefined });
+  expect(await operations.forget('0123', 'me')).toMatchObject({ kind: 'unavailable' });
+  const action = { action: 'forget', upstream: undefined, write: '0123' };
+  expect(events).toEqual([
+    { type: 'operator-audit', by: 'me', action, outcome: 'unconfirmed', before: undefined, after: undefined },
+  ]);
 });
 
 test('a store that does not respond makes each operation unavailable, with the reason, and nothing is logged', async () => {
