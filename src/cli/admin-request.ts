@@ -20,6 +20,8 @@ export interface AdminCall {
   readonly problems: readonly number[];
   /** The payload is the text of the response, as that of /metrics is no JSON. */
   readonly asText?: boolean;
+  /** The token is not sent, even if there is one. */
+  readonly isAnonymous?: boolean;
   /** A longer response is a failure; 1 MiB by default. */
   readonly maxBytes?: number;
 }
@@ -43,7 +45,14 @@ export type AdminOutcome =
   | { readonly kind: 'too_long'; readonly failure: CommandFailure }
   | {
       readonly kind: 'unusable';
-      readonly cause: 'unreachable' | 'cut_off' | 'unauthorized' | 'not_tidegate';
+      readonly cause: 'cut_off' | 'unauthorized' | 'not_tidegate';
+      readonly failure: CommandFailure;
+    }
+  /** There is no response. `code`: of the system or undici; `no response` after a timeout. */
+  | {
+      readonly kind: 'unusable';
+      readonly cause: 'unreachable';
+      readonly code: string;
       readonly failure: CommandFailure;
     };
 
@@ -101,7 +110,7 @@ export class AdminConnection {
   /** Never rejects: a failure has a message with the cause and a remedy. */
   async send(call: AdminCall): Promise<AdminOutcome> {
     const { token, admin = DEFAULT_ADMIN_ADDRESS } = this.#access;
-    const { method, path, subject, asText = false, maxBytes = DEFAULT_MAX_BYTES } = call;
+    const { method, path, subject, asText = false, isAnonymous = false, maxBytes = DEFAULT_MAX_BYTES } = call;
     let hasBegun = false;
     try {
       const { statusCode, body } = await this.#dispatcher.request({
@@ -110,7 +119,7 @@ export class AdminConnection {
         method,
         headers: {
           accept: asText ? 'text/plain' : 'application/json',
-          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(token === undefined || isAnonymous ? {} : { authorization: `Bearer ${token}` }),
         },
         headersTimeout: REQUEST_TIMEOUT,
         bodyTimeout: REQUEST_TIMEOUT,
@@ -129,7 +138,10 @@ export class AdminConnection {
     } catch (error) {
       return hasBegun
         ? { kind: 'unusable', cause: 'cut_off', failure: describeCut(admin, error) }
-        : { kind: 'unusable', cause: 'unreachable', failure: describeUnreachable(admin, error) };
+        : {
+            ...{ kind: 'unusable', cause: 'unreachable', code: codeOf(error) },
+            failure: describeUnreachable(admin, error),
+          };
     }
   }
 

@@ -4,11 +4,13 @@ import { dirname } from 'node:path';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { Address } from '../../config/values/listen-address.ts';
 import { formatListenAddress } from '../../config/values/listen-address.ts';
+import { examineUnixSocket } from '../../process/unix-socket.ts';
+import type { RunningPresence } from './check-running.ts';
 import type { DoctorFinding } from './doctor-finding.ts';
-import { ok, problem } from './doctor-finding.ts';
+import { ok, problem, warning } from './doctor-finding.ts';
 
-/** Whether this user can listen at each address. @param isRunning a Tidegate that uses them runs already */
-export async function checkAddresses(config: Config, isRunning: boolean): Promise<DoctorFinding[]> {
+/** Whether this user can listen at each address. Listens there for a moment. @param presence of a Tidegate at the admin address */
+export async function checkAddresses(config: Config, presence: RunningPresence): Promise<DoctorFinding[]> {
   const { listen, admin, telemetry } = config;
   const addresses: readonly (readonly [setting: string, address: Address | undefined])[] = [
     ['listen', listen.address],
@@ -19,16 +21,35 @@ export async function checkAddresses(config: Config, isRunning: boolean): Promis
   for (const [setting, address] of addresses) {
     if (address === undefined) continue;
     const place = `${setting} (${formatListenAddress(address)})`;
-    const code = isRunning ? undefined : await findListenError(address);
-    if (code !== undefined) findings.push(problem('addresses', place, ...describe(code, address)));
-    else findings.push(ok('addresses', place, isRunning ? 'in use by the Tidegate that runs' : 'free'));
+    const code = await findListenError(address);
+    if (code === undefined) findings.push(ok('addresses', place, 'free'));
+    else if (code !== 'EADDRINUSE') findings.push(problem('addresses', place, ...describe(code, address)));
+    else findings.push(describeUse(place, address, presence));
   }
   return findings;
 }
 
+/** A Tidegate that runs explains that an address is in use. Which process uses it is not known. */
+function describeUse(place: string, address: Address, presence: RunningPresence): DoctorFinding {
+  const command = address.kind === 'unix' ? `ss -lxp | grep ${address.path}` : `ss -ltnp 'sport = :${address.port}'`;
+  switch (presence) {
+    case 'running':
+      return ok('addresses', place, 'in use, while a Tidegate runs');
+    case 'absent': {
+      const meaning = 'another program listens there, so the start would fail';
+      return problem('addresses', place, meaning, `Stop it, or set another address. ${command} shows the program.`);
+    }
+    case 'unknown': {
+      const meaning =
+        'in use, and it is not known whether a Tidegate runs: if it is another program, the start would fail';
+      return warning('addresses', place, meaning, `${command} shows the program. If it is not Tidegate, stop it.`);
+    }
+  }
+}
+
 /** The code of the error; undefined if this user can listen there. */
 async function findListenError(address: Address): Promise<string | undefined> {
-  if (address.kind === 'unix') return findFolderError(dirname(address.path));
+  if (address.kind === 'unix') return findSocketError(address.path);
   const server = createServer();
   return new Promise((resolve) => {
     server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
@@ -39,17 +60,25 @@ async function findListenError(address: Address): Promise<string | undefined> {
 }
 
 /** A socket that an earlier process has left is no error: the start removes it. */
-function findFolderError(folder: string): string | undefined {
+async function findSocketError(path: string): Promise<string | undefined> {
   try {
-    accessSync(folder, constants.W_OK | constants.X_OK);
+    const state = await examineUnixSocket(path);
+    if (state === 'used') return 'EADDRINUSE';
+    if (state === 'other') return NO_SOCKET;
+    accessSync(dirname(path), constants.W_OK | constants.X_OK);
     return undefined;
   } catch (error) {
     return error instanceof Error && 'code' in error ? String(error.code) : String(error);
   }
 }
 
+/** In place of a code of the system. */
+const NO_SOCKET = 'not a socket';
+
 function describe(code: string, address: Address): readonly [meaning: string, remedy: string] {
-  const port = address.kind === 'tcp' ? address.port : 0;
+  if (code === NO_SOCKET) {
+    return ['a file that is no socket is there, so the start would fail', 'Move the file, or set another path.'];
+  }
   if (address.kind === 'unix') {
     const folder = dirname(address.path);
     return [
@@ -58,11 +87,6 @@ function describe(code: string, address: Address): readonly [meaning: string, re
     ];
   }
   switch (code) {
-    case 'EADDRINUSE':
-      return [
-        'another program listens there, so the start would fail',
-        `Stop it, or set another address. ss -ltnp 'sport = :${port}' shows the program.`,
-      ];
     case 'EACCES':
       return [
         'permission denied: ports below 1024 need a privilege',

@@ -26,6 +26,9 @@ export function runningTarget({ admin }: Pick<Config, 'admin'>, token: string | 
   };
 }
 
+/** Reads need no token on a loopback address, so the first request has none: another program may listen there. */
+const STATUS = { method: 'GET', path: '/api/status', subject: 'status', problems: [] } as const;
+
 /** An address of all interfaces is reached at the loopback one. */
 function reachable(address: Address): Address {
   if (address.kind === 'unix') return address;
@@ -33,9 +36,14 @@ function reachable(address: Address): Address {
   return host === undefined ? address : { ...address, host };
 }
 
+/**
+ * `running`: a Tidegate answers at the admin address, or requires a token there. `absent`: no Tidegate listens there. `unknown`: the
+ * admin port is disabled, or there is no response.
+ */
+export type RunningPresence = 'running' | 'absent' | 'unknown';
+
 export interface RunningReport {
-  /** A Tidegate answers at the admin address, or requires a token there. */
-  readonly isRunning: boolean;
+  readonly presence: RunningPresence;
   readonly findings: readonly DoctorFinding[];
   /** Undefined if none runs, or if its system does not show them. */
   readonly openFiles?: OpenFiles | undefined;
@@ -45,46 +53,75 @@ export interface RunningReport {
 export async function checkRunning({ admin, token }: RunningTarget, version: string): Promise<RunningReport> {
   if (admin === undefined) {
     const meaning = 'the admin port is disabled, so a Tidegate that runs cannot be queried';
-    return { isRunning: false, findings: [skipped('running', 'admin', meaning)] };
+    return { presence: 'unknown', findings: [skipped('running', 'admin', meaning)] };
   }
   const connection = AdminConnection.open({ admin, token });
   if ('kind' in connection) {
-    return { isRunning: false, findings: [problem('running', '--admin', connection.message, 'Correct the address.')] };
+    return {
+      presence: 'unknown',
+      findings: [problem('running', '--admin', connection.message, 'Correct the address.')],
+    };
   }
   try {
-    const call = { method: 'GET', path: '/api/status', subject: 'status', problems: [] } as const;
-    const outcome = await connection.send(call);
+    const anonymous = await connection.send({ ...STATUS, isAnonymous: true });
+    const needsToken = anonymous.kind === 'unusable' && anonymous.cause === 'unauthorized' && token !== undefined;
+    const outcome = needsToken ? await connection.send(STATUS) : anonymous;
     if (outcome.kind === 'answered' && isStatus(outcome.payload)) {
       const findings = describeStatus(outcome.payload, admin, version);
-      return { isRunning: true, findings, openFiles: await readOpenFiles(connection, outcome.payload) };
+      const openFiles = await readOpenFiles(connection, outcome.payload, !needsToken);
+      return { presence: 'running', findings, openFiles };
     }
     if (outcome.kind === 'unusable' && outcome.cause === 'unreachable') {
-      return { isRunning: false, findings: [skipped('running', admin, 'no Tidegate answers there')] };
+      return describeUnreachable(admin, outcome.code);
     }
     if (outcome.kind === 'unusable' && outcome.cause === 'unauthorized') {
       const remedy = 'Set TIDEGATE_ADMIN_TOKEN to its admin.token.';
       return {
-        isRunning: true,
+        presence: 'running',
         findings: [warning('running', admin, 'a Tidegate answers, and requires its token', remedy)],
       };
     }
     const remedy = 'Set admin to the address of the admin port, or stop the other program.';
     const meaning = 'what answers there is not the admin port of this version of Tidegate';
-    return { isRunning: false, findings: [problem('running', admin, meaning, remedy)] };
+    return { presence: 'absent', findings: [problem('running', admin, meaning, remedy)] };
   } finally {
     await connection.close();
   }
 }
 
-/** Of one process: the metrics have the sum of a primary and its workers, which have the same limit. */
-async function readOpenFiles(connection: AdminConnection, { workers }: ProcessStatus): Promise<OpenFiles | undefined> {
-  const processes = workers > 1 ? workers + 1 : 1;
+function describeUnreachable(admin: string, code: string): RunningReport {
+  switch (code) {
+    case 'ECONNREFUSED':
+    case 'ENOENT':
+      return { presence: 'absent', findings: [skipped('running', admin, 'no Tidegate answers there')] };
+    case 'EACCES':
+    case 'EPERM': {
+      const meaning = `this user may not connect there (${code}), so a Tidegate that runs cannot be queried`;
+      return { presence: 'unknown', findings: [skipped('running', admin, meaning)] };
+    }
+    default: {
+      const cause = code === 'no response' ? '' : ` (${code})`;
+      const meaning = `there is no response${cause}: a Tidegate that runs may hang, or another program listens there`;
+      const remedy = 'Look at the last lines of its log. If it hangs, restart it (docs/runbooks.md).';
+      return { presence: 'unknown', findings: [warning('running', admin, meaning, remedy)] };
+    }
+  }
+}
+
+/** Of one process: the metrics have the sum of a primary and the workers that serve, which have the same limit. */
+async function readOpenFiles(
+  connection: AdminConnection,
+  { workers }: ProcessStatus,
+  isAnonymous: boolean,
+): Promise<OpenFiles | undefined> {
   const call = { method: 'GET', path: '/metrics', subject: 'metrics', problems: [], asText: true } as const;
-  const outcome = await connection.send({ ...call, maxBytes: MAX_METRICS_BYTES });
+  const outcome = await connection.send({ ...call, isAnonymous, maxBytes: MAX_METRICS_BYTES });
   if (outcome.kind !== 'answered') return undefined;
   const valueOf = (name: string): number =>
-    Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(String(outcome.payload))?.[1]) / processes;
-  const files = { limit: Math.floor(valueOf('process_max_fds')), inUse: Math.ceil(valueOf('process_open_fds')) };
+    Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(String(outcome.payload))?.[1]);
+  const processes = workers > 1 ? valueOf('tidegate_workers') + 1 : 1;
+  const limit = Math.floor(valueOf('process_max_fds') / processes);
+  const files = { limit, inUse: Math.ceil(valueOf('process_open_fds') / processes) };
   return Number.isFinite(files.limit) && Number.isFinite(files.inUse) ? files : undefined;
 }
 
@@ -95,8 +132,15 @@ function isStatus(payload: unknown): payload is ProcessStatus {
     ['config', 'store'].every((name) => Reflect.get(payload, name) instanceof Object) &&
     'version' in payload &&
     'upstreams' in payload &&
-    Array.isArray(payload.upstreams)
+    Array.isArray(payload.upstreams) &&
+    payload.upstreams.every(isUpstreamStatus)
   );
+}
+
+function isUpstreamStatus(row: unknown): row is UpstreamStatus {
+  if (!(row instanceof Object && 'name' in row && 'endpoints' in row)) return false;
+  const { name, endpoints } = row;
+  return typeof name === 'string' && Array.isArray(endpoints) && endpoints.every((each) => each instanceof Object);
 }
 
 function describeStatus(status: ProcessStatus, admin: string, version: string): DoctorFinding[] {

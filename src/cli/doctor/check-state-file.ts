@@ -57,8 +57,8 @@ function tryToWrite(file: string, folder: string): { readonly error: unknown; re
   } catch (error) {
     return { error, path: folder };
   }
-  if (statSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
   try {
+    if (statSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
     closeSync(openSync(file, 'r+'));
     return undefined;
   } catch (error) {

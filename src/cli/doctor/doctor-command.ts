@@ -1,6 +1,7 @@
 /** `tidegate doctor`: checks what `serve` would use, and what runs already. */
 import { userInfo } from 'node:os';
 import { resolveServeSettings } from '../../config/load/serve-settings.ts';
+import { completeAddress, parseListenAddress } from '../../config/values/listen-address.ts';
 import type { ConfigEnvironment } from '../../config/load/substitute.ts';
 import type { Random } from '../../core/scalars.ts';
 import { CertificateExpiries } from '../../process/certificates/certificate-expiries.ts';
@@ -9,13 +10,13 @@ import type { ValidSettings } from './check-config.ts';
 import { checkConfig, placeOfSetting } from './check-config.ts';
 import { checkCertificateExpiry, checkOpenFiles } from './check-machine.ts';
 import { describeRedis } from './check-redis.ts';
-import type { RunningTarget } from './check-running.ts';
 import { checkRunning, runningTarget } from './check-running.ts';
 import { checkStateFile } from './check-state-file.ts';
 import type { NamedClockSample } from './check-upstreams.ts';
 import { checkUpstreams } from './check-upstreams.ts';
 import type { DoctorCommand } from './doctor-arguments.ts';
 import type { DoctorFinding } from './doctor-finding.ts';
+import { skipped } from './doctor-finding.ts';
 import { count, findingsAsJson, formatFindings } from './format-findings.ts';
 import { judgeClock } from './judge-clock.ts';
 
@@ -27,14 +28,16 @@ export interface DoctorEnvironment extends ConfigEnvironment {
 
 export interface DoctorReport {
   readonly text: string;
-  readonly remarks: '';
-  /** 1 if there is a problem. */
-  readonly exitCode: 0 | 1;
+  readonly remarks: string;
+  /** 1 if there is a problem; 2 if `--admin` is not an address. */
+  readonly exitCode: 0 | 1 | 2;
 }
 
 /** Runs all checks. Takes at most some seconds: the longest `connectTimeout`, or 5 s for Redis and for a Tidegate that runs. */
 export async function runDoctor(command: DoctorCommand, environment: DoctorEnvironment): Promise<DoctorReport> {
   const { version, random } = environment;
+  const invalid = describeInvalidAdmin(command.flags.admin);
+  if (invalid !== undefined) return { text: '', remarks: `tidegate: ${invalid}\n`, exitCode: 2 };
   const user = currentUser();
   const settings = resolveServeSettings(command.flags, environment);
   const token = command.token ?? (environment.env['TIDEGATE_ADMIN_TOKEN'] || undefined);
@@ -42,7 +45,7 @@ export async function runDoctor(command: DoctorCommand, environment: DoctorEnvir
     ...checkConfig(settings, user),
     ...(settings.kind === 'ok'
       ? await checkValid(settings, { token, version, user, random })
-      : (await checkRunning(targetWithout(command, environment, token), version)).findings),
+      : await checkRunningWithout(settings.kind, command, environment)),
   ];
   const subject = { version, node: process.versions.node, user };
   const text = command.json ? findingsAsJson(findings, subject) : formatFindings(findings, subject);
@@ -70,7 +73,7 @@ async function checkValid(
     ...checkCertificateExpiry(expiries, Date.now()),
     ...checkStateFile(config.state, placeOfSetting(settings, ['state', 'file']), user),
     checkOpenFiles(config, running.openFiles),
-    ...(await checkAddresses(config, running.isRunning)),
+    ...(await checkAddresses(config, running.presence)),
     ...upstreams.findings,
     ...redis.findings,
     ...judgeClock([...upstreams.clocks, ...redis.clocks]),
@@ -91,10 +94,27 @@ async function checkRedis(
   return { findings, clocks: probe.kind === 'connected' ? [{ ...probe.clock, name: 'Redis' }] : [] };
 }
 
-/** Without a valid configuration: the address of the flag or the variable, or the default. */
-function targetWithout({ flags }: DoctorCommand, { env }: DoctorEnvironment, token: string | undefined): RunningTarget {
-  const admin = flags.admin ?? (env['TIDEGATE_ADMIN'] || undefined);
-  return { admin: admin ?? '127.0.0.1:9901', token };
+/** Without a valid configuration: the Tidegate at the address of the flag or the variable. Without any, the one at the default address. */
+async function checkRunningWithout(
+  kind: 'nothing' | 'mistakes',
+  { flags, token }: DoctorCommand,
+  { env, version }: DoctorEnvironment,
+): Promise<readonly DoctorFinding[]> {
+  const given = flags.admin ?? (env['TIDEGATE_ADMIN'] || undefined);
+  if (given === undefined && kind === 'mistakes') {
+    const meaning = 'the admin address of an invalid configuration is not known: --admin gives it';
+    return [skipped('running', 'admin', meaning)];
+  }
+  const admin = given === 'false' ? undefined : (given ?? '127.0.0.1:9901');
+  const target = { admin, token: token ?? (env['TIDEGATE_ADMIN_TOKEN'] || undefined) };
+  return (await checkRunning(target, version)).findings;
+}
+
+/** @returns undefined if it is an address, `false`, or not given */
+function describeInvalidAdmin(admin: string | undefined): string | undefined {
+  if (admin === undefined || admin === 'false') return undefined;
+  const reading = parseListenAddress(completeAddress(admin));
+  return reading.ok ? undefined : `--admin: '${admin}' is not an address; expected host:port, unix:/path or false`;
 }
 
 /** The number, if the user has no name. */

@@ -10,7 +10,10 @@ export type DoctorCheck =
   | 'clock'
   | 'running';
 
-/** A result of one check. No field contains a secret. */
+/**
+ * A result of one check. No field contains a password, token or key of the configuration. What a Tidegate that runs reports, such as
+ * the endpoints of its upstreams, is shown as it is.
+ */
 export type DoctorFinding = {
   readonly check: DoctorCheck;
   /** A setting with its position, a file, an address, or this machine. */

@@ -57,8 +57,8 @@ function readDate(url: string, { timeout, tls }: ClockProbeOptions): Promise<Mil
     request.on('error', reject);
     request.on('response', ({ headers }) => {
       const date = Date.parse(headers.date ?? '');
-      const age = Number(headers.age ?? 0);
-      resolve(Number.isFinite(date) ? date + 1000 * (Number.isFinite(age) ? age : 0) : undefined);
+      const age = /^\d{1,9}$/.test(headers.age ?? '') ? Number(headers.age) : 0;
+      resolve(Number.isFinite(date) ? date + 1000 * age : undefined);
       request.destroy();
     });
     request.end();

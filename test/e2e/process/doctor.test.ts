@@ -45,6 +45,10 @@ test('reads the variables of serve, and says so if there is no configuration', a
   const file = await write();
   const { stdout } = await run(['doctor'], { TIDEGATE_CONFIG: file });
   expect(stdout).toContain(`ok       config: ${file}: valid\n`);
+  expect(await run(['doctor', '--admin', 'not an address'])).toEqual({
+    ...{ code: 2, stdout: '' },
+    stderr: "tidegate: --admin: 'not an address' is not an address; expected host:port, unix:/path or false\n",
+  });
   const nothing = await run(['doctor', '--admin', `127.0.0.1:${await freePort()}`]);
   expect(nothing).toMatchObject({ code: 0, stderr: '' });
   expect(nothing.stdout).toMatch(/^skipped {2}config: no configuration: neither --config, /m);
@@ -146,5 +150,5 @@ test('finds the Tidegate of the configuration that runs, with its workers', asyn
   const { code, stdout } = await run(['doctor', '--config', config]);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^ok {7}running: 127\.0\.0\.1:\d+: Tidegate \S+, ready, since 20/m);
-  expect(stdout).toMatch(/^ok {7}addresses: listen \(.*\): in use by the Tidegate that runs$/m);
+  expect(stdout).toMatch(/^ok {7}addresses: listen \(.*\): in use, while a Tidegate runs$/m);
 });

@@ -1,5 +1,7 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
+import { createServer, type ListenOptions, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { runDoctor } from '../../../src/cli/doctor/doctor-command.ts';
@@ -27,12 +29,13 @@ interface Diagnosis {
 }
 
 interface DiagnoseOptions {
+  readonly admin?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly token?: string;
 }
 
-async function diagnoseFile(config: string, { env = {}, token }: DiagnoseOptions = {}): Promise<Diagnosis> {
-  const flags = { config, upstream: undefined, listen: undefined, admin: undefined };
+async function diagnoseFile(config: string, { env = {}, token, admin }: DiagnoseOptions = {}): Promise<Diagnosis> {
+  const flags = { config, upstream: undefined, listen: undefined, admin };
   const run = (json: boolean) =>
     runDoctor({ kind: 'doctor', flags, token, json }, { env, readFile, version: '1.2.3', random: () => 0.5 });
   const { exitCode, text: json } = await run(true);
@@ -60,6 +63,19 @@ async function diagnose(yaml: string, options?: DiagnoseOptions): Promise<Diagno
 /** The findings of a check that are faults. */
 function faults({ findings }: Diagnosis, check: DoctorFinding['check']): DoctorFinding[] {
   return findings.filter((finding) => finding.check === check && ['problem', 'warning'].includes(finding.status));
+}
+
+/** @returns its port; 0 for a Unix socket */
+async function listen(options: ListenOptions): Promise<number> {
+  const open = new Set<Socket>();
+  const server = createServer((socket) => void open.add(socket));
+  await new Promise<void>((resolve) => void server.listen(options, resolve));
+  onTestFinished(async () => {
+    for (const socket of open) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  return address instanceof Object ? address.port : 0;
 }
 
 async function startUpstream(clockOffset = 0): Promise<string> {
@@ -368,6 +384,109 @@ upstreams: {api: {url: "${upstream}"}}
     { status: 'warning', remedy: 'Set TIDEGATE_ADMIN_TOKEN to its admin.token.' },
   ]);
   expect(rejected.text).not.toMatch(/token-of|another-token/);
+});
+
+test('takes no Tidegate for another program, if the admin port is disabled, hangs or may not be used', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`admin: false\nupstreams: {api: {url: "${upstream}"}}`);
+  const { host } = new URL(gate.url);
+  const inUse = {
+    ...{ check: 'addresses', status: 'warning', place: `listen (${host})` },
+    meaning: expect.stringMatching(/^in use, and it is not known whether a Tidegate runs/) as string,
+    remedy: expect.stringContaining('ss -ltnp') as string,
+  };
+  const disabled = await diagnose(`admin: false\nlisten: ${host}\nupstreams: {api: {url: "${upstream}"}}`);
+  expect([disabled.exitCode, faults(disabled, 'addresses')]).toEqual([0, [inUse]]);
+  const silent = await listen({ port: 0, host: '127.0.0.1' });
+  const hung = await diagnose(`admin: 127.0.0.1:${silent}\nlisten: ${host}\nupstreams: {api: {url: "${upstream}"}}`);
+  expect(hung.exitCode).toBe(0);
+  expect(faults(hung, 'addresses')).toEqual([inUse, { ...inUse, place: `admin (127.0.0.1:${silent})` }]);
+  expect(faults(hung, 'running')).toMatchObject([
+    { status: 'warning', meaning: expect.stringMatching(/^there is no response/) as string },
+  ]);
+});
+
+test('checks each address while a Tidegate runs, too', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream}"}}`);
+  const { host } = new URL(gate.adminUrl ?? '');
+  const file = join(dirname(writeConfigFile('')), 'file');
+  writeFileSync(file, '');
+  const diagnosis = await diagnose(
+    `admin: ${host}\nlisten: 192.0.2.1:8080\ntelemetry: "unix:${file}"\nupstreams: {api: {url: "${upstream}"}}`,
+  );
+  expect(diagnosis.findings.filter(({ check }) => check === 'addresses')).toMatchObject([
+    { status: 'problem', place: 'listen (192.0.2.1:8080)', meaning: 'not an address of this machine' },
+    { status: 'ok', place: `admin (${host})`, meaning: 'in use, while a Tidegate runs' },
+    { status: 'problem', meaning: 'a file that is no socket is there, so the start would fail' },
+  ]);
+});
+
+test('distinguishes a Unix socket that is used from one that a killed process has left', async () => {
+  const folder = dirname(writeConfigFile(''));
+  const used = join(folder, 'used.sock');
+  await listen({ path: used });
+  const stale = join(folder, 'stale.sock');
+  const program =
+    'import { createServer } from "node:net"; createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"));';
+  spawnSync(process.execPath, ['--input-type=module', '-e', program, stale]);
+  expect(readdirSync(folder)).toContain('stale.sock');
+  const yaml = `upstreams: {api: {url: "${await startUpstream()}"}}\nadmin: 127.0.0.1:${await freePort()}`;
+  const { findings } = await diagnose(`${yaml}\nlisten: unix:${stale}\ntelemetry: "unix:${used}"`);
+  expect(findings.filter(({ check }) => check === 'addresses')).toMatchObject([
+    { status: 'ok', place: `listen (unix:${stale})`, meaning: 'free' },
+    { status: 'ok', meaning: 'free' },
+    { status: 'problem', place: `telemetry (unix:${used})`, remedy: expect.stringContaining('ss -lxp') as string },
+  ]);
+});
+
+test('sends the token of the configuration only where it is required', async () => {
+  const other = await startHttpUpstream((_, response) => void response.end('{}'));
+  const { port } = new URL(other.url);
+  const token = 'token-of-the-admin-port';
+  const yaml = `listen: 127.0.0.1:0\nadmin: {listen: "0.0.0.0:${port}", token: ${token}}`;
+  await diagnose(`${yaml}\nupstreams: {api: {url: "${await startUpstream()}"}}`);
+  expect(other.hits.map(({ target }) => target)).toEqual(['/api/status', '/api/status']);
+  expect(JSON.stringify(other.hits)).not.toContain(token);
+});
+
+test.each([
+  { config: {}, store: {}, version: '9', upstreams: [null] },
+  { config: {}, store: {}, version: '9', upstreams: [{ name: 'api' }] },
+  { config: {}, store: {}, version: '9', upstreams: [{ name: 'api', endpoints: [7] }] },
+])('reports a status of another form: %j', async (status) => {
+  const other = await startHttpUpstream((_, response) => void response.end(JSON.stringify(status)));
+  const yaml = `listen: 127.0.0.1:0\nadmin: ${new URL(other.url).host}`;
+  const diagnosis = await diagnose(`${yaml}\nupstreams: {api: {url: "${await startUpstream()}"}}`);
+  expect(faults(diagnosis, 'running')).toMatchObject([
+    { status: 'problem', meaning: 'what answers there is not the admin port of this version of Tidegate' },
+  ]);
+});
+
+test('queries no admin port that an invalid configuration does not give', async () => {
+  const invalid = await diagnose('upstreams: {}');
+  expect(invalid.findings).toContainEqual(
+    expect.objectContaining({ check: 'running', status: 'skipped', place: 'admin' }),
+  );
+  const disabled = await diagnose('upstreams: {}', { admin: 'false' });
+  expect(disabled.findings).toContainEqual(
+    expect.objectContaining({ check: 'running', status: 'skipped', place: 'admin' }),
+  );
+});
+
+test('ignores an Age that is no number of seconds', async () => {
+  const upstream = await startHttpUpstream((_, response) => void response.setHeader('age', '1e306').end());
+  const diagnosis = await diagnose(`upstreams: {api: {url: "${upstream.url}"}}`);
+  expect([diagnosis.exitCode, faults(diagnosis, 'clock')]).toEqual([0, []]);
+});
+
+test('reports a state file that is a loop of links', async () => {
+  const file = join(dirname(writeConfigFile('')), 'state.db');
+  symlinkSync(file, file);
+  const diagnosis = await diagnose(
+    `upstreams: {api: {url: "${await startUpstream()}"}}\nstate: {store: sqlite, file: ${file}}`,
+  );
+  expect(faults(diagnosis, 'state')).toMatchObject([{ status: 'problem' }]);
 });
 
 test('shows the reference of a url that comes from a variable, not its value', async () => {

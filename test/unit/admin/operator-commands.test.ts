@@ -56,7 +56,7 @@ function operate({ responding = [0], workers = 1, knownAt = [] }: Situation = {}
         nestedLimits: [],
         scope: 'upstream',
       };
-      return [status as UpstreamStatus];
+      return [status as unknown as UpstreamStatus];
     },
     findClient: () => Promise.resolve(knownAt.map((upstream) => row(upstream, allowance))),
     findClients: () => Promise.resolve([]),

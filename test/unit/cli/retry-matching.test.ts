@@ -14,6 +14,7 @@ const refused = (status: number, detail: string): Failed => ({
 const LOST: Failed = {
   kind: 'unusable',
   cause: 'unreachable',
+  code: 'ECONNREFUSED',
   failure: { kind: 'failed', message: 'it cannot be reached', exitCode: 1 },
 };
 
