@@ -8,9 +8,13 @@ set -eu
 
 root=${DESTDIR:-}
 node=${NODE:-/usr/bin/node}
-here=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")/../.." && pwd -P)
 library=/usr/lib/tidegate
 
+if [ "$here" = "$(cd "$root$library" 2> /dev/null && pwd -P)" ]; then
+  echo "install.sh: $here is the installed program: run the script of a clone or of the unpacked package" >&2
+  exit 1
+fi
 [ -f "$here/dist/main.js" ] || {
   echo "install.sh: $here/dist/main.js is missing: run npm run build first" >&2
   exit 1
@@ -32,10 +36,17 @@ print() { # TARGET COMMAND…: installs what a command of Tidegate prints
   put 644 "$made" "$target"
 }
 
-mkdir -p "$root$library"
-rm -rf "$root$library/dist" "$root$library/config"
-cp -R "$here/dist" "$here/config" "$here/package.json" "$root$library/"
-chmod -R u=rwX,go=rX "$root$library"
+# Named one by one: an operator may keep other files in config/, with secrets, and everybody may read the copy.
+new="$root$library.new"
+rm -rf "$new"
+mkdir -p "$new/config"
+cp -R "$here/dist" "$here/package.json" "$new/"
+for name in examples ingress kubernetes practice.yaml providers scenarios systemd tidegate.yaml; do
+  cp -R "$here/config/$name" "$new/config/"
+done
+chmod -R u=rwX,go=rX "$new"
+rm -rf "$root$library"
+mv "$new" "$root$library"
 
 printf '#!/bin/sh\nexec %s %s/dist/main.js "$@"\n' "$node" "$library" > "$made"
 put 755 "$made" /usr/bin/tidegate
@@ -53,4 +64,5 @@ if [ -z "$root" ]; then
   systemd-sysusers /usr/lib/sysusers.d/tidegate.conf
   chgrp tidegate /etc/tidegate/tidegate.yaml
   systemctl daemon-reload
+  systemctl try-restart tidegate # a process that runs would load files of both versions
 fi

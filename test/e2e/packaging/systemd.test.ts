@@ -1,6 +1,6 @@
 /** The unit of systemd, the files beside it, and the messages to systemd. docs/service.md describes them. */
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -26,8 +26,8 @@ const SYSTEM_FILES = [
   '/usr/share/zsh/vendor-completions/_tidegate',
 ];
 
-function install(root: string, node = process.execPath) {
-  const script = join(builtPackage(), 'config/systemd/install.sh');
+function install(root: string, { node = process.execPath, from = builtPackage() } = {}) {
+  const script = join(from, 'config/systemd/install.sh');
   return spawnSync('sh', [script], {
     env: { PATH: process.env['PATH'], DESTDIR: root, NODE: node },
     encoding: 'utf8',
@@ -60,8 +60,24 @@ test('installs each file at its place, and keeps a configuration that is there',
 
 test('stops before it writes anything if Node cannot run the program', () => {
   const root = makeFolder();
-  expect(install(root, '/bin/false').status).toBe(1);
+  expect(install(root, { node: '/bin/false' }).status).toBe(1);
   expect(readdirSync(root)).toEqual([]);
+});
+
+test('installs each folder of config, and no file that is not part of the package', () => {
+  const from = makeFolder();
+  cpSync(builtPackage(), from, { recursive: true });
+  const root = makeFolder();
+  writeFileSync(join(from, 'config/own.yaml'), 'secret: of-the-operator', { mode: 0o600 });
+  expect(install(root, { from })).toMatchObject({ status: 0, stderr: '' });
+  const library = join(root, 'usr/lib/tidegate');
+  expect(readdirSync(join(library, 'config')).toSorted()).toEqual(readdirSync('config').toSorted());
+  expect(readdirSync(join(root, 'usr/lib'))).not.toContain('tidegate.new');
+
+  // The copy of the script would remove what it copies.
+  const again = install(root, { from: library });
+  expect([again.status, again.stderr]).toEqual([1, expect.stringContaining('is the installed program')]);
+  expect(readdirSync(library).toSorted()).toEqual(['config', 'dist', 'package.json']);
 });
 
 if (process.platform === 'linux') {
