@@ -12,10 +12,14 @@ export function describeRedis(probe: RedisProbe, { timeout }: RedisStateConfig, 
     const { code, message } = probe;
     return [problem('redis', place, `Redis cannot be used (${message}): ${ALONE}`, remedyOf(code, message))];
   }
-  const { info, took, denied } = probe;
+  const { info, took, denied, publishDenied } = probe;
   const findings: DoctorFinding[] = [];
   if (denied !== undefined) {
     findings.push(problem('redis', place, `Redis refuses what is needed (${denied}): ${ALONE}`, remedyOf('', denied)));
+  }
+  if (publishDenied !== undefined) {
+    const meaning = `Redis refuses to publish (${publishDenied}): cuts and holds of other replicas arrive late`;
+    findings.push(warning('redis', place, meaning, remedyOf('', publishDenied)));
   }
   if (took > timeout) {
     findings.push(

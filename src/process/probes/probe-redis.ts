@@ -14,13 +14,15 @@ export type RedisProbe =
       readonly took: Millis;
       /** By name, of `INFO`; empty if the user may not use it. */
       readonly info: ReadonlyMap<string, string>;
-      /** What this user may not do, as Redis says it, such as `NOPERM …` or `READONLY …`; undefined if it may do all that is needed. */
+      /** Why this user may not write or run scripts, as Redis says it, such as `NOPERM …` or `READONLY …`; undefined if it may. */
       readonly denied: string | undefined;
+      /** Why this user may not publish; undefined if it may, or if `denied` is not undefined. */
+      readonly publishDenied: string | undefined;
     }
   /** `message` is that of the system or of Redis. */
   | { readonly kind: 'failed'; readonly code: string; readonly message: string };
 
-/** Long enough for a machine under load; a store that takes longer is of no use. */
+/** For the whole probe. Long enough for a machine under load; a store that takes longer is of no use. */
 const TIMEOUT: Millis = 5000;
 /** Written by the probe, and expired a second later. */
 const PROBE_KEY = 'doctor';
@@ -36,22 +38,27 @@ export async function probeRedis(state: RedisStateConfig, random: Random): Promi
   } catch (error) {
     return describe(error);
   }
+  const { promise: late, reject }: PromiseWithResolvers<never> = Promise.withResolvers();
+  const timer = setTimeout(() => reject(timedOut()), TIMEOUT);
   try {
-    await connect(client);
-    return await examine(client, state.prefix);
+    return await Promise.race([connectAndExamine(client, state.prefix), late]);
   } catch (error) {
     return describe(error);
   } finally {
+    clearTimeout(timer);
     client.disconnect();
   }
+}
+
+async function connectAndExamine(client: RedisClient, prefix: string): Promise<RedisProbe> {
+  await connect(client);
+  return examine(client, prefix);
 }
 
 /** Rejects with the first error, because the client itself would try again. */
 function connect(client: RedisClient): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(timedOut()), TIMEOUT);
     const settle = (error?: Error): void => {
-      clearTimeout(timer);
       if (error === undefined) resolve();
       else reject(nodeError ?? error);
     };
@@ -65,9 +72,9 @@ function connect(client: RedisClient): Promise<void> {
 }
 
 async function examine(client: RedisClient, prefix: string): Promise<RedisProbe> {
-  await within(client.time()); // the first command may wait for others of the connection
+  await client.time(); // the first command may wait for others of the connection
   const sentAt = Date.now();
-  const [seconds, micros] = await within(client.time());
+  const [seconds, micros] = await client.time();
   const receivedAt = Date.now();
   const theirs = 1000 * Number(seconds) + Number(micros) / 1000;
   return {
@@ -75,13 +82,13 @@ async function examine(client: RedisClient, prefix: string): Promise<RedisProbe>
     clock: compareClocks(theirs, 1, sentAt, receivedAt),
     took: receivedAt - sentAt,
     info: await readInfo(client),
-    denied: await findDenied(client, `${prefix}:${PROBE_KEY}`),
+    ...(await findDenied(client, `${prefix}:${PROBE_KEY}`)),
   };
 }
 
 async function readInfo(client: RedisClient): Promise<ReadonlyMap<string, string>> {
   try {
-    const text = await within(client.info());
+    const text = await client.info();
     return new Map(
       Array.from(text.matchAll(/^([^#:\r\n]+):([^\r\n]*)/gm), ([, name = '', value = '']) => [name, value]),
     );
@@ -90,20 +97,17 @@ async function readInfo(client: RedisClient): Promise<ReadonlyMap<string, string
   }
 }
 
-async function findDenied(client: RedisClient, key: string): Promise<string | undefined> {
-  try {
-    await within(client.eval("return redis.call('SET', KEYS[1], '', 'PX', 1000)", 1, key));
-    await within(client.publish(key, ''));
-    return undefined;
-  } catch (error) {
-    return describe(error).message;
-  }
-}
-
-function within<T>(work: Promise<T>): Promise<T> {
-  const { promise, reject }: PromiseWithResolvers<never> = Promise.withResolvers();
-  const timer = setTimeout(() => reject(timedOut()), TIMEOUT);
-  return Promise.race([work, promise]).finally(() => clearTimeout(timer));
+async function findDenied(
+  client: RedisClient,
+  key: string,
+): Promise<Pick<Extract<RedisProbe, { kind: 'connected' }>, 'denied' | 'publishDenied'>> {
+  const problemOf = (work: Promise<unknown>): Promise<string | undefined> =>
+    work.then(
+      () => undefined,
+      (error: unknown) => describe(error).message,
+    );
+  const denied = await problemOf(client.eval("return redis.call('SET', KEYS[1], '', 'PX', 1000)", 1, key));
+  return { denied, publishDenied: denied === undefined ? await problemOf(client.publish(key, '')) : undefined };
 }
 
 function timedOut(): Error {

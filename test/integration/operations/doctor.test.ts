@@ -232,6 +232,19 @@ test('finds Redis usable, and warns of a memory policy that removes keys', async
   ]);
 });
 
+test('warns if the user of Redis may not publish', async () => {
+  const redis = await startRedis();
+  await redis.client().call('ACL', 'SETUSER', 'gate', 'on', '>word', '~*', '&*', '+@all', '-publish');
+  const url = redis.url.replace('//', '//gate:word@');
+  const diagnosis = await diagnose(
+    `upstreams: {api: {url: "${await startUpstream()}"}}\nstate: {store: redis, url: "${url}"}`,
+  );
+  expect(diagnosis.exitCode).toBe(0);
+  expect(faults(diagnosis, 'redis')).toMatchObject([
+    { status: 'warning', meaning: expect.stringContaining('NOPERM') as string },
+  ]);
+});
+
 test('finds a cluster, and a master by its Sentinel', async () => {
   const upstream = await startUpstream();
   for (const { url } of [await startCluster(), await startSentinel()]) {
