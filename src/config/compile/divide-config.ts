@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import type { Config, RouteConfig, UpstreamConfig } from '../../config/schema/config-schema.ts';
+import type { Config, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
 
 /** The number of worker processes. */
 export function countWorkers({ workers }: Config): number {
