@@ -3,6 +3,17 @@ import { FILE, option, valued, words } from './command-description.ts';
 
 const STRATEGY = { kind: 'strategy' } as const;
 
+/** Of a backoff strategy. */
+const STRATEGY_OPTIONS = [
+  valued('base', 'DURATION', 'first delay, or the unit from which delays grow'),
+  valued('multiplier', 'N', 'factor from each delay to the next'),
+  valued('max', 'DURATION', 'maximum delay'),
+  valued('jitter', 'N | DURATION', 'share from 0 to 1, or the maximum that additive-jitter adds'),
+  valued('exponent', 'N', 'exponent of polynomial'),
+  valued('table', 'N,N,…', 'number of slots to choose from, for each retry'),
+  valued('slot', 'DURATION', 'length of a slot, for ethernet and table'),
+];
+
 export const BACKOFF: CommandDescription = {
   operand: 'NAME',
   summary: 'show the delays of a backoff strategy, or compare several; without a NAME, list them',
@@ -10,13 +21,7 @@ export const BACKOFF: CommandDescription = {
   first: STRATEGY,
   others: STRATEGY,
   options: [
-    valued('base', 'DURATION', 'first delay, or the unit from which delays grow'),
-    valued('multiplier', 'N', 'factor from each delay to the next'),
-    valued('max', 'DURATION', 'maximum delay'),
-    valued('jitter', 'N | DURATION', 'share from 0 to 1, or the maximum that additive-jitter adds'),
-    valued('exponent', 'N', 'exponent of polynomial'),
-    valued('table', 'N,N,…', 'number of slots to choose from, for each retry'),
-    valued('slot', 'DURATION', 'length of a slot, for ethernet and table'),
+    ...STRATEGY_OPTIONS,
     valued('attempts', 'N', 'number of delays to show'),
     option('json', 'print rows as JSON, in milliseconds; several strategies by name'),
     valued('svg', 'FILE', 'draw the delays into a file', FILE),
@@ -41,13 +46,23 @@ export const LAB: CommandDescription = {
   first: words('contention', 'aloha', 'ethernet', 'thundering-herd', 'fit'),
   others: FILE,
   options: [
+    valued('n', 'N,N,…', 'number of clients, users or stations; several for contention and ethernet'),
+    valued('trials', 'N', 'number of runs, for contention and thundering-herd'),
+    valued('slots', 'N', 'number of slots to simulate, for aloha'),
+    valued('load', 'LOAD', 'packets for each slot, for aloha; offered share of what the cable carries, for ethernet'),
+    valued('k', 'K', "number of slots to choose from, for Lam's Markov chain"),
+    valued('frame', 'BYTES', 'length of a frame, for ethernet'),
+    valued('seconds', 'N', 'time to simulate, for ethernet'),
+    valued('limit', 'RATE', 'rate of the token bucket, for thundering-herd and fit'),
+    valued('burst', 'N', 'burst of the token bucket, for thundering-herd and fit'),
+    ...STRATEGY_OPTIONS,
     valued('seed', 'N', 'seed of the random numbers: a whole number from 0; default: 1'),
     option('json', 'print one JSON object'),
     valued('svg', 'FILE', 'draw the result into a file', FILE),
   ],
   notes: [
     "contention: clients update one row; calls and time by strategy. aloha: throughput of random access to a channel; with --k, Lam's Markov chain of a slotted channel; with --n and --load, a simulation of that channel with strategies, where a delay of 1ms is one slot. ethernet: stations on a segment with truncated binary backoff. thundering-herd: refused clients return, by Retry-After and by strategy. fit: learns the limit from a log (token bucket, window, requests in flight, or a queue) and replays its traffic with several policies, including that of each SCENARIO. The log is of Tidegate, nginx, Envoy, Caddy or ALB, or CSV with time, client, status, and optionally method, path and ms; sorted by time.",
-    'Strategies take --base, --max and the other options of tidegate backoff. Equal seeds give equal results. Ctrl-C prints the results so far. See docs/backoff.md.',
+    'Strategies take --base and the options after it, as tidegate backoff does. Equal seeds give equal results. Ctrl-C prints the results so far. See docs/backoff.md.',
   ],
 };
 

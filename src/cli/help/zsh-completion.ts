@@ -35,7 +35,7 @@ fi
 function formatCommand({ name, options, first, others }: CompletedCommand): string {
   const specs = [
     ...options.map(({ name: flag, text, value }) =>
-      value === undefined ? `--${flag}[${escape(text)}]` : `--${flag}[${escape(text)}]:${flag}:${action(value)}`,
+      value === undefined ? `--${flag}[${escape(text)}]` : `--${flag}=[${escape(text)}]:${flag}:${action(value)}`,
     ),
     ...(isEmpty(first) ? [] : [`1: :${action(first)}`]),
     ...(isEmpty(others) ? [] : [`*: :${action(others)}`]),

@@ -17,7 +17,10 @@ import { startRedis } from '../../support/redis/redis-server.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const certificates = makeCertificates();
-beforeAll(() => certificates.issueExpired('expired', 'IP:127.0.0.1'));
+beforeAll(() => {
+  certificates.issueExpired('expired', 'IP:127.0.0.1');
+  certificates.issueServer();
+});
 afterAll(() => certificates.remove());
 
 interface Diagnosis {
@@ -146,6 +149,29 @@ routes: [{path: /, upstream: unknown}, {path: /a, upstream: closed}, {path: /b, 
     },
   ]);
   expect(diagnosis.findings.find(({ check }) => check === 'clock')?.status).toBe('skipped');
+});
+
+test('connects with the client certificate that an upstream requires, and reports one that is missing', async () => {
+  certificates.issue('client');
+  const server = createHttpsServer(
+    {
+      ...{ cert: certificates.read('server.crt'), key: certificates.read('server.key') },
+      ...{ ca: certificates.read('ca.crt'), requestCert: true, rejectUnauthorized: true, maxVersion: 'TLSv1.2' },
+    },
+    (_, response) => void response.end(),
+  );
+  const port = await freePort();
+  await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const diagnosisWith = (more: string) =>
+    diagnose(`upstreams: {api: {url: "https://127.0.0.1:${port}", tls: {ca: ${certificates.path('ca.crt')}${more}}}}`);
+  const pair = `, cert: ${certificates.path('client.crt')}, key: ${certificates.path('client.key')}`;
+  const accepted = await diagnosisWith(pair);
+  expect(faults(accepted, 'upstreams')).toEqual([]);
+  expect(accepted.findings).toContainEqual(expect.objectContaining({ check: 'clock', status: 'ok' }));
+  expect(faults(await diagnosisWith(''), 'upstreams')).toMatchObject([
+    { remedy: expect.stringContaining('client certificate') as string },
+  ]);
 });
 
 test('compares the clock of this machine with those of the servers', async () => {
