@@ -89,8 +89,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
   const { app, config, logger, watch, drainRequested, reportReady, onStopping } = served;
-  const { refused } = cache;
-  if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
+  if (cache.refused) logger.warn({ refused: cache.refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
   const { delay, timeout } = config.drain;
   let isStopping = false;
