@@ -41,7 +41,7 @@ new="$root$library.new"
 rm -rf "$new"
 mkdir -p "$new/config"
 cp -R "$here/dist" "$here/package.json" "$new/"
-for name in examples ingress kubernetes practice.yaml providers scenarios systemd tidegate.yaml; do
+for name in examples helm ingress practice.yaml providers scenarios systemd tidegate.yaml; do
   cp -R "$here/config/$name" "$new/config/"
 done
 chmod -R u=rwX,go=rX "$new"

@@ -4,7 +4,7 @@ import { SystemdNotifier } from '../../../src/process/health/systemd-notifier.ts
 
 test('logs once that systemd is not notified if the system refuses to start a program, and throws nothing', () => {
   const lines: string[] = [];
-  const logger = pino({ write: (line: string) => void lines.push(line) });
+  const logger = pino({}, { write: (line: string) => void lines.push(line) });
   // A variable of more than 128 KiB: the system refuses to start a child with it (E2BIG).
   vi.stubEnv('TIDEGATE_TEST_LARGE', 'x'.repeat(256 * 1024));
   onTestFinished(() => void vi.unstubAllEnvs());
