@@ -1,30 +1,39 @@
-// The main script of the single executable (scripts/executable.ts). Writes the package that the executable contains into a cache
-// folder, if it is not there yet, and runs it: Node 24 runs only one CommonJS script from within an executable.
+// The main script of the single executable (scripts/executable.ts). Installs the package that the executable contains in a folder
+// of its user, if it is not there yet, and runs it: Node 24 runs only one CommonJS script from within an executable.
 'use strict';
 
-const { existsSync, lstatSync, mkdirSync, renameSync, statSync, writeFileSync } = require('node:fs');
+/** @type {import('node:cluster').Cluster} */
+// @ts-expect-error -- @types/node declares only the default export of this module, as ESM has it.
+const cluster = require('node:cluster');
+const { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
 const { createRequire } = require('node:module');
-const { homedir, tmpdir } = require('node:os');
+const { homedir } = require('node:os');
 const path = require('node:path');
 const { getAsset, getAssetKeys, getRawAsset } = require('node:sea');
 
 const WRITABLE_BY_OTHERS = 0o022;
+const MAIN = 'dist/main.js';
 
-/** `$XDG_CACHE_HOME`, else `.cache` of the home, else a folder of the temporary one. */
-function cacheFolder() {
-  const configured = process.env.XDG_CACHE_HOME ?? '';
-  if (path.isAbsolute(configured)) return path.join(configured, 'tidegate');
+/**
+ * Returns the folder of all versions: below that of a service of systemd, `$XDG_DATA_HOME`, or `.local/share` of the home. No
+ * folder for caches or temporary files: these are cleaned while the program runs, and it imports some of its files late.
+ * @throws if there is none
+ */
+function findParent() {
+  const [state = ''] = (process.env.STATE_DIRECTORY ?? '').split(':');
+  if (path.isAbsolute(state)) return path.join(state, 'package');
+  const data = process.env.XDG_DATA_HOME ?? '';
+  if (path.isAbsolute(data)) return path.join(data, 'tidegate');
   const home = process.env.HOME ?? homedir();
-  return home === '' || home === '/'
-    ? path.join(tmpdir(), `tidegate-package-${process.getuid?.()}`)
-    : path.join(home, '.cache/tidegate');
+  if (!path.isAbsolute(home) || home === '/') throw new Error('this user has no home');
+  return path.join(home, '.local/share/tidegate');
 }
 
 /** @param {string} folder @throws if another user could replace its files, which are executed */
 function requireOwn(folder) {
   const { uid, mode } = lstatSync(folder);
-  if (process.getuid !== undefined && uid !== process.getuid()) throw new Error('it belongs to another user');
-  if ((mode & WRITABLE_BY_OTHERS) !== 0) throw new Error('other users can write to it');
+  if (process.getuid !== undefined && uid !== process.getuid()) throw new Error(`${folder} belongs to another user`);
+  if ((mode & WRITABLE_BY_OTHERS) !== 0) throw new Error(`other users can write to ${folder}`);
 }
 
 /**
@@ -42,40 +51,57 @@ function makeFolder(folder) {
   }
 }
 
-/** @param {string} file @param {number} size */
-function hasSize(file, size) {
-  return statSync(file, { throwIfNoEntry: false })?.size === size;
+/** @param {string} file @param {Uint8Array} content */
+function holds(file, content) {
+  return existsSync(file) && readFileSync(file).equals(content);
 }
 
-/** Returns the folder of the package. Its name is a hash of the content, so that versions do not share one. */
-function unpack() {
-  const parent = cacheFolder();
+/** @param {string} parent @returns the folder of the package, whose name is a hash of the content: versions do not share one */
+function unpack(parent) {
   const folder = path.join(parent, getAsset('digest', 'utf8'));
-  try {
-    makeFolder(folder);
-    requireOwn(parent);
-    requireOwn(folder);
-    for (const key of getAssetKeys()) {
-      const content = new Uint8Array(getRawAsset(key));
-      const file = path.join(folder, key);
-      if (hasSize(file, content.byteLength)) continue;
-      makeFolder(path.dirname(file));
-      // Renamed, because other processes may start at the same time.
-      const draft = `${file}.${process.pid}`;
-      writeFileSync(draft, content);
-      renameSync(draft, file);
-    }
-    return folder;
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    process.stderr.write(
-      `tidegate: cannot unpack its files into ${folder}: ${reason}\nSet XDG_CACHE_HOME to a folder of this user that may be written to.\n`,
-    );
-    process.exit(2);
+  makeFolder(folder);
+  requireOwn(parent);
+  requireOwn(folder);
+  for (const key of getAssetKeys()) {
+    const content = new Uint8Array(getRawAsset(key));
+    const file = path.join(folder, key);
+    if (holds(file, content)) continue;
+    makeFolder(path.dirname(file));
+    // Renamed, because other processes may start at the same time. In another container, one may have the same id.
+    const draft = `${file}.${crypto.randomUUID()}`;
+    writeFileSync(draft, content);
+    renameSync(draft, file);
   }
+  return folder;
 }
 
-const script = path.join(unpack(), 'dist/main.js');
+/**
+ * Returns the folder of the primary of this worker, which names its script in the first argument. It is another version if the
+ * executable was replaced since the primary started.
+ * @param {string} parent
+ */
+function folderOfPrimary(parent) {
+  const [, , script = ''] = process.argv;
+  const folder = path.dirname(path.dirname(script));
+  if (!cluster.isWorker || path.dirname(folder) !== parent || script !== path.join(folder, MAIN)) return undefined;
+  requireOwn(parent);
+  requireOwn(folder);
+  return folder;
+}
+
+let folder;
+try {
+  const parent = findParent();
+  folder = folderOfPrimary(parent) ?? unpack(parent);
+} catch (error) {
+  const reason = error instanceof Error ? error.message : String(error);
+  process.stderr.write(
+    `tidegate: cannot unpack its files: ${reason}\nSet XDG_DATA_HOME to a folder that belongs to this user and to which no other user can write.\n`,
+  );
+  process.exit(2);
+}
+
+const script = path.join(folder, MAIN);
 // A worker of node:cluster is started with the path of the script as its first argument.
 if (process.argv[2] === script) process.argv.splice(2, 1);
 process.argv[1] = script;

@@ -8,6 +8,9 @@ import { installPackage } from '../../support/programs/installed-package.ts';
 import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
+const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  readonly version: string;
+};
 const PATIENCE = 40_000;
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
 
@@ -111,7 +114,7 @@ describe('npm publish', () => {
 describe('npx tidegate', () => {
   test('--version', () => {
     const { status, stdout, stderr } = installed.run('npx', ['tidegate', '--version']);
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '0.1.0\n', stderr: '' });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${VERSION}\n`, stderr: '' });
   });
 
   test.each([

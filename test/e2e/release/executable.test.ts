@@ -1,6 +1,17 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -9,17 +20,22 @@ import { builtPackage } from '../../support/programs/built-program.ts';
 import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
+const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  readonly version: string;
+};
 const place = mkdtempSync(join(tmpdir(), 'tidegate-executable-test-'));
 const executable = join(place, 'tidegate');
 /** Only a hang reaches it. */
 const TIMEOUT_MS = 100_000;
 
-// As docs/package.md, with a package that is already built.
-beforeAll(() => {
-  const args = ['scripts/executable.ts', '--package', builtPackage(), '--out', executable];
+/** As docs/package.md, with a package that is already built. */
+function build(folder: string, out: string): void {
+  const args = ['scripts/executable.ts', '--package', folder, '--out', out];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   if (status !== 0) throw new Error(stderr);
-}, 300_000);
+}
+
+beforeAll(() => build(builtPackage(), executable), 300_000);
 
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
@@ -46,8 +62,9 @@ function run(
 function serve(
   env: NodeJS.ProcessEnv,
   config: string,
+  program = executable,
 ): { readonly child: ChildProcess; readonly output: () => string } {
-  const child = spawn(executable, ['serve', '--config', config], { cwd: '/', env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, ['serve', '--config', config], { cwd: '/', env, stdio: ['ignore', 'pipe', 'pipe'] });
   atEnd(() => child.kill('SIGKILL'));
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -62,7 +79,7 @@ describe('the single executable', () => {
       return new Promise((resolve) => child.once('exit', resolve));
     });
     expect(await Promise.all(statuses)).toEqual([0, 0, 0]);
-    expect(run(env, '--version')).toEqual({ status: 0, stdout: '0.1.0\n', stderr: '' });
+    expect(run(env, '--version')).toEqual({ status: 0, stdout: `${VERSION}\n`, stderr: '' });
   });
 
   test('serves with two workers, a state file and the page, and drains', async () => {
@@ -91,6 +108,30 @@ upstreams: {api: {url: ${upstream.url}}}
     expect(await exited).toBe(0);
   });
 
+  test('starts workers of the running version after it was replaced by another one', async () => {
+    const next = join(place, 'next');
+    cpSync(builtPackage(), next, { recursive: true });
+    // A worker of this package does not serve.
+    writeFileSync(join(next, 'dist/main.js'), "process.stderr.write('the next version');\n");
+    build(next, `${executable}-next`);
+    const upstream = await startUpstream();
+    const { home, env } = environment('replaced');
+    const config = join(home, 'tidegate.yaml');
+    writeFileSync(
+      config,
+      `listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nworkers: 2\nupstreams: {api: {url: ${upstream.url}}}\n`,
+    );
+    const replaceable = join(home, 'tidegate');
+    copyFileSync(executable, replaceable);
+    const { child, output } = serve(env, config, replaceable);
+    await eventually(output, (seen) => seen.includes('"msg":"listening"'), TIMEOUT_MS);
+    renameSync(`${executable}-next`, replaceable);
+    const [worker = ''] = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ');
+    process.kill(Number(worker), 'SIGKILL');
+    const isServing = (seen: string): boolean => seen.match(/"msg":"worker is serving"/g)?.length === 3;
+    expect(await eventually(output, isServing, TIMEOUT_MS)).not.toContain('the next version');
+  }, 300_000);
+
   test('finds its presets and scenarios', () => {
     const { home, env } = environment('presets');
     const config = join(home, 'tidegate.yaml');
@@ -99,29 +140,46 @@ upstreams: {api: {url: ${upstream.url}}}
     expect(run(env, 'simulate', 'token-bucket').stdout).toContain('goodput');
   });
 
-  test('replaces a file of its package that was cut short', () => {
+  test.each([
+    ['was cut short', ''],
+    ['has other content of the same length', undefined],
+  ])('replaces a file of its package that %s', (_, content) => {
     const { home, env } = environment('cut');
     run(env, '--version');
-    const folder = join(home, '.cache/tidegate');
+    const folder = join(home, '.local/share/tidegate');
     const [version = ''] = readdirSync(folder);
-    writeFileSync(join(folder, version, 'dist/program.js'), '');
-    expect(run(env, '--version')).toEqual({ status: 0, stdout: '0.1.0\n', stderr: '' });
+    const file = join(folder, version, 'dist/program.js');
+    writeFileSync(file, content ?? ' '.repeat(readFileSync(file).byteLength));
+    expect(run(env, '--version')).toEqual({ status: 0, stdout: `${VERSION}\n`, stderr: '' });
+  });
+
+  test('unpacks into the folder of a service of systemd, else into that for data', () => {
+    const { home, env } = environment('folders');
+    const state = join(home, 'state');
+    const data = join(home, 'data');
+    mkdirSync(state);
+    expect(run({ ...env, STATE_DIRECTORY: `${state}:/nowhere`, XDG_DATA_HOME: data }, '--version').status).toBe(0);
+    expect(readdirSync(home)).toEqual(['state']);
+    expect(readdirSync(join(state, 'package'))).toHaveLength(1);
+    expect(run({ ...env, XDG_DATA_HOME: data }, '--version').status).toBe(0);
+    expect(readdirSync(join(data, 'tidegate'))).toHaveLength(1);
   });
 
   test('reports a folder that it cannot use, and how to name another', () => {
     const { home, env } = environment('unsafe');
-    expect(run({ ...env, XDG_CACHE_HOME: '/proc/nowhere' }, '--version')).toEqual({
-      status: 2,
-      stdout: '',
-      stderr: expect.stringMatching(
-        /^tidegate: cannot unpack its files into \/proc\/nowhere\/tidegate\/\w+: .+\nSet XDG_CACHE_HOME to .+\n$/,
-      ) as string,
-    });
+    const remedy = 'Set XDG_DATA_HOME to a folder that belongs to this user and to which no other user can write.\n';
+    const failed = (unusable: NodeJS.ProcessEnv): string => {
+      const { status, stdout, stderr } = run(unusable, '--version');
+      expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+      return stderr;
+    };
+    expect(failed({ ...env, XDG_DATA_HOME: '/proc/nowhere' })).toMatch(
+      new RegExp(`^tidegate: cannot unpack its files: .+/proc/nowhere.+\\n${remedy}$`),
+    );
+    expect(failed({ ...env, HOME: '/' })).toBe(`tidegate: cannot unpack its files: this user has no home\n${remedy}`);
     run(env, '--version');
-    chmodSync(join(home, '.cache/tidegate'), 0o777);
-    expect(run(env, '--version')).toMatchObject({
-      status: 2,
-      stderr: expect.stringContaining('other users') as string,
-    });
+    const folder = join(home, '.local/share/tidegate');
+    chmodSync(folder, 0o777);
+    expect(failed(env)).toBe(`tidegate: cannot unpack its files: other users can write to ${folder}\n${remedy}`);
   });
 });
