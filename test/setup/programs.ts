@@ -29,6 +29,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
     { name: 'curl', apt: 'curl', brew: 'curl' },
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },
+    { name: 'git', apt: 'git', brew: 'git' },
     { name: 'script', apt: 'bsdutils', brew: undefined },
     { name: 'ss', apt: 'iproute2', brew: undefined },
     { name: 'chromium', apt: 'chromium', brew: 'chromium' },

@@ -1,8 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import {
-  appendFileSync,
   chmodSync,
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -21,15 +19,20 @@ import { text } from 'node:stream/consumers';
 import * as cyclonedx from '@cyclonedx/cyclonedx-library';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { atEnd } from '../../support/at-end.ts';
 import { findProgram } from '../../setup/find-program.ts';
 import type { StepResult, WorkflowStep } from '../../support/release/workflows.ts';
 import { readWorkflow, recorderScript, ShellRunner } from '../../support/release/workflows.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const VERSION = '0.1.0';
+/** Another one than that of the checkout, whose copy is prepared for it as docs/package.md says. */
+const VERSION = '9.8.7';
 const NOTES = '### Fixed\n\n- A fault of this test.';
 const INDEX_DIGEST = `sha256:${'1'.repeat(64)}`;
 const CHART_DIGEST = `sha256:${'2'.repeat(64)}`;
+const AMD64_DIGEST = `sha256:${'3'.repeat(64)}`;
+const ARM64_DIGEST = `sha256:${'4'.repeat(64)}`;
+const IMAGE = 'ghcr.io/tidegate/tidegate';
 const place = mkdtempSync(join(tmpdir(), 'tidegate-release-'));
 const checkout = join(place, 'checkout');
 const CHECKOUT = [
@@ -57,7 +60,7 @@ const HELM = existsSync(CHART)
 /** Programs that need the network or a container engine, each with what it writes or prints. */
 const RECORDED: Readonly<Record<string, string>> = {
   docker: `case "$*" in
-  *' build . '*) printf '{"containerimage.digest": "sha256:%064d"}' 3 > metadata.json ;;
+  *' build . '*) echo '{"containerimage.digest": "${AMD64_DIGEST}"}' > metadata.json ;;
   *'imagetools inspect'*) echo '{"digest": "${INDEX_DIGEST}"}' ;;
 esac`,
   cosign: `case "$1" in
@@ -68,7 +71,10 @@ esac`,
   package) ${HELM === undefined ? `mkdir -p chart; touch "chart/tidegate-${VERSION}.tgz"` : `exec '${HELM}' "$@"`} ;;
   push) printf 'Pushed: %s\\nDigest: %s\\n' "$3" ${CHART_DIGEST} >&2 ;;
 esac`,
-  gh: '',
+  gh: `case "$2" in
+  view) test -e "$HOME/drafted" ;;
+  create) touch "$HOME/drafted" ;;
+esac`,
 };
 
 /** Runs on a runner before the steps, or in .ci/run, of which this test is a part. */
@@ -80,17 +86,23 @@ interface Publication {
 }
 
 const release = readWorkflow('release.yml');
-const published: Publication[] = [];
+let published: Publication[] = [];
 const ran = new Set<string>();
 let registry: Server;
 let runner: ShellRunner;
 
-/** An npm registry without packages, which accepts one. */
+/** An npm registry without packages, which accepts one. It serves the publications of `published`. */
 async function startRegistry(): Promise<Server> {
   const server = createServer((request, response) => {
     void text(request).then((body) => {
       if (request.method === 'PUT') published.push(JSON.parse(body) as Publication);
-      response.writeHead(request.method === 'PUT' ? 201 : 404, { 'content-type': 'application/json' }).end('{}');
+      const isKnown = request.url === '/tidegate' && published.length > 0;
+      const status = request.method === 'PUT' ? 201 : isKnown ? 200 : 404;
+      const versions = Object.assign({}, ...published.map((one) => one.versions)) as object;
+      const tags = { latest: Object.keys(versions).at(-1) };
+      response
+        .writeHead(status, { 'content-type': 'application/json' })
+        .end(status === 200 ? JSON.stringify({ name: 'tidegate', 'dist-tags': tags, versions }) : '{}');
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -102,13 +114,13 @@ function stepsOf(job: string): readonly WorkflowStep[] {
 }
 
 /** Runs a step of the release workflow. */
-async function runStep(job: string, name: string): Promise<StepResult> {
+async function runStep(job: string, name: string, env: Readonly<Record<string, string>> = {}): Promise<StepResult> {
   const steps = stepsOf(job);
   const step = steps.find((one) => one.name === name);
   const definition = release.jobs[job];
   if (step === undefined || definition === undefined) throw new Error(`${job} has no step ${name}`);
   ran.add(name);
-  return runner.run(release, definition, step);
+  return runner.run(release, definition, { ...step, env: { ...step.env, ...env } });
 }
 
 /** The commands that the recorded programs got in a step. */
@@ -127,7 +139,8 @@ beforeAll(async () => {
   const copied = spawnSync('cp', ['-R', ...CHECKOUT, checkout], { cwd: ROOT, encoding: 'utf8' });
   if (copied.status !== 0) throw new Error(copied.stderr);
   symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
-  appendFileSync(join(checkout, 'CHANGELOG.md'), `\n## [${VERSION}] - 2026-12-01\n\n${NOTES}\n`);
+  const changelog = `# Changelog\n\n## [${VERSION}] - 2026-12-01\n\n${NOTES}\n\n## [9.8.6] - 2026-11-01\n\n- Older.\n`;
+  writeFileSync(join(checkout, 'CHANGELOG.md'), changelog);
   for (const [name, effect] of Object.entries(RECORDED)) {
     const file = join(place, 'bin', name);
     writeFileSync(file, recorderScript(join(place, 'commands'), effect));
@@ -139,6 +152,7 @@ beforeAll(async () => {
   const env = {
     PATH: `${join(place, 'bin')}:${dirname(process.execPath)}:${process.env['PATH']}`,
     HOME: place,
+    GIT_CONFIG_NOSYSTEM: '1',
     npm_config_cache: join(place, 'cache'),
     npm_config_audit: 'false',
     npm_config_fund: 'false',
@@ -162,6 +176,9 @@ beforeAll(async () => {
     },
     place,
   );
+  const args = ['version', '--no-git-tag-version', VERSION];
+  const versioned = spawnSync('npm', args, { cwd: checkout, env, encoding: 'utf8' });
+  if (versioned.status !== 0) throw new Error(versioned.stderr);
 });
 
 afterAll(() => {
@@ -170,10 +187,32 @@ afterAll(() => {
 });
 
 describe('the files of a release', () => {
+  test('are made only of a commit of main', async () => {
+    const git = (...args: readonly string[]): string => {
+      const identity = ['-c', 'user.name=someone', '-c', 'user.email=someone@example.com'];
+      const { status, stdout, stderr } = spawnSync('git', [...identity, ...args], { cwd: checkout, encoding: 'utf8' });
+      if (status !== 0) throw new Error(stderr);
+      return stdout.trim();
+    };
+    git('init', '--quiet');
+    atEnd(() => rmSync(join(checkout, '.git'), { recursive: true }));
+    git('commit', '--quiet', '--allow-empty', '--message', 'One');
+    const released = git('rev-parse', 'HEAD');
+    git('commit', '--quiet', '--allow-empty', '--message', 'Two');
+    git('update-ref', 'refs/remotes/origin/main', 'HEAD');
+    git('commit', '--quiet', '--allow-empty', '--message', 'Not merged');
+    const name = 'Check that main contains the tagged commit';
+    expect(await runStep('files', name, { GITHUB_SHA: released })).toEqual({ status: 0, stdout: '', stderr: '' });
+    const other = git('rev-parse', 'HEAD');
+    expect(await runStep('files', name, { GITHUB_SHA: other })).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `main does not contain ${other}. Merge the commit first, and tag that of main.\n`,
+    });
+  });
+
   test('are not made of a tag that is not the version', async () => {
-    const [step] = stepsOf('files');
-    const wrong: WorkflowStep = { ...step, env: { GITHUB_REF_NAME: 'v9.9.9' } };
-    const result = await runner.run(release, release.jobs['files'] ?? {}, wrong);
+    const result = await runStep('files', 'Compare the tag with the version', { GITHUB_REF_NAME: 'v9.9.9' });
     expect(result.status).toBe(1);
     expect(result.stderr).toContain(
       `The tag is v9.9.9, but package.json has ${VERSION}, package-lock.json has ${VERSION}.`,
@@ -190,6 +229,7 @@ describe('the files of a release', () => {
   test('are the package, the SBOM, the VEX document and the executable, with checksums', async () => {
     for (const name of [
       'Pack the npm package',
+      'Compare the npm package with the registry',
       'Write the SBOM and the VEX document',
       'Build the executable',
       'Write the checksums',
@@ -254,23 +294,29 @@ describe('the image of a release', () => {
     const [create, build] = await commandsOf('image', 'Build and push the image with an SBOM and SLSA provenance');
     expect(create).toBe('docker buildx create --use --driver docker-container');
     expect(build).toBe(
-      'docker buildx build . --platform linux/amd64 --sbom=true --provenance=mode=max --label org.opencontainers.image.source=https://github.com/tidegate/tidegate --label org.opencontainers.image.revision=c0ffee --label org.opencontainers.image.version=0.1.0 --output type=image,name=ghcr.io/tidegate/tidegate,push-by-digest=true,name-canonical=true,push=true --metadata-file metadata.json',
+      'docker buildx build . --platform linux/amd64 --sbom=true --provenance=mode=max --label org.opencontainers.image.source=https://github.com/tidegate/tidegate --label org.opencontainers.image.revision=c0ffee --label org.opencontainers.image.version=9.8.7 --output type=image,name=ghcr.io/tidegate/tidegate,push-by-digest=true,name-canonical=true,push=true --metadata-file metadata.json',
     );
-    expect(inCheckout('digests/amd64')).toBe(`sha256:${'3'.padStart(64, '0')}\n`);
+    expect(inCheckout('digests/amd64')).toBe(`${AMD64_DIGEST}\n`);
   });
 
-  test('gets its tags when both architectures are there, a signature, an SBOM and the VEX document', async () => {
-    cpSync(join(checkout, 'digests/amd64'), join(checkout, 'digests/arm64'));
+  test('gets no tag without the digest of an architecture', async () => {
+    writeFileSync(join(checkout, 'digests/arm64'), '');
+    writeFileSync(join(place, 'commands'), '');
+    const { status, stderr } = await runStep('publish', 'Tag the image of both architectures');
+    expect({ status, stderr }).toEqual({ status: 1, stderr: "The image for arm64 has no digest, but ''.\n" });
+    expect(readFileSync(join(place, 'commands'), 'utf8')).toBe('');
+  });
+
+  test('gets its version when both architectures are there, a signature, an SBOM and the VEX document', async () => {
+    writeFileSync(join(checkout, 'digests/arm64'), `${ARM64_DIGEST}\n`);
     const [create] = await commandsOf('publish', 'Tag the image of both architectures');
-    const image = 'ghcr.io/tidegate/tidegate';
-    const one = `${image}@sha256:${'3'.padStart(64, '0')}`;
     expect(create).toBe(
-      `docker buildx imagetools create --tag ${image}:${VERSION} --tag ${image}:latest ${one} ${one}`,
+      `docker buildx imagetools create --tag ${IMAGE}:${VERSION} ${IMAGE}@${AMD64_DIGEST} ${IMAGE}@${ARM64_DIGEST}`,
     );
-    expect(await commandsOf('publish', 'Sign the image')).toEqual([`cosign sign --yes ${image}@${INDEX_DIGEST}`]);
+    expect(await commandsOf('publish', 'Sign the image')).toEqual([`cosign sign --yes ${IMAGE}@${INDEX_DIGEST}`]);
     expect(await commandsOf('publish', 'Attach the SBOM and the VEX document to the image')).toEqual([
-      `cosign attest --yes --type cyclonedx --predicate release/tidegate-${VERSION}.cdx.json ${image}@${INDEX_DIGEST}`,
-      `cosign attest --yes --type openvex --predicate release/tidegate-${VERSION}.openvex.json ${image}@${INDEX_DIGEST}`,
+      `cosign attest --yes --type cyclonedx --predicate release/tidegate-${VERSION}.cdx.json ${IMAGE}@${INDEX_DIGEST}`,
+      `cosign attest --yes --type openvex --predicate release/tidegate-${VERSION}.openvex.json ${IMAGE}@${INDEX_DIGEST}`,
     ]);
   });
 });
@@ -299,7 +345,7 @@ describe('a release is published', () => {
     const step = stepsOf('publish').find(({ name }) => name === 'Publish the npm package');
     const { status, stderr } = await runner.run(release, definition, {
       ...step,
-      run: `${step?.run} --provenance=false`,
+      run: step?.run?.replace('npm publish', 'npm publish --provenance=false') ?? '',
     });
     expect({ status, stderr }).toMatchObject({ status: 0 });
     const [{ versions, _attachments } = { versions: {}, _attachments: {} }, ...others] = published;
@@ -318,11 +364,53 @@ describe('a release is published', () => {
     ).toBe(true);
   });
 
-  test('on GitHub with notes and all files', async () => {
+  test('on GitHub as a draft with notes, and visible with all files', async () => {
     const files = readdirSync(join(checkout, 'release')).map((name) => `release/${name}`);
     expect(await commandsOf('publish', 'Create the GitHub release')).toEqual([
-      `gh release create v${VERSION} --verify-tag --title Tidegate ${VERSION} --notes-file notes.md ${files.toSorted().join(' ')}`,
+      `gh release view v${VERSION}`,
+      `gh release create v${VERSION} --draft --verify-tag --title Tidegate ${VERSION} --notes-file notes.md`,
+      `gh release upload v${VERSION} --clobber ${files.toSorted().join(' ')}`,
+      `gh release edit v${VERSION} --draft=false`,
     ]);
+  });
+
+  test('as latest at the very end', async () => {
+    const last = stepsOf('publish').at(-1)?.name ?? '';
+    expect(await commandsOf('publish', last)).toEqual([
+      `docker buildx imagetools create --tag ${IMAGE}:latest ${IMAGE}@${INDEX_DIGEST}`,
+    ]);
+  });
+
+  test('a second time without another npm package or GitHub release', async () => {
+    expect(await runStep('files', 'Compare the npm package with the registry')).toMatchObject({
+      status: 0,
+      stdout: 'published\n',
+    });
+    expect(await runStep('publish', 'Publish the npm package')).toMatchObject({ status: 0 });
+    expect(published).toHaveLength(1);
+    const commands = await commandsOf('publish', 'Create the GitHub release');
+    expect(commands.map((command) => command.split(' ')[2])).toEqual(['view', 'upload', 'edit']);
+  });
+
+  test.each([
+    ['another tarball of this version', VERSION, `npm has another tarball of tidegate ${VERSION}.`],
+    ['a higher version', '9.10.0', `npm has tidegate 9.10.0, which is higher than ${VERSION}.`],
+  ])('not if the registry has %s', async (_, version, message) => {
+    const kept = published;
+    atEnd(() => (published = kept));
+    const dist = { integrity: 'sha512-other', tarball: 'http://127.0.0.1/other.tgz' };
+    published = [{ versions: { [version]: { name: 'tidegate', version, dist } }, _attachments: {} }];
+    for (const [job, name] of [
+      ['files', 'Compare the npm package with the registry'],
+      ['publish', 'Publish the npm package'],
+    ] as const) {
+      expect(await runStep(job, name)).toEqual({
+        status: 1,
+        stdout: '',
+        stderr: `${message} Release a higher version.\n`,
+      });
+    }
+    expect(published).toHaveLength(1);
   });
 });
 

@@ -11,6 +11,18 @@ const WORKFLOWS = readdirSync(join(ROOT, '.github/workflows'));
 const NEWER_RUNNERS = /^label "(?:ubuntu-24\.04|ubuntu-24\.04-arm|macos-15)" is unknown/;
 const NEWER_PERMISSION = /^unknown permission scope "attestations"/;
 
+const READ = { contents: 'read' };
+const PERMISSIONS: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>> = {
+  'advisories.yml': { advisories: READ },
+  'ci.yml': { checks: READ, macos: READ },
+  'release.yml': {
+    ci: READ,
+    files: READ,
+    image: { contents: 'read', packages: 'write' },
+    publish: { contents: 'write', packages: 'write', 'id-token': 'write', attestations: 'write' },
+  },
+};
+
 describe.each(WORKFLOWS)('the workflow %s', (name) => {
   const source = workflowText(name);
   const { jobs, permissions } = readWorkflow(name);
@@ -42,8 +54,9 @@ describe.each(WORKFLOWS)('the workflow %s', (name) => {
     expect(steps.filter(({ run }) => run?.includes('${{'))).toEqual([]);
   });
 
-  test('gives each job no permission to write that it does not list, and a time to end', () => {
-    expect(Object.values(permissions).filter((permission) => permission !== 'read')).toEqual([]);
+  test('gives each job the permissions of the table, and a time to end', () => {
+    const given = Object.entries(jobs).map(([job, own]) => [job, own.permissions ?? permissions]);
+    expect(Object.fromEntries(given)).toEqual(PERMISSIONS[name]);
     const own = Object.values(jobs).filter((job) => job.steps !== undefined);
     expect(own.filter((job) => job['timeout-minutes'] === undefined)).toEqual([]);
   });
@@ -57,4 +70,15 @@ test('all workflows use the same digest of an action', () => {
     digests.set(action, (digests.get(action) ?? new Set()).add(digest));
   }
   expect([...digests].filter(([, known]) => known.size > 1)).toEqual([]);
+});
+
+test('every job of a release that writes waits for the approval of the environment', () => {
+  const { jobs } = readWorkflow('release.yml');
+  const writing = Object.entries(jobs).filter(([, { permissions = {} }]) =>
+    Object.values(permissions).includes('write'),
+  );
+  expect(writing.map(([name, { environment }]) => [name, environment])).toEqual([
+    ['image', 'release'],
+    ['publish', 'release'],
+  ]);
 });

@@ -18,6 +18,7 @@ export interface WorkflowStep {
 export interface WorkflowJob {
   readonly 'runs-on'?: string;
   readonly 'timeout-minutes'?: number;
+  readonly environment?: string;
   readonly permissions?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
   readonly steps?: readonly WorkflowStep[];
