@@ -6,12 +6,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { withProductionTree } from './production-tree.ts';
-import { findAdvisories, statedAliases } from './stated-advisories.ts';
+import { findAdvisories, statedAdvisories } from './stated-advisories.ts';
 
 const vex: unknown = JSON.parse(
   readFileSync(join(import.meta.dirname, '../../docs/security/tidegate.openvex.json'), 'utf8'),
 );
-const stated = statedAliases(vex);
+const stated = statedAdvisories(vex);
 // npm exits with 1 if it finds an advisory.
 const { stdout, stderr } = withProductionTree((npm) => npm('audit', '--json'));
 const advisories = findAdvisories(stdout);

@@ -24,15 +24,16 @@ export function findAdvisories(output: string): readonly PackageAdvisory[] | und
   return [...found.values()];
 }
 
-/** Returns the names of the advisories of an OpenVEX document by each of their aliases. */
-export function statedAliases(vex: unknown): ReadonlyMap<string, string> {
+/** Returns the names of the advisories of an OpenVEX document by each of their ids: the name itself, and the aliases. */
+export function statedAdvisories(vex: unknown): ReadonlyMap<string, string> {
   const statements = field(vex, 'statements');
   if (!Array.isArray(statements)) throw new TypeError('the VEX document has no statements');
   const pairs = (statements as readonly unknown[]).flatMap((statement) => {
     const vulnerability = field(statement, 'vulnerability');
     const aliases = field(vulnerability, 'aliases') ?? [];
     const name = String(field(vulnerability, 'name'));
-    return Array.isArray(aliases) ? aliases.map((alias): [string, string] => [String(alias), name]) : [];
+    const ids = [name, ...(Array.isArray(aliases) ? (aliases as readonly unknown[]) : [])];
+    return ids.map((id): [string, string] => [String(id), name]);
   });
   return new Map(pairs);
 }

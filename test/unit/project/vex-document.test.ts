@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { statedAdvisories } from '../../../scripts/release/stated-advisories.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
@@ -47,6 +48,9 @@ function isBefore(version: string, other: string): boolean {
   return version.localeCompare(other, 'en', { numeric: true }) < 0;
 }
 
+/** GitHub's id of these is not in their CVE records, nor known from elsewhere. npm would report them without a statement. */
+const WITHOUT_GITHUB_ID = ['CVE-2026-133212', 'CVE-2026-120213'];
+
 describe('the VEX document', () => {
   test('has the fields that OpenVEX 0.2.0 requires', () => {
     expect(vex['@context']).toBe('https://openvex.dev/ns/v0.2.0');
@@ -61,6 +65,14 @@ describe('the VEX document', () => {
       expect([status, justification]).toEqual(['not_affected', 'vulnerable_code_not_in_execute_path']);
       expect(impact_statement).toMatch(/\.$/);
     }
+  });
+
+  test('has the ids that npm reports, except for known ones', () => {
+    const stated = statedAdvisories(vex);
+    const unknown = vex.statements.filter(({ vulnerability }) => vulnerability.aliases === undefined);
+    expect(unknown.map(({ vulnerability }) => vulnerability.name)).toEqual(WITHOUT_GITHUB_ID);
+    expect(stated.get('GHSA-j425-jw94-m29r')).toBe('CVE-2026-107318');
+    expect(stated.get('CVE-2026-133212')).toBe('CVE-2026-133212');
   });
 
   test('names the installed versions, and has no statement on one that is not affected any more', () => {
