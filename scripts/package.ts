@@ -6,7 +6,7 @@
 //                                      that of the checkout with all its dependencies
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { published } from './build/published.ts';
 
@@ -15,8 +15,21 @@ const MANIFEST = join(ROOT, 'package.json');
 /** The original package.json meanwhile. */
 const KEPT = join(ROOT, 'package.json.kept');
 
+/** Restores package.json if it is what `prepare` made of the kept one. An interrupted `npm pack` may have left an old one. */
 function restore(): void {
-  if (existsSync(KEPT)) renameSync(KEPT, MANIFEST);
+  if (!existsSync(KEPT)) return;
+  const kept = readFileSync(KEPT, 'utf8');
+  const current = readFileSync(MANIFEST, 'utf8');
+  if (current === publishedText(kept)) return renameSync(KEPT, MANIFEST);
+  if (current === kept) return rmSync(KEPT);
+  console.error(
+    'An interrupted npm pack left package.json.kept, and package.json has changed since. Remove package.json.kept, or move it to package.json.',
+  );
+  process.exit(1);
+}
+
+function publishedText(manifest: string): string {
+  return `${JSON.stringify(published(JSON.parse(manifest)), null, 2)}\n`;
 }
 
 function prepare(): void {
@@ -25,8 +38,7 @@ function prepare(): void {
   // Standard output is reserved for the report of `npm pack --json`.
   const { status } = spawnSync(process.execPath, build, { cwd: ROOT, stdio: ['ignore', process.stderr, 'inherit'] });
   if (status !== 0) process.exit(1);
-  const manifest: unknown = JSON.parse(readFileSync(MANIFEST, 'utf8'));
-  const text = `${JSON.stringify(published(manifest), null, 2)}\n`;
+  const text = publishedText(readFileSync(MANIFEST, 'utf8'));
   renameSync(MANIFEST, KEPT);
   writeFileSync(MANIFEST, text);
 }

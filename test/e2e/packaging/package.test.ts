@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { atEnd } from '../../support/at-end.ts';
 import type { InstalledPackage } from '../../support/programs/installed-package.ts';
 import { installPackage } from '../../support/programs/installed-package.ts';
 import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
@@ -93,6 +94,46 @@ describe('the tarball', () => {
     // Packing leaves the checkout unchanged.
     expect(JSON.parse(readFileSync(join(installed.checkout, 'package.json'), 'utf8'))).toEqual(own);
     expect(existsSync(join(installed.checkout, 'package.json.kept'))).toBe(false);
+  });
+});
+
+describe('after an interrupted npm pack', () => {
+  const manifest = (): string => join(installed.checkout, 'package.json');
+  const kept = (): string => `${manifest()}.kept`;
+  const restore = (): { readonly status: number | null; readonly stderr: string } => {
+    const { status, stderr } = installed.run(process.execPath, [
+      join(installed.checkout, 'scripts/package.ts'),
+      'after',
+    ]);
+    return { status, stderr };
+  };
+  const published = (): Buffer => readFileSync(join(installed.folder, 'node_modules/tidegate/package.json'));
+
+  test('restores package.json', () => {
+    const original = readFileSync(manifest(), 'utf8');
+    copyFileSync(manifest(), kept());
+    writeFileSync(manifest(), published());
+    expect(restore()).toEqual({ status: 0, stderr: '' });
+    expect(readFileSync(manifest(), 'utf8')).toBe(original);
+    expect(existsSync(kept())).toBe(false);
+  });
+
+  test('does not replace a newer package.json by the kept one', () => {
+    const original = readFileSync(manifest(), 'utf8');
+    atEnd(() => writeFileSync(manifest(), original));
+    copyFileSync(manifest(), kept());
+    expect(restore()).toEqual({ status: 0, stderr: '' });
+    expect(existsSync(kept())).toBe(false);
+    const newer = original.replace(VERSION, '9.9.9');
+    copyFileSync(manifest(), kept());
+    atEnd(() => rmSync(kept()));
+    writeFileSync(manifest(), newer);
+    expect(restore()).toEqual({
+      status: 1,
+      stderr:
+        'An interrupted npm pack left package.json.kept, and package.json has changed since. Remove package.json.kept, or move it to package.json.\n',
+    });
+    expect(readFileSync(manifest(), 'utf8')).toBe(newer);
   });
 });
 
