@@ -38,7 +38,7 @@ const out = resolve(values.out);
 const place = mkdtempSync(join(tmpdir(), 'tidegate-executable-'));
 process.once('exit', () => rmSync(place, { recursive: true, force: true }));
 
-const assets = findAssets(resolve(values.package));
+const assets = { ...findAssets(resolve(values.package)), ...findLicenceOfNode() };
 const hash = createHash('sha256');
 for (const [key, path] of Object.entries(assets)) hash.update(`${key}\0`).update(readFileSync(path)).update('\0');
 const digest = join(place, 'digest');
@@ -66,6 +66,14 @@ function findAssets(folder: string): Readonly<Record<string, string>> {
     .filter((path) => !path.endsWith('.d.ts'))
     .toSorted();
   return Object.fromEntries(paths.map((path) => [relative(folder, path), path]));
+}
+
+/** Archives of Node have their licence, which has to accompany each copy, two folders above the program. */
+function findLicenceOfNode(): Readonly<Record<string, string>> {
+  const file = join(NODE, '../../LICENSE');
+  if (existsSync(file)) return { 'NODE_LICENSE.txt': file };
+  console.error(`${file} does not exist: before you give the executable to others, add the licence of Node.`);
+  return {};
 }
 
 function filesBelow(path: string): string[] {

