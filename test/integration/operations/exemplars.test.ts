@@ -29,7 +29,8 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
   const slow = (await send(gate.url, '/', { headers: script })).header('tidegate-request-id');
   const [request] = await prometheus.eventually(
     // On a busy machine, it may take longer than half a second.
-    async () => (await prometheus.exemplars(`${REQUESTS}{job="exemplars"}`)).filter((each) => idsOf([each]).includes(slow ?? '')),
+    async () =>
+      (await prometheus.exemplars(`${REQUESTS}{job="exemplars"}`)).filter((each) => idsOf([each]).includes(slow ?? '')),
     ({ length }) => length > 0,
   );
   expect(request?.seriesLabels).toMatchObject({ route: '/', code_class: '2xx' });
