@@ -29,7 +29,7 @@ export type ServeResult =
       readonly logger: Logger;
       /** Reloads the configuration when one of its files changes. */
       readonly watch: FileWatch;
-      /** Resolves when the admin API is told to drain. */
+      /** Resolves when an operator drains this process by the admin API. */
       readonly drainRequested: Promise<void>;
       /** To be called when this process handles signals: systemd may send one as soon as it is ready. */
       readonly reportReady: () => void;

@@ -4,7 +4,7 @@ import type { Address } from '../config/values/listen-address.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 
 /**
- * What is at the path of a Unix socket. `stale`: no process listens there any more, so that the start removes it. `used`: a process
+ * What is at the path of a Unix socket. `stale`: no process listens there any more, so the start removes it. `used`: a process
  * listens, or may listen. `other`: it is no socket, and is never removed.
  * @throws an error of node:fs if the folder cannot be entered
  */

@@ -57,7 +57,7 @@ export const DOCTOR: CommandDescription = {
     option('json', 'print the findings as one JSON object'),
   ],
   notes: [
-    'Checks what serve with the same options and variables would use, and a Tidegate that runs at its admin address. Opens a connection to each endpoint and sends it one HEAD request without credentials, for the time of its clock. Each finding has a place, its meaning and what to do. Run it as the user of the service. Secrets are not printed.',
+    'Checks what serve with the same options and variables would use, and a Tidegate that runs at its admin address. Opens a connection to each endpoint and sends it one HEAD request, for the time of its clock, with no credential but a configured client certificate. Each finding has a place, its meaning and what to do. Run it as the user of the service. Secrets are not printed.',
     'Exits with 0 if there is no problem (warnings may remain), with 1 if there is one, and with 2 if the command line is invalid. docs/doctor.md lists the findings.',
   ],
 };

@@ -3,13 +3,14 @@ import type { Config } from '../schema/config-schema.ts';
 import { DEFAULT_CONNECTIONS } from '../schema/config-schema.ts';
 import { limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
-
-export { openFileLimit };
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
 import { capByDescriptors } from '../../core/overload/descriptor-capacity.ts';
 import { countWorkers, divideConfig } from './divide-config.ts';
 import type { HeapBoundSizes } from '../../core/overload/heap-capacity.ts';
 import { capByHeap, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.ts';
+
+/** For commands, which import nothing of `http`. */
+export { openFileLimit };
 
 /** How many limits of single clients fit in the heap, for a configuration that is reloaded. */
 export function computeClientLimitCapacity(config: Config): number {

@@ -23,7 +23,7 @@ export interface ClockProbeOptions {
 const DATE_ERROR: Millis = 500;
 
 /**
- * Sends `HEAD /`, without credentials, and compares the `Date` of the response, whatever its status.
+ * Sends `HEAD /`, with no credential but a configured client certificate, and compares the `Date` of the response, whatever its status.
  * @param url an origin, or unix:/path
  * @returns undefined if there is no response over HTTP/1.1, or none with a `Date`. Never rejects
  */

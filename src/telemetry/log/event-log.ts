@@ -19,7 +19,7 @@ type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
  * credentials, of which there may be thousands.
  */
 export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () => undefined): EventSink {
-  // Who has done what is logged at any log.level.
+  // It logs operator actions at any log.level.
   const auditLogger = logger.child({}, { level: 'info' });
   const limitStates = new LimitStateLog(logger, failureOf);
   let isDegraded = false;

@@ -47,7 +47,7 @@ test('render the gateway, check its configuration, change it with kustomize, and
   expect(checkTypes(checkout)).toEqual(new Map());
   const pod = podOf(one(checkout, 'Deployment', 'checkout'));
   expect(pod.containers.map(({ name }) => name)).toEqual(['checkout']);
-  // As kubectl applies the other form of the patch.
+  // kubectl makes the same pod of the other form of the patch.
   expect(pod).toEqual(podOf(patchCheckout(patchOf(checkout)) as Workload));
 });
 
