@@ -119,7 +119,8 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     lookup: parts.lookup ?? systemLookup,
     ...{ clock, random, listen },
     onFree: (upstream) => void (gate.connections.onFree(upstream, clock.now()) && gateTimer.rearm()),
-    onAwaited: (upstream, connections) => gate.mode === 'enforce' && stalledReaders.onAwaited(upstream, connections),
+    onAwaited: (upstream, connections) =>
+      activeConfig.isObserved(upstream) || stalledReaders.onAwaited(upstream, connections),
   });
   resources.push(() => activeConfig.close());
   const overloadMonitor = new OverloadMonitor(first.limits.overload, { clock, random, listen });
@@ -139,7 +140,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     ...{ ...limitSharing?.storeOptions, connections: stalledReaders },
     quotas: quotaParts(state, clock, limitSharing?.quotas),
   });
-  const gate = new Gate(store, listenToGate, first.mode);
+  const gate = new Gate(store, listenToGate);
   const gateTimer = new WakeTimer(gate, clock);
   const supply = createSupplyHandler(gate, gateTimer);
   limitSharing?.bind({ store, onTokensSupplied: supply });

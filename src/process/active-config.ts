@@ -2,6 +2,7 @@
 import type { TargetDependencies } from '../config/compile/compile-snapshot.ts';
 import { compileSnapshot, compileTargets } from '../config/compile/compile-snapshot.ts';
 import type { Config } from '../config/schema/config-schema.ts';
+import { isObservedUpstream } from '../config/schema/enforcement-mode.ts';
 import { practiceUrls } from './practice-upstream.ts';
 import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import type { ResourceBound } from '../core/overload/resource-bound.ts';
@@ -97,7 +98,7 @@ export class ActiveConfig {
     this.#startSweepTimer();
   }
 
-  /** The connections of an upstream, now and after reloads; unbounded in observe mode, which sends everything at once. */
+  /** The connections of an upstream, now and after reloads; unbounded if all its requests are observed, and so sent at once. */
   connections(upstream: string): ConnectionCounts {
     return {
       totalConnections: () => this.#endpointsInUse(upstream)?.totalConnections() ?? Number.POSITIVE_INFINITY,
@@ -105,8 +106,13 @@ export class ActiveConfig {
     };
   }
 
+  /** See `isObservedUpstream`. */
+  isObserved(upstream: string): boolean {
+    return isObservedUpstream(this.config, upstream);
+  }
+
   #endpointsInUse(upstream: string): Endpoints | undefined {
-    return this.config.mode === 'observe' ? undefined : this.#built.targets.get(upstream)?.endpoints;
+    return this.isObserved(upstream) ? undefined : this.#built.targets.get(upstream)?.endpoints;
   }
 
   endpointViews(): EndpointView[] {

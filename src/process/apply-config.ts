@@ -34,7 +34,6 @@ export function applyConfig(
   // Before `activate`, because the store must have the upstreams that requests are routed to.
   store.configure(compileUpstreams(next), computeClientLimitCapacity(next));
   activeConfig.activate(built);
-  gate.mode = next.mode;
   gate.reevaluateQueues(clock.now());
   gateTimer.rearm();
 }

@@ -1,6 +1,8 @@
 import { effectiveConfigData } from '../config/load/effective-config.ts';
 import type { Mistake } from '../config/load/mistakes.ts';
 import type { Config } from '../config/schema/config-schema.ts';
+import { isObservedUpstream, modeOfConfig, observedRoutes } from '../config/schema/enforcement-mode.ts';
+import { routeName } from '../config/schema/route-name.ts';
 import type { ValidationReport } from '../admin/api/admin-operations.ts';
 import type { ProcessFacts } from '../admin/operations/process-facts.ts';
 import type { ProcessGroupOperationsParts } from '../admin/operations/process-group-operations.ts';
@@ -30,10 +32,12 @@ export function createOperations(parts: CreateOperationsParts): ProcessGroupOper
     clock,
     wallClock,
     facts: () => {
-      const { mode, state, admin } = reloads.current.config;
+      const { config } = reloads.current;
+      const { state, admin } = config;
       const { loadedAt: configLoadedAt, last: lastReload } = reloads;
       return {
-        mode,
+        mode: modeOfConfig(config),
+        observedRoutes: observedRoutes(config).map(routeName),
         store: state.store,
         certificates: certificates.all(),
         version,
@@ -45,6 +49,7 @@ export function createOperations(parts: CreateOperationsParts): ProcessGroupOper
         actionsDisabled: actionsDisabled(admin),
       };
     },
+    isObserved: (upstream) => isObservedUpstream(reloads.current.config, upstream),
     maxRateOf: (upstream) => reloads.current.config.upstreams[upstream]?.rateLimit.maxRate,
     config: () => effectiveConfigData(reloads.current.config, reloads.current.substituted),
     listen,

@@ -18,6 +18,7 @@ export interface OperatorCommandsParts {
   readonly facts: () => ProcessFacts;
   /** `rateLimit.maxRate` of an upstream; undefined if it is not configured. */
   readonly maxRateOf: (upstream: string) => PerSecond | undefined;
+  readonly isObserved: (upstream: string) => boolean;
   readonly listen: EventSink;
   readonly drain: () => void;
   /** The current status of the upstreams. */
@@ -54,14 +55,14 @@ export class OperatorCommands {
     command: OverrideCommand,
     by: string,
   ): Promise<ActionResult<UpstreamActionResponse>> {
-    const { processes, clock, facts, listen, upstreams, maxRateOf } = this.#parts;
+    const { processes, clock, facts, listen, upstreams, maxRateOf, isObserved } = this.#parts;
     const rows = await upstreams();
     const names = rows.map(({ name }) => name);
     const before = rows.find(({ name }) => name === upstream);
     if (before === undefined) return { kind: 'unknown', nearest: suggest(upstream, names) };
-    const { mode, store, workers } = facts();
+    const { store, workers } = facts();
     const isRelease = command.do === 'unpin' || command.do === 'unblock';
-    if (mode === 'observe' && !isRelease) return { kind: 'refused', why: REFUSED_IN_OBSERVE_MODE };
+    if (isObserved(upstream) && !isRelease) return { kind: 'refused', why: REFUSED_IN_OBSERVE_MODE };
     const action = toOperatorAction(upstream, command);
     listen({ type: 'operator', by, ...action });
     const override = toOverrideCommand(command, clock.now());
@@ -151,7 +152,7 @@ const NOT_ALL_RESPOND =
 
 const NOTE_OTHER_REPLICAS = 'This process only: replicas that know of the hold keep it.';
 const REFUSED_IN_OBSERVE_MODE =
-  'In observe mode every request is forwarded at once, so rates cannot be pinned and upstreams cannot be blocked.';
+  'In observe mode every request to this upstream is forwarded at once, so its rate cannot be pinned and it cannot be blocked.';
 
 function toOverrideCommand(command: OverrideCommand, now: Millis): OverrideChange {
   if (command.do === 'pin') return { action: 'pin', rate: command.rate };

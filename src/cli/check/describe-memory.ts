@@ -1,6 +1,7 @@
 import { toList } from '../../config/values/one-or-many.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
+import { modeOfConfig } from '../../config/schema/enforcement-mode.ts';
 import { MAX_RECORD_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
 import { formatBytes } from '../format-bytes.ts';
 
@@ -21,7 +22,7 @@ export function describeMemory(config: Config): {
   readonly lines: readonly string[];
   readonly warnings: readonly string[];
 } {
-  const { limits, clients, upstreams, mode, listen } = config;
+  const { limits, clients, upstreams, listen } = config;
   const own = Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
     [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
   );
@@ -34,7 +35,7 @@ export function describeMemory(config: Config): {
   const parts = [
     { what: 'request bodies kept for retries', bytes: limits.replayMemory },
     {
-      what: `${waiting} requests that ${mode === 'observe' ? 'would wait' : 'wait'} in queues, about ${formatBytes(BYTES_EACH.request)} each`,
+      what: `${waiting} requests that ${modeOfConfig(config) === 'observe' ? 'would wait' : 'wait'} in queues, about ${formatBytes(BYTES_EACH.request)} each`,
       bytes: waiting * BYTES_EACH.request,
     },
     {

@@ -2,6 +2,7 @@ import type { Config, RouteConfig, UpstreamConfig } from '../../config/schema/co
 import { formatDuration } from '../../config/values/unit-schemas.ts';
 import { RETURN_GRACE } from '../../core/limits/longest-wait.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
+import { modeOfConfig, modeOfRoute } from '../../config/schema/enforcement-mode.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { describeAsyncWrites, describeDelivery } from './describe-delivery.ts';
 import { describeEndpoints } from './describe-endpoints.ts';
@@ -24,7 +25,7 @@ export function listWorstCases(config: Config): WorstCases {
     return upstream === undefined ? [] : [describeRoute(config, route, upstream)];
   });
   const observing =
-    config.mode === 'observe'
+    modeOfConfig(config) === 'observe'
       ? ['observe mode: every request is sent once, at once; none is queued, refused or retried']
       : [];
   const memory = describeMemory(config);
@@ -77,19 +78,20 @@ function describeRequests(route: RouteConfig, worst: RouteWorstCase, refusal: st
 
 /** Checks send nothing, so retries and `drain.timeout` do not matter. */
 function describeChecks(
-  { mode }: Config,
+  config: Config,
   route: RouteConfig,
   { queue, timeout }: UpstreamConfig,
   refusal: string,
 ): string[] {
-  if (mode === 'observe') return ['checks only: answered at once'];
+  if (modeOfRoute(config, route) === 'observe') return ['checks only: answered at once'];
   if (queue.maxWait === 0) return ['checks only: answered at once', refusal];
   const longest = Math.min(route.timeout ?? timeout, queue.maxWait + RETURN_GRACE);
   return [`checks only: answered within ${seconds(longest)}; the ingress must wait that long`, refusal];
 }
 
 function describeAttempts({ observes, attempts, retry: { budget, retryOn } }: RouteWorstCase): string {
-  if (attempts === 1) return observes ? 'sends: 1 per request' : 'sends: 1 per request, no retries';
+  if (observes) return 'sends: 1 per request, at once: observe mode';
+  if (attempts === 1) return 'sends: 1 per request, no retries';
   const paced = retryOn.includes(429) ? '; the learned rate paces retries after a 429 instead' : '';
   return `sends: up to ${attempts} per request; retries of errors are limited to ${percent(budget.ratio)} of the successes over time, and to ${budget.burst} without any success${paced}`;
 }

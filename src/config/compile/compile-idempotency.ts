@@ -1,4 +1,3 @@
-import type { EnforcementMode } from '../../core/admission/gate-decision.ts';
 import type { UpstreamConfig } from '../schema/config-schema.ts';
 import { toList } from '../values/one-or-many.ts';
 import type { KeyAccountSource } from '../../http/idempotency/key-account.ts';
@@ -8,15 +7,8 @@ import { mergeSlashes } from '../../http/request/match-path.ts';
 
 type IdempotencyConfig = UpstreamConfig['idempotency'];
 
-/**
- * @param mode in observe mode, no key is generated, and no response is kept
- * @param endpointCount of the upstream
- */
-export function compileIdempotency(
-  config: IdempotencyConfig,
-  mode: EnforcementMode,
-  endpointCount: number,
-): IdempotencySettings {
+/** @param endpointCount of the upstream */
+export function compileIdempotency(config: IdempotencyConfig, endpointCount: number): IdempotencySettings {
   const { header, jsonField, account, replayedHeader, generate, onStoreLost, ttl, replayAnswers } = config;
   const parts = compileAccountSources(account);
   return {
@@ -25,10 +17,10 @@ export function compileIdempotency(
     account: parts,
     accountHeaders: new Set(parts.map((part) => part.header)),
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
-    generates: generate && mode === 'enforce',
+    generates: generate,
     concurrent: effectiveConcurrent(config, endpointCount),
     onStoreLost,
-    keepResponsesFor: mode === 'enforce' ? replayAnswers : undefined,
+    keepResponsesFor: replayAnswers,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
   };
 }

@@ -20,6 +20,7 @@ import { toList } from '../values/one-or-many.ts';
 import { mergeBackOff, mergeRetry } from '../schema/retry-overrides.ts';
 import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
+import { modeOfRoute } from '../schema/enforcement-mode.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
 import { limitOwner, limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
@@ -87,7 +88,7 @@ export function compileTargets(
           ...identityHeaders(config.clients.key),
           ...authHeaders(config.clients.auth),
         ]),
-        idempotency: compileIdempotency(idempotency, config.mode, options.urls.length),
+        idempotency: compileIdempotency(idempotency, options.urls.length),
         streamIdle,
         throttle: compileThrottleRules(upstream),
       };
@@ -129,15 +130,19 @@ export function compileSnapshot(
   };
 }
 
-/** A fallback has none of its own: a request falls back once. A signature belongs to one upstream. */
+/**
+ * A fallback has none of its own: a request falls back once. A signature belongs to one upstream, and an observed request is sent to
+ * the first.
+ */
 function compileRouteWithFallback(
   route: RouteConfig,
   config: Config,
   targets: ReadonlyMap<string, UpstreamTarget>,
 ): Route {
   const compiled = compileRoute(route, config, targets);
-  const upstream = config.mode === 'observe' ? undefined : config.upstreams[route.upstream]?.fallback;
-  if (upstream === undefined || (route.deliver ?? route.verify) !== undefined) return compiled;
+  const upstream = config.upstreams[route.upstream]?.fallback;
+  const fallsBack = compiled.policy.mode !== 'observe' && (route.deliver ?? route.verify) === undefined;
+  if (upstream === undefined || !fallsBack) return compiled;
   return { ...compiled, fallback: compileRoute({ ...route, upstream }, config, targets) };
 }
 
@@ -147,9 +152,10 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   if (upstream === undefined || target === undefined) throw new Error(`no upstream is named '${route.upstream}'`);
   const retry = mergeRetry(upstream.retry, route.retry);
   const { idempotency } = upstream;
+  const mode = modeOfRoute(config, route);
   const planOptions = {
     // A message is delivered at least once, for longer than a receiver remembers a key of its sender.
-    claims: config.mode === 'enforce' && recognisesKeys(idempotency) && route.deliver === undefined,
+    claims: mode === 'enforce' && recognisesKeys(idempotency) && route.deliver === undefined,
     replaysErrors: idempotency.replaysErrors,
     sharesKeys: idempotency.sharesKeys,
     concurrentWrites: target.idempotency?.concurrent === 'pass',
@@ -161,7 +167,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   for (const [name, { backOff }] of Object.entries(config.clients.classes)) {
     if (backOff === undefined) continue;
     const classRetry = { ...retry, backOff: mergeBackOff(retry.backOff, backOff) };
-    policyByClass.set(name, { ...compilePlan(classRetry, planOptions, config.mode), poll });
+    policyByClass.set(name, { ...compilePlan(classRetry, planOptions, mode), poll });
   }
   return {
     name: routeName(route),
@@ -180,7 +186,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     stickyAccount: route.stickyAccount === true,
     replayLimit: route.deliver?.maxBody ?? retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),
-    policy: { ...compilePlan(retry, planOptions, config.mode), poll },
+    policy: { ...compilePlan(retry, planOptions, mode), poll },
     policyByClass,
   };
 }

@@ -54,6 +54,7 @@ export interface PartialUpstream
     | 'outlierDetection'
     | 'healthCheck'
     | 'fallback'
+    | 'mode'
     | 'tls'
     | 'http2'
     | 'timeout'
@@ -76,6 +77,7 @@ export interface PartialRoute
     RouteConfig,
     | 'auth'
     | 'check'
+    | 'mode'
     | 'stickyAccount'
     | 'upstream'
     | 'timeout'
@@ -156,6 +158,7 @@ export function parsePartialUpstream(written: unknown): PartialUpstream {
     urls: parseIfValid(upstreamShape.urls, valueAt(written, ['urls'])),
     outlierDetection: parseIfValid(upstreamShape.outlierDetection, valueAt(written, ['outlierDetection'])),
     fallback: parseIfValid(upstreamShape.fallback, valueAt(written, ['fallback'])),
+    mode: parseIfValid(upstreamShape.mode, valueAt(written, ['mode'])),
     healthCheck: parseIfValid(upstreamShape.healthCheck, valueAt(written, ['healthCheck'])),
     tls: parseIfValid(upstreamShape.tls, valueAt(written, ['tls'])),
     http2: parseIfValid(upstreamShape.http2, valueAt(written, ['http2'])),
@@ -189,6 +192,7 @@ function parsePartialRoute(written: unknown): PartialRoute {
     match: parseIfValid(RouteMatch, written),
     auth: parseIfValid(RouteShape.shape.auth, valueAt(written, ['auth'])),
     check: parseIfValid(RouteShape.shape.check, valueAt(written, ['check'])),
+    mode: parseIfValid(RouteShape.shape.mode, valueAt(written, ['mode'])),
     stickyAccount: parseIfValid(RouteShape.shape.stickyAccount, valueAt(written, ['stickyAccount'])),
     upstream: parseIfValid(RouteShape.shape.upstream, valueAt(written, ['upstream'])),
     timeout: parseIfValid(RouteShape.shape.timeout, valueAt(written, ['timeout'])),

@@ -18,7 +18,7 @@ export function* checkAsyncWrites(draft: PartialConfig, isWritten: IsWritten): G
   for (const [i, route] of routes.entries()) {
     const path = ['routes', i, 'async'];
     if (!isWritten(path)) continue;
-    yield* checkSurroundings(path, draft, isWritten);
+    yield* checkSurroundings(path, route, draft, isWritten);
     yield* checkOtherKeys(path, route);
     if (isWritten(['routes', i, 'deliver'])) {
       yield {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { MAX_RESPONSES } from '../../core/idempotency/response-store.ts';
 import type { Address } from '../values/listen-address.ts';
 import { ListenAddress } from '../values/listen-address.ts';
+import { EnforcementModeSchema } from './enforcement-mode.ts';
 import { ExternalAuthorizationSchema } from './external-authorization-schema.ts';
 import { ClientsSchema } from './clients-schema.ts';
 import { ListenSchema, Permissions } from './listen-schema.ts';
@@ -77,12 +78,9 @@ export const ConfigSchema = z.strictObject({
   telemetry: ListenAddress.optional().describe(
     'Address of a second port with only /metrics, /livez and /readyz, for Prometheus and kubelet.',
   ),
-  mode: z
-    .enum(['enforce', 'observe'])
-    .prefault('enforce')
-    .describe(
-      'enforce: pace, reject and retry; observe: forward every request at once, and only learn, measure and report.',
-    ),
+  mode: EnforcementModeSchema.prefault('enforce').describe(
+    'enforce: pace, reject and retry; observe: forward every request at once, and only learn, measure and report.',
+  ),
   workers: Workers.prefault(1).describe(
     'Worker processes, which share one set of limits: a number, or auto for one per processor.',
   ),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AccountQuarantineSchema, AccountsSchema } from './accounts/accounts-schema.ts';
 import { DnsRefreshSchema, HealthCheckSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
+import { EnforcementModeSchema } from './enforcement-mode.ts';
 import { IdempotencySchema } from './idempotency-schema.ts';
 import { NestedLimitsSchema } from './limits/nested-limits-schema.ts';
 import { HeaderName } from './name-schemas.ts';
@@ -90,6 +91,9 @@ export const UpstreamSchema = z
       .describe(
         'Name of the upstream that gets safe requests, such as a GET, while this one is blocked, out of quota or unreachable.',
       ),
+    mode: EnforcementModeSchema.optional().describe(
+      'Overrides mode, for the routes to this upstream: enforce or observe.',
+    ),
     retry: RetrySchema.prefault({}).describe('What is retried, how often and after what delays.'),
     rateLimit: RateLimitSchema.prefault({}).describe(
       'The rate limit of the upstream, as far as it is known; the rest is learned.',

@@ -162,7 +162,7 @@ export function ticketsToMove(store: GateStore, limits: readonly Limit[], now: M
 const NO_TICKETS: readonly Ticket[] = [];
 
 function mayMove(ticket: Ticket): boolean {
-  if (ticket.account === undefined || ticket.inFlightAccount !== undefined) return false;
+  if (ticket.mode === 'observe' || ticket.account === undefined || ticket.inFlightAccount !== undefined) return false;
   return ticket.reservedLimits.length === 0 && ticket.pinnedAccount() === undefined;
 }
 

@@ -18,7 +18,7 @@ export interface AwaitedEnds {
 /**
  * Returns what the queues of an upstream wait for, if that is the end of other requests and nothing else: by the next request of
  * each queue. Limits of single clients are not considered where the upstream has no limit for all: a client with such a limit
- * delays no other.
+ * delays no other. Nor are queues whose next request is observed: it was sent, and does not wait.
  */
 export function findAwaitedEnds(store: GateStore, upstream: string, now: Millis): AwaitedEnds[] {
   const { connectionSlots: slots } = store.upstream(upstream);
@@ -26,7 +26,7 @@ export function findAwaitedEnds(store: GateStore, upstream: string, now: Millis)
   const counts = new Map<Limit | undefined, number>();
   for (const queueLimit of [slots.queueLimit, ...(slots.queueLimit.nestedWithWaiters ?? [])]) {
     const next = findNextTicket(store, queueLimit, now);
-    if (next === undefined) continue;
+    if (next === undefined || next.mode === 'observe') continue;
     const lacking = findLackingResource(next, queueLimit, slots, now);
     if (lacking === 'other') continue;
     const count = Math.min(queueLimit.queue.size, admissibleSoon(next, now));

@@ -50,8 +50,8 @@ export class BypassGate implements ExchangeGate {
       reserve: (_ticket, { delay, usesBudget }) => (usesBudget || delay > 0 ? 'attempts_exhausted' : undefined),
       cancel: () => undefined,
       findOtherAccount: () => undefined,
-      retryAfterRejection: (_ticket, atLeast) =>
-        gate.mode === 'enforce' && atLeast !== undefined ? 1000 * Math.ceil(atLeast / 1000) : undefined,
+      retryAfterRejection: ({ mode }, atLeast) =>
+        mode === 'enforce' && atLeast !== undefined ? 1000 * Math.ceil(atLeast / 1000) : undefined,
     };
     this.connections = {
       onClaimed: (upstream) => gate.connections.onClaimed(upstream, BYPASS_KEY),
@@ -65,7 +65,7 @@ export class BypassGate implements ExchangeGate {
     const key = addressKey(ticket);
     const connections = this.#gate.connections.capacity(ticket.upstream) ?? Number.POSITIVE_INFINITY;
     const maxActive = Math.max(MIN_PER_ADDRESS, ADDRESS_SHARE * connections);
-    if (this.#gate.mode === 'enforce' && this.#activeByAddress.count(key) >= maxActive) {
+    if (ticket.mode === 'enforce' && this.#activeByAddress.count(key) >= maxActive) {
       return { kind: 'refused', why: 'queue_full', retryAfterMs: BYPASS_RETRY_AFTER };
     }
     this.#admitted.add(ticket);

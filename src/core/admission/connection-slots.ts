@@ -204,10 +204,13 @@ export class ConnectionSlots extends SharedPlaces {
   }
 }
 
-/** The connections to a ticket's upstream; undefined if it needs none or they are not bounded here. */
+/**
+ * The connections to a ticket's upstream; undefined if it needs none, if they are not bounded here, or if it is observed: such a
+ * request is sent even if all are busy.
+ */
 export function connectionSlotsFor(
-  { isSentExternally }: Ticket,
+  { isSentExternally, mode }: Ticket,
   { connectionSlots }: { readonly connectionSlots?: ConnectionSlots | undefined },
 ): ConnectionSlots | undefined {
-  return isSentExternally ? undefined : connectionSlots;
+  return isSentExternally || mode === 'observe' ? undefined : connectionSlots;
 }

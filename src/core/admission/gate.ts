@@ -22,7 +22,7 @@ import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts'
 import type { GateStore } from './gate-store.ts';
 import { ADMITTED, NO_LIMITS, type AdmissionResult, type Ticket } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
-import type { EnforcementMode, RefusalReason } from './gate-decision.ts';
+import type { RefusalReason } from './gate-decision.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import { registerArrival, releaseQuotas } from './register-arrival.ts';
 import { RetryAdmission } from './retry-admission.ts';
@@ -40,25 +40,22 @@ import { computeEffectiveWeight } from './effective-weight.ts';
 export class Gate {
   readonly #store: GateStore;
   readonly #emit: EventSink;
-  /** May change at any time; it applies to the arrivals after that. */
-  mode: EnforcementMode;
   readonly #waitQueue: WaitQueue;
   readonly retries: RetryAdmission;
   readonly connections: UpstreamConnections;
 
-  constructor(store: GateStore, emit: EventSink, mode: EnforcementMode = 'enforce') {
+  constructor(store: GateStore, emit: EventSink) {
     this.#store = store;
     this.#emit = emit;
-    this.mode = mode;
     this.#waitQueue = new WaitQueue(store, emit);
-    this.retries = new RetryAdmission(store, this.#waitQueue, this);
-    this.connections = new UpstreamConnections(store, this.#waitQueue, this);
+    this.retries = new RetryAdmission(store, this.#waitQueue);
+    this.connections = new UpstreamConnections(store, this.#waitQueue);
   }
 
   /** Returns undefined if the ticket is queued: it will be settled. @param clientTimeout set if the deadline follows from it */
   requestAdmission(ticket: Ticket, deadline: Millis, now: Millis, clientTimeout?: Millis): AdmissionResult | undefined {
     const admission = this.#decide(ticket, deadline, now, clientTimeout);
-    return this.mode === 'enforce' ? admission : admitObserved(ticket, admission, now);
+    return ticket.mode === 'enforce' ? admission : admitObserved(ticket, admission, now);
   }
 
   /** An attempt is being sent to the upstream. */
@@ -224,7 +221,6 @@ export class Gate {
 
   /** Decides again about requests that wait at these limits, and whose account has stopped. */
   #moveWaiting(limits: readonly Limit[], now: Millis): void {
-    if (this.mode === 'observe') return; // they were sent
     for (const waiting of ticketsToMove(this.#store, limits, now)) {
       if (waiting.flow === undefined) continue; // settled by one before
       this.#waitQueue.dequeue(waiting, now);

@@ -8,7 +8,6 @@ import {
 } from '../accounts/assign-account.ts';
 import { accountResultOf } from '../accounts/record-account-outcome.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
-import type { EnforcementMode } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
@@ -26,13 +25,10 @@ import type { WaitQueue } from './wait-queue.ts';
 export class RetryAdmission {
   readonly #store: GateStore;
   readonly #waitQueue: WaitQueue;
-  readonly #gate: { readonly mode: EnforcementMode };
 
-  /** @param gate its mode may change */
-  constructor(store: GateStore, waitQueue: WaitQueue, gate: { readonly mode: EnforcementMode }) {
+  constructor(store: GateStore, waitQueue: WaitQueue) {
     this.#store = store;
     this.#waitQueue = waitQueue;
-    this.#gate = gate;
   }
 
   /**
@@ -98,7 +94,7 @@ export class RetryAdmission {
     now: Millis,
     isOfAccount = false,
   ): Millis | undefined {
-    if (this.#gate.mode !== 'enforce') return undefined;
+    if (ticket.mode === 'observe') return undefined;
     const { clientSlot } = ticket;
     if (clientSlot === undefined) return atLeast;
     const upstream = this.#store.upstream(ticket.upstream);

@@ -1,7 +1,7 @@
 import type { AccountCredential } from '../accounts/account-credential.ts';
 import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
-import type { GateDecision, RefusalReason } from './gate-decision.ts';
+import type { EnforcementMode, GateDecision, RefusalReason } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { MeterView } from '../limits/meter.ts';
@@ -48,6 +48,8 @@ export interface TicketOptions {
   readonly addressGroup?: string | undefined;
   /** The requester sends the request itself: it uses none of our connections, and its response is not seen here. */
   readonly isSentExternally?: boolean;
+  /** `enforce` by default. */
+  readonly mode?: EnforcementMode | undefined;
 }
 
 const DEFAULT_OPTIONS: TicketOptions = {};
@@ -66,6 +68,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   readonly addressGroup: string | undefined;
   readonly arrivedAt: Millis | undefined;
   readonly isSentExternally: boolean;
+  /** In observe mode it stays in the queue although its request was sent. */
+  readonly mode: EnforcementMode;
   /** Outermost first. The request needs a token of each. With accounts, those of its account. */
   limitRefs: readonly LimitRef[];
   readonly onSettled: AdmissionCallback;
@@ -158,6 +162,7 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
     this.addressGroup = options.addressGroup;
     this.arrivedAt = options.arrivedAt;
     this.isSentExternally = options.isSentExternally === true;
+    this.mode = options.mode ?? 'enforce';
   }
 
   /** The limits of the request if it is sent with this account. */

@@ -2,7 +2,6 @@ import type { Millis } from '../scalars.ts';
 import type { GateStore } from './gate-store.ts';
 import type { AwaitedEnds } from './awaited-ends.ts';
 import { findAwaitedEnds } from './awaited-ends.ts';
-import type { EnforcementMode } from './gate-decision.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
 /** Tracks the connections to all upstreams: callers report when an attempt claims and releases one. */
@@ -10,12 +9,9 @@ export class UpstreamConnections {
   readonly #store: GateStore;
   readonly #waitQueue: WaitQueue;
 
-  readonly #gate: { readonly mode: EnforcementMode };
-
-  constructor(store: GateStore, waitQueue: WaitQueue, gate: { readonly mode: EnforcementMode }) {
+  constructor(store: GateStore, waitQueue: WaitQueue) {
     this.#store = store;
     this.#waitQueue = waitQueue;
-    this.#gate = gate;
   }
 
   /** An attempt that has or awaits a connection begins. @param fairnessKey see `Ticket` */
@@ -33,9 +29,9 @@ export class UpstreamConnections {
     return this.#store.upstream(upstream).connectionSlots?.size;
   }
 
-  /** What queued requests wait for: see `findAwaitedEnds`. In observe mode nothing, because all requests are sent at once. */
+  /** What queued requests wait for: see `findAwaitedEnds`. */
   awaitedEnds(upstream: string, now: Millis): AwaitedEnds[] {
-    return this.#gate.mode === 'observe' ? [] : findAwaitedEnds(this.#store, upstream, now);
+    return findAwaitedEnds(this.#store, upstream, now);
   }
 
   /** A connection to the upstream is free again. Returns whether a ticket was waiting for one. */

@@ -25,6 +25,11 @@ export interface RequestOnRoute {
   readonly route: Route;
 }
 
+interface KeyedRoute {
+  readonly target: { readonly idempotency: Pick<IdempotencySettings, 'header' | 'generates'> };
+  readonly policy: Pick<Route['policy'], 'mode'>;
+}
+
 interface RequestOfClient {
   readonly request: Pick<HttpServerRequest, 'headers'>;
   readonly route: { readonly target: Pick<Route['target'], 'credentialHeader'> };
@@ -34,13 +39,14 @@ interface RequestOfClient {
 /**
  * The key in the headers of a request, or a generated one. A repeated header is not a key, because it is unknown which
  * of its lines the upstream reads. A name with underscores counts as the same header, as it does for upstreams that
- * follow CGI.
+ * follow CGI. In observe mode, none is generated.
  */
 export function keyFromHeaders(
   request: Pick<HttpServerRequest, 'verb' | 'rawHeaders'>,
-  { target }: { readonly target: { readonly idempotency: Pick<IdempotencySettings, 'header' | 'generates'> } },
+  { target, policy }: KeyedRoute,
 ): IdempotencyKey | undefined {
-  const { header, generates } = target.idempotency;
+  const { header } = target.idempotency;
+  const generates = target.idempotency.generates && policy.mode !== 'observe';
   if (header === undefined) return undefined;
   const present = headerLines(request.rawHeaders, header.lower);
   if (present === NO_LINES && !generates) return undefined; // as most requests

@@ -14,7 +14,7 @@ export interface IdempotencySettings {
   readonly accountHeaders: ReadonlySet<string>;
   /** The header that marks a stored response, in lower case; undefined if there is none. */
   readonly replayedHeader: string | undefined;
-  /** Whether a key is generated for a POST or PATCH without one. Requires `header`. */
+  /** Whether a key is generated for a POST or PATCH without one, except in observe mode. Requires `header`. */
   readonly generates: boolean;
   /** How a request is handled while another with its key is in progress. */
   readonly concurrent: KeyClaimRequest['concurrent'];

@@ -40,7 +40,7 @@ class RequestTicket extends Ticket {
     options: RequestTicketOptions,
   ) {
     const { client, route } = routed;
-    super(route.target.name, client.hash, client.weight, refs, settle, options);
+    super(route.target.name, client.hash, client.weight, refs, settle, { ...options, mode: route.policy.mode });
     this.#routed = routed;
     this.#hash = hash;
     this.#pinnedAccount = options.pinnedAccount;

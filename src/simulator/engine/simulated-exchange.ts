@@ -76,6 +76,7 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
     const settle: AdmissionCallback = (admission, now) => this.#driver.onAdmission(admission, now);
     const ticket = new SimulatedTicket(simulator, request, settle, {
       arrivedAt: this.#arrivedAt,
+      mode: plan.mode,
     });
     // How long writes take decides only about retries just before the deadline, which simulated ones seldom reach.
     const learnsFromLatency = rate?.learnsFromLatency === true;

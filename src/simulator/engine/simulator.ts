@@ -113,9 +113,8 @@ export class Simulator implements Clock, StationClock {
     this.#upstreamRandom = seededRandom(seed + 2 ** 31);
     this.upstream = new UpstreamModel(scenario.upstream);
     this.station = this.#makeStation();
-    const { mode } = scenario.policy.plan;
     const replicas = Array.from({ length: scenario.replicas }, (_, replica) => replica);
-    this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen, mode));
+    this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen));
     this.#clientTimeouts = replicas.map(() => new ClientTimeouts());
     this.#timers = this.gates.map((gate) => new GateTimer(this, gate));
     connect?.(this);

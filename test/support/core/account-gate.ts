@@ -1,5 +1,6 @@
 /** A gate with accounts, in virtual time. */
 import { AccountCredential } from '../../../src/core/accounts/account-credential.ts';
+import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import { Gate } from '../../../src/core/admission/gate.ts';
 import type { AdmissionResult, Ticket as GateTicket } from '../../../src/core/admission/ticket.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
@@ -14,10 +15,11 @@ class AccountTicket extends Ticket {
   pinned: string | undefined;
   admission: AdmissionResult | undefined;
 
-  constructor(pinned?: string, client = 'client') {
-    super('up', client, 1, [], (admission) => {
+  constructor(pinned?: string, client = 'client', mode: EnforcementMode = 'enforce') {
+    const settle = (admission: AdmissionResult): void => {
       this.admission = admission;
-    });
+    };
+    super('up', client, 1, [], settle, { mode });
     this.pinned = pinned;
   }
 
@@ -42,8 +44,8 @@ export function openAccountGate(names: readonly string[] = ['a', 'b'], settings:
   ];
   const store = new MemoryStore({ upstreams, maxTracked: 100, random: seededRandom(1), listen: () => undefined });
   const gate = new Gate(store, (event) => void events.push(event));
-  const arrive = (now: number, pinned?: string, client?: string): AccountTicket => {
-    const ticket = new AccountTicket(pinned, client);
+  const arrive = (now: number, pinned?: string, client?: string, mode?: EnforcementMode): AccountTicket => {
+    const ticket = new AccountTicket(pinned, client, mode);
     ticket.admission = gate.requestAdmission(ticket, now + 10_000, now);
     return ticket;
   };

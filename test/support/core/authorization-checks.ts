@@ -41,6 +41,7 @@ export function requestCheck(
   };
   const ticket = new Ticket('up', client, 1, refs, (admission, now) => drive.onAdmission(admission, now), {
     isSentExternally: true,
+    mode: world.mode,
   });
   const drive: ExchangeDriver = new ExchangeDriver({
     generator: runAuthorizationCheck(world.now + wait),

@@ -79,6 +79,8 @@ export interface Arrival {
   readonly isSentExternally?: boolean;
   /** When its head had been read; now when absent. */
   readonly arrivedAt?: Millis;
+  /** That of the world by default. */
+  readonly mode?: EnforcementMode;
 }
 
 /** A ticket and its last admission result; undefined while it waits. */

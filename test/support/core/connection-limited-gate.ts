@@ -1,8 +1,9 @@
 /** A gate before an upstream of a few connections, in virtual time. */
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
+import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import { Gate } from '../../../src/core/admission/gate.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
-import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionCallback, AdmissionResult } from '../../../src/core/admission/ticket.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
@@ -56,10 +57,9 @@ export class ConnectionLimitedGate {
     this.#refsOf = (client) => (scope === 'upstream' ? [SHARED] : [{ upstream: 'up', nested: '', scope, key: client }]);
   }
 
-  arrive(client: string, maxWait: Millis = 60_000): WaitingRequest {
-    const ticket = new Ticket('up', client, 1, this.#refsOf(client), (admission, now) =>
-      this.#record(request, admission, now),
-    );
+  arrive(client: string, maxWait: Millis = 60_000, mode: EnforcementMode = 'enforce'): WaitingRequest {
+    const settle: AdmissionCallback = (admission, now) => this.#record(request, admission, now);
+    const ticket = new Ticket('up', client, 1, this.#refsOf(client), settle, { mode });
     const request: WaitingRequest = { client, ticket, admission: undefined, at: this.now };
     const admission = this.gate.requestAdmission(ticket, this.now + maxWait, this.now);
     if (admission !== undefined) this.#record(request, admission, this.now);

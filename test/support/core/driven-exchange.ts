@@ -79,13 +79,15 @@ export class DrivenExchange {
       listen,
       connections: connections === undefined ? new Map() : new Map([['up', counts]]),
     });
-    this.gate = new Gate(this.store, listen, mode);
+    this.gate = new Gate(this.store, listen);
     const explain = this.gate.decisionDetails.bind(this.gate);
     this.gate.decisionDetails = (ticket, now) => {
       this.explanations += 1;
       return explain(ticket, now);
     };
-    this.ticket = new Ticket('up', 'client', 1, [SHARED], (admission, now) => this.driver.onAdmission(admission, now));
+    this.ticket = new Ticket('up', 'client', 1, [SHARED], (admission, now) => this.driver.onAdmission(admission, now), {
+      mode,
+    });
     this.driver = new ExchangeDriver({
       generator: generator ?? runExchange(requestFacts(facts), routePolicy({ mode, ...policy }), () => 0.5, this.now),
       gate: this.gate,

@@ -88,7 +88,9 @@ export function startCall(world: CallWorld, call: Call): CallRecord {
   };
   const onSettled: AdmissionCallback = (admission, now) => driver.onAdmission(admission, now);
   const { client = 'client', weight = 1, refs = [SHARED], addressGroup, path } = call;
-  const ticket = new PathTicket(path, 'up', client, weight, refs, onSettled, { arrivedAt: world.now, addressGroup });
+  const mode = call.policy?.mode ?? world.mode;
+  const options = { arrivedAt: world.now, addressGroup, mode };
+  const ticket = new PathTicket(path, 'up', client, weight, refs, onSettled, options);
   const driver = new ExchangeDriver({
     generator: runExchange(
       requestFacts(call.facts),

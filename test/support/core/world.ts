@@ -75,7 +75,7 @@ export class World {
       meters === undefined
         ? new MemoryStore({ upstreams, maxTracked, random: this.random, listen, ...(quotas && { quotas }) })
         : new FixedMeterStore(meters, listen, upstreamSettings(upstream));
-    this.gate = new Gate(this.store, listen, mode);
+    this.gate = new Gate(this.store, listen);
   }
 
   at(time: Millis, run: () => void): ScheduledCallback {
@@ -120,6 +120,7 @@ export class World {
       path,
       isSentExternally = false,
       arrivedAt,
+      mode = this.mode,
     } = arrival;
     const settle: AdmissionCallback = (admission, now) => {
       queued.admission = admission;
@@ -129,6 +130,7 @@ export class World {
       addressGroup,
       isSentExternally,
       arrivedAt,
+      mode,
     });
     ticket.isBodyReceived = bodyInHand;
     ticket.requestPath = path;

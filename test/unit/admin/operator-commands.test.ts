@@ -41,6 +41,7 @@ function operate({ responding = [0], workers = 1, knownAt = [] }: Situation = {}
     clock: { now: () => 0 },
     facts: () => ({ mode: 'enforce', store: 'memory', workers, phase: 'ready' }) as ProcessFacts,
     maxRateOf: () => undefined,
+    isObserved: () => false,
     listen: (event) => void events.push(event),
     drain: () => undefined,
     upstreams: async () => {

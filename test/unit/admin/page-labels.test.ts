@@ -34,7 +34,11 @@ describe('the notices of a process', () => {
     );
     const lastReload = { at: after(-60), ok: false, problem: 'tidegate.yaml:3:1 retyr: unknown key' };
     expect(texts({ config: { loadedAt: after(-600), lastReload } })).toContain('retyr: unknown key');
-    expect(texts({ mode: 'observe' })).toContain('Observe mode');
+    expect(texts({ mode: 'observe', observedRoutes: ['/'] })).toContain('Observe mode: ');
+    expect(texts({ observedRoutes: ['/a', '/b'] })).toContain('Observe mode on /a, /b: ');
+    expect(texts({ observedRoutes: ['/a', '/b', '/c', '/d', '/e'] })).toContain(
+      'Observe mode on /a, /b, /c and 2 more: ',
+    );
   });
 });
 

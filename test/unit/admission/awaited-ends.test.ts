@@ -27,7 +27,11 @@ describe('a queue awaits the end of requests in flight', () => {
     expect(awaited(at)).toEqual([]);
     at.arriveTimes(3, 'calm');
     expect(awaited(at)).toEqual([['upstream', 3]]);
-    at.gate.mode = 'observe'; // all requests are sent at once
+  });
+
+  test('but not if the next request is observed, because it was sent at once', () => {
+    const at = fullPlaces();
+    at.arrive('calm', 60_000, 'observe');
     expect(awaited(at)).toEqual([]);
   });
 

@@ -282,7 +282,7 @@ describe('the worst cases', () => {
   test('shows that nothing waits, is refused or retried in observe mode', () => {
     const lines = linesOf('retry: {attempts: 9}', 'mode: observe');
     expect(lines).toContain('observe mode: every request is sent once, at once; none is queued, refused or retried');
-    expect(find(lines, 'sends')).toBe('sends: 1 per request');
+    expect(find(lines, 'sends')).toBe('sends: 1 per request, at once: observe mode');
     expect(find(lines, 'response')).toBe('response: starts at most 5s after the end of the upload: 5s attempt');
     expect(find(lines, 'refusal')).toBeUndefined();
     expect(lines).toContain('157MiB: 10000 requests that would wait in queues, about 16KiB each');

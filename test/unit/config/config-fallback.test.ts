@@ -3,11 +3,15 @@ import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { formatMistakes, formatWarnings } from '../../../src/config/load/mistakes.ts';
 
 /** Mistakes or warnings, without file, line and column. */
-function findings(fallbacks: Readonly<Record<string, string>>, more = ''): string[] {
+function findings(
+  fallbacks: Readonly<Record<string, string>>,
+  more = '',
+  routes = 'routes: [{path: /, upstream: main}]\n',
+): string[] {
   const upstreams = Object.entries(fallbacks).map(
     ([name, fallback]) => `${name}: {url: "http://${name}"${fallback === '' ? '' : `, fallback: ${fallback}`}}`,
   );
-  const yaml = `upstreams: {${upstreams.join(', ')}}\nroutes: [{path: /, upstream: main}]\n${more}`;
+  const yaml = `upstreams: {${upstreams.join(', ')}}\n${routes}${more}`;
   const loaded = loadConfig(yaml, 'f.yaml', { env: {}, readFile: String });
   const text = loaded.kind === 'ok' ? formatWarnings(loaded.warnings) : formatMistakes(loaded.mistakes);
   return text.split('\n').flatMap((line) => /upstreams\.\S+ .*/.exec(line)?.[0] ?? []);
@@ -35,4 +39,13 @@ test('a fallback in observe mode gets a warning', () => {
   expect(findings({ main: 'backup', backup: '' }, 'mode: observe')).toEqual([
     'upstreams.main.fallback: has no effect in observe mode, which refuses nothing',
   ]);
+});
+
+test('a fallback whose routes are observed gets a warning, unless one of them is enforced', () => {
+  const routes = (...modes: readonly string[]) =>
+    `routes: [${modes.map((mode, i) => `{path: /${i}, upstream: main, mode: ${mode}}`).join(', ')}]`;
+  const found = (text: string) => findings({ main: 'backup', backup: '' }, text, '').length;
+  expect(found(routes('observe', 'observe'))).toBe(1);
+  expect(found(routes('observe', 'enforce'))).toBe(0);
+  expect(found(`mode: observe\n${routes('enforce')}`)).toBe(0);
 });

@@ -19,13 +19,13 @@ function found(idempotency: string): string[] {
   });
 }
 
-function compiled(idempotency: string, mode: 'enforce' | 'observe' = 'enforce', endpointCount = 1) {
+function compiled(idempotency: string, endpointCount = 1) {
   const loaded = load(idempotency);
   if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
   const { pay } = loaded.config.upstreams;
   if (pay === undefined) throw new Error('no upstream');
   return {
-    ...compileIdempotency(pay.idempotency, mode, endpointCount),
+    ...compileIdempotency(pay.idempotency, endpointCount),
     effective: formatEffectiveConfig(loaded.config, loaded.substituted),
   };
 }
@@ -183,9 +183,9 @@ describe('the loader of idempotency settings', () => {
     expect(loaded).toMatchObject({ kind: 'ok', config: { upstreams: { pay: { idempotency: { header } } } } });
   });
 
-  test('generates no key in observe mode', () => {
+  test('generates a key if it is set', () => {
     expect(compiled('{generate: true}').generates).toBe(true);
-    expect(compiled('{generate: true}', 'observe').generates).toBe(false);
+    expect(compiled('{}').generates).toBe(false);
   });
 });
 
@@ -285,6 +285,6 @@ test.each([
   ['pass', 2, false, 'wait'],
   ['refuse', 2, false, 'refuse'],
 ] as const)('concurrent: %s at %i endpoints with sharesKeys: %s is %s', (concurrent, count, sharesKeys, effective) => {
-  const settings = compiled(`{concurrent: ${concurrent}, sharesKeys: ${sharesKeys}}`, 'enforce', count);
+  const settings = compiled(`{concurrent: ${concurrent}, sharesKeys: ${sharesKeys}}`, count);
   expect(settings.concurrent).toBe(effective);
 });
