@@ -32,7 +32,7 @@ import { shareLimits } from './process/sharing/limit-sharing.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { openStatePersistence } from './store/persistence/state-persistence.ts';
 import { openOwnState, quotaParts } from './process/own-state.ts';
-import { startExchangeObservers } from './process/exchange-observers.ts';
+import { startExchangeObservers } from './process/exports/exchange-observers.ts';
 import { watchProcess } from './process/health/watch-process.ts';
 import { createDeliveries, type Deliveries, DeliveryHooks } from './process/deliveries/create-deliveries.ts';
 import { createProcessMetrics } from './process/create-process-metrics.ts';
@@ -222,7 +222,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   if (mount === undefined) {
     // A program that mounts the proxy has its own server and admin port, so it never loads these modules.
     const { openListeners } = await import('./process/listeners.ts');
-    const operatorOptions = { registry, readiness: () => ({ phase }), operations };
+    const operatorOptions = { registry, readiness: () => ({ phase }), operations, logger, version, instance };
     const listenerParts = { proxy, maxConnections: sizes.connections, membership, operatorOptions, logger };
     ({ operators: operatorServers, url } = await openListeners(first, listenerParts, resources));
   } else {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { ResourceStack } from './resource-stack.ts';
 import type { OperatorServers } from './operator-servers.ts';
-import { startOperatorServers } from './operator-servers.ts';
+import { NO_OPERATOR_SERVERS, startOperatorOutputs } from './operator-servers.ts';
 import { FastifyListener } from '../http/server/fastify-listener.ts';
 import type { Proxy } from '../http/request/proxy.ts';
 import type { AppParts } from './app-types.ts';
@@ -13,7 +13,7 @@ export interface ListenersParts extends Pick<AppParts, 'logger'> {
   readonly proxy: Proxy;
   readonly maxConnections: number;
   readonly membership: AppParts['membership'] | undefined;
-  readonly operatorOptions: Parameters<typeof startOperatorServers>[1];
+  readonly operatorOptions: Parameters<typeof startOperatorOutputs>[1];
 }
 
 /**
@@ -38,7 +38,9 @@ export async function openListeners(
   // With several workers, the primary manages the socket files.
   const isSingleProcess = membership === undefined;
   if (isSingleProcess) for (const address of listenAddresses(config)) await removeStaleSocket(address);
-  const operators = await startOperatorServers(config, operatorOptions, resources);
+  const operators = isSingleProcess
+    ? await startOperatorOutputs(config, operatorOptions, resources)
+    : NO_OPERATOR_SERVERS;
   resources.push(() => proxy.close());
   const url = await proxy.open(listener);
   if (isSingleProcess) setSocketPermissions(listen.address, listen.permissions);

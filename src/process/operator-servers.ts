@@ -6,6 +6,8 @@ import { startAdminServer, startTelemetryServer } from '../admin/admin-server.ts
 import { formatListenAddress } from '../config/values/listen-address.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { ResourceBound } from '../core/overload/resource-bound.ts';
+import type { MetricsExportOptions } from '../telemetry/otlp/start-metrics-export.ts';
+import { exportMetrics } from './exports/export-metrics.ts';
 import { setSocketPermissions } from './unix-socket.ts';
 
 export interface OperatorServers {
@@ -18,10 +20,26 @@ export interface OperatorServers {
 export const NO_OPERATOR_SERVERS: OperatorServers = { adminUrl: undefined, telemetryUrl: undefined, bounds: [] };
 
 /**
+ * Opens the servers, and exports metrics if that is enabled.
  * @param resources gets the close function of each
  * @throws the error of listen(2), with its code
  */
-export async function startOperatorServers(
+export async function startOperatorOutputs(
+  config: Pick<Config, 'admin' | 'telemetry'>,
+  { operations, readiness, ...options }: Omit<AdminOptions, 'listen' | 'token'> & MetricsExportOptions,
+  resources: Pick<ResourceStack, 'push'>,
+): Promise<OperatorServers> {
+  const { registry } = options;
+  const servers = await startOperatorServers(config, { registry, readiness, operations }, resources);
+  await exportMetrics(options, resources);
+  return servers;
+}
+
+/**
+ * @param resources gets the close function of each
+ * @throws the error of listen(2), with its code
+ */
+async function startOperatorServers(
   { admin, telemetry }: Pick<Config, 'admin' | 'telemetry'>,
   { operations, ...options }: Omit<AdminOptions, 'listen' | 'token'>,
   resources: Pick<ResourceStack, 'push'>,

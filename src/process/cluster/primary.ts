@@ -1,12 +1,13 @@
 /** The primary of several workers: keeps what they share, and serves only operators. */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { App, AppParts } from '../../app.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import { logListenerErrors, logListeners } from '../../telemetry/log/log-listeners.ts';
 import { fanOutEvents } from '../../telemetry/event-fan-out.ts';
 import { MergedMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import { type ResourceStack, withRollback } from '../resource-stack.ts';
-import { NO_OPERATOR_SERVERS, startOperatorServers } from '../operator-servers.ts';
+import { NO_OPERATOR_SERVERS, startOperatorOutputs } from '../operator-servers.ts';
 import { createOperations } from '../create-operations.ts';
 import { openPracticeUpstream } from '../practice-upstream.ts';
 import { watchProcess } from '../health/watch-process.ts';
@@ -221,7 +222,8 @@ async function openCluster(
     listen,
     drain: requestDrain ?? (() => void drain()),
   });
-  operatorServers = await startOperatorServers(first, { registry: merged, readiness, operations }, resources);
+  const operatorOptions = { registry: merged, readiness, operations, logger, version, instance };
+  operatorServers = await startOperatorOutputs(first, operatorOptions, resources);
 
   resources.push(() => workers.end('close', 0));
   const url = await workers.start();
@@ -230,9 +232,7 @@ async function openCluster(
 
   const drain = async (delay = first.drain.delay): Promise<void> => {
     isDraining = true;
-    await new Promise((resolve) => {
-      setTimeout(resolve, delay);
-    });
+    await sleep(delay);
     await workers.end('drain', first.drain.timeout);
     await resources.close();
   };

@@ -211,7 +211,7 @@ describe('a trace', () => {
     await trace({ OTEL_EXPORTER_OTLP_ENDPOINT: await refusingUrl(), OTEL_EXPORTER_OTLP_TIMEOUT: '200' });
     const upstream = await startHttpUpstream((_n, response) => response.end());
     const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
-    const exportFailures = () => gate.log().filter(({ msg }) => msg === 'trace export failed');
+    const exportFailures = () => gate.log().filter(({ msg }) => msg === 'OTLP export failed');
     await send(gate.url, '/');
     await eventually(exportFailures, ({ length }) => length > 0);
     await send(gate.url, '/');

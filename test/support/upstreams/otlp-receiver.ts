@@ -1,4 +1,4 @@
-/** An OpenTelemetry collector that records spans received as JSON over HTTP. */
+/** An OpenTelemetry collector that records spans and metrics received as JSON over HTTP. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { listen } from './http-upstream.ts';
 
@@ -19,15 +19,53 @@ export interface ReceivedSpan {
   readonly endedAt: number;
 }
 
+/** The last value of a series; of a histogram, its counts. */
+export interface ReceivedMetric {
+  readonly name: string;
+  readonly unit: string;
+  readonly kind: 'sum' | 'gauge' | 'histogram';
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly value:
+    | number
+    | { readonly bounds: readonly number[]; readonly counts: readonly number[]; readonly sum: number };
+  /** Resource attributes of the exporting process. */
+  readonly resource: Readonly<Record<string, unknown>>;
+}
+
 export interface OtlpReceiver {
   /** The value for OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string;
   /** In order of arrival. */
   readonly spans: readonly ReceivedSpan[];
+  /** Each export of metrics. */
+  readonly metricExports: readonly (readonly ReceivedMetric[])[];
   /** The export requests. */
   readonly requests: readonly { readonly path: string; readonly headers: IncomingHttpHeaders }[];
 }
 
+interface MetricsWire {
+  readonly resourceMetrics: readonly {
+    readonly resource: { readonly attributes: readonly WireAttribute[] };
+    readonly scopeMetrics: readonly { readonly metrics: readonly WireMetric[] }[];
+  }[];
+}
+interface WireMetric {
+  readonly name: string;
+  readonly unit: string;
+  readonly sum?: { readonly dataPoints: readonly WirePoint[]; readonly isMonotonic: boolean };
+  readonly gauge?: { readonly dataPoints: readonly WirePoint[] };
+  readonly histogram?: { readonly dataPoints: readonly WireHistogramPoint[] };
+}
+interface WirePoint {
+  readonly attributes: readonly WireAttribute[];
+  readonly asDouble: number;
+}
+interface WireHistogramPoint {
+  readonly attributes: readonly WireAttribute[];
+  readonly explicitBounds: readonly number[];
+  readonly bucketCounts: readonly number[];
+  readonly sum: number;
+}
 interface Wire {
   readonly resourceSpans: readonly {
     readonly resource: { readonly attributes: readonly WireAttribute[] };
@@ -55,17 +93,52 @@ interface WireSpan {
 /** Closed when the test ends. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
+  const metricExports: ReceivedMetric[][] = [];
   const requests: { path: string; headers: IncomingHttpHeaders }[] = [];
   const { url } = await listen((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       requests.push({ path: request.url ?? '', headers: request.headers });
-      spans.push(...readSpans(JSON.parse(Buffer.concat(chunks).toString()) as Wire));
+      const body: unknown = JSON.parse(Buffer.concat(chunks).toString());
+      if (request.url === '/v1/metrics') metricExports.push(readMetrics(body as MetricsWire));
+      else spans.push(...readSpans(body as Wire));
       response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     });
   });
-  return { url, spans, requests };
+  return { url, spans, metricExports, requests };
+}
+
+function readMetrics({ resourceMetrics }: MetricsWire): ReceivedMetric[] {
+  return resourceMetrics.flatMap(({ resource, scopeMetrics }) =>
+    scopeMetrics.flatMap(({ metrics }) =>
+      metrics.flatMap((metric) => readMetric(metric, readAttributes(resource.attributes))),
+    ),
+  );
+}
+
+function readMetric(
+  { name, unit, sum, gauge, histogram }: WireMetric,
+  resource: Readonly<Record<string, unknown>>,
+): ReceivedMetric[] {
+  const kind = sum === undefined ? 'gauge' : 'sum';
+  const points = (sum ?? gauge)?.dataPoints ?? [];
+  return [
+    ...points.map((point) => {
+      return {
+        name,
+        unit,
+        kind,
+        attributes: readAttributes(point.attributes),
+        value: point.asDouble,
+        resource,
+      } as const;
+    }),
+    ...(histogram?.dataPoints ?? []).map(({ attributes, explicitBounds: bounds, bucketCounts: counts, sum: total }) => {
+      const value = { bounds, counts, sum: total };
+      return { name, unit, kind: 'histogram', attributes: readAttributes(attributes), value, resource } as const;
+    }),
+  ];
 }
 
 function readSpans({ resourceSpans }: Wire): ReceivedSpan[] {

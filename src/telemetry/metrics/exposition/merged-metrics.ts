@@ -49,6 +49,10 @@ export class MergedMetrics {
   }
 
   async metrics(format: ExpositionFormat = 'prometheus'): Promise<string> {
+    return formatMetrics(await this.read(), format);
+  }
+
+  async read(): Promise<ProcessMetrics[]> {
     const [own, answers] = await Promise.all([readRegistry(this.#registry), this.#collectWorkers()]);
     // A worker may exit while another is awaited.
     for (const [worker, metrics] of answers) {
@@ -59,11 +63,10 @@ export class MergedMetrics {
       const rule = aggregations.get(name) ?? 'sum';
       return typeof rule === 'function' ? rule(labels) : rule;
     };
-    const merged = mergeMetrics(
+    return mergeMetrics(
       [own.map(({ metric }) => metric), this.#exitedTotals, ...this.#lastByWorker.values()],
       aggregationOf,
     );
-    return formatMetrics(merged, format);
   }
 }
 

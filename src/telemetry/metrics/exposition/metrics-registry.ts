@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { readMetrics } from './merged-metrics.ts';
+import { type ProcessMetrics, readMetrics } from './merged-metrics.ts';
 import type { ExpositionFormat } from './exposition-format.ts';
 import { formatMetrics } from './exposition-format.ts';
 
@@ -10,6 +10,10 @@ import { formatMetrics } from './exposition-format.ts';
 export class MetricsRegistry extends Registry {
   override async metrics(format: ExpositionFormat = 'prometheus'): Promise<string> {
     if (format === 'prometheus') return super.metrics();
-    return formatMetrics(await readMetrics(this), format);
+    return formatMetrics(await this.read(), format);
+  }
+
+  read(): Promise<ProcessMetrics[]> {
+    return readMetrics(this);
   }
 }

@@ -1,13 +1,14 @@
 /** The observers of exchanges: explanations always, traces and the log of open writes if they are enabled. */
-import type { ResourceStack } from './resource-stack.ts';
-import { ExplanationRecorder, MAX_RECORD_BYTES } from '../telemetry/explanations/explanation-recorder.ts';
-import { readTraceSettings } from '../telemetry/tracing/trace-settings.ts';
-import type { Tracing, TracingOptions } from '../telemetry/tracing/start-tracing.ts';
-import type { ExchangeObserver } from '../core/exchange/exchange-observer.ts';
-import { combineObservers } from '../core/exchange/exchange-observer.ts';
-import type { OpenWriteLog } from '../core/idempotency/open-writes.ts';
-import { OpenWriteObserver } from '../telemetry/open-write-observer.ts';
-import { oldSpaceLimit } from '../http/overload/v8-heap.ts';
+import type { ResourceStack } from '../resource-stack.ts';
+import { ExplanationRecorder, MAX_RECORD_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
+import { readExportSettings, TRACES } from '../../telemetry/otlp/export-settings.ts';
+import type { ExportOptions } from '../../telemetry/otlp/otlp-sdk.ts';
+import type { Tracing } from '../../telemetry/tracing/start-tracing.ts';
+import type { ExchangeObserver } from '../../core/exchange/exchange-observer.ts';
+import { combineObservers } from '../../core/exchange/exchange-observer.ts';
+import type { OpenWriteLog } from '../../core/idempotency/open-writes.ts';
+import { OpenWriteObserver } from '../../telemetry/open-write-observer.ts';
+import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
 
 export interface ExchangeObservers {
   readonly observer: ExchangeObserver;
@@ -19,7 +20,7 @@ const EXPLANATIONS_HEAP_SHARE = 1 / 32;
 
 /** @param resources gets the export of the last spans */
 export async function startExchangeObservers(
-  options: TracingOptions & { readonly openWrites: OpenWriteLog | undefined },
+  options: ExportOptions & { readonly openWrites: OpenWriteLog | undefined },
   resources: Pick<ResourceStack, 'push'>,
 ): Promise<ExchangeObservers> {
   const maxBytes = Math.min(MAX_RECORD_BYTES, EXPLANATIONS_HEAP_SHARE * oldSpaceLimit());
@@ -34,10 +35,10 @@ export async function startExchangeObservers(
 }
 
 /** Loads the tracing modules only where tracing is enabled. */
-async function startTracingIfEnabled(options: TracingOptions): Promise<Tracing | undefined> {
-  const { kind, warning } = readTraceSettings(process.env);
+async function startTracingIfEnabled(options: ExportOptions): Promise<Tracing | undefined> {
+  const { kind, warning } = readExportSettings(process.env, TRACES);
   if (warning !== undefined) options.logger.warn(warning);
   if (kind === 'off') return undefined;
-  const { startTracing } = await import('../telemetry/tracing/start-tracing.ts');
+  const { startTracing } = await import('../../telemetry/tracing/start-tracing.ts');
   return startTracing(options);
 }
