@@ -33,14 +33,13 @@ export function toMetricData(metrics: readonly ProcessMetrics[], period: MetricP
     const descriptor = { name, description: help, unit: unitOf(name), valueType: ValueType.DOUBLE };
     const aggregationTemporality = AggregationTemporality.CUMULATIVE;
     const common = { descriptor, aggregationTemporality };
-    const points = (): DataPoint<number>[] => samples.map(({ labels, value }) => toPoint(labels, value, period));
     if (type === 'histogram') {
       const dataPoints = toHistograms(samples, name).map(({ labels, value }) => toPoint(labels, value, period));
       return { ...common, dataPointType: DataPointType.HISTOGRAM, dataPoints };
     }
-    if (type === 'counter')
-      return { ...common, dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints: points() };
-    return { ...common, dataPointType: DataPointType.GAUGE, dataPoints: points() };
+    const dataPoints = samples.map(({ labels, value }) => toPoint(labels, value, period));
+    if (type === 'gauge') return { ...common, dataPointType: DataPointType.GAUGE, dataPoints };
+    return { ...common, dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints };
   });
 }
 

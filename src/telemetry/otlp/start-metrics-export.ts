@@ -58,6 +58,8 @@ class OtlpMetricExporter extends OTLPExporterBase<ResourceMetrics> implements Pu
   constructor() {
     super(
       createOtlpHttpExportDelegate(
+        // The only function of the package that reads the variables; its trace exporter calls it too.
+        // oxlint-disable-next-line typescript/no-deprecated
         convertLegacyHttpOptions({}, 'METRICS', 'v1/metrics', { 'Content-Type': 'application/json' }),
         JsonMetricsSerializer,
         'otlp_http_json_metric_exporter',
