@@ -200,7 +200,7 @@ export default defineConfig({
       },
     },
     {
-      files: ['*.config.ts', 'src/admin/page/uplot.d.ts', 'test/setup/slowest-files.ts'],
+      files: ['*.config.ts', 'docs/.vitepress/config.ts', 'src/admin/page/uplot.d.ts', 'test/setup/slowest-files.ts'],
       rules: { 'import/no-default-export': 'off' },
     },
   ],

@@ -1,0 +1,77 @@
+interface SidebarGroup {
+  readonly text: string;
+  readonly collapsed: boolean;
+  readonly items: { readonly text: string; readonly link: string }[];
+}
+
+/** The pages by the reader's task: name of the file and text of the link. Each page of docs/ is listed once. */
+const PAGES: Readonly<Record<string, readonly (readonly [page: string, text: string])[]>> = {
+  'Install and run': [
+    ['sidecar', 'Beside one application'],
+    ['service', 'As a service of systemd'],
+    ['compose', 'With Docker Compose'],
+    ['kubernetes', 'On Kubernetes'],
+    ['ingress', 'Behind an ingress'],
+    ['library', 'In a program'],
+    ['start', 'Start fast'],
+    ['migration', 'Migrate from another proxy'],
+    ['comparison', 'Compare with other gateways'],
+  ],
+  Configure: [
+    ['configuration', 'Write and check a config'],
+    ['providers', 'Providers'],
+    ['listeners', 'Listeners'],
+    ['endpoints', 'Endpoints and connections'],
+    ['clients', 'Authenticate clients'],
+    ['accounts', 'Accounts of a provider'],
+    ['webhooks', 'Receive webhooks'],
+    ['cors', 'Pages of other origins'],
+  ],
+  'Limit and share': [
+    ['limits', 'Limits of endpoints and clients'],
+    ['quotas', 'Quotas by day or month'],
+    ['control', 'How a limit is learned'],
+    ['tuning', 'Tune a policy'],
+    ['simulator', 'Simulate a scenario'],
+    ['workers', 'Several workers'],
+    ['replicas', 'Several replicas'],
+  ],
+  'Retry and deliver': [
+    ['idempotency', 'Retries and idempotency keys'],
+    ['backoff', 'Backoff strategies'],
+    ['polling', 'Polling'],
+    ['deliveries', 'Durable deliveries'],
+    ['messages', 'Changes in a message'],
+    ['refusals', 'Refusals and timeouts'],
+  ],
+  Operate: [
+    ['metrics', 'Metrics'],
+    ['runbooks', 'Runbooks'],
+    ['log', 'Log'],
+    ['tracing', 'Traces'],
+    ['page', 'Live page'],
+    ['explain', 'Explain a request'],
+    ['doctor', 'Find what is wrong'],
+    ['command-line', 'Command line'],
+    ['admin-api', 'Admin API'],
+    ['reload', 'Reload'],
+    ['drains', 'Drains'],
+    ['bounds', 'Bounds'],
+    ['security', 'Security'],
+  ],
+  'Look up': [
+    ['benchmarks', 'Benchmarks'],
+    ['performance', 'Performance'],
+    ['faults', 'What faults cost'],
+    ['architecture', 'Architecture'],
+    ['life-of-a-request', 'The life of a request'],
+    ['package', 'Package and release'],
+    ['glossary', 'Glossary'],
+  ],
+};
+
+export const SIDEBAR: SidebarGroup[] = Object.entries(PAGES).map(([text, pages]) => ({
+  text,
+  collapsed: false,
+  items: pages.map(([page, label]) => ({ text: label, link: `/${page}` })),
+}));
