@@ -227,7 +227,7 @@ export class MemoryStore implements GateStore {
       makeConnectionQueue: (ref) => makeConnectionQueue(ref, this.#options.random),
       onLimitForgotten: (limit) => this.#options.sharingHooks?.onLimitForgotten(limit),
       connections: this.#options.connections?.get(settings.name),
-      quotas: this.#options.quotas ?? { wallTimeAt: (now) => now },
+      quotas: { wallTimeAt: (now) => now, maxClients: this.#options.maxTracked, ...this.#options.quotas },
     });
   }
 

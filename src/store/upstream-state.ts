@@ -12,8 +12,11 @@ import { AddressGroups } from '../core/admission/address-groups.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
 import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import { ConnectionSlots } from '../core/admission/connection-slots.ts';
-import type { CalendarQuotaSettings } from '../core/quota/calendar/calendar-quota.ts';
-import { UpstreamQuotas, type UpstreamQuotasParts } from '../core/quota/calendar/upstream-quotas.ts';
+import {
+  UpstreamQuotas,
+  type UpstreamQuotaSettings,
+  type UpstreamQuotasParts,
+} from '../core/quota/calendar/upstream-quotas.ts';
 import { UnmeteredSuccesses } from '../core/quota/unmetered-successes.ts';
 import type { OperatorOverride } from '../core/limits/operator-override.ts';
 import { isOverridden, NO_OVERRIDE } from '../core/limits/operator-override.ts';
@@ -22,14 +25,12 @@ import { isLimitInUse } from './limit-in-use.ts';
 import type { NestedLimitSettings } from './upstream-nested-limits.ts';
 import { UpstreamNestedLimits } from './upstream-nested-limits.ts';
 
-export interface UpstreamSettings {
+export interface UpstreamSettings extends UpstreamQuotaSettings {
   readonly name: string;
   readonly scope: LimitScope;
   readonly rate: RateSettings;
   /** In the order in which requests take their tokens; none when absent. */
   readonly nested?: readonly NestedLimitSettings[] | undefined;
-  /** None when absent. */
-  readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
   /** Undefined if clients use their own credentials. Otherwise the scope is `credential`: each account has its own limit. */
@@ -75,7 +76,7 @@ export class UpstreamState implements GateUpstream {
   readonly #ref: LimitRef;
 
   constructor(
-    { name, scope, rate, nested = [], quotas = [], queue, budget, accounts }: UpstreamSettings,
+    { name, scope, rate, nested = [], quotas, classQuotas, queue, budget, accounts }: UpstreamSettings,
     parts: UpstreamStateParts,
   ) {
     this.name = name;
@@ -88,7 +89,7 @@ export class UpstreamState implements GateUpstream {
     this.#ref = { upstream: name, nested: '', scope: 'upstream', key: '' };
     if (scope === 'upstream') this.#shared = parts.makeLimit(this.#ref, this.rate);
     this.nested = new UpstreamNestedLimits(name, nested, parts);
-    this.#setQuotas(quotas);
+    this.#setQuotas({ quotas, classQuotas });
     this.connectionSlots =
       parts.connections === undefined
         ? undefined
@@ -149,14 +150,17 @@ export class UpstreamState implements GateUpstream {
 
   get bounds(): readonly ResourceBound[] {
     const used = this.queueOccupancy.size / Math.max(1, this.queue.maxDepth);
-    return [...this.nested.bounds, this.addressGroups.bound, { name: 'queue', used, reached: this.queueOverflows }];
+    const queue: ResourceBound = { name: 'queue', used, reached: this.queueOverflows };
+    const { bound: quotaBound } = this.quotas ?? {};
+    const own = [this.addressGroups.bound, queue, ...(quotaBound === undefined ? [] : [quotaBound])];
+    return [...this.nested.bounds, ...own];
   }
 
-  reconfigure({ scope, rate, nested = [], quotas = [], queue, budget, accounts }: UpstreamSettings): void {
+  reconfigure({ scope, rate, nested = [], quotas, classQuotas, queue, budget, accounts }: UpstreamSettings): void {
     if (accounts === undefined || this.accounts === undefined) this.accounts = accounts && new AccountPool(accounts);
     else this.accounts.reconfigure(accounts);
     this.nested.reconfigure(nested);
-    this.#setQuotas(quotas);
+    this.#setQuotas({ quotas, classQuotas });
     this.queue = queue;
     this.retryBudget.adjust(budget);
     Object.assign(this.rate, rate);
@@ -181,15 +185,16 @@ export class UpstreamState implements GateUpstream {
     return former;
   }
 
-  #setQuotas(settings: readonly CalendarQuotaSettings[]): void {
-    if (settings.length === 0) this.closeQuotas();
+  #setQuotas(settings: UpstreamQuotaSettings): void {
+    const { quotas = [], classQuotas = [] } = settings;
+    if (quotas.length + classQuotas.length === 0) this.closeQuotas();
     else if (this.quotas === undefined) this.quotas = new UpstreamQuotas(this.name, settings, this.#parts.quotas);
     else this.quotas.reconfigure(settings);
   }
 
   /** Returns what is leased of quotas. Requests that wait for them wait no longer. */
   closeQuotas(): void {
-    this.quotas?.reconfigure([]);
+    this.quotas?.reconfigure({});
     this.quotas = undefined;
   }
 

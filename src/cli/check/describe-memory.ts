@@ -22,9 +22,11 @@ export function describeMemory(config: Config): {
   readonly warnings: readonly string[];
 } {
   const { limits, clients, upstreams, mode, listen } = config;
-  const own = Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
-    [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
-  );
+  const own =
+    Object.values(clients.classes).some(({ perClient }) => perClient !== undefined) ||
+    Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
+      [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
+    );
   const keyed = Object.values(upstreams).reduce((sum, each) => sum + each.limits.filter(isKeyed).length, 0);
   const waiting = Math.min(
     limits.requests,
@@ -53,7 +55,7 @@ export function describeMemory(config: Config): {
     ...(own
       ? [
           {
-            what: `${clients.maxTracked} limits of single clients or credentials, about ${formatBytes(BYTES_EACH.limit)} each`,
+            what: `${clients.maxTracked} limits and quotas of single clients or credentials, about ${formatBytes(BYTES_EACH.limit)} each`,
             bytes: clients.maxTracked * BYTES_EACH.limit,
           },
         ]

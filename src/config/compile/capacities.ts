@@ -50,10 +50,11 @@ function configuredCapacities({ limits, clients, upstreams }: Config): HeapBound
   const hasPerClientLimits = Object.values(upstreams).some((upstream) =>
     [{ scope: limitScopeOf(upstream) }, ...upstream.limits].some(({ scope }) => scope !== 'upstream'),
   );
+  const limitsEachClient = Object.values(clients.classes).some(({ perClient }) => perClient !== undefined);
   return {
     connections: limits.connections,
     requests: limits.requests,
     clients: clients.maxTracked,
-    clientLimits: hasPerClientLimits ? clients.maxTracked : 1,
+    clientLimits: hasPerClientLimits || limitsEachClient ? clients.maxTracked : 1,
   };
 }

@@ -1,27 +1,47 @@
 /** Compiles what a configuration says of clients and their classes. */
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { classLimitName } from '../../core/limits/limit-ref.ts';
-import { formatClassPolicy } from '../../http/headers/rate-limit-policy.ts';
+import { classLimitName, clientLimitName } from '../../core/limits/limit-ref.ts';
+import { formatQuotaPolicy, formatRatePolicy } from '../../http/headers/rate-limit-policy.ts';
 import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
 import { compileGlob } from '../../http/request/glob.ts';
+import type { ClassLimitRefs } from '../../http/request/route.ts';
 import type { ClientAccess } from '../../http/request/snapshot-types.ts';
 import type { Config } from '../schema/config-schema.ts';
+import { compileClassQuotas } from './compile-quotas.ts';
 
 export function compileClassLimitRefs(
   upstream: string,
   classes: Config['clients']['classes'],
-): ReadonlyMap<string, LimitRef> {
-  const limited = Object.entries(classes).filter(([, { maxRate }]) => maxRate !== undefined);
+): ReadonlyMap<string, ClassLimitRefs> {
   return new Map(
-    limited.map(([name]) => [name, { upstream, nested: classLimitName(name), scope: 'upstream', key: '' }]),
+    Object.entries(classes).flatMap(([name, { maxRate, perClient }]) => {
+      if (maxRate === undefined && perClient?.maxRate === undefined) return [];
+      const shared: LimitRef = { upstream, nested: classLimitName(name), scope: 'upstream', key: '' };
+      return [
+        [
+          name,
+          {
+            shared: maxRate === undefined ? undefined : shared,
+            nestedOfClient: perClient?.maxRate === undefined ? undefined : clientLimitName(name),
+          },
+        ] as const,
+      ];
+    }),
   );
 }
 
 export function compileRatePolicies(classes: Config['clients']['classes']): ReadonlyMap<string, string> {
   return new Map(
-    Object.entries(classes).flatMap(([name, { maxRate }]) =>
-      maxRate === undefined ? [] : [[name, formatClassPolicy(name, maxRate)] as const],
-    ),
+    Object.entries(classes).flatMap(([name, ofName]) => {
+      const { maxRate, perClient } = ofName;
+      const rates = [
+        ...(maxRate === undefined ? [] : [formatRatePolicy(classLimitName(name), maxRate)]),
+        ...(perClient?.maxRate === undefined ? [] : [formatRatePolicy(clientLimitName(name), perClient.maxRate)]),
+      ];
+      const quotas = compileClassQuotas({ [name]: ofName }).flatMap((each) => [...each.shared, ...each.perClient]);
+      const policies = [...rates, ...quotas.map(formatQuotaPolicy)];
+      return policies.length === 0 ? [] : [[name, policies.join(', ')] as const];
+    }),
   );
 }
 

@@ -4,7 +4,7 @@ import { tokenDelay, expectedDelayAt, clientHeldUntil } from './wait-estimate.ts
 import type { LimitView } from '../events/gate-views.ts';
 import type { Limit } from '../limits/limit.ts';
 import { placeYieldDelay } from '../limits/limit-places.ts';
-import type { SpentQuota } from '../quota/calendar/upstream-quotas.ts';
+import type { SpentQuota } from '../quota/calendar/request-quotas.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';

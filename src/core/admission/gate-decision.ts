@@ -7,8 +7,10 @@ export type RefusalReason =
   | 'over_share'
   /** The upstream asked this client to wait. */
   | 'held'
-  /** A configured quota is used up. */
+  /** A configured quota of the upstream is used up. */
   | 'quota_exceeded'
+  /** The client, or its class, has used up its own quota. */
+  | 'client_quota_exceeded'
   /** The upstream is blocked: it rejects everything, or an operator blocked it. */
   | 'blocked'
   /** The deadline passed in the queue. */

@@ -167,7 +167,7 @@ export class Gate {
     const { clients } = this.#store;
     const upstream = this.#store.upstream(ticket.upstream);
     ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
-    ticket.quotas = upstream.quotas;
+    ticket.quotas = upstream.quotas?.select(ticket);
     const slot = registerArrival(this.#store, ticket, upstream, now);
     const accounts = accountsFor(ticket, upstream);
     if (accounts !== undefined) {

@@ -51,13 +51,18 @@ export function abandonReservations(ticket: Ticket): void {
   ticket.probedLimits = NO_LIMITS;
 }
 
-/** The quotas count an attempt from its send. */
+/** The quotas of the upstream count an attempt from its send; those of the client count the first one. */
 export function countSend(ticket: Ticket, now: Millis): void {
-  if (ticket.quotas !== undefined) ticket.countedQuotas = ticket.quotas.onSent(now);
+  if (ticket.quotas === undefined) return;
+  ticket.countedQuotas = ticket.quotas.onSent(ticket, now);
+  ticket.clientCharge = ticket.clientCharge === 'none' ? 'this_attempt' : 'earlier_attempt';
 }
 
 /** The attempt has an outcome. If nothing was sent, the quotas no longer count it. */
 export function settleCount(ticket: Ticket, isUnsent: boolean): void {
-  if (isUnsent) ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
+  if (isUnsent) {
+    ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
+    if (ticket.clientCharge === 'this_attempt') ticket.clientCharge = 'none';
+  }
   ticket.countedQuotas = NO_QUOTAS;
 }

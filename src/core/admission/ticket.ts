@@ -7,7 +7,7 @@ import type { Limit } from '../limits/limit.ts';
 import type { MeterView } from '../limits/meter.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
 import type { UpstreamQuota } from '../quota/calendar/upstream-quota.ts';
-import type { UpstreamQuotas } from '../quota/calendar/upstream-quotas.ts';
+import type { ClientCharge, RequestQuotas } from '../quota/calendar/request-quotas.ts';
 import type { Requester } from '../quota/requester.ts';
 import { hashToNumber } from '../quota/requester.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
@@ -78,8 +78,9 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** Undefined before the request arrives and after its exchange ends. */
   clientSlot: ClientSlot | undefined = undefined;
   limits: readonly Limit[] = NO_LIMITS;
-  /** The configured quotas of its upstream; undefined if there are none. */
-  quotas: UpstreamQuotas | undefined = undefined;
+  /** The configured quotas at its upstream that apply to it; undefined if there are none. */
+  quotas: RequestQuotas | undefined = undefined;
+  clientCharge: ClientCharge = 'none';
   /** Those of which it holds a part, until it is sent; and those that count its last attempt, until that has an outcome. */
   reservedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;
   countedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;
@@ -173,6 +174,16 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** It is sent with an account, if its upstream has accounts: it arrived when they were configured. */
   get usesAccounts(): boolean {
     return true;
+  }
+
+  /** The class of its client; undefined if it has none. */
+  get className(): string | undefined {
+    return undefined;
+  }
+
+  /** Its client has proven its name. */
+  get isClientProven(): boolean {
+    return false;
   }
 
   /** The request may have an effect, by its method and its path. */

@@ -39,7 +39,7 @@ export interface Snapshot {
   readonly identifyClient: IdentifyClient;
   /** See `makeAddressHash`. */
   readonly hashAddress: HashFunction;
-  /** RateLimit-Policy of the client classes that have a fixed rate, by name. */
+  /** RateLimit-Policy of the client classes that have fixed rates or quotas, by name. */
   readonly ratePolicies: ReadonlyMap<string, string>;
   /** Removes from a path what identifies clients. */
   readonly redactPath: (path: string) => string;

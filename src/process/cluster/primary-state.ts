@@ -71,7 +71,7 @@ export async function openPrimaryState(
     });
   resources.push(() => Promise.resolve(deliveryServer?.stop()));
   const { clock } = parts;
-  const quotas = new QuotaKeeper(quotaParts(ownState, clock));
+  const quotas = new QuotaKeeper({ ...quotaParts(ownState, clock), maxClients: first.clients.maxTracked });
   // With Redis, Redis counts.
   const configure = (next: Config): void =>
     quotas.configure(next.state.store === 'redis' ? [] : compileUpstreams(next));

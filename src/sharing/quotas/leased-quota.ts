@@ -163,7 +163,7 @@ export class LeasedQuota implements UpstreamQuota {
   }
 
   #call(now: Millis): void {
-    const { name, period, pace } = this.#settings;
+    const { name, key, period, pace } = this.#settings;
     const ahead = pace === 'even' || this.#isClosed ? 0 : Math.floor(LEASED_FOR * this.#consumption.perMilli(now));
     this.#lowWater = ahead === 0 ? Number.NEGATIVE_INFINITY : ahead / 2;
     const isIdle = now - this.#usedAt >= SYNC_INTERVAL;
@@ -181,7 +181,7 @@ export class LeasedQuota implements UpstreamQuota {
     const want = Math.max(ordinary || priority ? 1 : 0, missing);
     this.#parts.call(
       {
-        ...{ upstream: this.#parts.upstream, name, period: periodId(period) },
+        ...{ upstream: this.#parts.upstream, name, key, period: periodId(period) },
         ...{ want, isOrdinary: ordinary || missing > 0, mayUseReserve: priority, overdrawn, returns, held },
       },
       (terms) => {

@@ -8,10 +8,14 @@ export interface QuotaClientParts extends Pick<LeasedQuotaParts, 'call' | 'sched
   readonly clock: Clock;
 }
 
+const MIN_SWEPT = 16;
+
 /** The quotas of which this process leases parts. */
 export class QuotaClient {
   readonly #parts: QuotaClientParts;
   readonly #quotas = new Set<LeasedQuota>();
+  /** At this number of quotas, those that were closed are removed. */
+  #sweepAt = MIN_SWEPT;
   #binding: StoreBinding | undefined = undefined;
   #calls = 0;
   #onIdle: (() => void) | undefined = undefined;
@@ -22,16 +26,24 @@ export class QuotaClient {
 
   /** For the store. */
   readonly makeQuota = (upstream: string, settings: CalendarQuotaSettings): LeasedQuota => {
-    const { clock, schedule, isKeeperForgetful } = this.#parts;
+    const { clock, schedule } = this.#parts;
+    // Those of single clients may be many: they call only while they are used.
+    const isKeeperForgetful = this.#parts.isKeeperForgetful && settings.key === undefined;
     const quota: LeasedQuota = new LeasedQuota(settings, {
       ...{ upstream, clock, schedule, isKeeperForgetful },
       call: this.#call,
       onSupplied: () => this.#onSupplied(upstream),
     });
-    for (const each of this.#quotas) if (each.isClosed) this.#quotas.delete(each); // a reload has removed them
     this.#quotas.add(quota);
+    if (this.#quotas.size >= this.#sweepAt) this.#sweep();
     return quota;
   };
+
+  /** A reload has closed some, or clients have made room for others. */
+  #sweep(): void {
+    for (const each of this.#quotas) if (each.isClosed) this.#quotas.delete(each);
+    this.#sweepAt = Math.max(MIN_SWEPT, 2 * this.#quotas.size);
+  }
 
   /** Connects the store and its gate. */
   bind(binding: StoreBinding): void {

@@ -6,7 +6,12 @@ import {
   SHARER_WINDOW,
 } from '../../core/quota/calendar/calendar-quota.ts';
 import { periodId } from '../../core/quota/calendar/quota-period.ts';
-import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
+import { RecencyMap } from '../../core/collections/recency-map.ts';
+import {
+  MAX_CLIENTS,
+  type UpstreamQuotaSettings,
+  type UpstreamQuotasParts,
+} from '../../core/quota/calendar/upstream-quotas.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { QuotaCall, QuotaDelays, QuotaTerms } from './quota-protocol.ts';
 
@@ -25,33 +30,53 @@ interface KeptQuota {
   readonly members: Map<number, Member>;
 }
 
+/** Quotas of single clients, before one is known. */
+interface ClientQuotaTemplate {
+  readonly upstream: string;
+  readonly settings: CalendarQuotaSettings;
+}
+
+type QuotaKeeperParts = Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal' | 'maxClients'>;
+
 /** Counts the quotas of several workers. A leased part counts as used, so the end of a worker never makes the count too low. */
 export class QuotaKeeper {
-  readonly #parts: Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal'>;
+  readonly #parts: QuotaKeeperParts;
   readonly #workers = new Set<number>();
   #quotas = new Map<string, KeptQuota>();
+  #templates = new Map<string, ClientQuotaTemplate>();
+  /** Of single clients; the one that was not used for longest makes room for others. */
+  readonly #ofClients = new RecencyMap<string, KeptQuota>();
 
-  constructor(parts: Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal'>) {
+  constructor(parts: QuotaKeeperParts) {
     this.#parts = parts;
   }
 
   /** Keeps the counts of quotas whose upstream, name and period stay the same. */
-  configure(
-    upstreams: Iterable<{ readonly name: string; readonly quotas?: readonly CalendarQuotaSettings[] | undefined }>,
-  ): void {
+  configure(upstreams: Iterable<UpstreamQuotaSettings & { readonly name: string }>): void {
     const before = this.#quotas;
     this.#quotas = new Map();
-    for (const { name: upstream, quotas = [] } of upstreams) {
-      for (const settings of quotas) {
-        const id = idOf(upstream, settings.name, periodId(settings.period));
+    this.#templates = new Map();
+    for (const { name: upstream, quotas = [], classQuotas = [] } of upstreams) {
+      for (const settings of [...quotas, ...classQuotas.flatMap(({ shared }) => shared)]) {
+        const id = idOf(upstream, settings);
         const known = before.get(id);
         known?.quota.reconfigure(settings);
-        const make = (): KeptQuota => {
-          return { upstream, quota: new CalendarQuota(upstream, settings, this.#parts.journal), members: new Map() };
-        };
-        this.#quotas.set(id, known ?? make());
+        this.#quotas.set(id, known ?? this.#make(upstream, settings));
+      }
+      for (const settings of classQuotas.flatMap(({ perClient }) => perClient)) {
+        this.#templates.set(idOf(upstream, settings), { upstream, settings });
       }
     }
+    for (const [id, { upstream, quota }] of this.#ofClients) {
+      const { key } = quota.settings;
+      const template = this.#templates.get(idOf(upstream, { ...quota.settings, key: undefined }));
+      if (template !== undefined) quota.reconfigure({ ...template.settings, key });
+      else if (this.#ofClients.delete(id)) quota.close();
+    }
+  }
+
+  #make(upstream: string, settings: CalendarQuotaSettings): KeptQuota {
+    return { upstream, quota: new CalendarQuota(upstream, settings, this.#parts.journal), members: new Map() };
   }
 
   join(worker: number): void {
@@ -61,12 +86,14 @@ export class QuotaKeeper {
   /** A worker has ended. What it held may have been sent. */
   leave(worker: number): void {
     this.#workers.delete(worker);
-    for (const { members } of this.#quotas.values()) members.delete(worker);
+    for (const quotas of [this.#quotas, this.#ofClients]) {
+      for (const { members } of quotas.values()) members.delete(worker);
+    }
   }
 
   /** Undefined if no quota has this name and period: during a reload, the primary and its workers change at different times. */
   onCall(worker: number, call: QuotaCall, now: Millis): QuotaTerms | undefined {
-    const kept = this.#quotas.get(idOf(call.upstream, call.name, call.period));
+    const kept = this.#find(call);
     if (kept === undefined) return undefined;
     const { quota, members } = kept;
     const instant = this.#instant(now);
@@ -89,6 +116,20 @@ export class QuotaKeeper {
     return { ...terms, ordinary, priority, sharers, heldByOthers, view };
   }
 
+  #find({ upstream, name, key, period }: QuotaCall): KeptQuota | undefined {
+    const id = formatId(upstream, name, period, key);
+    if (key === undefined) return this.#quotas.get(id);
+    const known = this.#ofClients.use(id);
+    if (known !== undefined) return known;
+    const template = this.#templates.get(formatId(upstream, name, period, undefined));
+    if (template === undefined) return undefined;
+    const kept = this.#make(upstream, { ...template.settings, key });
+    this.#ofClients.set(id, kept);
+    if (this.#ofClients.size > (this.#parts.maxClients ?? MAX_CLIENTS)) this.#ofClients.deleteOldest()?.quota.close();
+    return kept;
+  }
+
+  /** Those of single clients may be many, and are left out. */
   views(now: Millis): QuotaView[] {
     const instant = this.#instant(now);
     return [...this.#quotas.values()].map(({ quota }) => quota.view(instant));
@@ -131,6 +172,10 @@ function countSharers(members: Iterable<Member>, rate: number, now: Millis): num
   return [...members].filter(({ wantedAt }) => wantedAt >= since).length;
 }
 
-function idOf(upstream: string, name: string, period: string): string {
-  return JSON.stringify([upstream, name, period]);
+function idOf(upstream: string, { name, key, period }: CalendarQuotaSettings): string {
+  return formatId(upstream, name, periodId(period), key);
+}
+
+function formatId(upstream: string, name: string, period: string, key: string | undefined): string {
+  return JSON.stringify([upstream, name, period, key]);
 }

@@ -9,6 +9,8 @@ import type { Millis, PerSecond } from '../../core/scalars.ts';
 export interface QuotaCall {
   readonly upstream: string;
   readonly name: string;
+  /** See `CalendarQuotaSettings`. */
+  readonly key?: string | undefined;
   /** See `periodId`. */
   readonly period: string;
   /** Parts to lease. */

@@ -1,6 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { StoredCount } from '../../core/quota/calendar/quota-counts.ts';
+import type { EpochMillis } from '../../core/quota/calendar/quota-period.ts';
 import type { QuotaJournal, StoredQuota } from '../../core/quota/calendar/quota-journal.ts';
+import type { Millis } from '../../core/scalars.ts';
+
+/** A month has 31 days at most, and a rolling period 24. */
+const MAX_PERIOD: Millis = 32 * 86_400_000;
 
 /** The counts of calendar quotas, in the database. */
 export class StoredQuotas implements QuotaJournal {
@@ -18,6 +23,16 @@ export class StoredQuotas implements QuotaJournal {
     this.#onProblem = onProblem;
     this.#get = db.prepare('SELECT period, counts FROM quotas WHERE upstream = ? AND name = ?');
     this.#put = db.prepare('INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)');
+  }
+
+  /** Removes the counts of single clients that were not seen for longer than any period. @param at now */
+  removeEnded(at: EpochMillis): void {
+    this.#db
+      .prepare(
+        `DELETE FROM quotas WHERE instr(name, ' ') > 0
+         AND CASE WHEN json_valid(counts) THEN json_extract(counts, '$[#-1][0]') ELSE 0 END < ?`,
+      )
+      .run(at - MAX_PERIOD);
   }
 
   load(upstream: string, name: string): StoredQuota | undefined {
@@ -42,6 +57,10 @@ export class StoredQuotas implements QuotaJournal {
 
   onClose(upstream: string, name: string, write: () => void): void {
     this.#atEnd.set(JSON.stringify([upstream, name]), write);
+  }
+
+  forget(upstream: string, name: string): void {
+    this.#atEnd.delete(JSON.stringify([upstream, name]));
   }
 
   /** Stores the exact counts. To be called before the database is closed. */

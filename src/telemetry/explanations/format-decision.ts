@@ -38,7 +38,7 @@ export function formatDecision(
     const estimateText = estimatedWait === undefined ? '' : `; estimated wait ${humanizeDuration(estimatedWait)}`;
     const maxWaitText =
       maxWait === undefined ? '' : `, maximum wait ${humanizeDuration(maxWait)}${formatClientTimeout(clientTimeout)}`;
-    return `queued${observedNote}: ${joinParts([...formatLimitParts(details, origin), ...formatClientParts(details)])}${estimateText}${maxWaitText}`;
+    return `queued${observedNote}: ${[...formatLimitParts(details, origin), ...formatClientParts(details)].join(', ')}${estimateText}${maxWaitText}`;
   }
   return `refused (${why})${observedNote}: ${formatRefusal(why, details, origin)}${formatComeBack(retryAfterMs, details)}`;
 }
@@ -67,6 +67,7 @@ export function formatRefusalReason(
     case 'held':
       return `the upstream asked this client to wait ${humanizeDuration(heldFor > 0 ? heldFor : (estimatedWait ?? 0))}`;
     case 'quota_exceeded':
+    case 'client_quota_exceeded':
       return quota === undefined ? undefined : formatSpentQuota(quota);
     case 'blocked':
       return formatQuarantine(account) ?? formatBlock(limit, block, origin);
@@ -146,7 +147,7 @@ function formatRefusal(why: RefusalReason | undefined, details: DecisionDetails,
   const because = formatRefusalReason(why, details, origin);
   if (why === 'held') return because ?? '';
   const place = formatLimitParts(details, origin).filter((part) => part !== because);
-  return joinParts([...(because === undefined ? [] : [because]), ...place, ...formatClientParts(details)]);
+  return [...(because === undefined ? [] : [because]), ...place, ...formatClientParts(details)].join(', ');
 }
 
 /**
@@ -244,7 +245,3 @@ const RETURN_SLOT_TEXTS: Readonly<Record<ReturnSlotKind, string>> = {
     'this client, or others at its address, already have return times: those after that follow one another as fast as other addresses allow',
   stalled: 'no connection has become free for that long',
 };
-
-function joinParts(parts: readonly string[]): string {
-  return parts.join(', ');
-}

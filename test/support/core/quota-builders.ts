@@ -32,6 +32,10 @@ export class MemoryJournal implements QuotaJournal {
     this.#onClose.set(`${upstream} ${name}`, write);
   }
 
+  forget(upstream: string, name: string): void {
+    this.#onClose.delete(`${upstream} ${name}`);
+  }
+
   close(): void {
     for (const write of this.#onClose.values()) write();
   }

@@ -120,6 +120,8 @@ export class World {
       path,
       isSentExternally = false,
       arrivedAt,
+      className,
+      isProven = false,
     } = arrival;
     const settle: AdmissionCallback = (admission, now) => {
       queued.admission = admission;
@@ -132,6 +134,8 @@ export class World {
     });
     ticket.isBodyReceived = bodyInHand;
     ticket.requestPath = path;
+    ticket.clientClass = className;
+    ticket.isProven = isProven;
     const queued: QueuedTicket = { ticket, admission: undefined, at: this.now };
     queued.admission = this.gate.requestAdmission(ticket, deadline, this.now);
     this.rearm();

@@ -64,3 +64,17 @@ test('reports counts that cannot be stored once, and that they can be stored aga
   expect(problems).toEqual([expect.any(Error), undefined]);
   expect(quotas.load('a', 'day')).toBeDefined();
 });
+
+test('removes the counts of clients that were not seen for longer than any period, and no others', () => {
+  const { quotas } = open(makeFile());
+  const now = 100 * 24 * HOUR;
+  const old = { period: 'day UTC', counts: [[now - 33 * 24 * HOUR, 1]] as const };
+  const recent = { period: 'month UTC', counts: [[now - 31 * 24 * HOUR, 1]] as const };
+  quotas.store('a', 'day', old);
+  quotas.store('a', 'class:partners/client/day 0123', old);
+  quotas.store('a', 'class:partners/client/month 0123', recent);
+  quotas.removeEnded(now);
+  expect(quotas.load('a', 'day')).toEqual(old);
+  expect(quotas.load('a', 'class:partners/client/day 0123')).toBeUndefined();
+  expect(quotas.load('a', 'class:partners/client/month 0123')).toEqual(recent);
+});

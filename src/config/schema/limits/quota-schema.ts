@@ -3,6 +3,8 @@ import { CALENDAR_UNITS, type CalendarUnit } from '../../../core/quota/calendar/
 import type { Millis } from '../../../core/scalars.ts';
 import { DURATION_PATTERN, formatDuration, parseDuration } from '../../values/quantities.ts';
 import { suggest } from '../../values/suggest.ts';
+import { isMapping } from '../../values/plain-object.ts';
+import type { ParseResult } from '../../values/text-codec.ts';
 import { parseFailure, textCodec } from '../../values/text-codec.ts';
 import { TimeZoneSchema } from '../../values/time-zone.ts';
 import { LimitNameSchema } from './nested-limits-schema.ts';
@@ -22,21 +24,23 @@ const PerSchema = textCodec<QuotaPer>({
     { enum: [...CALENDAR_UNITS] },
     { type: 'string', pattern: DURATION_PATTERN.source.replace('^', `^${ROLLING}`) },
   ],
-  parse(input) {
-    const text = String(input);
-    const unit = CALENDAR_UNITS.find((known) => known === text);
-    if (unit !== undefined) return { ok: true, value: { kind: 'calendar', unit } };
-    const length = text.startsWith(ROLLING) ? parseDuration(text.slice(ROLLING.length)) : undefined;
-    if (length?.ok === true) {
-      if (length.value >= MIN_ROLLING) return { ok: true, value: { kind: 'rolling', length: length.value } };
-      return parseFailure('a rolling period must be at least 1m: use rateLimit.maxRate for a shorter one');
-    }
-    if (length !== undefined) return parseFailure(`after rolling, ${length.message}`, `${ROLLING}24h`);
-    if (DURATION_PATTERN.test(text)) return parseFailure(`expected ${PER_EXPECTED}`, `${ROLLING}${text}`);
-    return parseFailure(`expected ${PER_EXPECTED}`, suggest(text, CALENDAR_UNITS));
-  },
+  parse: parsePer,
   format: formatPer,
 });
+
+function parsePer(input: string | number): ParseResult<QuotaPer> {
+  const text = String(input);
+  const unit = CALENDAR_UNITS.find((known) => known === text);
+  if (unit !== undefined) return { ok: true, value: { kind: 'calendar', unit } };
+  const length = text.startsWith(ROLLING) ? parseDuration(text.slice(ROLLING.length)) : undefined;
+  if (length?.ok === true) {
+    if (length.value >= MIN_ROLLING) return { ok: true, value: { kind: 'rolling', length: length.value } };
+    return parseFailure('a rolling period must be at least 1m: use rateLimit.maxRate for a shorter one');
+  }
+  if (length !== undefined) return parseFailure(`after rolling, ${length.message}`, `${ROLLING}24h`);
+  if (DURATION_PATTERN.test(text)) return parseFailure(`expected ${PER_EXPECTED}`, `${ROLLING}${text}`);
+  return parseFailure(`expected ${PER_EXPECTED}`, suggest(text, CALENDAR_UNITS));
+}
 
 export function formatPer(per: QuotaPer): string {
   return per.kind === 'calendar' ? per.unit : `${ROLLING}${formatDuration(per.length)}`;
@@ -101,8 +105,50 @@ export const QuotasSchema = z
 
 export type QuotaConfig = z.output<typeof QuotaSchema>;
 
+const ClientQuotaFields = QuotaSchema.omit({ reserve: true }).extend({
+  limit: QuotaSchema.shape.limit.describe('Requests in a period: those of clients, whatever is retried.'),
+});
+
+/** A quota of clients. It needs no reserve: all clients of a class have the same weight. */
+export type ClientQuotaConfig = z.output<typeof ClientQuotaFields>;
+
+const SHORT_QUOTA_EXPECTED = 'a quota such as 10000/day or 1000/rolling 24h, or a mapping with limit and per';
+const SHORT_QUOTA_PATTERN = /^(\d+)\/(.+)$/;
+
+const ShortQuotaSchema = textCodec<ClientQuotaConfig>({
+  expected: SHORT_QUOTA_EXPECTED,
+  forms: [{ type: 'string', pattern: SHORT_QUOTA_PATTERN.source }],
+  parse(input) {
+    const [, limitText, perText = ''] = SHORT_QUOTA_PATTERN.exec(String(input)) ?? [];
+    const limit = ClientQuotaFields.shape.limit.safeParse(Number(limitText));
+    if (!limit.success) return parseFailure(`expected ${SHORT_QUOTA_EXPECTED}`);
+    const per = parsePer(perText);
+    if (per.ok) return { ok: true, value: { limit: limit.data, per: per.value, pace: 'asNeeded' } };
+    const suggestion = per.suggestion === undefined ? undefined : `${limitText}/${per.suggestion}`;
+    return parseFailure(`after /, ${per.message}`, suggestion);
+  },
+  format: ({ limit, per }) => `${limit}/${formatPer(per)}`,
+  isValue: isShortQuota,
+});
+
+function isShortQuota(value: unknown): boolean {
+  if (!isMapping(value)) return false;
+  const { name, timezone, pace } = { name: undefined, timezone: undefined, pace: undefined, ...value };
+  return name === undefined && timezone === undefined && pace === 'asNeeded';
+}
+
+const ClientQuotaSchema = z.union([ShortQuotaSchema, ClientQuotaFields]);
+
+const MAX_CLIENT_QUOTAS = 8;
+
+/** Quotas of a class of clients, or of each of its clients: one, or a list. */
+export const ClientQuotasSchema = z.union([
+  ClientQuotaSchema,
+  z.array(ClientQuotaSchema).min(1).max(MAX_CLIENT_QUOTAS),
+]);
+
 /** The name that the quota has, or gets from its period. */
-export function quotaName({ name, per }: Pick<QuotaConfig, 'name' | 'per'>): string {
+export function quotaName({ name, per }: Pick<ClientQuotaConfig, 'name' | 'per'>): string {
   return name ?? formatPer(per).replace(' ', '-');
 }
 

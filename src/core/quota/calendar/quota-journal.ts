@@ -15,4 +15,6 @@ export interface QuotaJournal {
   store(upstream: string, name: string, quota: StoredQuota): void;
   /** Calls `write` before the journal is closed. Replaces an earlier one of this quota. */
   onClose(upstream: string, name: string, write: () => void): void;
+  /** Forgets what `onClose` was given. What is stored stays. */
+  forget(upstream: string, name: string): void;
 }

@@ -1,6 +1,8 @@
 import { type CalendarQuotaSettings, SHARER_WINDOW } from '../../../core/quota/calendar/calendar-quota.ts';
 import { calendarWindow } from '../../../core/quota/calendar/calendar-window.ts';
 import type { EpochMillis } from '../../../core/quota/calendar/quota-period.ts';
+import { RecencyMap } from '../../../core/collections/recency-map.ts';
+import { MAX_CLIENTS } from '../../../core/quota/calendar/upstream-quotas.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import { MAX_LATENESS } from '../../../core/rate/pacer.ts';
 import type { CallKeeper } from '../../quotas/leased-quota.ts';
@@ -33,6 +35,8 @@ export interface RedisQuotasParts {
 export class RedisQuotas {
   readonly #parts: RedisQuotasParts;
   readonly #known = new Map<string, KnownQuota>();
+  /** The same of single clients. */
+  readonly #knownOfClients = new RecencyMap<string, KnownQuota>();
 
   constructor(parts: RedisQuotasParts) {
     this.#parts = parts;
@@ -42,10 +46,25 @@ export class RedisQuotas {
   readonly call: CallKeeper = (call, onTerms, settings) => {
     const { prefix } = this.#parts;
     const key = `${prefix}:{${call.upstream}/quotas}:${LAYOUT}:${call.name}:${call.period}`;
-    let known = this.#known.get(key);
-    if (known === undefined) this.#known.set(key, (known = new KnownQuota(settings.period, this.#parts.wallClock)));
-    this.#run(key, known, call, settings, onTerms, true);
+    if (call.key === undefined) return this.#run(key, this.#knownAs(key, settings), call, settings, onTerms, true);
+    const keyOfClient = `${key}:${call.key}`;
+    this.#run(keyOfClient, this.#knownOfClient(keyOfClient, settings), call, settings, onTerms, true);
   };
+
+  #knownAs(key: string, { period }: CalendarQuotaSettings): KnownQuota {
+    let known = this.#known.get(key);
+    if (known === undefined) this.#known.set(key, (known = new KnownQuota(period, this.#parts.wallClock)));
+    return known;
+  }
+
+  /** What is forgotten of a client that was not seen for longest cannot be restored if Redis loses it. */
+  #knownOfClient(key: string, { period }: CalendarQuotaSettings): KnownQuota {
+    let known = this.#knownOfClients.use(key);
+    if (known !== undefined) return known;
+    this.#knownOfClients.set(key, (known = new KnownQuota(period, this.#parts.wallClock)));
+    if (this.#knownOfClients.size > MAX_CLIENTS) this.#knownOfClients.deleteOldest();
+    return known;
+  }
 
   #run(
     key: string,

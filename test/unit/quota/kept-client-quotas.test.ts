@@ -1,0 +1,68 @@
+/** Quotas of classes and clients that several workers share: the primary counts them. */
+import { expect, test } from 'vitest';
+import type { CalendarQuotaSettings } from '../../../src/core/quota/calendar/calendar-quota.ts';
+import { QuotaKeeper } from '../../../src/sharing/quotas/quota-keeper.ts';
+import type { QuotaCall } from '../../../src/sharing/quotas/quota-protocol.ts';
+import { HOUR, MemoryJournal, quotaSettings } from '../../support/core/quota-builders.ts';
+
+const SHARED = quotaSettings({ name: 'class:partners/day', limit: 10 });
+const PER_CLIENT = quotaSettings({ name: 'class:partners/client/day', limit: 3 });
+
+function configure(keeper: QuotaKeeper, perClient: readonly CalendarQuotaSettings[] = [PER_CLIENT]): void {
+  keeper.configure([{ name: 'up', classQuotas: [{ className: 'partners', shared: [SHARED], perClient }] }]);
+}
+
+function makeKeeper(parts: { readonly journal?: MemoryJournal; readonly maxClients?: number } = {}): QuotaKeeper {
+  const keeper = new QuotaKeeper({ wallTimeAt: (now) => now, ...parts });
+  configure(keeper);
+  for (const worker of [1, 2]) keeper.join(worker);
+  return keeper;
+}
+
+/** Leases one part. Returns how many were granted; undefined if the keeper does not have the quota. */
+function lease(keeper: QuotaKeeper, worker: number, key: string | undefined): number | undefined {
+  const { name } = key === undefined ? SHARED : PER_CLIENT;
+  const call: QuotaCall = {
+    ...{ upstream: 'up', name, key, period: 'day UTC', want: 1, isOrdinary: true, mayUseReserve: false },
+    ...{ overdrawn: 0, returns: [], held: 0 },
+  };
+  return keeper.onCall(worker, call, HOUR)?.granted;
+}
+
+const leaseMany = (keeper: QuotaKeeper, count: number, key: string | undefined): number[] =>
+  Array.from({ length: count }, (_, i) => lease(keeper, 1 + (i % 2), key) ?? Number.NaN);
+
+test('grants each client no more than its quota, whichever worker calls, and the class no more than that of all', () => {
+  const keeper = makeKeeper();
+  for (const client of ['a', 'b']) expect(leaseMany(keeper, 5, client)).toEqual([1, 1, 1, 0, 0]);
+  expect(leaseMany(keeper, 12, undefined).filter((granted) => granted === 1)).toHaveLength(10);
+});
+
+test('shows the quota of the class, and not those of clients', () => {
+  const keeper = makeKeeper();
+  leaseMany(keeper, 2, 'a');
+  leaseMany(keeper, 2, undefined);
+  expect(keeper.views(HOUR)).toMatchObject([{ upstream: 'up', name: 'class:partners/day', remaining: 8 }]);
+});
+
+test('keeps the counts of clients when their limit changes, and forgets them when their quota is removed', () => {
+  const keeper = makeKeeper();
+  leaseMany(keeper, 3, 'a');
+  configure(keeper, [{ ...PER_CLIENT, limit: 4 }]);
+  expect(leaseMany(keeper, 2, 'a')).toEqual([1, 0]);
+  configure(keeper, []);
+  expect(lease(keeper, 1, 'a')).toBeUndefined();
+});
+
+test('reads the count of a client that has made room for others again', () => {
+  const keeper = makeKeeper({ journal: new MemoryJournal(), maxClients: 2 });
+  for (const client of ['a', 'b', 'c']) leaseMany(keeper, 2, client);
+  expect(leaseMany(keeper, 2, 'a')).toEqual([1, 0]);
+});
+
+test('stores the counts of clients at the end, exactly', () => {
+  const journal = new MemoryJournal();
+  leaseMany(makeKeeper({ journal }), 2, 'a');
+  journal.close();
+  expect(leaseMany(makeKeeper({ journal }), 2, 'a')).toEqual([1, 0]);
+});
