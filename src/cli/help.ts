@@ -91,12 +91,13 @@ Prints the JSON Schema of the configuration. Editors with the YAML language serv
 Explains a request: each decision with its numbers, the result of each attempt, and the reason for each wait.
 The ID is in the response (Tidegate-Request-Id) and in the log. docs/explain.md says which requests are recorded.
 `,
-  clients: `usage: tidegate clients add NAME --file FILE [--json]
+  clients: `usage: tidegate clients add NAME --file FILE [--expires TIME] [--json]
        tidegate clients list --file FILE [--json]
        tidegate clients remove NAME|ID --file FILE [--json]
 
-  --file FILE   the file of clients.auth.apiKeys.file; add creates it
-  --json        print one JSON object
+  --file FILE     the file of clients.auth.apiKeys.file; add creates it
+  --expires TIME  when the key expires: days or hours such as 90d or 12h, or a date such as 2027-06-30; default: never
+  --json          print one JSON object
 
 add creates a key for a client, prints it once, and stores only its hash. A client may have several keys. remove takes the
 ID of a key, or the NAME of a client for all of its keys. A running Tidegate uses the changed file within a second.

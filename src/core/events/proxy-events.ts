@@ -96,6 +96,8 @@ export type ProxyEvent =
   | { readonly type: 'auth-rejected'; readonly why: AuthRejection }
   /** What clients are verified by was read again, or cannot be: `problem` says why, and what was read before stays in use. */
   | { readonly type: 'auth-source'; readonly setting: string; readonly problem: string | undefined }
+  /** A request has an API key that expires soon; at most once for each key. `expiresAt`: ISO 8601. */
+  | { readonly type: 'api-key-expires'; readonly keyId: string; readonly client: string; readonly expiresAt: string }
   /** A write without a key was being sent when its process ended: its outcome is unknown. */
   | { readonly type: 'write-interrupted'; readonly route: string }
   /** An idempotency key was minted, or was not free at once: the request waited for it, or the key is in use or expired. */

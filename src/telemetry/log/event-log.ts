@@ -73,6 +73,9 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
       logger.info({ upstream, forMs: Math.round(after), problem: describe(failure) }, 'upstream recovered');
     } else if (event.type === 'certificate') {
       logCertificate(logger, event);
+    } else if (event.type === 'api-key-expires') {
+      const { keyId, client, expiresAt } = event;
+      logger.warn({ keyId, clientName: client, expiresAt }, 'API key expires soon: give the client another one');
     } else if (event.type === 'auth-source') {
       logAuthSource(logger, event);
     } else if (event.type === 'operator') {

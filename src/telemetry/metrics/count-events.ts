@@ -142,6 +142,7 @@ export function countEvents({
       case 'operator':
       case 'certificate':
       case 'auth-source':
+      case 'api-key-expires':
       case 'upstream-failing':
       case 'upstream-recovered':
         // States are gauges, read at each scrape.
