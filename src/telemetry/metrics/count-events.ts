@@ -44,7 +44,7 @@ export function countEvents({
         routes.get(event.route).countArrival();
         break;
       case 'decision':
-        upstreams.get(event.upstream).decisions.count(event.decision);
+        upstreams.get(event.upstream).countDecision(event);
         break;
       case 'attempt':
         upstreams.get(event.upstream).countAttempt(event);

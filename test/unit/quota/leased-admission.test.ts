@@ -22,7 +22,7 @@ interface Setup {
 function setUp(settings: Partial<CalendarQuotaSettings>, usedByOther = 0, options: WorldOptions = {}): Setup {
   const quota = quotaSettings(settings);
   const keeper = new QuotaKeeper({ wallTimeAt: (now) => now });
-  keeper.configure([{ name: 'up', quotas: [quota] }]);
+  keeper.configure([{ name: 'up', quotas: [quota], classQuotas: options.upstream?.classQuotas }]);
   for (const worker of [1, 2]) keeper.join(worker);
   const client: QuotaClient = new QuotaClient({
     clock: { now: () => world.now },
@@ -150,5 +150,50 @@ describe('a gate with a quota that another process counts', () => {
     const admitted = arrivals.flatMap(({ admission, at }) => (admission?.kind === 'admitted' ? [at - 11 * HOUR] : []));
     // 13 of 24 hours are left: 3.7 requests a second.
     expect(admitted.map((at) => Math.round(at / 10))).toEqual([1, 28, 56]);
+  });
+});
+
+describe('a gate with quotas of clients that another process counts', () => {
+  const perClient = [quotaSettings({ name: 'class:partners/client/day', limit: 2 })];
+  const classQuotas = [{ className: 'partners', shared: [], perClient }];
+  const partner = (client: string) => ({ client, className: 'partners', isProven: true });
+
+  test('admits and refuses each of several waiting clients as soon as its own part has come, or was denied', () => {
+    const { world, keeper } = setUp({ limit: 1000 }, 0, { upstream: { classQuotas } });
+    const call = { upstream: 'up', name: 'class:partners/client/day', period: 'day UTC', want: 0, isOrdinary: true };
+    keeper.onCall(2, { ...call, key: 'b', mayUseReserve: false, overdrawn: 2, returns: [], held: 0 }, world.now);
+    const queued = ['a', 'b', 'c'].map((client) => world.arrive(partner(client)));
+    world.runUntil(11 * HOUR + 2 * LATENCY);
+    expect(queued.map(({ admission }) => admission?.kind)).toEqual(['admitted', 'refused', 'admitted']);
+    expect(queued[1]?.admission).toMatchObject({ why: 'client_quota_exceeded', retryAfterMs: DAY - 11 * HOUR });
+  });
+
+  test('lets no request wait for a part that it does not need, whatever quotas others have', () => {
+    const { world } = setUp({ limit: 1000 }, 0, {
+      upstream: { quotas: [], classQuotas, queue: { maxWait: 0, maxDepth: 10 } },
+    });
+    const waiting = world.arrive(partner('a'));
+    expect(waiting.admission).toBeUndefined();
+    const other = world.arrive({ client: 'd' });
+    world.runUntil(world.now + 1);
+    expect(other.admission).toEqual(ADMITTED);
+    world.runUntil(world.now + LATENCY);
+    expect(waiting.admission).toEqual(ADMITTED);
+  });
+
+  test('asks nothing about a client that sends nothing', () => {
+    const calls: string[] = [];
+    const client = new QuotaClient({
+      clock: { now: () => 0 },
+      schedule: (_, run) => {
+        run();
+        return () => undefined;
+      },
+      isKeeperForgetful: true,
+      call: ({ name }) => calls.push(name),
+    });
+    client.makeQuota('up', quotaSettings());
+    client.makeQuota('up', { ...quotaSettings({ name: 'class:partners/client/day' }), key: 'a' });
+    expect(calls).toEqual(['day']);
   });
 });

@@ -137,14 +137,16 @@ function isShortQuota(value: unknown): boolean {
   return name === undefined && timezone === undefined && pace === 'asNeeded';
 }
 
-const ClientQuotaSchema = z.union([ShortQuotaSchema, ClientQuotaFields]);
-
 const MAX_CLIENT_QUOTAS = 8;
 
 /** Quotas of a class of clients, or of each of its clients: one, or a list. */
 export const ClientQuotasSchema = z.union([
-  ClientQuotaSchema,
-  z.array(ClientQuotaSchema).min(1).max(MAX_CLIENT_QUOTAS),
+  ShortQuotaSchema,
+  ClientQuotaFields,
+  z
+    .array(z.union([ShortQuotaSchema, ClientQuotaFields]))
+    .min(1)
+    .max(MAX_CLIENT_QUOTAS),
 ]);
 
 /** The name that the quota has, or gets from its period. */

@@ -62,9 +62,15 @@ export class RequestQuotas {
     this.#parts = parts;
   }
 
-  /** See `UpstreamQuotasParts.leaseWait`. */
-  get leaseWait(): Millis {
-    return this.#parts.leaseWait ?? 0;
+  /** None applies to any request. */
+  get isEmpty(): boolean {
+    return this.#ofUpstream.quotas.length === 0 && this.#ofClient.every(({ quotas }) => quotas.length === 0);
+  }
+
+  /** See `UpstreamQuotasParts.leaseWait`; 0 if no quota applies to the request. */
+  leaseWait(request: QuotaRequest): Millis {
+    const { leaseWait = 0 } = this.#parts;
+    return leaseWait > 0 && this.#applying(request).length > 0 ? leaseWait : 0;
   }
 
   /** Requests wait at this limit: it has to be served once a part that is requested has come. */

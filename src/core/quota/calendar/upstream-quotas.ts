@@ -114,8 +114,13 @@ export class UpstreamQuotas {
     }
   }
 
-  /** Returns the quotas of a request. */
-  select({ client, className, isClientProven }: QuotaRequester): RequestQuotas {
+  /** Returns the quotas of a request; undefined if none applies. */
+  select(requester: QuotaRequester): RequestQuotas | undefined {
+    const selected = this.#select(requester);
+    return selected.isEmpty ? undefined : selected;
+  }
+
+  #select({ client, className, isClientProven }: QuotaRequester): RequestQuotas {
     const ofClass = className === undefined ? undefined : this.#classes.get(className);
     if (className === undefined || ofClass === undefined) return this.unclassed;
     const { shared, unproven, perClient } = ofClass;

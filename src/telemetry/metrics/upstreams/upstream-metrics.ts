@@ -14,7 +14,7 @@ import type { UpstreamCounts } from '../request-counts.ts';
 import { addBuckets } from '../request-counts.ts';
 import { DurationHistogram } from '../duration-histogram.ts';
 import type { MetricSample } from '../exposition/metric-family.ts';
-import { CounterSet } from '../counter-set.ts';
+import { CounterSet, type TimeSeries } from '../counter-set.ts';
 
 type Decision = Extract<ProxyEvent, { type: 'decision' }>['decision'];
 type DelaySource = Extract<ProxyEvent, { type: 'retry' }>['source'];
@@ -53,6 +53,7 @@ export class UpstreamMetrics {
   readonly retries: CounterSet<RetryReason>;
   readonly retryEnds: CounterSet<RetryOutcome>;
   readonly decisions: CounterSet<Decision>;
+  readonly clientQuotaRefusals: TimeSeries;
   /** By cause; of a nested limit, by its name too. */
   readonly decreases: CounterSet<string>;
   readonly keys: CounterSet<IdempotencyKeyEvent>;
@@ -82,6 +83,7 @@ export class UpstreamMetrics {
     this.retries = new CounterSet((reason) => ({ upstream, reason }), RETRY_REASONS);
     this.retryEnds = new CounterSet((outcome) => ({ upstream, outcome }), RETRY_ENDS);
     this.decisions = new CounterSet((decision) => ({ upstream, decision }), DECISIONS);
+    this.clientQuotaRefusals = { labels: { upstream }, value: 0 };
     this.decreases = new CounterSet<string>((key) => {
       const [cause = '', limit] = key.split(' ');
       return limit === undefined ? { upstream, cause } : { upstream, limit, cause };
@@ -93,6 +95,11 @@ export class UpstreamMetrics {
       ['backoff', new DurationHistogram({ upstream, source: 'backoff' })],
       ['hint', new DurationHistogram({ upstream, source: 'hint' })],
     ]);
+  }
+
+  countDecision({ decision, why }: Extract<ProxyEvent, { type: 'decision' }>): void {
+    this.decisions.count(decision);
+    if (why === 'client_quota_exceeded') this.clientQuotaRefusals.value += 1;
   }
 
   countAttempt({ attempt, code, cause, took, request }: Extract<ProxyEvent, { type: 'attempt' }>): void {
