@@ -78,7 +78,8 @@ export async function openPrimaryState(
   configure(first);
   const stateServer: StateServer = {
     get bounds() {
-      return [...keyServer.bounds, ...(deliveries?.bounds ?? [])];
+      const { bound } = quotas;
+      return [...keyServer.bounds, ...(bound === undefined ? [] : [bound]), ...(deliveries?.bounds ?? [])];
     },
     join: (worker) => {
       keyServer.join(worker);

@@ -5,6 +5,7 @@ import {
   type QuotaView,
   SHARER_WINDOW,
 } from '../../core/quota/calendar/calendar-quota.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { periodId } from '../../core/quota/calendar/quota-period.ts';
 import { RecencyMap } from '../../core/collections/recency-map.ts';
 import {
@@ -46,6 +47,7 @@ export class QuotaKeeper {
   #templates = new Map<string, ClientQuotaTemplate>();
   /** Of single clients; the one that was not used for longest makes room for others. */
   readonly #ofClients = new RecencyMap<string, KeptQuota>();
+  #evictions = 0;
 
   constructor(parts: QuotaKeeperParts) {
     this.#parts = parts;
@@ -125,8 +127,21 @@ export class QuotaKeeper {
     if (template === undefined) return undefined;
     const kept = this.#make(upstream, { ...template.settings, key });
     this.#ofClients.set(id, kept);
-    if (this.#ofClients.size > (this.#parts.maxClients ?? MAX_CLIENTS)) this.#ofClients.deleteOldest()?.quota.close();
+    if (this.#ofClients.size > this.#maxClients) {
+      this.#evictions += 1;
+      this.#ofClients.deleteOldest()?.quota.close();
+    }
     return kept;
+  }
+
+  /** Of the quotas of single clients; undefined if there are none. */
+  get bound(): ResourceBound | undefined {
+    if (this.#templates.size === 0) return undefined;
+    return { name: 'client_quotas', used: this.#ofClients.size / this.#maxClients, reached: this.#evictions };
+  }
+
+  get #maxClients(): number {
+    return this.#parts.maxClients ?? MAX_CLIENTS;
   }
 
   /** Those of single clients may be many, and are left out. */

@@ -58,6 +58,9 @@ test('reads the count of a client that has made room for others again', () => {
   const keeper = makeKeeper({ journal: new MemoryJournal(), maxClients: 2 });
   for (const client of ['a', 'b', 'c']) leaseMany(keeper, 2, client);
   expect(leaseMany(keeper, 2, 'a')).toEqual([1, 0]);
+  expect(keeper.bound).toEqual({ name: 'client_quotas', used: 1, reached: 2 });
+  configure(keeper, []);
+  expect(keeper.bound).toBeUndefined();
 });
 
 test('stores the counts of clients at the end, exactly', () => {
