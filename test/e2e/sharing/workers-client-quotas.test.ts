@@ -18,14 +18,16 @@ test(
     const folder = mkdtempSync(join(tmpdir(), 'tidegate-quotas-'));
     atEnd(() => rmSync(folder, { recursive: true }));
     const upstream = await startHttpUpstream((_n, response) => response.end());
-    const file = makeKeyFile('partner-a', 'partner-b', 'partner-c');
-    const [a = '', b = '', c = ''] = file.keys;
+    const file = makeKeyFile('partner-a', 'partner-b', 'partner-c', 'slow-a', 'slow-b');
+    const [a = '', b = '', c = '', ...slow] = file.keys;
     const yaml = `workers: 2
 upstreams: {api: {url: "${upstream.url}"}}
 state: {store: sqlite, file: ${join(folder, 'state.db')}}
 clients:
   auth: {apiKeys: {file: ${file.path}}}
-  classes: {partners: {match: {key: ["partner-*"]}, quota: 100/rolling 24h, perClient: {quota: 40/rolling 24h}}}`;
+  classes:
+    partners: {match: {key: ["partner-*"]}, quota: 100/rolling 24h, perClient: {quota: 40/rolling 24h}}
+    slow: {match: {key: ["slow-*"]}, perClient: {maxRate: 1/h}}`;
     const first = await startWorkers(yaml);
     expect(await Promise.all([useUpAs([first], a), sendAs([first], b, 20).then(forwarded)])).toEqual([40, 20]);
     first.child.kill('SIGTERM');
@@ -36,6 +38,7 @@ clients:
     expect(await useUpAs([second], b)).toBe(20);
     expect(await useUpAs([second], c)).toBe(20); // the rest of the class
     expect(upstream.hits).toHaveLength(100);
+    for (const key of slow) expect(forwarded(await sendAs([second], key, 12))).toBe(1);
     await eventually(
       () => second.sum('tidegate_quota_remaining{upstream="api",quota="class:partners/rolling-24h"}'),
       (left) => left === 0,
