@@ -81,6 +81,26 @@ describe('eight replicas', () => {
   });
 });
 
+describe('a quota of a single client', () => {
+  test('is used up exactly by eight replicas, and apart from that of another client', async () => {
+    const redis = await startRedis();
+    for (const key of ['a', 'b']) {
+      const replicas = await startMany(redis, 8, settingsOf({ limit: 500, key }));
+      expect(await useUp(replicas)).toBe(500);
+    }
+  });
+
+  test('is restored by a replica that uses it again after Redis has lost its data', async () => {
+    const redis = await startRedis();
+    const replicas = await startMany(redis, 2, settingsOf({ limit: 500, key: 'a' }));
+    let sent = sum(await Promise.all(replicas.map((each) => each.send(150, () => false))));
+    await redis.restart();
+    sent += await useUp(replicas);
+    expect(sent).toBeLessThanOrEqual(500);
+    expect(sent).toBeGreaterThan(400);
+  });
+});
+
 test('replicas leave the reserve to requests with priority', async () => {
   const redis = await startRedis();
   const [first, second] = await startMany(redis, 2, settingsOf({ limit: 50, reserve: 10 }));
