@@ -138,7 +138,7 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
     },
     {
       name: 'tidegate_client_quota_refusals_total',
-      help: 'Requests and retries refused because their client, or its class, had used up its quota; in observe mode, what would have been refused.',
+      help: 'Requests refused because their client, or its class, had used up its quota.',
       type: 'counter',
       samples: () => upstreams.flatMap((upstream) => [upstream.clientQuotaRefusals]),
     },

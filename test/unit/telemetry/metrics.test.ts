@@ -302,7 +302,7 @@ describe('the limiter', () => {
       metrics,
       { type: 'decision', upstream: 'payments', decision: 'passed', why: undefined },
       { type: 'decision', upstream: 'payments', decision: 'refused', why: 'over_share' },
-      { type: 'decision', upstream: 'payments', decision: 'refused', why: 'client_quota_exceeded' },
+      { type: 'decision', upstream: 'payments', decision: 'refused', why: 'blocked' },
       { type: 'dequeued', upstream: 'payments', waited: 40, admitted: true },
       { type: 'dequeued', upstream: 'payments', waited: 1000, admitted: false },
       { type: 'cut', upstream: 'payments', scope: 'client', cause: 'heavy', from: 10, to: 5 },
@@ -312,10 +312,19 @@ describe('the limiter', () => {
       '{upstream="payments",decision="queued"} 0',
       '{upstream="payments",decision="refused"} 2',
     ]);
-    expect(await samples(metrics, 'client_quota_refusals_total')).toEqual(['{upstream="payments"} 1']);
     expect(await samples(metrics, 'queue_wait_seconds_sum')).toEqual(['{upstream="payments"} 1.04']);
     expect(await samples(metrics, 'queue_wait_seconds_count')).toEqual(['{upstream="payments"} 2']);
     expect(await samples(metrics, 'ratelimit_cuts_total')).toEqual(['{upstream="payments",cause="heavy"} 1']);
+  });
+
+  test('counts requests that were refused for a quota of their client, and no others', async () => {
+    const metrics = metricsOf();
+    emitEvents(
+      metrics,
+      requestDone({ outcome: 'refused', status: 429, reason: 'client_quota_exceeded' }),
+      requestDone({ outcome: 'refused', status: 429, reason: 'quota_exceeded' }),
+    );
+    expect(await samples(metrics, 'client_quota_refusals_total')).toEqual(['{upstream="payments"} 1']);
   });
 
   test('shows an open limit as +Inf', async () => {

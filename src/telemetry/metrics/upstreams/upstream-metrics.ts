@@ -1,6 +1,7 @@
 import type { CutCause } from '../../../core/limits/limit-state.ts';
 import type { ReaderAbortReason, IdempotencyKeyEvent } from '../../../core/events/event-labels.ts';
 import type { ProxyEvent } from '../../../core/events/proxy-events.ts';
+import type { RequestRecord } from '../../../core/events/request-record.ts';
 import { CUT_CAUSES } from '../../../core/limits/limit-state.ts';
 import { READER_ABORT_REASONS, IDEMPOTENCY_KEY_EVENTS } from '../../../core/events/event-labels.ts';
 import type { ErrorReason } from '../../../core/exchange/attempt-outcome.ts';
@@ -97,9 +98,10 @@ export class UpstreamMetrics {
     ]);
   }
 
-  countDecision({ decision, why }: Extract<ProxyEvent, { type: 'decision' }>): void {
-    this.decisions.count(decision);
-    if (why === 'client_quota_exceeded') this.clientQuotaRefusals.value += 1;
+  /** At once, or after a wait in the queue. */
+  countRefusal({ reason }: Pick<RequestRecord, 'reason'>): void {
+    this.refused += 1;
+    if (reason === 'client_quota_exceeded') this.clientQuotaRefusals.value += 1;
   }
 
   countAttempt({ attempt, code, cause, took, request }: Extract<ProxyEvent, { type: 'attempt' }>): void {
