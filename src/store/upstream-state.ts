@@ -12,11 +12,9 @@ import { AddressGroups } from '../core/admission/address-groups.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
 import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import { ConnectionSlots } from '../core/admission/connection-slots.ts';
-import {
-  UpstreamQuotas,
-  type UpstreamQuotaSettings,
-  type UpstreamQuotasParts,
-} from '../core/quota/calendar/upstream-quotas.ts';
+import type { CalendarQuotaSettings } from '../core/quota/calendar/calendar-quota.ts';
+import { UpstreamQuotas, type UpstreamQuotasParts } from '../core/quota/calendar/upstream-quotas.ts';
+import { ClassQuotas, type ClassQuotaSettings } from '../core/quota/clients/class-quotas.ts';
 import { UnmeteredSuccesses } from '../core/quota/unmetered-successes.ts';
 import type { OperatorOverride } from '../core/limits/operator-override.ts';
 import { isOverridden, NO_OVERRIDE } from '../core/limits/operator-override.ts';
@@ -25,12 +23,16 @@ import { isLimitInUse } from './limit-in-use.ts';
 import type { NestedLimitSettings } from './upstream-nested-limits.ts';
 import { UpstreamNestedLimits } from './upstream-nested-limits.ts';
 
-export interface UpstreamSettings extends UpstreamQuotaSettings {
+export interface UpstreamSettings {
   readonly name: string;
   readonly scope: LimitScope;
   readonly rate: RateSettings;
   /** In the order in which requests take their tokens; none when absent. */
   readonly nested?: readonly NestedLimitSettings[] | undefined;
+  /** None when absent. */
+  readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
+  /** Those of classes of clients; none when absent. */
+  readonly classQuotas?: readonly ClassQuotaSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
   /** Undefined if clients use their own credentials. Otherwise the scope is `credential`: each account has its own limit. */
@@ -61,6 +63,7 @@ export class UpstreamState implements GateUpstream {
   readonly rate: LiveRateSettings;
   readonly connectionSlots: ConnectionSlots | undefined;
   quotas: UpstreamQuotas | undefined;
+  classQuotas: ClassQuotas | undefined;
   readonly nested: UpstreamNestedLimits;
   /** The operator's override, also for limits that are made later. */
   override: OperatorOverride = NO_OVERRIDE;
@@ -151,7 +154,7 @@ export class UpstreamState implements GateUpstream {
   get bounds(): readonly ResourceBound[] {
     const used = this.queueOccupancy.size / Math.max(1, this.queue.maxDepth);
     const queue: ResourceBound = { name: 'queue', used, reached: this.queueOverflows };
-    const { bound: quotaBound } = this.quotas ?? {};
+    const { bound: quotaBound } = this.classQuotas ?? {};
     const own = [this.addressGroups.bound, queue, ...(quotaBound === undefined ? [] : [quotaBound])];
     return [...this.nested.bounds, ...own];
   }
@@ -185,17 +188,19 @@ export class UpstreamState implements GateUpstream {
     return former;
   }
 
-  #setQuotas(settings: UpstreamQuotaSettings): void {
-    const { quotas = [], classQuotas = [] } = settings;
-    if (quotas.length + classQuotas.length === 0) this.closeQuotas();
-    else if (this.quotas === undefined) this.quotas = new UpstreamQuotas(this.name, settings, this.#parts.quotas);
-    else this.quotas.reconfigure(settings);
+  #setQuotas({ quotas = [], classQuotas = [] }: Pick<UpstreamSettings, 'quotas' | 'classQuotas'>): void {
+    const parts = this.#parts.quotas;
+    if (this.quotas === undefined && quotas.length > 0) this.quotas = new UpstreamQuotas(this.name, quotas, parts);
+    else this.quotas?.reconfigure(quotas);
+    if (quotas.length === 0) this.quotas = undefined;
+    if (this.classQuotas !== undefined) this.classQuotas.reconfigure(classQuotas);
+    else if (classQuotas.length > 0) this.classQuotas = new ClassQuotas(this.name, classQuotas, parts);
+    if (classQuotas.length === 0) this.classQuotas = undefined;
   }
 
   /** Returns what is leased of quotas. Requests that wait for them wait no longer. */
   closeQuotas(): void {
-    this.quotas?.reconfigure({});
-    this.quotas = undefined;
+    this.#setQuotas({});
   }
 
   #connectionQueue(): Limit {

@@ -29,9 +29,9 @@ function describeClass(
   { maxRate, quota }: Pick<Config['clients']['classes'][string], 'maxRate' | 'quota'>,
   whom: string,
 ): string[] {
-  const quotas = toList(quota).map(({ limit, per, timezone, pace }) => {
+  const quotas = toList(quota).map(({ limit, per, timezone }) => {
     const zone = per.kind === 'rolling' || timezone === undefined ? '' : ` in ${timezone}`;
-    return `${name}: ${limit} requests per ${formatPer(per)}${zone}${pace === 'even' ? ', at an even pace,' : ''} for ${whom}`;
+    return `${name}: ${limit} requests per ${formatPer(per)}${zone} for ${whom}`;
   });
   return [...(maxRate === undefined ? [] : [`${name}: ${formatRate(maxRate)} for ${whom}`]), ...quotas];
 }

@@ -1,6 +1,8 @@
 import { toList } from '../../config/values/one-or-many.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
+import { countQuotasOfClient } from '../../config/compile/capacities.ts';
+import { BYTES_OF_CLIENT_QUOTA } from '../../core/overload/heap-capacity.ts';
 import { MAX_RECORD_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
 import { formatBytes } from '../format-bytes.ts';
 
@@ -23,7 +25,7 @@ export function describeMemory(config: Config): {
 } {
   const { limits, clients, upstreams, mode, listen } = config;
   const own =
-    Object.values(clients.classes).some(({ perClient }) => perClient !== undefined) ||
+    Object.values(clients.classes).some(({ perClient }) => perClient?.maxRate !== undefined) ||
     Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
       [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
     );
@@ -33,6 +35,7 @@ export function describeMemory(config: Config): {
     limits.connections * (listen.http2 ? MAX_CONCURRENT_STREAMS : 1),
     Object.values(upstreams).reduce((sum, { queue }) => sum + (queue.maxWait === 0 ? 0 : queue.maxDepth), 0),
   );
+  const quotasOfClient = countQuotasOfClient(config);
   const parts = [
     { what: 'request bodies kept for retries', bytes: limits.replayMemory },
     {
@@ -55,8 +58,16 @@ export function describeMemory(config: Config): {
     ...(own
       ? [
           {
-            what: `${clients.maxTracked} limits and quotas of single clients or credentials, about ${formatBytes(BYTES_EACH.limit)} each`,
+            what: `${clients.maxTracked} limits of single clients or credentials, about ${formatBytes(BYTES_EACH.limit)} each`,
             bytes: clients.maxTracked * BYTES_EACH.limit,
+          },
+        ]
+      : []),
+    ...(quotasOfClient > 0
+      ? [
+          {
+            what: `quotas of single clients, for ${clients.maxTracked} clients at each upstream; a tenth of the heap at most`,
+            bytes: clients.maxTracked * Object.keys(upstreams).length * quotasOfClient * BYTES_OF_CLIENT_QUOTA,
           },
         ]
       : []),

@@ -2,15 +2,40 @@ import type { Logger } from 'pino';
 import type { Config } from '../schema/config-schema.ts';
 import { DEFAULT_CONNECTIONS } from '../schema/config-schema.ts';
 import { limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
+import { toList } from '../values/one-or-many.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
 import { capByDescriptors } from '../../core/overload/descriptor-capacity.ts';
 import type { HeapBoundSizes } from '../../core/overload/heap-capacity.ts';
-import { capByHeap, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.ts';
+import {
+  capByHeap,
+  capClientQuotas,
+  HEAP_BOUND_SIZES,
+  ROLLING_QUOTA_FACTOR,
+} from '../../core/overload/heap-capacity.ts';
 
 /** How many limits of single clients fit in the heap, for a configuration that is reloaded. */
 export function computeClientLimitCapacity(config: Config): number {
   return capByHeap(configuredCapacities(config), oldSpaceLimit()).clientLimits;
+}
+
+/**
+ * For how many clients the quotas of single clients fit in the heap, at each upstream. All upstreams, and all quotas of a client, share the
+ * part of the heap that these have.
+ */
+export function computeQuotaClientCapacity(config: Config, heapBytes = oldSpaceLimit()): number {
+  const ofEachClient = countQuotasOfClient(config) * Object.keys(config.upstreams).length;
+  if (ofEachClient === 0) return config.clients.maxTracked;
+  return Math.max(1, Math.floor(capClientQuotas(config.clients.maxTracked * ofEachClient, heapBytes) / ofEachClient));
+}
+
+/** The most quotas that a single client has at an upstream; a rolling one counts as several. */
+export function countQuotasOfClient({ clients }: Pick<Config, 'clients'>): number {
+  const counts = Object.values(clients.classes).map(({ perClient }) => {
+    const sizes = toList(perClient?.quota).map(({ per }) => (per.kind === 'rolling' ? ROLLING_QUOTA_FACTOR : 1));
+    return sizes.reduce((sum, size) => sum + size, 0);
+  });
+  return Math.max(0, ...counts);
 }
 
 /** Fewer than an ordinary gateway needs: an operator has to know. */
@@ -50,7 +75,7 @@ function configuredCapacities({ limits, clients, upstreams }: Config): HeapBound
   const hasPerClientLimits = Object.values(upstreams).some((upstream) =>
     [{ scope: limitScopeOf(upstream) }, ...upstream.limits].some(({ scope }) => scope !== 'upstream'),
   );
-  const limitsEachClient = Object.values(clients.classes).some(({ perClient }) => perClient !== undefined);
+  const limitsEachClient = Object.values(clients.classes).some(({ perClient }) => perClient?.maxRate !== undefined);
   return {
     connections: limits.connections,
     requests: limits.requests,

@@ -1,7 +1,7 @@
 import type { CalendarQuotaSettings } from '../../core/quota/calendar/calendar-quota.ts';
 import type { QuotaPeriod } from '../../core/quota/calendar/quota-period.ts';
 import { classLimitName, clientLimitName } from '../../core/limits/limit-ref.ts';
-import type { ClassQuotaSettings } from '../../core/quota/calendar/upstream-quotas.ts';
+import type { ClassQuotaSettings } from '../../core/quota/clients/class-quotas.ts';
 import type { Config } from '../schema/config-schema.ts';
 import {
   type ClientQuotaConfig,
@@ -37,7 +37,7 @@ function compileClientQuotas(quotas: readonly ClientQuotaConfig[], prefix: strin
     name: `${prefix}/${quotaName(quota)}`,
     limit: quota.limit,
     reserve: 0,
-    pace: quota.pace,
+    pace: 'asNeeded',
     period: compilePeriod(quota),
   }));
 }

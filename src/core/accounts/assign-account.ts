@@ -1,7 +1,6 @@
 import { computeEffectiveWeight } from '../admission/effective-weight.ts';
 import type { RefusalReason } from '../admission/gate-decision.ts';
 import type { GateStore } from '../admission/gate-store.ts';
-import { refusalForQuota } from '../admission/refusals/refusal-reasons.ts';
 import type { Ticket } from '../admission/ticket.ts';
 import { NO_LIMITS } from '../admission/ticket.ts';
 import { clientHeldUntil, estimateWait } from '../admission/wait-estimate.ts';
@@ -119,17 +118,15 @@ export function beginUse(ticket: Ticket, { quarantine }: AccountPool, now: Milli
     return undefined;
   }
   const untilProbe = Math.max(0, probeAt - now);
-  const spent = quotas?.findSpent(ticket, now);
-  if (spent !== undefined && spent.untilReset > untilProbe) {
-    return { why: refusalForQuota(spent), wait: spent.untilReset };
-  }
+  const untilReset = quotas?.untilReset(ticket, now) ?? 0;
+  if (untilReset > untilProbe) return { why: 'quota_exceeded', wait: untilReset };
   if (untilProbe > 0) return { why: 'blocked', wait: untilProbe };
   account.beginProbe(now);
   return undefined;
 }
 
 interface QuarantineRefusal {
-  readonly why: Extract<RefusalReason, 'blocked' | 'quota_exceeded' | 'client_quota_exceeded'>;
+  readonly why: Extract<RefusalReason, 'blocked' | 'quota_exceeded'>;
   readonly wait: Millis;
 }
 

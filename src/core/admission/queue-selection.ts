@@ -6,7 +6,6 @@ import type { ConnectionSlots } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import { exceedsPlaceShare, hasSharedPlaces, placeYieldDelay } from '../limits/limit-places.ts';
-import { isSpentTooLong } from './refusals/refusal-reasons.ts';
 import { attributesFor, type Ticket } from './ticket.ts';
 import { hasBlockingLimit, hasReadyTicket, tokenDelay } from './wait-estimate.ts';
 
@@ -99,9 +98,8 @@ function hasMixedNeeds(limit: Limit): boolean {
   return limit.hasMixedLimits || hasBlockingLimit(front) || front?.quotas?.hasReserve === true;
 }
 
-/** One whose quota is used up for too long is to be refused, and lacks nothing that it waits for. */
 function lacksToken(ticket: Ticket, limit: Limit, now: Millis): boolean {
-  return limit === ticket.limits.at(-1) && tokenDelay(ticket, now) > 0 && !isSpentTooLong(ticket, now);
+  return limit === ticket.limits.at(-1) && tokenDelay(ticket, now) > 0;
 }
 
 /** The least delay if the next ticket cannot be served yet and a ready one was not found: it bounds how often we look. */

@@ -40,6 +40,8 @@ export function releaseReservations(ticket: Ticket): void {
 /** Releases what a request still holds when its exchange is over, in observe mode; its places no later than its response ends. */
 export function endReservations(ticket: Ticket): void {
   releaseReservations(ticket);
+  ticket.clientQuota?.end();
+  ticket.clientQuota = undefined;
   if (ticket.inFlightLimits.length === 0) releasePlaces(ticket);
 }
 
@@ -51,18 +53,15 @@ export function abandonReservations(ticket: Ticket): void {
   ticket.probedLimits = NO_LIMITS;
 }
 
-/** The quotas of the upstream count an attempt from its send; those of the client count the first one. */
+/** The quotas count an attempt from its send; those of the client, the first one. */
 export function countSend(ticket: Ticket, now: Millis): void {
-  if (ticket.quotas === undefined) return;
-  ticket.countedQuotas = ticket.quotas.onSent(ticket, now);
-  ticket.clientCharge = ticket.clientCharge === 'none' ? 'this_attempt' : 'earlier_attempt';
+  ticket.clientQuota?.onSent(now);
+  if (ticket.quotas !== undefined) ticket.countedQuotas = ticket.quotas.onSent(now);
 }
 
 /** The attempt has an outcome. If nothing was sent, the quotas no longer count it. */
 export function settleCount(ticket: Ticket, isUnsent: boolean): void {
-  if (isUnsent) {
-    ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
-    if (ticket.clientCharge === 'this_attempt') ticket.clientCharge = 'none';
-  }
+  ticket.clientQuota?.settle(isUnsent);
+  if (isUnsent) ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
   ticket.countedQuotas = NO_QUOTAS;
 }

@@ -4,13 +4,15 @@ import {
   assignAccount,
   type ChoiceContext,
   delayOfOtherAccount,
+  ticketsToMove,
   untilProbe,
 } from '../accounts/assign-account.ts';
 import { accountResultOf } from '../accounts/record-account-outcome.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
-import type { EnforcementMode } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
+import type { Limit } from '../limits/limit.ts';
+import type { DecidingGate } from '../quota/clients/client-quota-admission.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import type { OtherAccount, PlannedRetry } from '../retry/choose-retry.ts';
 import { computeRejectionRetryAfter } from './refusals/compute-retry-after.ts';
@@ -26,10 +28,9 @@ import type { WaitQueue } from './wait-queue.ts';
 export class RetryAdmission {
   readonly #store: GateStore;
   readonly #waitQueue: WaitQueue;
-  readonly #gate: { readonly mode: EnforcementMode };
+  readonly #gate: DecidingGate;
 
-  /** @param gate its mode may change */
-  constructor(store: GateStore, waitQueue: WaitQueue, gate: { readonly mode: EnforcementMode }) {
+  constructor(store: GateStore, waitQueue: WaitQueue, gate: DecidingGate) {
     this.#store = store;
     this.#waitQueue = waitQueue;
     this.#gate = gate;
@@ -77,6 +78,16 @@ export class RetryAdmission {
     return delay === undefined ? undefined : { delay, isCredentialRejected: result === 'rejected' };
   }
 
+  /** Decides again about requests that wait at these limits, and whose account has stopped. */
+  moveWaiting(limits: readonly Limit[], now: Millis): void {
+    if (this.#gate.mode === 'observe') return; // they were sent
+    for (const ticket of ticketsToMove(this.#store, limits, now)) {
+      if (ticket.flow === undefined) continue; // settled by one before
+      this.#waitQueue.dequeue(ticket, now);
+      this.#gate.decide({ ticket, deadline: ticket.expiresAt, clientTimeout: ticket.clientTimeout }, now);
+    }
+  }
+
   get #choice(): ChoiceContext {
     return { store: this.#store, waitQueue: this.#waitQueue };
   }
@@ -105,6 +116,7 @@ export class RetryAdmission {
     const accounts = accountsFor(ticket, upstream);
     if (accounts !== undefined) this.assignAccount(ticket, accounts, now);
     else ticket.limits = resolveLimits(this.#store, ticket.limitRefs); // the outcome may have created one
+    const untilQuota = ticket.clientQuota?.returnDelay(now) ?? 0;
     const isOther = isOfAccount && accounts !== undefined && isOtherThanSentWith(ticket);
     const asked = isOther ? untilProbe(ticket, accounts, now) : atLeast;
     if (asked === undefined) return undefined;
@@ -114,7 +126,8 @@ export class RetryAdmission {
     const estimate = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
     // The shared limit of the other account may not show its stop yet.
     const wait = isOther ? Math.max(estimate, (ticket.account?.stoppedUntil ?? now) - now) : estimate;
-    return computeRejectionRetryAfter(this.#store, { ticket, slot: clientSlot, wait }, Math.max(heldFor, asked), now);
+    const atSoonest = Math.max(heldFor, asked, untilQuota);
+    return computeRejectionRetryAfter(this.#store, { ticket, slot: clientSlot, wait }, atSoonest, now);
   }
 }
 

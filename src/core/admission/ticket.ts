@@ -7,7 +7,8 @@ import type { Limit } from '../limits/limit.ts';
 import type { MeterView } from '../limits/meter.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
 import type { UpstreamQuota } from '../quota/calendar/upstream-quota.ts';
-import type { ClientCharge, RequestQuotas } from '../quota/calendar/request-quotas.ts';
+import type { UpstreamQuotas } from '../quota/calendar/upstream-quotas.ts';
+import type { ClientQuotaUse } from '../quota/clients/client-quota-use.ts';
 import type { Requester } from '../quota/requester.ts';
 import { hashToNumber } from '../quota/requester.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
@@ -78,9 +79,12 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** Undefined before the request arrives and after its exchange ends. */
   clientSlot: ClientSlot | undefined = undefined;
   limits: readonly Limit[] = NO_LIMITS;
-  /** The configured quotas at its upstream that apply to it; undefined if there are none. */
-  quotas: RequestQuotas | undefined = undefined;
-  clientCharge: ClientCharge = 'none';
+  /** The configured quotas of its upstream; undefined if there are none. */
+  quotas: UpstreamQuotas | undefined = undefined;
+  /** What it uses of the quotas of its client, until its exchange ends; undefined if there are none. */
+  clientQuota: ClientQuotaUse | undefined = undefined;
+  /** The one whose part it waits for; undefined if it does not. */
+  awaitedQuota: UpstreamQuota | undefined = undefined;
   /** Those of which it holds a part, until it is sent; and those that count its last attempt, until that has an outcome. */
   reservedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;
   countedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;

@@ -48,7 +48,7 @@ export class Limit extends ReturnSlots implements HeapItem {
   nestedWithWaiters: Set<Limit> | undefined = undefined;
   /** Limits that list this one in their `nestedWithWaiters`. */
   #outerLimits: Set<Limit> | undefined = undefined;
-  /** Whether the tickets of the queue have different limits or quotas, so that one without a token must not block the others. */
+  /** Whether the tickets of the queue have different limits, so that one without a token must not block the others. */
   hasMixedLimits = false;
   /** Clients that the upstream asked to stay away from this limit. Created on first use. */
   clientHolds: ClientHolds | undefined = undefined;
@@ -100,7 +100,7 @@ export class Limit extends ReturnSlots implements HeapItem {
 
   enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
     const first = this.queue.front;
-    if (first !== undefined && haveDifferentNeeds(first, ticket)) this.hasMixedLimits = true;
+    if (first !== undefined && !areSameLimits(first.limits, ticket.limits)) this.hasMixedLimits = true;
     this.queue.push(slot, weight, ticket, now, ticket.addressGroup, weightInAddress(weight, ticket));
     ticket.waitingLimit = this;
     this.demand?.onQueued(ticket.fairnessKey, ticket.wholeWeight, ticket.client);
@@ -227,11 +227,8 @@ export class Limit extends ReturnSlots implements HeapItem {
   }
 }
 
-function haveDifferentNeeds(a: Ticket, b: Ticket): boolean {
-  if (a.quotas !== b.quotas) return true;
-  return (
-    a.limits !== b.limits && (a.limits.length !== b.limits.length || a.limits.some((limit, i) => limit !== b.limits[i]))
-  );
+function areSameLimits(a: readonly Limit[], b: readonly Limit[]): boolean {
+  return a === b || (a.length === b.length && a.every((limit, i) => limit === b[i]));
 }
 
 /** The rate of all processes that share the limit. */

@@ -54,5 +54,5 @@ function maxWaitFor(ticket: Ticket, limit: Limit, { maxWait }: QueueSettings, no
   const { clientSlot } = ticket;
   const isStanding = clientSlot !== undefined && limit.queue.activeFor(clientSlot, now) > STANDING_QUEUE_AFTER;
   const longest = isStanding && hasFiniteRate(ticket, now) ? STANDING_WAIT_SHARE * maxWait : maxWait;
-  return ticket.quotas === undefined ? longest : Math.max(longest, ticket.quotas.leaseWait(ticket));
+  return ticket.quotas === undefined ? longest : Math.max(longest, ticket.quotas.leaseWait);
 }

@@ -2,10 +2,9 @@ import type { SharedKeyCounts } from '../../core/events/store-events.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { WriteKeys } from '../../http/request/exchange-context.ts';
 import type { MemoryStoreOptions } from '../../store/memory-store-options.ts';
-import type { StoreBinding } from '../../sharing/protocol/store-binding.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { WorkerMembership } from '../worker-membership.ts';
-import type { QuotaClient } from '../../sharing/quotas/quota-client.ts';
+import type { QuotaBinding, QuotaClient } from '../../sharing/quotas/quota-client.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { SharedDeliveryStore } from '../deliveries/open-shared-deliveries.ts';
 import type { RedisSharingParts } from './redis-sharing.ts';
@@ -17,7 +16,7 @@ export interface LimitSharing {
   /** Where parts of quotas are leased, and how long a request waits for one at least. Undefined: this process counts them alone. */
   readonly quotas?: { readonly client: QuotaClient; readonly leaseWait: Millis };
   /** Called when the store and its gate exist. */
-  bind(binding: StoreBinding): void;
+  bind(binding: QuotaBinding): void;
   /** The keys of writes; undefined if they are not shared there. */
   readonly keys?: {
     readonly writeKeys: WriteKeys;

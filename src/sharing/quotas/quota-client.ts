@@ -1,11 +1,17 @@
-import type { Limit } from '../../core/limits/limit.ts';
 import type { CalendarQuotaSettings } from '../../core/quota/calendar/calendar-quota.ts';
+import type { UpstreamQuota } from '../../core/quota/calendar/upstream-quota.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { StoreBinding } from '../protocol/store-binding.ts';
 import { type CallKeeper, LeasedQuota, type LeasedQuotaParts } from './leased-quota.ts';
 
 export interface QuotaClientParts extends Pick<LeasedQuotaParts, 'call' | 'schedule' | 'isKeeperForgetful'> {
   readonly clock: Clock;
+}
+
+/** What this needs from the store and the gate of its process. */
+export interface QuotaBinding extends StoreBinding {
+  /** A part has come, or was denied: requests that wait for this quota are to be decided. */
+  readonly onQuotaSupplied: (quota: UpstreamQuota, now: Millis) => void;
 }
 
 const MIN_SWEPT = 16;
@@ -16,7 +22,7 @@ export class QuotaClient {
   readonly #quotas = new Set<LeasedQuota>();
   /** At this number of quotas, those that were closed are removed. */
   #sweepAt = MIN_SWEPT;
-  #binding: StoreBinding | undefined = undefined;
+  #binding: QuotaBinding | undefined = undefined;
   #calls = 0;
   #onIdle: (() => void) | undefined = undefined;
 
@@ -32,7 +38,7 @@ export class QuotaClient {
     const quota: LeasedQuota = new LeasedQuota(settings, {
       ...{ upstream, clock, schedule, isKeeperForgetful },
       call: this.#call,
-      onSupplied: () => this.#onSupplied(upstream),
+      onSupplied: () => this.#onSupplied(upstream, quota),
     });
     this.#quotas.add(quota);
     if (this.#quotas.size >= this.#sweepAt) this.#sweep();
@@ -46,7 +52,7 @@ export class QuotaClient {
   }
 
   /** Connects the store and its gate. */
-  bind(binding: StoreBinding): void {
+  bind(binding: QuotaBinding): void {
     this.#binding = binding;
   }
 
@@ -72,11 +78,11 @@ export class QuotaClient {
     this.#parts.call(call, onDone, settings);
   };
 
-  #onSupplied(upstream: string): void {
+  #onSupplied(upstream: string, quota: LeasedQuota): void {
     if (this.#binding?.store.has(upstream) !== true) return;
-    const { store, onTokensSupplied } = this.#binding;
-    const limits: readonly Limit[] = store.upstream(upstream).quotas?.takeAwaiting() ?? [];
+    const { store, onTokensSupplied, onQuotaSupplied } = this.#binding;
     const now: Millis = this.#parts.clock.now();
-    for (const limit of limits) onTokensSupplied(limit, now);
+    for (const limit of store.upstream(upstream).quotas?.takeAwaiting(quota) ?? []) onTokensSupplied(limit, now);
+    onQuotaSupplied(quota, now);
   }
 }

@@ -8,11 +8,8 @@ import {
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { periodId } from '../../core/quota/calendar/quota-period.ts';
 import { RecencyMap } from '../../core/collections/recency-map.ts';
-import {
-  MAX_CLIENTS,
-  type UpstreamQuotaSettings,
-  type UpstreamQuotasParts,
-} from '../../core/quota/calendar/upstream-quotas.ts';
+import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
+import { type ClassQuotaSettings, MAX_CLIENTS } from '../../core/quota/clients/class-quotas.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { QuotaCall, QuotaDelays, QuotaTerms } from './quota-protocol.ts';
 
@@ -31,50 +28,79 @@ interface KeptQuota {
   readonly members: Map<number, Member>;
 }
 
-/** Quotas of single clients, before one is known. */
-interface ClientQuotaTemplate {
+/** A quota of several clients, or the pattern of those of single clients. */
+interface ConfiguredQuota {
   readonly upstream: string;
   readonly settings: CalendarQuotaSettings;
 }
 
-type QuotaKeeperParts = Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal' | 'maxClients'>;
+/** All quotas of an upstream, in the configuration. */
+interface KeptQuotaSettings {
+  readonly name: string;
+  /** None when absent. */
+  readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
+  readonly classQuotas?: readonly ClassQuotaSettings[] | undefined;
+}
+
+/** The quotas of single clients at one upstream, by client. The client whose quotas were not used for longest makes room for others. */
+type QuotasOfClients = RecencyMap<string, Map<string, KeptQuota>>;
+
+type QuotaKeeperParts = Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal'>;
 
 /** Counts the quotas of several workers. A leased part counts as used, so the end of a worker never makes the count too low. */
 export class QuotaKeeper {
   readonly #parts: QuotaKeeperParts;
   readonly #workers = new Set<number>();
   #quotas = new Map<string, KeptQuota>();
-  #templates = new Map<string, ClientQuotaTemplate>();
-  /** Of single clients; the one that was not used for longest makes room for others. */
-  readonly #ofClients = new RecencyMap<string, KeptQuota>();
+  #templates = new Map<string, ConfiguredQuota>();
+  readonly #ofClients = new Map<string, QuotasOfClients>();
+  #maxClients = MAX_CLIENTS;
   #evictions = 0;
 
   constructor(parts: QuotaKeeperParts) {
     this.#parts = parts;
   }
 
-  /** Keeps the counts of quotas whose upstream, name and period stay the same. */
-  configure(upstreams: Iterable<UpstreamQuotaSettings & { readonly name: string }>): void {
+  /**
+   * Keeps the counts of quotas whose upstream, name and period stay the same.
+   * @param maxClients whose quotas are in memory, at each upstream
+   */
+  configure(upstreams: Iterable<KeptQuotaSettings>, maxClients = MAX_CLIENTS): void {
+    this.#maxClients = maxClients;
     const before = this.#quotas;
     this.#quotas = new Map();
     this.#templates = new Map();
+    const next = new Map<string, ConfiguredQuota>();
     for (const { name: upstream, quotas = [], classQuotas = [] } of upstreams) {
       for (const settings of [...quotas, ...classQuotas.flatMap(({ shared }) => shared)]) {
-        const id = idOf(upstream, settings);
-        const known = before.get(id);
-        known?.quota.reconfigure(settings);
-        this.#quotas.set(id, known ?? this.#make(upstream, settings));
+        next.set(idOf(upstream, settings), { upstream, settings });
       }
       for (const settings of classQuotas.flatMap(({ perClient }) => perClient)) {
         this.#templates.set(idOf(upstream, settings), { upstream, settings });
       }
     }
-    for (const [id, { upstream, quota }] of this.#ofClients) {
-      const { key } = quota.settings;
-      const template = this.#templates.get(idOf(upstream, { ...quota.settings, key: undefined }));
-      if (template !== undefined) quota.reconfigure({ ...template.settings, key });
-      else if (this.#ofClients.delete(id)) quota.close();
+    // First: one with the same name and another period takes over the place in the journal.
+    for (const [id, { quota }] of before) if (!next.has(id)) quota.close();
+    for (const [id, { upstream, settings }] of next) {
+      const known = before.get(id);
+      known?.quota.reconfigure(settings);
+      this.#quotas.set(id, known ?? this.#make(upstream, settings));
     }
+    for (const clients of this.#ofClients.values()) {
+      for (const [key, quotas] of clients) {
+        for (const [id, kept] of quotas) if (!this.#reconfigure(kept)) quotas.delete(id);
+        if (quotas.size === 0) clients.delete(key);
+      }
+    }
+  }
+
+  /** Closes the quota of a client if the configuration no longer has it, and returns false. */
+  #reconfigure({ upstream, quota }: KeptQuota): boolean {
+    const { key } = quota.settings;
+    const template = this.#templates.get(idOf(upstream, { ...quota.settings, key: undefined }));
+    if (template === undefined) quota.close();
+    else quota.reconfigure({ ...template.settings, key });
+    return template !== undefined;
   }
 
   #make(upstream: string, settings: CalendarQuotaSettings): KeptQuota {
@@ -88,8 +114,9 @@ export class QuotaKeeper {
   /** A worker has ended. What it held may have been sent. */
   leave(worker: number): void {
     this.#workers.delete(worker);
-    for (const quotas of [this.#quotas, this.#ofClients]) {
-      for (const { members } of quotas.values()) members.delete(worker);
+    for (const { members } of this.#quotas.values()) members.delete(worker);
+    for (const clients of this.#ofClients.values()) {
+      for (const quotas of clients.values()) for (const { members } of quotas.values()) members.delete(worker);
     }
   }
 
@@ -121,27 +148,35 @@ export class QuotaKeeper {
   #find({ upstream, name, key, period }: QuotaCall): KeptQuota | undefined {
     const id = formatId(upstream, name, period, key);
     if (key === undefined) return this.#quotas.get(id);
-    const known = this.#ofClients.use(id);
-    if (known !== undefined) return known;
     const template = this.#templates.get(formatId(upstream, name, period, undefined));
     if (template === undefined) return undefined;
+    const quotas = this.#quotasOf(upstream, key);
+    const known = quotas.get(id);
+    if (known !== undefined) return known;
     const kept = this.#make(upstream, { ...template.settings, key });
-    this.#ofClients.set(id, kept);
-    if (this.#ofClients.size > this.#maxClients) {
-      this.#evictions += 1;
-      this.#ofClients.deleteOldest()?.quota.close();
-    }
+    quotas.set(id, kept);
     return kept;
   }
 
-  /** Of the quotas of single clients; undefined if there are none. */
-  get bound(): ResourceBound | undefined {
-    if (this.#templates.size === 0) return undefined;
-    return { name: 'client_quotas', used: this.#ofClients.size / this.#maxClients, reached: this.#evictions };
+  #quotasOf(upstream: string, client: string): Map<string, KeptQuota> {
+    const clients: QuotasOfClients = this.#ofClients.get(upstream) ?? new RecencyMap();
+    this.#ofClients.set(upstream, clients);
+    const known = clients.use(client);
+    if (known !== undefined) return known;
+    const quotas = new Map<string, KeptQuota>();
+    clients.set(client, quotas);
+    if (clients.size > this.#maxClients) {
+      this.#evictions += 1;
+      for (const { quota } of clients.deleteOldest()?.values() ?? []) quota.close();
+    }
+    return quotas;
   }
 
-  get #maxClients(): number {
-    return this.#parts.maxClients ?? MAX_CLIENTS;
+  /** Of the quotas of single clients, at the upstream with the most of them; undefined if there are none. */
+  get bound(): ResourceBound | undefined {
+    if (this.#templates.size === 0) return undefined;
+    const most = Math.max(0, ...[...this.#ofClients.values()].map(({ size }) => size));
+    return { name: 'client_quotas', used: most / this.#maxClients, reached: this.#evictions };
   }
 
   /** Those of single clients may be many, and are left out. */

@@ -44,7 +44,7 @@ const DAY = {
 describe('a quota of clients', () => {
   test('may be text, a mapping or a list, and its name begins with that of the class', () => {
     const config = configOf(
-      'quota: [10000/day, {name: slow, limit: 9, per: rolling 1h, pace: even}], perClient: {quota: 1000/day}',
+      'quota: [10000/day, {name: slow, limit: 9, per: rolling 1h}], perClient: {quota: 1000/day}',
     );
     expect(compileUpstreams(config)[0]?.classQuotas).toEqual([
       {
@@ -52,7 +52,7 @@ describe('a quota of clients', () => {
         shared: [
           { name: 'class:partners/day', limit: 10_000, ...DAY },
           {
-            ...{ name: 'class:partners/slow', limit: 9, reserve: 0, pace: 'even' },
+            ...{ name: 'class:partners/slow', limit: 9, reserve: 0, pace: 'asNeeded' },
             period: { kind: 'rolling', length: 3_600_000 },
           },
         ],
@@ -127,7 +127,7 @@ describe('perClient', () => {
 
 test('check describes the quotas and rates of classes and of their clients', () => {
   const ofClass =
-    'maxRate: 20/s, quota: {limit: 10000, per: day, timezone: Europe/Berlin}, perClient: {maxRate: 2/s, quota: {limit: 9, per: month, pace: even}}';
+    'maxRate: 20/s, quota: {limit: 10000, per: day, timezone: Europe/Berlin}, perClient: {maxRate: 2/s, quota: {limit: 9, per: month}}';
   const { text } = runCheck(
     'tidegate.yaml',
     { full: false },
@@ -142,6 +142,6 @@ test('check describes the quotas and rates of classes and of their clients', () 
     '    class partners: 20/s for all its clients together',
     '    class partners: 10000 requests per day in Europe/Berlin for all its clients together',
     '    class partners: 2/s for each of its clients',
-    '    class partners: 9 requests per month, at an even pace, for each of its clients',
+    '    class partners: 9 requests per month for each of its clients',
   ]);
 });

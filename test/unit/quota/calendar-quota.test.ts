@@ -150,36 +150,34 @@ describe('the quotas of an upstream', () => {
 
   test('admit a request when each of them does', () => {
     const hourly = quotaSettings({ name: 'hour', limit: 1, period: UTC_HOUR });
-    const quotas = new UpstreamQuotas('up', { quotas: [quotaSettings({ limit: 2 }), hourly] }, { wallTimeAt })
-      .unclassed;
-    quotas.onSent(anybody, 0);
+    const quotas = new UpstreamQuotas('up', [quotaSettings({ limit: 2 }), hourly], { wallTimeAt });
+    quotas.onSent(0);
     expect(quotas.findSpent(anybody, 0)).toEqual({
       name: 'hour',
-      subject: 'upstream',
       limit: 1,
       hasReserveLeft: false,
       untilReset: HOUR,
       resetAt: 5 * DAY + HOUR,
     });
-    quotas.onSent(anybody, HOUR);
+    quotas.onSent(HOUR);
     expect(quotas.findSpent(anybody, HOUR)).toMatchObject({ name: 'day', untilReset: DAY - HOUR });
   });
 
   test('keep their counts when only the limit changes, and start anew with another period', () => {
-    const quotas = new UpstreamQuotas('up', { quotas: [quotaSettings({ limit: 2 })] }, { wallTimeAt });
-    quotas.unclassed.onSent(anybody, 0);
-    quotas.reconfigure({ quotas: [quotaSettings({ limit: 5 })] });
+    const quotas = new UpstreamQuotas('up', [quotaSettings({ limit: 2 })], { wallTimeAt });
+    quotas.onSent(0);
+    quotas.reconfigure([quotaSettings({ limit: 5 })]);
     expect(quotas.views(0)[0]?.remaining).toBe(4);
-    quotas.reconfigure({ quotas: [quotaSettings({ limit: 5, period: { kind: 'rolling', length: DAY } })] });
+    quotas.reconfigure([quotaSettings({ limit: 5, period: { kind: 'rolling', length: DAY } })]);
     expect(quotas.views(0)[0]?.remaining).toBe(5);
   });
 
   test('release what a request reserved before a reload added another quota', () => {
-    const quotas = new UpstreamQuotas('up', { quotas: [quotaSettings()] }, { wallTimeAt });
-    const reserved = quotas.unclassed.reserve(anybody, 0, 0);
-    quotas.reconfigure({ quotas: [quotaSettings(), quotaSettings({ name: 'hour', limit: 1, period: UTC_HOUR })] });
+    const quotas = new UpstreamQuotas('up', [quotaSettings()], { wallTimeAt });
+    const reserved = quotas.reserve(anybody, 0, 0);
+    quotas.reconfigure([quotaSettings(), quotaSettings({ name: 'hour', limit: 1, period: UTC_HOUR })]);
     for (const quota of reserved) quota.release();
-    quotas.unclassed.reserve(anybody, 0, 0);
-    expect(quotas.unclassed.untilReset(anybody, 0)).toBe(HOUR);
+    quotas.reserve(anybody, 0, 0);
+    expect(quotas.untilReset(anybody, 0)).toBe(HOUR);
   });
 });

@@ -177,18 +177,51 @@ describe('a quota of each client', () => {
     expect(world.arrive(partner('a')).admission).toMatchObject({ why: 'client_quota_exceeded' });
   });
 
-  test('delays no other client while a request waits for the reset', () => {
+  test('refuses a request at once when it is used up, however soon the reset is', () => {
     const world = worldWith({ perClient: 1 }, { upstream: limitedTo(1000) });
     serveMany(world, 1, partner('a'));
     world.runUntil(DAY - 500);
-    const waiting = world.arrive(partner('a'));
-    expect(waiting.admission).toBeUndefined();
-    const others = ['b', 'c', 'd'].map((client) => world.arrive(partner(client)));
-    world.runUntil(DAY - 400);
-    expect(others.map(({ admission }) => admission)).toEqual([ADMITTED, ADMITTED, ADMITTED]);
-    expect(waiting.admission).toBeUndefined();
+    expect(refusal(world.arrive(partner('a')))).toEqual(['client_quota_exceeded', 1000]);
+    expect(world.limit.queue.size).toBe(0);
     world.runUntil(DAY);
-    expect([waiting.admission, waiting.at]).toEqual([ADMITTED, DAY]);
+    serveMany(world, 1, partner('a'));
+  });
+
+  test('keeps the part of a request that waits for the rate, and gives it back if that is cancelled', () => {
+    const world = worldWith({ perClient: 2 }, { upstream: limitedTo(1) });
+    const [first, second] = [world.arrive(partner('a')), world.arrive(partner('a'))];
+    expect([first.admission, second.admission]).toEqual([ADMITTED, undefined]);
+    expect(refusal(world.arrive(partner('a')))).toEqual(['client_quota_exceeded', 1000]);
+    world.gate.cancel(second.ticket, world.now);
+    world.runUntil(NOON + 1000);
+    expect(world.arrive(partner('a')).admission).toEqual(ADMITTED);
+  });
+
+  test('gives back the part of a request that another reason refuses, or whose wait ends', () => {
+    const world = worldWith(
+      { perClient: 2 },
+      { upstream: { ...limitedTo(0.01), queue: { maxWait: 500, maxDepth: 9 } } },
+    );
+    serveMany(world, 1, partner('a'));
+    for (let i = 0; i < 3; i += 1) expect(world.arrive(partner('a')).admission).toMatchObject({ why: 'over_share' });
+  });
+
+  test('changes no return time of other clients, and no share, when many of its requests are refused', () => {
+    const returnTimes = (refusals: number): unknown[] => {
+      const world = worldWith({ perClient: 1 }, { upstream: { ...limitedTo(1), queue: { maxWait: 0, maxDepth: 9 } } });
+      serveMany(world, 1, partner('a'));
+      for (let i = 0; i < refusals; i += 1) world.arrive(partner('a'));
+      return ['b', 'c', 'd'].map((client) => refusal(world.arrive(partner(client))));
+    };
+    expect(returnTimes(50)).toEqual(returnTimes(0));
+  });
+
+  test('asks the client to return at its reset when the upstream rejects the request that used its last part', () => {
+    const world = worldWith({ perClient: 1 });
+    const queued = world.arrive(partner('a'));
+    world.send(queued);
+    world.answer(queued, response(429));
+    expect(world.gate.retries.retryAfterRejection(queued.ticket, 2000, world.now)).toBe(12 * HOUR);
   });
 
   test('refuses nothing in observe mode, and counts', () => {
@@ -230,7 +263,9 @@ describe('clients beyond the bound', () => {
     const world = worldWith({ perClient: 1 }, { maxTracked: 2, quotas: { wallTimeAt: (now) => now, journal } });
     for (const client of ['a', 'b', 'c']) serveMany(world, 1, partner(client));
     for (const client of ['a', 'b', 'c']) {
-      expect(world.arrive(partner(client)).admission).toMatchObject({ why: 'client_quota_exceeded' });
+      const refused = world.arrive(partner(client));
+      expect(refused.admission).toMatchObject({ why: 'client_quota_exceeded' });
+      world.gate.onExchangeEnd(refused.ticket);
     }
     expect([...journal.stored.keys()].toSorted()).toEqual(
       ['a', 'b', 'c'].map((client) => `up class:partners/client/day ${client}`),
@@ -241,5 +276,16 @@ describe('clients beyond the bound', () => {
       used: 1,
       reached: 4,
     });
+  });
+
+  test('do not make room for others while their requests wait, are in flight, or may be given back', () => {
+    const world = worldWith({ perClient: 2 }, { maxTracked: 1 });
+    const [first, second] = [world.arrive(partner('a')), world.arrive(partner('a'))];
+    world.send(first);
+    serveMany(world, 1, partner('b'));
+    serveMany(world, 1, partner('c'));
+    expect(refusal(world.arrive(partner('a')))).toEqual(['client_quota_exceeded', 1000]);
+    world.serve(second);
+    expect(refusal(world.arrive(partner('a')))).toEqual(['client_quota_exceeded', 12 * HOUR]);
   });
 });

@@ -3,18 +3,23 @@ import { expect, test } from 'vitest';
 import type { CalendarQuotaSettings } from '../../../src/core/quota/calendar/calendar-quota.ts';
 import { QuotaKeeper } from '../../../src/sharing/quotas/quota-keeper.ts';
 import type { QuotaCall } from '../../../src/sharing/quotas/quota-protocol.ts';
-import { HOUR, MemoryJournal, quotaSettings } from '../../support/core/quota-builders.ts';
+import { HOUR, MemoryJournal, quotaSettings, UTC_HOUR } from '../../support/core/quota-builders.ts';
 
 const SHARED = quotaSettings({ name: 'class:partners/day', limit: 10 });
 const PER_CLIENT = quotaSettings({ name: 'class:partners/client/day', limit: 3 });
 
-function configure(keeper: QuotaKeeper, perClient: readonly CalendarQuotaSettings[] = [PER_CLIENT]): void {
-  keeper.configure([{ name: 'up', classQuotas: [{ className: 'partners', shared: [SHARED], perClient }] }]);
+function configure(
+  keeper: QuotaKeeper,
+  perClient: readonly CalendarQuotaSettings[] = [PER_CLIENT],
+  maxClients?: number,
+): void {
+  keeper.configure([{ name: 'up', classQuotas: [{ className: 'partners', shared: [SHARED], perClient }] }], maxClients);
 }
 
 function makeKeeper(parts: { readonly journal?: MemoryJournal; readonly maxClients?: number } = {}): QuotaKeeper {
-  const keeper = new QuotaKeeper({ wallTimeAt: (now) => now, ...parts });
-  configure(keeper);
+  const { maxClients, ...rest } = parts;
+  const keeper = new QuotaKeeper({ wallTimeAt: (now) => now, ...rest });
+  configure(keeper, [PER_CLIENT], maxClients);
   for (const worker of [1, 2]) keeper.join(worker);
   return keeper;
 }
@@ -68,4 +73,34 @@ test('stores the counts of clients at the end, exactly', () => {
   leaseMany(makeKeeper({ journal }), 2, 'a');
   journal.close();
   expect(leaseMany(makeKeeper({ journal }), 2, 'a')).toEqual([1, 0]);
+});
+
+test('counts clients at each upstream against the bound, however many quotas they have', () => {
+  const hourly = { ...PER_CLIENT, name: 'class:partners/client/hour' };
+  const keeper = new QuotaKeeper({ wallTimeAt: (now) => now });
+  const classQuotas = [{ className: 'partners', shared: [], perClient: [PER_CLIENT, hourly] }];
+  keeper.configure(
+    ['up', 'other'].map((name) => ({ name, classQuotas })),
+    2,
+  );
+  for (const upstream of ['up', 'other']) {
+    for (const key of ['a', 'b']) {
+      for (const { name } of [PER_CLIENT, hourly]) {
+        const call = { upstream, name, key, period: 'day UTC', want: 1, isOrdinary: true, mayUseReserve: false };
+        keeper.onCall(1, { ...call, overdrawn: 0, returns: [], held: 0 }, HOUR);
+      }
+    }
+  }
+  expect(keeper.bound).toEqual({ name: 'client_quotas', used: 1, reached: 0 });
+});
+
+test('stores the count of a new period under the name of an old one when a reload changes the period', () => {
+  const journal = new MemoryJournal();
+  const keeper = makeKeeper({ journal });
+  leaseMany(keeper, 5, undefined);
+  keeper.configure([{ name: 'up', quotas: [{ ...SHARED, period: UTC_HOUR }] }]);
+  const call = { upstream: 'up', name: SHARED.name, period: 'hour UTC', want: 1, isOrdinary: true };
+  keeper.onCall(1, { ...call, mayUseReserve: false, overdrawn: 0, returns: [], held: 0 }, HOUR);
+  journal.close();
+  expect(journal.stored.get('up class:partners/day')).toEqual({ period: 'hour UTC', counts: [[HOUR, 1]] });
 });

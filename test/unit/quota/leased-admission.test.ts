@@ -5,7 +5,7 @@ import { QuotaClient } from '../../../src/sharing/quotas/quota-client.ts';
 import { QuotaKeeper } from '../../../src/sharing/quotas/quota-keeper.ts';
 import type { MemoryStore } from '../../../src/store/memory-store.ts';
 import { DAY, HOUR, quotaSettings } from '../../support/core/quota-builders.ts';
-import { upstreamSettings } from '../../support/core/policy-builders.ts';
+import { limitedTo, upstreamSettings } from '../../support/core/policy-builders.ts';
 import { World, type WorldOptions } from '../../support/core/world.ts';
 
 const ADMITTED = { kind: 'admitted' };
@@ -16,11 +16,14 @@ interface Setup {
   readonly keeper: QuotaKeeper;
   /** While false, calls get no response. */
   responds: boolean;
+  /** The names of the quotas that were called about. */
+  readonly calls: readonly string[];
 }
 
 /** A world that begins at 11:00. Another worker has used `usedByOther` requests. */
 function setUp(settings: Partial<CalendarQuotaSettings>, usedByOther = 0, options: WorldOptions = {}): Setup {
   const quota = quotaSettings(settings);
+  const calls: string[] = [];
   const keeper = new QuotaKeeper({ wallTimeAt: (now) => now });
   keeper.configure([{ name: 'up', quotas: [quota], classQuotas: options.upstream?.classQuotas }]);
   for (const worker of [1, 2]) keeper.join(worker);
@@ -37,18 +40,23 @@ function setUp(settings: Partial<CalendarQuotaSettings>, usedByOther = 0, option
     },
     isKeeperForgetful: false,
     call: (call, onTerms) => {
+      calls.push(call.name);
       world.at(world.now + LATENCY, () => onTerms(setup.responds ? keeper.onCall(1, call, world.now) : undefined));
     },
   });
   const quotas = { wallTimeAt: (now: number) => now, makeQuota: client.makeQuota, leaseWait: 1000 };
   const { upstream, ...rest } = options;
   const world: World = new World({ quotas, upstream: { quotas: [quota], ...upstream }, ...rest });
-  const setup: Setup = { world, keeper, responds: true };
+  const setup: Setup = { world, keeper, responds: true, calls };
   world.now = 11 * HOUR;
   client.bind({
     store: Object.assign(world.store, { applyHold: () => undefined, has: () => true, isConfigured: () => true }),
     onTokensSupplied: (limit, now) => {
       world.gate.onTokensSupplied(limit, now);
+      world.rearm();
+    },
+    onQuotaSupplied: (quota, now) => {
+      world.gate.clientQuotas.onSupplied(quota, now);
       world.rearm();
     },
   });
@@ -163,7 +171,7 @@ describe('a gate with quotas of clients that another process counts', () => {
     const call = { upstream: 'up', name: 'class:partners/client/day', period: 'day UTC', want: 0, isOrdinary: true };
     keeper.onCall(2, { ...call, key: 'b', mayUseReserve: false, overdrawn: 2, returns: [], held: 0 }, world.now);
     const queued = ['a', 'b', 'c'].map((client) => world.arrive(partner(client)));
-    world.runUntil(11 * HOUR + 2 * LATENCY);
+    world.runUntil(11 * HOUR + 3 * LATENCY); // its own part comes first, then one of the upstream
     expect(queued.map(({ admission }) => admission?.kind)).toEqual(['admitted', 'refused', 'admitted']);
     expect(queued[1]?.admission).toMatchObject({ why: 'client_quota_exceeded', retryAfterMs: DAY - 11 * HOUR });
   });
@@ -179,6 +187,68 @@ describe('a gate with quotas of clients that another process counts', () => {
     expect(other.admission).toEqual(ADMITTED);
     world.runUntil(world.now + LATENCY);
     expect(waiting.admission).toEqual(ADMITTED);
+  });
+
+  test('keeps the requests that wait for a part out of the queue, where they would delay others', () => {
+    const { world } = setUp({ limit: 1000 }, 0, {
+      upstream: { quotas: [], classQuotas, ...limitedTo(1000), queue: { maxWait: 100, maxDepth: 100 } },
+    });
+    const waiting = ['a', 'b', 'c', 'a'].map((client) => world.arrive(partner(client)));
+    expect(waiting.map(({ admission }) => admission)).toEqual([undefined, undefined, undefined, undefined]);
+    expect(world.limit.queue.size).toBe(0);
+    expect(world.arrive({ client: 'd' }).admission).toEqual(ADMITTED);
+    world.runUntil(world.now + 3 * LATENCY + 4);
+    expect(waiting.map(({ admission }) => admission)).toEqual([ADMITTED, ADMITTED, ADMITTED, ADMITTED]);
+  });
+
+  test('refuses requests while the count is not available as the quota of the upstream would', () => {
+    const setup = setUp({ limit: 1000 }, 0, { upstream: { quotas: [], classQuotas } });
+    setup.responds = false;
+    const queued = setup.world.arrive(partner('a'));
+    setup.world.runUntil(11 * HOUR + 1500);
+    expect(queued.admission).toEqual({ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 1000 });
+    expect(setup.world.gate.decisionDetails(queued.ticket, setup.world.now).quota).toMatchObject({ isLost: true });
+  });
+
+  test('calls once for each of many clients that wait', () => {
+    const { world, calls } = setUp({ limit: 1000 }, 0, { upstream: { quotas: [], classQuotas } });
+    const queued = Array.from({ length: 50 }, (_, i) => world.arrive(partner(`c${i}`)));
+    world.runUntil(11 * HOUR + LATENCY);
+    expect(queued.every(({ admission }) => admission?.kind === 'admitted')).toBe(true);
+    expect(calls).toHaveLength(50);
+  });
+
+  test('calls no more than once for each request when more clients than the bound wait', () => {
+    const { world, calls } = setUp({ limit: 1000 }, 0, { maxTracked: 1, upstream: { quotas: [], classQuotas } });
+    const queued = ['a', 'b', 'c'].map((client) => world.arrive(partner(client)));
+    world.runUntil(11 * HOUR + 2 * LATENCY);
+    expect(queued.map(({ admission }) => admission)).toEqual([ADMITTED, ADMITTED, ADMITTED]);
+    expect(calls).toHaveLength(3);
+  });
+
+  test('lets waiting requests go when a reload removes the quota', () => {
+    const { world } = setUp({ limit: 10 }, 0, { upstream: { quotas: [], classQuotas } });
+    const waiting = world.arrive(partner('a'));
+    expect(waiting.admission).toBeUndefined();
+    (world.store as MemoryStore).configure([upstreamSettings()], 100);
+    world.gate.reevaluateQueues(world.now);
+    expect(waiting.admission).toEqual(ADMITTED);
+  });
+
+  test('forgets a request that is cancelled while it waits, and refuses one whose wait ends', () => {
+    const setup = setUp({ limit: 10 }, 0, {
+      upstream: { quotas: [], classQuotas, queue: { maxWait: 0, maxDepth: 1 } },
+    });
+    const { world } = setup;
+    const cancelled = world.arrive(partner('a'));
+    world.gate.cancel(cancelled.ticket, world.now);
+    const late = world.arrive({ ...partner('a'), deadline: world.now + 2 });
+    expect(world.arrive(partner('b')).admission).toMatchObject({ why: 'queue_full' });
+    world.runUntil(11 * HOUR + 2);
+    expect(late.admission).toEqual({ kind: 'refused', why: 'queue_timeout', retryAfterMs: 1000 });
+    world.runUntil(11 * HOUR + 100);
+    expect(cancelled.admission).toBeUndefined();
+    expect(world.arrive(partner('a')).admission).toEqual(ADMITTED);
   });
 
   test('asks nothing about a client that sends nothing', () => {

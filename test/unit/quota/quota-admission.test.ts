@@ -192,7 +192,6 @@ describe('a gate with a quota', () => {
     const { ticket } = world.arrive();
     expect(world.gate.decisionDetails(ticket, world.now).quota).toEqual({
       name: 'day',
-      subject: 'upstream',
       limit: 10,
       hasReserveLeft: true,
       untilReset: 13 * HOUR,

@@ -105,11 +105,11 @@ export const QuotasSchema = z
 
 export type QuotaConfig = z.output<typeof QuotaSchema>;
 
-const ClientQuotaFields = QuotaSchema.omit({ reserve: true }).extend({
+const ClientQuotaFields = QuotaSchema.omit({ reserve: true, pace: true }).extend({
   limit: QuotaSchema.shape.limit.describe('Requests in a period: those of clients, whatever is retried.'),
 });
 
-/** A quota of clients. It needs no reserve: all clients of a class have the same weight. */
+/** A quota of clients. It has no reserve, because all clients of a class have the same weight, and no pace: `maxRate` limits a rate. */
 export type ClientQuotaConfig = z.output<typeof ClientQuotaFields>;
 
 const SHORT_QUOTA_EXPECTED = 'a quota such as 10000/day or 1000/rolling 24h, or a mapping with limit and per';
@@ -123,7 +123,7 @@ const ShortQuotaSchema = textCodec<ClientQuotaConfig>({
     const limit = ClientQuotaFields.shape.limit.safeParse(Number(limitText));
     if (!limit.success) return parseFailure(`expected ${SHORT_QUOTA_EXPECTED}`);
     const per = parsePer(perText);
-    if (per.ok) return { ok: true, value: { limit: limit.data, per: per.value, pace: 'asNeeded' } };
+    if (per.ok) return { ok: true, value: { limit: limit.data, per: per.value } };
     const suggestion = per.suggestion === undefined ? undefined : `${limitText}/${per.suggestion}`;
     return parseFailure(`after /, ${per.message}`, suggestion);
   },
@@ -133,8 +133,8 @@ const ShortQuotaSchema = textCodec<ClientQuotaConfig>({
 
 function isShortQuota(value: unknown): boolean {
   if (!isMapping(value)) return false;
-  const { name, timezone, pace } = { name: undefined, timezone: undefined, pace: undefined, ...value };
-  return name === undefined && timezone === undefined && pace === 'asNeeded';
+  const { name, timezone } = { name: undefined, timezone: undefined, ...value };
+  return name === undefined && timezone === undefined;
 }
 
 const MAX_CLIENT_QUOTAS = 8;

@@ -49,7 +49,7 @@ export function computeRetryAfter(
 ): Millis {
   ticket.returnSlot = undefined;
   // The upstream asked for it, or a quota begins anew. Round up here, so that later rounding cannot make it earlier.
-  if (why === 'held' || why === 'quota_exceeded' || why === 'client_quota_exceeded') {
+  if (why === 'held' || why === 'quota_exceeded') {
     const delay = why === 'held' ? wait : (ticket.quotas?.returnDelay(ticket, now) ?? wait);
     return recordPromisedReturn(store, ticket, slot, roundUpToSeconds(delay), now);
   }

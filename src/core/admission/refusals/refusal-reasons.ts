@@ -1,7 +1,6 @@
 // Why a request is refused, and whether a block or a spent quota is the reason.
 
 import type { Limit } from '../../limits/limit.ts';
-import type { SpentQuota } from '../../quota/calendar/request-quotas.ts';
 import type { Millis } from '../../scalars.ts';
 import type { RefusalReason } from '../gate-decision.ts';
 import { attributesFor, type Ticket } from '../ticket.ts';
@@ -23,17 +22,10 @@ export function isSpentTooLong(ticket: Ticket, now: Millis): boolean {
   return ticket.quotas !== undefined && now + ticket.quotas.untilReset(ticket, now) > ticket.expiresAt;
 }
 
-/** As `refusalIfBlocked`; `quota_exceeded` or `client_quota_exceeded` if a quota is used up. */
+/** As `refusalIfBlocked`; `quota_exceeded` if a quota is used up. */
 export function refusalIfStopped(ticket: Ticket, now: Millis): RefusalReason | undefined {
-  const spent = ticket.quotas?.findSpent(ticket, now);
-  return spent === undefined ? refusalIfBlocked(ticket, now) : refusalForQuota(spent);
-}
-
-/** The refusal reason while this quota is used up. */
-export function refusalForQuota({
-  subject,
-}: Pick<SpentQuota, 'subject'>): Extract<RefusalReason, 'quota_exceeded' | 'client_quota_exceeded'> {
-  return subject === 'upstream' ? 'quota_exceeded' : 'client_quota_exceeded';
+  const { quotas } = ticket;
+  return quotas !== undefined && quotas.untilReset(ticket, now) > 0 ? 'quota_exceeded' : refusalIfBlocked(ticket, now);
 }
 
 /** How long a probe is left to bodies that have been read: shorter than to others by senders that have failed (`turnDeferral`). */

@@ -25,21 +25,30 @@ export class QuotaGroup {
     return this.#quotas;
   }
 
-  /** Keeps the counts of quotas whose name and period stay the same. */
+  /**
+   * Keeps the counts of quotas whose name and period stay the same. Others are closed before new ones are made: one with the same name
+   * takes over the place in the journal.
+   */
   reconfigure(settings: readonly CalendarQuotaSettings[]): void {
-    const before = this.#quotas;
+    const kept = new Map<CalendarQuotaSettings, UpstreamQuota>();
+    for (const quota of this.#quotas) {
+      const next = settings.find((each) => isSameQuota(each, quota.settings));
+      if (next === undefined) quota.close();
+      else kept.set(next, quota);
+    }
     this.#quotas = settings.map((each) => {
-      const known = before.find(({ settings: { name, period } }) => {
-        return name === each.name && periodId(period) === periodId(each.period);
-      });
+      const known = kept.get(each);
       known?.reconfigure(each);
       return known ?? this.#make(each);
     });
-    for (const quota of before) if (!this.#quotas.includes(quota)) quota.close();
   }
 
   /** The quotas are no longer used, except by requests that have them already. */
   close(): void {
     for (const quota of this.#quotas) quota.close();
   }
+}
+
+function isSameQuota(a: CalendarQuotaSettings, b: CalendarQuotaSettings): boolean {
+  return a.name === b.name && periodId(a.period) === periodId(b.period);
 }

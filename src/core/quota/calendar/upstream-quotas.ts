@@ -1,12 +1,10 @@
-import { RecencyMap } from '../../collections/recency-map.ts';
+import type { Millis, PerSecond } from '../../scalars.ts';
 import type { Limit } from '../../limits/limit.ts';
-import type { ResourceBound } from '../../overload/resource-bound.ts';
-import type { Millis } from '../../scalars.ts';
-import { CalendarQuota, type CalendarQuotaSettings, type QuotaView } from './calendar-quota.ts';
-import { QuotaGroup } from './quota-group.ts';
+import { CalendarQuota, type CalendarQuotaSettings, type Instant, type QuotaView } from './calendar-quota.ts';
 import type { QuotaJournal } from './quota-journal.ts';
+import { QuotaGroup } from './quota-group.ts';
 import type { EpochMillis } from './quota-period.ts';
-import { RequestQuotas, type RequestQuotasParts } from './request-quotas.ts';
+import { type SpentQuota, toSpentQuota } from './spent-quota.ts';
 import type { UpstreamQuota } from './upstream-quota.ts';
 
 export interface UpstreamQuotasParts {
@@ -18,167 +16,148 @@ export interface UpstreamQuotasParts {
   readonly makeQuota?: ((upstream: string, settings: CalendarQuotaSettings) => UpstreamQuota) | undefined;
   /** How long a request waits for its part at least, whatever `maxWait` is: the time that a response of the count takes; 0 when absent. */
   readonly leaseWait?: Millis | undefined;
-  /** The maximum number of clients whose quotas are in memory; `MAX_CLIENTS` when absent. */
-  readonly maxClients?: number | undefined;
+  /** Returns the maximum number of clients whose quotas are in memory, at each upstream; `MAX_CLIENTS` when absent. A reload may change it. */
+  readonly maxClients?: (() => number) | undefined;
 }
 
-/** The quotas of a class of clients at an upstream. */
-export interface ClassQuotaSettings {
-  readonly className: string;
-  /** Of all its clients together. */
-  readonly shared: readonly CalendarQuotaSettings[];
-  /** Of each of its clients that has proven its name. */
-  readonly perClient: readonly CalendarQuotaSettings[];
+/** The part of a ticket that a quota depends on. */
+export interface QuotaRequest {
+  /** The weight of the class of its client; a client without a class has 1. */
+  readonly classWeight: number;
 }
 
-/** All quotas of an upstream, in the configuration. */
-export interface UpstreamQuotaSettings {
-  /** None when absent. */
-  readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
-  /** None when absent. */
-  readonly classQuotas?: readonly ClassQuotaSettings[] | undefined;
+/** Whether a request may use the reserves: the weight of its class is above that of clients without one. */
+export function hasPriority({ classWeight }: QuotaRequest): boolean {
+  return classWeight > 1;
 }
 
-/** The part of a ticket by which its quotas are found. */
-export interface QuotaRequester {
-  /** The client's hashed identity. */
-  readonly client: string;
-  readonly className: string | undefined;
-  /** Its client has proven its name, so that it cannot choose another one. */
-  readonly isClientProven: boolean;
+/** Makes the quotas of an upstream, where they are counted. */
+export function makeQuotas(
+  upstream: string,
+  { makeQuota, journal }: Pick<UpstreamQuotasParts, 'makeQuota' | 'journal'>,
+): (settings: CalendarQuotaSettings) => UpstreamQuota {
+  return (settings) => makeQuota?.(upstream, settings) ?? new CalendarQuota(upstream, settings, journal);
 }
 
-export const MAX_CLIENTS = 100_000;
-
-interface ClassQuotas {
-  readonly shared: QuotaGroup;
-  /** Of requests of clients that have not proven their names. */
-  readonly unproven: RequestQuotas;
-  perClient: readonly CalendarQuotaSettings[];
-}
-
-interface ClientQuotas {
-  readonly className: string;
-  readonly client: string;
-  readonly own: QuotaGroup;
-  readonly requests: RequestQuotas;
-}
-
-/**
- * The calendar quotas at one upstream: its own, those of the classes of clients, and those of single clients. The latter are made when
- * a client is first seen. Beyond `maxClients`, those of the client that was not seen for longest are closed: what is counted stays in
- * the journal, or where it is counted.
- */
+/** All calendar quotas of one upstream. A request needs a part of each. */
 export class UpstreamQuotas {
-  readonly #upstream: string;
   readonly #parts: UpstreamQuotasParts;
-  readonly #requestParts: RequestQuotasParts;
-  readonly #own: QuotaGroup;
-  /** Of requests of clients whose class has no quotas. */
-  readonly unclassed: RequestQuotas;
-  readonly #classes = new Map<string, ClassQuotas>();
-  readonly #clients = new RecencyMap<string, ClientQuotas>();
-  #evictions = 0;
+  readonly #group: QuotaGroup;
   /** Limits at which requests wait for a part that was requested. */
   readonly #awaiting = new Set<Limit>();
 
-  constructor(upstream: string, settings: UpstreamQuotaSettings, parts: UpstreamQuotasParts) {
-    this.#upstream = upstream;
+  constructor(upstream: string, settings: readonly CalendarQuotaSettings[], parts: UpstreamQuotasParts) {
     this.#parts = parts;
-    const { wallTimeAt, leaseWait } = parts;
-    this.#requestParts = { wallTimeAt, leaseWait, onWaiting: (limit) => this.#onWaiting(limit) };
-    this.#own = new QuotaGroup('upstream', [], this.#make);
-    this.unclassed = new RequestQuotas(this.#own, [], this.#requestParts);
-    this.reconfigure(settings);
+    this.#group = new QuotaGroup('upstream', settings, makeQuotas(upstream, parts));
   }
 
-  /** Keeps the counts of quotas whose class, name and period stay the same. */
-  reconfigure({ quotas = [], classQuotas = [] }: UpstreamQuotaSettings): void {
-    this.#own.reconfigure(quotas);
-    const names = new Set(classQuotas.map(({ className }) => className));
-    for (const [name, { shared }] of this.#classes) {
-      if (names.has(name)) continue;
-      shared.reconfigure([]);
-      this.#classes.delete(name);
-    }
-    for (const { className, shared, perClient } of classQuotas) {
-      const known = this.#classes.get(className);
-      known?.shared.reconfigure(shared);
-      if (known !== undefined) known.perClient = perClient;
-      else this.#classes.set(className, this.#makeClass(shared, perClient));
-    }
-    for (const [key, { className, client, own }] of this.#clients) {
-      const perClient = this.#classes.get(className)?.perClient ?? [];
-      own.reconfigure(perClient.map((each) => ({ ...each, key: client })));
-      if (perClient.length === 0) this.#clients.delete(key);
-    }
+  /** Keeps the counts of quotas whose name and period stay the same. */
+  reconfigure(settings: readonly CalendarQuotaSettings[]): void {
+    this.#group.reconfigure(settings);
   }
 
-  /** Returns the quotas of a request; undefined if none applies. */
-  select(requester: QuotaRequester): RequestQuotas | undefined {
-    const selected = this.#select(requester);
-    return selected.isEmpty ? undefined : selected;
+  get #quotas(): readonly UpstreamQuota[] {
+    return this.#group.quotas;
   }
 
-  #select({ client, className, isClientProven }: QuotaRequester): RequestQuotas {
-    const ofClass = className === undefined ? undefined : this.#classes.get(className);
-    if (className === undefined || ofClass === undefined) return this.unclassed;
-    const { shared, unproven, perClient } = ofClass;
-    if (!isClientProven || perClient.length === 0) return unproven;
-    const key = `${className}\0${client}`;
-    const known = this.#clients.use(key);
-    if (known !== undefined) return known.requests;
-    const settings = perClient.map((each) => ({ ...each, key: client }));
-    const own = new QuotaGroup('client', settings, this.#make);
-    const requests = new RequestQuotas(this.#own, [shared, own], this.#requestParts);
-    this.#clients.set(key, { className, client, own, requests });
-    if (this.#clients.size > this.#maxClients) this.#evictOldest();
-    return requests;
+  /** See `UpstreamQuotasParts.leaseWait`. */
+  get leaseWait(): Millis {
+    return this.#parts.leaseWait ?? 0;
   }
 
-  /** Returns the limits to be served now that parts have come, or were denied. */
-  takeAwaiting(): Limit[] {
+  /** Requests wait at this limit: it has to be served once a part that is requested has come. */
+  onWaiting(limit: Limit): void {
+    if (this.#quotas.some(({ isAwaited }) => isAwaited)) this.#awaiting.add(limit);
+  }
+
+  /** Returns the limits to be served now that parts of a quota have come, or were denied: none if it is another's. */
+  takeAwaiting(supplied: UpstreamQuota): Limit[] {
+    if (!this.#quotas.includes(supplied)) return [];
     const limits = [...this.#awaiting];
     this.#awaiting.clear();
     return limits;
   }
 
-  /** Those of the upstream and of classes: single clients may be many. */
+  /** Whether requests of the same queue may differ in what they may use. */
+  get hasReserve(): boolean {
+    return this.#quotas.some(({ settings }) => settings.reserve > 0);
+  }
+
+  /** Time until the request may be sent; 0 if it may be now. */
+  delay(request: QuotaRequest, now: Millis): Millis {
+    const instant = this.#instant(now);
+    let longest = 0;
+    for (const quota of this.#quotas) longest = Math.max(longest, quota.delay(hasPriority(request), instant));
+    return longest;
+  }
+
+  /** See `UpstreamQuota.expectedDelay`. */
+  expectedDelay(request: QuotaRequest, now: Millis): Millis {
+    const instant = this.#instant(now);
+    let longest = 0;
+    for (const quota of this.#quotas) longest = Math.max(longest, quota.expectedDelay(hasPriority(request), instant));
+    return longest;
+  }
+
+  /** The rate of an even pace; Infinity if there is none. */
+  rate(request: QuotaRequest, now: Millis): PerSecond {
+    const instant = this.#instant(now);
+    let lowest = Number.POSITIVE_INFINITY;
+    for (const quota of this.#quotas) lowest = Math.min(lowest, quota.rate(hasPriority(request), instant));
+    return lowest;
+  }
+
+  /** The quota that is used up for the longest time; undefined if none is. */
+  findSpent(request: QuotaRequest, now: Millis): SpentQuota | undefined {
+    const instant = this.#instant(now);
+    let spent: SpentQuota | undefined;
+    for (const quota of this.#quotas) {
+      const untilReset = quota.untilReset(hasPriority(request), instant);
+      if (untilReset <= (spent?.untilReset ?? 0)) continue;
+      spent = toSpentQuota(quota, untilReset, instant);
+    }
+    return spent;
+  }
+
+  /** Time until the request may be sent by the counts alone; 0 if it may be now. */
+  untilReset(request: QuotaRequest, now: Millis): Millis {
+    return this.findSpent(request, now)?.untilReset ?? 0;
+  }
+
+  /** When a client that was refused for a quota should return: at the reset, or soon if the rest of the quota is only reserved. */
+  returnDelay(request: QuotaRequest, now: Millis): Millis {
+    const instant = this.#instant(now);
+    let longest = 0;
+    for (const quota of this.#quotas) longest = Math.max(longest, quota.returnDelay(hasPriority(request), instant));
+    return longest;
+  }
+
+  /** Returns the quotas to be released: a reload may change them. See `UpstreamQuota.reserve`. */
+  reserve(request: QuotaRequest, due: Millis, now: Millis): readonly UpstreamQuota[] {
+    const instant = this.#instant(now);
+    for (const quota of this.#quotas) quota.reserve(hasPriority(request), due, instant);
+    return this.#quotas;
+  }
+
+  /** Returns the quotas that count the attempt. */
+  onSent(now: Millis): readonly UpstreamQuota[] {
+    const instant = this.#instant(now);
+    for (const quota of this.#quotas) quota.onSent(instant);
+    return this.#quotas;
+  }
+
+  /** @param counted what `onSent` returned at `sentAt` */
+  giveBack(counted: readonly UpstreamQuota[], sentAt: Millis): void {
+    const sent = this.#instant(sentAt);
+    for (const quota of counted) quota.giveBack(sent);
+  }
+
   views(now: Millis): QuotaView[] {
-    const instant = { now, at: this.#parts.wallTimeAt(now) };
-    const groups = [this.#own, ...[...this.#classes.values()].map(({ shared }) => shared)];
-    return groups.flatMap(({ quotas }) => quotas.flatMap((quota) => quota.view(instant) ?? []));
+    const instant = this.#instant(now);
+    return this.#quotas.flatMap((quota) => quota.view(instant) ?? []);
   }
 
-  /** Undefined if no class has quotas of single clients. */
-  get bound(): ResourceBound | undefined {
-    if (![...this.#classes.values()].some(({ perClient }) => perClient.length > 0)) return undefined;
-    return { name: 'client_quotas', used: this.#clients.size / this.#maxClients, reached: this.#evictions };
-  }
-
-  get #maxClients(): number {
-    return this.#parts.maxClients ?? MAX_CLIENTS;
-  }
-
-  readonly #make = (settings: CalendarQuotaSettings): UpstreamQuota => {
-    const { makeQuota, journal } = this.#parts;
-    return makeQuota?.(this.#upstream, settings) ?? new CalendarQuota(this.#upstream, settings, journal);
-  };
-
-  #makeClass(settings: readonly CalendarQuotaSettings[], perClient: readonly CalendarQuotaSettings[]): ClassQuotas {
-    const shared = new QuotaGroup('class', settings, this.#make);
-    return { shared, unproven: new RequestQuotas(this.#own, [shared], this.#requestParts), perClient };
-  }
-
-  #evictOldest(): void {
-    this.#evictions += 1;
-    this.#clients.deleteOldest()?.own.close();
-  }
-
-  /** The requests of a queue may wait for parts of different clients, so any reply may concern it. */
-  #onWaiting(limit: Limit): void {
-    const isLeased = this.#parts.makeQuota !== undefined;
-    const isAwaited = this.#classes.size > 0 ? isLeased : this.#own.quotas.some((quota) => quota.isAwaited);
-    if (isAwaited) this.#awaiting.add(limit);
+  #instant(now: Millis): Instant {
+    return { now, at: this.#parts.wallTimeAt(now) };
   }
 }

@@ -78,12 +78,13 @@ end
 if knownG > g then
   local missing = knownUsed - used
   if kind == 'calendar' and knownSince ~= since then missing = 0 end
+  if kind == 'rolling' and knownSince + a + b <= at then missing = 0 end
   if missing > 0 then count(missing) end
   g = knownG
   pausedUntil = at + settle
 end
 count(overdrawn)
-for i = 20, #ARGV, 2 do
+for i = 21, #ARGV, 2 do
   local from, n = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
   if kind == 'calendar' then
     if from == since then used = math.max(0, used - n) end
@@ -185,7 +186,7 @@ for f, v in pairs(h) do
 end
 redis.call('DEL', key)
 redis.call('HSET', key, unpack(all))
-redis.call('PEXPIRE', key, math.ceil((kind == 'calendar' and b - at or a * 2) + 172800000))
+redis.call('PEXPIRE', key, math.ceil((kind == 'calendar' and b - at or a * 2) + tonumber(ARGV[20])))
 local paused = math.max(0, pausedUntil - at)
 local function list(priority)
   return text(math.max(paused, untilReset(priority))), text(math.max(paused, delay(priority))), text(rate(priority))

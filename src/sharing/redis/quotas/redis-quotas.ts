@@ -2,13 +2,13 @@ import { type CalendarQuotaSettings, SHARER_WINDOW } from '../../../core/quota/c
 import { calendarWindow } from '../../../core/quota/calendar/calendar-window.ts';
 import type { EpochMillis } from '../../../core/quota/calendar/quota-period.ts';
 import { RecencyMap } from '../../../core/collections/recency-map.ts';
-import { MAX_CLIENTS } from '../../../core/quota/calendar/upstream-quotas.ts';
+import { MAX_CLIENTS } from '../../../core/quota/clients/class-quotas.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import { MAX_LATENESS } from '../../../core/rate/pacer.ts';
 import type { CallKeeper } from '../../quotas/leased-quota.ts';
 import type { QuotaCall, QuotaTerms } from '../../quotas/quota-protocol.ts';
 import type { RedisKeyConnection } from '../keys/redis-key-commands.ts';
-import { KnownQuota } from './known-quota.ts';
+import { KEPT_AFTER, KnownQuota } from './known-quota.ts';
 import { parseQuotaReply } from './quota-reply.ts';
 import { LEASE_QUOTA } from './quota-script.ts';
 
@@ -105,12 +105,12 @@ export class RedisQuotas {
   #argsOf(known: KnownQuota, call: QuotaCall, settings: CalendarQuotaSettings): string[] {
     const { limit, reserve, pace, period } = settings;
     const window = periodArgs(period, known.timeAt(this.#parts.clock.now()));
-    const { everGranted, used, since } = known.last;
+    const { everGranted, used, since } = known.lastUnexpired(this.#parts.clock.now());
     const flag = (isSet: boolean): number => (isSet ? 1 : 0);
     return [
       ...[this.#parts.owner, period.kind, ...window, limit, reserve, pace],
       ...[call.want, flag(call.isOrdinary), flag(call.mayUseReserve), call.overdrawn, call.held],
-      ...[everGranted, used, since, SETTLE_TIME, SILENT_AFTER, SHARER_WINDOW, MAX_LATENESS],
+      ...[everGranted, used, since, SETTLE_TIME, SILENT_AFTER, SHARER_WINDOW, MAX_LATENESS, KEPT_AFTER],
       ...call.returns.flatMap((each) => [each.since, each.count]),
     ].map(String);
   }
