@@ -5,7 +5,7 @@ import { formatQuotaPolicy, formatRatePolicy } from '../../http/headers/rate-lim
 import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
 import { compileGlob } from '../../http/request/glob.ts';
 import type { ClassLimitRefs } from '../../http/request/route.ts';
-import type { ClientAccess } from '../../http/request/snapshot-types.ts';
+import type { ClientAccess, Snapshot } from '../../http/request/snapshot-types.ts';
 import type { Config } from '../schema/config-schema.ts';
 import { compileClassQuotas } from './compile-quotas.ts';
 
@@ -30,19 +30,25 @@ export function compileClassLimitRefs(
   );
 }
 
-export function compileRatePolicies(classes: Config['clients']['classes']): ReadonlyMap<string, string> {
+export function compileRatePolicies(clients: Pick<Config['clients'], 'classes' | 'auth'>): Snapshot['ratePolicies'] {
   return new Map(
-    Object.entries(classes).flatMap(([name, ofName]) => {
+    Object.entries(clients.classes).map(([name, ofName]) => {
       const { maxRate, perClient } = ofName;
-      const rates = [
-        ...(maxRate === undefined ? [] : [formatRatePolicy(classLimitName(name), maxRate)]),
-        ...(perClient?.maxRate === undefined ? [] : [formatRatePolicy(clientLimitName(name), perClient.maxRate)]),
-      ];
-      const quotas = compileClassQuotas({ [name]: ofName }).flatMap((each) => [...each.shared, ...each.perClient]);
-      const policies = [...rates, ...quotas.map(formatQuotaPolicy)];
-      return policies.length === 0 ? [] : [[name, policies.join(', ')] as const];
+      const shared = maxRate === undefined ? [] : [formatRatePolicy(classLimitName(name), maxRate)];
+      const ofClient =
+        perClient?.maxRate === undefined ? [] : [formatRatePolicy(clientLimitName(name), perClient.maxRate)];
+      const [quotas] = compileClassQuotas({ ...clients, classes: { [name]: ofName } });
+      const sharedQuotas = (quotas?.shared ?? []).map(formatQuotaPolicy);
+      const quotasOfClient = (quotas?.perClient ?? []).map(formatQuotaPolicy);
+      const proven = join([...shared, ...ofClient, ...sharedQuotas, ...quotasOfClient]);
+      const unproven = join([...shared, ...(clients.auth === undefined ? sharedQuotas : [])]);
+      return [name, { proven, unproven }] as const;
     }),
   );
+}
+
+function join(policies: readonly string[]): string | undefined {
+  return policies.length === 0 ? undefined : policies.join(', ');
 }
 
 export function compileAccess(classes: Config['clients']['classes']): ReadonlyMap<string, ClientAccess> {

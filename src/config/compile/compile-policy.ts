@@ -37,16 +37,16 @@ export type PolicyConfig = Pick<
   Partial<Pick<UpstreamConfig, 'accounts' | 'accountQuarantine'>>;
 
 export function compileUpstreams(config: Config): UpstreamSettings[] {
-  return Object.entries(config.upstreams).map(([name, upstream]) =>
-    compileUpstream(name, upstream, config.clients.classes),
-  );
+  return Object.entries(config.upstreams).map(([name, upstream]) => compileUpstream(name, upstream, config.clients));
 }
 
-/** @param classes of clients, by name */
+const NO_CLASSES = { classes: {} };
+
+/** @param clients their classes, and whether they have to prove their names */
 export function compileUpstream(
   name: string,
   { rateLimit, limits, quotas, queue, retry, accounts, accountQuarantine }: PolicyConfig,
-  classes: Config['clients']['classes'] = {},
+  { classes, auth }: Pick<Config['clients'], 'classes' | 'auth'> = NO_CLASSES,
 ): UpstreamSettings {
   return {
     name,
@@ -58,7 +58,7 @@ export function compileUpstream(
     },
     nested: [...compileClassLimits(classes), ...limits.map(compileNestedLimit)],
     quotas: compileQuotas(quotas),
-    ...(Object.keys(classes).length === 0 ? {} : { classQuotas: compileClassQuotas(classes) }),
+    ...(Object.keys(classes).length === 0 ? {} : { classQuotas: compileClassQuotas({ classes, auth }) }),
     queue,
     budget: retry.budget,
     accounts: compileAccounts({ accounts, accountQuarantine }),

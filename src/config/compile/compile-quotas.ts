@@ -24,11 +24,16 @@ export function compileQuotas(quotas: readonly QuotaConfig[]): CalendarQuotaSett
 }
 
 /** The quotas of `clients.classes`, at each upstream. Their names begin as those of the limits do: `class:batch/day`. */
-export function compileClassQuotas(classes: Config['clients']['classes']): ClassQuotaSettings[] {
+export function compileClassQuotas({
+  classes,
+  auth,
+}: Pick<Config['clients'], 'classes' | 'auth'>): ClassQuotaSettings[] {
   return Object.entries(classes).flatMap(([className, { quota, perClient }]) => {
     const shared = compileClientQuotas(toList(quota), classLimitName(className));
     const ofClients = compileClientQuotas(toList(perClient?.quota), clientLimitName(className));
-    return shared.length + ofClients.length === 0 ? [] : [{ className, shared, perClient: ofClients }];
+    return shared.length + ofClients.length === 0
+      ? []
+      : [{ className, shared, perClient: ofClients, needsProof: auth !== undefined }];
   });
 }
 

@@ -43,14 +43,15 @@ export function* checkClientQuotas(
   { classes = {}, state }: PartialConfig,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
-  for (const [name, { match, quota, perClient }] of Object.entries(classes)) {
+  yield* checkClassesChosenByHeader(classes);
+  for (const [name, { quota, perClient }] of Object.entries(classes)) {
     const path = ['clients', 'classes', name];
     yield* checkNamesAndZones([...path, 'quota'], toList(quota), Array.isArray(quota));
     const ofClient = perClient?.quota;
     yield* checkNamesAndZones([...path, 'perClient', 'quota'], toList(ofClient), Array.isArray(ofClient));
     if (perClient !== undefined && !isWritten(['clients', 'auth'])) yield mistakeAt([...path, 'perClient'], NOT_PROVEN);
-    else if (perClient !== undefined && match.header !== undefined) {
-      yield warningAt([...path, 'match', 'header'], CHOSEN_BY_CLIENT);
+    if (perClient !== undefined && Object.keys(perClient).length === 0) {
+      yield mistakeAt([...path, 'perClient'], 'set maxRate, quota or both, or leave it out');
     }
     if (!isForgetful(state, isWritten)) continue;
     if (quota !== undefined) yield warningAt([...path, 'quota'], FORGOTTEN, 'key');
@@ -60,8 +61,22 @@ export function* checkClientQuotas(
 
 const NOT_PROVEN = 'needs clients.auth: without it, a client that has used up its part can claim another name';
 
-const CHOSEN_BY_CLIENT =
-  'a client can leave a class with perClient by sending or omitting this header: match by key, the name of the client';
+/** The first class that matches applies, and clients choose their headers. */
+function* checkClassesChosenByHeader(classes: NonNullable<PartialConfig['classes']>): Generator<RuleFinding> {
+  const entries = Object.entries(classes);
+  const last = entries.findLastIndex(([, { quota, perClient }]) => quota !== undefined || perClient !== undefined);
+  for (const [i, [name, { match, quota, perClient }]] of entries.slice(0, last + 1).entries()) {
+    if (match.header === undefined) continue;
+    const key = perClient === undefined ? 'quota' : 'perClient';
+    const isOwn = quota !== undefined || perClient !== undefined;
+    const [later] =
+      entries.slice(i + 1).find(([, each]) => each.quota !== undefined || each.perClient !== undefined) ?? [];
+    const message = isOwn
+      ? `a client can leave a class with ${key} by omitting this header: match by key, the name of the client`
+      : `a client can leave the class ${later}, which has a quota or perClient, by sending this header: match by key, or move this class behind it`;
+    yield warningAt(['clients', 'classes', name, 'match', 'header'], message);
+  }
+}
 
 const FORGOTTEN = 'a restart forgets what was sent: state: {store: sqlite, file: …} keeps it';
 

@@ -2,6 +2,13 @@ import type { CalendarQuotaSettings } from '../../core/quota/calendar/calendar-q
 import { nominalLength } from '../../core/quota/calendar/quota-period.ts';
 import type { PerSecond } from '../../core/scalars.ts';
 
+/** The fixed rates and quotas of a class of clients, as RateLimit-Policy names them; each undefined if there are none. */
+export interface ClassRatePolicies {
+  /** Of clients that have proven their names. */
+  readonly proven: string | undefined;
+  readonly unproven: string | undefined;
+}
+
 /** Windows in seconds, in the order in which they are tried: the smallest that makes the quota a whole number is used. */
 const WINDOWS: readonly number[] = [...Array.from({ length: 60 }, (_, i) => i + 1), 3600, 86_400];
 
@@ -27,4 +34,11 @@ export function formatQuotaPolicy({ name, limit, period }: CalendarQuotaSettings
 /** Rates are configured per second, minute or hour: `1/h` is no exact fraction of a second. */
 function isWhole(quota: number): boolean {
   return quota > 0.5 && Math.abs(quota - Math.round(quota)) < 1e-6 * quota;
+}
+
+export function findRatePolicy(
+  policies: ReadonlyMap<string, ClassRatePolicies>,
+  { className, isProven }: { readonly className: string | undefined; readonly isProven?: true },
+): string | undefined {
+  return className === undefined ? undefined : policies.get(className)?.[isProven === true ? 'proven' : 'unproven'];
 }

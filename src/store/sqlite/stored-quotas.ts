@@ -30,7 +30,7 @@ export class StoredQuotas implements QuotaJournal {
     this.#db
       .prepare(
         `DELETE FROM quotas WHERE instr(name, ' ') > 0
-         AND CASE WHEN json_valid(counts) THEN json_extract(counts, '$[#-1][0]') ELSE 0 END < ?`,
+         AND CASE WHEN json_valid(counts) THEN coalesce(json_extract(counts, '$[#-1][0]'), 0) ELSE 0 END < ?`,
       )
       .run(at - MAX_PERIOD);
   }

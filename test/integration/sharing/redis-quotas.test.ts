@@ -99,6 +99,48 @@ describe('a quota of a single client', () => {
     expect(sent).toBeLessThanOrEqual(500);
     expect(sent).toBeGreaterThan(400);
   });
+
+  /** Leases one part at a time, and lets `idleFor` pass, in Redis or also here. */
+  async function startIdleReplica(settings: CalendarQuotaSettings) {
+    const redis = await startRedis({ clock: true });
+    const client = redis.client();
+    await client.ping();
+    let shift = 0;
+    const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000 });
+    const redisQuotas = new RedisQuotas({
+      ...{ connection, prefix: 'test', owner: '1' },
+      clock: { now: () => performance.now() + shift },
+      wallClock: () => Date.now() + shift,
+    });
+    const of = { upstream: 'api', name: settings.name, key: 'a', period: periodId(settings.period) };
+    const call = { ...of, want: 1, isOrdinary: true, mayUseReserve: false, overdrawn: 0, returns: [], held: 0 };
+    return {
+      lease: () => new Promise<QuotaTerms | undefined>((resolve) => redisQuotas.call(call, resolve, settings)),
+      idle: (idleFor: number, isKnownHere: boolean) => {
+        redis.shiftClock(idleFor);
+        if (isKnownHere) shift = idleFor;
+      },
+    };
+  }
+
+  test.each([
+    ['a rolling period', settingsOf({ limit: 1, key: 'a' })],
+    ['an hour', quotaSettings({ limit: 1, key: 'a', period: UTC_HOUR })],
+  ])('begins anew at once when the client returns after Redis has forgotten its count, in %s', async (_, settings) => {
+    const replica = await startIdleReplica(settings);
+    expect(await replica.lease()).toMatchObject({ granted: 1 });
+    expect(await replica.lease()).toMatchObject({ granted: 0 });
+    replica.idle(200 * HOUR, true);
+    const terms = await replica.lease();
+    expect([terms?.granted, terms?.isSettling]).toEqual([1, undefined]);
+  });
+
+  test('is not restored from what a replica knows of an ended period', async () => {
+    const replica = await startIdleReplica(settingsOf({ limit: 1, key: 'a' }));
+    expect(await replica.lease()).toMatchObject({ granted: 1 });
+    replica.idle(200 * HOUR, false);
+    expect((await replica.lease())?.view.remaining).toBe(1);
+  });
 });
 
 test('replicas leave the reserve to requests with priority', async () => {

@@ -43,6 +43,7 @@ describe('the file', () => {
 
   test.each([
     [LINE.replace(' shop', ' expires:2027-13-28T10:00:00Z shop'), 'line 1: the time after expires: does not exist'],
+    [LINE.replace(' shop', ' expires:2027-02-30T10:00:00Z shop'), 'line 1: the time after expires: does not exist'],
     [`${LINE} more`, 'line 1: expected the id, sha256:HASH, the time and the client of a key'],
     [`\n${LINE.replace('sha256', 'md5')}`, 'line 2: expected the id, sha256:HASH, the time and the client of a key'],
     [`${LINE}\n${LINE}`, 'line 2: the id 0123456789ab is used twice'],

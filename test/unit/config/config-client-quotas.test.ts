@@ -57,18 +57,29 @@ describe('a quota of clients', () => {
           },
         ],
         perClient: [{ name: 'class:partners/client/day', limit: 1000, ...DAY }],
+        needsProof: true,
       },
     ]);
   });
 
   test('and the rates make one RateLimit-Policy', () => {
     const config = configOf('maxRate: 20/s, quota: [5/day, 9/month], perClient: {maxRate: 2/s, quota: 1/rolling 24h}');
-    expect(compileRatePolicies(config.clients.classes).get('partners')).toBe(
-      [
-        ...['"class:partners";q=20;w=1', '"class:partners/client";q=2;w=1', '"class:partners/day";q=5;w=86400'],
-        ...['"class:partners/month";q=9', '"class:partners/client/rolling-24h";q=1;w=86400'],
-      ].join(', '),
-    );
+    const policies = [
+      ...['"class:partners";q=20;w=1', '"class:partners/client";q=2;w=1', '"class:partners/day";q=5;w=86400'],
+      ...['"class:partners/month";q=9', '"class:partners/client/rolling-24h";q=1;w=86400'],
+    ];
+    expect(compileRatePolicies(config.clients).get('partners')).toEqual({
+      proven: policies.join(', '),
+      unproven: '"class:partners";q=20;w=1',
+    });
+  });
+
+  test('is named to clients that have not proven their names where clients.auth is absent', () => {
+    const loaded = load('quota: 5/day', '');
+    if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+    const { clients } = loaded.config;
+    expect(compileRatePolicies(clients).get('partners')?.unproven).toBe('"class:partners/day";q=5;w=86400');
+    expect(compileUpstreams(loaded.config)[0]?.classQuotas).toMatchObject([{ needsProof: false }]);
   });
 
   test.each([
@@ -91,9 +102,17 @@ describe('a quota of clients', () => {
     expect(findingsOf(ofClass)).toEqual([`clients.classes.partners.${message}`]);
   });
 
-  test('has no reserve', () => {
-    expect(findingsOf('quota: {limit: 1, per: day, reserve: 1}').join('')).toContain('reserve');
-  });
+  test.each(['quota: {limit: 1, per: day, KEY}', 'perClient: {quota: [1/hour, {limit: 1, per: day, KEY}]}'])(
+    'has neither a reserve nor a pace: %s',
+    (ofClass) => {
+      expect(findingsOf(ofClass.replace('KEY', 'reserve: 1')).join('')).toMatch(
+        /reserve: quotas of clients have no reserve: all clients of a class have one weight$/,
+      );
+      expect(findingsOf(ofClass.replace('KEY', 'pace: even')).join('')).toMatch(
+        /pace: quotas of clients have no pace: limit their rate with maxRate$/,
+      );
+    },
+  );
 
   test('is accepted with a warning if a restart forgets it', () => {
     const message = 'a restart forgets what was sent: state: {store: sqlite, file: …} keeps it';
@@ -113,15 +132,35 @@ describe('perClient', () => {
     expect(findingsOf('quota: 1/day', '')).toEqual([]);
   });
 
-  test('is accepted with a warning if a client can leave the class', () => {
-    const loaded = loadConfig(
-      textOf('perClient: {quota: 1/day}').replace('match: {', 'match: {header: {x-app: shop}, '),
-      'tidegate.yaml',
-      environment,
-    );
-    expect(loaded.kind === 'mistakes' ? '' : formatMistakes(loaded.warnings)).toContain(
-      'a client can leave a class with perClient by sending or omitting this header: match by key, the name of the client',
-    );
+  test('limits something', () => {
+    expect(findingsOf('perClient: {}')).toEqual([
+      'clients.classes.partners.perClient: set maxRate, quota or both, or leave it out',
+    ]);
+  });
+});
+
+describe('a class that matches by a header', () => {
+  const warningsOf = (classes: string): string[] => {
+    const text = textOf('').replace(/classes: .*$/, `classes: {${classes}}}`);
+    const loaded = loadConfig(text, 'tidegate.yaml', environment);
+    const warnings = formatMistakes(loaded.kind === 'mistakes' ? loaded.mistakes : loaded.warnings);
+    return warnings === '' ? [] : warnings.split('\n').map((line) => line.replace(/^tidegate\.yaml:\d+:\d+ /, ''));
+  };
+  const byHeader = 'match: {header: {x-app: shop}}';
+  const partners = 'partners: {match: {key: ["partner-*"]}, quota: 1/day}';
+
+  test.each(['quota', 'perClient'])('is accepted with a warning if its clients can leave its %s', (key) => {
+    const value = key === 'quota' ? '1/day' : '{quota: 1/day}';
+    expect(warningsOf(`shop: {${byHeader}, ${key}: ${value}}`)).toEqual([
+      `clients.classes.shop.match.header: a client can leave a class with ${key} by omitting this header: match by key, the name of the client`,
+    ]);
+  });
+
+  test('is accepted with a warning if clients of a later class can choose it to leave their quota', () => {
+    expect(warningsOf(`fast: {${byHeader}}, ${partners}`)).toEqual([
+      'clients.classes.fast.match.header: a client can leave the class partners, which has a quota or perClient, by sending this header: match by key, or move this class behind it',
+    ]);
+    expect(warningsOf(`${partners}, fast: {${byHeader}}`)).toEqual([]);
   });
 });
 
@@ -144,4 +183,20 @@ test('check describes the quotas and rates of classes and of their clients', () 
     '    class partners: 2/s for each of its clients',
     '    class partners: 9 requests per month for each of its clients',
   ]);
+});
+
+test('check counts the memory of quotas of single clients at all upstreams', () => {
+  const text = textOf('perClient: {quota: [1/day, 1/rolling 1h]}').replace(
+    'upstreams: {',
+    'routes: [{upstream: api}]\nupstreams: {other: {url: "https://b"}, ',
+  );
+  const report = runCheck(
+    'tidegate.yaml',
+    { full: false },
+    { env: {}, readFile: (path) => (path === 'tidegate.yaml' ? text : '') },
+  );
+  // 8 KiB for each of 100 000 clients at each of two upstreams.
+  expect(report.text).toContain(
+    '1563MiB: quotas of single clients, for 100000 clients at each upstream; a tenth of the heap at most',
+  );
 });

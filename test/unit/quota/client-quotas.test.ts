@@ -77,6 +77,14 @@ describe('a quota of a class', () => {
     serveMany(world, 3, partner('c'));
   });
 
+  test('counts no requests of clients without proven names where clients have to prove them', () => {
+    const classQuotas = [{ ...ofClass({ shared: 1, perClient: 9 }), needsProof: true }];
+    const world = worldWith({}, { upstream: { classQuotas } });
+    serveMany(world, 3, partner('a', { isProven: false }));
+    serveMany(world, 1, partner('a'));
+    expect(refusal(world.arrive(partner('b')))).toEqual(['client_quota_exceeded', 12 * HOUR]);
+  });
+
   test('applies to clients that have not proven their names, too', () => {
     const world = worldWith({ shared: 1 });
     serveMany(world, 1, partner('a', { isProven: false }));

@@ -73,8 +73,10 @@ test('removes the counts of clients that were not seen for longer than any perio
   quotas.store('a', 'day', old);
   quotas.store('a', 'class:partners/client/day 0123', old);
   quotas.store('a', 'class:partners/client/month 0123', recent);
+  quotas.store('a', 'class:partners/client/day 4567', { period: 'day UTC', counts: [] });
   quotas.removeEnded(now);
   expect(quotas.load('a', 'day')).toEqual(old);
   expect(quotas.load('a', 'class:partners/client/day 0123')).toBeUndefined();
+  expect(quotas.load('a', 'class:partners/client/day 4567')).toBeUndefined();
   expect(quotas.load('a', 'class:partners/client/month 0123')).toEqual(recent);
 });
