@@ -8,8 +8,9 @@ import { WatchedFile } from './watched-file.ts';
 
 export type ExpiringKey = Required<Pick<StoredApiKey, 'id' | 'client' | 'expiresAt'>>;
 
-/** So long before a key expires, its use is reported. */
+/** So long before a key expires, its use is reported: for a key that is valid for a short time, a part of that time. */
 const REPORTED_BEFORE: Millis = 14 * 86_400_000;
+const REPORTED_SHARE = 1 / 3;
 
 export interface ApiKeyParts {
   readonly clock: Clock;
@@ -50,14 +51,16 @@ export class ApiKeyCheck implements CredentialCheck {
     const key = this.#file.value.get(id);
     const isEqual = timingSafeEqual(hashApiKey(credential), key?.hash ?? NO_HASH);
     if (key === undefined || !isEqual) return rejected('unknown_key');
-    const { id: keyId, client, expiresAt } = key;
-    if (expiresAt !== undefined && this.#isExpired({ id: keyId, client, expiresAt })) return rejected('expired');
+    const { expiresAt } = key;
+    if (expiresAt !== undefined && this.#isExpired({ ...key, expiresAt })) return rejected('expired');
     return { kind: 'known', principal: { name: key.client, provenBy: 'api_key' } };
   }
 
-  #isExpired({ id, client, expiresAt }: ExpiringKey): boolean {
-    const left = Date.parse(expiresAt) - this.#parts.wallClock();
-    if (left > 0 && left <= REPORTED_BEFORE && !this.#reported.has(id)) {
+  #isExpired({ id, client, createdAt, expiresAt }: StoredApiKey & ExpiringKey): boolean {
+    const end = Date.parse(expiresAt);
+    const left = end - this.#parts.wallClock();
+    const reportedBefore = Math.min(REPORTED_BEFORE, REPORTED_SHARE * (end - Date.parse(createdAt)));
+    if (left > 0 && left <= reportedBefore && !this.#reported.has(id)) {
       this.#reported.add(id);
       this.#parts.onExpiring({ id, client, expiresAt });
     }

@@ -78,7 +78,7 @@ export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 
     client_quota_exceeded: {
       ...QUOTA_EXCEEDED,
       detail:
-        'This client, or its class of clients, has used up its own quota of requests, or the count of that quota is not available. Retry-After names the time to try again. Nothing was sent to the upstream.',
+        'This client, or its class of clients, has used up its own quota of requests. Retry-After names the time to try again. Nothing was sent to the upstream.',
       proxyError: 'http_request_denied',
     },
     queue_timeout: {

@@ -53,7 +53,7 @@ clients:
       ({ story }) => /the count of the quota class:partners\S* is not available/.test(story),
     );
     expect(unknown.response?.status).toBe(429);
-    expect(unknown.response?.json()).toMatchObject({ reason: 'client_quota_exceeded' });
+    expect(unknown.response?.json()).toMatchObject({ reason: 'quota_exceeded' });
   },
   PATIENCE,
 );
