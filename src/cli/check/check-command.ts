@@ -114,7 +114,7 @@ function describeUnreachable(probes: readonly EndpointProbe[]): string {
 function describeProbes(probes: readonly EndpointProbe[], substituted: ReadonlyMap<string, string>): string[] {
   return probes.map(({ upstream, endpoint, path, problem }) => {
     const name = substituted.get(pathKey(path)) ?? endpoint;
-    return `${upstream} ${name}: ${problem === undefined ? 'reachable' : `unreachable: ${problem}`}`;
+    return `${upstream} ${name}: ${problem === undefined ? 'reachable' : `unreachable: ${problem.text}`}`;
   });
 }
 

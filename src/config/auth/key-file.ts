@@ -41,7 +41,7 @@ export function parseKeyFile(text: string): readonly StoredApiKey[] {
       throw new Error(`line ${i + 1}: expected the id, sha256:HASH, the time and the client of a key`);
     }
     if (keys.has(id)) throw new Error(`line ${i + 1}: the id ${id} is used twice`);
-    if (expiresAt !== undefined && !isTime(expiresAt)) {
+    if (expiresAt !== undefined && !isDateTime(expiresAt)) {
       throw new Error(`line ${i + 1}: the time after expires: does not exist`);
     }
     const expiry = expiresAt === undefined ? {} : { expiresAt };
@@ -50,14 +50,14 @@ export function parseKeyFile(text: string): readonly StoredApiKey[] {
   return [...keys.values()];
 }
 
+/** `Date` reads 30 February as 2 March. */
+function isDateTime(text: string): boolean {
+  const time = Date.parse(text);
+  return !Number.isNaN(time) && new Date(time).toISOString() === text.replace('Z', '.000Z');
+}
+
 /** The line of a key, line feed included. */
 export function formatKeyLine({ id, hash, createdAt, expiresAt, client }: StoredApiKey): string {
   const expiry = expiresAt === undefined ? '' : ` expires:${expiresAt}`;
   return `${id} sha256:${hash.toString('hex')} ${createdAt}${expiry} ${client}\n`;
-}
-
-/** `Date.parse` accepts 30 February, and counts on. */
-function isTime(text: string): boolean {
-  const time = Date.parse(text);
-  return !Number.isNaN(time) && new Date(time).toISOString() === text.replace('Z', '.000Z');
 }

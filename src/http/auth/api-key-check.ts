@@ -8,9 +8,13 @@ import { WatchedFile } from './watched-file.ts';
 
 export type ExpiringKey = Required<Pick<StoredApiKey, 'id' | 'client' | 'expiresAt'>>;
 
-/** So long before a key expires, its use is reported: for a key that is valid for a short time, a part of that time. */
+/** So long before a key expires, its use is reported. */
 const REPORTED_BEFORE: Millis = 14 * 86_400_000;
-const REPORTED_SHARE = 1 / 3;
+
+/** Its time is parsed once, not for each request. */
+interface IndexedKey extends StoredApiKey {
+  readonly expiresAtMs: Millis | undefined;
+}
 
 export interface ApiKeyParts {
   readonly clock: Clock;
@@ -31,7 +35,7 @@ export class ApiKeyCheck implements CredentialCheck {
   readonly #parts: ApiKeyParts;
   /** The ids of keys whose expiry was reported: no more than the file has. */
   readonly #reported = new Set<string>();
-  readonly #file: WatchedFile<ReadonlyMap<string, StoredApiKey>>;
+  readonly #file: WatchedFile<ReadonlyMap<string, IndexedKey>>;
 
   /** @throws an Error with the path, if the file cannot be used */
   constructor({ file, header }: { readonly file: string; readonly header: string }, parts: ApiKeyParts) {
@@ -51,16 +55,13 @@ export class ApiKeyCheck implements CredentialCheck {
     const key = this.#file.value.get(id);
     const isEqual = timingSafeEqual(hashApiKey(credential), key?.hash ?? NO_HASH);
     if (key === undefined || !isEqual) return rejected('unknown_key');
-    const { expiresAt } = key;
-    if (expiresAt !== undefined && this.#isExpired({ ...key, expiresAt })) return rejected('expired');
+    if (key.expiresAtMs !== undefined && this.#isExpired(key, key.expiresAtMs)) return rejected('expired');
     return { kind: 'known', principal: { name: key.client, provenBy: 'api_key' } };
   }
 
-  #isExpired({ id, client, createdAt, expiresAt }: StoredApiKey & ExpiringKey): boolean {
-    const end = Date.parse(expiresAt);
-    const left = end - this.#parts.wallClock();
-    const reportedBefore = Math.min(REPORTED_BEFORE, REPORTED_SHARE * (end - Date.parse(createdAt)));
-    if (left > 0 && left <= reportedBefore && !this.#reported.has(id)) {
+  #isExpired({ id, client, expiresAt }: StoredApiKey, expiresAtMs: Millis): boolean {
+    const left = expiresAtMs - this.#parts.wallClock();
+    if (expiresAt !== undefined && left > 0 && left <= REPORTED_BEFORE && !this.#reported.has(id)) {
       this.#reported.add(id);
       this.#parts.onExpiring({ id, client, expiresAt });
     }
@@ -68,6 +69,10 @@ export class ApiKeyCheck implements CredentialCheck {
   }
 }
 
-function indexKeys(text: string): ReadonlyMap<string, StoredApiKey> {
-  return new Map(parseKeyFile(text).map((key) => [key.id, key]));
+function indexKeys(text: string): ReadonlyMap<string, IndexedKey> {
+  return new Map(
+    parseKeyFile(text).map((key) => {
+      return [key.id, { ...key, expiresAtMs: key.expiresAt === undefined ? undefined : Date.parse(key.expiresAt) }];
+    }),
+  );
 }

@@ -140,6 +140,7 @@ export function countEvents({
       case 'limit-state':
       case 'store-deaf':
       case 'operator':
+      case 'operator-audit':
       case 'certificate':
       case 'auth-source':
       case 'api-key-expires':

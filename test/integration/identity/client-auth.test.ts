@@ -116,10 +116,9 @@ describe('an API key', () => {
     const [expired, soon, late] = [-1000, day, 30 * day].map((after) =>
       file.addExpiring(`till-${after}`, new Date(Date.now() + after)),
     );
-    const fresh = file.addExpiring('fresh', new Date(Date.now() + day), new Date()); // in its last third, it will be
     const { api, gate, get } = await start({ clients: `auth: {apiKeys: {file: ${file.path}}}` });
     const answers: Received[] = [];
-    for (const key of [expired, soon, soon, late, fresh]) {
+    for (const key of [expired, soon, soon, late, file.keys[0]]) {
       answers.push(await get({ headers: ['Tidegate-Key', key ?? ''] }));
     }
     expect(answers.map(({ status }) => status)).toEqual([401, 200, 200, 200, 200]);

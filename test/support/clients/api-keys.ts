@@ -13,10 +13,8 @@ export interface KeyFile {
   /** Replaces the keys by new ones of these clients, and returns them. */
   readonly replace: (...clients: readonly string[]) => readonly string[];
   /** Adds a key of a client that expires at this time, to the second, and returns it. */
-  readonly addExpiring: (client: string, at: Date, createdAt?: Date) => string;
+  readonly addExpiring: (client: string, at: Date) => string;
 }
-
-const VALID_FOR = 90 * 86_400_000;
 
 /** Removed when the test ends. */
 export function makeKeyFile(...clients: readonly string[]): KeyFile {
@@ -31,10 +29,10 @@ export function makeKeyFile(...clients: readonly string[]): KeyFile {
     writeFileSync(path, lines.join(''));
     return created.map(({ text }) => text);
   };
-  const addExpiring = (client: string, at: Date, createdAt = new Date(at.getTime() - VALID_FOR)): string => {
+  const addExpiring = (client: string, at: Date): string => {
     const { id, text } = createApiKey();
-    const [createdText, expiresAt] = [createdAt, at].map((time) => `${time.toISOString().slice(0, 19)}Z`);
-    const key = { id, hash: hashApiKey(text), createdAt: String(createdText), expiresAt: String(expiresAt), client };
+    const expiresAt = `${at.toISOString().slice(0, 19)}Z`;
+    const key = { id, hash: hashApiKey(text), createdAt: '2026-11-30T10:00:00Z', expiresAt, client };
     appendFileSync(path, formatKeyLine(key));
     return text;
   };
