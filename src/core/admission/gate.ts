@@ -116,7 +116,7 @@ export class Gate {
 
   /** An admitted or queued request will not be sent: releases what it holds. */
   cancel(ticket: Ticket, now: Millis): void {
-    this.clientQuotas.cancel(ticket);
+    this.clientQuotas.cancel(ticket, now);
     this.#waitQueue.cancel(ticket, now);
   }
 

@@ -85,6 +85,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   clientQuota: ClientQuotaUse | undefined = undefined;
   /** The one whose part it waits for; undefined if it does not. */
   awaitedQuota: UpstreamQuota | undefined = undefined;
+  /** When its wait for all parts of these quotas ends; undefined unless it has begun. */
+  partExpiresAt: Millis | undefined = undefined;
   /** Those of which it holds a part, until it is sent; and those that count its last attempt, until that has an outcome. */
   reservedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;
   countedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;

@@ -16,6 +16,7 @@ interface Setup {
   readonly keeper: QuotaKeeper;
   /** While false, calls get no response. */
   responds: boolean;
+  latency: number;
   /** The names of the quotas that were called about. */
   readonly calls: readonly string[];
 }
@@ -41,13 +42,15 @@ function setUp(settings: Partial<CalendarQuotaSettings>, usedByOther = 0, option
     isKeeperForgetful: false,
     call: (call, onTerms) => {
       calls.push(call.name);
-      world.at(world.now + LATENCY, () => onTerms(setup.responds ? keeper.onCall(1, call, world.now) : undefined));
+      world.at(world.now + setup.latency, () =>
+        onTerms(setup.responds ? keeper.onCall(1, call, world.now) : undefined),
+      );
     },
   });
   const quotas = { wallTimeAt: (now: number) => now, makeQuota: client.makeQuota, leaseWait: 1000 };
   const { upstream, ...rest } = options;
   const world: World = new World({ quotas, upstream: { quotas: [quota], ...upstream }, ...rest });
-  const setup: Setup = { world, keeper, responds: true, calls };
+  const setup: Setup = { world, keeper, responds: true, latency: LATENCY, calls };
   world.now = 11 * HOUR;
   client.bind({
     store: Object.assign(world.store, { applyHold: () => undefined, has: () => true, isConfigured: () => true }),
@@ -208,6 +211,62 @@ describe('a gate with quotas of clients that another process counts', () => {
     setup.world.runUntil(11 * HOUR + 1500);
     expect(queued.admission).toEqual({ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 1000 });
     expect(setup.world.gate.decisionDetails(queued.ticket, setup.world.now).quota).toMatchObject({ isLost: true });
+  });
+
+  test('admits requests of a client again once the count that was not available is', () => {
+    const setup = setUp({ limit: 1000 }, 0, { upstream: { quotas: [], classQuotas } });
+    const { world } = setup;
+    setup.responds = false;
+    world.arrive(partner('a'));
+    world.runUntil(11 * HOUR + 100);
+    // A call is made every half second at most: until then, nothing else is known.
+    expect(world.arrive(partner('a')).admission).toMatchObject({ why: 'quota_exceeded' });
+    setup.responds = true;
+    world.runUntil(11 * HOUR + 3000);
+    const next = world.arrive(partner('a'));
+    world.runUntil(11 * HOUR + 3000 + LATENCY);
+    expect(next.admission).toEqual(ADMITTED);
+  });
+
+  test('decides once about a request that lacks parts of two quotas whose counts were not available', () => {
+    const shared = [quotaSettings({ name: 'class:partners/day', limit: 100 })];
+    const setup = setUp({ limit: 1000 }, 0, {
+      upstream: { quotas: [], classQuotas: [{ className: 'partners', shared, perClient }] },
+    });
+    const { world } = setup;
+    setup.responds = false;
+    const lost = world.arrive(partner('a'));
+    world.runUntil(11 * HOUR + 2000);
+    expect(lost.admission).toMatchObject({ why: 'quota_exceeded' });
+    setup.responds = true;
+    const waiting = ['a', 'a', 'a'].map((client) => world.arrive(partner(client)));
+    world.runUntil(11 * HOUR + 2000 + 8 * LATENCY);
+    expect(waiting.map(({ admission }) => admission?.kind)).toEqual(['admitted', 'admitted', 'refused']);
+    expect(waiting[2]?.admission).toMatchObject({ why: 'client_quota_exceeded' });
+  });
+
+  test('refuses a request once it has waited for the parts of all its quotas as long as it may, and reports each wait', () => {
+    const shared = [quotaSettings({ name: 'class:partners/day', limit: 100 })];
+    const setup = setUp({ limit: 1000 }, 0, {
+      upstream: {
+        ...{ quotas: [], classQuotas: [{ className: 'partners', shared, perClient }] },
+        queue: { maxWait: 0, maxDepth: 10 },
+      },
+    });
+    const { world } = setup;
+    setup.latency = 600;
+    const [first, second] = [world.arrive(partner('a')), world.arrive(partner('a'))];
+    world.runUntil(11 * HOUR + 2000);
+    expect([first.admission, first.at]).toEqual([ADMITTED, 11 * HOUR + 600]);
+    // Its parts come after another 600 ms.
+    expect([second.admission, second.at]).toEqual([
+      { kind: 'refused', why: 'queue_timeout', retryAfterMs: 1000 },
+      11 * HOUR + 1000,
+    ]);
+    const waits = world.ofType('decision').filter(({ decision }) => decision === 'queued');
+    expect(waits.length).toBeGreaterThan(1);
+    expect(world.ofType('dequeued')).toHaveLength(waits.length);
+    expect(world.ofType('dequeued').at(-1)?.waited).toBe(400);
   });
 
   test('calls once for each of many clients that wait', () => {

@@ -5,6 +5,7 @@ import { BinaryHeap } from '../../collections/binary-heap.ts';
 import type { EventSink } from '../../events/proxy-events.ts';
 import type { Millis } from '../../scalars.ts';
 import type { UpstreamQuota } from '../calendar/upstream-quota.ts';
+import type { ClientQuotaUse } from './client-quota-use.ts';
 
 /** A request for admission, to be decided again. */
 export interface AdmissionRequest {
@@ -20,6 +21,11 @@ export interface DecidingGate {
   /** Decides about a request that has its parts now. */
   decide(request: AdmissionRequest, now: Millis): void;
 }
+
+/** A request lacks a part of a quota: it is refused, or waits for the part. */
+type LackingPart =
+  | { readonly kind: 'refused'; readonly why: Extract<RefusalReason, 'quota_exceeded' | 'client_quota_exceeded'> }
+  | { readonly kind: 'awaited'; readonly quota: UpstreamQuota };
 
 const AWAITED = 'awaited';
 const SHORTEST_RETURN: Millis = 1000;
@@ -49,52 +55,58 @@ export class ClientQuotaAdmission {
     ticket.clientQuota ??= classQuotas?.use(ticket);
     const use = ticket.clientQuota;
     if (use?.needsPart !== true) return undefined;
-    const spent = use.findSpent(now);
-    // Whether the client has used up its quota is not known: the upstream's other clients are refused for the same reason.
-    if (spent?.isLost === true) return this.#refuse(ticket, 'quota_exceeded', now);
-    if (spent !== undefined) return this.#refuse(ticket, 'client_quota_exceeded', now);
-    const awaited = use.findAwaited(now);
-    if (awaited !== undefined && this.#gate.mode === 'enforce') return this.#wait(request, awaited, now);
-    // In observe mode, the request is sent at once, and counts without a part.
-    if (awaited === undefined) use.reserve(now);
+    const lacking = findLackingPart(use, now);
+    if (lacking?.kind === 'awaited' && this.#gate.mode === 'enforce') return this.#wait(request, lacking.quota, now);
+    ticket.partExpiresAt = undefined;
+    if (lacking?.kind === 'refused') return this.#refuse(ticket, lacking.why, now);
+    // In observe mode, a request whose part is awaited is sent at once, and counts without one.
+    if (lacking === undefined) use.reserve(now);
     return undefined;
   }
 
   #wait(request: AdmissionRequest, awaited: UpstreamQuota, now: Millis): AdmissionResult | typeof AWAITED {
     const { ticket, deadline } = request;
-    const { queue, queueOccupancy, classQuotas } = this.#store.upstream(ticket.upstream);
+    const { upstream } = ticket;
+    const { queue, queueOccupancy, classQuotas } = this.#store.upstream(upstream);
     if (queueOccupancy.isFull(ticket.fairnessKey, queue.maxDepth)) {
-      this.#store.upstream(ticket.upstream).queueOverflows += 1;
+      this.#store.upstream(upstream).queueOverflows += 1;
       return this.#refuse(ticket, 'queue_full', now);
     }
     ticket.queuedAt = now;
-    ticket.maxWait = Math.min(Math.max(queue.maxWait, classQuotas?.leaseWait ?? 0), deadline - now);
-    ticket.expiresAt = now + ticket.maxWait;
+    // A part of another quota does not make the wait longer.
+    ticket.partExpiresAt ??= Math.min(now + Math.max(queue.maxWait, classQuotas?.leaseWait ?? 0), deadline);
+    ticket.expiresAt = ticket.partExpiresAt;
+    ticket.maxWait = ticket.expiresAt - now;
     ticket.awaitedQuota = awaited;
     const others = this.#waiting.get(awaited);
     if (others === undefined) this.#waiting.set(awaited, new Map([[ticket, request]]));
     else others.set(ticket, request);
     this.#expiries.push(ticket);
     queueOccupancy.add(ticket);
+    this.#emit({ type: 'decision', upstream, decision: 'queued', why: undefined });
     return AWAITED;
   }
 
   /** A reply about a quota has come: decides about the requests that wait for it, until they have to wait for the next one. */
   onSupplied(quota: UpstreamQuota, now: Millis): void {
     for (const [ticket, request] of this.#waiting.get(quota) ?? []) {
-      const isStillAwaited = ticket.clientQuota?.findAwaited(now) === quota;
-      if (isStillAwaited && ticket.clientQuota?.findSpent(now) === undefined) return;
-      this.cancel(ticket);
-      this.#gate.decide(request, now);
+      const lacking = ticket.clientQuota && findLackingPart(ticket.clientQuota, now);
+      if (lacking?.kind === 'awaited' && lacking.quota === quota) return;
+      this.#decideAgain(request, now);
     }
+  }
+
+  #decideAgain(request: AdmissionRequest, now: Millis): void {
+    this.cancel(request.ticket, now);
+    this.#gate.decide(request, now);
   }
 
   /** Settings have changed: some quotas may have been removed. */
   reevaluate(now: Millis): void {
     for (const requests of [...this.#waiting.values()]) {
       for (const request of [...requests.values()]) {
-        this.cancel(request.ticket);
-        this.#gate.decide(request, now);
+        // The decision about one request may end another one.
+        if (request.ticket.awaitedQuota !== undefined) this.#decideAgain(request, now);
       }
     }
   }
@@ -106,21 +118,22 @@ export class ClientQuotaAdmission {
 
   wake(now: Millis): void {
     for (let late = this.#expiries.peek(); late !== undefined && late.expiresAt <= now; late = this.#expiries.peek()) {
-      this.cancel(late);
+      this.cancel(late, now);
       late.onSettled(this.#refuse(late, 'queue_timeout', now), now);
     }
   }
 
   /** The request waits no longer. */
-  cancel(ticket: Ticket): void {
-    const { awaitedQuota } = ticket;
+  cancel(ticket: Ticket, now: Millis): void {
+    const { awaitedQuota, upstream, queuedAt } = ticket;
     if (awaitedQuota === undefined) return;
     ticket.awaitedQuota = undefined;
     const requests = this.#waiting.get(awaitedQuota);
     requests?.delete(ticket);
     if (requests?.size === 0) this.#waiting.delete(awaitedQuota);
     this.#expiries.remove(ticket);
-    this.#store.upstream(ticket.upstream).queueOccupancy.remove(ticket);
+    this.#store.upstream(upstream).queueOccupancy.remove(ticket);
+    this.#emit({ type: 'dequeued', upstream, waited: now - queuedAt, admitted: false });
   }
 
   /** The client is asked to return when all its quotas and those of the upstream allow it. It takes no return slot of a limit. */
@@ -133,4 +146,14 @@ export class ClientQuotaAdmission {
     this.#emit({ type: 'decision', upstream, decision: 'refused', why });
     return { kind: 'refused', why, retryAfterMs };
   }
+}
+
+/** Calls for the parts that the request lacks; undefined if it lacks none. */
+function findLackingPart(use: ClientQuotaUse, now: Millis): LackingPart | undefined {
+  const spent = use.findSpent(now);
+  if (spent !== undefined && spent.isLost !== true) return { kind: 'refused', why: 'client_quota_exceeded' };
+  const quota = use.findAwaited(now);
+  if (quota !== undefined) return { kind: 'awaited', quota };
+  // Whether the client has used up its quota is not known: the upstream's other clients are refused for the same reason.
+  return spent === undefined ? undefined : { kind: 'refused', why: 'quota_exceeded' };
 }
