@@ -106,10 +106,10 @@ describe('a quota of a single client', () => {
     const client = redis.client();
     await client.ping();
     let shift = 0;
-    const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000 });
+    const clock = { now: () => performance.now() + shift };
+    const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000, clock });
     const redisQuotas = new RedisQuotas({
-      ...{ connection, prefix: 'test', owner: '1' },
-      clock: { now: () => performance.now() + shift },
+      ...{ connection, prefix: 'test', owner: '1', clock },
       wallClock: () => Date.now() + shift,
     });
     const of = { upstream: 'api', name: settings.name, key: 'a', period: periodId(settings.period) };
@@ -133,6 +133,19 @@ describe('a quota of a single client', () => {
     replica.idle(200 * HOUR, true);
     const terms = await replica.lease();
     expect([terms?.granted, terms?.isSettling]).toEqual([1, undefined]);
+  });
+
+  test.each([
+    ['a rolling period', settingsOf({ limit: 500, key: 'a' })],
+    ['an hour', quotaSettings({ limit: 500, key: 'a', period: UTC_HOUR })],
+  ])('grants all that is requested after that, however much was granted before, in %s', async (_, settings) => {
+    const replica = await startIdleReplica(settings);
+    for (let i = 0; i < 3; i += 1) expect(await replica.lease()).toMatchObject({ granted: 1 });
+    replica.idle(200 * HOUR, true);
+    for (const remaining of [499, 498]) {
+      const terms = await replica.lease();
+      expect([terms?.granted, terms?.isSettling, terms?.view.remaining]).toEqual([1, undefined, remaining]);
+    }
   });
 
   test('is not restored from what a replica knows of an ended period', async () => {

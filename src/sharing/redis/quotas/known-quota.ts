@@ -76,8 +76,10 @@ export class KnownQuota {
 
   #note({ time, everGranted, used, terms: { since, validFor } }: QuotaReply): void {
     const length = this.#period.kind === 'rolling' ? 2 * this.#period.length : validFor;
+    // A reply that came too late may be older than the last one. Once Redis has forgotten the counts, they begin anew.
+    const hasExpired = time >= this.#keptUntil;
+    if (hasExpired || everGranted >= this.last.everGranted) this.last = { everGranted, used, since };
     this.#keptUntil = time + length + KEPT_AFTER - EXPIRY_MARGIN;
-    if (everGranted >= this.last.everGranted) this.last = { everGranted, used, since };
   }
 
   #view(reply: QuotaReply, upstream: string, settings: CalendarQuotaSettings, now: Millis): QuotaView {
