@@ -7,7 +7,7 @@ import type { GateView } from '../events/gate-views.ts';
 import { readGateView } from '../events/read-gate-view.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { readDecisionDetails, type DecisionDetails } from './decision-details.ts';
-import { endReservations, settleCount } from './reservations.ts';
+import { settleCount } from './reservations.ts';
 import { recordAttemptEnd, recordResponse, recordSent } from '../limits/in-flight-requests.ts';
 import { recordOutcome, recordQuota } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
@@ -25,7 +25,7 @@ import { ADMITTED, NO_LIMITS, type AdmissionResult, type Ticket } from './ticket
 import { earliest, type Millis } from '../scalars.ts';
 import type { EnforcementMode, RefusalReason } from './gate-decision.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
-import { registerArrival, releaseQuotas } from './register-arrival.ts';
+import { registerArrival, registerDeparture, releaseQuotas } from './register-arrival.ts';
 import { RetryAdmission } from './retry-admission.ts';
 import { UpstreamConnections } from './upstream-connections.ts';
 import { WaitQueue } from './wait-queue.ts';
@@ -123,9 +123,9 @@ export class Gate {
   /** The exchange is over; its client may be evicted. In observe mode, a ticket that is still queued ends when it is settled. */
   onExchangeEnd(ticket: Ticket): void {
     if (ticket.flow !== undefined) return;
-    endReservations(ticket);
-    if (ticket.clientSlot !== undefined) this.#store.clients.leave(ticket.clientSlot);
-    ticket.clientSlot = undefined;
+    registerDeparture(this.#store, ticket);
+    ticket.clientQuota?.end();
+    ticket.clientQuota = undefined;
   }
 
   /** Leased tokens have arrived, or the terms of the limit have changed. */

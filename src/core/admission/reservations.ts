@@ -40,8 +40,6 @@ export function releaseReservations(ticket: Ticket): void {
 /** Releases what a request still holds when its exchange is over, in observe mode; its places no later than its response ends. */
 export function endReservations(ticket: Ticket): void {
   releaseReservations(ticket);
-  ticket.clientQuota?.end();
-  ticket.clientQuota = undefined;
   if (ticket.inFlightLimits.length === 0) releasePlaces(ticket);
 }
 

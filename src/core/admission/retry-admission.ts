@@ -19,7 +19,7 @@ import { computeRejectionRetryAfter } from './refusals/compute-retry-after.ts';
 import { connectionSlotsFor } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
-import { releaseQuotas } from './register-arrival.ts';
+import { registerDeparture, releaseQuotas } from './register-arrival.ts';
 import type { Ticket } from './ticket.ts';
 import { clientHeldUntil, estimateWait } from './wait-estimate.ts';
 import type { WaitQueue } from './wait-queue.ts';
@@ -61,6 +61,14 @@ export class RetryAdmission {
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
     if (retry.usesBudget && !upstream.retryBudget.spend(ticket.fairnessKey, now)) return 'budget_exhausted';
     return undefined;
+  }
+
+  /**
+   * A poll counts as a new arrival of its client, which has paid for the request already. In observe mode, the ticket of the last one may
+   * still be queued.
+   */
+  beginPoll(ticket: Ticket): void {
+    if (ticket.flow === undefined) registerDeparture(this.#store, ticket);
   }
 
   /** See `assignAccount`. */

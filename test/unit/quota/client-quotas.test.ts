@@ -5,7 +5,9 @@ import { MemoryStore } from '../../../src/store/memory-store.ts';
 import type { Arrival, QueuedTicket } from '../../support/core/call-record.ts';
 import {
   failure,
+  fixedDelay,
   limitedTo,
+  pollPolicy,
   response,
   retryPolicy,
   routePolicy,
@@ -168,6 +170,22 @@ describe('a quota of each client', () => {
     world.runUntil(NOON + 60_000);
     expect(record.verdict).toMatchObject({ kind: 'forward', attempts: 3 });
     expect(remaining(world)).toEqual({ day: 97, 'class:partners/day': 9 });
+  });
+
+  test('counts a write once, however often its result is polled for, and forwards the result', () => {
+    const world = worldWith(
+      { upstream: 100, shared: 10, perClient: 1 },
+      { respond: ({ at }) => ({ outcome: response(at < NOON + 1500 ? 202 : 200), after: 10 }) },
+    );
+    const pollWait = { tryEnter: () => true, onPollOutcome: () => undefined, leave: () => undefined };
+    const policy = { poll: pollPolicy({ backOff: fixedDelay(500) }) };
+    const facts = { preferredWait: 60_000 };
+    const record = world.call({ policy, facts, pollWait, client: 'a', className: 'partners', isProven: true });
+    world.runUntil(NOON + 60_000);
+    expect(record.verdict).toMatchObject({ kind: 'forward', polls: 4 });
+    expect(record.status).toBe(200);
+    expect(remaining(world)).toEqual({ day: 96, 'class:partners/day': 9 });
+    expect(record.driver.ticket.clientQuota).toBeUndefined();
   });
 
   test('gets its part back if nothing was sent, unless an earlier attempt was', () => {
