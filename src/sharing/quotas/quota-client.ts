@@ -2,7 +2,8 @@ import type { CalendarQuotaSettings } from '../../core/quota/calendar/calendar-q
 import type { UpstreamQuota } from '../../core/quota/calendar/upstream-quota.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { StoreBinding } from '../protocol/store-binding.ts';
-import { type CallKeeper, LeasedQuota, type LeasedQuotaParts } from './leased-quota.ts';
+import { LeasedQuota, type LeasedQuotaParts } from './leased-quota.ts';
+import type { CallKeeper } from './quota-protocol.ts';
 
 export interface QuotaClientParts extends Pick<LeasedQuotaParts, 'call' | 'schedule' | 'isKeeperForgetful'> {
   readonly clock: Clock;

@@ -203,6 +203,41 @@ describe('a leased quota', () => {
     expect(sendMany(world, process, 1)).toBe(1);
   });
 
+  test('returns a part whose request, sent long ago, has failed to connect', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 10 }));
+    const process = world.start();
+    expect(sendMany(world, process, 1)).toBe(1);
+    const sent = world.instant;
+    world.runFor(5000);
+    expect(remaining(world)).toBe(9);
+    process.quota.giveBack(sent);
+    world.runFor(3000);
+    expect(remaining(world)).toBe(10);
+  });
+
+  test.each(['waits', 'has been sent'])('returns a part after its end, of a request that then %s and fails', (how) => {
+    const world = new LeasingWorld(quotaSettings({ limit: 10 }));
+    const process = world.start();
+    expect(process.quota.delay(false, world.instant)).toBe(Infinity);
+    world.runFor(2);
+    process.quota.reserve(false, world.now, world.instant);
+    process.quota.close();
+    world.runFor(5000);
+    process.quota.release();
+    if (how === 'has been sent') {
+      const sent = world.instant;
+      process.quota.onSent(sent);
+      world.runFor(5000);
+      expect(remaining(world)).toBe(9);
+      process.quota.giveBack(sent);
+    }
+    world.runFor(3000);
+    expect(remaining(world)).toBe(10);
+    const calls = process.calls.length;
+    world.runFor(5000);
+    expect(process.calls).toHaveLength(calls);
+  });
+
   test('counts what was sent without a part, as in observe mode', () => {
     const world = new LeasingWorld(quotaSettings({ limit: 5 }));
     const process = world.start();
