@@ -7,26 +7,14 @@ import {
 } from '../../core/quota/calendar/calendar-quota.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { periodId } from '../../core/quota/calendar/quota-period.ts';
-import { RecencyMap } from '../../core/collections/recency-map.ts';
 import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
 import { type ClassQuotaSettings, MAX_CLIENTS } from '../../core/quota/clients/class-quotas.ts';
 import type { Millis } from '../../core/scalars.ts';
+import { KeptClientQuotas, type KeptQuota, type QuotaMember } from './kept-client-quotas.ts';
 import type { QuotaCall, QuotaDelays, QuotaTerms } from './quota-protocol.ts';
 
 /** A process holds at most this part of an equal share of what is left, or one request: leases shrink as the quota runs out. */
 export const LEASE_SHARE = 1 / 8;
-
-interface Member {
-  /** Parts that it held at its last call. */
-  held: number;
-  wantedAt: Millis;
-}
-
-interface KeptQuota {
-  readonly upstream: string;
-  readonly quota: CalendarQuota;
-  readonly members: Map<number, Member>;
-}
 
 /** A quota of several clients, or the pattern of those of single clients. */
 interface ConfiguredQuota {
@@ -42,9 +30,6 @@ interface KeptQuotaSettings {
   readonly classQuotas?: readonly ClassQuotaSettings[] | undefined;
 }
 
-/** The quotas of single clients at one upstream, by client. The client whose quotas were not used for longest makes room for others. */
-type QuotasOfClients = RecencyMap<string, Map<string, KeptQuota>>;
-
 type QuotaKeeperParts = Pick<UpstreamQuotasParts, 'wallTimeAt' | 'journal'>;
 
 /** Counts the quotas of several workers. A leased part counts as used, so the end of a worker never makes the count too low. */
@@ -53,9 +38,9 @@ export class QuotaKeeper {
   readonly #workers = new Set<number>();
   #quotas = new Map<string, KeptQuota>();
   #templates = new Map<string, ConfiguredQuota>();
-  readonly #ofClients = new Map<string, QuotasOfClients>();
+  /** By upstream. */
+  readonly #ofClients = new Map<string, KeptClientQuotas>();
   #maxClients = MAX_CLIENTS;
-  #evictions = 0;
 
   constructor(parts: QuotaKeeperParts) {
     this.#parts = parts;
@@ -86,12 +71,7 @@ export class QuotaKeeper {
       known?.quota.reconfigure(settings);
       this.#quotas.set(id, known ?? this.#make(upstream, settings));
     }
-    for (const clients of this.#ofClients.values()) {
-      for (const [key, quotas] of clients) {
-        for (const [id, kept] of quotas) if (!this.#reconfigure(kept)) quotas.delete(id);
-        if (quotas.size === 0) clients.delete(key);
-      }
-    }
+    for (const clients of this.#ofClients.values()) clients.retain((kept) => this.#reconfigure(kept));
   }
 
   /** Closes the quota of a client if the configuration no longer has it, and returns false. */
@@ -115,9 +95,7 @@ export class QuotaKeeper {
   leave(worker: number): void {
     this.#workers.delete(worker);
     for (const { members } of this.#quotas.values()) members.delete(worker);
-    for (const clients of this.#ofClients.values()) {
-      for (const quotas of clients.values()) for (const { members } of quotas.values()) members.delete(worker);
-    }
+    for (const clients of this.#ofClients.values()) clients.leave(worker);
   }
 
   /** Undefined if no quota has this name and period: during a reload, the primary and its workers change at different times. */
@@ -135,6 +113,7 @@ export class QuotaKeeper {
     member.held = call.held + granted + grantedReserve;
     if (call.want > 0) member.wantedAt = now;
     if (this.#workers.has(worker)) members.set(worker, member);
+    if (call.key !== undefined) this.#ofClients.get(call.upstream)?.onCalled(call.key, this.#maxClients);
     const { start: since, end } = quota.part(instant);
     const view = quota.view(instant);
     const ordinary = delaysOf(quota, false, instant);
@@ -150,33 +129,18 @@ export class QuotaKeeper {
     if (key === undefined) return this.#quotas.get(id);
     const template = this.#templates.get(formatId(upstream, name, period, undefined));
     if (template === undefined) return undefined;
-    const quotas = this.#quotasOf(upstream, key);
-    const known = quotas.get(id);
-    if (known !== undefined) return known;
-    const kept = this.#make(upstream, { ...template.settings, key });
-    quotas.set(id, kept);
-    return kept;
-  }
-
-  #quotasOf(upstream: string, client: string): Map<string, KeptQuota> {
-    const clients: QuotasOfClients = this.#ofClients.get(upstream) ?? new RecencyMap();
+    const clients = this.#ofClients.get(upstream) ?? new KeptClientQuotas();
     this.#ofClients.set(upstream, clients);
-    const known = clients.use(client);
-    if (known !== undefined) return known;
-    const quotas = new Map<string, KeptQuota>();
-    clients.set(client, quotas);
-    if (clients.size > this.#maxClients) {
-      this.#evictions += 1;
-      for (const { quota } of clients.deleteOldest()?.values() ?? []) quota.close();
-    }
-    return quotas;
+    return clients.find(key, id, () => this.#make(upstream, { ...template.settings, key }));
   }
 
   /** Of the quotas of single clients, at the upstream with the most of them; undefined if there are none. */
   get bound(): ResourceBound | undefined {
     if (this.#templates.size === 0) return undefined;
-    const most = Math.max(0, ...[...this.#ofClients.values()].map(({ size }) => size));
-    return { name: 'client_quotas', used: most / this.#maxClients, reached: this.#evictions };
+    const ofUpstreams = [...this.#ofClients.values()];
+    const most = Math.max(0, ...ofUpstreams.map(({ size }) => size));
+    const reached = ofUpstreams.reduce((sum, { evictions }) => sum + evictions, 0);
+    return { name: 'client_quotas', used: most / this.#maxClients, reached };
   }
 
   /** Those of single clients may be many, and are left out. */
@@ -217,7 +181,7 @@ function delaysOf(quota: CalendarQuota, hasPriority: boolean, instant: Instant):
 }
 
 /** A process that waits for its turn calls once in the interval of an even pace. */
-function countSharers(members: Iterable<Member>, rate: number, now: Millis): number {
+function countSharers(members: Iterable<QuotaMember>, rate: number, now: Millis): number {
   const since = now - Math.max(SHARER_WINDOW, 2000 / rate);
   return [...members].filter(({ wantedAt }) => wantedAt >= since).length;
 }

@@ -34,6 +34,17 @@ function lease(keeper: QuotaKeeper, worker: number, key: string | undefined): nu
   return keeper.onCall(worker, call, HOUR)?.granted;
 }
 
+/** The worker holds nothing any more: it has used what it leased. */
+function use(keeper: QuotaKeeper, worker: number, key: string, returned = 0): void {
+  const returns = returned === 0 ? [] : [{ since: 0, count: returned }];
+  const of = { upstream: 'up', name: PER_CLIENT.name, key, period: 'day UTC' };
+  keeper.onCall(
+    worker,
+    { ...of, want: 0, isOrdinary: true, mayUseReserve: false, overdrawn: 0, returns, held: 0 },
+    HOUR,
+  );
+}
+
 const leaseMany = (keeper: QuotaKeeper, count: number, key: string | undefined): number[] =>
   Array.from({ length: count }, (_, i) => lease(keeper, 1 + (i % 2), key) ?? Number.NaN);
 
@@ -61,11 +72,26 @@ test('keeps the counts of clients when their limit changes, and forgets them whe
 
 test('reads the count of a client that has made room for others again', () => {
   const keeper = makeKeeper({ journal: new MemoryJournal(), maxClients: 2 });
-  for (const client of ['a', 'b', 'c']) leaseMany(keeper, 2, client);
+  for (const client of ['a', 'b', 'c']) {
+    leaseMany(keeper, 2, client);
+    for (const worker of [1, 2]) use(keeper, worker, client);
+  }
   expect(leaseMany(keeper, 2, 'a')).toEqual([1, 0]);
   expect(keeper.bound).toEqual({ name: 'client_quotas', used: 1, reached: 2 });
   configure(keeper, []);
   expect(keeper.bound).toBeUndefined();
+});
+
+test('keeps the count of a client of which a worker holds a part, also without a store, and then makes room at once', () => {
+  const keeper = makeKeeper({ maxClients: 1 });
+  for (const client of ['a', 'b', 'c']) expect(lease(keeper, 1, client)).toBe(1);
+  expect(keeper.bound).toEqual({ name: 'client_quotas', used: 3, reached: 0 });
+  use(keeper, 1, 'a', 1);
+  expect(keeper.bound).toEqual({ name: 'client_quotas', used: 2, reached: 1 });
+  expect(leaseMany(keeper, 4, 'b')).toEqual([1, 1, 0, 0]);
+  for (const worker of [1, 2]) keeper.leave(worker);
+  use(keeper, 1, 'd');
+  expect(keeper.bound).toEqual({ name: 'client_quotas', used: 1, reached: 3 });
 });
 
 test('stores the counts of clients at the end, exactly', () => {
