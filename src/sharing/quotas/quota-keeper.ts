@@ -52,6 +52,12 @@ export class QuotaKeeper {
    */
   configure(upstreams: Iterable<KeptQuotaSettings>, maxClients = MAX_CLIENTS): void {
     this.#maxClients = maxClients;
+    const apply = (): void => this.#apply(upstreams);
+    if (this.#parts.journal === undefined) apply();
+    else this.#parts.journal.storeTogether(apply);
+  }
+
+  #apply(upstreams: Iterable<KeptQuotaSettings>): void {
     const before = this.#quotas;
     this.#quotas = new Map();
     this.#templates = new Map();

@@ -47,12 +47,31 @@ export class StoredQuotas implements QuotaJournal {
     try {
       this.#put.run(upstream, name, period, JSON.stringify(counts));
     } catch (error) {
-      if (!this.#hasFailed) this.#onProblem(error);
-      this.#hasFailed = true;
-      return;
+      return this.#onFailure(error);
     }
     if (this.#hasFailed) this.#onProblem(undefined);
     this.#hasFailed = false;
+  }
+
+  storeTogether(write: () => void): void {
+    if (!this.#db.isOpen || this.#db.isTransaction) return write();
+    try {
+      this.#db.exec('BEGIN IMMEDIATE');
+    } catch (error) {
+      this.#onFailure(error); // each is stored by itself
+    }
+    write();
+    try {
+      if (this.#db.isTransaction) this.#db.exec('COMMIT');
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+      this.#onFailure(error);
+    }
+  }
+
+  #onFailure(error: unknown): void {
+    if (!this.#hasFailed) this.#onProblem(error);
+    this.#hasFailed = true;
   }
 
   onClose(upstream: string, name: string, write: () => void): void {
@@ -65,7 +84,9 @@ export class StoredQuotas implements QuotaJournal {
 
   /** Stores the exact counts. To be called before the database is closed. */
   close(): void {
-    for (const write of this.#atEnd.values()) write();
+    this.storeTogether(() => {
+      for (const write of this.#atEnd.values()) write();
+    });
     this.#atEnd.clear();
   }
 }

@@ -283,6 +283,16 @@ describe('a reload', () => {
   });
 });
 
+test('a reload that removes a quota stores the counts of all its clients at once', () => {
+  const journal = new MemoryJournal();
+  const world = worldWith({ perClient: 100 }, { quotas: { wallTimeAt: (now) => now, journal } });
+  for (let i = 0; i < 50; i += 1) serveMany(world, 1, partner(`c${i}`));
+  const { writes } = journal;
+  if (!(world.store instanceof MemoryStore)) throw new Error('another store');
+  world.store.configure([upstreamSettings({ classQuotas: [ofClass({ shared: 5 })] })], 1000);
+  expect(journal.writes).toBe(writes + 1);
+});
+
 describe('clients beyond the bound', () => {
   test('make room for each other, and keep their counts if these are stored', () => {
     const journal = new MemoryJournal();

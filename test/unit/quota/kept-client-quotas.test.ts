@@ -120,6 +120,26 @@ test('counts clients at each upstream against the bound, however many quotas the
   expect(keeper.bound).toEqual({ name: 'client_quotas', used: 1, reached: 0 });
 });
 
+test('stores the counts of many clients at once when a reload removes their quota, and what is unchanged never', () => {
+  const journal = new MemoryJournal();
+  const keeper = makeKeeper({ journal });
+  const clients = Array.from({ length: 50 }, (_, i) => `c${i}`);
+  for (const client of clients) lease(keeper, 1, client);
+  const { writes } = journal;
+  configure(keeper, []);
+  expect(journal.writes).toBe(writes + 1);
+  configure(keeper);
+  for (const client of clients) expect(leaseMany(keeper, 3, client)).toEqual([1, 1, 0]);
+
+  const stored = new Map(journal.stored);
+  const later = makeKeeper({ journal });
+  for (const client of clients) expect(lease(later, 1, client)).toBe(0);
+  journal.stored.clear();
+  configure(later, []);
+  expect(journal.stored.size).toBe(0);
+  expect(stored.size).toBe(50);
+});
+
 test('stores the count of a new period under the name of an old one when a reload changes the period', () => {
   const journal = new MemoryJournal();
   const keeper = makeKeeper({ journal });

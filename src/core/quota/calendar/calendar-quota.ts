@@ -69,6 +69,8 @@ export class CalendarQuota implements UpstreamQuota {
   #reserved = 0;
   /** Set while all but the reserve is used. */
   #exhaustedAt: EpochMillis | undefined = undefined;
+  /** The journal has the exact counts. */
+  #isStored = true;
   /** How many more requests the journal already counts, in the part of the period that begins at `#aheadIn`. */
   #ahead = 0;
   #aheadIn: EpochMillis = Number.NaN;
@@ -82,7 +84,7 @@ export class CalendarQuota implements UpstreamQuota {
     const stored = journal?.load(upstream, journalName(settings));
     const isSamePeriod = stored?.period === periodId(settings.period);
     if (isSamePeriod) this.#counts.restore(stored.counts);
-    journal?.onClose(upstream, journalName(settings), () => this.#store(0));
+    journal?.onClose(upstream, journalName(settings), () => this.#storeExact());
   }
 
   get settings(): CalendarQuotaSettings {
@@ -142,6 +144,7 @@ export class CalendarQuota implements UpstreamQuota {
   /** A request is being sent: it counts from now on, also in the journal. */
   onSent({ now, at }: Instant): void {
     const part = this.#counts.add(at);
+    this.#isStored = false;
     this.#forecast.onRequests(1, now);
     if (this.#counts.used >= this.#limitFor(false)) this.#exhaustedAt ??= at;
     if (this.#journal === undefined) return;
@@ -156,12 +159,13 @@ export class CalendarQuota implements UpstreamQuota {
 
   giveBack({ at: sentAt }: Pick<Instant, 'at'>): void {
     if (!this.#counts.remove(sentAt)) return;
+    this.#isStored = false;
     if (sentAt >= this.#aheadIn) this.#ahead += 1;
     if (this.#counts.used < this.#limitFor(false)) this.#exhaustedAt = undefined;
   }
 
   close(): void {
-    this.#store(0);
+    this.#storeExact();
     this.#journal?.forget(this.#upstream, journalName(this.#settings));
     this.#journal = undefined;
   }
@@ -194,6 +198,11 @@ export class CalendarQuota implements UpstreamQuota {
     const { limit, period, key } = this.#settings;
     const share = key === undefined ? WRITE_AHEAD_SHARE : WRITE_AHEAD_SHARE_OF_CLIENT;
     return Math.ceil(limit * Math.max(share, 1000 / nominalLength(period)));
+  }
+
+  #storeExact(): void {
+    if (!this.#isStored) this.#store(0);
+    this.#isStored = true;
   }
 
   /** @param ahead requests to count in addition, in the present part of the period */

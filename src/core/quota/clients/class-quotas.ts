@@ -69,6 +69,12 @@ export class ClassQuotas {
 
   /** Keeps the counts of quotas whose class, name and period stay the same. */
   reconfigure(settings: readonly ClassQuotaSettings[]): void {
+    const apply = (): void => this.#apply(settings);
+    if (this.#parts.journal === undefined) apply();
+    else this.#parts.journal.storeTogether(apply);
+  }
+
+  #apply(settings: readonly ClassQuotaSettings[]): void {
     const names = new Set(settings.map(({ className }) => className));
     for (const [name, { shared }] of this.#classes) {
       if (names.has(name)) continue;
