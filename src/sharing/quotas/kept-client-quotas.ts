@@ -1,11 +1,15 @@
 import { RecencyMap } from '../../core/collections/recency-map.ts';
 import type { CalendarQuota } from '../../core/quota/calendar/calendar-quota.ts';
+import type { EpochMillis } from '../../core/quota/calendar/quota-period.ts';
+import type { Millis } from '../../core/scalars.ts';
 
 /** A process that leases parts of a quota. */
 export interface QuotaMember {
   /** Parts that it held at its last call. */
   held: number;
-  wantedAt: number;
+  /** By the clock of the keeper. */
+  calledAt: EpochMillis;
+  wantedAt: Millis;
 }
 
 export interface KeptQuota {

@@ -1,12 +1,13 @@
 import {
   CalendarQuota,
   type CalendarQuotaSettings,
+  CARRIED_RETRY,
   type Instant,
   type QuotaView,
   SHARER_WINDOW,
 } from '../../core/quota/calendar/calendar-quota.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
-import { periodId } from '../../core/quota/calendar/quota-period.ts';
+import { type EpochMillis, periodId } from '../../core/quota/calendar/quota-period.ts';
 import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
 import { type ClassQuotaSettings, MAX_CLIENTS } from '../../core/quota/clients/class-quotas.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -114,16 +115,18 @@ export class QuotaKeeper {
       for (let i = 0; i < count; i += 1) quota.giveBack({ at: since });
     }
     for (let i = 0; i < call.overdrawn; i += 1) quota.onSent(instant);
-    const [granted, grantedReserve] = this.#grant(quota, call, instant);
-    const member = members.get(worker) ?? { held: 0, wantedAt: Number.NEGATIVE_INFINITY };
+    const { start: since, end } = quota.part(instant);
+    const carried = countCarried(kept, worker, since);
+    const [granted, grantedReserve] = this.#grant(quota, call, carried, instant);
+    const member = members.get(worker) ?? { held: 0, calledAt: instant.at, wantedAt: Number.NEGATIVE_INFINITY };
     member.held = call.held + granted + grantedReserve;
+    member.calledAt = instant.at;
     if (call.want > 0) member.wantedAt = now;
     if (this.#workers.has(worker)) members.set(worker, member);
     if (call.key !== undefined) this.#ofClients.get(call.upstream)?.onCalled(call.key, this.#maxClients);
-    const { start: since, end } = quota.part(instant);
     const view = quota.view(instant);
-    const ordinary = delaysOf(quota, false, instant);
-    const priority = delaysOf(quota, true, instant);
+    const ordinary = delaysOf(quota, false, carried, instant);
+    const priority = delaysOf(quota, true, carried, instant);
     const sharers = countSharers(members.values(), priority.rate, now);
     const heldByOthers = [...members].reduce((sum, [each, { held }]) => sum + (each === worker ? 0 : held), 0);
     const terms = { granted, grantedReserve, since, validFor: end - instant.at };
@@ -155,14 +158,20 @@ export class QuotaKeeper {
     return [...this.#quotas.values()].map(({ quota }) => quota.view(instant));
   }
 
-  #grant(quota: CalendarQuota, call: QuotaCall, instant: Instant): readonly [ordinary: number, ofReserve: number] {
-    const { remaining } = quota.view(instant);
+  /** @param carried see `countCarried` */
+  #grant(
+    quota: CalendarQuota,
+    call: QuotaCall,
+    carried: number,
+    instant: Instant,
+  ): readonly [ordinary: number, ofReserve: number] {
+    const { remaining, reserve } = quota.view(instant);
     const share = Math.floor((LEASE_SHARE * remaining) / Math.max(1, this.#workers.size));
-    const most = Math.min(call.want, Math.max(1, share - call.held));
+    const most = Math.min(call.want, Math.max(1, share - call.held), remaining - reserve - carried);
     let granted = 0;
     for (; granted < most && quota.delay(false, instant) === 0; granted += 1) take(quota, !call.isOrdinary, instant);
     const lacksOne = granted === 0 && call.want > 0;
-    if (!lacksOne || !call.mayUseReserve || quota.delay(true, instant) > 0) return [granted, 0];
+    if (!lacksOne || !call.mayUseReserve || remaining <= carried || quota.delay(true, instant) > 0) return [granted, 0];
     take(quota, true, instant);
     return [0, 1];
   }
@@ -178,10 +187,24 @@ function take(quota: CalendarQuota, hasPriority: boolean, instant: Instant): voi
   quota.onSent(instant);
 }
 
-function delaysOf(quota: CalendarQuota, hasPriority: boolean, instant: Instant): QuotaDelays {
+/**
+ * Counts the parts that other processes have held since before the reset: a request that was admitted then may be sent now, and counts in
+ * this period. The first call of each process in it reports how many these are. What was leased of a rolling period still counts.
+ */
+function countCarried({ quota, members }: KeptQuota, worker: number, since: EpochMillis): number {
+  if (quota.settings.period.kind === 'rolling') return 0;
+  let carried = 0;
+  for (const [each, { held, calledAt }] of members) if (each !== worker && calledAt < since) carried += held;
+  return carried;
+}
+
+function delaysOf(quota: CalendarQuota, hasPriority: boolean, carried: number, instant: Instant): QuotaDelays {
+  const { remaining, reserve } = quota.view(instant);
+  const left = (hasPriority ? remaining : remaining - reserve) - carried;
+  const atLeast = carried > 0 && left <= 0 ? CARRIED_RETRY : 0;
   return {
-    untilReset: quota.untilReset(hasPriority, instant),
-    delay: quota.delay(hasPriority, instant),
+    untilReset: Math.max(atLeast, quota.untilReset(hasPriority, instant)),
+    delay: Math.max(atLeast, quota.delay(hasPriority, instant)),
     rate: quota.rate(hasPriority, instant),
   };
 }

@@ -1,7 +1,7 @@
 /** Quotas that replicas share, with a real Redis. A month does not end during a test, or its count begins anew for all alike. */
 import { performance } from 'node:perf_hooks';
 import { describe, expect, test } from 'vitest';
-import type { CalendarQuotaSettings } from '../../../src/core/quota/calendar/calendar-quota.ts';
+import { type CalendarQuotaSettings, CARRIED_RETRY } from '../../../src/core/quota/calendar/calendar-quota.ts';
 import { periodId, type QuotaPeriod } from '../../../src/core/quota/calendar/quota-period.ts';
 import { QuotaKeeper } from '../../../src/sharing/quotas/quota-keeper.ts';
 import type { QuotaCall, QuotaTerms } from '../../../src/sharing/quotas/quota-protocol.ts';
@@ -193,6 +193,29 @@ test('a clock of Redis that is set does not add requests', async () => {
 });
 
 describe('the script', () => {
+  test('leaves to other replicas after the reset what they may still send, until they have called', async () => {
+    const redis = await startRedis({ clock: true });
+    const client = redis.client();
+    await client.ping();
+    const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000 });
+    const settings = quotaSettings({ limit: 3, period: UTC_HOUR });
+    const of = { upstream: 'api', name: settings.name, period: periodId(settings.period), isOrdinary: true };
+    const lease = (owner: string, call: Partial<QuotaCall> = {}): Promise<QuotaTerms | undefined> => {
+      const parts = { connection, prefix: 'test', owner, clock: performance, wallClock: Date.now };
+      const all = { ...of, want: 1, mayUseReserve: false, overdrawn: 0, returns: [], held: 0, ...call };
+      return new Promise((resolve) => new RedisQuotas(parts).call(all, resolve, settings));
+    };
+    const untilReset = HOUR - (Date.now() % HOUR);
+    redis.shiftClock(untilReset - 2000);
+    for (let held = 0; held < 2; held += 1) expect(await lease('first', { held })).toMatchObject({ granted: 1 });
+    redis.shiftClock(untilReset + 500);
+    expect(await lease('second')).toMatchObject({ granted: 1, view: { remaining: 2 } });
+    const waiting = { untilReset: CARRIED_RETRY, delay: CARRIED_RETRY };
+    expect(await lease('second', { held: 1 })).toMatchObject({ granted: 0, ordinary: waiting, view: { remaining: 2 } });
+    expect(await lease('first', { want: 0, overdrawn: 1, held: 1 })).toMatchObject({ view: { remaining: 1 } });
+    expect(await lease('second', { held: 1 })).toMatchObject({ granted: 1, view: { remaining: 0 } });
+  });
+
   test.each([
     ['a month', quotaSettings({ limit: 200, reserve: 40, period: UTC_MONTH })],
     ['a rolling period', settingsOf({ limit: 200, reserve: 40 })],

@@ -151,6 +151,30 @@ describe('a leased quota', () => {
     expect(remaining(world)).toBe(0);
   });
 
+  test('grants other processes after the reset only what those do not need that are admitted and not sent yet', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const [first, second] = [world.start(), world.start()];
+    world.runFor(HOUR - 2000);
+    for (let i = 0; i < 2; i += 1) {
+      expect(first.quota.delay(false, world.instant)).toBe(Infinity);
+      world.runFor(2);
+      first.quota.reserve(false, world.now, world.instant);
+    }
+    world.runFor(2000); // into the next hour: the first process calls at the end of its second
+    expect(sendMany(world, second, 3)).toBe(1);
+    // Refused clients return soon: the first process may not need its parts.
+    expect(second.quota.untilReset(false, world.instant)).toBeGreaterThan(0);
+    expect(second.quota.returnDelay(false, world.instant)).toBeLessThanOrEqual(1000);
+    world.runFor(1500);
+    expect(sendMany(world, second, 3)).toBe(0);
+    for (let i = 0; i < 2; i += 1) {
+      first.quota.release();
+      first.quota.onSent(world.instant);
+    }
+    world.runFor(3000);
+    expect(remaining(world)).toBe(0);
+  });
+
   test.each([1, 4])(
     'gains nothing by a request that is sent %i ms after the first call of the new period, and given back',
     (after) => {

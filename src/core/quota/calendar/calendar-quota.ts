@@ -42,6 +42,8 @@ export interface QuotaView {
 
 /** A process that requested parts in this time shares an even pace. */
 export const SHARER_WINDOW: Millis = 2000;
+/** After a reset, processes that hold parts call within a second: until then, those without one call at this interval. */
+export const CARRIED_RETRY: Millis = 200;
 /** What is written ahead to the journal, as a share of the limit: after a kill, at most that counts although it was not sent. */
 const WRITE_AHEAD_SHARE = 0.001;
 /** The same for a single client: its quota is small, and each write may sync the disk. */
