@@ -1,8 +1,7 @@
 import { toList } from '../../config/values/one-or-many.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
-import { countQuotasOfClient } from '../../config/compile/capacities.ts';
-import { BYTES_OF_CLIENT_QUOTA } from '../../core/overload/heap-capacity.ts';
+import { quotaBytesOfClient } from '../../config/schema/limits/quota-schema.ts';
 import { MAX_RECORD_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
 import { formatBytes } from '../format-bytes.ts';
 
@@ -35,7 +34,7 @@ export function describeMemory(config: Config): {
     limits.connections * (listen.http2 ? MAX_CONCURRENT_STREAMS : 1),
     Object.values(upstreams).reduce((sum, { queue }) => sum + (queue.maxWait === 0 ? 0 : queue.maxDepth), 0),
   );
-  const quotasOfClient = countQuotasOfClient(config);
+  const quotaBytes = quotaBytesOfClient(clients.classes);
   const parts = [
     { what: 'request bodies kept for retries', bytes: limits.replayMemory },
     {
@@ -63,11 +62,11 @@ export function describeMemory(config: Config): {
           },
         ]
       : []),
-    ...(quotasOfClient > 0
+    ...(quotaBytes > 0
       ? [
           {
             what: `quotas of single clients, for ${clients.maxTracked} clients at each upstream; a tenth of the heap at most`,
-            bytes: clients.maxTracked * Object.keys(upstreams).length * quotasOfClient * BYTES_OF_CLIENT_QUOTA,
+            bytes: clients.maxTracked * Object.keys(upstreams).length * quotaBytes,
           },
         ]
       : []),

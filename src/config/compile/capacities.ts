@@ -1,19 +1,14 @@
 import type { Logger } from 'pino';
 import type { Config } from '../schema/config-schema.ts';
 import { DEFAULT_CONNECTIONS } from '../schema/config-schema.ts';
+import { quotaBytesOfClient } from '../schema/limits/quota-schema.ts';
 import { limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
-import { toList } from '../values/one-or-many.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
 import { capByDescriptors } from '../../core/overload/descriptor-capacity.ts';
 import { countWorkers, divideConfig } from './divide-config.ts';
 import type { HeapBoundSizes } from '../../core/overload/heap-capacity.ts';
-import {
-  capByHeap,
-  capClientQuotas,
-  HEAP_BOUND_SIZES,
-  ROLLING_QUOTA_FACTOR,
-} from '../../core/overload/heap-capacity.ts';
+import { capByHeap, capQuotaClients, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.ts';
 
 /** For commands, which import nothing of `http`. */
 export { openFileLimit };
@@ -28,18 +23,9 @@ export function computeClientLimitCapacity(config: Config): number {
  * part of the heap that these have.
  */
 export function computeQuotaClientCapacity(config: Config, heapBytes = oldSpaceLimit()): number {
-  const ofEachClient = countQuotasOfClient(config) * Object.keys(config.upstreams).length;
-  if (ofEachClient === 0) return config.clients.maxTracked;
-  return Math.max(1, Math.floor(capClientQuotas(config.clients.maxTracked * ofEachClient, heapBytes) / ofEachClient));
-}
-
-/** The most quotas that a single client has at an upstream; a rolling one counts as several. */
-export function countQuotasOfClient({ clients }: Pick<Config, 'clients'>): number {
-  const counts = Object.values(clients.classes).map(({ perClient }) => {
-    const sizes = toList(perClient?.quota).map(({ per }) => (per.kind === 'rolling' ? ROLLING_QUOTA_FACTOR : 1));
-    return sizes.reduce((sum, size) => sum + size, 0);
-  });
-  return Math.max(0, ...counts);
+  const { upstreams, clients } = config;
+  const bytesEach = quotaBytesOfClient(clients.classes) * Object.keys(upstreams).length;
+  return bytesEach === 0 ? clients.maxTracked : capQuotaClients(clients.maxTracked, bytesEach, heapBytes);
 }
 
 /** Fewer than an ordinary gateway needs: an operator has to know. */

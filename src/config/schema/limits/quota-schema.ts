@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CALENDAR_UNITS, type CalendarUnit } from '../../../core/quota/calendar/quota-period.ts';
 import type { Millis } from '../../../core/scalars.ts';
+import { toList } from '../../values/one-or-many.ts';
 import { DURATION_PATTERN, formatDuration, parseDuration } from '../../values/quantities.ts';
 import { suggest } from '../../values/suggest.ts';
 import { isMapping } from '../../values/plain-object.ts';
@@ -148,6 +149,21 @@ export const ClientQuotasSchema = z.union([
     .min(1)
     .max(MAX_CLIENT_QUOTAS),
 ]);
+
+/** Bytes of the heap that a quota of a single client takes, measured on Node 24 and rounded up. */
+const BYTES_EACH: Readonly<Record<QuotaPer['kind'], number>> = { calendar: 1024, rolling: 7168 };
+
+interface ClassWithQuotas {
+  readonly perClient?: { readonly quota?: ClientQuotaConfig | readonly ClientQuotaConfig[] | undefined } | undefined;
+}
+
+/** The most bytes that the quotas of a single client take at an upstream; 0 if no class has such quotas. */
+export function quotaBytesOfClient(classes: Readonly<Record<string, ClassWithQuotas>>): number {
+  const bytes = Object.values(classes).map(({ perClient }) =>
+    toList(perClient?.quota).reduce((sum, { per }) => sum + BYTES_EACH[per.kind], 0),
+  );
+  return Math.max(0, ...bytes);
+}
 
 /** The name that the quota has, or gets from its period. */
 export function quotaName({ name, per }: Pick<ClientQuotaConfig, 'name' | 'per'>): string {
