@@ -100,6 +100,26 @@ describe('a quota of a single client', () => {
     expect(sent).toBeGreaterThan(400);
   });
 
+  test('is restored only if the replica still knows it: it knows those that were used last', async () => {
+    const redis = await startRedis();
+    const client = redis.client();
+    await client.ping();
+    const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000 });
+    const parts = { connection, prefix: 'test', owner: '1', clock: performance, wallClock: Date.now };
+    const redisQuotas = new RedisQuotas({ ...parts, maxClientCounts: 2 });
+    const settings = settingsOf({ limit: 10 });
+    const lease = (key: string): Promise<QuotaTerms | undefined> => {
+      const of = { upstream: 'api', name: settings.name, key, period: periodId(settings.period) };
+      const call = { ...of, want: 1, isOrdinary: true, mayUseReserve: false, overdrawn: 0, returns: [], held: 0 };
+      return new Promise((resolve) => redisQuotas.call(call, resolve, settings));
+    };
+    for (const key of ['a', 'b', 'c']) await lease(key);
+    await client.flushall();
+    expect(await lease('c')).toMatchObject({ isSettling: true, view: { remaining: 9 } });
+    const forgotten = await lease('a');
+    expect([forgotten?.granted, forgotten?.isSettling, forgotten?.view.remaining]).toEqual([1, undefined, 9]);
+  });
+
   /** Leases one part at a time, and lets `idleFor` pass, in Redis or also here. */
   async function startIdleReplica(settings: CalendarQuotaSettings) {
     const redis = await startRedis({ clock: true });
