@@ -11,6 +11,7 @@ import {
   response,
   retryPolicy,
   routePolicy,
+  SEND_ONCE,
   upstreamSettings,
 } from '../../support/core/policy-builders.ts';
 import { DAY, HOUR, MemoryJournal, quotaSettings } from '../../support/core/quota-builders.ts';
@@ -248,6 +249,19 @@ describe('a quota of each client', () => {
     world.send(queued);
     world.answer(queued, response(429));
     expect(world.gate.retries.retryAfterRejection(queued.ticket, 2000, world.now)).toBe(12 * HOUR);
+  });
+
+  test('asks it so, too, if the Retry-After of the upstream ends before that, and leaves a later one as it is', () => {
+    const retryAfterOf = (retryAfterMs: number, perClient: number): unknown => {
+      const respond = () => ({ outcome: response(429, { retryAfterMs }), after: 10 });
+      const world = worldWith({ perClient }, { respond });
+      const record = world.call({ policy: { retry: SEND_ONCE }, client: 'a', className: 'partners', isProven: true });
+      world.runUntil(NOON + 1000);
+      return record.verdict?.kind === 'forward' ? record.verdict.retryAfterMs : record.verdict;
+    };
+    expect(retryAfterOf(2000, 1)).toBeGreaterThan(12 * HOUR - 1000);
+    expect(retryAfterOf(2000, 2)).toBeUndefined();
+    expect(retryAfterOf(13 * HOUR, 1)).toBeUndefined();
   });
 
   test('refuses nothing in observe mode, and counts', () => {
