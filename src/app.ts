@@ -1,6 +1,6 @@
 /** Builds one serving process from its parts, and closes it again. */
 import { compileUpstreams } from './config/compile/compile-policy.ts';
-import { computeCapacities } from './config/compile/capacities.ts';
+import { computeCapacities, computeQuotaClientCapacity } from './config/compile/capacities.ts';
 import type { Config } from './config/schema/config-schema.ts';
 import { fanOutEvents } from './telemetry/event-fan-out.ts';
 import { logListenerErrors, logListeners } from './telemetry/log/log-listeners.ts';
@@ -22,7 +22,7 @@ import { Proxy } from './http/request/proxy.ts';
 import { LocalProcessApi } from './admin/operations/local-process-api.ts';
 import { SingleProcessGroup } from './admin/operations/single-process-group.ts';
 import { haveEqualWeights, createOperations } from './process/create-operations.ts';
-import { createSupplyHandler, withoutLimitEvents } from './process/worker-membership.ts';
+import { createSupplyHandlers, withoutLimitEvents } from './process/worker-membership.ts';
 import { reloadControls, ConfigReloads } from './process/config-reloads.ts';
 import { createInstanceId } from './process/instance-id.ts';
 import type { App, AppParts } from './process/app-types.ts';
@@ -89,7 +89,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     wallClock: () => Date.now(),
     counts: metrics.counts,
     endpoints: () => activeConfig.endpointViews(),
-    onTokensSupplied: (limit, now) => supply(limit, now),
+    onTokensSupplied: (limit, now) => supply.onTokensSupplied(limit, now),
     explain: (id) => explanations.find(id),
     haveEqualWeights: () => haveEqualWeights(config),
     onFailure: membership?.onFailure,
@@ -135,6 +135,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     upstreams: compileUpstreams(first),
     maxTracked: sizes.clients,
     maxLimits: sizes.clientLimits,
+    maxQuotaClients: computeQuotaClientCapacity(first),
     random,
     listen: listenToGate,
     ...{ ...limitSharing?.storeOptions, connections: stalledReaders },
@@ -142,8 +143,8 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   });
   const gate = new Gate(store, listenToGate);
   const gateTimer = new WakeTimer(gate, clock);
-  const supply = createSupplyHandler(gate, gateTimer);
-  limitSharing?.bind({ store, onTokensSupplied: supply });
+  const supply = createSupplyHandlers(gate, gateTimer);
+  limitSharing?.bind({ store, ...supply });
   const statePersistence = await openStatePersistence(first, state, logger, {
     clock,
     limits: () => store.learnedViews(clock.now()),

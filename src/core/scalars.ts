@@ -11,3 +11,8 @@ export type Random = () => number;
 export interface Clock {
   now(): Millis;
 }
+
+/** The earlier of two times; undefined if there is none. */
+export function earliest(a: Millis | undefined, b: Millis | undefined): Millis | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
+}

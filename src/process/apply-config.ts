@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { computeClientLimitCapacity } from '../config/compile/capacities.ts';
+import { computeClientLimitCapacity, computeQuotaClientCapacity } from '../config/compile/capacities.ts';
 import { compileUpstreams } from '../config/compile/compile-policy.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { Gate } from '../core/admission/gate.ts';
@@ -32,7 +32,7 @@ export function applyConfig(
   if (next.log.level !== previous.log.level) logger.level = next.log.level;
   setCurrent(next);
   // Before `activate`, because the store must have the upstreams that requests are routed to.
-  store.configure(compileUpstreams(next), computeClientLimitCapacity(next));
+  store.configure(compileUpstreams(next), computeClientLimitCapacity(next), computeQuotaClientCapacity(next));
   activeConfig.activate(built);
   gate.reevaluateQueues(clock.now());
   gateTimer.rearm();

@@ -163,6 +163,7 @@ async function openDatabase(
     );
   };
   const quotas = database.read(() => new StoredQuotas(database.db, onQuotaProblem));
+  database.read(() => quotas.removeEnded(Date.now()));
   const checkClock = setInterval(() => commit.request(), CLOCK_CHECK_INTERVAL).unref();
   resources.push(() => {
     clearInterval(checkClock);

@@ -1,4 +1,3 @@
-import type { StoreBinding } from '../sharing/protocol/store-binding.ts';
 import type { Registry } from 'prom-client';
 import type { EndpointFailure } from '../core/events/gate-views.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
@@ -11,7 +10,7 @@ import type { ProcessApi, UpstreamOverride } from '../admin/operations/process-a
 import type { WriteKeys } from '../http/request/exchange-context.ts';
 import type { WakeTimer } from '../http/wake-timer.ts';
 import type { RemoteDeliveryStore } from '../sharing/deliveries/remote-delivery-store.ts';
-import type { QuotaClient } from '../sharing/quotas/quota-client.ts';
+import type { QuotaBinding, QuotaClient } from '../sharing/quotas/quota-client.ts';
 import type { LimitClient } from '../sharing/workers/limit-client.ts';
 
 /** What a worker gets from its primary. */
@@ -68,9 +67,19 @@ export function withoutLimitEvents(listen: EventSink): EventSink {
   };
 }
 
-export function createSupplyHandler(gate: Gate, timer: WakeTimer): StoreBinding['onTokensSupplied'] {
-  return (limit, now) => {
-    gate.onTokensSupplied(limit, now);
-    timer.rearm();
+/** For what limits and quotas are shared by: tokens and parts have arrived. */
+export function createSupplyHandlers(
+  gate: Gate,
+  timer: WakeTimer,
+): Pick<QuotaBinding, 'onTokensSupplied' | 'onQuotaSupplied'> {
+  return {
+    onTokensSupplied: (limit, now) => {
+      gate.onTokensSupplied(limit, now);
+      timer.rearm();
+    },
+    onQuotaSupplied: (quota, now) => {
+      gate.clientQuotas.onSupplied(quota, now);
+      timer.rearm();
+    },
   };
 }

@@ -15,12 +15,14 @@ export interface MemoryStoreOptions {
   readonly maxTracked: number;
   /** The maximum number of limits of single clients or credentials; `maxTracked` when absent. */
   readonly maxLimits?: number;
+  /** The maximum number of clients whose quotas are kept, at each upstream; `maxTracked` when absent. */
+  readonly maxQuotaClients?: number;
   readonly random: Random;
   readonly listen: EventSink;
   /** The connections of an upstream, by its name; they are unbounded when absent. */
   readonly connections?: Pick<ReadonlyMap<string, ConnectionCounts>, 'get'>;
   /** Where the calendar quotas of upstreams are kept; in memory, by the gate's clock, when absent. */
-  readonly quotas?: UpstreamQuotasParts;
+  readonly quotas?: Omit<UpstreamQuotasParts, 'maxClients'>;
   /** Makes the meter of a limit; a `LocalMeter` for each when absent. */
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
   /** Where other processes share the limits: called when a limit is made or forgotten, and when a client is held. */

@@ -26,15 +26,15 @@ export class MemoryStore implements GateStore {
   readonly clients: ClientTable;
   readonly #options: MemoryStoreOptions;
   readonly #upstreams = new Map<string, UpstreamState>();
+  #maxQuotaClients: number;
   /** The limits of scope `client` and `credential`. */
   readonly #perClientLimits: PerClientLimits;
 
   constructor(options: MemoryStoreOptions) {
     this.#options = options;
-    const { sharingHooks } = options;
-    this.#perClientLimits = new PerClientLimits(options.maxLimits ?? options.maxTracked, (limit) =>
-      sharingHooks?.onLimitForgotten(limit),
-    );
+    const { sharingHooks, maxTracked, maxLimits = maxTracked, maxQuotaClients = maxTracked } = options;
+    this.#maxQuotaClients = maxQuotaClients;
+    this.#perClientLimits = new PerClientLimits(maxLimits, (limit) => sharingHooks?.onLimitForgotten(limit));
     const onHold = sharingHooks === undefined ? undefined : (hold: ClientHold) => sharingHooks.onClientHeld(hold);
     this.clients = new ClientTable(options.maxTracked, options.listen, onHold);
     for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#addUpstream(settings));
@@ -155,12 +155,10 @@ export class MemoryStore implements GateStore {
     yield* this.#perClientLimits.values();
   }
 
-  /**
-   * Applies a new configuration. An upstream that it no longer names stays until it is removed.
-   * @param maxLimits as in the options
-   */
-  configure(upstreams: readonly UpstreamSettings[], maxLimits: number): void {
+  /** Applies a new configuration, with bounds as in the options. An upstream that it no longer names stays until it is removed. */
+  configure(upstreams: readonly UpstreamSettings[], maxLimits: number, maxQuotaClients = this.#maxQuotaClients): void {
     this.#perClientLimits.maxSize = maxLimits;
+    this.#maxQuotaClients = maxQuotaClients;
     for (const settings of upstreams) {
       const known = this.#upstreams.get(settings.name);
       if (known === undefined) this.#upstreams.set(settings.name, this.#addUpstream(settings));
@@ -227,7 +225,7 @@ export class MemoryStore implements GateStore {
       makeConnectionQueue: (ref) => makeConnectionQueue(ref, this.#options.random),
       onLimitForgotten: (limit) => this.#options.sharingHooks?.onLimitForgotten(limit),
       connections: this.#options.connections?.get(settings.name),
-      quotas: this.#options.quotas ?? { wallTimeAt: (now) => now },
+      quotas: { wallTimeAt: (now) => now, ...this.#options.quotas, maxClients: () => this.#maxQuotaClients },
     });
   }
 

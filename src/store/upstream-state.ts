@@ -14,6 +14,7 @@ import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import { ConnectionSlots } from '../core/admission/connection-slots.ts';
 import type { CalendarQuotaSettings } from '../core/quota/calendar/calendar-quota.ts';
 import { UpstreamQuotas, type UpstreamQuotasParts } from '../core/quota/calendar/upstream-quotas.ts';
+import { ClassQuotas, type ClassQuotaSettings } from '../core/quota/clients/class-quotas.ts';
 import { UnmeteredSuccesses } from '../core/quota/unmetered-successes.ts';
 import type { OperatorOverride } from '../core/limits/operator-override.ts';
 import { isOverridden, NO_OVERRIDE } from '../core/limits/operator-override.ts';
@@ -30,6 +31,8 @@ export interface UpstreamSettings {
   readonly nested?: readonly NestedLimitSettings[] | undefined;
   /** None when absent. */
   readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
+  /** Those of classes of clients; none when absent. */
+  readonly classQuotas?: readonly ClassQuotaSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
   /** Undefined if clients use their own credentials. Otherwise the scope is `credential`: each account has its own limit. */
@@ -60,6 +63,7 @@ export class UpstreamState implements GateUpstream {
   readonly rate: LiveRateSettings;
   readonly connectionSlots: ConnectionSlots | undefined;
   quotas: UpstreamQuotas | undefined;
+  classQuotas: ClassQuotas | undefined;
   readonly nested: UpstreamNestedLimits;
   /** The operator's override, also for limits that are made later. */
   override: OperatorOverride = NO_OVERRIDE;
@@ -75,7 +79,7 @@ export class UpstreamState implements GateUpstream {
   readonly #ref: LimitRef;
 
   constructor(
-    { name, scope, rate, nested = [], quotas = [], queue, budget, accounts }: UpstreamSettings,
+    { name, scope, rate, nested = [], quotas, classQuotas, queue, budget, accounts }: UpstreamSettings,
     parts: UpstreamStateParts,
   ) {
     this.name = name;
@@ -88,7 +92,7 @@ export class UpstreamState implements GateUpstream {
     this.#ref = { upstream: name, nested: '', scope: 'upstream', key: '' };
     if (scope === 'upstream') this.#shared = parts.makeLimit(this.#ref, this.rate);
     this.nested = new UpstreamNestedLimits(name, nested, parts);
-    this.#setQuotas(quotas);
+    this.#setQuotas({ quotas, classQuotas });
     this.connectionSlots =
       parts.connections === undefined
         ? undefined
@@ -149,14 +153,17 @@ export class UpstreamState implements GateUpstream {
 
   get bounds(): readonly ResourceBound[] {
     const used = this.queueOccupancy.size / Math.max(1, this.queue.maxDepth);
-    return [...this.nested.bounds, this.addressGroups.bound, { name: 'queue', used, reached: this.queueOverflows }];
+    const queue: ResourceBound = { name: 'queue', used, reached: this.queueOverflows };
+    const { bound: quotaBound } = this.classQuotas ?? {};
+    const own = [this.addressGroups.bound, queue, ...(quotaBound === undefined ? [] : [quotaBound])];
+    return [...this.nested.bounds, ...own];
   }
 
-  reconfigure({ scope, rate, nested = [], quotas = [], queue, budget, accounts }: UpstreamSettings): void {
+  reconfigure({ scope, rate, nested = [], quotas, classQuotas, queue, budget, accounts }: UpstreamSettings): void {
     if (accounts === undefined || this.accounts === undefined) this.accounts = accounts && new AccountPool(accounts);
     else this.accounts.reconfigure(accounts);
     this.nested.reconfigure(nested);
-    this.#setQuotas(quotas);
+    this.#setQuotas({ quotas, classQuotas });
     this.queue = queue;
     this.retryBudget.adjust(budget);
     Object.assign(this.rate, rate);
@@ -181,16 +188,19 @@ export class UpstreamState implements GateUpstream {
     return former;
   }
 
-  #setQuotas(settings: readonly CalendarQuotaSettings[]): void {
-    if (settings.length === 0) this.closeQuotas();
-    else if (this.quotas === undefined) this.quotas = new UpstreamQuotas(this.name, settings, this.#parts.quotas);
-    else this.quotas.reconfigure(settings);
+  #setQuotas({ quotas = [], classQuotas = [] }: Pick<UpstreamSettings, 'quotas' | 'classQuotas'>): void {
+    const parts = this.#parts.quotas;
+    if (this.quotas === undefined && quotas.length > 0) this.quotas = new UpstreamQuotas(this.name, quotas, parts);
+    else this.quotas?.reconfigure(quotas);
+    if (quotas.length === 0) this.quotas = undefined;
+    if (this.classQuotas !== undefined) this.classQuotas.reconfigure(classQuotas);
+    else if (classQuotas.length > 0) this.classQuotas = new ClassQuotas(this.name, classQuotas, parts);
+    if (classQuotas.length === 0) this.classQuotas = undefined;
   }
 
   /** Returns what is leased of quotas. Requests that wait for them wait no longer. */
   closeQuotas(): void {
-    this.quotas?.reconfigure([]);
-    this.quotas = undefined;
+    this.#setQuotas({});
   }
 
   #connectionQueue(): Limit {

@@ -134,7 +134,9 @@ export const UpstreamStatus = z
     ),
     p99Seconds: SecondsSchema.nullable(),
     nestedLimits: z.array(NestedLimitStatus).describe('Outermost first.'),
-    quotas: z.array(QuotaStatus).describe('Configured quotas, as in the configuration.'),
+    quotas: z
+      .array(QuotaStatus)
+      .describe('Configured quotas, as in the configuration; those of classes of clients are named class:NAME/QUOTA.'),
     accounts: z.array(AccountStatus).describe('Accounts whose credentials Tidegate holds, as in the configuration.'),
     endpoints: z.array(
       z.object({

@@ -1,14 +1,16 @@
 import { toList } from '../../config/values/one-or-many.ts';
 import { limitScopeOf } from '../../config/schema/upstream-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
+import { formatPer } from '../../config/schema/limits/quota-schema.ts';
 import { formatRate } from '../../config/values/unit-schemas.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
 
 /** The limits of upstreams with nested limits or class limits, outermost first, one line each. */
 export function describeLimits({ upstreams, clients }: Config): string[] {
-  const classes = Object.entries(clients.classes).flatMap(([name, { maxRate }]) =>
-    maxRate === undefined ? [] : [`class ${name}: ${formatRate(maxRate)} for all its clients together`],
-  );
+  const classes = Object.entries(clients.classes).flatMap(([name, { maxRate, quota, perClient }]) => [
+    ...describeClass(`class ${name}`, { maxRate, quota }, 'all its clients together'),
+    ...describeClass(`class ${name}`, perClient ?? {}, 'each of its clients'),
+  ]);
   return Object.entries(upstreams).flatMap(([name, { rateLimit, limits, accounts }]) => {
     if (limits.length === 0 && classes.length === 0) return [];
     const nested = limits.map(
@@ -20,6 +22,18 @@ export function describeLimits({ upstreams, clients }: Config): string[] {
       ...[own, ...classes, ...nested].map((line) => `  ${line}`),
     ];
   });
+}
+
+function describeClass(
+  name: string,
+  { maxRate, quota }: Pick<Config['clients']['classes'][string], 'maxRate' | 'quota'>,
+  whom: string,
+): string[] {
+  const quotas = toList(quota).map(({ limit, per, timezone }) => {
+    const zone = per.kind === 'rolling' || timezone === undefined ? '' : ` in ${timezone}`;
+    return `${name}: ${limit} requests per ${formatPer(per)}${zone} for ${whom}`;
+  });
+  return [...(maxRate === undefined ? [] : [`${name}: ${formatRate(maxRate)} for ${whom}`]), ...quotas];
 }
 
 type LimitConfig = UpstreamConfig['limits'][number];

@@ -2,6 +2,7 @@ import { toList } from '../../config/values/one-or-many.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
 import { modeOfConfig } from '../../config/schema/enforcement-mode.ts';
+import { quotaBytesOfClient } from '../../config/schema/limits/quota-schema.ts';
 import { MAX_RECORD_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
 import { formatBytes } from '../format-bytes.ts';
 
@@ -23,15 +24,18 @@ export function describeMemory(config: Config): {
   readonly warnings: readonly string[];
 } {
   const { limits, clients, upstreams, listen } = config;
-  const own = Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
-    [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
-  );
+  const own =
+    Object.values(clients.classes).some(({ perClient }) => perClient?.maxRate !== undefined) ||
+    Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
+      [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
+    );
   const keyed = Object.values(upstreams).reduce((sum, each) => sum + each.limits.filter(isKeyed).length, 0);
   const waiting = Math.min(
     limits.requests,
     limits.connections * (listen.http2 ? MAX_CONCURRENT_STREAMS : 1),
     Object.values(upstreams).reduce((sum, { queue }) => sum + (queue.maxWait === 0 ? 0 : queue.maxDepth), 0),
   );
+  const quotaBytes = quotaBytesOfClient(clients.classes);
   const parts = [
     { what: 'request bodies kept for retries', bytes: limits.replayMemory },
     {
@@ -56,6 +60,14 @@ export function describeMemory(config: Config): {
           {
             what: `${clients.maxTracked} limits of single clients or credentials, about ${formatBytes(BYTES_EACH.limit)} each`,
             bytes: clients.maxTracked * BYTES_EACH.limit,
+          },
+        ]
+      : []),
+    ...(quotaBytes > 0
+      ? [
+          {
+            what: `quotas of single clients, for ${clients.maxTracked} clients at each upstream; a tenth of the heap at most`,
+            bytes: clients.maxTracked * Object.keys(upstreams).length * quotaBytes,
           },
         ]
       : []),

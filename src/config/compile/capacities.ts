@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
 import type { Config } from '../schema/config-schema.ts';
 import { DEFAULT_CONNECTIONS } from '../schema/config-schema.ts';
+import { quotaBytesOfClient } from '../schema/limits/quota-schema.ts';
 import { limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
 import { capByDescriptors } from '../../core/overload/descriptor-capacity.ts';
 import { countWorkers, divideConfig } from './divide-config.ts';
 import type { HeapBoundSizes } from '../../core/overload/heap-capacity.ts';
-import { capByHeap, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.ts';
+import { capByHeap, capQuotaClients, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.ts';
 
 /** For commands, which import nothing of `http`. */
 export { openFileLimit };
@@ -15,6 +16,16 @@ export { openFileLimit };
 /** How many limits of single clients fit in the heap, for a configuration that is reloaded. */
 export function computeClientLimitCapacity(config: Config): number {
   return capByHeap(configuredCapacities(config), oldSpaceLimit()).clientLimits;
+}
+
+/**
+ * For how many clients the quotas of single clients fit in the heap, at each upstream. All upstreams, and all quotas of a client, share the
+ * part of the heap that these have.
+ */
+export function computeQuotaClientCapacity(config: Config, heapBytes = oldSpaceLimit()): number {
+  const { upstreams, clients } = config;
+  const bytesEach = quotaBytesOfClient(clients.classes) * Object.keys(upstreams).length;
+  return bytesEach === 0 ? clients.maxTracked : capQuotaClients(clients.maxTracked, bytesEach, heapBytes);
 }
 
 /** Fewer than an ordinary gateway needs: an operator has to know. */
@@ -65,10 +76,11 @@ function configuredCapacities({ limits, clients, upstreams }: Config): HeapBound
   const hasPerClientLimits = Object.values(upstreams).some((upstream) =>
     [{ scope: limitScopeOf(upstream) }, ...upstream.limits].some(({ scope }) => scope !== 'upstream'),
   );
+  const limitsEachClient = Object.values(clients.classes).some(({ perClient }) => perClient?.maxRate !== undefined);
   return {
     connections: limits.connections,
     requests: limits.requests,
     clients: clients.maxTracked,
-    clientLimits: hasPerClientLimits ? clients.maxTracked : 1,
+    clientLimits: hasPerClientLimits || limitsEachClient ? clients.maxTracked : 1,
   };
 }

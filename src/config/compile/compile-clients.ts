@@ -1,28 +1,54 @@
 /** Compiles what a configuration says of clients and their classes. */
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { classLimitName } from '../../core/limits/limit-ref.ts';
-import { formatClassPolicy } from '../../http/headers/rate-limit-policy.ts';
+import { classLimitName, clientLimitName } from '../../core/limits/limit-ref.ts';
+import { formatQuotaPolicy, formatRatePolicy } from '../../http/headers/rate-limit-policy.ts';
 import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
 import { compileGlob } from '../../http/request/glob.ts';
-import type { ClientAccess } from '../../http/request/snapshot-types.ts';
+import type { ClassLimitRefs } from '../../http/request/route.ts';
+import type { ClientAccess, Snapshot } from '../../http/request/snapshot-types.ts';
 import type { Config } from '../schema/config-schema.ts';
+import { compileClassQuotas } from './compile-quotas.ts';
 
 export function compileClassLimitRefs(
   upstream: string,
   classes: Config['clients']['classes'],
-): ReadonlyMap<string, LimitRef> {
-  const limited = Object.entries(classes).filter(([, { maxRate }]) => maxRate !== undefined);
+): ReadonlyMap<string, ClassLimitRefs> {
   return new Map(
-    limited.map(([name]) => [name, { upstream, nested: classLimitName(name), scope: 'upstream', key: '' }]),
+    Object.entries(classes).flatMap(([name, { maxRate, perClient }]) => {
+      if (maxRate === undefined && perClient?.maxRate === undefined) return [];
+      const shared: LimitRef = { upstream, nested: classLimitName(name), scope: 'upstream', key: '' };
+      return [
+        [
+          name,
+          {
+            shared: maxRate === undefined ? undefined : shared,
+            nestedOfClient: perClient?.maxRate === undefined ? undefined : clientLimitName(name),
+          },
+        ] as const,
+      ];
+    }),
   );
 }
 
-export function compileRatePolicies(classes: Config['clients']['classes']): ReadonlyMap<string, string> {
+export function compileRatePolicies(clients: Pick<Config['clients'], 'classes' | 'auth'>): Snapshot['ratePolicies'] {
   return new Map(
-    Object.entries(classes).flatMap(([name, { maxRate }]) =>
-      maxRate === undefined ? [] : [[name, formatClassPolicy(name, maxRate)] as const],
-    ),
+    Object.entries(clients.classes).map(([name, ofName]) => {
+      const { maxRate, perClient } = ofName;
+      const shared = maxRate === undefined ? [] : [formatRatePolicy(classLimitName(name), maxRate)];
+      const ofClient =
+        perClient?.maxRate === undefined ? [] : [formatRatePolicy(clientLimitName(name), perClient.maxRate)];
+      const [quotas] = compileClassQuotas({ ...clients, classes: { [name]: ofName } });
+      const sharedQuotas = (quotas?.shared ?? []).map(formatQuotaPolicy);
+      const quotasOfClient = (quotas?.perClient ?? []).map(formatQuotaPolicy);
+      const proven = join([...shared, ...ofClient, ...sharedQuotas, ...quotasOfClient]);
+      const unproven = join([...shared, ...(clients.auth === undefined ? sharedQuotas : [])]);
+      return [name, { proven, unproven }] as const;
+    }),
   );
+}
+
+function join(policies: readonly string[]): string | undefined {
+  return policies.length === 0 ? undefined : policies.join(', ');
 }
 
 export function compileAccess(classes: Config['clients']['classes']): ReadonlyMap<string, ClientAccess> {

@@ -9,13 +9,14 @@ import { DEFAULT_POLL_BACK_OFF } from '../schema/poll-schema.ts';
 import type { BackOffConfig, Config, PollConfig, RetryConfig, UpstreamConfig } from '../schema/config-schema.ts';
 import type { BackOffStrategy } from '../../core/backoff/strategies.ts';
 import { makeBackOff } from '../../core/backoff/strategies.ts';
-import { classLimitName } from '../../core/limits/limit-ref.ts';
+import { classLimitName, clientLimitName } from '../../core/limits/limit-ref.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
+import type { PerSecond } from '../../core/scalars.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { PollPolicy } from '../../core/polling/choose-poll.ts';
 import type { EnforcementMode } from '../../core/admission/gate-decision.ts';
 import type { RetryOn, RetryReason } from '../../core/retry/retry-policy.ts';
-import { compileQuotas } from './compile-quotas.ts';
+import { compileClassQuotas, compileQuotas } from './compile-quotas.ts';
 import type { NestedLimitSettings } from '../../store/upstream-nested-limits.ts';
 
 /** The one mapping from the configuration's retry conditions, in `backOffFor` and in `retryOn`, to the core's retry reasons. */
@@ -36,16 +37,16 @@ export type PolicyConfig = Pick<
   Partial<Pick<UpstreamConfig, 'accounts' | 'accountQuarantine'>>;
 
 export function compileUpstreams(config: Config): UpstreamSettings[] {
-  return Object.entries(config.upstreams).map(([name, upstream]) =>
-    compileUpstream(name, upstream, config.clients.classes),
-  );
+  return Object.entries(config.upstreams).map(([name, upstream]) => compileUpstream(name, upstream, config.clients));
 }
 
-/** @param classes of clients, by name */
+const NO_CLASSES = { classes: {} };
+
+/** @param clients their classes, and whether they have to prove their names */
 export function compileUpstream(
   name: string,
   { rateLimit, limits, quotas, queue, retry, accounts, accountQuarantine }: PolicyConfig,
-  classes: Config['clients']['classes'] = {},
+  { classes, auth }: Pick<Config['clients'], 'classes' | 'auth'> = NO_CLASSES,
 ): UpstreamSettings {
   return {
     name,
@@ -57,6 +58,7 @@ export function compileUpstream(
     },
     nested: [...compileClassLimits(classes), ...limits.map(compileNestedLimit)],
     quotas: compileQuotas(quotas),
+    ...(Object.keys(classes).length === 0 ? {} : { classQuotas: compileClassQuotas({ classes, auth }) }),
     queue,
     budget: retry.budget,
     accounts: compileAccounts({ accounts, accountQuarantine }),
@@ -81,11 +83,19 @@ function compileNestedLimit(limit: UpstreamConfig['limits'][number]): NestedLimi
 
 /** The limits of `clients.classes`: fixed, never learned. */
 function compileClassLimits(classes: Config['clients']['classes']): NestedLimitSettings[] {
-  return Object.entries(classes).flatMap(([name, { maxRate }]) => {
-    if (maxRate === undefined) return [];
-    const rate = { initialRate: maxRate, maxRate, minRate: Math.min(maxRate, 0.1), cooldown: 0 };
-    return [{ name: classLimitName(name), scope: 'upstream' as const, isKeyed: false, rate }];
-  });
+  return Object.entries(classes).flatMap(([name, { maxRate, perClient }]) => [
+    ...(maxRate === undefined ? [] : [fixedLimit(classLimitName(name), 'upstream', maxRate)]),
+    ...(perClient?.maxRate === undefined ? [] : [fixedLimit(clientLimitName(name), 'client', perClient.maxRate)]),
+  ]);
+}
+
+function fixedLimit(name: string, scope: NestedLimitSettings['scope'], maxRate: PerSecond): NestedLimitSettings {
+  return {
+    name,
+    scope,
+    isKeyed: false,
+    rate: { initialRate: maxRate, maxRate, minRate: Math.min(maxRate, 0.1), cooldown: 0 },
+  };
 }
 
 /** Settings of a route beside its retries. */

@@ -120,7 +120,7 @@ export function compileSnapshot(
       hashAddress,
     ),
     hashAddress,
-    ratePolicies: compileRatePolicies(clients.classes),
+    ratePolicies: compileRatePolicies(clients),
     redactPath: makePathRedactor(clients.key),
     isTrustedProxy: makeTrustCheck(clients.trustedProxies, config.listen.address.kind === 'unix'),
     addsForwarded: config.forwarded,

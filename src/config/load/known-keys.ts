@@ -6,22 +6,24 @@ import { suggest } from '../values/suggest.ts';
 /** The keys of a kind of file: the known ones, and those reserved for later. */
 export class KnownKeys {
   readonly #schema: () => JsonSchema;
-  readonly #unsupported: readonly Path[];
+  readonly #unsupported: ReadonlyMap<string, string>;
 
   /**
    * @param schema called only when it is needed, because building it is slow
-   * @param unsupported keys without an effect yet, such as `routes.*.poll`; `*` is any step
+   * @param unsupported keys that are not typing errors, such as `routes.*.poll`, and why they are not accepted; `*` is any step
    */
-  constructor(schema: () => JsonSchema, unsupported: readonly string[]) {
+  constructor(schema: () => JsonSchema, unsupported: ReadonlyMap<string, string>) {
     this.#schema = schema;
-    this.#unsupported = unsupported.map((keys) => keys.split('.'));
+    this.#unsupported = unsupported;
   }
 
-  /** True for a reserved key, which is not a typing error. */
-  isUnsupported(path: Path): boolean {
-    return this.#unsupported.some(
-      (keys) => keys.length === path.length && keys.every((key, i) => key === '*' || key === path[i]),
-    );
+  /** Why a key that is not a typing error is not accepted; undefined for all others. */
+  whyUnsupported(path: Path): string | undefined {
+    for (const [pattern, why] of this.#unsupported) {
+      const keys = pattern.split('.');
+      if (keys.length === path.length && keys.every((key, i) => key === '*' || key === path[i])) return why;
+    }
+    return undefined;
   }
 
   /** For a key that is known here only beside another discriminator, that one: `kind: gcra or bucket`. */

@@ -22,7 +22,18 @@ export type LoadResult =
   | Extract<DocumentResult<Config>, { readonly kind: 'mistakes' }>;
 
 /** No key is reserved for later at present. */
-const KEYS = new KnownKeys(configJsonSchema, []);
+const KEYS = new KnownKeys(
+  configJsonSchema,
+  new Map(
+    ['quota', 'quota.*', 'perClient.quota', 'perClient.quota.*'].flatMap((quota) => [
+      [`clients.classes.*.${quota}.pace`, 'quotas of clients have no pace: limit their rate with maxRate'],
+      [
+        `clients.classes.*.${quota}.reserve`,
+        'quotas of clients have no reserve: all clients of a class have one weight',
+      ],
+    ]),
+  ),
+);
 
 /**
  * Reads a configuration: flags and variables over the file over presets over defaults. Never throws.

@@ -119,7 +119,8 @@ function correctKeys(raw: RawDocument, keys: KnownKeys, path: Path): Mistake[] {
 function correctMisspelt(raw: RawDocument, keys: KnownKeys, path: Path, near: string): Mistake[] {
   const above = path.slice(0, -1);
   const isSibling = keys.keysAt(above).has(near) && valueAt(raw.root, [...above, near]) === undefined;
-  if (!isSibling || keys.isUnsupported(path) || [String(path.at(-1)), near].some(needsOtherKind)) return [];
+  const isMisspelt = isSibling && keys.whyUnsupported(path) === undefined;
+  if (!isMisspelt || [String(path.at(-1)), near].some(needsOtherKind)) return [];
   const mistake = report(raw, path, 'unknown key', near);
   move(raw, path, [...above, near]);
   return [mistake, ...correctKeys(raw, keys, [...above, near])];

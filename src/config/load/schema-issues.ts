@@ -38,7 +38,8 @@ function translateIssue(issue: Issue, path: Path, context: TranslationContext): 
 
 function describeUnknownKey(path: Path, key: string, keys: KnownKeys): Finding {
   const here = [...path, key];
-  if (keys.isUnsupported(here)) return { path: here, at: 'key', message: 'not supported yet' };
+  const why = keys.whyUnsupported(here);
+  if (why !== undefined) return { path: here, at: 'key', message: why };
   const other = keys.findDiscriminator(path, key);
   if (other !== undefined) return { path: here, at: 'key', message: `allowed only with ${other}` };
   return { path: here, at: 'key', message: 'unknown key', suggestion: keys.suggestKey(path, key) };

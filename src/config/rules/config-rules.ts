@@ -17,7 +17,7 @@ import { checkNestedLimits } from './nested-limit-rules.ts';
 import { checkRateBounds } from './rate-bound-rules.ts';
 import { checkCertificatePair } from './certificate-pair-rule.ts';
 import { checkPolls } from './poll-rules.ts';
-import { checkQuotas, checkQuotaTopology } from './quota-rules.ts';
+import { checkClientQuotas, checkQuotas, checkQuotaTopology } from './quota-rules.ts';
 import { checkRetries } from './retry-rules.ts';
 import { checkState } from './state-rules.ts';
 import { checkThrottle } from './throttle-rule-checks.ts';
@@ -53,6 +53,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkPractice(draft);
   yield* checkState(draft.state, isWritten);
   yield* checkQuotaTopology(draft, isWritten);
+  yield* checkClientQuotas(draft, isWritten);
 }
 
 function* checkAddresses({ listen, admin, telemetry }: PartialConfig, isWritten: IsWritten): Generator<RuleFinding> {

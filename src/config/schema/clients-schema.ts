@@ -2,6 +2,7 @@ import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { AllowSchema, ClientAuthSchema } from './auth/client-auth-schema.ts';
 import { BackOffOverrideSchema } from './backoff-schema.ts';
+import { ClientQuotasSchema } from './limits/quota-schema.ts';
 import { HeaderName, Name } from './name-schemas.ts';
 import { Rate } from '../values/unit-schemas.ts';
 import { suggest } from '../values/suggest.ts';
@@ -60,6 +61,13 @@ const ClassMatch = z
 /** Bounded, because each name adds time series. */
 const MAX_NAMES = 100;
 
+const PerClientSchema = z.strictObject({
+  maxRate: Rate.optional().describe('Maximum rate of each client, at each upstream.'),
+  quota: ClientQuotasSchema.optional().describe(
+    'Requests that each client may send to each upstream in a period, such as 1000/day, or a list.',
+  ),
+});
+
 const ClientClass = z.strictObject({
   match: ClassMatch.describe('Which requests belong to this class; the first matching class applies.'),
   weight: z
@@ -71,6 +79,10 @@ const ClientClass = z.strictObject({
   maxRate: Rate.optional().describe(
     'Maximum rate for all its clients together, at each upstream; other clients may use the rest.',
   ),
+  quota: ClientQuotasSchema.optional().describe(
+    'Requests that all its clients together may send to each upstream in a period, such as 10000/day, or a list (docs/clients.md).',
+  ),
+  perClient: PerClientSchema.optional().describe('The same for each of its clients. Needs clients.auth.'),
   backOff: BackOffOverrideSchema.optional().describe(
     'Delays before its retries; options left out are those of the upstream.',
   ),

@@ -19,7 +19,10 @@ export interface ExchangeGate
     | 'onExchangeEnd'
     | 'decisionDetails'
   > {
-  readonly retries: Pick<RetryAdmission, 'reserve' | 'cancel' | 'retryAfterRejection' | 'findOtherAccount'>;
+  readonly retries: Pick<
+    RetryAdmission,
+    'reserve' | 'beginPoll' | 'cancel' | 'retryAfterRejection' | 'findOtherAccount'
+  >;
   readonly connections: Pick<UpstreamConnections, 'onClaimed' | 'onReleased'>;
 }
 
@@ -48,6 +51,7 @@ export class BypassGate implements ExchangeGate {
     this.retries = {
       /** Such a retry follows an attempt on a stale connection. */
       reserve: (_ticket, { delay, usesBudget }) => (usesBudget || delay > 0 ? 'attempts_exhausted' : undefined),
+      beginPoll: (ticket) => this.onExchangeEnd(ticket),
       cancel: () => undefined,
       findOtherAccount: () => undefined,
       retryAfterRejection: ({ mode }, atLeast) =>

@@ -4,11 +4,13 @@ import { tokenDelay, expectedDelayAt, clientHeldUntil } from './wait-estimate.ts
 import type { LimitView } from '../events/gate-views.ts';
 import type { Limit } from '../limits/limit.ts';
 import { placeYieldDelay } from '../limits/limit-places.ts';
-import type { SpentQuota } from '../quota/calendar/upstream-quotas.ts';
+import type { SpentQuota } from '../quota/calendar/spent-quota.ts';
+import type { SpentClientQuota } from '../quota/clients/client-quotas.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
-import type { ReturnSlotKind, Ticket } from './ticket.ts';
+import type { ReturnSlotKind } from './gate-decision.ts';
+import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 
 /** The figures behind a decision, at the time it was made. */
@@ -19,8 +21,8 @@ export interface DecisionDetails {
   readonly block: BlockStatus | undefined;
   /** The rate that an operator has pinned for that limit, here or at the process that leases its tokens. */
   readonly pinnedRate: PerSecond | undefined;
-  /** The configured quota that is used up for longest; absent if there is none. */
-  readonly quota?: SpentQuota | undefined;
+  /** The quota that is used up for longest: one of the client or its class, else one of the upstream; absent if there is none. */
+  readonly quota?: SpentQuota | SpentClientQuota | undefined;
   /** The account that it would be sent with, and how long its quarantine excludes the client, ≥ 0; absent without accounts. */
   readonly account?: { readonly name: string; readonly quarantinedFor: Millis };
   /** Whether it waits, or would have to wait, for a connection and not for a token. */
@@ -61,7 +63,7 @@ export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Milli
     block: limit === undefined ? undefined : findBlock(limit, view?.block, ticket, now),
     ...(accounts === undefined ? {} : describeAccount(ticket, accounts, now)),
     pinnedRate: view?.pinnedRate ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
-    quota: ticket.quotas?.findSpent(ticket, now),
+    quota: ticket.clientQuota?.findSpent(now) ?? ticket.quotas?.findSpent(ticket, now),
     waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),
     leavesConnections:
       connectionSlots !== undefined && !connectionSlots.isFull && connectionSlots.yieldDelay(ticket, now) > 0,

@@ -7,8 +7,10 @@ export type RefusalReason =
   | 'over_share'
   /** The upstream asked this client to wait. */
   | 'held'
-  /** A configured quota is used up. */
+  /** A configured quota of the upstream is used up. */
   | 'quota_exceeded'
+  /** The client, or its class, has used up its own quota. */
+  | 'client_quota_exceeded'
   /** The upstream is blocked: it rejects everything, or an operator blocked it. */
   | 'blocked'
   /** The deadline passed in the queue. */
@@ -24,3 +26,11 @@ export interface GateDecision {
   /** Of a refusal. */
   readonly why: RefusalReason | undefined;
 }
+
+/**
+ * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused client.
+ * `own`: the slots of a flooding client, at its share of the rate. `after_own`: the next slot of a client or address that has one.
+ * `yielding`: as `own`, of a client that leaves the free connections or places in flight to others, as fast as it releases its own.
+ * `stalled`: no connection, or no place in flight, has become free for as long.
+ */
+export type ReturnSlotKind = 'shared' | 'own' | 'yielding' | 'after_own' | 'stalled';

@@ -10,6 +10,7 @@ import type { AddressGroups } from './address-groups.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { Millis } from '../scalars.ts';
 import type { UpstreamQuotas } from '../quota/calendar/upstream-quotas.ts';
+import type { ClassQuotas } from '../quota/clients/class-quotas.ts';
 import type { UnmeteredSuccesses } from '../quota/unmetered-successes.ts';
 
 /** The state that the gate keeps for one upstream. */
@@ -23,6 +24,8 @@ export interface GateUpstream {
   readonly unmeteredSuccesses: UnmeteredSuccesses;
   /** Absent if none is configured. May change with the configuration. */
   readonly quotas?: UpstreamQuotas | undefined;
+  /** Absent if no class of clients has quotas. */
+  readonly classQuotas?: ClassQuotas | undefined;
   /** Undefined if clients use their own credentials. May change with the configuration. */
   readonly accounts?: AccountPool | undefined;
   /** Absent if connections are not bounded here. */

@@ -1,4 +1,4 @@
-import { accountsFor, beginUse, limitsAfterOutcome, ticketsToMove } from '../accounts/assign-account.ts';
+import { accountsFor, beginUse, limitsAfterOutcome } from '../accounts/assign-account.ts';
 import { recordAccountOutcome } from '../accounts/record-account-outcome.ts';
 import { isUnfitProbe, refusalForLongWait, refusalIfBlocked } from './refusals/refusal-reasons.ts';
 import { clientHeldUntil, estimateWait, findWaitingLimit, tokenDelay } from './wait-estimate.ts';
@@ -7,7 +7,7 @@ import type { GateView } from '../events/gate-views.ts';
 import { readGateView } from '../events/read-gate-view.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import { readDecisionDetails, type DecisionDetails } from './decision-details.ts';
-import { endReservations, settleCount } from './reservations.ts';
+import { settleCount } from './reservations.ts';
 import { recordAttemptEnd, recordResponse, recordSent } from '../limits/in-flight-requests.ts';
 import { recordOutcome, recordQuota } from './record-outcome.ts';
 import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
@@ -15,16 +15,17 @@ import type { Limit } from '../limits/limit.ts';
 import { admitObserved } from './observe-mode.ts';
 import { computeRetryAfter, mayTakeEarly } from './refusals/compute-retry-after.ts';
 import { recordReturn } from '../limits/client-return.ts';
+import { type AdmissionRequest, ClientQuotaAdmission } from '../quota/clients/client-quota-admission.ts';
 import { releaseQueued } from '../quota/apply-quota.ts';
 import { isCutShort, longestWait } from '../limits/longest-wait.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
 import type { GateStore } from './gate-store.ts';
 import { ADMITTED, NO_LIMITS, type AdmissionResult, type Ticket } from './ticket.ts';
-import type { Millis } from '../scalars.ts';
+import { earliest, type Millis } from '../scalars.ts';
 import type { RefusalReason } from './gate-decision.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
-import { registerArrival, releaseQuotas } from './register-arrival.ts';
+import { registerArrival, registerDeparture, releaseQuotas } from './register-arrival.ts';
 import { RetryAdmission } from './retry-admission.ts';
 import { UpstreamConnections } from './upstream-connections.ts';
 import { WaitQueue } from './wait-queue.ts';
@@ -42,14 +43,16 @@ export class Gate {
   readonly #emit: EventSink;
   readonly #waitQueue: WaitQueue;
   readonly retries: RetryAdmission;
+  readonly clientQuotas: ClientQuotaAdmission;
   readonly connections: UpstreamConnections;
 
   constructor(store: GateStore, emit: EventSink) {
     this.#store = store;
     this.#emit = emit;
     this.#waitQueue = new WaitQueue(store, emit);
-    this.retries = new RetryAdmission(store, this.#waitQueue);
+    this.retries = new RetryAdmission(store, this.#waitQueue, this);
     this.connections = new UpstreamConnections(store, this.#waitQueue);
+    this.clientQuotas = new ClientQuotaAdmission(store, emit, this);
   }
 
   /** Returns undefined if the ticket is queued: it will be settled. @param clientTimeout set if the deadline follows from it */
@@ -97,7 +100,7 @@ export class Gate {
     }
     for (const limit of ticket.probedLimits) this.#waitQueue.serveReadyWithin(limit, now);
     ticket.probedLimits = NO_LIMITS;
-    if (ticket.account !== undefined) this.#moveWaiting(limitsAfterOutcome(this.#store, ticket, excluded), now);
+    if (ticket.account !== undefined) this.retries.moveWaiting(limitsAfterOutcome(this.#store, ticket, excluded), now);
     return attributedLimit;
   }
 
@@ -110,15 +113,16 @@ export class Gate {
 
   /** An admitted or queued request will not be sent: releases what it holds. */
   cancel(ticket: Ticket, now: Millis): void {
+    this.clientQuotas.cancel(ticket, now);
     this.#waitQueue.cancel(ticket, now);
   }
 
   /** The exchange is over; its client may be evicted. In observe mode, a ticket that is still queued ends when it is settled. */
   onExchangeEnd(ticket: Ticket): void {
     if (ticket.flow !== undefined) return;
-    endReservations(ticket);
-    if (ticket.clientSlot !== undefined) this.#store.clients.leave(ticket.clientSlot);
-    ticket.clientSlot = undefined;
+    registerDeparture(this.#store, ticket);
+    ticket.clientQuota?.end();
+    ticket.clientQuota = undefined;
   }
 
   /** Leased tokens have arrived, or the terms of the limit have changed. */
@@ -127,20 +131,22 @@ export class Gate {
     limit.wasQuotaInForce = limit.meter.isQuotaInForce(now);
     if (limit.wasQuotaInForce && !wasQuotaInForce) releaseQueued(this.#store, limit, now);
     this.#waitQueue.serveReadyWithin(limit, now);
-    if (limit.ref.scope === 'credential') this.#moveWaiting(limit.asList, now);
+    if (limit.ref.scope === 'credential') this.retries.moveWaiting(limit.asList, now);
   }
 
   /** Settings have changed: serves all queues by the limits and connections as they are now. */
   reevaluateQueues(now: Millis): void {
     this.#waitQueue.reevaluate(now);
+    this.clientQuotas.reevaluate(now);
   }
 
   nextWake(): Millis | undefined {
-    return this.#waitQueue.nextWake();
+    return earliest(this.#waitQueue.nextWake(), this.clientQuotas.nextWake());
   }
 
   wake(now: Millis): void {
     this.#waitQueue.wake(now);
+    this.clientQuotas.wake(now);
   }
 
   /** Returns the figures behind the decision just made on a ticket. */
@@ -161,10 +167,12 @@ export class Gate {
   }
 
   #decide(ticket: Ticket, deadline: Millis, now: Millis, clientTimeout?: Millis): AdmissionResult | undefined {
-    const { clients } = this.#store;
     const upstream = this.#store.upstream(ticket.upstream);
     ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
     ticket.quotas = upstream.quotas;
+    if (ticket.mode === 'observe') registerArrival(this.#store, ticket, upstream, now); // it is sent, whatever is decided
+    const byQuota = this.clientQuotas.request({ ticket, deadline, clientTimeout }, now);
+    if (byQuota !== undefined) return byQuota === 'awaited' ? undefined : byQuota;
     const slot = registerArrival(this.#store, ticket, upstream, now);
     const accounts = accountsFor(ticket, upstream);
     if (accounts !== undefined) {
@@ -174,12 +182,9 @@ export class Gate {
     }
     releaseQuotas(this.#store, this.#waitQueue, ticket, now);
 
-    const heldFor = clientHeldUntil(clients, ticket, slot, now) - now;
+    const heldFor = clientHeldUntil(this.#store.clients, ticket, slot, now) - now;
     ticket.maxWait = undefined;
-    if (heldFor > 0) {
-      ticket.estimatedWait = heldFor;
-      return this.#refuse(ticket, slot, 'held', heldFor, now);
-    }
+    if (heldFor > 0) return this.#refuse(ticket, slot, 'held', (ticket.estimatedWait = heldFor), now);
 
     for (const each of ticket.limits) this.#waitQueue.advance(each, now);
     if (ticket.isSentExternally) presumeAccepted(ticket.limits, now);
@@ -190,7 +195,8 @@ export class Gate {
     const isSpent = ticket.quotas !== undefined && ticket.limits.length === 0 && tokenDelay(ticket, now) > 0;
     if (!isUnfit && !isSpent && limit === undefined) return this.#admit(ticket, slots, now);
 
-    const wait = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
+    const weight = computeEffectiveWeight(this.#store, ticket, now);
+    const wait = estimateWait(ticket, slots, weight, now);
     ticket.estimatedWait = wait;
     if (isSpent) return this.#refuse(ticket, slot, refusalForLongWait(ticket, now), wait, now);
     if (limit === undefined || isUnfit) {
@@ -201,10 +207,7 @@ export class Gate {
     ticket.maxWait = Math.min(maxWait, deadline - now);
     ticket.clientTimeout = isCutShort(ticket, limit, upstream.queue, now) ? clientTimeout : undefined;
     // A request is not refused if the queue might serve it in time.
-    const leastWait =
-      slots === undefined
-        ? wait
-        : estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now, slots.bestTurnoverRate);
+    const leastWait = slots === undefined ? wait : estimateWait(ticket, slots, weight, now, slots.bestTurnoverRate);
     if (leastWait > ticket.maxWait) {
       if (mayTakeEarly(ticket, now)) return this.#admit(ticket, slots, now);
       return this.#refuse(ticket, slot, refusalForLongWait(ticket, now), wait, now);
@@ -219,14 +222,10 @@ export class Gate {
     return undefined;
   }
 
-  /** Decides again about requests that wait at these limits, and whose account has stopped. */
-  #moveWaiting(limits: readonly Limit[], now: Millis): void {
-    for (const waiting of ticketsToMove(this.#store, limits, now)) {
-      if (waiting.flow === undefined) continue; // settled by one before
-      this.#waitQueue.dequeue(waiting, now);
-      const admission = this.#decide(waiting, waiting.expiresAt, now, waiting.clientTimeout);
-      if (admission !== undefined) waiting.onSettled(admission, now);
-    }
+  /** Decides again about a request that has waited for something else than a limit. */
+  decide({ ticket, deadline, clientTimeout }: AdmissionRequest, now: Millis): void {
+    const admission = this.#decide(ticket, deadline, now, clientTimeout);
+    if (admission !== undefined) ticket.onSettled(admission, now);
   }
 
   #admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): AdmissionResult {
@@ -236,6 +235,7 @@ export class Gate {
   }
 
   #refuse(ticket: Ticket, slot: ClientSlot, why: RefusalReason, wait: Millis, now: Millis): AdmissionResult {
+    ticket.clientQuota?.release();
     this.#emit({ type: 'decision', upstream: ticket.upstream, decision: 'refused', why });
     return {
       kind: 'refused',

@@ -4,6 +4,7 @@ import type { ClientSlot, ClientStore } from './client-allowance.ts';
 import { recordReturn } from '../limits/client-return.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore, GateUpstream } from './gate-store.ts';
+import { endReservations } from './reservations.ts';
 import type { Ticket } from './ticket.ts';
 import { clientHeldUntil } from './wait-estimate.ts';
 import type { WaitQueue } from './wait-queue.ts';
@@ -21,6 +22,13 @@ export function registerArrival(store: GateStore, ticket: Ticket, upstream: Gate
   computeEffectiveWeight(store, ticket, now);
   upstream.activeClients.onArrival(ticket.fairnessKey, now, before, ticket.weight, isReturning);
   return slot;
+}
+
+/** The request is over, or only the next poll sends anything: its client may be evicted. */
+export function registerDeparture(store: GateStore, ticket: Ticket): void {
+  endReservations(ticket);
+  if (ticket.clientSlot !== undefined) store.clients.leave(ticket.clientSlot);
+  ticket.clientSlot = undefined;
 }
 
 /** Releases quotas that hold back all requests but do not cover this one. */

@@ -51,13 +51,15 @@ export function abandonReservations(ticket: Ticket): void {
   ticket.probedLimits = NO_LIMITS;
 }
 
-/** The quotas count an attempt from its send. */
+/** The quotas count an attempt from its send; those of the client, the first one. */
 export function countSend(ticket: Ticket, now: Millis): void {
+  ticket.clientQuota?.onSent(now);
   if (ticket.quotas !== undefined) ticket.countedQuotas = ticket.quotas.onSent(now);
 }
 
 /** The attempt has an outcome. If nothing was sent, the quotas no longer count it. */
 export function settleCount(ticket: Ticket, isUnsent: boolean): void {
+  ticket.clientQuota?.settle(isUnsent);
   if (isUnsent) ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
   ticket.countedQuotas = NO_QUOTAS;
 }

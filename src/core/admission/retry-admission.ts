@@ -4,19 +4,22 @@ import {
   assignAccount,
   type ChoiceContext,
   delayOfOtherAccount,
+  ticketsToMove,
   untilProbe,
 } from '../accounts/assign-account.ts';
 import { accountResultOf } from '../accounts/record-account-outcome.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { Millis } from '../scalars.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';
+import type { Limit } from '../limits/limit.ts';
+import type { DecidingGate } from '../quota/clients/client-quota-admission.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
 import type { OtherAccount, PlannedRetry } from '../retry/choose-retry.ts';
 import { computeRejectionRetryAfter } from './refusals/compute-retry-after.ts';
 import { connectionSlotsFor } from './connection-slots.ts';
 import { computeEffectiveWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
-import { releaseQuotas } from './register-arrival.ts';
+import { registerDeparture, releaseQuotas } from './register-arrival.ts';
 import type { Ticket } from './ticket.ts';
 import { clientHeldUntil, estimateWait } from './wait-estimate.ts';
 import type { WaitQueue } from './wait-queue.ts';
@@ -25,10 +28,12 @@ import type { WaitQueue } from './wait-queue.ts';
 export class RetryAdmission {
   readonly #store: GateStore;
   readonly #waitQueue: WaitQueue;
+  readonly #gate: DecidingGate;
 
-  constructor(store: GateStore, waitQueue: WaitQueue) {
+  constructor(store: GateStore, waitQueue: WaitQueue, gate: DecidingGate) {
     this.#store = store;
     this.#waitQueue = waitQueue;
+    this.#gate = gate;
   }
 
   /**
@@ -58,6 +63,14 @@ export class RetryAdmission {
     return undefined;
   }
 
+  /**
+   * A poll counts as a new arrival of its client, which has paid for the request already. In observe mode, the ticket of the last one may
+   * still be queued.
+   */
+  beginPoll(ticket: Ticket): void {
+    if (ticket.flow === undefined) registerDeparture(this.#store, ticket);
+  }
+
   /** See `assignAccount`. */
   assignAccount(ticket: Ticket, accounts: AccountPool, now: Millis): void {
     assignAccount(this.#choice, ticket, accounts, now);
@@ -71,6 +84,15 @@ export class RetryAdmission {
     if (result !== 'throttled' && result !== 'rejected') return undefined;
     const delay = delayOfOtherAccount(this.#choice, ticket, accounts, result, now);
     return delay === undefined ? undefined : { delay, isCredentialRejected: result === 'rejected' };
+  }
+
+  /** Decides again about requests that wait at these limits, and whose account has stopped. */
+  moveWaiting(limits: readonly Limit[], now: Millis): void {
+    for (const ticket of ticketsToMove(this.#store, limits, now)) {
+      if (ticket.flow === undefined) continue; // settled by one before
+      this.#waitQueue.dequeue(ticket, now);
+      this.#gate.decide({ ticket, deadline: ticket.expiresAt, clientTimeout: ticket.clientTimeout }, now);
+    }
   }
 
   get #choice(): ChoiceContext {
@@ -101,6 +123,7 @@ export class RetryAdmission {
     const accounts = accountsFor(ticket, upstream);
     if (accounts !== undefined) this.assignAccount(ticket, accounts, now);
     else ticket.limits = resolveLimits(this.#store, ticket.limitRefs); // the outcome may have created one
+    const untilQuota = ticket.clientQuota?.returnDelay(now) ?? 0;
     const isOther = isOfAccount && accounts !== undefined && isOtherThanSentWith(ticket);
     const asked = isOther ? untilProbe(ticket, accounts, now) : atLeast;
     if (asked === undefined) return undefined;
@@ -110,7 +133,8 @@ export class RetryAdmission {
     const estimate = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
     // The shared limit of the other account may not show its stop yet.
     const wait = isOther ? Math.max(estimate, (ticket.account?.stoppedUntil ?? now) - now) : estimate;
-    return computeRejectionRetryAfter(this.#store, { ticket, slot: clientSlot, wait }, Math.max(heldFor, asked), now);
+    const atSoonest = Math.max(heldFor, asked, untilQuota);
+    return computeRejectionRetryAfter(this.#store, { ticket, slot: clientSlot, wait }, atSoonest, now);
   }
 }
 

@@ -1,13 +1,14 @@
 import type { AccountCredential } from '../accounts/account-credential.ts';
 import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
-import type { EnforcementMode, GateDecision, RefusalReason } from './gate-decision.ts';
+import type { EnforcementMode, GateDecision, RefusalReason, ReturnSlotKind } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { MeterView } from '../limits/meter.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
 import type { UpstreamQuota } from '../quota/calendar/upstream-quota.ts';
 import type { UpstreamQuotas } from '../quota/calendar/upstream-quotas.ts';
+import type { ClientQuotaUse } from '../quota/clients/client-quota-use.ts';
 import type { Requester } from '../quota/requester.ts';
 import { hashToNumber } from '../quota/requester.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
@@ -22,14 +23,6 @@ export type AdmissionResult =
   /** `wouldHave` is the decision that enforcing would have made; set in observe mode only. */
   | { readonly kind: 'admitted'; readonly wouldHave?: GateDecision }
   | { readonly kind: 'refused'; readonly why: RefusalReason; readonly retryAfterMs: Millis };
-
-/**
- * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused client.
- * `own`: the slots of a flooding client, at its share of the rate. `after_own`: the next slot of a client or address that has one.
- * `yielding`: as `own`, of a client that leaves the free connections or places in flight to others, as fast as it releases its own.
- * `stalled`: no connection, or no place in flight, has become free for as long.
- */
-export type ReturnSlotKind = 'shared' | 'own' | 'yielding' | 'after_own' | 'stalled';
 
 /** Called once for a ticket that was queued. */
 export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => void;
@@ -84,6 +77,12 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   limits: readonly Limit[] = NO_LIMITS;
   /** The configured quotas of its upstream; undefined if there are none. */
   quotas: UpstreamQuotas | undefined = undefined;
+  /** What it uses of the quotas of its client, until its exchange ends; undefined if there are none. */
+  clientQuota: ClientQuotaUse | undefined = undefined;
+  /** The one whose part it waits for; undefined if it does not. */
+  awaitedQuota: UpstreamQuota | undefined = undefined;
+  /** When its wait for all parts of these quotas ends; undefined unless it has begun. */
+  partExpiresAt: Millis | undefined = undefined;
   /** Those of which it holds a part, until it is sent; and those that count its last attempt, until that has an outcome. */
   reservedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;
   countedQuotas: readonly UpstreamQuota[] = NO_QUOTAS;
@@ -178,6 +177,16 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** It is sent with an account, if its upstream has accounts: it arrived when they were configured. */
   get usesAccounts(): boolean {
     return true;
+  }
+
+  /** The class of its client; undefined if it has none. */
+  get className(): string | undefined {
+    return undefined;
+  }
+
+  /** Its client has proven its name. */
+  get isClientProven(): boolean {
+    return false;
   }
 
   /** The request may have an effect, by its method and its path. */

@@ -1,6 +1,6 @@
 import { BinaryHeap } from '../collections/binary-heap.ts';
 import type { EventSink } from '../events/proxy-events.ts';
-import type { Millis } from '../scalars.ts';
+import { earliest, type Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LATENESS } from '../rate/pacer.ts';
 import type { ClientSlot } from './client-allowance.ts';
@@ -44,10 +44,7 @@ export class WaitQueue {
 
   /** When to call `wake`; undefined if nothing waits. */
   nextWake(): Millis | undefined {
-    const expiry = this.#expiries.peek()?.expiresAt;
-    const wake = this.#wakes.peek()?.wakeAt;
-    if (expiry === undefined) return wake;
-    return wake === undefined ? expiry : Math.min(expiry, wake);
+    return earliest(this.#expiries.peek()?.expiresAt, this.#wakes.peek()?.wakeAt);
   }
 
   wake(now: Millis): void {
@@ -92,6 +89,7 @@ export class WaitQueue {
     const { reservedLimits, reservedSlots } = ticket;
     if (ticket.flow !== undefined) this.dequeue(ticket, now);
     abandonReservations(ticket);
+    ticket.clientQuota?.release();
     for (const limit of reservedLimits) this.serveReadyWithin(limit, now);
     if (reservedSlots !== undefined) this.serveReady(reservedSlots.queueLimit, now);
   }
@@ -221,6 +219,7 @@ export class WaitQueue {
     }
     this.dequeue(ticket, now);
     abandonReservations(ticket);
+    ticket.clientQuota?.release();
     for (const limit of reservedLimits) this.serveReady(limit, now);
     if (clientSlot === undefined) return;
     const slots = connectionSlotsFor(ticket, this.#store.upstream(ticket.upstream));

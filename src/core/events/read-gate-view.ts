@@ -12,9 +12,9 @@ export function readGateView(store: GateStore, advanced: Iterable<Limit>, now: M
   const budgets = new Map<string, number>();
   const accounts: AccountView[] = [];
   const quotas: QuotaView[] = [];
-  for (const { name: upstream, retryBudget, quotas: ofUpstream, accounts: pool } of store.upstreams()) {
+  for (const { name: upstream, retryBudget, quotas: ofUpstream, classQuotas, accounts: pool } of store.upstreams()) {
     budgets.set(upstream, retryBudget.left);
-    if (ofUpstream !== undefined) quotas.push(...ofUpstream.views(now));
+    for (const each of [ofUpstream, classQuotas]) if (each !== undefined) quotas.push(...each.views(now));
     if (pool === undefined) continue;
     const rateOf = (account: string): PerSecond | undefined =>
       limits.find((each) => {

@@ -52,12 +52,12 @@ export class PollSession {
     return undefined;
   }
 
-  /** The exchange asks for admission. A poll counts as a new arrival of its client. */
+  /** The exchange asks for admission. */
   admit(gate: ExchangeGate, ticket: Ticket): void {
     if (!this.isWaiting) return;
     this.isWaiting = false;
     this.#isPolling = true;
-    gate.onExchangeEnd(ticket);
+    gate.retries.beginPoll(ticket);
   }
 
   /** @param outcome of the last attempt */

@@ -27,7 +27,14 @@ export function classLimitName(name: string): string {
   return `${CLASS_PREFIX}${name}`;
 }
 
-/** Whether the limit is one of a client class. The upstream does not enforce it, so nothing is learned about it from responses. */
+const CLIENT_SUFFIX = '/client';
+
+/** The name of the limits of the single clients of a class. */
+export function clientLimitName(className: string): string {
+  return `${classLimitName(className)}${CLIENT_SUFFIX}`;
+}
+
+/** Whether the limit is one of a client class, or of a client in it. The upstream does not enforce it, so nothing is learned about it from responses. */
 export function isClassLimitRef({ nested }: Pick<LimitRef, 'nested'>): boolean {
   return nested.startsWith(CLASS_PREFIX);
 }
@@ -37,8 +44,13 @@ export function nestedLimitField({ nested }: LimitRef): { readonly limit?: strin
   return nested === '' ? {} : { limit: nested };
 }
 
-/** The name of a limit in text: `endpoint`, `endpoint POST charges`, `class batch`; empty for the upstream's own limit. */
+/** The name of a limit in text: `endpoint`, `endpoint POST charges`, `class batch`, `client of class batch`; empty for the upstream's own limit. */
 export function formatLimitRef({ nested, key, scope }: Omit<LimitRef, 'upstream'>): string {
-  if (isClassLimitRef({ nested })) return nested.replace(':', ' ');
+  if (isClassLimitRef({ nested })) {
+    const className = nested.slice(CLASS_PREFIX.length);
+    return className.endsWith(CLIENT_SUFFIX)
+      ? `client of class ${className.slice(0, -CLIENT_SUFFIX.length)}`
+      : `class ${className}`;
+  }
   return scope === 'upstream' && key !== '' ? `${nested} ${key}` : nested;
 }

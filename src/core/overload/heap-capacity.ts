@@ -15,6 +15,13 @@ const BYTES_EACH: HeapBoundSizes = { connections: 4096, requests: 7168, clients:
 /** The share of the heap for all of a kind. The rest is for Node, this program and garbage. */
 const HEAP_SHARES: HeapBoundSizes = { connections: 0.15, requests: 0.25, clients: 0.1, clientLimits: 0.15 };
 
+const CLIENT_QUOTA_SHARE = 0.1;
+
+/** For how many clients their quotas fit in the heap; at least one. @param bytesEach of one client @param heapBytes the heap limit */
+export function capQuotaClients(configured: number, bytesEach: number, heapBytes: number): number {
+  return Math.max(1, Math.min(configured, Math.floor((CLIENT_QUOTA_SHARE * heapBytes) / bytesEach)));
+}
+
 export const HEAP_BOUND_SIZES = [
   'connections',
   'requests',

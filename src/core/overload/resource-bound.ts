@@ -18,6 +18,7 @@ export const RESOURCE_BOUND_NAMES = [
   'replay_memory',
   'clients',
   'client_limits',
+  'client_quotas',
   'nested_limits',
   'addresses',
   'hashes',

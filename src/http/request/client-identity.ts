@@ -32,6 +32,8 @@ export interface ClientIdentity {
   readonly addressGroup: string | undefined;
   readonly weight: number;
   readonly className: string | undefined;
+  /** It has proven its name (`clients.auth`). Absent if it has not. */
+  readonly isProven?: true;
   /** Its name in metrics and logs: the one in `clients.names`, or the one that it has proven; undefined for others. */
   readonly name: string | undefined;
 }
@@ -72,6 +74,7 @@ export function makeClientIdentifier(
       addressGroup: undefined, // the name is proven: clients of one address do not share their part of the rate
       weight: matchedClass?.weight ?? 1,
       className: matchedClass?.name,
+      isProven: true,
       name: configuredName(names, name) ?? name,
     };
   };

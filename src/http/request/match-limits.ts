@@ -16,16 +16,20 @@ export interface LimitSubject {
 }
 
 /**
- * The limits of a request, outermost first: the upstream's, the class's, and the nested limits that match.
+ * The limits of a request, outermost first: the upstream's, the class's, the client's in its class, and the nested limits that match.
  * @param account that it is sent with; undefined: with the client's own credential
  */
 export function matchLimits(subject: LimitSubject, hash: HashFunction, account?: string): readonly LimitRef[] {
   const { target } = subject.route;
-  const upstreamLimit = limitRefFor(subject, '', target.scope, '', hash, account);
-  const { className } = subject.client;
-  const classLimit = className === undefined ? undefined : target.classLimits.get(className);
-  if (target.nestedLimits.length === 0) return classLimit === undefined ? [upstreamLimit] : [upstreamLimit, classLimit];
-  const refs = classLimit === undefined ? [upstreamLimit] : [upstreamLimit, classLimit];
+  const refs = [limitRefFor(subject, '', target.scope, '', hash, account)];
+  const { className, isProven } = subject.client;
+  const { shared, nestedOfClient } = (className === undefined ? undefined : target.classLimits.get(className)) ?? {};
+  if (shared !== undefined) refs.push(shared);
+  // A client without a proven name could choose another one.
+  if (nestedOfClient !== undefined && isProven === true) {
+    refs.push(limitRefFor(subject, nestedOfClient, 'client', '', hash, account));
+  }
+  if (target.nestedLimits.length === 0) return refs;
   const { verb } = subject.request;
   let segments: readonly string[] | undefined;
   for (const rule of target.nestedLimits) {

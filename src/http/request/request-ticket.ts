@@ -58,6 +58,14 @@ class RequestTicket extends Ticket {
     return this.#routed.route.target.accounts !== undefined;
   }
 
+  override get className(): string | undefined {
+    return this.#routed.client.className;
+  }
+
+  override get isClientProven(): boolean {
+    return this.#routed.client.isProven === true;
+  }
+
   override get isWrite(): boolean {
     return !isSafeRequest(this.#routed);
   }

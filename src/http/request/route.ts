@@ -32,6 +32,14 @@ export interface TargetAccounts {
   readonly headers: ReadonlySet<string>;
 }
 
+/** The fixed limits of a class of clients. */
+export interface ClassLimitRefs {
+  /** Of all its clients together. */
+  readonly shared: LimitRef | undefined;
+  /** The name of the limits of its single clients (`LimitRef.nested`). */
+  readonly nestedOfClient: string | undefined;
+}
+
 /** An upstream, as the configuration compiles it. */
 export interface UpstreamTarget {
   readonly name: string;
@@ -50,7 +58,7 @@ export interface UpstreamTarget {
   /** In the order in which they apply. */
   readonly nestedLimits: readonly NestedLimitRule[];
   /** By name of the client class. */
-  readonly classLimits: ReadonlyMap<string, LimitRef>;
+  readonly classLimits: ReadonlyMap<string, ClassLimitRefs>;
   /** Headers that identify the client, in lower case. A request with two of one name is rejected: servers differ in which they use. */
   readonly identityHeaders: ReadonlySet<string>;
   readonly idempotency: IdempotencySettings;

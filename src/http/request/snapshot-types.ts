@@ -1,3 +1,4 @@
+import type { ClassRatePolicies } from '../headers/rate-limit-policy.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ClientAuthentication } from '../auth/client-authentication.ts';
 import type { CheckRouter } from '../ext-authz/check-router.ts';
@@ -39,8 +40,8 @@ export interface Snapshot {
   readonly identifyClient: IdentifyClient;
   /** See `makeAddressHash`. */
   readonly hashAddress: HashFunction;
-  /** RateLimit-Policy of the client classes that have a fixed rate, by name. */
-  readonly ratePolicies: ReadonlyMap<string, string>;
+  /** RateLimit-Policy of the client classes, by name. */
+  readonly ratePolicies: ReadonlyMap<string, ClassRatePolicies>;
   /** Removes from a path what identifies clients. */
   readonly redactPath: (path: string) => string;
   /** Whether this is the address of a trusted proxy in front. */

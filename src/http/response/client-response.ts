@@ -1,3 +1,4 @@
+import { findRatePolicy } from '../headers/rate-limit-policy.ts';
 import type { Duplex } from 'node:stream';
 import type { ReaderAbortReason, RequestOutcome } from '../../core/events/event-labels.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
@@ -143,7 +144,7 @@ export class ClientResponse {
       mintedKey: mintedKeyOf(key),
       close: this.#mustClose(),
       unread: snapshot.bodyIdleTimeout,
-      ratePolicy: client.className === undefined ? undefined : snapshot.ratePolicies.get(client.className),
+      ratePolicy: findRatePolicy(snapshot.ratePolicies, client),
       mappedStatus: mapStatus?.(problem, retryAfterSeconds),
       cors: route.cors === undefined ? undefined : corsHeaders(route.cors, request.headers.origin),
     });

@@ -75,6 +75,12 @@ export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 
         'The quota of requests to the upstream is used up, or its count is not available. Retry-After names the time to try again. Nothing was sent to the upstream.',
       proxyError: 'http_request_denied',
     },
+    client_quota_exceeded: {
+      ...QUOTA_EXCEEDED,
+      detail:
+        'This client, or its class of clients, has used up its own quota of requests. Retry-After names the time to try again. Nothing was sent to the upstream.',
+      proxyError: 'http_request_denied',
+    },
     queue_timeout: {
       ...QUOTA_EXCEEDED,
       detail: 'The upstream is rate limited, and the request could not be sent within its maximum queue time.',

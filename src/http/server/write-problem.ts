@@ -32,7 +32,7 @@ interface ProblemHeadOptions extends ResponseIds {
   readonly mintedKey?: string | undefined;
   /** The connection ends with this response. */
   readonly close: boolean;
-  /** The RateLimit-Policy of the client's class, for a 429; absent if it has none. */
+  /** The RateLimit-Policy of the client's class, for a 429; absent if the class has no rate and no quota. */
   readonly ratePolicy?: string | undefined;
   /** CORS headers that let a page of another origin read it; names and values in turn. */
   readonly cors?: readonly string[] | undefined;

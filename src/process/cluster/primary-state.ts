@@ -9,6 +9,7 @@ import { DeliveryServer } from '../../sharing/deliveries/delivery-server.ts';
 import type { KeyOperation } from '../../sharing/keys/key-protocol.ts';
 import { KeyServer } from '../../sharing/keys/key-server.ts';
 import { WorkerOpenWrites } from '../../sharing/keys/worker-open-writes.ts';
+import { computeQuotaClientCapacity } from '../../config/compile/capacities.ts';
 import type { NumberedQuotaCall } from '../../sharing/quotas/primary-quotas.ts';
 import { QuotaKeeper } from '../../sharing/quotas/quota-keeper.ts';
 import { keepDeliveryFor } from '../deliveries/create-deliveries.ts';
@@ -74,11 +75,12 @@ export async function openPrimaryState(
   const quotas = new QuotaKeeper(quotaParts(ownState, clock));
   // With Redis, Redis counts.
   const configure = (next: Config): void =>
-    quotas.configure(next.state.store === 'redis' ? [] : compileUpstreams(next));
+    quotas.configure(next.state.store === 'redis' ? [] : compileUpstreams(next), computeQuotaClientCapacity(next));
   configure(first);
   const stateServer: StateServer = {
     get bounds() {
-      return [...keyServer.bounds, ...(deliveries?.bounds ?? [])];
+      const { bound } = quotas;
+      return [...keyServer.bounds, ...(bound === undefined ? [] : [bound]), ...(deliveries?.bounds ?? [])];
     },
     join: (worker) => {
       keyServer.join(worker);

@@ -2,10 +2,10 @@ import type { SharedKeyCounts } from '../../core/events/store-events.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { WriteKeys } from '../../http/request/exchange-context.ts';
 import type { MemoryStoreOptions } from '../../store/memory-store-options.ts';
-import type { StoreBinding } from '../../sharing/protocol/store-binding.ts';
+import { computeQuotaClientCapacity } from '../../config/compile/capacities.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { WorkerMembership } from '../worker-membership.ts';
-import type { QuotaClient } from '../../sharing/quotas/quota-client.ts';
+import type { QuotaBinding, QuotaClient } from '../../sharing/quotas/quota-client.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
 import type { SharedDeliveryStore } from '../deliveries/open-shared-deliveries.ts';
 import type { RedisSharingParts } from './redis-sharing.ts';
@@ -17,7 +17,7 @@ export interface LimitSharing {
   /** Where parts of quotas are leased, and how long a request waits for one at least. Undefined: this process counts them alone. */
   readonly quotas?: { readonly client: QuotaClient; readonly leaseWait: Millis };
   /** Called when the store and its gate exist. */
-  bind(binding: StoreBinding): void;
+  bind(binding: QuotaBinding): void;
   /** The keys of writes; undefined if they are not shared there. */
   readonly keys?: {
     readonly writeKeys: WriteKeys;
@@ -31,15 +31,19 @@ export interface LimitSharing {
 
 /** Undefined for a process that shares no limits. Loads the Redis modules only where they are used. */
 export async function shareLimits(
-  { state, secret: sealSecret, limits }: Pick<Config, 'state' | 'secret' | 'limits'>,
+  config: Config,
   {
     membership,
     ...parts
-  }: Omit<RedisSharingParts, 'sealSecret' | 'maxResponses'> & { readonly membership: WorkerMembership | undefined },
+  }: Pick<RedisSharingParts, 'clock' | 'random' | 'listen' | 'upstreams'> & {
+    readonly membership: WorkerMembership | undefined;
+  },
 ): Promise<LimitSharing | undefined> {
+  const { state, secret: sealSecret, limits } = config;
   if (state.store !== 'redis') return membership && shareThroughPrimary(membership, parts.clock);
   const { shareOverRedis } = await import('./redis-sharing.ts');
-  return shareOverRedis(state, { ...parts, sealSecret, maxResponses: limits.keptResponses });
+  const bounds = { maxResponses: limits.keptResponses, maxClientCounts: computeQuotaClientCapacity(config) };
+  return shareOverRedis(state, { ...parts, sealSecret, ...bounds });
 }
 
 /** A primary that hangs does not hold a request for longer. */

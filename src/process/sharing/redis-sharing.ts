@@ -25,6 +25,8 @@ export interface RedisSharingParts {
   readonly sealSecret: string | undefined;
   /** The maximum of kept responses, of all replicas. */
   readonly maxResponses: number;
+  /** See `RedisQuotasParts`. */
+  readonly maxClientCounts?: number;
   /** In the configuration in effect. */
   readonly upstreams: () => readonly string[];
 }
@@ -39,7 +41,7 @@ const STARTUP_WAIT: Millis = 1000;
 /** @throws an Error of node:fs that names the path, when a certificate cannot be read */
 export async function shareOverRedis(
   state: RedisStateConfig,
-  { clock, random, listen, sealSecret, maxResponses, upstreams }: RedisSharingParts,
+  { clock, random, listen, sealSecret, maxResponses, maxClientCounts, upstreams }: RedisSharingParts,
 ): Promise<LimitSharing> {
   const replicaId = `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`;
   const limitClient: ReplicaLimitClient = new ReplicaLimitClient({
@@ -86,7 +88,10 @@ export async function shareOverRedis(
   });
   const { connection } = backend;
   const wallClock = (): Millis => Date.now();
-  const redisQuotas = new RedisQuotas({ connection, prefix: state.prefix, owner: replicaId, clock, wallClock });
+  const redisQuotas = new RedisQuotas({
+    ...{ connection, prefix: state.prefix, owner: replicaId, clock, wallClock },
+    ...(maxClientCounts !== undefined && { maxClientCounts }),
+  });
   const quotas = new QuotaClient({
     clock,
     call: redisQuotas.call,

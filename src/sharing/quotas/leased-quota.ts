@@ -5,15 +5,11 @@ import type { UpstreamQuota } from '../../core/quota/calendar/upstream-quota.ts'
 import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
 import { denialOf, type LeaseDenial, UNKNOWN } from './lease-denial.ts';
 import { LeasedParts } from './leased-parts.ts';
-import type { QuotaCall, QuotaReturn, QuotaTerms } from './quota-protocol.ts';
-
-type OnTerms = (terms: QuotaTerms | undefined) => void;
-export type CallKeeper = (call: QuotaCall, onTerms: OnTerms, settings: CalendarQuotaSettings) => void;
+import type { CallKeeper, QuotaReturn, QuotaTerms } from './quota-protocol.ts';
 
 export interface LeasedQuotaParts {
   readonly upstream: string;
   readonly clock: Clock;
-  /** Calls the keeper of the count. Its terms, or undefined if it does not respond, arrive after this has returned. */
   readonly call: CallKeeper;
   /** Calls `run` once after this time. @returns a function that cancels it */
   readonly schedule: (delay: Millis, run: () => void) => () => void;
@@ -137,20 +133,24 @@ export class LeasedQuota implements UpstreamQuota {
   }
 
   giveBack({ now: sentAt }: Pick<Instant, 'now'>): void {
-    if (sentAt >= this.#beganAt) this.#leased.giveBack();
+    if (sentAt < this.#beganAt) return;
+    this.#leased.giveBack();
+    // The last sync may have found nothing in hand.
+    this.#isHolding = true;
+    if (!this.#isCalling && this.#cancelSync === undefined) this.#scheduleSync(SYNC_INTERVAL);
   }
 
   view(): QuotaView | undefined {
     return this.#parts.isKeeperForgetful ? this.#terms?.view : undefined;
   }
 
-  /** Returns what is in hand. */
+  /** Returns what is in hand, and later what is not sent after all. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelSync?.();
+    this.#cancelSync = undefined;
     this.#lowWater = Number.NEGATIVE_INFINITY;
-    this.#usedAt = Number.NEGATIVE_INFINITY;
     if (this.#leased.held > 0 || this.#returns.length > 0) this.#call(this.#parts.clock.now());
   }
 
@@ -163,10 +163,10 @@ export class LeasedQuota implements UpstreamQuota {
   }
 
   #call(now: Millis): void {
-    const { name, period, pace } = this.#settings;
+    const { name, key, period, pace } = this.#settings;
     const ahead = pace === 'even' || this.#isClosed ? 0 : Math.floor(LEASED_FOR * this.#consumption.perMilli(now));
     this.#lowWater = ahead === 0 ? Number.NEGATIVE_INFINITY : ahead / 2;
-    const isIdle = now - this.#usedAt >= SYNC_INTERVAL;
+    const isIdle = this.#isClosed || now - this.#usedAt >= SYNC_INTERVAL;
     if (isIdle) this.#returnUnused();
     const { ordinary, priority } = this.#wants;
     const isKnownDenied = now < this.#denials.ordinary.askAt;
@@ -181,7 +181,7 @@ export class LeasedQuota implements UpstreamQuota {
     const want = Math.max(ordinary || priority ? 1 : 0, missing);
     this.#parts.call(
       {
-        ...{ upstream: this.#parts.upstream, name, period: periodId(period) },
+        ...{ upstream: this.#parts.upstream, name, key, period: periodId(period) },
         ...{ want, isOrdinary: ordinary || missing > 0, mayUseReserve: priority, overdrawn, returns, held },
       },
       (terms) => {
@@ -240,10 +240,10 @@ export class LeasedQuota implements UpstreamQuota {
   #scheduleSync(delay: Millis): void {
     this.#cancelSync?.();
     this.#cancelSync = undefined;
-    const isNeeded =
-      this.#parts.isKeeperForgetful || this.#isHolding || this.#returns.length > 0 || this.#overdrawn > 0;
-    if (!isNeeded || this.#isClosed) return;
+    const isToReport = this.#parts.isKeeperForgetful || this.#returns.length > 0 || this.#overdrawn > 0;
+    if (!this.#isHolding && (this.#isClosed || !isToReport)) return;
     this.#cancelSync = this.#parts.schedule(delay, () => {
+      this.#cancelSync = undefined;
       if (!this.#isCalling) this.#call(this.#parts.clock.now());
     });
   }

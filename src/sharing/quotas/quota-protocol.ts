@@ -2,13 +2,15 @@
  * The calls of a process that leases parts of calendar quotas, and what the keeper of the counts replies. They are independent of
  * the transport: the channel between a primary and its workers, or Redis. Except for `since`, times are durations from the reply on.
  */
-import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
+import type { CalendarQuotaSettings, QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
 import type { EpochMillis } from '../../core/quota/calendar/quota-period.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 
 export interface QuotaCall {
   readonly upstream: string;
   readonly name: string;
+  /** See `CalendarQuotaSettings`. */
+  readonly key?: string | undefined;
   /** See `periodId`. */
   readonly period: string;
   /** Parts to lease. */
@@ -24,6 +26,11 @@ export interface QuotaCall {
   /** Parts in hand, without those that are returned. */
   readonly held: number;
 }
+
+type OnTerms = (terms: QuotaTerms | undefined) => void;
+
+/** Calls the keeper of the count. Its terms, or undefined if it does not respond, arrive after this has returned. */
+export type CallKeeper = (call: QuotaCall, onTerms: OnTerms, settings: CalendarQuotaSettings) => void;
 
 export interface QuotaReturn {
   /** `QuotaTerms.since` of the reply that granted them. */

@@ -11,10 +11,13 @@ import type { ConfigEnvironment } from '../../config/load/substitute.ts';
 
 let schema: JsonSchema | undefined;
 
-const KEYS = new KnownKeys(() => {
-  schema ??= toJsonSchema(ScenarioSchema, 'urn:tidegate:scenario', 'Tidegate scenario');
-  return schema;
-}, ['policy.limits']);
+const KEYS = new KnownKeys(
+  () => {
+    schema ??= toJsonSchema(ScenarioSchema, 'urn:tidegate:scenario', 'Tidegate scenario');
+    return schema;
+  },
+  new Map([['policy.limits', 'not supported yet']]),
+);
 
 /** A scenario does not name its upstream's url. */
 const POLICY_KEYS = Object.keys(ScenarioSchema.shape.policy.unwrap().shape);

@@ -1,6 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { StoredCount } from '../../core/quota/calendar/quota-counts.ts';
+import type { EpochMillis } from '../../core/quota/calendar/quota-period.ts';
 import type { QuotaJournal, StoredQuota } from '../../core/quota/calendar/quota-journal.ts';
+import type { Millis } from '../../core/scalars.ts';
+
+/** A month has 31 days at most, and a rolling period 24. */
+const MAX_PERIOD: Millis = 32 * 86_400_000;
 
 /** The counts of calendar quotas, in the database. */
 export class StoredQuotas implements QuotaJournal {
@@ -20,6 +25,16 @@ export class StoredQuotas implements QuotaJournal {
     this.#put = db.prepare('INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)');
   }
 
+  /** Removes the counts of single clients that were not seen for longer than any period. @param at now */
+  removeEnded(at: EpochMillis): void {
+    this.#db
+      .prepare(
+        `DELETE FROM quotas WHERE instr(name, ' ') > 0
+         AND CASE WHEN json_valid(counts) THEN coalesce(json_extract(counts, '$[#-1][0]'), 0) ELSE 0 END < ?`,
+      )
+      .run(at - MAX_PERIOD);
+  }
+
   load(upstream: string, name: string): StoredQuota | undefined {
     const row = this.#get.get(upstream, name);
     return row === undefined
@@ -32,21 +47,46 @@ export class StoredQuotas implements QuotaJournal {
     try {
       this.#put.run(upstream, name, period, JSON.stringify(counts));
     } catch (error) {
-      if (!this.#hasFailed) this.#onProblem(error);
-      this.#hasFailed = true;
-      return;
+      return this.#onFailure(error);
     }
     if (this.#hasFailed) this.#onProblem(undefined);
     this.#hasFailed = false;
+  }
+
+  storeTogether(write: () => void): void {
+    if (!this.#db.isOpen || this.#db.isTransaction) return write();
+    try {
+      this.#db.exec('BEGIN IMMEDIATE');
+    } catch (error) {
+      this.#onFailure(error); // each is stored by itself
+    }
+    write();
+    try {
+      if (this.#db.isTransaction) this.#db.exec('COMMIT');
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+      this.#onFailure(error);
+    }
+  }
+
+  #onFailure(error: unknown): void {
+    if (!this.#hasFailed) this.#onProblem(error);
+    this.#hasFailed = true;
   }
 
   onClose(upstream: string, name: string, write: () => void): void {
     this.#atEnd.set(JSON.stringify([upstream, name]), write);
   }
 
+  forget(upstream: string, name: string): void {
+    this.#atEnd.delete(JSON.stringify([upstream, name]));
+  }
+
   /** Stores the exact counts. To be called before the database is closed. */
   close(): void {
-    for (const write of this.#atEnd.values()) write();
+    this.storeTogether(() => {
+      for (const write of this.#atEnd.values()) write();
+    });
     this.#atEnd.clear();
   }
 }

@@ -5,11 +5,10 @@ import type { DecisionDetails } from '../../core/admission/decision-details.ts';
 import { formatLimitRef } from '../../core/limits/limit-ref.ts';
 import type { LatencyLimit } from '../../core/rate/in-flight-limiter.ts';
 import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
-import type { ReturnSlotKind } from '../../core/admission/ticket.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
 import { classifyBlockedPart } from '../../core/rate/breaker/request-attributes.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
-import type { RefusalReason } from '../../core/admission/gate-decision.ts';
+import type { RefusalReason, ReturnSlotKind } from '../../core/admission/gate-decision.ts';
 import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
 import { formatSpentQuota } from './format-spent-quota.ts';
 import {
@@ -38,7 +37,7 @@ export function formatDecision(
     const estimateText = estimatedWait === undefined ? '' : `; estimated wait ${humanizeDuration(estimatedWait)}`;
     const maxWaitText =
       maxWait === undefined ? '' : `, maximum wait ${humanizeDuration(maxWait)}${formatClientTimeout(clientTimeout)}`;
-    return `queued${observedNote}: ${joinParts([...formatLimitParts(details, origin), ...formatClientParts(details)])}${estimateText}${maxWaitText}`;
+    return `queued${observedNote}: ${[...formatLimitParts(details, origin), ...formatClientParts(details)].join(', ')}${estimateText}${maxWaitText}`;
   }
   return `refused (${why})${observedNote}: ${formatRefusal(why, details, origin)}${formatComeBack(retryAfterMs, details)}`;
 }
@@ -67,6 +66,7 @@ export function formatRefusalReason(
     case 'held':
       return `the upstream asked this client to wait ${humanizeDuration(heldFor > 0 ? heldFor : (estimatedWait ?? 0))}`;
     case 'quota_exceeded':
+    case 'client_quota_exceeded':
       return quota === undefined ? undefined : formatSpentQuota(quota);
     case 'blocked':
       return formatQuarantine(account) ?? formatBlock(limit, block, origin);
@@ -146,7 +146,7 @@ function formatRefusal(why: RefusalReason | undefined, details: DecisionDetails,
   const because = formatRefusalReason(why, details, origin);
   if (why === 'held') return because ?? '';
   const place = formatLimitParts(details, origin).filter((part) => part !== because);
-  return joinParts([...(because === undefined ? [] : [because]), ...place, ...formatClientParts(details)]);
+  return [...(because === undefined ? [] : [because]), ...place, ...formatClientParts(details)].join(', ');
 }
 
 /**
@@ -244,7 +244,3 @@ const RETURN_SLOT_TEXTS: Readonly<Record<ReturnSlotKind, string>> = {
     'this client, or others at its address, already have return times: those after that follow one another as fast as other addresses allow',
   stalled: 'no connection has become free for that long',
 };
-
-function joinParts(parts: readonly string[]): string {
-  return parts.join(', ');
-}

@@ -52,7 +52,7 @@ export function countEvents({
       case 'done':
         routes.get(event.record.route).countRequest(event.record);
         if (event.record.delivery !== undefined) break;
-        if (isRefusal(event.record)) upstreams.get(event.record.upstream).refused += 1;
+        if (isRefusal(event.record)) upstreams.get(event.record.upstream).countRefusal(event.record);
         if (event.record.clientName !== undefined) clients.countRequest(event.record.clientName, event.record.outcome);
         break;
       case 'dequeued':

@@ -137,6 +137,12 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
       samples: () => upstreams.flatMap((upstream) => upstream.decisions.values()),
     },
     {
+      name: 'tidegate_client_quota_refusals_total',
+      help: 'Requests refused because their client, or its class, had used up its quota.',
+      type: 'counter',
+      samples: () => upstreams.flatMap((upstream) => [upstream.clientQuotaRefusals]),
+    },
+    {
       name: 'tidegate_ratelimit_cuts_total',
       help: 'Rate cuts, by cause.',
       type: 'counter',

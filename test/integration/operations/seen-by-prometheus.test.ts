@@ -224,6 +224,7 @@ const LIMITS = [
   'ratelimit_decisions_total{upstream="api",decision="passed"} >= 1',
   'ratelimit_decisions_total{upstream="told",decision="queued"} >= 1',
   'ratelimit_decisions_total{upstream="told",decision="refused"} >= 1',
+  'client_quota_refusals_total{upstream="told"} == 0',
   'ratelimit_rate_requests_per_second{upstream="api",scope="upstream"} == +Inf',
   'ratelimit_ceiling_requests_per_second{upstream="api",scope="upstream"} == +Inf',
   'ratelimit_rate_requests_per_second{upstream="told",scope="upstream"} >= 2',

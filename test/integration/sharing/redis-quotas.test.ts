@@ -1,7 +1,7 @@
 /** Quotas that replicas share, with a real Redis. A month does not end during a test, or its count begins anew for all alike. */
 import { performance } from 'node:perf_hooks';
 import { describe, expect, test } from 'vitest';
-import type { CalendarQuotaSettings } from '../../../src/core/quota/calendar/calendar-quota.ts';
+import { type CalendarQuotaSettings, CARRIED_RETRY } from '../../../src/core/quota/calendar/calendar-quota.ts';
 import { periodId, type QuotaPeriod } from '../../../src/core/quota/calendar/quota-period.ts';
 import { QuotaKeeper } from '../../../src/sharing/quotas/quota-keeper.ts';
 import type { QuotaCall, QuotaTerms } from '../../../src/sharing/quotas/quota-protocol.ts';
@@ -81,6 +81,101 @@ describe('eight replicas', () => {
   });
 });
 
+describe('a quota of a single client', () => {
+  test('is used up exactly by eight replicas, and apart from that of another client', async () => {
+    const redis = await startRedis();
+    for (const key of ['a', 'b']) {
+      const replicas = await startMany(redis, 8, settingsOf({ limit: 500, key }));
+      expect(await useUp(replicas)).toBe(500);
+    }
+  });
+
+  test('is restored by a replica that uses it again after Redis has lost its data', async () => {
+    const redis = await startRedis();
+    const replicas = await startMany(redis, 2, settingsOf({ limit: 500, key: 'a' }));
+    let sent = sum(await Promise.all(replicas.map((each) => each.send(150, () => false))));
+    await redis.restart();
+    sent += await useUp(replicas);
+    expect(sent).toBeLessThanOrEqual(500);
+    expect(sent).toBeGreaterThan(400);
+  });
+
+  test('is restored only if the replica still knows it: it knows those that were used last', async () => {
+    const redis = await startRedis();
+    const client = redis.client();
+    await client.ping();
+    const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000 });
+    const parts = { connection, prefix: 'test', owner: '1', clock: performance, wallClock: Date.now };
+    const redisQuotas = new RedisQuotas({ ...parts, maxClientCounts: 2 });
+    const settings = settingsOf({ limit: 10 });
+    const lease = (key: string): Promise<QuotaTerms | undefined> => {
+      const of = { upstream: 'api', name: settings.name, key, period: periodId(settings.period) };
+      const call = { ...of, want: 1, isOrdinary: true, mayUseReserve: false, overdrawn: 0, returns: [], held: 0 };
+      return new Promise((resolve) => redisQuotas.call(call, resolve, settings));
+    };
+    for (const key of ['a', 'b', 'c']) await lease(key);
+    await client.flushall();
+    expect(await lease('c')).toMatchObject({ isSettling: true, view: { remaining: 9 } });
+    const forgotten = await lease('a');
+    expect([forgotten?.granted, forgotten?.isSettling, forgotten?.view.remaining]).toEqual([1, undefined, 9]);
+  });
+
+  /** Leases one part at a time, and lets `idleFor` pass, in Redis or also here. */
+  async function startIdleReplica(settings: CalendarQuotaSettings) {
+    const redis = await startRedis({ clock: true });
+    const client = redis.client();
+    await client.ping();
+    let shift = 0;
+    const clock = { now: () => performance.now() + shift };
+    const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000, clock });
+    const redisQuotas = new RedisQuotas({
+      ...{ connection, prefix: 'test', owner: '1', clock },
+      wallClock: () => Date.now() + shift,
+    });
+    const of = { upstream: 'api', name: settings.name, key: 'a', period: periodId(settings.period) };
+    const call = { ...of, want: 1, isOrdinary: true, mayUseReserve: false, overdrawn: 0, returns: [], held: 0 };
+    return {
+      lease: () => new Promise<QuotaTerms | undefined>((resolve) => redisQuotas.call(call, resolve, settings)),
+      idle: (idleFor: number, isKnownHere: boolean) => {
+        redis.shiftClock(idleFor);
+        if (isKnownHere) shift = idleFor;
+      },
+    };
+  }
+
+  test.each([
+    ['a rolling period', settingsOf({ limit: 1, key: 'a' })],
+    ['an hour', quotaSettings({ limit: 1, key: 'a', period: UTC_HOUR })],
+  ])('begins anew at once when the client returns after Redis has forgotten its count, in %s', async (_, settings) => {
+    const replica = await startIdleReplica(settings);
+    expect(await replica.lease()).toMatchObject({ granted: 1 });
+    expect(await replica.lease()).toMatchObject({ granted: 0 });
+    replica.idle(200 * HOUR, true);
+    const terms = await replica.lease();
+    expect([terms?.granted, terms?.isSettling]).toEqual([1, undefined]);
+  });
+
+  test.each([
+    ['a rolling period', settingsOf({ limit: 500, key: 'a' })],
+    ['an hour', quotaSettings({ limit: 500, key: 'a', period: UTC_HOUR })],
+  ])('grants all that is requested after that, however much was granted before, in %s', async (_, settings) => {
+    const replica = await startIdleReplica(settings);
+    for (let i = 0; i < 3; i += 1) expect(await replica.lease()).toMatchObject({ granted: 1 });
+    replica.idle(200 * HOUR, true);
+    for (const remaining of [499, 498]) {
+      const terms = await replica.lease();
+      expect([terms?.granted, terms?.isSettling, terms?.view.remaining]).toEqual([1, undefined, remaining]);
+    }
+  });
+
+  test('is not restored from what a replica knows of an ended period', async () => {
+    const replica = await startIdleReplica(settingsOf({ limit: 1, key: 'a' }));
+    expect(await replica.lease()).toMatchObject({ granted: 1 });
+    replica.idle(200 * HOUR, false);
+    expect((await replica.lease())?.view.remaining).toBe(1);
+  });
+});
+
 test('replicas leave the reserve to requests with priority', async () => {
   const redis = await startRedis();
   const [first, second] = await startMany(redis, 2, settingsOf({ limit: 50, reserve: 10 }));
@@ -118,6 +213,29 @@ test('a clock of Redis that is set does not add requests', async () => {
 });
 
 describe('the script', () => {
+  test('leaves to other replicas after the reset what they may still send, until they have called', async () => {
+    const redis = await startRedis({ clock: true });
+    const client = redis.client();
+    await client.ping();
+    const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000 });
+    const settings = quotaSettings({ limit: 3, period: UTC_HOUR });
+    const of = { upstream: 'api', name: settings.name, period: periodId(settings.period), isOrdinary: true };
+    const lease = (owner: string, call: Partial<QuotaCall> = {}): Promise<QuotaTerms | undefined> => {
+      const parts = { connection, prefix: 'test', owner, clock: performance, wallClock: Date.now };
+      const all = { ...of, want: 1, mayUseReserve: false, overdrawn: 0, returns: [], held: 0, ...call };
+      return new Promise((resolve) => new RedisQuotas(parts).call(all, resolve, settings));
+    };
+    const untilReset = HOUR - (Date.now() % HOUR);
+    redis.shiftClock(untilReset - 2000);
+    for (let held = 0; held < 2; held += 1) expect(await lease('first', { held })).toMatchObject({ granted: 1 });
+    redis.shiftClock(untilReset + 500);
+    expect(await lease('second')).toMatchObject({ granted: 1, view: { remaining: 2 } });
+    const waiting = { untilReset: CARRIED_RETRY, delay: CARRIED_RETRY };
+    expect(await lease('second', { held: 1 })).toMatchObject({ granted: 0, ordinary: waiting, view: { remaining: 2 } });
+    expect(await lease('first', { want: 0, overdrawn: 1, held: 1 })).toMatchObject({ view: { remaining: 1 } });
+    expect(await lease('second', { held: 1 })).toMatchObject({ granted: 1, view: { remaining: 0 } });
+  });
+
   test.each([
     ['a month', quotaSettings({ limit: 200, reserve: 40, period: UTC_MONTH })],
     ['a rolling period', settingsOf({ limit: 200, reserve: 40 })],

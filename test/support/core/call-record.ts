@@ -40,6 +40,9 @@ export interface Call {
   /** The time from the head of a forwarded response to its end, in ms. */
   readonly download?: Millis;
   readonly pollWait?: PollWaitAccounting;
+  /** As in `Arrival`. */
+  readonly className?: string;
+  readonly isProven?: boolean;
   readonly onVerdict?: (record: CallRecord) => void;
 }
 
@@ -81,6 +84,10 @@ export interface Arrival {
   readonly arrivedAt?: Millis;
   /** That of the world by default. */
   readonly mode?: EnforcementMode;
+  /** Of its client; none when absent. */
+  readonly className?: string;
+  /** Whether its client has proven its name. */
+  readonly isProven?: boolean;
 }
 
 /** A ticket and its last admission result; undefined while it waits. */

@@ -28,11 +28,24 @@ export class MemoryJournal implements QuotaJournal {
     this.stored.set(`${upstream} ${name}`, quota);
   }
 
+  /** Each call counts as one write. */
+  storeTogether(write: () => void): void {
+    const { writes } = this;
+    write();
+    this.writes = Math.min(this.writes, writes + 1);
+  }
+
   onClose(upstream: string, name: string, write: () => void): void {
     this.#onClose.set(`${upstream} ${name}`, write);
   }
 
+  forget(upstream: string, name: string): void {
+    this.#onClose.delete(`${upstream} ${name}`);
+  }
+
   close(): void {
-    for (const write of this.#onClose.values()) write();
+    this.storeTogether(() => {
+      for (const write of this.#onClose.values()) write();
+    });
   }
 }

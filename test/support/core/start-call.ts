@@ -7,16 +7,24 @@ import { runExchange } from '../../../src/core/exchange/polling-exchange.ts';
 import type { Call, CallRecord, CallWorld, ScheduledCallback, Send } from './call-record.ts';
 import { SHARED, failure, requestFacts, routePolicy } from './policy-builders.ts';
 
-class PathTicket extends Ticket {
-  readonly #path: string | undefined;
+class CallTicket extends Ticket {
+  readonly #call: Call;
 
-  constructor(path: string | undefined, ...parts: ConstructorParameters<typeof Ticket>) {
+  constructor(call: Call, ...parts: ConstructorParameters<typeof Ticket>) {
     super(...parts);
-    this.#path = path;
+    this.#call = call;
+  }
+
+  override get className(): string | undefined {
+    return this.#call.className;
+  }
+
+  override get isClientProven(): boolean {
+    return this.#call.isProven === true;
   }
 
   protected override path(): string | undefined {
-    return this.#path;
+    return this.#call.path;
   }
 }
 
@@ -87,10 +95,9 @@ export function startCall(world: CallWorld, call: Call): CallRecord {
     },
   };
   const onSettled: AdmissionCallback = (admission, now) => driver.onAdmission(admission, now);
-  const { client = 'client', weight = 1, refs = [SHARED], addressGroup, path } = call;
-  const mode = call.policy?.mode ?? world.mode;
-  const options = { arrivedAt: world.now, addressGroup, mode };
-  const ticket = new PathTicket(path, 'up', client, weight, refs, onSettled, options);
+  const { client = 'client', weight = 1, refs = [SHARED], addressGroup } = call;
+  const options = { arrivedAt: world.now, addressGroup, mode: call.policy?.mode ?? world.mode };
+  const ticket = new CallTicket(call, 'up', client, weight, refs, onSettled, options);
   const driver = new ExchangeDriver({
     generator: runExchange(
       requestFacts(call.facts),

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { readFile } from '../../../src/cli/read-file.ts';
 import { createCoalescedTimer } from '../../../src/process/cluster/coalesced-timer.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
-import { createSupplyHandler } from '../../../src/process/worker-membership.ts';
+import { createSupplyHandlers } from '../../../src/process/worker-membership.ts';
 import { Gate } from '../../../src/core/admission/gate.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
@@ -148,10 +148,7 @@ function openLeasingHarnesses(
     limitClients.set(id, client);
     const makeMeter: MemoryStoreOptions['makeMeter'] = (ref, rate) => client.makeMeter(ref, rate);
     const harness = new StoreHarness(upstream, { ...options, makeMeter, sharingHooks: client });
-    client.bind(
-      { store: harness.store, onTokensSupplied: createSupplyHandler(harness.gate, harness.timer) },
-      clock.now(),
-    );
+    client.bind({ store: harness.store, ...createSupplyHandlers(harness.gate, harness.timer) }, clock.now());
     server.join(id, clock.now());
     timer.rearm();
     return harness;
@@ -176,6 +173,6 @@ async function openRedisHarness(
   });
   atEnd(() => shared.close());
   const harness = new StoreHarness(upstream, { ...options, ...shared.storeOptions });
-  shared.bind({ store: harness.store, onTokensSupplied: createSupplyHandler(harness.gate, harness.timer) });
+  shared.bind({ store: harness.store, ...createSupplyHandlers(harness.gate, harness.timer) });
   return harness;
 }

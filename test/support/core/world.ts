@@ -121,6 +121,8 @@ export class World {
       isSentExternally = false,
       arrivedAt,
       mode = this.mode,
+      className,
+      isProven = false,
     } = arrival;
     const settle: AdmissionCallback = (admission, now) => {
       queued.admission = admission;
@@ -134,6 +136,8 @@ export class World {
     });
     ticket.isBodyReceived = bodyInHand;
     ticket.requestPath = path;
+    ticket.clientClass = className;
+    ticket.isProven = isProven;
     const queued: QueuedTicket = { ticket, admission: undefined, at: this.now };
     queued.admission = this.gate.requestAdmission(ticket, deadline, this.now);
     this.rearm();

@@ -20,6 +20,12 @@ describe('the quota of a card', () => {
     );
   });
 
+  test('is not that of a class of clients', () => {
+    const ofClass = quotaOf({ name: 'class:partners/day', remaining: 0 });
+    expect(describeQuota({ quotaLeft: null, quotas: [quotaOf(), ofClass] }).text).toMatch(/\(day\)$/);
+    expect(describeQuota({ quotaLeft: 0.25, quotas: [ofClass] }).text).toBe('25 %');
+  });
+
   test('is a warning if it will be used up before its reset, and critical once only its reserve is left', () => {
     const severityOf = (fields: Partial<QuotaStatus>) => {
       return describeQuota({ quotaLeft: null, quotas: [quotaOf(fields)] }).severity;

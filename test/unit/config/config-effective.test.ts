@@ -143,7 +143,7 @@ routes:
 clients:
   key: [header:X-Api-Key, bearer, "path:2", ip]
   trustedProxies: [10.0.0.0/8, fd00::1]
-  classes: {c: {match: {header: {x-tier: gold*}}, weight: 2.5, backOff: {maxInterval: 100ms}}}
+  classes: {c: {match: {header: {x-tier: gold*}}, weight: 2.5, backOff: {maxInterval: 100ms}, quota: [10/day, {limit: 5, per: month, timezone: Europe/Berlin}]}}
 practice: {limit: {kind: sliding-window, limit: 5, window: 10s}, latency: 0, hints: ratelimit}
 state: {store: redis, url: "valkeys+sentinel://a,[::1]:7/main/3", timeout: 50ms, tls: {ca: ca.pem}, username: u, password: p}
 `);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatClassPolicy } from '../../../src/http/headers/rate-limit-policy.ts';
+import { formatRatePolicy } from '../../../src/http/headers/rate-limit-policy.ts';
 
 test.each([
   [20, '"class:batch";q=20;w=1'],
@@ -12,5 +12,5 @@ test.each([
   [Math.PI, '"class:batch";q=62;w=20'],
   [1e-9, '"class:batch";q=1;w=86400'],
 ])('a rate of %d/s is a whole quota in a whole number of seconds: %s', (rate, policy) => {
-  expect(formatClassPolicy('batch', rate)).toBe(policy);
+  expect(formatRatePolicy('class:batch', rate)).toBe(policy);
 });

@@ -172,6 +172,16 @@ describe('the quotas of an upstream', () => {
     expect(quotas.views(0)[0]?.remaining).toBe(5);
   });
 
+  test('store the counts of a new period when a reload changes the period of a name', () => {
+    const journal = new MemoryJournal();
+    const quotas = new UpstreamQuotas('up', [quotaSettings()], { wallTimeAt, journal });
+    quotas.onSent(0);
+    quotas.reconfigure([quotaSettings({ period: UTC_HOUR })]);
+    quotas.onSent(0);
+    journal.close();
+    expect(journal.stored.get('up day')).toEqual({ period: 'hour UTC', counts: [[5 * DAY, 1]] });
+  });
+
   test('release what a request reserved before a reload added another quota', () => {
     const quotas = new UpstreamQuotas('up', [quotaSettings()], { wallTimeAt });
     const reserved = quotas.reserve(anybody, 0, 0);

@@ -5,7 +5,7 @@ import { QuotaClient } from '../../../src/sharing/quotas/quota-client.ts';
 import { QuotaKeeper } from '../../../src/sharing/quotas/quota-keeper.ts';
 import type { MemoryStore } from '../../../src/store/memory-store.ts';
 import { DAY, HOUR, quotaSettings } from '../../support/core/quota-builders.ts';
-import { upstreamSettings } from '../../support/core/policy-builders.ts';
+import { limitedTo, upstreamSettings } from '../../support/core/policy-builders.ts';
 import { World, type WorldOptions } from '../../support/core/world.ts';
 
 const ADMITTED = { kind: 'admitted' };
@@ -16,13 +16,17 @@ interface Setup {
   readonly keeper: QuotaKeeper;
   /** While false, calls get no response. */
   responds: boolean;
+  latency: number;
+  /** The names of the quotas that were called about. */
+  readonly calls: readonly string[];
 }
 
 /** A world that begins at 11:00. Another worker has used `usedByOther` requests. */
 function setUp(settings: Partial<CalendarQuotaSettings>, usedByOther = 0, options: WorldOptions = {}): Setup {
   const quota = quotaSettings(settings);
+  const calls: string[] = [];
   const keeper = new QuotaKeeper({ wallTimeAt: (now) => now });
-  keeper.configure([{ name: 'up', quotas: [quota] }]);
+  keeper.configure([{ name: 'up', quotas: [quota], classQuotas: options.upstream?.classQuotas }]);
   for (const worker of [1, 2]) keeper.join(worker);
   const client: QuotaClient = new QuotaClient({
     clock: { now: () => world.now },
@@ -37,18 +41,25 @@ function setUp(settings: Partial<CalendarQuotaSettings>, usedByOther = 0, option
     },
     isKeeperForgetful: false,
     call: (call, onTerms) => {
-      world.at(world.now + LATENCY, () => onTerms(setup.responds ? keeper.onCall(1, call, world.now) : undefined));
+      calls.push(call.name);
+      world.at(world.now + setup.latency, () =>
+        onTerms(setup.responds ? keeper.onCall(1, call, world.now) : undefined),
+      );
     },
   });
   const quotas = { wallTimeAt: (now: number) => now, makeQuota: client.makeQuota, leaseWait: 1000 };
   const { upstream, ...rest } = options;
   const world: World = new World({ quotas, upstream: { quotas: [quota], ...upstream }, ...rest });
-  const setup: Setup = { world, keeper, responds: true };
+  const setup: Setup = { world, keeper, responds: true, latency: LATENCY, calls };
   world.now = 11 * HOUR;
   client.bind({
     store: Object.assign(world.store, { applyHold: () => undefined, has: () => true, isConfigured: () => true }),
     onTokensSupplied: (limit, now) => {
       world.gate.onTokensSupplied(limit, now);
+      world.rearm();
+    },
+    onQuotaSupplied: (quota, now) => {
+      world.gate.clientQuotas.onSupplied(quota, now);
       world.rearm();
     },
   });
@@ -150,5 +161,168 @@ describe('a gate with a quota that another process counts', () => {
     const admitted = arrivals.flatMap(({ admission, at }) => (admission?.kind === 'admitted' ? [at - 11 * HOUR] : []));
     // 13 of 24 hours are left: 3.7 requests a second.
     expect(admitted.map((at) => Math.round(at / 10))).toEqual([1, 28, 56]);
+  });
+});
+
+describe('a gate with quotas of clients that another process counts', () => {
+  const perClient = [quotaSettings({ name: 'class:partners/client/day', limit: 2 })];
+  const classQuotas = [{ className: 'partners', shared: [], perClient }];
+  const partner = (client: string) => ({ client, className: 'partners', isProven: true });
+
+  test('admits and refuses each of several waiting clients as soon as its own part has come, or was denied', () => {
+    const { world, keeper } = setUp({ limit: 1000 }, 0, { upstream: { classQuotas } });
+    const call = { upstream: 'up', name: 'class:partners/client/day', period: 'day UTC', want: 0, isOrdinary: true };
+    keeper.onCall(2, { ...call, key: 'b', mayUseReserve: false, overdrawn: 2, returns: [], held: 0 }, world.now);
+    const queued = ['a', 'b', 'c'].map((client) => world.arrive(partner(client)));
+    world.runUntil(11 * HOUR + 3 * LATENCY); // its own part comes first, then one of the upstream
+    expect(queued.map(({ admission }) => admission?.kind)).toEqual(['admitted', 'refused', 'admitted']);
+    expect(queued[1]?.admission).toMatchObject({ why: 'client_quota_exceeded', retryAfterMs: DAY - 11 * HOUR });
+  });
+
+  test('lets no request wait for a part that it does not need, whatever quotas others have', () => {
+    const { world } = setUp({ limit: 1000 }, 0, {
+      upstream: { quotas: [], classQuotas, queue: { maxWait: 0, maxDepth: 10 } },
+    });
+    const waiting = world.arrive(partner('a'));
+    expect(waiting.admission).toBeUndefined();
+    const other = world.arrive({ client: 'd' });
+    world.runUntil(world.now + 1);
+    expect(other.admission).toEqual(ADMITTED);
+    world.runUntil(world.now + LATENCY);
+    expect(waiting.admission).toEqual(ADMITTED);
+  });
+
+  test('keeps the requests that wait for a part out of the queue, where they would delay others', () => {
+    const { world } = setUp({ limit: 1000 }, 0, {
+      upstream: { quotas: [], classQuotas, ...limitedTo(1000), queue: { maxWait: 100, maxDepth: 100 } },
+    });
+    const waiting = ['a', 'b', 'c', 'a'].map((client) => world.arrive(partner(client)));
+    expect(waiting.map(({ admission }) => admission)).toEqual([undefined, undefined, undefined, undefined]);
+    expect(world.limit.queue.size).toBe(0);
+    expect(world.arrive({ client: 'd' }).admission).toEqual(ADMITTED);
+    world.runUntil(world.now + 3 * LATENCY + 4);
+    expect(waiting.map(({ admission }) => admission)).toEqual([ADMITTED, ADMITTED, ADMITTED, ADMITTED]);
+  });
+
+  test('refuses requests while the count is not available as the quota of the upstream would', () => {
+    const setup = setUp({ limit: 1000 }, 0, { upstream: { quotas: [], classQuotas } });
+    setup.responds = false;
+    const queued = setup.world.arrive(partner('a'));
+    setup.world.runUntil(11 * HOUR + 1500);
+    expect(queued.admission).toEqual({ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 1000 });
+    expect(setup.world.gate.decisionDetails(queued.ticket, setup.world.now).quota).toMatchObject({ isLost: true });
+  });
+
+  test('admits requests of a client again once the count that was not available is', () => {
+    const setup = setUp({ limit: 1000 }, 0, { upstream: { quotas: [], classQuotas } });
+    const { world } = setup;
+    setup.responds = false;
+    world.arrive(partner('a'));
+    world.runUntil(11 * HOUR + 100);
+    // A call is made every half second at most: until then, nothing else is known.
+    expect(world.arrive(partner('a')).admission).toMatchObject({ why: 'quota_exceeded' });
+    setup.responds = true;
+    world.runUntil(11 * HOUR + 3000);
+    const next = world.arrive(partner('a'));
+    world.runUntil(11 * HOUR + 3000 + LATENCY);
+    expect(next.admission).toEqual(ADMITTED);
+  });
+
+  test('decides once about a request that lacks parts of two quotas whose counts were not available', () => {
+    const shared = [quotaSettings({ name: 'class:partners/day', limit: 100 })];
+    const setup = setUp({ limit: 1000 }, 0, {
+      upstream: { quotas: [], classQuotas: [{ className: 'partners', shared, perClient }] },
+    });
+    const { world } = setup;
+    setup.responds = false;
+    const lost = world.arrive(partner('a'));
+    world.runUntil(11 * HOUR + 2000);
+    expect(lost.admission).toMatchObject({ why: 'quota_exceeded' });
+    setup.responds = true;
+    const waiting = ['a', 'a', 'a'].map((client) => world.arrive(partner(client)));
+    world.runUntil(11 * HOUR + 2000 + 8 * LATENCY);
+    expect(waiting.map(({ admission }) => admission?.kind)).toEqual(['admitted', 'admitted', 'refused']);
+    expect(waiting[2]?.admission).toMatchObject({ why: 'client_quota_exceeded' });
+  });
+
+  test('refuses a request once it has waited for the parts of all its quotas as long as it may, and reports each wait', () => {
+    const shared = [quotaSettings({ name: 'class:partners/day', limit: 100 })];
+    const setup = setUp({ limit: 1000 }, 0, {
+      upstream: {
+        ...{ quotas: [], classQuotas: [{ className: 'partners', shared, perClient }] },
+        queue: { maxWait: 0, maxDepth: 10 },
+      },
+    });
+    const { world } = setup;
+    setup.latency = 600;
+    const [first, second] = [world.arrive(partner('a')), world.arrive(partner('a'))];
+    world.runUntil(11 * HOUR + 2000);
+    expect([first.admission, first.at]).toEqual([ADMITTED, 11 * HOUR + 600]);
+    // Its parts come after another 600 ms.
+    expect([second.admission, second.at]).toEqual([
+      { kind: 'refused', why: 'queue_timeout', retryAfterMs: 1000 },
+      11 * HOUR + 1000,
+    ]);
+    const waits = world.ofType('decision').filter(({ decision }) => decision === 'queued');
+    expect(waits.length).toBeGreaterThan(1);
+    expect(world.ofType('dequeued')).toHaveLength(waits.length);
+    expect(world.ofType('dequeued').at(-1)?.waited).toBe(400);
+  });
+
+  test('calls once for each of many clients that wait', () => {
+    const { world, calls } = setUp({ limit: 1000 }, 0, { upstream: { quotas: [], classQuotas } });
+    const queued = Array.from({ length: 50 }, (_, i) => world.arrive(partner(`c${i}`)));
+    world.runUntil(11 * HOUR + LATENCY);
+    expect(queued.every(({ admission }) => admission?.kind === 'admitted')).toBe(true);
+    expect(calls).toHaveLength(50);
+  });
+
+  test('calls no more than once for each request when more clients than the bound wait', () => {
+    const { world, calls } = setUp({ limit: 1000 }, 0, { maxTracked: 1, upstream: { quotas: [], classQuotas } });
+    const queued = ['a', 'b', 'c'].map((client) => world.arrive(partner(client)));
+    world.runUntil(11 * HOUR + 2 * LATENCY);
+    expect(queued.map(({ admission }) => admission)).toEqual([ADMITTED, ADMITTED, ADMITTED]);
+    expect(calls).toHaveLength(3);
+  });
+
+  test('lets waiting requests go when a reload removes the quota', () => {
+    const { world } = setUp({ limit: 10 }, 0, { upstream: { quotas: [], classQuotas } });
+    const waiting = world.arrive(partner('a'));
+    expect(waiting.admission).toBeUndefined();
+    (world.store as MemoryStore).configure([upstreamSettings()], 100);
+    world.gate.reevaluateQueues(world.now);
+    expect(waiting.admission).toEqual(ADMITTED);
+  });
+
+  test('forgets a request that is cancelled while it waits, and refuses one whose wait ends', () => {
+    const setup = setUp({ limit: 10 }, 0, {
+      upstream: { quotas: [], classQuotas, queue: { maxWait: 0, maxDepth: 1 } },
+    });
+    const { world } = setup;
+    const cancelled = world.arrive(partner('a'));
+    world.gate.cancel(cancelled.ticket, world.now);
+    const late = world.arrive({ ...partner('a'), deadline: world.now + 2 });
+    expect(world.arrive(partner('b')).admission).toMatchObject({ why: 'queue_full' });
+    world.runUntil(11 * HOUR + 2);
+    expect(late.admission).toEqual({ kind: 'refused', why: 'queue_timeout', retryAfterMs: 1000 });
+    world.runUntil(11 * HOUR + 100);
+    expect(cancelled.admission).toBeUndefined();
+    expect(world.arrive(partner('a')).admission).toEqual(ADMITTED);
+  });
+
+  test('asks nothing about a client that sends nothing', () => {
+    const calls: string[] = [];
+    const client = new QuotaClient({
+      clock: { now: () => 0 },
+      schedule: (_, run) => {
+        run();
+        return () => undefined;
+      },
+      isKeeperForgetful: true,
+      call: ({ name }) => calls.push(name),
+    });
+    client.makeQuota('up', quotaSettings());
+    client.makeQuota('up', { ...quotaSettings({ name: 'class:partners/client/day' }), key: 'a' });
+    expect(calls).toEqual(['day']);
   });
 });

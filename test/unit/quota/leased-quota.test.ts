@@ -151,6 +151,30 @@ describe('a leased quota', () => {
     expect(remaining(world)).toBe(0);
   });
 
+  test('grants other processes after the reset only what those do not need that are admitted and not sent yet', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const [first, second] = [world.start(), world.start()];
+    world.runFor(HOUR - 2000);
+    for (let i = 0; i < 2; i += 1) {
+      expect(first.quota.delay(false, world.instant)).toBe(Infinity);
+      world.runFor(2);
+      first.quota.reserve(false, world.now, world.instant);
+    }
+    world.runFor(2000); // into the next hour: the first process calls at the end of its second
+    expect(sendMany(world, second, 3)).toBe(1);
+    // Refused clients return soon: the first process may not need its parts.
+    expect(second.quota.untilReset(false, world.instant)).toBeGreaterThan(0);
+    expect(second.quota.returnDelay(false, world.instant)).toBeLessThanOrEqual(1000);
+    world.runFor(1500);
+    expect(sendMany(world, second, 3)).toBe(0);
+    for (let i = 0; i < 2; i += 1) {
+      first.quota.release();
+      first.quota.onSent(world.instant);
+    }
+    world.runFor(3000);
+    expect(remaining(world)).toBe(0);
+  });
+
   test.each([1, 4])(
     'gains nothing by a request that is sent %i ms after the first call of the new period, and given back',
     (after) => {
@@ -201,6 +225,41 @@ describe('a leased quota', () => {
     process.quota.giveBack(world.instant);
     expect(process.quota.delay(false, world.instant)).toBe(0);
     expect(sendMany(world, process, 1)).toBe(1);
+  });
+
+  test('returns a part whose request, sent long ago, has failed to connect', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 10 }));
+    const process = world.start();
+    expect(sendMany(world, process, 1)).toBe(1);
+    const sent = world.instant;
+    world.runFor(5000);
+    expect(remaining(world)).toBe(9);
+    process.quota.giveBack(sent);
+    world.runFor(3000);
+    expect(remaining(world)).toBe(10);
+  });
+
+  test.each(['waits', 'has been sent'])('returns a part after its end, of a request that then %s and fails', (how) => {
+    const world = new LeasingWorld(quotaSettings({ limit: 10 }));
+    const process = world.start();
+    expect(process.quota.delay(false, world.instant)).toBe(Infinity);
+    world.runFor(2);
+    process.quota.reserve(false, world.now, world.instant);
+    process.quota.close();
+    world.runFor(5000);
+    process.quota.release();
+    if (how === 'has been sent') {
+      const sent = world.instant;
+      process.quota.onSent(sent);
+      world.runFor(5000);
+      expect(remaining(world)).toBe(9);
+      process.quota.giveBack(sent);
+    }
+    world.runFor(3000);
+    expect(remaining(world)).toBe(10);
+    const calls = process.calls.length;
+    world.runFor(5000);
+    expect(process.calls).toHaveLength(calls);
   });
 
   test('counts what was sent without a part, as in observe mode', () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -63,4 +63,55 @@ test('reports counts that cannot be stored once, and that they can be stored aga
   store();
   expect(problems).toEqual([expect.any(Error), undefined]);
   expect(quotas.load('a', 'day')).toBeDefined();
+});
+
+test('stores all counts at the end, in one commit', () => {
+  const file = makeFile();
+  const { database, quotas } = open(file);
+  const [one, two] = ['a', 'b'].map((name) => new CalendarQuota('api', { ...settings, name }, quotas));
+  one?.onSent(at);
+  two?.onSent(at);
+  const sizeOf = (): number => statSync(`${file}-wal`).size;
+  const before = sizeOf();
+  quotas.store('api', 'one', { period: 'day UTC', counts: [[0, 1]] });
+  const ofOneCommit = sizeOf() - before;
+  quotas.close();
+  expect(sizeOf() - before).toBe(2 * ofOneCommit);
+  expect(database.db.isTransaction).toBe(false);
+  expect([quotas.load('api', 'a'), quotas.load('api', 'b')]).toMatchObject([
+    { counts: [[0, 1]] },
+    { counts: [[0, 1]] },
+  ]);
+});
+
+test('counts on when a commit of several counts fails, reports that once, and can store them later', () => {
+  const problems: unknown[] = [];
+  const { database, quotas } = open(makeFile(), problems);
+  const store = (): void => quotas.store('a', 'day', { period: 'day UTC', counts: [[0, 1]] });
+  database.db.exec('PRAGMA query_only = ON');
+  quotas.storeTogether(() => {
+    store();
+    store();
+  });
+  expect([problems, database.db.isTransaction]).toEqual([[expect.any(Error)], false]);
+  database.db.exec('PRAGMA query_only = OFF');
+  quotas.storeTogether(store);
+  expect(problems).toEqual([expect.any(Error), undefined]);
+  expect(quotas.load('a', 'day')).toBeDefined();
+});
+
+test('removes the counts of clients that were not seen for longer than any period, and no others', () => {
+  const { quotas } = open(makeFile());
+  const now = 100 * 24 * HOUR;
+  const old = { period: 'day UTC', counts: [[now - 33 * 24 * HOUR, 1]] as const };
+  const recent = { period: 'month UTC', counts: [[now - 31 * 24 * HOUR, 1]] as const };
+  quotas.store('a', 'day', old);
+  quotas.store('a', 'class:partners/client/day 0123', old);
+  quotas.store('a', 'class:partners/client/month 0123', recent);
+  quotas.store('a', 'class:partners/client/day 4567', { period: 'day UTC', counts: [] });
+  quotas.removeEnded(now);
+  expect(quotas.load('a', 'day')).toEqual(old);
+  expect(quotas.load('a', 'class:partners/client/day 0123')).toBeUndefined();
+  expect(quotas.load('a', 'class:partners/client/day 4567')).toBeUndefined();
+  expect(quotas.load('a', 'class:partners/client/month 0123')).toEqual(recent);
 });

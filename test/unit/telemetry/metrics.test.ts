@@ -317,6 +317,16 @@ describe('the limiter', () => {
     expect(await samples(metrics, 'ratelimit_cuts_total')).toEqual(['{upstream="payments",cause="heavy"} 1']);
   });
 
+  test('counts requests that were refused for a quota of their client, and no others', async () => {
+    const metrics = metricsOf();
+    emitEvents(
+      metrics,
+      requestDone({ outcome: 'refused', status: 429, reason: 'client_quota_exceeded' }),
+      requestDone({ outcome: 'refused', status: 429, reason: 'quota_exceeded' }),
+    );
+    expect(await samples(metrics, 'client_quota_refusals_total')).toEqual(['{upstream="payments"} 1']);
+  });
+
   test('shows an open limit as +Inf', async () => {
     const metrics = metricsOf({ limits: [limitOf({})] });
     const expected = ['{upstream="payments",scope="upstream"} +Inf'];

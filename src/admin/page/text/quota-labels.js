@@ -5,12 +5,14 @@ import { formatCount, formatPercent } from './labels.js';
 /** @import { Severity } from './labels.js' */
 
 /**
- * The configured quota of which the smallest share is left; without one, the quota that the upstream reports.
+ * The configured quota of which the smallest share is left; without one, the quota that the upstream reports. Those of classes of
+ * clients concern these alone.
  * @param {Pick<UpstreamStatus, 'quotaLeft' | 'quotas'>} upstream
  * @returns {{ text: string, severity: Severity | undefined }}
  */
 export function describeQuota({ quotaLeft, quotas }) {
-  const [tightest] = quotas.toSorted((a, b) => a.remaining / a.limit - b.remaining / b.limit);
+  const own = quotas.filter(({ name }) => !name.startsWith('class:'));
+  const [tightest] = own.toSorted((a, b) => a.remaining / a.limit - b.remaining / b.limit);
   if (tightest === undefined) {
     return { text: quotaLeft === null ? 'not reported' : formatPercent(quotaLeft), severity: undefined };
   }

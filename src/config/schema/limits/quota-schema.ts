@@ -1,8 +1,11 @@
 import { z } from 'zod';
 import { CALENDAR_UNITS, type CalendarUnit } from '../../../core/quota/calendar/quota-period.ts';
 import type { Millis } from '../../../core/scalars.ts';
+import { toList } from '../../values/one-or-many.ts';
 import { DURATION_PATTERN, formatDuration, parseDuration } from '../../values/quantities.ts';
 import { suggest } from '../../values/suggest.ts';
+import { isMapping } from '../../values/plain-object.ts';
+import type { ParseResult } from '../../values/text-codec.ts';
 import { parseFailure, textCodec } from '../../values/text-codec.ts';
 import { TimeZoneSchema } from '../../values/time-zone.ts';
 import { LimitNameSchema } from './nested-limits-schema.ts';
@@ -22,21 +25,23 @@ const PerSchema = textCodec<QuotaPer>({
     { enum: [...CALENDAR_UNITS] },
     { type: 'string', pattern: DURATION_PATTERN.source.replace('^', `^${ROLLING}`) },
   ],
-  parse(input) {
-    const text = String(input);
-    const unit = CALENDAR_UNITS.find((known) => known === text);
-    if (unit !== undefined) return { ok: true, value: { kind: 'calendar', unit } };
-    const length = text.startsWith(ROLLING) ? parseDuration(text.slice(ROLLING.length)) : undefined;
-    if (length?.ok === true) {
-      if (length.value >= MIN_ROLLING) return { ok: true, value: { kind: 'rolling', length: length.value } };
-      return parseFailure('a rolling period must be at least 1m: use rateLimit.maxRate for a shorter one');
-    }
-    if (length !== undefined) return parseFailure(`after rolling, ${length.message}`, `${ROLLING}24h`);
-    if (DURATION_PATTERN.test(text)) return parseFailure(`expected ${PER_EXPECTED}`, `${ROLLING}${text}`);
-    return parseFailure(`expected ${PER_EXPECTED}`, suggest(text, CALENDAR_UNITS));
-  },
+  parse: parsePer,
   format: formatPer,
 });
+
+function parsePer(input: string | number): ParseResult<QuotaPer> {
+  const text = String(input);
+  const unit = CALENDAR_UNITS.find((known) => known === text);
+  if (unit !== undefined) return { ok: true, value: { kind: 'calendar', unit } };
+  const length = text.startsWith(ROLLING) ? parseDuration(text.slice(ROLLING.length)) : undefined;
+  if (length?.ok === true) {
+    if (length.value >= MIN_ROLLING) return { ok: true, value: { kind: 'rolling', length: length.value } };
+    return parseFailure('a rolling period must be at least 1m: use rateLimit.maxRate for a shorter one');
+  }
+  if (length !== undefined) return parseFailure(`after rolling, ${length.message}`, `${ROLLING}24h`);
+  if (DURATION_PATTERN.test(text)) return parseFailure(`expected ${PER_EXPECTED}`, `${ROLLING}${text}`);
+  return parseFailure(`expected ${PER_EXPECTED}`, suggest(text, CALENDAR_UNITS));
+}
 
 export function formatPer(per: QuotaPer): string {
   return per.kind === 'calendar' ? per.unit : `${ROLLING}${formatDuration(per.length)}`;
@@ -101,8 +106,67 @@ export const QuotasSchema = z
 
 export type QuotaConfig = z.output<typeof QuotaSchema>;
 
+const ClientQuotaFields = QuotaSchema.omit({ reserve: true, pace: true }).extend({
+  limit: QuotaSchema.shape.limit.describe('Requests in a period: those of clients, whatever is retried.'),
+});
+
+/** A quota of clients. It has no reserve, because all clients of a class have the same weight, and no pace: `maxRate` limits a rate. */
+export type ClientQuotaConfig = z.output<typeof ClientQuotaFields>;
+
+const SHORT_QUOTA_EXPECTED = 'a quota such as 10000/day or 1000/rolling 24h, or a mapping with limit and per';
+const SHORT_QUOTA_PATTERN = /^(\d+)\/(.+)$/;
+
+const ShortQuotaSchema = textCodec<ClientQuotaConfig>({
+  expected: SHORT_QUOTA_EXPECTED,
+  forms: [{ type: 'string', pattern: SHORT_QUOTA_PATTERN.source }],
+  parse(input) {
+    const [, limitText, perText = ''] = SHORT_QUOTA_PATTERN.exec(String(input)) ?? [];
+    const limit = ClientQuotaFields.shape.limit.safeParse(Number(limitText));
+    if (!limit.success) return parseFailure(`expected ${SHORT_QUOTA_EXPECTED}`);
+    const per = parsePer(perText);
+    if (per.ok) return { ok: true, value: { limit: limit.data, per: per.value } };
+    const suggestion = per.suggestion === undefined ? undefined : `${limitText}/${per.suggestion}`;
+    return parseFailure(`after /, ${per.message}`, suggestion);
+  },
+  format: ({ limit, per }) => `${limit}/${formatPer(per)}`,
+  isValue: isShortQuota,
+});
+
+function isShortQuota(value: unknown): boolean {
+  if (!isMapping(value)) return false;
+  const { name, timezone } = { name: undefined, timezone: undefined, ...value };
+  return name === undefined && timezone === undefined;
+}
+
+const MAX_CLIENT_QUOTAS = 8;
+
+/** Quotas of a class of clients, or of each of its clients: one, or a list. */
+export const ClientQuotasSchema = z.union([
+  ShortQuotaSchema,
+  ClientQuotaFields,
+  z
+    .array(z.union([ShortQuotaSchema, ClientQuotaFields]))
+    .min(1)
+    .max(MAX_CLIENT_QUOTAS),
+]);
+
+/** Bytes of the heap that a quota of a single client takes, measured on Node 24 and rounded up. */
+const BYTES_EACH: Readonly<Record<QuotaPer['kind'], number>> = { calendar: 1024, rolling: 7168 };
+
+interface ClassWithQuotas {
+  readonly perClient?: { readonly quota?: ClientQuotaConfig | readonly ClientQuotaConfig[] | undefined } | undefined;
+}
+
+/** The most bytes that the quotas of a single client take at an upstream; 0 if no class has such quotas. */
+export function quotaBytesOfClient(classes: Readonly<Record<string, ClassWithQuotas>>): number {
+  const bytes = Object.values(classes).map(({ perClient }) =>
+    toList(perClient?.quota).reduce((sum, { per }) => sum + BYTES_EACH[per.kind], 0),
+  );
+  return Math.max(0, ...bytes);
+}
+
 /** The name that the quota has, or gets from its period. */
-export function quotaName({ name, per }: Pick<QuotaConfig, 'name' | 'per'>): string {
+export function quotaName({ name, per }: Pick<ClientQuotaConfig, 'name' | 'per'>): string {
   return name ?? formatPer(per).replace(' ', '-');
 }
 

@@ -18,9 +18,9 @@ import {
   TRANSIT_ALLOWANCE,
 } from '../../limits/client-return.ts';
 import type { GateStore } from '../gate-store.ts';
-import type { ReturnSlotKind, Ticket } from '../ticket.ts';
+import type { Ticket } from '../ticket.ts';
 import type { Millis, PerSecond } from '../../scalars.ts';
-import type { RefusalReason } from '../gate-decision.ts';
+import type { RefusalReason, ReturnSlotKind } from '../gate-decision.ts';
 
 /** So early may a check take a token: clients whose slots are up to this far apart may return at once. */
 const MAX_EARLINESS: Millis = 2 * RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;

@@ -8,8 +8,10 @@ import { type EpochMillis, nominalLength, periodId, type QuotaPeriod } from './q
 import type { UpstreamQuota } from './upstream-quota.ts';
 
 export interface CalendarQuotaSettings {
-  /** Unique among the quotas of the upstream. */
+  /** Unique among the quotas of the upstream, except that the quotas of single clients have one name. */
   readonly name: string;
+  /** The client whose requests it counts; absent if it counts those of several. */
+  readonly key?: string | undefined;
   /** Requests in a period. */
   readonly limit: number;
   /** Of `limit`, what only requests with priority may use: fewer than `limit`. */
@@ -40,20 +42,24 @@ export interface QuotaView {
 
 /** A process that requested parts in this time shares an even pace. */
 export const SHARER_WINDOW: Millis = 2000;
+/** After a reset, processes that hold parts call within a second: until then, those without one call at this interval. */
+export const CARRIED_RETRY: Millis = 200;
 /** What is written ahead to the journal, as a share of the limit: after a kill, at most that counts although it was not sent. */
 const WRITE_AHEAD_SHARE = 0.001;
+/** The same for a single client: its quota is small, and each write may sync the disk. */
+const WRITE_AHEAD_SHARE_OF_CLIENT = 0.02;
 /** After this time, most admitted requests have been sent, or have failed to connect. */
 const RESERVED_FOR: Millis = 1000;
 
 /**
- * A quota of requests in a period of the calendar, as the operator of the upstream has published it. It counts what is sent:
- * attempts, not requests of clients. A request reserves its part when it is admitted, and counts when it is sent.
+ * A quota of requests in a period of the calendar, such as the operator of an upstream has published. A request reserves its part when
+ * it is admitted, and counts when it is sent.
  */
 export class CalendarQuota implements UpstreamQuota {
   readonly isAwaited = false;
   readonly isLost = false;
   readonly #upstream: string;
-  readonly #journal: QuotaJournal | undefined;
+  #journal: QuotaJournal | undefined;
   readonly #counts: QuotaCounts;
   readonly #forecast: QuotaForecast;
   /** Of all requests, at the pace of the whole limit. */
@@ -65,6 +71,8 @@ export class CalendarQuota implements UpstreamQuota {
   #reserved = 0;
   /** Set while all but the reserve is used. */
   #exhaustedAt: EpochMillis | undefined = undefined;
+  /** The journal has the exact counts. */
+  #isStored = true;
   /** How many more requests the journal already counts, in the part of the period that begins at `#aheadIn`. */
   #ahead = 0;
   #aheadIn: EpochMillis = Number.NaN;
@@ -75,10 +83,10 @@ export class CalendarQuota implements UpstreamQuota {
     this.#journal = journal;
     this.#counts = makeQuotaCounts(settings.period);
     this.#forecast = new QuotaForecast(settings.period);
-    const stored = journal?.load(upstream, settings.name);
+    const stored = journal?.load(upstream, journalName(settings));
     const isSamePeriod = stored?.period === periodId(settings.period);
     if (isSamePeriod) this.#counts.restore(stored.counts);
-    journal?.onClose(upstream, settings.name, () => this.#store(0));
+    journal?.onClose(upstream, journalName(settings), () => this.#storeExact());
   }
 
   get settings(): CalendarQuotaSettings {
@@ -138,6 +146,7 @@ export class CalendarQuota implements UpstreamQuota {
   /** A request is being sent: it counts from now on, also in the journal. */
   onSent({ now, at }: Instant): void {
     const part = this.#counts.add(at);
+    this.#isStored = false;
     this.#forecast.onRequests(1, now);
     if (this.#counts.used >= this.#limitFor(false)) this.#exhaustedAt ??= at;
     if (this.#journal === undefined) return;
@@ -152,12 +161,16 @@ export class CalendarQuota implements UpstreamQuota {
 
   giveBack({ at: sentAt }: Pick<Instant, 'at'>): void {
     if (!this.#counts.remove(sentAt)) return;
+    this.#isStored = false;
     if (sentAt >= this.#aheadIn) this.#ahead += 1;
     if (this.#counts.used < this.#limitFor(false)) this.#exhaustedAt = undefined;
   }
 
-  /** Does nothing: nothing is leased. */
-  close(): void {}
+  close(): void {
+    this.#storeExact();
+    this.#journal?.forget(this.#upstream, journalName(this.#settings));
+    this.#journal = undefined;
+  }
 
   /** The part of the period to which a request counts that is sent now: what is leased of it is valid until its end. */
   part({ at }: Instant): QuotaWindow {
@@ -184,15 +197,26 @@ export class CalendarQuota implements UpstreamQuota {
 
   /** At least what a second of an even pace needs, so that the journal is written at most once a second or so. */
   #writeAhead(): number {
-    const { limit, period } = this.#settings;
-    return Math.ceil(limit * Math.max(WRITE_AHEAD_SHARE, 1000 / nominalLength(period)));
+    const { limit, period, key } = this.#settings;
+    const share = key === undefined ? WRITE_AHEAD_SHARE : WRITE_AHEAD_SHARE_OF_CLIENT;
+    return Math.ceil(limit * Math.max(share, 1000 / nominalLength(period)));
+  }
+
+  #storeExact(): void {
+    if (!this.#isStored) this.#store(0);
+    this.#isStored = true;
   }
 
   /** @param ahead requests to count in addition, in the present part of the period */
   #store(ahead: number): void {
-    const { name, period } = this.#settings;
+    const { period } = this.#settings;
     const counts = this.#counts.stored();
     const stored = counts.map(([start, count]) => [start, count + (start === this.#aheadIn ? ahead : 0)] as const);
-    this.#journal?.store(this.#upstream, name, { period: periodId(period), counts: stored });
+    this.#journal?.store(this.#upstream, journalName(this.#settings), { period: periodId(period), counts: stored });
   }
+}
+
+/** The name of a quota in the journal. Names of quotas have no spaces. */
+function journalName({ name, key }: Pick<CalendarQuotaSettings, 'name' | 'key'>): string {
+  return key === undefined ? name : `${name} ${key}`;
 }

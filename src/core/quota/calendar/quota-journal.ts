@@ -13,6 +13,10 @@ export interface QuotaJournal {
   load(upstream: string, name: string): StoredQuota | undefined;
   /** Stores the counts before it returns. What cannot be stored is reported to the operator, and counts on in memory. */
   store(upstream: string, name: string, quota: StoredQuota): void;
+  /** Calls `write`. What that stores is stored in one commit, before this returns. */
+  storeTogether(write: () => void): void;
   /** Calls `write` before the journal is closed. Replaces an earlier one of this quota. */
   onClose(upstream: string, name: string, write: () => void): void;
+  /** Forgets what `onClose` was given. What is stored stays. */
+  forget(upstream: string, name: string): void;
 }

@@ -2,7 +2,7 @@ import type { Millis, PerSecond } from '../../scalars.ts';
 import type { CalendarQuotaSettings, Instant, QuotaView } from './calendar-quota.ts';
 
 /**
- * One quota of an upstream, as the gate uses it. A request reserves its part when it is admitted, and counts when it is sent. This
+ * One quota at an upstream, as the gate uses it. A request reserves its part when it is admitted, and counts when it is sent. This
  * process counts it alone (`CalendarQuota`), or leases parts of what another process or a store counts.
  */
 export interface UpstreamQuota {

@@ -2,7 +2,9 @@ import type { Millis, PerSecond } from '../../scalars.ts';
 import type { Limit } from '../../limits/limit.ts';
 import { CalendarQuota, type CalendarQuotaSettings, type Instant, type QuotaView } from './calendar-quota.ts';
 import type { QuotaJournal } from './quota-journal.ts';
-import { type EpochMillis, periodId } from './quota-period.ts';
+import { QuotaGroup } from './quota-group.ts';
+import type { EpochMillis } from './quota-period.ts';
+import { type SpentQuota, toSpentQuota } from './spent-quota.ts';
 import type { UpstreamQuota } from './upstream-quota.ts';
 
 export interface UpstreamQuotasParts {
@@ -14,6 +16,8 @@ export interface UpstreamQuotasParts {
   readonly makeQuota?: ((upstream: string, settings: CalendarQuotaSettings) => UpstreamQuota) | undefined;
   /** How long a request waits for its part at least, whatever `maxWait` is: the time that a response of the count takes; 0 when absent. */
   readonly leaseWait?: Millis | undefined;
+  /** Returns the maximum number of clients whose quotas are in memory, at each upstream; `MAX_CLIENTS` when absent. A reload may change it. */
+  readonly maxClients?: (() => number) | undefined;
 }
 
 /** The part of a ticket that a quota depends on. */
@@ -22,53 +26,38 @@ export interface QuotaRequest {
   readonly classWeight: number;
 }
 
-/** A quota that is used up, for a refusal. */
-export interface SpentQuota {
-  readonly name: string;
-  readonly limit: number;
-  /** Only its reserve is left, which this request may not use. */
-  readonly hasReserveLeft: boolean;
-  readonly untilReset: Millis;
-  readonly resetAt: EpochMillis;
-  /** Whether it is used up is not known, because its count is not available. */
-  readonly isLost?: boolean;
-}
-
 /** Whether a request may use the reserves: the weight of its class is above that of clients without one. */
 export function hasPriority({ classWeight }: QuotaRequest): boolean {
   return classWeight > 1;
 }
 
+/** Makes the quotas of an upstream, where they are counted. */
+export function makeQuotas(
+  upstream: string,
+  { makeQuota, journal }: Pick<UpstreamQuotasParts, 'makeQuota' | 'journal'>,
+): (settings: CalendarQuotaSettings) => UpstreamQuota {
+  return (settings) => makeQuota?.(upstream, settings) ?? new CalendarQuota(upstream, settings, journal);
+}
+
 /** All calendar quotas of one upstream. A request needs a part of each. */
 export class UpstreamQuotas {
-  readonly #upstream: string;
   readonly #parts: UpstreamQuotasParts;
-  #quotas: readonly UpstreamQuota[] = [];
+  readonly #group: QuotaGroup;
   /** Limits at which requests wait for a part that was requested. */
   readonly #awaiting = new Set<Limit>();
 
   constructor(upstream: string, settings: readonly CalendarQuotaSettings[], parts: UpstreamQuotasParts) {
-    this.#upstream = upstream;
     this.#parts = parts;
-    this.reconfigure(settings);
+    this.#group = new QuotaGroup('upstream', settings, makeQuotas(upstream, parts));
   }
 
   /** Keeps the counts of quotas whose name and period stay the same. */
   reconfigure(settings: readonly CalendarQuotaSettings[]): void {
-    const before = this.#quotas;
-    this.#quotas = settings.map((each) => {
-      const known = before.find(({ settings: { name, period } }) => {
-        return name === each.name && periodId(period) === periodId(each.period);
-      });
-      known?.reconfigure(each);
-      return known ?? this.#make(each);
-    });
-    for (const quota of before) if (!this.#quotas.includes(quota)) quota.close();
+    this.#group.reconfigure(settings);
   }
 
-  #make(settings: CalendarQuotaSettings): UpstreamQuota {
-    const { makeQuota, journal } = this.#parts;
-    return makeQuota?.(this.#upstream, settings) ?? new CalendarQuota(this.#upstream, settings, journal);
+  get #quotas(): readonly UpstreamQuota[] {
+    return this.#group.quotas;
   }
 
   /** See `UpstreamQuotasParts.leaseWait`. */
@@ -81,8 +70,9 @@ export class UpstreamQuotas {
     if (this.#quotas.some(({ isAwaited }) => isAwaited)) this.#awaiting.add(limit);
   }
 
-  /** Returns the limits to be served now that parts have come, or were denied. */
-  takeAwaiting(): Limit[] {
+  /** Returns the limits to be served now that parts of a quota have come, or were denied: none if it is another's. */
+  takeAwaiting(supplied: UpstreamQuota): Limit[] {
+    if (!this.#quotas.includes(supplied)) return [];
     const limits = [...this.#awaiting];
     this.#awaiting.clear();
     return limits;
@@ -124,10 +114,7 @@ export class UpstreamQuotas {
     for (const quota of this.#quotas) {
       const untilReset = quota.untilReset(hasPriority(request), instant);
       if (untilReset <= (spent?.untilReset ?? 0)) continue;
-      const { name, limit } = quota.settings;
-      const hasReserveLeft = quota.untilReset(true, instant) === 0;
-      const resetAt = instant.at + untilReset;
-      spent = { name, limit, hasReserveLeft, untilReset, resetAt, ...(quota.isLost ? { isLost: true } : {}) };
+      spent = toSpentQuota(quota, untilReset, instant);
     }
     return spent;
   }

@@ -90,6 +90,7 @@ const PROXY_REJECTION_REASONS: ReadonlySet<string> = new Set([
   'over_share',
   'held',
   'quota_exceeded',
+  'client_quota_exceeded',
   'blocked',
   'queue_timeout',
   'queue_full',

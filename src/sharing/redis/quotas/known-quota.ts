@@ -5,10 +5,19 @@ import type { Millis } from '../../../core/scalars.ts';
 import type { QuotaReturn, QuotaTerms } from '../../quotas/quota-protocol.ts';
 import type { QuotaReply } from './quota-reply.ts';
 
+/** How long Redis keeps the counts beyond the end of the window, or twice the length of a rolling period, after the last call. */
+export const KEPT_AFTER: Millis = 172_800_000;
+/** The clocks here and in Redis may run differently. */
+const EXPIRY_MARGIN: Millis = 3_600_000;
+const NOTHING = { everGranted: 0, used: 0, since: 0 };
+
 /** What a process knows of a quota that Redis counts. */
 export class KnownQuota {
   /** The counts of the last reply: if Redis loses them, they are restored. */
-  last = { everGranted: 0, used: 0, since: 0 };
+  last = NOTHING;
+  /** Until then, Redis keeps them, in its own time. */
+  #keptUntil: EpochMillis = 0;
+  readonly #period: QuotaPeriod;
   readonly #wallClock: () => EpochMillis;
   readonly #forecast: QuotaForecast;
   /** The time of Redis, less that of the local clock. */
@@ -17,6 +26,7 @@ export class KnownQuota {
   #lateReturns: QuotaReturn[] = [];
 
   constructor(period: QuotaPeriod, wallClock: () => EpochMillis) {
+    this.#period = period;
     this.#forecast = new QuotaForecast(period);
     this.#wallClock = wallClock;
   }
@@ -41,6 +51,11 @@ export class KnownQuota {
     return { ...terms, view: this.#view(reply, upstream, settings, now) };
   }
 
+  /** As `last`; nothing once Redis has forgotten the counts because nobody has called: nothing is lost then. */
+  lastUnexpired(now: Millis): KnownQuota['last'] {
+    return this.timeAt(now) < this.#keptUntil ? this.last : NOTHING;
+  }
+
   /** A reply that came too late: what it grants is returned. */
   onLate(reply: QuotaReply): void {
     const { granted, grantedReserve, since } = reply.terms;
@@ -59,8 +74,12 @@ export class KnownQuota {
     return returns;
   }
 
-  #note({ everGranted, used, terms: { since } }: QuotaReply): void {
-    if (everGranted >= this.last.everGranted) this.last = { everGranted, used, since };
+  #note({ time, everGranted, used, terms: { since, validFor } }: QuotaReply): void {
+    const length = this.#period.kind === 'rolling' ? 2 * this.#period.length : validFor;
+    // A reply that came too late may be older than the last one. Once Redis has forgotten the counts, they begin anew.
+    const hasExpired = time >= this.#keptUntil;
+    if (hasExpired || everGranted >= this.last.everGranted) this.last = { everGranted, used, since };
+    this.#keptUntil = time + length + KEPT_AFTER - EXPIRY_MARGIN;
   }
 
   #view(reply: QuotaReply, upstream: string, settings: CalendarQuotaSettings, now: Millis): QuotaView {

@@ -1,3 +1,5 @@
+import { CARRIED_RETRY } from '../../../core/quota/calendar/calendar-quota.ts';
+
 /**
  * Leases parts of a calendar quota, and counts them: `QuotaKeeper` in one call. The time is that of Redis. The caller computes the
  * window of a calendar, because Redis knows no time zones; the script compares it with its time, and returns that if it differs.
@@ -78,12 +80,13 @@ end
 if knownG > g then
   local missing = knownUsed - used
   if kind == 'calendar' and knownSince ~= since then missing = 0 end
+  if kind == 'rolling' and knownSince + a + b <= at then missing = 0 end
   if missing > 0 then count(missing) end
   g = knownG
   pausedUntil = at + settle
 end
 count(overdrawn)
-for i = 20, #ARGV, 2 do
+for i = 21, #ARGV, 2 do
   local from, n = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
   if kind == 'calendar' then
     if from == since then used = math.max(0, used - n) end
@@ -109,7 +112,7 @@ local function rate(priority)
 end
 if rate(true) > 0 then sharing = math.max(sharing, 2000 / rate(true)) end
 
-local members, sharers, heldByOthers = 1, 0, 0
+local members, sharers, heldByOthers, carried = 1, 0, 0, 0
 for f, v in pairs(h) do
   if string.sub(f, 1, 2) == 'm:' then
     local hold, calledAt, wantedAt = string.match(v, '^(%S+) (%S+) (%S+)$')
@@ -118,6 +121,7 @@ for f, v in pairs(h) do
     elseif f ~= 'm:' .. me then
       members = members + 1
       heldByOthers = heldByOthers + hold
+      if kind == 'calendar' and calledAt < a then carried = carried + hold end
       if math.abs(at - wantedAt) <= sharing then sharers = sharers + 1 end
     end
   end
@@ -152,16 +156,16 @@ local function pace(isOrdinary)
   if isOrdinary and ro > 0 then po = math.max(at - late, math.min(po or 0, at) + 1000 / ro) end
 end
 
+local function left(priority) return limitFor(priority) - used - carried end
 local granted, ofReserve = 0, 0
 if want > 0 and at >= pausedUntil then
-  if delay(false) == 0 then
-    local left = limitFor(false) - used
-    granted = math.min(want, left, math.max(1, math.floor((limit - used) / 8 / members) - held))
+  if delay(false) == 0 and left(false) > 0 then
+    granted = math.min(want, left(false), math.max(1, math.floor((limit - used) / 8 / members) - held))
     if even then granted = math.min(1, granted) end
     pace(ordinary)
     count(granted)
   end
-  if granted == 0 and mayReserve and delay(true) == 0 then
+  if granted == 0 and mayReserve and delay(true) == 0 and left(true) > 0 then
     ofReserve = 1
     pace(false)
     count(1)
@@ -185,10 +189,11 @@ for f, v in pairs(h) do
 end
 redis.call('DEL', key)
 redis.call('HSET', key, unpack(all))
-redis.call('PEXPIRE', key, math.ceil((kind == 'calendar' and b - at or a * 2) + 172800000))
+redis.call('PEXPIRE', key, math.ceil((kind == 'calendar' and b - at or a * 2) + tonumber(ARGV[20])))
 local paused = math.max(0, pausedUntil - at)
 local function list(priority)
-  return text(math.max(paused, untilReset(priority))), text(math.max(paused, delay(priority))), text(rate(priority))
+  local least = carried > 0 and left(priority) <= 0 and math.max(paused, ${CARRIED_RETRY}) or paused
+  return text(math.max(least, untilReset(priority))), text(math.max(least, delay(priority))), text(rate(priority))
 end
 local o1, o2, o3 = list(false)
 local p1, p2, p3 = list(true)

@@ -1,12 +1,13 @@
 import { type CalendarQuotaSettings, SHARER_WINDOW } from '../../../core/quota/calendar/calendar-quota.ts';
 import { calendarWindow } from '../../../core/quota/calendar/calendar-window.ts';
 import type { EpochMillis } from '../../../core/quota/calendar/quota-period.ts';
+import { RecencyMap } from '../../../core/collections/recency-map.ts';
+import { MAX_CLIENTS } from '../../../core/quota/clients/class-quotas.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import { MAX_LATENESS } from '../../../core/rate/pacer.ts';
-import type { CallKeeper } from '../../quotas/leased-quota.ts';
-import type { QuotaCall, QuotaTerms } from '../../quotas/quota-protocol.ts';
+import type { CallKeeper, QuotaCall, QuotaTerms } from '../../quotas/quota-protocol.ts';
 import type { RedisKeyConnection } from '../keys/redis-key-commands.ts';
-import { KnownQuota } from './known-quota.ts';
+import { KEPT_AFTER, KnownQuota } from './known-quota.ts';
 import { parseQuotaReply } from './quota-reply.ts';
 import { LEASE_QUOTA } from './quota-script.ts';
 
@@ -27,12 +28,16 @@ export interface RedisQuotasParts {
   readonly owner: string;
   readonly clock: Clock;
   readonly wallClock: () => EpochMillis;
+  /** The maximum number of counts of single clients that it knows; `MAX_CLIENTS` when absent. */
+  readonly maxClientCounts?: number;
 }
 
 /** The keeper of quotas that replicas share: Redis counts them. */
 export class RedisQuotas {
   readonly #parts: RedisQuotasParts;
   readonly #known = new Map<string, KnownQuota>();
+  /** The same of single clients. */
+  readonly #knownOfClients = new RecencyMap<string, KnownQuota>();
 
   constructor(parts: RedisQuotasParts) {
     this.#parts = parts;
@@ -42,10 +47,25 @@ export class RedisQuotas {
   readonly call: CallKeeper = (call, onTerms, settings) => {
     const { prefix } = this.#parts;
     const key = `${prefix}:{${call.upstream}/quotas}:${LAYOUT}:${call.name}:${call.period}`;
-    let known = this.#known.get(key);
-    if (known === undefined) this.#known.set(key, (known = new KnownQuota(settings.period, this.#parts.wallClock)));
-    this.#run(key, known, call, settings, onTerms, true);
+    if (call.key === undefined) return this.#run(key, this.#knownAs(key, settings), call, settings, onTerms, true);
+    const keyOfClient = `${key}:${call.key}`;
+    this.#run(keyOfClient, this.#knownOfClient(keyOfClient, settings), call, settings, onTerms, true);
   };
+
+  #knownAs(key: string, { period }: CalendarQuotaSettings): KnownQuota {
+    let known = this.#known.get(key);
+    if (known === undefined) this.#known.set(key, (known = new KnownQuota(period, this.#parts.wallClock)));
+    return known;
+  }
+
+  /** What is forgotten of a client that was not seen for longest cannot be restored if Redis loses it. */
+  #knownOfClient(key: string, { period }: CalendarQuotaSettings): KnownQuota {
+    let known = this.#knownOfClients.use(key);
+    if (known !== undefined) return known;
+    this.#knownOfClients.set(key, (known = new KnownQuota(period, this.#parts.wallClock)));
+    if (this.#knownOfClients.size > (this.#parts.maxClientCounts ?? MAX_CLIENTS)) this.#knownOfClients.deleteOldest();
+    return known;
+  }
 
   #run(
     key: string,
@@ -86,12 +106,12 @@ export class RedisQuotas {
   #argsOf(known: KnownQuota, call: QuotaCall, settings: CalendarQuotaSettings): string[] {
     const { limit, reserve, pace, period } = settings;
     const window = periodArgs(period, known.timeAt(this.#parts.clock.now()));
-    const { everGranted, used, since } = known.last;
+    const { everGranted, used, since } = known.lastUnexpired(this.#parts.clock.now());
     const flag = (isSet: boolean): number => (isSet ? 1 : 0);
     return [
       ...[this.#parts.owner, period.kind, ...window, limit, reserve, pace],
       ...[call.want, flag(call.isOrdinary), flag(call.mayUseReserve), call.overdrawn, call.held],
-      ...[everGranted, used, since, SETTLE_TIME, SILENT_AFTER, SHARER_WINDOW, MAX_LATENESS],
+      ...[everGranted, used, since, SETTLE_TIME, SILENT_AFTER, SHARER_WINDOW, MAX_LATENESS, KEPT_AFTER],
       ...call.returns.flatMap((each) => [each.since, each.count]),
     ].map(String);
   }

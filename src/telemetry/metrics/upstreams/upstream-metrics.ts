@@ -1,6 +1,7 @@
 import type { CutCause } from '../../../core/limits/limit-state.ts';
 import type { ReaderAbortReason, IdempotencyKeyEvent } from '../../../core/events/event-labels.ts';
 import type { ProxyEvent } from '../../../core/events/proxy-events.ts';
+import type { RequestRecord } from '../../../core/events/request-record.ts';
 import { CUT_CAUSES } from '../../../core/limits/limit-state.ts';
 import { READER_ABORT_REASONS, IDEMPOTENCY_KEY_EVENTS } from '../../../core/events/event-labels.ts';
 import type { ErrorReason } from '../../../core/exchange/attempt-outcome.ts';
@@ -14,7 +15,7 @@ import type { UpstreamCounts } from '../request-counts.ts';
 import { addBuckets } from '../request-counts.ts';
 import { DurationHistogram } from '../duration-histogram.ts';
 import type { MetricSample } from '../exposition/metric-family.ts';
-import { CounterSet } from '../counter-set.ts';
+import { CounterSet, type TimeSeries } from '../counter-set.ts';
 
 type Decision = Extract<ProxyEvent, { type: 'decision' }>['decision'];
 type DelaySource = Extract<ProxyEvent, { type: 'retry' }>['source'];
@@ -53,6 +54,7 @@ export class UpstreamMetrics {
   readonly retries: CounterSet<RetryReason>;
   readonly retryEnds: CounterSet<RetryOutcome>;
   readonly decisions: CounterSet<Decision>;
+  readonly clientQuotaRefusals: TimeSeries;
   /** By cause; of a nested limit, by its name too. */
   readonly decreases: CounterSet<string>;
   readonly keys: CounterSet<IdempotencyKeyEvent>;
@@ -82,6 +84,7 @@ export class UpstreamMetrics {
     this.retries = new CounterSet((reason) => ({ upstream, reason }), RETRY_REASONS);
     this.retryEnds = new CounterSet((outcome) => ({ upstream, outcome }), RETRY_ENDS);
     this.decisions = new CounterSet((decision) => ({ upstream, decision }), DECISIONS);
+    this.clientQuotaRefusals = { labels: { upstream }, value: 0 };
     this.decreases = new CounterSet<string>((key) => {
       const [cause = '', limit] = key.split(' ');
       return limit === undefined ? { upstream, cause } : { upstream, limit, cause };
@@ -93,6 +96,12 @@ export class UpstreamMetrics {
       ['backoff', new DurationHistogram({ upstream, source: 'backoff' })],
       ['hint', new DurationHistogram({ upstream, source: 'hint' })],
     ]);
+  }
+
+  /** At once, or after a wait in the queue. */
+  countRefusal({ reason }: Pick<RequestRecord, 'reason'>): void {
+    this.refused += 1;
+    if (reason === 'client_quota_exceeded') this.clientQuotaRefusals.value += 1;
   }
 
   countAttempt({ attempt, code, cause, took, request }: Extract<ProxyEvent, { type: 'attempt' }>): void {
