@@ -7,6 +7,7 @@ import { unreadableFile } from '../../config/load/serve-settings.ts';
 import type { ConfigEnvironment } from '../../config/load/substitute.ts';
 import { pathKey } from '../../config/load/source-map.ts';
 import type { EndpointProbe } from '../../process/probes/probe-upstreams.ts';
+import { describeAccounts } from './describe-accounts.ts';
 import { describeLimits } from './describe-limits.ts';
 import { describeProviders, findUncertainSettings, markUncertain } from './describe-providers.ts';
 import { listWorstCases } from './worst-cases.ts';
@@ -88,6 +89,7 @@ function formatReport(
     ...formatSection('Endpoints', describeProbes(probes, substituted)),
     ...formatSection('Worst cases', worstCases.lines),
     ...formatSection('Limits', describeLimits(config)),
+    ...formatSection('Accounts', describeAccounts(config)),
     ...formatSection('Providers', describeProviders(config, readFile, uncertain)),
   ];
   if (!full) return [...report, '', `${FULL_HINT}\n`].join('\n');

@@ -1,5 +1,5 @@
-import type { EnforcementMode } from '../../core/admission/gate-decision.ts';
-import type { UpstreamConfig } from '../schema/config-schema.ts';
+import type { Config, UpstreamConfig } from '../schema/config-schema.ts';
+import { keyScopeOf } from '../schema/key-scope.ts';
 import { toList } from '../values/one-or-many.ts';
 import type { KeyAccountSource } from '../../http/idempotency/key-account.ts';
 import type { IdempotencySettings } from '../../http/idempotency/idempotency-types.ts';
@@ -9,14 +9,15 @@ import { mergeSlashes } from '../../http/request/match-path.ts';
 type IdempotencyConfig = UpstreamConfig['idempotency'];
 
 /**
- * @param mode in observe mode, no key is generated, and no response is kept
+ * @param config in observe mode, no key is generated, and no response is kept
  * @param endpointCount of the upstream
  */
 export function compileIdempotency(
-  config: IdempotencyConfig,
-  mode: EnforcementMode,
+  upstream: Pick<UpstreamConfig, 'accounts' | 'idempotency'>,
+  { mode, clients }: Pick<Config, 'mode' | 'clients'>,
   endpointCount: number,
 ): IdempotencySettings {
+  const { idempotency: config } = upstream;
   const { header, jsonField, account, replayedHeader, generate, onStoreLost, ttl, replayAnswers } = config;
   const parts = compileAccountSources(account);
   return {
@@ -25,6 +26,7 @@ export function compileIdempotency(
     account: parts,
     accountHeaders: new Set(parts.map((part) => part.header)),
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
+    keyScope: keyScopeOf(upstream, clients),
     generates: generate && mode === 'enforce',
     concurrent: effectiveConcurrent(config, endpointCount),
     onStoreLost,

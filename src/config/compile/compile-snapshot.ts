@@ -59,7 +59,7 @@ export function compileTargets(
   return new Map(
     Object.entries(config.upstreams).map(([name, upstream]) => {
       const practiceUrl = urls.get(name);
-      const { connections, connectTimeout, tls, http2, preserveHost, streamIdle, rateLimit, idempotency } = upstream;
+      const { connections, connectTimeout, tls, http2, preserveHost, streamIdle, rateLimit } = upstream;
       const options: EndpointsOptions = {
         ...parts,
         upstream: name,
@@ -87,7 +87,7 @@ export function compileTargets(
           ...identityHeaders(config.clients.key),
           ...authHeaders(config.clients.auth),
         ]),
-        idempotency: compileIdempotency(idempotency, config.mode, options.urls.length),
+        idempotency: compileIdempotency(upstream, config, options.urls.length),
         streamIdle,
         throttle: compileThrottleRules(upstream),
       };

@@ -1,10 +1,11 @@
 /** Finds changes of settings that make a repeat of an earlier write a new one. */
 import { routeName } from '../schema/route-name.ts';
 import type { Config } from '../schema/config-schema.ts';
+import { keyScopeOf } from '../schema/key-scope.ts';
 import type { Path } from './mistakes.ts';
 
 /** Settings of `idempotency` that determine what identifies a write. */
-const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'account']);
+const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'account', 'keyScope']);
 
 /**
  * Whether a change at this path changes what identifies a write: `before` and `after` find another key, account, host,
@@ -12,6 +13,8 @@ const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'accou
  */
 export function changesWriteIdentity(path: Path, before: Config, after: Config): boolean {
   const [part, name, key, setting] = path;
+  if (part === 'clients') return [before, after].some(separatesClients) && changesClientNames(path);
+  if (part === 'routes' && key === 'auth') return [before, after].some(separatesClients);
   if (part === 'routes') return changesTarget(key) || (key === 'retry' && changesSearch(String(name), before, after));
   if (part !== 'upstreams') return false;
   if (key === 'idempotency') return setting === undefined || IDENTIFYING.has(setting);
@@ -30,6 +33,27 @@ function changesAccountNames(upstream: unknown, before: Config, after: Config): 
       .join(' ');
   return namesIn(before) !== namesIn(after);
 }
+
+/** Whether the key that an upstream gets depends on the name of the client. */
+function separatesClients({ upstreams, clients }: Config): boolean {
+  return Object.values(upstreams).some((upstream) => keyScopeOf(upstream, clients) === 'client');
+}
+
+/** Whether this setting decides what the name of a client is. */
+function changesClientNames(path: Path): boolean {
+  const [key, proof, setting] = path.slice(1);
+  if (key === 'key') return true;
+  if (key !== 'auth') return false;
+  return setting === undefined || NAMING.has(`${String(proof)}.${String(setting)}`);
+}
+
+/** Settings of `clients.auth` that determine the name of a client. */
+const NAMING: ReadonlySet<string> = new Set([
+  'jwt.nameClaim',
+  'jwt.namePrefix',
+  'certificate.name',
+  'certificate.namePrefix',
+]);
 
 /** Whether this key of a route decides which upstream its requests go to, and with which path. */
 function changesTarget(key: unknown): boolean {

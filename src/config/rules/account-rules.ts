@@ -1,6 +1,7 @@
 /** Rules for the accounts of upstreams. */
 import { isManagedHeader } from '../../core/http-semantics/managed-headers.ts';
 import type { Path } from '../load/mistakes.ts';
+import { type ClientNaming, distinguishesClients, keyScopeOf } from '../schema/key-scope.ts';
 import type { PartialConfig, PartialUpstream } from '../load/partial-config.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
@@ -9,10 +10,17 @@ type AccountsOfUpstream = Pick<PartialUpstream, 'accounts' | 'rateLimit' | 'idem
 
 /** Accounts agree with the limits and keys of their upstream, and with the routes to it. */
 export function* checkAccounts(
-  { upstreams, routes = [], check, state }: PartialConfig,
+  { upstreams, routes = [], check, state, clientKeys, auth }: PartialConfig,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
-  for (const [name, upstream] of upstreams) yield* checkUpstreamAccounts(['upstreams', name], upstream, isWritten);
+  // With another mistake there, it is not known which clients have names.
+  const areClientsKnown = clientKeys !== undefined && isWritten(['clients', 'auth']) === (auth !== undefined);
+  const clients = areClientsKnown ? { key: clientKeys, auth } : undefined;
+  for (const [name, upstream] of upstreams) {
+    const path = ['upstreams', name];
+    yield* checkUpstreamAccounts(path, upstream, isWritten);
+    yield* checkKeyScope([...path, 'idempotency', 'keyScope'], upstream, clients, isWritten);
+  }
   if (check !== undefined && routes.length === 0) {
     for (const [name, { accounts }] of upstreams) {
       if (accounts === undefined) continue;
@@ -84,6 +92,31 @@ function* checkUpstreamAccounts(
     } else if (fold(header) === keyHeader) yield mistakeAt(at, 'is the header of idempotency keys', 'Authorization');
   }
 }
+
+/** The keys of two clients are separated where that is possible. @param path of `keyScope` */
+function* checkKeyScope(
+  path: Path,
+  { accounts, idempotency }: AccountsOfUpstream,
+  clients: ClientNaming | undefined,
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
+  if (idempotency === undefined) return;
+  if (accounts === undefined) {
+    const isKnown = !isWritten([...path.slice(0, -2), 'accounts']);
+    if (isKnown && isWritten(path)) yield warningAt(path, 'has no effect without accounts', 'key');
+    return;
+  }
+  if (clients === undefined || keyScopeOf({ accounts, idempotency }, clients) === 'shared') return;
+  if (!distinguishesClients(clients)) yield mistakeAt(path, NEEDS_NAMES, 'shared');
+  if (idempotency.jsonField !== undefined) {
+    yield { ...mistakeAt(path, KEY_IN_BODY), at: 'key' };
+  }
+}
+
+const NEEDS_NAMES = 'needs clients that have names: set clients.auth, or a header or path in clients.key';
+
+const KEY_IN_BODY =
+  'must be shared with jsonField: a body is never changed, so equal keys of two clients are one key at the upstream, and each client has to choose keys that no other client uses';
 
 const FRAMING: ReadonlySet<string> = new Set(['content-length', 'content-type', 'content-encoding']);
 

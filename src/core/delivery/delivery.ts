@@ -63,6 +63,8 @@ export interface DeliveryMessage {
   readonly body: Buffer;
   /** The address of the peer that sent it. */
   readonly peer: string;
+  /** What names its client where keys are derived for the upstream (http/idempotency/upstream-key.ts); undefined if nothing does. */
+  readonly keyOwner?: string | undefined;
 }
 
 /** The response that ended a delivery: encrypted in a store, and kept as long as the delivery. */

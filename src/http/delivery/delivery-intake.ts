@@ -112,7 +112,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
       acceptedAt,
       owner: client.hash,
       sender: addressGroupOf(client),
-      message: { method: request.verb, target: request.target, headers, body, peer },
+      message: { method: request.verb, target: request.target, headers, body, peer, ...keyOwnerOf(client) },
       duplicatesUntil: acceptedAt + deduplicateFor,
     };
     store.add(delivery, (result) => this.#onAdded(delivery, result));
@@ -176,6 +176,11 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
     this.#body?.release();
     this.#context.listen({ type: 'done', record });
   };
+}
+
+/** An attempt has the request of its client without the credential that has proven its name. */
+function keyOwnerOf({ keyOwner }: RoutedRequest['client']): Pick<NewDelivery['message'], 'keyOwner'> {
+  return keyOwner === undefined ? {} : { keyOwner };
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -29,6 +29,8 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   readonly hasBody: boolean;
   readonly addedHeaders: readonly string[];
   readonly delivery: string;
+  /** See `DeliveryMessage`. */
+  readonly keyOwner: string | undefined;
   readonly complete = true;
   readonly socket: HttpServerRequest['socket'];
   bodyListener: BodyListener | undefined;
@@ -39,6 +41,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   constructor({ delivery, message }: DueDelivery, signature: AttemptSignature | undefined) {
     super();
     this.delivery = delivery.id;
+    this.keyOwner = message.keyOwner;
     this.verb = message.method;
     this.target = message.target;
     this.rawHeaders = signature === undefined ? message.headers : withoutStandardHeaders(message.headers);

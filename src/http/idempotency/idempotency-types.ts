@@ -16,6 +16,8 @@ export interface IdempotencySettings {
   readonly replayedHeader: string | undefined;
   /** Whether a key is generated for a POST or PATCH without one. Requires `header`. */
   readonly generates: boolean;
+  /** Whose keys are compared: with `client`, the upstream gets a key that is derived from the client and its key. */
+  readonly keyScope: 'client' | 'shared';
   /** How a request is handled while another with its key is in progress. */
   readonly concurrent: KeyClaimRequest['concurrent'];
   readonly onStoreLost: KeyClaimRequest['onStoreLost'];
@@ -37,4 +39,6 @@ export interface WriteCredential {
   readonly value: string;
   /** Its writes share a part of the memory for unresolved writes: an address, because one client can invent any number of credentials. */
   readonly owner: string;
+  /** With another credential, it is always another write: each client has keys of its own. */
+  readonly separatesWrites: boolean;
 }

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import type { ClientKey } from '../../config/schema/clients-schema.ts';
-import { UNIX_PEER } from '../../config/schema/clients-schema.ts';
+import { namesClient, UNIX_PEER } from '../../config/schema/clients-schema.ts';
 import { UNKNOWN_ADDRESS } from './client-address.ts';
 import type { ClientHasher, HashFunction } from './client-hash.ts';
 import type { Glob } from './glob.ts';
@@ -34,6 +34,11 @@ export interface ClientIdentity {
   readonly className: string | undefined;
   /** Its name in metrics and logs: the one in `clients.names`, or the one that it has proven; undefined for others. */
   readonly name: string | undefined;
+  /**
+   * What names the client for as long as it uses a key: its proven name, a header or a part of the path. Undefined if only its address or
+   * a token identifies it, which may change before it repeats a write. A secret: not to be kept beyond the request, unless encrypted.
+   */
+  readonly keyOwner: string | undefined;
 }
 
 /** Whose connections are counted together: all clients of its address, or the client alone. */
@@ -73,6 +78,7 @@ export function makeClientIdentifier(
       weight: matchedClass?.weight ?? 1,
       className: matchedClass?.name,
       name: configuredName(names, name) ?? name,
+      keyOwner: `name\0${name}`,
     };
   };
   return (request, address, principal) => {
@@ -95,6 +101,7 @@ export function makeClientIdentifier(
       weight: matchedClass?.weight ?? 1,
       className: matchedClass?.name,
       name: names.length === 0 ? undefined : configuredName(names, key),
+      keyOwner: reader.isLasting ? `${reader.kind}\0${value}` : undefined,
     };
   };
 }
@@ -105,9 +112,12 @@ interface KeyReader {
   readonly kind: string;
   /** The client's key; undefined or empty if the request has none of this kind. */
   readonly read: (request: HttpServerRequest, address: string) => string | undefined;
+  /** See `ClientIdentity.keyOwner`. */
+  readonly isLasting: boolean;
 }
 
 function makeKeyReader(key: ClientKey): KeyReader {
+  const isLasting = namesClient(key);
   switch (key.kind) {
     case 'header': {
       const name = key.name.toLowerCase();
@@ -117,14 +127,15 @@ function makeKeyReader(key: ClientKey): KeyReader {
           const value = headers[name];
           return typeof value === 'string' ? value : value?.join(',');
         },
+        isLasting,
       };
     }
     case 'bearer':
-      return { kind: 'bearer', read: ({ headers }) => headers.authorization };
+      return { kind: 'bearer', read: ({ headers }) => headers.authorization, isLasting };
     case 'path':
-      return { kind: `path:${key.segment}`, read: ({ path }) => path.split('/')[key.segment] };
+      return { kind: `path:${key.segment}`, read: ({ path }) => path.split('/')[key.segment], isLasting };
     case 'ip':
-      return { kind: 'ip', read: (_, address) => address };
+      return { kind: 'ip', read: (_, address) => address, isLasting };
   }
 }
 

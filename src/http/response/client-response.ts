@@ -7,6 +7,7 @@ import { addCorsHeaders, corsHeaders } from '../headers/cors-headers.ts';
 import { forwardInterimHeaders, forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
 import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/retry-after-header.ts';
 import type { KeptResponse } from '../idempotency/kept-response.ts';
+import { withClientKey } from '../idempotency/upstream-key.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import { abortResponse, closeIfUnread, endResponse } from '../server/end-response.ts';
@@ -34,6 +35,8 @@ export class ClientResponse {
   tunnelBytes: TunnelBytes | undefined = undefined;
   /** Of the write that the request's idempotency key names; undefined if no key was claimed. */
   writeId: string | undefined = undefined;
+  /** The derived key that the last attempt had; undefined if it had the client's own, or none. */
+  upstreamKey: string | undefined = undefined;
   readonly #context: ExchangeContext;
   readonly #routed: RoutedRequest;
   #headAt: Millis | undefined;
@@ -66,7 +69,7 @@ export class ClientResponse {
     const { response, upgrade, requestId, xRequestId, key } = this.#routed;
     this.#headAt = this.#context.clock.now();
     this.#retryAfter = retryAfterInfo(head, Date.now);
-    const headers = forwardResponseHeaders(head.headers, {
+    const headers = forwardResponseHeaders(withClientKey(head.headers, this.#routed), {
       via: viaEntry(head.httpVersion, this.#context.via),
       requestId,
       xRequestId,
@@ -206,7 +209,7 @@ export class ClientResponse {
       detail: this.#problem?.detail,
       retryOutcome: verdict.retryOutcome,
       mintedKey: mintedKeyOf(key),
-      ...{ delivery: request.delivery, write: this.writeId },
+      ...{ delivery: request.delivery, write: this.writeId, upstreamKey: this.upstreamKey },
       traceId: timings.traceId,
       spanId: timings.spanId,
       xRequestId: xRequestId === requestId ? undefined : xRequestId,

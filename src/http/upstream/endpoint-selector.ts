@@ -1,7 +1,8 @@
 import type { AttemptOutcome, ErrorOutcome } from '../../core/exchange/attempt-outcome.ts';
+import { formatKeyPlace, parseKeyPlace } from '../../core/idempotency/key-place.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { accountOfPlace, formatKeyPlace } from '../idempotency/key-place.ts';
+import { derivesKeys, deriveUpstreamKey } from '../idempotency/upstream-key.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import type { CallOwner } from './attempt-order.ts';
 import type { Endpoints } from './endpoints.ts';
@@ -18,6 +19,8 @@ export class EndpointSelector {
   endpoint: Endpoint | undefined = undefined;
   /** The upstream closed the last connection: the next attempt gets a new one, or over HTTP/2 one of its own. */
   needsFreshConnection = false;
+  /** Whether the last attempt has derived keys: see `derivesKeys`. */
+  derivesKeys = false;
   readonly #endpoints: Endpoints;
   /** Whether a response says that its endpoint works. */
   readonly #judgesResponses: boolean;
@@ -25,6 +28,7 @@ export class EndpointSelector {
   readonly #needsAccount: boolean;
   /** Where the write may have been sent before; undefined if nothing is recorded. */
   #recordedPlace: string | undefined;
+  readonly #routed: RoutedRequest;
   /** Its driver has the ticket of the request, once there is an attempt. */
   readonly #owner: Pick<CallOwner, 'driver'>;
   #sentAt: Millis = 0;
@@ -32,8 +36,10 @@ export class EndpointSelector {
   /** Indexes of endpoints that failed; made when one has. */
   #failedEndpoints: Set<number> | undefined;
 
-  constructor({ route, isPreflight }: Pick<RoutedRequest, 'route' | 'isPreflight'>, owner: Pick<CallOwner, 'driver'>) {
+  constructor(routed: RoutedRequest, owner: Pick<CallOwner, 'driver'>) {
+    const { route, isPreflight } = routed;
     const { endpoints, accounts } = route.target;
+    this.#routed = routed;
     this.#endpoints = endpoints;
     this.#owner = owner;
     this.#judgesResponses = !isPreflight;
@@ -42,7 +48,14 @@ export class EndpointSelector {
 
   /** Where the last attempt went, as it is recorded with an idempotency key. */
   get place(): string {
-    return formatKeyPlace(this.endpoint?.label ?? UNKNOWN_ENDPOINT, this.#owner.driver.ticket.account?.name);
+    const label = this.endpoint?.label ?? UNKNOWN_ENDPOINT;
+    return formatKeyPlace({ label, account: this.#owner.driver.ticket.account?.name, upstreamKey: this.upstreamKey });
+  }
+
+  /** The key that the upstream got in place of the client's; undefined if it got that one, or none. */
+  get upstreamKey(): string | undefined {
+    const { key, client } = this.#routed;
+    return this.derivesKeys && key !== undefined ? deriveUpstreamKey(client.keyOwner, key.value) : undefined;
   }
 
   /** Why there was no endpoint: what the request is pinned to has been removed from the configuration, or was not known in time. */
@@ -58,7 +71,7 @@ export class EndpointSelector {
     const account = this.#needsAccount ? this.#owner.driver.ticket.account?.name : undefined;
     if (this.#needsAccount && account === undefined) return true;
     const place = this.#recordedPlace;
-    return place !== undefined && place !== UNKNOWN_ENDPOINT && accountOfPlace(place) !== account;
+    return place !== undefined && place !== UNKNOWN_ENDPOINT && parseKeyPlace(place).account !== account;
   }
 
   /**
@@ -75,6 +88,7 @@ export class EndpointSelector {
     now: Millis,
   ): Endpoint | undefined {
     this.#recordedPlace = recordedPlace;
+    this.derivesKeys = derivesKeys(this.#routed, recordedPlace);
     if (this.#lacksAccount) return undefined;
     const endpoint =
       pinnedTo === undefined

@@ -55,7 +55,7 @@ export class UpstreamCall implements AttemptListener {
     this.#owner = owner;
     this.#selector = new EndpointSelector(routed, owner);
     this.#timers = new CallTimers(context.clock, routed, this);
-    this.#requests = new DispatchRequests(routed, context, owner);
+    this.#requests = new DispatchRequests({ routed, context, owner, keys: this.#selector, record: response });
   }
 
   /** Where the last attempt went; undefined before the first. */

@@ -8,7 +8,7 @@ type Owner = ConstructorParameters<typeof EndpointSelector>[1];
 function choose(account: string | undefined, accounts: readonly string[] | undefined, recordedPlace?: string) {
   const endpoint = { label: 'ep', index: 0 };
   const endpoints = { choose: () => endpoint, findByLabel: () => endpoint };
-  const target = { endpoints, accounts: accounts && { names: accounts } };
+  const target = { endpoints, accounts: accounts && { names: accounts }, idempotency: {} };
   const routed = { route: { target }, isPreflight: false } as unknown as Routed;
   const ticket = { account: account === undefined ? undefined : { name: account } };
   const selector = new EndpointSelector(routed, { driver: { ticket } } as unknown as Owner);

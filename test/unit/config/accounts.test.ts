@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { compileAccounts } from '../../../src/config/compile/compile-accounts.ts';
+import { compileIdempotency } from '../../../src/config/compile/compile-idempotency.ts';
 import { effectiveConfigData } from '../../../src/config/load/effective-config.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { changesWriteIdentity } from '../../../src/config/load/write-identity-changes.ts';
@@ -95,4 +96,73 @@ test('reports that another set of names changes what identifies a write, and ano
   expect(changesWriteIdentity(path, valid(ONE), rotated)).toBe(false);
   expect(changesWriteIdentity(path, valid(ONE), added)).toBe(true);
   expect(changesWriteIdentity(path, valid('timeout: 5s'), added)).toBe(true);
+});
+
+const NAMED = 'clients: {key: ["header:X-Client", ip]}';
+const SHARED = `${ONE}, idempotency: {keyScope: shared}`;
+
+function scopeOf(upstream: string, more: string): string {
+  const loaded = load(upstream, more);
+  const { config } = loaded.kind === 'mistakes' ? { config: undefined } : loaded;
+  const api = config?.upstreams['api'];
+  if (api === undefined || config === undefined) throw new Error(JSON.stringify(loaded));
+  return compileIdempotency(api, config, 1).keyScope;
+}
+
+test.each([
+  ['shared', ONE, ''],
+  ['shared', ONE, 'clients: {key: [bearer, ip]}'],
+  ['shared', ONE, 'clients: {key: ["header:Authorization", ip]}'],
+  ['client', ONE, NAMED],
+  ['client', ONE, 'clients: {key: ["path:2"]}'],
+  ['client', `${ONE}, idempotency: {generate: true}`, NAMED],
+  ['shared', SHARED, NAMED],
+  ['shared', `${ONE}, idempotency: {header: false}`, NAMED],
+  ['shared', 'timeout: 5s', NAMED],
+])('the scope of keys is %s with %s %s', (scope, upstream, more) => {
+  expect(scopeOf(upstream, more)).toBe(scope);
+});
+
+test.each([
+  [`${ONE}, idempotency: {jsonField: key}`, NAMED, 'must be shared with jsonField'],
+  [`${ONE}, idempotency: {keyScope: client, jsonField: key}`, NAMED, 'must be shared with jsonField'],
+  [`${ONE}, idempotency: {keyScope: client}`, '', 'needs clients that have names'],
+  [`${ONE}, idempotency: {keyScope: client}`, 'clients: {key: [bearer]}', 'needs clients that have names'],
+])('rejects the scope of keys of %s %s', (upstream, more, message) => {
+  const loaded = load(upstream, more);
+  expect(loaded).toMatchObject({ kind: 'mistakes', mistakes: { length: 1 } });
+  expect(JSON.stringify(loaded)).toContain(message);
+});
+
+test('accepts keys in bodies that clients separate themselves', () => {
+  expect(scopeOf(`${ONE}, idempotency: {jsonField: key, keyScope: shared}`, NAMED)).toBe('shared');
+});
+
+test('warns of a scope of keys without accounts', () => {
+  expect(JSON.stringify(load('idempotency: {keyScope: shared}'))).toContain('has no effect without accounts');
+});
+
+test('says nothing of the scope of keys while another mistake leaves it open which clients have names', () => {
+  const loaded = load(`${ONE}, idempotency: {keyScope: client}`, 'clients: {auth: {}}');
+  expect(loaded.kind).toBe('mistakes');
+  expect(JSON.stringify(loaded)).not.toContain('needs clients that have names');
+});
+
+test.each([
+  [['upstreams', 'api', 'idempotency', 'keyScope'], true, true],
+  [['clients', 'key'], true, false],
+  [['clients', 'auth'], true, false],
+  [['clients', 'auth', 'jwt', 'nameClaim'], true, false],
+  [['clients', 'auth', 'jwt', 'audience'], false, false],
+  [['clients', 'auth', 'apiKeys', 'file'], false, false],
+  [['clients', 'maxTracked'], false, false],
+  [['routes', '/', 'auth'], true, false],
+])('reports a change of %j where keys are derived: %s, and else: %s', (path, isReported, isReportedElse) => {
+  const config = (upstream: string): Config => {
+    const loaded = load(upstream, NAMED);
+    if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded));
+    return loaded.config;
+  };
+  expect(changesWriteIdentity(path, config(ONE), config(SHARED))).toBe(isReported);
+  expect(changesWriteIdentity(path, config(SHARED), config(SHARED))).toBe(isReportedElse);
 });

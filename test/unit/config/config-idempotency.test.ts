@@ -25,7 +25,7 @@ function compiled(idempotency: string, mode: 'enforce' | 'observe' = 'enforce', 
   const { pay } = loaded.config.upstreams;
   if (pay === undefined) throw new Error('no upstream');
   return {
-    ...compileIdempotency(pay.idempotency, mode, endpointCount),
+    ...compileIdempotency(pay, { ...loaded.config, mode }, endpointCount),
     effective: formatEffectiveConfig(loaded.config, loaded.substituted),
   };
 }

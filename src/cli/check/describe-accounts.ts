@@ -1,0 +1,18 @@
+import type { Config } from '../../config/schema/config-schema.ts';
+import { recognisesKeys } from '../../config/schema/idempotency-schema.ts';
+import { keyScopeOf } from '../../config/schema/key-scope.ts';
+
+/** The accounts of upstreams, and which idempotency keys these get: a line each. */
+export function describeAccounts({ upstreams, clients }: Config): string[] {
+  return Object.entries(upstreams).flatMap(([name, upstream]) => {
+    const { accounts, idempotency } = upstream;
+    if (accounts === undefined) return [];
+    const line = `${name}: ${accounts.map((account) => account.name).join(', ')}`;
+    return [recognisesKeys(idempotency) ? `${line}; ${KEYS[keyScopeOf(upstream, clients)]}` : line];
+  });
+}
+
+const KEYS = {
+  client: 'an idempotency key is sent as a UUID that is derived from the client and its key (keyScope: client)',
+  shared: 'idempotency keys are sent as they are: equal keys of two clients are one key there (keyScope: shared)',
+} as const;
