@@ -63,8 +63,10 @@ export interface DeliveryMessage {
   readonly body: Buffer;
   /** The address of the peer that sent it. */
   readonly peer: string;
-  /** What names its client where keys are derived for the upstream (http/idempotency/upstream-key.ts); undefined if nothing does. */
+  /** What names its client, if its upstream had accounts: empty if nothing does. It is never looked up again. */
   readonly keyOwner?: string | undefined;
+  /** The key that was derived for the upstream (http/idempotency/upstream-key.ts); undefined if it gets the one in the headers. */
+  readonly upstreamKey?: string | undefined;
 }
 
 /** The response that ended a delivery: encrypted in a store, and kept as long as the delivery. */

@@ -45,6 +45,7 @@ export const IDEMPOTENCY_KEY_EVENTS = [
   'key_store_lost',
   'key_expired',
   'key_reused',
+  'key_ambiguous',
   'replayed',
   'decided_locally',
 ] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited' | 'replayed' | 'decided_locally')[];

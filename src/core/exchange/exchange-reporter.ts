@@ -135,6 +135,7 @@ function keyEventOf(verdict: ExchangeVerdict): KeyRefusalReason | 'replayed' | u
     case 'key_reused':
     case 'key_in_use':
     case 'key_store_lost':
+    case 'key_ambiguous':
       return why;
     default:
       return undefined;

@@ -4,14 +4,14 @@ import type { KeyJournal, StoredWrite } from './key-journal.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
-import { isUnresolved, isSameWrite } from './keyed-write.ts';
+import { isAmbiguous, isUnresolved, isSameWrite } from './keyed-write.ts';
 import type { KeyRecord } from './key-record.ts';
 import type { Millis } from '../scalars.ts';
 
 /** If the lifetime of keys is not known: after this, a request with a key counts as a new write. */
 export const DEFAULT_KEY_LIFETIME: Millis = 24 * 60 * 60 * 1000;
 
-/** Writes of one name. Beyond it, a request joins the oldest, so that no client can make the search long. */
+/** Writes of one name. Beyond it, a request joins the oldest, or is refused, so that no client can make the search long. */
 const MAX_PER_NAME = 1000;
 
 /** The writes with idempotency keys that this process knows: in progress, unresolved and answered. */
@@ -101,12 +101,19 @@ export class KeyRegistry {
     return this.#unresolvedAt.has(upstream);
   }
 
+  /** False if the write is new, and too many other clients, each with keys of its own, have writes of its name. */
+  hasRoomFor(identity: WriteIdentity): boolean {
+    const isFull = identity.keyOwner !== undefined && this.#findIfTooMany(identity.name) !== undefined;
+    return !isFull || this.#findKnown(identity) !== undefined;
+  }
+
   /** Joins a write as one of its requests. To be followed by `leave`. */
   join(identity: WriteIdentity): KeyedWrite {
-    const { name, credential } = identity;
-    const write = this.#findKnown(identity) ?? this.#findIfTooMany(name) ?? this.#add(identity);
+    const { name, credential, keyOwner } = identity;
+    const oldest = keyOwner === undefined ? this.#findIfTooMany(name) : undefined;
+    const write = this.#findKnown(identity) ?? oldest ?? this.#add(identity);
     // With the same credential, a request with another body is the same write, so the body is kept only for one credential.
-    if (write.credential !== credential) write.body = undefined;
+    if (write.credential !== credential && !isAmbiguous(write, identity)) write.body = undefined;
     write.requestCount += 1;
     return write;
   }
@@ -197,7 +204,7 @@ export class KeyRegistry {
   #findKnown(identity: WriteIdentity): KeyedWrite | undefined {
     const { name, credential, body } = identity;
     const found =
-      this.#find(name, (known) => known.credential === credential) ??
+      this.#find(name, (known) => known.credential === credential && isSameWrite(known, identity)) ??
       this.#find(name, (known) => body !== undefined && known.body === body && isSameWrite(known, identity));
     if (found !== undefined) return found;
     let any: KeyedWrite | undefined;
@@ -217,11 +224,11 @@ export class KeyRegistry {
   }
 
   #add(identity: WriteIdentity): KeyedWrite {
-    const { upstream, name, credential, owner, credentialHeader, body } = identity;
+    const { upstream, name, credential, owner, credentialHeader, body, keyOwner } = identity;
     const next = this.#writes.get(name);
     const state = 'new';
     const write: KeyedWrite = {
-      ...{ upstream, name, credential, owner, credentialHeader, body },
+      ...{ upstream, name, credential, owner, credentialHeader, body, keyOwner },
       ...{ next, state, firstSentAt: 0, endpoint: undefined },
       ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
       ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false },

@@ -15,6 +15,8 @@ export interface WriteIdentity {
   readonly credentialHeader: string;
   /** A digest of the body; undefined if it is not known whole. */
   readonly body: number | undefined;
+  /** A digest of what names the client, where each client has keys of its own at the upstream; absent where clients share keys. */
+  readonly keyOwner?: number | undefined;
 }
 
 /** The endpoint of a write if nobody knows it. No endpoint has this label, so a repeat is sent to none. */
@@ -64,14 +66,29 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
  * Whether two writes of one name are the same write. A credential may change while the account stays, by a token refresh or
  * by request signing; and two accounts that nothing else names may choose the same key. So another credential means another
  * write only if the body differs too, or if only one of the two has a credential in that header. If a body is not known, they
- * count as one write.
+ * count as one write. Where each client has keys of its own, the client alone decides.
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
+  if (one.keyOwner !== undefined && other.keyOwner !== undefined) return one.keyOwner === other.keyOwner;
   if (one.credential === other.credential) return true;
-  // Digests of different headers cannot be compared.
-  if (one.credentialHeader !== other.credentialHeader) return true;
-  if (one.credential > 0 !== other.credential > 0) return false;
+  if (one.keyOwner === other.keyOwner) {
+    // Digests of different headers cannot be compared.
+    if (one.credentialHeader !== other.credentialHeader) return true;
+    if (one.credential > 0 !== other.credential > 0) return false;
+  }
   return one.body === undefined || other.body === undefined || one.body === other.body;
+}
+
+/**
+ * Whether it is unknown if a request repeats the write that it has joined, or with which key that write was sent: a reload has changed
+ * whose keys the upstream compares since, and the request has another credential, or the place of the write is not recorded.
+ */
+export function isAmbiguous(
+  write: Pick<KeyedWrite, 'keyOwner' | 'credential' | 'endpoint'>,
+  other: WriteIdentity,
+): boolean {
+  if ((write.keyOwner === undefined) === (other.keyOwner === undefined)) return false;
+  return write.credential !== other.credential || (write.endpoint ?? UNKNOWN_ENDPOINT) === UNKNOWN_ENDPOINT;
 }
 
 /** Whether an answered write counts as answered for a request with this credential. */

@@ -243,8 +243,8 @@ export function ownersOf(state: NameState | undefined): ReadonlySet<string> {
 }
 
 function toShared(write: KeyedWrite): SharedWrite {
-  const { upstream, name, credential, owner, credentialHeader, body, state, firstSentAt, endpoint } = write;
+  const { upstream, name, credential, owner, credentialHeader, body, keyOwner, state, firstSentAt, endpoint } = write;
   const { finalFor, unresolvedFor, wasDelivered } = write;
-  const identity = { upstream, name, credential, owner, credentialHeader, body };
+  const identity = { upstream, name, credential, owner, credentialHeader, body, keyOwner };
   return { ...identity, state, firstSentAt, endpoint, finalFor, unresolvedFor, wasDelivered };
 }

@@ -31,6 +31,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   readonly delivery: string;
   /** See `DeliveryMessage`. */
   readonly keyOwner: string | undefined;
+  readonly upstreamKey: string | undefined;
   readonly complete = true;
   readonly socket: HttpServerRequest['socket'];
   bodyListener: BodyListener | undefined;
@@ -42,6 +43,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
     super();
     this.delivery = delivery.id;
     this.keyOwner = message.keyOwner;
+    this.upstreamKey = message.upstreamKey;
     this.verb = message.method;
     this.target = message.target;
     this.rawHeaders = signature === undefined ? message.headers : withoutStandardHeaders(message.headers);

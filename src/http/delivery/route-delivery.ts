@@ -7,8 +7,8 @@ export interface ArrivedDelivery extends Pick<UnidentifiedRequest, 'response' | 
 }
 
 /**
- * An attempt of a stored delivery, as a request of its route. A generated key is the same in all of its attempts, and each key belongs to
- * the client that sent the request.
+ * An attempt of a stored delivery, as a request of its route. A generated key is the same in all of its attempts. Each key belongs to the
+ * client that sent the request, by the name that the client had then: a reload may have changed what names clients.
  */
 export function routeDelivery({ request, response, route, snapshot }: ArrivedDelivery, id: string): RoutedRequest {
   const accepted = { ...route, verify: undefined }; // its signature was verified, and may be too old by now
@@ -16,6 +16,6 @@ export function routeDelivery({ request, response, route, snapshot }: ArrivedDel
   const found = keyFromHeaders(request, route);
   const key = found?.from === 'minted' ? { ...found, value: request.delivery } : found;
   const routed = identifyRequest(arrived, id, key);
-  const client = { ...routed.client, keyOwner: request.keyOwner ?? routed.client.keyOwner };
+  const client = { ...routed.client, keyOwner: request.keyOwner || undefined };
   return { ...routed, client, keyWatch: { record: undefined } };
 }

@@ -13,6 +13,7 @@ import { isListedInConnection } from '../headers/forward-headers.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import { isPlainJsonType } from '../headers/media-type.ts';
 import { keyLinesOf, NO_LINES, textOfKey } from './key-header.ts';
+import { derivesKeys, type KeyScopeOfRequest } from './upstream-key.ts';
 import type { Route } from '../request/route.ts';
 import { normalizeHost, upstreamPath } from '../request/router.ts';
 import type { IdempotencyKey, IdempotencySettings, WriteCredential } from './idempotency-types.ts';
@@ -25,12 +26,8 @@ export interface RequestOnRoute {
 }
 
 interface RequestOfClient {
-  readonly request: Pick<HttpServerRequest, 'headers'>;
-  readonly route: {
-    readonly target: Pick<Route['target'], 'credentialHeader' | 'accounts'> & {
-      readonly idempotency: Pick<IdempotencySettings, 'keyScope'>;
-    };
-  };
+  readonly request: Pick<HttpServerRequest, 'headers'> & KeyScopeOfRequest['request'];
+  readonly route: KeyScopeOfRequest['route'] & { readonly target: Pick<Route['target'], 'credentialHeader'> };
   readonly client: Pick<ClientIdentity, 'identifiedBy' | 'hash' | 'addressGroup' | 'keyOwner'>;
 }
 
@@ -122,18 +119,17 @@ export function writeNameOf(
  * The client's credential, or else its identity, which is the same for all that only an address identifies: a job may be repeated
  * from another one. Evidence only: it may change while the write stays the same, because tokens are refreshed and requests signed
  * one by one. Through accounts, the credential of a client does not reach the upstream, so the name of the client counts if it has one.
+ * Where each client has keys of its own, all clients without a name are one.
  */
 export function writeCredentialOf({ request, route, client }: RequestOfClient): WriteCredential {
-  const { credentialHeader: header, accounts, idempotency } = route.target;
-  const owner = addressGroupOf(client);
-  const isSeparate = idempotency.keyScope === 'client';
-  if (accounts !== undefined && client.keyOwner !== undefined) {
-    return { kind: 'client', header, value: client.keyOwner, owner, separatesWrites: isSeparate };
-  }
+  const { credentialHeader: header, accounts } = route.target;
+  const keyOwner = derivesKeys({ request, route }) ? (client.keyOwner ?? '') : undefined;
+  const common = { header, owner: addressGroupOf(client), keyOwner };
+  const name = keyOwner ?? (accounts === undefined ? undefined : client.keyOwner);
+  if (name !== undefined) return { kind: 'client', value: name, ...common };
   const value = request.headers[header];
-  if (value !== undefined) return { kind: 'header', header, value: String(value), owner, separatesWrites: false };
-  if (client.identifiedBy === 'ip') return { kind: 'client', header, value: '', owner, separatesWrites: isSeparate };
-  return { kind: 'client', header, value: client.hash, owner, separatesWrites: false };
+  if (value !== undefined) return { kind: 'header', value: String(value), ...common };
+  return { kind: 'client', value: client.identifiedBy === 'ip' ? '' : client.hash, ...common };
 }
 
 /** Where the key was found, for explanations. The value is shown for a generated key only. */

@@ -39,6 +39,6 @@ export interface WriteCredential {
   readonly value: string;
   /** Its writes share a part of the memory for unresolved writes: an address, because one client can invent any number of credentials. */
   readonly owner: string;
-  /** With another credential, it is always another write: each client has keys of its own. */
-  readonly separatesWrites: boolean;
+  /** What names the client if each client has keys of its own at the upstream; empty for all without a name. Undefined: clients share keys. */
+  readonly keyOwner: string | undefined;
 }

@@ -1,7 +1,7 @@
 /** The lines of the header with the idempotency key. Servers with CGI semantics take `_` in a name for `-`. */
 import { isUtf8 } from 'node:buffer';
 import { trimSpace } from '../../core/http-semantics/list-field.ts';
-import { firstHeaderValue, withoutHeader } from '../headers/raw-headers.ts';
+import { withoutHeader } from '../headers/raw-headers.ts';
 
 interface KeyHeaderLine {
   readonly value: string;
@@ -28,15 +28,16 @@ export function rewriteKeyLines(headers: readonly string[], lower: string, toKey
   return headers.map((text, i) => {
     if (i % 2 === 0 || matchName(headers[i - 1] ?? '', lower) === undefined) return text;
     const value = trimSpace(text);
-    return value === '' ? text : toKey(textOfKey(value));
+    return value === '' ? text : quoteAs(value, toKey(textOfKey(value)));
   });
 }
 
-/** The key as the client wrote it: one character a byte. Undefined if there is none. */
-export function writtenKeyOf(rawHeaders: readonly string[], lower: string): string | undefined {
-  const value = firstHeaderValue(rawHeaders, lower);
-  return value === undefined ? undefined : trimSpace(value);
+/** The key in quotes if the client has written its own as a String of a structured field (RFC 9651 §3.3.3). */
+export function quoteAs(written: string, key: string): string {
+  return QUOTED.test(written) ? `"${key}"` : key;
 }
+
+const QUOTED = /^".*"$/;
 
 /**
  * The text of a key, which names the write: the same as in a JSON body, which is UTF-8.

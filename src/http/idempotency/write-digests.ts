@@ -36,7 +36,7 @@ export class WriteDigests {
     credential: WriteCredential,
     body: Uint8Array | undefined,
   ): WriteIdentity {
-    const { kind, value, owner, separatesWrites } = credential;
+    const { kind, value, owner, keyOwner } = credential;
     const checksum = this.#checksum(value);
     return {
       upstream,
@@ -44,8 +44,8 @@ export class WriteDigests {
       credential: kind === 'header' ? checksum : -checksum,
       owner: this.#checksum(owner),
       credentialHeader: credential.header,
-      // Two writes are one if their bodies are equal: see `isSameWrite`.
-      body: separatesWrites ? checksum : body && (body.length % LENGTHS) * 2 ** 32 + crc32(body),
+      body: body && (body.length % LENGTHS) * 2 ** 32 + crc32(body),
+      keyOwner: keyOwner === undefined ? undefined : this.#checksum(keyOwner),
     };
   }
 

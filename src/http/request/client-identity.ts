@@ -1,6 +1,7 @@
 import ipaddr from 'ipaddr.js';
 import type { ClientKey } from '../../config/schema/clients-schema.ts';
 import { namesClient, UNIX_PEER } from '../../config/schema/clients-schema.ts';
+import { normalizeEscapes } from '../../core/http-semantics/path-pattern.ts';
 import { UNKNOWN_ADDRESS } from './client-address.ts';
 import type { ClientHasher, HashFunction } from './client-hash.ts';
 import type { Glob } from './glob.ts';
@@ -62,6 +63,7 @@ export function makeClientIdentifier(
 ): IdentifyClient {
   const hasRules = classes.length > 0 || names.length > 0;
   const readers = keys.map(makeKeyReader);
+  const lasting = readers.filter(({ isLasting }) => isLasting);
   const byAddress = makeKeyReader({ kind: 'ip' });
   const hashOf = new Map(
     readers.map(({ kind }) => [kind, hasher.cachedHash((text) => hashInput(kind, text))] as const),
@@ -101,7 +103,7 @@ export function makeClientIdentifier(
       weight: matchedClass?.weight ?? 1,
       className: matchedClass?.name,
       name: names.length === 0 ? undefined : configuredName(names, key),
-      keyOwner: reader.isLasting ? `${reader.kind}\0${value}` : undefined,
+      keyOwner: lastingNameOf(lasting, request, address),
     };
   };
 }
@@ -137,6 +139,17 @@ function makeKeyReader(key: ClientKey): KeyReader {
     case 'ip':
       return { kind: 'ip', read: (_, address) => address, isLasting };
   }
+}
+
+/** The first name that the request has, whatever identifies its client: a token in front of it in the list may change. */
+function lastingNameOf(readers: readonly KeyReader[], request: HttpServerRequest, address: string): string | undefined {
+  for (const { kind, read } of readers) {
+    const value = read(request, address);
+    if (value === undefined || value === '') continue;
+    // Equal paths name one client, as they name one write.
+    return `${kind}\0${kind.startsWith('path') ? normalizeEscapes(value) : value}`;
+  }
+  return undefined;
 }
 
 /** A hash of addresses, equal for the addresses of one network. */

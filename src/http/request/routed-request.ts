@@ -143,13 +143,16 @@ export function policyFor({ client, route }: RoutedRequest): RoutePolicy {
 /**
  * The request headers as sent to the upstream, equal for all attempts at one endpoint with one account.
  * @param authority of the endpoint
- * @param through the credential of the account, which replaces all headers of accounts, and the form of the keys
+ * @param through the credential of the account, which replaces all headers of accounts, and the key in place of the client's
  */
 export function upstreamHeaders(
   routed: RoutedRequest,
   authority: string,
   { via, proto }: Pick<ProxyContext, 'via' | 'proto'>,
-  { credential, derivesKeys }: { readonly credential: AccountCredential | undefined; readonly derivesKeys: boolean },
+  {
+    credential,
+    upstreamKey,
+  }: { readonly credential: AccountCredential | undefined; readonly upstreamKey: string | undefined },
 ): string[] {
   const { request, upgrade, peer, xRequestId, route, snapshot, key } = routed;
   const { target } = route;
@@ -169,7 +172,7 @@ export function upstreamHeaders(
   const { header } = target.idempotency;
   const keyed =
     key?.from === 'minted' && header !== undefined ? withMintedKey(forwarded, header, key.value) : forwarded;
-  const ownHeaders = derivesKeys ? withUpstreamKeys(keyed, routed) : keyed;
+  const ownHeaders = withUpstreamKeys(keyed, routed, upstreamKey);
   const headers =
     target.accounts === undefined ? ownHeaders : withoutAccountHeaders(ownHeaders, target.accounts, credential);
   credential?.appendTo(headers);

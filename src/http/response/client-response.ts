@@ -35,7 +35,7 @@ export class ClientResponse {
   tunnelBytes: TunnelBytes | undefined = undefined;
   /** Of the write that the request's idempotency key names; undefined if no key was claimed. */
   writeId: string | undefined = undefined;
-  /** The derived key that the last attempt had; undefined if it had the client's own, or none. */
+  /** The derived key of the last attempt, or those of several lines; undefined if it had the client's own, or none. */
   upstreamKey: string | undefined = undefined;
   readonly #context: ExchangeContext;
   readonly #routed: RoutedRequest;
@@ -56,7 +56,8 @@ export class ClientResponse {
   /** Forwards an interim response, unless there were too many, or the client reads them too slowly. */
   forwardInterim(status: number, headers: readonly string[]): void {
     if (this.#interimLeft === 0) return;
-    const takesMore = writeInterimResponse(this.#routed.response, status, forwardInterimHeaders(headers));
+    const shown = forwardInterimHeaders(withClientKey(headers, this.#routed, this));
+    const takesMore = writeInterimResponse(this.#routed.response, status, shown);
     this.#interimLeft = takesMore ? this.#interimLeft - 1 : 0;
   }
 
@@ -69,7 +70,7 @@ export class ClientResponse {
     const { response, upgrade, requestId, xRequestId, key } = this.#routed;
     this.#headAt = this.#context.clock.now();
     this.#retryAfter = retryAfterInfo(head, Date.now);
-    const headers = forwardResponseHeaders(withClientKey(head.headers, this.#routed), {
+    const headers = forwardResponseHeaders(withClientKey(head.headers, this.#routed, this), {
       via: viaEntry(head.httpVersion, this.#context.via),
       requestId,
       xRequestId,
@@ -95,10 +96,9 @@ export class ClientResponse {
     const { response, route } = this.#routed;
     const head = keptHead(kept, route.target.idempotency);
     if (response.destroyed || !this.forward(head, 0, false, unknown ? 'unknown' : 'fail')) return false;
-    const { body } = kept;
-    this.#ownBytes = body.length;
-    this.end(body);
-    this.#abortIfUnread(body.length);
+    this.#ownBytes = kept.body.length;
+    this.end(kept.body);
+    this.#abortIfUnread(kept.body.length);
     return true;
   }
 
@@ -120,7 +120,8 @@ export class ClientResponse {
     this.#headAt = this.#context.clock.now();
     const via = viaEntry(head.httpVersion, this.#context.via);
     const forwarding = { via, requestId, xRequestId, attempts, unknown: false, close: false };
-    const client = writeSwitchingProtocols(upgrade, forwardResponseHeaders(head.headers, forwarding));
+    const headers = forwardResponseHeaders(withClientKey(head.headers, this.#routed, this), forwarding);
+    const client = writeSwitchingProtocols(upgrade, headers);
     this.tunnelBytes = { toUpstream: 0, toClient: 0 };
     this.#context.listen({ type: 'upgraded', route: route.name });
     openTunnel(client, upstream, this.tunnelBytes, route.target.streamIdle, onClosed);
@@ -136,11 +137,10 @@ export class ClientResponse {
       const retryAfterSeconds = toRetryAfterSeconds(problem.retryAfterMs, this.#context.random);
       this.#retryAfter = { retryAfterSeconds, from: 'tidegate' };
     }
-    const { via } = this.#context;
     const { retryAfterSeconds } = this.#retryAfter;
     this.#ownBytes = writeProblem(response, request, problem, {
       requestId,
-      via,
+      via: this.#context.via,
       retryAfterSeconds,
       attempts,
       mintedKey: mintedKeyOf(key),

@@ -5,6 +5,7 @@ import type { ProxyContext } from '../request/exchange-context.ts';
 import type { Payload } from '../request/request-body.ts';
 import { type RoutedRequest, upstreamHeaders } from '../request/routed-request.ts';
 import { rewriteTarget } from '../request/router.ts';
+import { ambiguousUpstreamKeys } from '../idempotency/upstream-key.ts';
 import { WEBSOCKET } from '../server/upgrade.ts';
 import type { CallOwner } from './attempt-order.ts';
 import type { EndpointSelector } from './endpoint-selector.ts';
@@ -25,8 +26,8 @@ export interface DispatchRequest extends Dispatcher.DispatchOptions {
   readonly takesTrailers?: boolean;
 }
 
-/** Which keys the next attempt has. It may change until it is known where the write was sent before. */
-type UpstreamKeys = Pick<EndpointSelector, 'derivesKeys' | 'upstreamKey'>;
+/** Which key the next attempt has. It may change until it is known where the write was sent before. */
+type UpstreamKeys = Pick<EndpointSelector, 'upstreamKey'>;
 
 export interface DispatchRequestsParts {
   readonly routed: RoutedRequest;
@@ -34,7 +35,7 @@ export interface DispatchRequestsParts {
   /** Its driver has the ticket, which knows the account of the next attempt. */
   readonly owner: Pick<CallOwner, 'driver'>;
   readonly keys: UpstreamKeys;
-  /** Gets the key that was derived for the upstream. */
+  /** Gets the key that was derived for the upstream, or those of several lines. */
   readonly record: { upstreamKey: string | undefined };
 }
 
@@ -49,7 +50,7 @@ export class DispatchRequests {
   #headers: string[] | undefined;
   #headersAuthority = '';
   #headersCredential: AccountCredential | undefined;
-  #headersDeriveKeys = false;
+  #headersKey: string | undefined;
 
   constructor({ routed, context, owner, keys, record }: DispatchRequestsParts) {
     this.#owner = owner;
@@ -67,17 +68,17 @@ export class DispatchRequests {
   ): DispatchRequest {
     const credential = this.#owner.driver.ticket.account?.credential;
     const { request, route, upgrade } = this.#routed;
-    const { derivesKeys } = this.#keys;
+    const { upstreamKey } = this.#keys;
     const isSame =
       this.#headersAuthority === authority &&
       this.#headersCredential === credential &&
-      this.#headersDeriveKeys === derivesKeys;
+      this.#headersKey === upstreamKey;
     if (this.#headers === undefined || !isSame) {
-      this.#headers = upstreamHeaders(this.#routed, authority, this.#context, { credential, derivesKeys });
+      this.#headers = upstreamHeaders(this.#routed, authority, this.#context, { credential, upstreamKey });
       this.#headersAuthority = authority;
       this.#headersCredential = credential;
-      this.#headersDeriveKeys = derivesKeys;
-      this.#record.upstreamKey = this.#keys.upstreamKey;
+      this.#headersKey = upstreamKey;
+      this.#record.upstreamKey = upstreamKey ?? ambiguousUpstreamKeys(this.#routed);
     }
     return {
       origin,

@@ -2,7 +2,7 @@ import type { AttemptOutcome, ErrorOutcome } from '../../core/exchange/attempt-o
 import { formatKeyPlace, parseKeyPlace } from '../../core/idempotency/key-place.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { derivesKeys, deriveUpstreamKey } from '../idempotency/upstream-key.ts';
+import { upstreamKeyOf } from '../idempotency/upstream-key.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import type { CallOwner } from './attempt-order.ts';
 import type { Endpoints } from './endpoints.ts';
@@ -19,8 +19,8 @@ export class EndpointSelector {
   endpoint: Endpoint | undefined = undefined;
   /** The upstream closed the last connection: the next attempt gets a new one, or over HTTP/2 one of its own. */
   needsFreshConnection = false;
-  /** Whether the last attempt has derived keys: see `derivesKeys`. */
-  derivesKeys = false;
+  /** The key that the upstream got in place of the client's in the last attempt; undefined if it got that one, or none. */
+  upstreamKey: string | undefined = undefined;
   readonly #endpoints: Endpoints;
   /** Whether a response says that its endpoint works. */
   readonly #judgesResponses: boolean;
@@ -52,12 +52,6 @@ export class EndpointSelector {
     return formatKeyPlace({ label, account: this.#owner.driver.ticket.account?.name, upstreamKey: this.upstreamKey });
   }
 
-  /** The key that the upstream got in place of the client's; undefined if it got that one, or none. */
-  get upstreamKey(): string | undefined {
-    const { key, client } = this.#routed;
-    return this.derivesKeys && key !== undefined ? deriveUpstreamKey(client.keyOwner, key.value) : undefined;
-  }
-
   /** Why there was no endpoint: what the request is pinned to has been removed from the configuration, or was not known in time. */
   get missing(): SendFailure {
     return { reason: 'connect', sent: false, cause: this.#lacksAccount ? ACCOUNT_REMOVED : ENDPOINT_REMOVED };
@@ -74,6 +68,11 @@ export class EndpointSelector {
     return place !== undefined && place !== UNKNOWN_ENDPOINT && parseKeyPlace(place).account !== account;
   }
 
+  /** The write was sent with a derived key in a header, and its own is in the body now, which is never changed. */
+  get #cannotReplaceKey(): boolean {
+    return this.upstreamKey !== undefined && this.#routed.key?.from === 'body';
+  }
+
   /**
    * The endpoint of the next attempt; undefined if the one that it is pinned to, or its account, has been removed, or if its account is
    * not the recorded one.
@@ -88,8 +87,8 @@ export class EndpointSelector {
     now: Millis,
   ): Endpoint | undefined {
     this.#recordedPlace = recordedPlace;
-    this.derivesKeys = derivesKeys(this.#routed, recordedPlace);
-    if (this.#lacksAccount) return undefined;
+    this.upstreamKey = upstreamKeyOf(this.#routed, recordedPlace);
+    if (this.#lacksAccount || this.#cannotReplaceKey) return undefined;
     const endpoint =
       pinnedTo === undefined
         ? this.#endpoints.choose(this.#failedEndpoints, isRepeatable, now, this.#owner.driver.ticket)

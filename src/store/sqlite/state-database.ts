@@ -20,7 +20,7 @@ ${LEARNED_TABLE};
 CREATE TABLE IF NOT EXISTS writes (
   id INTEGER PRIMARY KEY, name BLOB NOT NULL, upstream TEXT NOT NULL, credential INTEGER NOT NULL, owner INTEGER NOT NULL,
   credential_header TEXT NOT NULL, body INTEGER, state TEXT NOT NULL, first_sent_at REAL NOT NULL, endpoint TEXT,
-  final_for TEXT NOT NULL, unresolved_for TEXT NOT NULL
+  final_for TEXT NOT NULL, unresolved_for TEXT NOT NULL, key_owner INTEGER
 ) STRICT;
 CREATE TABLE IF NOT EXISTS open_writes (
   request_id TEXT PRIMARY KEY, route TEXT NOT NULL, upstream TEXT NOT NULL, method TEXT NOT NULL, sent_at REAL NOT NULL
@@ -71,6 +71,7 @@ export class StateDatabase {
       db.exec('PRAGMA auto_vacuum = NONE; BEGIN IMMEDIATE');
       isLocked = true;
       db.exec(TABLES);
+      addKeyOwner(db);
       this.#checkLayout();
       this.secret = this.#readSecret();
       db.exec('COMMIT');
@@ -177,4 +178,10 @@ export class StateDatabase {
   #writeMeta(key: string, value: number | Buffer): void {
     this.db.prepare('INSERT INTO meta VALUES (?, ?)').run(key, value);
   }
+}
+
+/** Earlier versions have stored writes without it. */
+function addKeyOwner(db: DatabaseSync): void {
+  const columns = db.prepare("SELECT name FROM pragma_table_info('writes')").all();
+  if (!columns.some(({ name }) => name === 'key_owner')) db.exec('ALTER TABLE writes ADD COLUMN key_owner INTEGER');
 }

@@ -106,6 +106,11 @@ describe('a write that is sent later', () => {
     expect(judge(each)).toEqual(expected);
   });
 
+  test('ends with an unknown outcome if an earlier write with its key may be it', () => {
+    const refusal = own({ outcome: 'refused', status: 409, reason: 'key_ambiguous', attempts: 0 });
+    expect(judge(refusal)).toMatchObject({ kind: 'failed', reason: 'key_ambiguous', isUnknown: true, isFinal: true });
+  });
+
   const answered = { wasAnswered: true };
   test.each<[string, Case, object]>([
     ['is being done', own({ outcome: 'refused', status: 409, reason: 'key_in_use', attempts: 0 }), {}],

@@ -20,7 +20,7 @@ function identify(
     header: 'authorization',
     value: credential,
     owner: credential,
-    separatesWrites: false,
+    keyOwner: undefined,
   } as const;
   return digests.identify(upstream, name, header, Buffer.from(body));
 }

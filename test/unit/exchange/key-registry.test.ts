@@ -116,6 +116,23 @@ describe('one write', () => {
     expect(keys.join(write('a', 'user 1000', '1000-body'))).toBe(first);
   });
 
+  test('is never that of another client where each has keys of its own, and has no room if there are too many', () => {
+    const keys = new KeyRegistry();
+    const of = (n: number) => ({ ...write('a', `user ${n}`, 'body'), keyOwner: n });
+    const writes = Array.from({ length: 1000 }, (_, n) => keys.join(of(n)));
+    expect(new Set(writes).size).toBe(1000);
+    expect([keys.hasRoomFor(of(0)), keys.hasRoomFor(of(999)), keys.hasRoomFor(of(1000))]).toEqual([true, true, false]);
+    expect(writes).not.toContain(keys.join(of(1000)));
+    expect(keys.hasRoomFor(write('a', 'user 1001', 'other'))).toBe(true);
+  });
+
+  test('keeps its body when a request joins that may be of another client', () => {
+    const keys = new KeyRegistry();
+    const known = keys.join(write('a', 'user 0', 'body'));
+    expect(keys.join({ ...write('a', 'user 1', 'body'), keyOwner: 1 })).toBe(known);
+    expect(keys.join({ ...write('a', 'user 1', 'other'), keyOwner: 1 })).not.toBe(known);
+  });
+
   test('is unresolved while it is in progress and until its outcome is known', () => {
     const keys = new KeyRegistry();
     const entered = keys.join(write('a'));

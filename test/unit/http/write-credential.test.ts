@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { writeCredentialOf } from '../../../src/http/idempotency/idempotency-key.ts';
 
 const route = { target: { credentialHeader: 'authorization', idempotency: { keyScope: 'shared' as const } } };
@@ -18,6 +18,7 @@ function credentialThroughAccounts(
   keyScope: 'client' | 'shared',
   keyOwner: string | undefined,
   authorization?: string,
+  delivery: { readonly delivery?: string; readonly upstreamKey?: string } = {},
 ) {
   const headers = authorization === undefined ? {} : { authorization };
   const accounts = { names: ['main'], headers: new Set(['authorization']) };
@@ -28,22 +29,42 @@ function credentialThroughAccounts(
     addressGroup: undefined,
     keyOwner,
   };
-  return writeCredentialOf({ request: { headers }, route: { target }, client });
+  return writeCredentialOf({ request: { headers, ...delivery }, route: { target }, client });
 }
 
 test.each(['client', 'shared'] as const)(
   'through accounts, the name of a client identifies it with keyScope %s',
   (scope) => {
-    const alice = { kind: 'client', value: 'name\0alice', separatesWrites: scope === 'client' };
+    const alice = { kind: 'client', value: 'name\0alice', keyOwner: scope === 'client' ? 'name\0alice' : undefined };
     expect(credentialThroughAccounts(scope, 'name\0alice')).toMatchObject(alice);
     expect(credentialThroughAccounts(scope, 'name\0alice', 'Bearer refreshed')).toMatchObject(alice);
   },
 );
 
-test('clients without names share the keys of one client, separate from those with names', () => {
-  expect(credentialThroughAccounts('client', undefined)).toMatchObject({ value: '', separatesWrites: true });
-  const withToken = credentialThroughAccounts('client', undefined, 'Bearer a');
-  expect(withToken).toMatchObject({ kind: 'header', separatesWrites: false });
+test('clients without names share the keys of one client, separate from those with names, whatever their tokens are', () => {
+  const nobody = { kind: 'client', value: '', keyOwner: '' };
+  expect(credentialThroughAccounts('client', undefined)).toMatchObject(nobody);
+  expect(credentialThroughAccounts('client', undefined, 'Bearer a')).toMatchObject(nobody);
+});
+
+test('with shared keys, clients without names have their own credentials', () => {
+  const withToken = credentialThroughAccounts('shared', undefined, 'Bearer a');
+  expect(withToken).toMatchObject({ kind: 'header', value: 'Bearer a', keyOwner: undefined });
+});
+
+describe('an attempt of a delivery', () => {
+  const derived = { delivery: 'd1', upstreamKey: 'k' };
+
+  test.each(['client', 'shared'] as const)('keeps the owner of its key with keyScope %s', (scope) => {
+    expect(credentialThroughAccounts(scope, 'name\0alice', undefined, derived)).toMatchObject({
+      keyOwner: 'name\0alice',
+    });
+    expect(credentialThroughAccounts(scope, undefined, undefined, derived)).toMatchObject({ keyOwner: '' });
+    expect(credentialThroughAccounts(scope, 'name\0alice', undefined, { delivery: 'd1' })).toMatchObject({
+      value: 'name\0alice',
+      keyOwner: undefined,
+    });
+  });
 });
 
 test('invented credentials of one address take one share of the memory for unresolved writes', () => {
