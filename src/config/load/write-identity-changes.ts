@@ -1,7 +1,7 @@
 /** Finds changes of settings that make a repeat of an earlier write a new one. */
 import { routeName } from '../schema/route-name.ts';
 import type { Config } from '../schema/config-schema.ts';
-import { keyScopeOf } from '../schema/key-scope.ts';
+import { recognisesKeys } from '../schema/idempotency-schema.ts';
 import type { Path } from './mistakes.ts';
 
 /** Settings of `idempotency` that determine what identifies a write. */
@@ -13,8 +13,8 @@ const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'accou
  */
 export function changesWriteIdentity(path: Path, before: Config, after: Config): boolean {
   const [part, name, key, setting] = path;
-  if (part === 'clients') return [before, after].some(separatesClients) && changesClientNames(path);
-  if (part === 'routes' && key === 'auth') return [before, after].some(separatesClients);
+  if (part === 'clients') return [before, after].some(namesOwners) && changesClientNames(path);
+  if (part === 'routes' && key === 'auth') return [before, after].some(namesOwners);
   if (part === 'routes') return changesTarget(key) || (key === 'retry' && changesSearch(String(name), before, after));
   if (part !== 'upstreams') return false;
   if (key === 'idempotency') return setting === undefined || IDENTIFYING.has(setting);
@@ -34,9 +34,11 @@ function changesAccountNames(upstream: unknown, before: Config, after: Config): 
   return namesIn(before) !== namesIn(after);
 }
 
-/** Whether the key that an upstream gets depends on the name of the client. */
-function separatesClients({ upstreams, clients }: Config): boolean {
-  return Object.values(upstreams).some((upstream) => keyScopeOf(upstream, clients) === 'client');
+/** Whether the name of a client identifies its writes at an upstream, in place of its credential. */
+function namesOwners({ upstreams }: Config): boolean {
+  return Object.values(upstreams).some(
+    ({ accounts, idempotency }) => accounts !== undefined && recognisesKeys(idempotency),
+  );
 }
 
 /** Whether this setting decides what the name of a client is. */

@@ -1,7 +1,8 @@
 /** Rules for the accounts of upstreams. */
 import { isManagedHeader } from '../../core/http-semantics/managed-headers.ts';
 import type { Path } from '../load/mistakes.ts';
-import { type ClientNaming, distinguishesClients, keyScopeOf } from '../schema/key-scope.ts';
+import { recognisesKeys } from '../schema/idempotency-schema.ts';
+import { type ClientNaming, distinguishesClients, keyScopeOf, mayLackName } from '../schema/key-scope.ts';
 import type { PartialConfig, PartialUpstream } from '../load/partial-config.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
@@ -29,9 +30,13 @@ export function* checkAccounts(
   }
   // The hash of a client lasts as long as the secret: see process/client-hash-secret.ts.
   const isHashLasting = isWritten(['secret']) || (isWritten(['state', 'store']) && state.store !== 'memory');
-  for (const [i, { upstream, check: answers, stickyAccount }] of routes.entries()) {
-    const accounts = upstream === undefined ? undefined : upstreams.get(upstream)?.accounts;
+  for (const [i, { upstream, check: answers, stickyAccount, auth: proof }] of routes.entries()) {
+    const target = upstream === undefined ? undefined : upstreams.get(upstream);
+    const accounts = target?.accounts;
     const path = ['routes', i];
+    if (proof === 'none' && clients !== undefined && mayLackName(clients) && hasOwnKeys(target, clients)) {
+      yield warningAt([...path, 'auth'], HAS_NO_NAMES, 'key');
+    }
     if (accounts === undefined) {
       const isKnown =
         upstream !== undefined && upstreams.has(upstream) && !isWritten(['upstreams', upstream, 'accounts']);
@@ -101,17 +106,39 @@ function* checkKeyScope(
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   if (idempotency === undefined) return;
+  const accountsPath = [...path.slice(0, -2), 'accounts'];
+  if (!recognisesKeys(idempotency)) return; // a rule of keys reports this
   if (accounts === undefined) {
-    const isKnown = !isWritten([...path.slice(0, -2), 'accounts']);
+    const isKnown = !isWritten(accountsPath);
     if (isKnown && isWritten(path)) yield warningAt(path, 'has no effect without accounts', 'key');
     return;
   }
-  if (clients === undefined || keyScopeOf({ accounts, idempotency }, clients) === 'shared') return;
+  if (clients === undefined) return;
+  if (keyScopeOf({ accounts, idempotency }, clients) === 'shared') {
+    if (!isWritten(path) && hasTokensOnly(clients)) yield warningAt(accountsPath, NAMES_DO_NOT_LAST, 'key');
+    return;
+  }
   if (!distinguishesClients(clients)) yield mistakeAt(path, NEEDS_NAMES, 'shared');
   if (idempotency.jsonField !== undefined) {
     yield { ...mistakeAt(path, KEY_IN_BODY), at: 'key' };
   }
 }
+
+function hasOwnKeys(upstream: AccountsOfUpstream | undefined, clients: ClientNaming): boolean {
+  const { accounts, idempotency } = upstream ?? {};
+  return idempotency !== undefined && keyScopeOf({ accounts, idempotency }, clients) === 'client';
+}
+
+/** Whether tokens tell clients apart, and nothing names them. */
+function hasTokensOnly(clients: ClientNaming): boolean {
+  return !distinguishesClients(clients) && clients.key.some(({ kind }) => kind === 'bearer' || kind === 'header');
+}
+
+const HAS_NO_NAMES =
+  'leaves its clients without names, so they share one set of idempotency keys at its upstream: equal keys of two of them are one write';
+
+const NAMES_DO_NOT_LAST =
+  'makes equal idempotency keys of two clients one write, because a token may change before a repeat, so it is no name: set clients.auth, or a header or path in clients.key; or idempotency.keyScope: shared, if each client uses keys of its own';
 
 const NEEDS_NAMES = 'needs clients that have names: set clients.auth, or a header or path in clients.key';
 

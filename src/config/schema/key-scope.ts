@@ -16,6 +16,11 @@ export function distinguishesClients({ key, auth }: ClientNaming): boolean {
   return auth !== undefined || key.some(namesClient);
 }
 
+/** Whether a client that has not proven its name may have none: its request may lack a header. */
+export function mayLackName({ key }: Pick<ClientNaming, 'key'>): boolean {
+  return !key.some((each) => each.kind === 'path');
+}
+
 /**
  * `client`: two clients never use the same key at the upstream. Through accounts, all clients use one credential, so this is the default
  * wherever clients have names. Without accounts, it is always `shared`: the credential of a client separates its keys.

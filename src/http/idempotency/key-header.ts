@@ -33,8 +33,13 @@ export function rewriteKeyLines(headers: readonly string[], lower: string, toKey
 }
 
 /** The key in quotes if the client has written its own as a String of a structured field (RFC 9651 §3.3.3). */
-export function quoteAs(written: string, key: string): string {
+function quoteAs(written: string, key: string): string {
   return QUOTED.test(written) ? `"${key}"` : key;
+}
+
+/** A key without its quotes: see `quoteAs`. */
+export function unquote(written: string): string {
+  return QUOTED.test(written) ? written.slice(1, -1) : written;
 }
 
 const QUOTED = /^".*"$/;

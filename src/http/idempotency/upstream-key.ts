@@ -9,7 +9,7 @@ import type { RoutedRequest } from '../request/routed-request.ts';
 import type { UpstreamTarget } from '../request/route.ts';
 import type { IdempotencySettings } from './idempotency-types.ts';
 import { keyAccountOf } from './key-account.ts';
-import { keyLinesOf, quoteAs, rewriteKeyLines, textOfKey } from './key-header.ts';
+import { keyLinesOf, rewriteKeyLines, textOfKey, unquote } from './key-header.ts';
 
 /** Separates these digests from all others. A change of it makes each repeat a new write. */
 const DOMAIN = 'tidegate idempotency key 1';
@@ -115,15 +115,22 @@ export function withClientKey(
   if (!headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === lower)) return headers;
   const own = new Map<string, string>();
   const add = (text: string, written: string): void => {
-    own.set(quoteAs(written, deriveFor(routed, text)), written);
-    if (sent.upstreamKey !== undefined && key !== undefined) own.set(quoteAs(written, sent.upstreamKey), written);
+    own.set(deriveFor(routed, text), unquote(written));
+    if (sent.upstreamKey !== undefined && key !== undefined) own.set(sent.upstreamKey, unquote(written));
   };
   for (const { value } of keyLinesOf(request.rawHeaders, lower)) add(textOfKey(value), value);
   if (key?.from === 'minted') add(key.value, key.value);
   return headers.map((text, i) => {
     const isKey = i % 2 === 1 && headers[i - 1]?.toLowerCase() === lower;
-    return isKey ? (own.get(text) ?? text) : text;
+    return isKey ? replaceEach(text, own) : text;
   });
+}
+
+/** The upstream may have joined several lines, or removed quotes. */
+function replaceEach(text: string, replacements: ReadonlyMap<string, string>): string {
+  let replaced = text;
+  for (const [from, to] of replacements) replaced = replaced.replaceAll(from, () => to);
+  return replaced;
 }
 
 function deriveFor({ route, client, request }: RequestWithOwner, key: string): string {

@@ -17,7 +17,7 @@ const PATIENCE = 300_000;
 async function setUp() {
   const provider = await startKeyedProvider();
   const file = makeKeyFile('alice', 'bob');
-  const start = (state: string): Promise<Workers> =>
+  const start = (state: string, keyScope = 'client'): Promise<Workers> =>
     startWorkers(`
 workers: 2
 secret: a-secret-of-the-tests-0123456789abcdef
@@ -26,7 +26,7 @@ upstreams:
   psp:
     url: "${provider.url}"
     accounts: [{name: main, value: "Bearer of-main"}, {name: spare, value: "Bearer of-spare"}]
-    idempotency: {ttl: 24h}
+    idempotency: {ttl: 24h, keyScope: ${keyScope}}
 ${state}`);
   /** Each client pays with the same key, over several connections: in several workers. @returns the charges that they are shown */
   const payAll = async (gate: Workers, times: number): Promise<readonly string[]> => {
@@ -41,7 +41,13 @@ ${state}`);
     }
     return [...shown];
   };
-  return { provider, start, payAll };
+  const pay = async (gate: Workers, client: 'alice' | 'bob', key = 'order-1'): Promise<[number, string]> => {
+    const headers = ['Tidegate-Key', file.keys[client === 'alice' ? 0 : 1] ?? '', 'Idempotency-Key', key];
+    const { status, body } = await send(gate.url, '/v1/charges', { method: 'POST', body: '{"amount":1}', headers });
+    const { id, reason } = JSON.parse(body.toString()) as { readonly id?: string; readonly reason?: string };
+    return [status, String(id ?? reason)];
+  };
+  return { provider, start, pay, payAll };
 }
 
 const CHARGES = ['alice {"id":"ch_1"}', 'bob {"id":"ch_2"}'];
@@ -62,19 +68,26 @@ test(
   PATIENCE,
 );
 
-test(
-  'a process with SQLite repeats the write of an earlier one that was killed, with the key that it had',
-  async () => {
-    const { provider, start, payAll } = await setUp();
+test.each([
+  ['shared', 'client'],
+  ['client', 'shared'],
+])(
+  'a process with SQLite that changes keyScope from %s to %s repeats the write of an earlier one with the key that it had',
+  async (before, after) => {
+    const { provider, start, pay } = await setUp();
     const folder = mkdtempSync(join(tmpdir(), 'tidegate-keys-'));
     atEnd(() => rmSync(folder, { recursive: true, force: true }));
     const state = `state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}`;
-    const first = await start(state);
-    expect(await payAll(first, 1)).toEqual(CHARGES);
+    const first = await start(state, before);
+    expect(await pay(first, 'alice')).toEqual([200, 'ch_1']);
     first.child.kill('SIGKILL');
     await first.ended;
-    expect(await payAll(await start(state), 2)).toEqual(CHARGES);
-    expect(provider.charges).toHaveLength(2);
+    const next = await start(state, after);
+    expect(await pay(next, 'alice')).toEqual([200, 'ch_1']);
+    expect(await pay(next, 'bob')).toEqual([409, 'key_ambiguous']);
+    expect(await pay(next, 'bob', 'order-2')).toEqual([200, 'ch_2']);
+    const keys = provider.keys();
+    expect([keys.length, keys[0] === keys[1], keys[0] === 'order-1']).toEqual([3, true, before === 'shared']);
   },
   PATIENCE,
 );
@@ -91,6 +104,25 @@ test(
     expect(provider.charges).toHaveLength(2);
     const { stdout } = await run(['keys', 'show', '--key', 'order-1'], { TIDEGATE_ADMIN: other.adminUrl });
     for (const key of new Set(provider.keys())) expect(stdout).toContain(`sent key   ${key}`);
+  },
+  PATIENCE,
+);
+
+test(
+  'replicas over Redis with different settings of keyScope send a write with one key',
+  async () => {
+    const { provider, start, pay } = await setUp();
+    const redis = await startRedis();
+    const state = `state: {store: redis, url: "${redis.url}"}`;
+    const [shared, separate] = [await start(state, 'shared'), await start(state, 'client')];
+    expect(await pay(shared, 'alice')).toEqual([200, 'ch_1']);
+    expect(await pay(separate, 'alice')).toEqual([200, 'ch_1']);
+    expect(await pay(separate, 'bob')).toEqual([409, 'key_ambiguous']);
+    expect(await pay(separate, 'bob', 'order-2')).toEqual([200, 'ch_2']);
+    expect(await pay(shared, 'bob', 'order-2')).toEqual([200, 'ch_2']);
+    const keys = provider.keys();
+    expect(keys.slice(0, 2)).toEqual(['order-1', 'order-1']);
+    expect([keys.length, keys[2] === keys[3], keys[2] === 'order-2']).toEqual([4, true, false]);
   },
   PATIENCE,
 );

@@ -79,9 +79,21 @@ describe('two clients that choose the same key', () => {
 
   test('do not wait for each other', async () => {
     const { provider, alice, bob, pay } = await setUp({ idempotency: '{concurrent: refuse}' });
-    const both = await Promise.all([pay(alice), pay(bob)]);
-    expect(both.map(({ status }) => status)).toEqual([200, 200]);
-    expect(provider.charges).toHaveLength(2);
+    provider.hold(true);
+    const first = pay(alice);
+    await eventually(
+      () => provider.received.length,
+      (count) => count === 1,
+    );
+    const second = pay(bob);
+    await eventually(
+      () => provider.received.length,
+      (count) => count === 2,
+    );
+    const repeat = await pay(alice);
+    expect([repeat.status, provider.received.length]).toEqual([409, 2]);
+    provider.hold(false);
+    expect([idOf(await first), idOf(await second)]).toEqual(['ch_1', 'ch_2']);
   });
 
   test('do not get the kept response of the other', async () => {
@@ -107,15 +119,28 @@ test('the upstream still sees a reused key of one client as one', async () => {
   expect([other.status, other.body.toString()]).toEqual([400, expect.stringContaining('idempotency_error')]);
 });
 
-test('a key header that the upstream may read in another way cannot name the write of another client', async () => {
-  const { provider, alice, bob, pay } = await setUp();
-  await pay(alice);
-  const [used] = provider.keys();
-  await pay(bob, { key: used });
-  await pay(bob, { key: '', headers: ['Idempotency_Key', String(used)] });
-  await pay(bob, { key: 'a', headers: ['Idempotency-Key', String(used)] });
-  const texts = provider.received.slice(1).flatMap(({ rawHeaders }) => rawHeaders.join(' '));
-  for (const text of texts) expect(text).not.toContain(used);
+describe('a key header that the upstream may read in another way', () => {
+  test.each([
+    ['the key of another client', (used: string) => ({ key: used })],
+    ['a name with an underscore', (used: string) => ({ key: '', headers: ['Idempotency_Key', used] })],
+    ['a second line', (used: string) => ({ key: 'a', headers: ['Idempotency-Key', used] })],
+  ])('cannot name the write of another client by %s', async (_, paymentWith) => {
+    const { provider, gate, alice, bob, pay } = await setUp();
+    await pay(alice);
+    const [used] = provider.keys();
+    const { status, header } = await pay(bob, paymentWith(String(used)));
+    expect([status, provider.received.length, provider.charges.length]).toEqual([200, 2, 2]);
+    const lines = provider.received[1]?.rawHeaders ?? [];
+    const keys = lines.filter((_text, n) => n % 2 === 1 && /^idempotency[-_]key$/i.test(lines[n - 1] ?? ''));
+    expect(keys.length).toBeGreaterThan(0);
+    for (const key of keys) expect(key).toMatch(UUID_8);
+    expect(lines).not.toContain(used);
+    // Nor does the client get a derived key, and an operator finds each.
+    for (const key of keys) expect(String(header('idempotency-key'))).not.toContain(key);
+    const requests = await eventually(gate.requests, ({ length }) => length === 2);
+    const entry = requests.find(({ clientName }) => clientName === 'bob');
+    expect(entry?.upstreamKey).toBe(keys.join(', '));
+  });
 });
 
 test('clients without a name share keys that no client with a name can use', async () => {
@@ -146,6 +171,71 @@ upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}}}`);
     ids.push(idOf(await send(gate.url, '/', { method: 'POST', body: '{}', headers })));
   }
   expect(ids).toEqual(['ch_1', 'ch_2', 'ch_1']);
+});
+
+test('the first header or path names a client, also if its token identifies it', async () => {
+  const provider = await startKeyedProvider();
+  const gate = await startTidegate(`
+clients: {key: [bearer, "header:X-Client", ip]}
+upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}, idempotency: {keyScope: client}}}`);
+  const ids: unknown[] = [];
+  for (const [client, token] of [
+    ['alice', 'a'],
+    ['bob', 'b'],
+    ['alice', 'refreshed'],
+  ]) {
+    const headers = ['X-Client', `${client}`, 'Authorization', `Bearer ${token}`, 'Idempotency-Key', 'order-1'];
+    ids.push(idOf(await send(gate.url, '/', { method: 'POST', body: '{}', headers })));
+  }
+  expect(ids).toEqual(['ch_1', 'ch_2', 'ch_1']);
+});
+
+test('clients without a name wait for each other, whatever their tokens are', async () => {
+  const provider = await startKeyedProvider();
+  const gate = await startTidegate(`
+clients: {key: ["header:X-Client", ip]}
+upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}, idempotency: {concurrent: refuse}}}`);
+  const pay = (token: string): Promise<Received> => {
+    const headers = ['Authorization', `Bearer ${token}`, 'Idempotency-Key', 'order-1'];
+    return send(gate.url, '/', { method: 'POST', body: '{}', headers });
+  };
+  provider.hold(true);
+  const first = pay('a');
+  await eventually(
+    () => provider.received.length,
+    (count) => count === 1,
+  );
+  expect((await pay('b')).status).toBe(409);
+  provider.hold(false);
+  expect(idOf(await first)).toBe('ch_1');
+});
+
+test('one client that uses two accounts of its provider has a key for each', async () => {
+  const { provider, alice, pay } = await setUp({ idempotency: '{account: "header:X-Account"}' });
+  const ids = [];
+  for (const account of ['one', 'two', 'one']) ids.push(idOf(await pay(alice, { headers: ['X-Account', account] })));
+  expect(ids).toEqual(['ch_1', 'ch_2', 'ch_1']);
+  expect(distinctKeys(provider)).toBe(2);
+});
+
+test('equal paths name one client, however they are escaped', async () => {
+  const provider = await startKeyedProvider();
+  const gate = await startTidegate(`
+clients: {key: ["path:2"]}
+upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}}}`);
+  for (const path of ['/of/alice', '/of/%61lice', '/of/bob']) {
+    await send(gate.url, path, { method: 'POST', body: '{}', headers: ['Idempotency-Key', 'order-1'] });
+  }
+  const [alice, escaped, bob] = provider.keys();
+  expect(escaped).toBe(alice);
+  expect(bob).not.toBe(alice);
+});
+
+test('a client that writes its key in quotes gets it back in quotes, and the upstream gets quotes too', async () => {
+  const { provider, alice, pay } = await setUp();
+  const response = await pay(alice, { key: '"order-1"' });
+  expect(response.header('idempotency-key')).toBe('"order-1"');
+  expect(provider.keys()[0]).toMatch(/^"[\da-f-]{36}"$/);
 });
 
 test('a client repeats its write with the generated key that it was given', async () => {

@@ -19,6 +19,8 @@ export interface KeyedProvider {
   readonly received: readonly RecordedRequest[];
   /** From now on, charges are made and no response is sent, until it is called with false. */
   readonly beSilent: (isSilent: boolean) => void;
+  /** From now on, charges are made and their responses wait, until it is called with false. */
+  readonly hold: (isHeld: boolean) => void;
 }
 
 /** Listens until the test ends. */
@@ -26,27 +28,40 @@ export async function startKeyedProvider(): Promise<KeyedProvider> {
   const stored = new Map<string, StoredCharge>();
   const charges: string[] = [];
   let isSilent = false;
+  let held: (() => void)[] | undefined;
 
   const charge = (body: string): string => {
     charges.push(body);
     return JSON.stringify({ id: `ch_${charges.length}` });
   };
 
-  const respond = ({ headers, target, body }: RecordedRequest, response: ServerResponse): void => {
+  const respond = (request: RecordedRequest, response: ServerResponse): void => {
+    const run = charged(request, response);
+    if (held === undefined) run();
+    else held.push(run);
+  };
+
+  /** Makes the charge. @returns what sends the response */
+  const charged = ({ headers, target, body }: RecordedRequest, response: ServerResponse): (() => void) => {
     const key = headers['idempotency-key']?.toString();
-    if (key === undefined) return void response.end(charge(body.toString()));
+    if (key === undefined) {
+      const made = charge(body.toString());
+      return () => void response.end(made);
+    }
     const parameters = `${target} ${body.toString()}`;
     const id = `${headers.authorization} ${key}`;
     const known = stored.get(id);
     const made = known ?? { parameters, response: charge(body.toString()) };
     stored.set(id, made);
-    if (isSilent) return;
-    response.setHeader('Content-Type', 'application/json').setHeader('Idempotency-Key', key);
-    if (made.parameters !== parameters) {
-      return void response.writeHead(400).end('{"error":{"type":"idempotency_error"}}');
-    }
-    if (known !== undefined) response.setHeader('Idempotent-Replayed', 'true');
-    response.end(made.response);
+    if (isSilent) return () => undefined;
+    return () => {
+      response.setHeader('Content-Type', 'application/json').setHeader('Idempotency-Key', key);
+      if (made.parameters !== parameters) {
+        return void response.writeHead(400).end('{"error":{"type":"idempotency_error"}}');
+      }
+      if (known !== undefined) response.setHeader('Idempotent-Replayed', 'true');
+      response.end(made.response);
+    };
   };
 
   const { url, received } = await startRecordingUpstream(respond);
@@ -57,6 +72,10 @@ export async function startKeyedProvider(): Promise<KeyedProvider> {
     keys: () => received.map(({ headers }) => headers['idempotency-key']?.toString()),
     beSilent: (silent) => {
       isSilent = silent;
+    },
+    hold: (isHeld) => {
+      for (const run of held ?? []) run();
+      held = isHeld ? [] : undefined;
     },
   };
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { describeAccounts } from '../../../src/cli/check/describe-accounts.ts';
 import { compileAccounts } from '../../../src/config/compile/compile-accounts.ts';
 import { compileIdempotency } from '../../../src/config/compile/compile-idempotency.ts';
 import { effectiveConfigData } from '../../../src/config/load/effective-config.ts';
@@ -138,6 +139,54 @@ test('accepts keys in bodies that clients separate themselves', () => {
   expect(scopeOf(`${ONE}, idempotency: {jsonField: key, keyScope: shared}`, NAMED)).toBe('shared');
 });
 
+test.each([
+  [`clients: {key: [bearer, ip]}`, ONE, 'a token may change before a repeat, so it is no name'],
+  [`clients: {key: ["header:Authorization"]}`, ONE, 'a token may change before a repeat, so it is no name'],
+  [
+    'clients: {auth: {jwt: {issuer: "https://issuer.example", audience: [pay], jwks: "https://issuer.example/keys"}}}\nroutes: [{path: /open, upstream: api, auth: none}, {upstream: api}]',
+    ONE,
+    'leaves its clients without names',
+  ],
+  ['', `${ONE}, idempotency: {header: false, keyScope: shared}`, 'has no effect: no idempotency key is recognised'],
+])('warns of clients without names that last: %s %s', (more, upstream, message) => {
+  const loaded = load(upstream, more);
+  expect(loaded.kind).not.toBe('mistakes');
+  expect(JSON.stringify(loaded)).toContain(message);
+});
+
+test.each([
+  ['clients: {key: [bearer, ip]}', SHARED],
+  ['clients: {key: [bearer, "header:X-Client", ip]}', ONE],
+  ['clients: {key: [ip]}', ONE],
+  ['clients: {key: [bearer, ip]}', 'timeout: 5s'],
+  ['clients: {key: [bearer, ip]}', `${ONE}, idempotency: {header: false}`],
+  [
+    'clients: {key: ["path:1"], auth: {jwt: {issuer: "https://issuer.example", audience: [pay], jwks: "https://issuer.example/keys"}}}\nroutes: [{path: /open, upstream: api, auth: none}, {upstream: api}]',
+    ONE,
+  ],
+])('warns of no names with %s %s', (more, upstream) => {
+  const text = JSON.stringify(load(upstream, more));
+  expect(text).not.toContain('mistakes');
+  expect(text).not.toContain('so it is no name');
+  expect(text).not.toContain('leaves its clients without names');
+});
+
+test.each([
+  [
+    'clients: {key: [bearer, "header:X-Client", "path:2"]}',
+    '; clients without header:X-Client or path:2 share one set of keys',
+  ],
+  [
+    'clients: {auth: {jwt: {issuer: "https://issuer.example", audience: [pay], jwks: "https://issuer.example/keys"}}}',
+    '(keyScope: client)',
+  ],
+])('check states which clients have no keys of their own: %s', (clients, end) => {
+  const loaded = load(ONE, clients);
+  if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded));
+  const [line] = describeAccounts(loaded.config);
+  expect(line?.endsWith(end)).toBe(true);
+});
+
 test('warns of a scope of keys without accounts', () => {
   expect(JSON.stringify(load('idempotency: {keyScope: shared}'))).toContain('has no effect without accounts');
 });
@@ -150,19 +199,24 @@ test('says nothing of the scope of keys while another mistake leaves it open whi
 
 test.each([
   [['upstreams', 'api', 'idempotency', 'keyScope'], true, true],
-  [['clients', 'key'], true, false],
-  [['clients', 'auth'], true, false],
-  [['clients', 'auth', 'jwt', 'nameClaim'], true, false],
+  [['clients', 'key'], true, true],
+  [['clients', 'auth'], true, true],
+  [['clients', 'auth', 'jwt', 'nameClaim'], true, true],
   [['clients', 'auth', 'jwt', 'audience'], false, false],
   [['clients', 'auth', 'apiKeys', 'file'], false, false],
   [['clients', 'maxTracked'], false, false],
-  [['routes', '/', 'auth'], true, false],
-])('reports a change of %j where keys are derived: %s, and else: %s', (path, isReported, isReportedElse) => {
-  const config = (upstream: string): Config => {
-    const loaded = load(upstream, NAMED);
-    if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded));
-    return loaded.config;
-  };
-  expect(changesWriteIdentity(path, config(ONE), config(SHARED))).toBe(isReported);
-  expect(changesWriteIdentity(path, config(SHARED), config(SHARED))).toBe(isReportedElse);
-});
+  [['routes', '/', 'auth'], true, true],
+])(
+  'reports a change of %j where keys are derived: %s, and where they are shared: %s',
+  (path, isReported, isReportedElse) => {
+    const config = (upstream: string): Config => {
+      const loaded = load(upstream, NAMED);
+      if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded));
+      return loaded.config;
+    };
+    expect(changesWriteIdentity(path, config(ONE), config(SHARED))).toBe(isReported);
+    expect(changesWriteIdentity(path, config(SHARED), config(SHARED))).toBe(isReportedElse);
+    const isOfKeys = path[0] === 'upstreams';
+    expect(changesWriteIdentity(path, config('timeout: 5s'), config('timeout: 5s'))).toBe(isOfKeys);
+  },
+);

@@ -180,6 +180,15 @@ describe('a key in a response', () => {
     expect(show(['Idempotency-Key', derived], settings)).toEqual(['Idempotency-Key', 'order-1']);
   });
 
+  test('becomes those of several lines if the upstream has joined them', () => {
+    const lines = ['Idempotency-Key', 'order-0', 'Idempotency-Key', 'order-$1'];
+    const joined = `${derive(ALICE, 'order-0')}, ${derive(ALICE, 'order-$1')}`;
+    expect(show(['Idempotency-Key', joined], { key: '', rawHeaders: lines })).toEqual([
+      'Idempotency-Key',
+      'order-0, order-$1',
+    ]);
+  });
+
   test('becomes the generated key that the client knows', () => {
     expect(show(['idempotency-key', derived], { from: 'minted', rawHeaders: [] })).toEqual([
       'idempotency-key',
