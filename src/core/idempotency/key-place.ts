@@ -12,15 +12,15 @@ export interface KeyPlace {
   readonly label: string;
   /** The name of the account; undefined if there is none. */
   readonly account: string | undefined;
-  /** The key that was derived for the upstream; undefined if it got the client's own. Only with an account. */
+  /** The key that was derived for the upstream; undefined if it got the client's own. */
   readonly upstreamKey?: string | undefined;
 }
 
 /** The text that is recorded with a key. The name of an account has neither `@` nor `/`. */
 export function formatKeyPlace({ label, account, upstreamKey }: KeyPlace): string {
-  if (account === undefined) return label;
+  if (account === undefined && upstreamKey === undefined) return label;
   const key = upstreamKey === undefined ? '' : `${KEY_SEPARATOR}${upstreamKey}`;
-  return `${account}${key}${SEPARATOR}${label}`;
+  return `${account ?? ''}${key}${SEPARATOR}${label}`;
 }
 
 /** @param text as recorded */
@@ -28,5 +28,5 @@ export function parseKeyPlace(text: string): KeyPlace {
   const end = text.indexOf(SEPARATOR);
   if (end < 0) return { label: text, account: undefined };
   const [account, upstreamKey] = text.slice(0, end).split(KEY_SEPARATOR);
-  return { label: text.slice(end + 1), account, upstreamKey };
+  return { label: text.slice(end + 1), account: account === '' ? undefined : account, upstreamKey };
 }

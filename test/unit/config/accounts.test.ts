@@ -1,10 +1,11 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { describeAccounts } from '../../../src/cli/check/describe-accounts.ts';
 import { compileAccounts } from '../../../src/config/compile/compile-accounts.ts';
 import { compileIdempotency } from '../../../src/config/compile/compile-idempotency.ts';
 import { effectiveConfigData } from '../../../src/config/load/effective-config.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { changesWriteIdentity } from '../../../src/config/load/write-identity-changes.ts';
+import { withPresets } from '../../support/proxy/presets.ts';
 import type { Config } from '../../../src/config/schema/config-schema.ts';
 
 const SECRET = 'planted-secret';
@@ -133,6 +134,30 @@ test.each([
   const loaded = load(upstream, more);
   expect(loaded).toMatchObject({ kind: 'mistakes', mistakes: { length: 1 } });
   expect(JSON.stringify(loaded)).toContain(message);
+});
+
+describe('with the preset of a provider', () => {
+  const withPreset = (provider: string, more = '') => {
+    const upstream = `{url: "https://provider.example", provider: ${provider}, accounts: [{name: main, value: "x"}]${more}}`;
+    const environment = { env: {}, readFile: withPresets(() => '') };
+    return loadConfig(`${NAMED}\nupstreams: {api: ${upstream}}`, 'test.yaml', environment);
+  };
+
+  test('Square, whose keys are in bodies, needs shared keys', () => {
+    const refused = withPreset('square');
+    expect(refused.kind === 'mistakes' && refused.mistakes).toMatchObject([
+      { file: 'test.yaml', line: 2, path: 'upstreams.api.idempotency.keyScope' },
+    ]);
+    expect(JSON.stringify(refused)).toContain('must be shared with jsonField');
+    expect(withPreset('square', ', idempotency: {keyScope: shared}').kind).not.toBe('mistakes');
+  });
+
+  test.each(['adyen', 'stripe', 'paypal'])('%s gets keys of each client', (provider) => {
+    const loaded = withPreset(provider);
+    if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded));
+    const api = loaded.config.upstreams['api'];
+    expect(api && compileIdempotency(api, loaded.config, 1).keyScope).toBe('client');
+  });
 });
 
 test('accepts keys in bodies that clients separate themselves', () => {

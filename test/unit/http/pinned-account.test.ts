@@ -27,8 +27,10 @@ test.each(['api.example.com', '[::1]:8080', ''])(
       const place = { label, account };
       expect(parseKeyPlace(formatKeyPlace(place))).toEqual(place);
     }
-    const place = { label, account: 'main', upstreamKey: '00000000-0000-8000-8000-000000000000' };
-    expect(parseKeyPlace(formatKeyPlace(place))).toEqual(place);
+    for (const account of [undefined, 'main']) {
+      const place = { label, account, upstreamKey: '00000000-0000-8000-8000-000000000000' };
+      expect(parseKeyPlace(formatKeyPlace(place))).toEqual(place);
+    }
     expect(formatKeyPlace({ label, account: 'main' })).toBe(`main@${label}`);
   },
 );

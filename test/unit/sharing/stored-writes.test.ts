@@ -27,8 +27,8 @@ function makeFile(): string {
 }
 
 /** Processes that use one database, one after another. Times are on the wall clock; the clock of each process starts at 0. */
-function startMachine() {
-  const database = new StateDatabase({ file: makeFile(), durability: 'full' });
+function startMachine(file = makeFile()) {
+  const database = new StateDatabase({ file, durability: 'full' });
   onTestFinished(() => database.close());
   /** `set`: how far the clock was set; `slept`: how long the system was suspended. */
   const wall = { time: 1_000_000, set: 0, slept: 0 };
@@ -68,7 +68,7 @@ function startMachine() {
       due = [];
       for (const run of now) run();
     };
-    const begin = (name: string, credential = 1) => {
+    const begin = (name: string, credential = 1, keyOwner?: number) => {
       const results: unknown[] = [];
       const listener: KeyClaimListener = {
         onClaimed: (record) => results.push(['claimed', record]),
@@ -77,7 +77,7 @@ function startMachine() {
       const identity = { upstream: 'up', name, credential, owner: 1, credentialHeader: 'authorization', body: 7 };
       const place = { fairnessKey: 'a', client: 'a' };
       const claim = store.makeClaim({
-        identity,
+        identity: { ...identity, keyOwner },
         place,
         concurrent: 'wait',
         ttl: TTL,
@@ -106,6 +106,31 @@ describe('a write in a database', () => {
     first.endTurn();
     expect(results).toEqual([['claimed', undefined]]);
     expect(startProcess().stored).toMatchObject([[1, { name: 'order', state: 'unresolved', endpoint: 'e1', body: 7 }]]);
+  });
+
+  test('keeps the client whose keys are its own, also in a database of an earlier version', () => {
+    const file = makeFile();
+    const earlier = new StateDatabase({ file, durability: 'full' });
+    earlier.db.exec('ALTER TABLE writes DROP COLUMN key_owner');
+    earlier.db.exec(
+      `INSERT INTO writes VALUES (1, x'61', 'up', 1, 1, 'authorization', 7, 'answered', 0, 'e1', '1', '0')`,
+    );
+    earlier.close();
+    const { startProcess } = startMachine(file);
+    const first = startProcess();
+    expect(first.stored).toMatchObject([[1, { name: 'a', state: 'answered' }]]);
+    first.begin('order', -5, 5);
+    first.begin('order', -6, 6);
+    first.endTurn();
+    const next = startProcess();
+    expect(next.stored.map(([id, { keyOwner }]) => [id, keyOwner])).toEqual([
+      [1, undefined],
+      [2, 5],
+      [3, 6],
+    ]);
+    const { results } = next.begin('order', -7, 7);
+    next.endTurn();
+    expect(results).toEqual([['claimed', undefined]]);
   });
 
   test('is unresolved for the next process until it is released', () => {
