@@ -190,14 +190,14 @@ upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}, idempotency: {keyScope
   expect(ids).toEqual(['ch_1', 'ch_2', 'ch_1']);
 });
 
-test('clients without a name wait for each other, whatever their tokens are', async () => {
+test('clients without a name wait for each other, whatever their tokens and bodies are', async () => {
   const provider = await startKeyedProvider();
   const gate = await startTidegate(`
 clients: {key: ["header:X-Client", ip]}
 upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}, idempotency: {concurrent: refuse}}}`);
   const pay = (token: string): Promise<Received> => {
     const headers = ['Authorization', `Bearer ${token}`, 'Idempotency-Key', 'order-1'];
-    return send(gate.url, '/', { method: 'POST', body: '{}', headers });
+    return send(gate.url, '/', { method: 'POST', body: JSON.stringify({ token }), headers });
   };
   provider.hold(true);
   const first = pay('a');
