@@ -38,9 +38,9 @@ export interface StoredWrite extends WriteIdentity {
  * may not arrive. Undefined if the next process needs to know nothing.
  */
 export function toStored(write: KeyedWrite): StoredWrite | undefined {
-  const { upstream, name, credential, owner, credentialHeader, body, keyOwner, firstSentAt, endpoint } = write;
-  const { sentCount } = write;
-  const known = { upstream, name, credential, owner, credentialHeader, body, keyOwner, firstSentAt };
+  const { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind } = write;
+  const { firstSentAt, endpoint, sentCount } = write;
+  const known = { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind, firstSentAt };
   if (write.state === 'answered' && !isArriving(write)) {
     const { finalFor, unresolvedFor } = withoutOpen(write);
     const isAnswered = countCredentials(unresolvedFor) < MAX_CREDENTIALS;

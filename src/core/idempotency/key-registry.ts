@@ -224,11 +224,11 @@ export class KeyRegistry {
   }
 
   #add(identity: WriteIdentity): KeyedWrite {
-    const { upstream, name, credential, owner, credentialHeader, body, keyOwner } = identity;
+    const { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind } = identity;
     const next = this.#writes.get(name);
     const state = 'new';
     const write: KeyedWrite = {
-      ...{ upstream, name, credential, owner, credentialHeader, body, keyOwner },
+      ...{ upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind },
       ...{ next, state, firstSentAt: 0, endpoint: undefined },
       ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
       ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false },

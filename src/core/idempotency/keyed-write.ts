@@ -17,6 +17,8 @@ export interface WriteIdentity {
   readonly body: number | undefined;
   /** A digest of what names the client, where each client has keys of its own at the upstream; absent where clients share keys. */
   readonly keyOwner?: number | undefined;
+  /** A digest of the kind of that name: a proven name, a header, a part of the path, or none. Defined as `keyOwner` is. */
+  readonly keyOwnerKind?: number | undefined;
 }
 
 /** The endpoint of a write if nobody knows it. No endpoint has this label, so a repeat is sent to none. */
@@ -66,10 +68,12 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
  * Whether two writes of one name are the same write. A credential may change while the account stays, by a token refresh or
  * by request signing; and two accounts that nothing else names may choose the same key. So another credential means another
  * write only if the body differs too, or if only one of the two has a credential in that header. If a body is not known, they
- * count as one write. Where each client has keys of its own, the client alone decides.
+ * count as one write. Where each client has keys of its own, the client alone decides, if both are named in the same way. Else a
+ * reload or another replica may have changed what names the client, so the body decides.
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
-  if (one.keyOwner !== undefined && other.keyOwner !== undefined) return one.keyOwner === other.keyOwner;
+  const haveOwnKeys = one.keyOwner !== undefined && other.keyOwner !== undefined;
+  if (haveOwnKeys && one.keyOwnerKind === other.keyOwnerKind) return one.keyOwner === other.keyOwner;
   if (one.credential === other.credential) return true;
   if (one.keyOwner === other.keyOwner) {
     // Digests of different headers cannot be compared.
@@ -80,14 +84,16 @@ export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other
 }
 
 /**
- * Whether it is unknown if a request repeats the write that it has joined, or with which key that write was sent: a reload has changed
- * whose keys the upstream compares since, and the request has another credential, or the place of the write is not recorded.
+ * Whether it is unknown if a request repeats the write that it has joined, or with which key that write was sent. Either the two clients
+ * have keys of their own and names of different kinds, or a reload has changed whose keys the upstream compares since, and the request has
+ * another credential, or the place of the write is not recorded.
  */
 export function isAmbiguous(
-  write: Pick<KeyedWrite, 'keyOwner' | 'credential' | 'endpoint'>,
+  write: Pick<KeyedWrite, 'keyOwner' | 'keyOwnerKind' | 'credential' | 'endpoint'>,
   other: WriteIdentity,
 ): boolean {
-  if ((write.keyOwner === undefined) === (other.keyOwner === undefined)) return false;
+  const isSameScope = (write.keyOwner === undefined) === (other.keyOwner === undefined);
+  if (isSameScope) return write.keyOwnerKind !== other.keyOwnerKind;
   return write.credential !== other.credential || (write.endpoint ?? UNKNOWN_ENDPOINT) === UNKNOWN_ENDPOINT;
 }
 

@@ -243,8 +243,8 @@ export function ownersOf(state: NameState | undefined): ReadonlySet<string> {
 }
 
 function toShared(write: KeyedWrite): SharedWrite {
-  const { upstream, name, credential, owner, credentialHeader, body, keyOwner, state, firstSentAt, endpoint } = write;
-  const { finalFor, unresolvedFor, wasDelivered } = write;
-  const identity = { upstream, name, credential, owner, credentialHeader, body, keyOwner };
+  const { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind } = write;
+  const { state, firstSentAt, endpoint, finalFor, unresolvedFor, wasDelivered } = write;
+  const identity = { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind };
   return { ...identity, state, firstSentAt, endpoint, finalFor, unresolvedFor, wasDelivered };
 }

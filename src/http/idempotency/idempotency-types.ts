@@ -39,6 +39,9 @@ export interface WriteCredential {
   readonly value: string;
   /** Its writes share a part of the memory for unresolved writes: an address, because one client can invent any number of credentials. */
   readonly owner: string;
-  /** What names the client if each client has keys of its own at the upstream; empty for all without a name. Undefined: clients share keys. */
+  /**
+   * What names the client if each client has keys of its own at the upstream: see `ClientIdentity.keyOwner`. Empty for all without a name;
+   * undefined if clients share keys.
+   */
   readonly keyOwner: string | undefined;
 }

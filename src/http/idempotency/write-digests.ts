@@ -45,7 +45,7 @@ export class WriteDigests {
       owner: this.#checksum(owner),
       credentialHeader: credential.header,
       body: body && (body.length % LENGTHS) * 2 ** 32 + crc32(body),
-      keyOwner: keyOwner === undefined ? undefined : this.#checksum(keyOwner),
+      ...this.#identifyOwner(keyOwner),
     };
   }
 
@@ -69,6 +69,13 @@ export class WriteDigests {
   fingerprint(query: string, body: Uint8Array): string {
     const hmac = createHmac('sha256', this.#secret).update(`\0request\0${query}\0`).update(body);
     return hmac.digest('base64url');
+  }
+
+  /** @param keyOwner see `WriteCredential.keyOwner` */
+  #identifyOwner(keyOwner: string | undefined): Pick<WriteIdentity, 'keyOwner' | 'keyOwnerKind'> {
+    if (keyOwner === undefined) return { keyOwner: undefined, keyOwnerKind: undefined };
+    const [kind = ''] = keyOwner.split('\0', 1);
+    return { keyOwner: this.#checksum(keyOwner), keyOwnerKind: this.#checksum(kind) };
   }
 
   /** Above 0. */

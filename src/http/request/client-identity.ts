@@ -37,7 +37,7 @@ export interface ClientIdentity {
   readonly name: string | undefined;
   /**
    * What names the client for as long as it uses a key: its proven name, a header or a part of the path. Undefined if only its address or
-   * a token identifies it, which may change before it repeats a write. A secret: not to be kept beyond the request, unless encrypted.
+   * a token identifies it, which may change before it repeats a write. The kind of the name, `\0` and the name. A secret: not to be kept beyond the request, unless encrypted.
    */
   readonly keyOwner: string | undefined;
 }

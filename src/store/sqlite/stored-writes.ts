@@ -68,7 +68,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
       'INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
     );
     this.#put =
-      db.prepare(`INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+      db.prepare(`INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
       body = excluded.body, state = excluded.state, first_sent_at = excluded.first_sent_at, endpoint = excluded.endpoint,
       final_for = excluded.final_for, unresolved_for = excluded.unresolved_for`);
     this.#delete = db.prepare('DELETE FROM writes WHERE id = ?');
@@ -183,7 +183,8 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     this.#put.run(
       ...[id, Buffer.from(name, 'latin1'), upstream, credential, owner, credentialHeader, body ?? null, state],
       ...[firstSentAt + wallClock() - clock.now() - this.#appliedShift, endpoint ?? null],
-      ...[JSON.stringify(stored.finalFor), JSON.stringify(stored.unresolvedFor), stored.keyOwner ?? null],
+      ...[JSON.stringify(stored.finalFor), JSON.stringify(stored.unresolvedFor)],
+      ...[stored.keyOwner ?? null, stored.keyOwnerKind ?? null],
     );
   }
 }
@@ -225,6 +226,7 @@ function toWrite(row: Record<string, unknown>): Omit<StoredWrite, 'firstSentAt'>
     finalFor: toCredentials(final_for),
     unresolvedFor: toCredentials(unresolved_for),
     keyOwner: toExact(row['key_owner']),
+    keyOwnerKind: toExact(row['key_owner_kind']),
   };
 }
 

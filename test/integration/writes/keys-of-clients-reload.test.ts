@@ -225,6 +225,31 @@ test('a client makes its own write with a key that another client has used with 
   expect(provider.keys()[1]).not.toBe('order-1');
 });
 
+describe('a write of a client whose name changes with a reload', () => {
+  const SHOP = '["header:X-Shop", ip]';
+  const UNSENT = '["header:X-Unsent", ip]';
+
+  test.each([
+    ['from one header to another', BY_NAME, SHOP],
+    ['from none to a header', UNSENT, BY_NAME],
+    ['from a header to none', BY_NAME, UNSENT],
+  ])('is not sent again, %s', async (_, before, after) => {
+    const idempotency = 'ttl: 24h, keyScope: client';
+    const { provider, pay, reload } = await setUp({ names: before, idempotency });
+    provider.beSilent(true);
+    expect(resultOf(await pay('alice'))).toEqual(UNKNOWN);
+    provider.beSilent(false);
+    await reload({ names: after });
+    const repeat = await pay('alice');
+    expect([...resultOf(repeat), reasonOf(repeat)]).toEqual([...UNKNOWN, 'key_ambiguous']);
+    expect(provider.charges).toHaveLength(1);
+    expect(idOf(await pay('bob', { body: '{"amount":2}' }))).toBe('ch_2');
+    await reload({ names: before });
+    expect(idOf(await pay('alice'))).toBe('ch_1');
+    expect(provider.charges).toHaveLength(2);
+  });
+});
+
 test('clients keep their own keys when a reload changes the credential header', async () => {
   const { provider, gate, pay, reload } = await setUp({ names: BY_NAME });
   provider.beSilent(true);

@@ -84,8 +84,9 @@ describe('two requests with one key', () => {
 describe('two requests with one key, where each client has keys of its own', () => {
   const alice: WriteIdentity = {
     ...{ upstream: 'up', name: 'a', credential: -5, owner: 5, credentialHeader: 'authorization', body: 1, keyOwner: 5 },
+    keyOwnerKind: 1,
   };
-  const shared: WriteIdentity = { ...alice, keyOwner: undefined };
+  const shared: WriteIdentity = { ...alice, keyOwner: undefined, keyOwnerKind: undefined };
 
   test('are the same write for one client only, whatever body and credential header are', () => {
     const bob = { ...alice, credential: -6, keyOwner: 6 };
@@ -101,6 +102,15 @@ describe('two requests with one key, where each client has keys of its own', () 
     expect(isSameWrite({ ...shared, credential: 7, body: undefined }, alice)).toBe(true);
     expect(isSameWrite({ ...shared, credential: 7, credentialHeader: 'x', body: 2 }, alice)).toBe(false);
     expect(isSameWrite({ ...shared, body: 2 }, alice)).toBe(true);
+  });
+
+  test('may be the same if names of different kinds identify the clients, unless both bodies are known and differ', () => {
+    const byHeader = { ...alice, credential: -6, keyOwner: 6, keyOwnerKind: 2 };
+    expect([isSameWrite(alice, byHeader), isSameWrite(alice, { ...byHeader, body: undefined })]).toEqual([true, true]);
+    expect(isSameWrite(alice, { ...byHeader, body: 2 })).toBe(false);
+    const at = (endpoint: string | undefined) => ({ ...alice, endpoint });
+    expect([isAmbiguous(at('e'), byHeader), isAmbiguous(at(undefined), byHeader)]).toEqual([true, true]);
+    expect([isAmbiguous(at('e'), alice), isAmbiguous(at(undefined), alice)]).toEqual([false, false]);
   });
 
   test('are in doubt if clients shared keys for one of them, unless the credential and the place are known', () => {

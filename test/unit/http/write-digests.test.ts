@@ -45,15 +45,20 @@ test('the digest of a body is an exact number, whatever the length of the body',
 test('two clients whose keys are separate make two writes of one name, also with the same body', () => {
   const digests = new WriteDigests('secret');
   const name = { name: 'order', key: 'order' };
-  const identify = (value: string, body: string) =>
-    digests.identify(
+  const identify = (client: string, body: string, kind = 'name') => {
+    const value = `${kind}\0${client}`;
+    return digests.identify(
       'up',
       name,
       { kind: 'client', header: 'authorization', value, owner: value, keyOwner: value },
       Buffer.from(body),
     );
+  };
   const [alice, again, bob] = [identify('alice', '1'), identify('alice', '2'), identify('bob', '1')];
   expect([isSameWrite(alice, again), isSameWrite(alice, bob)]).toEqual([true, false]);
   expect(alice.body).not.toBe(again.body);
   expect(alice.body).toBe(bob.body);
+  expect(alice.keyOwnerKind).toBe(bob.keyOwnerKind);
+  const renamed = identify('alice', '1', 'header:x-client');
+  expect([isSameWrite(alice, renamed), isSameWrite(again, renamed)]).toEqual([true, false]);
 });

@@ -68,7 +68,7 @@ function startMachine(file = makeFile()) {
       due = [];
       for (const run of now) run();
     };
-    const begin = (name: string, credential = 1, keyOwner?: number) => {
+    const begin = (name: string, credential = 1, keyOwner?: number, keyOwnerKind = keyOwner && 10) => {
       const results: unknown[] = [];
       const listener: KeyClaimListener = {
         onClaimed: (record) => results.push(['claimed', record]),
@@ -77,7 +77,7 @@ function startMachine(file = makeFile()) {
       const identity = { upstream: 'up', name, credential, owner: 1, credentialHeader: 'authorization', body: 7 };
       const place = { fairnessKey: 'a', client: 'a' };
       const claim = store.makeClaim({
-        identity: { ...identity, keyOwner },
+        identity: { ...identity, keyOwner, keyOwnerKind },
         place,
         concurrent: 'wait',
         ttl: TTL,
@@ -111,7 +111,7 @@ describe('a write in a database', () => {
   test('keeps the client whose keys are its own, also in a database of an earlier version', () => {
     const file = makeFile();
     const earlier = new StateDatabase({ file, durability: 'full' });
-    earlier.db.exec('ALTER TABLE writes DROP COLUMN key_owner');
+    for (const column of ['key_owner', 'key_owner_kind']) earlier.db.exec(`ALTER TABLE writes DROP COLUMN ${column}`);
     earlier.db.exec(
       `INSERT INTO writes VALUES (1, x'61', 'up', 1, 1, 'authorization', 7, 'answered', 0, 'e1', '1', '0')`,
     );
@@ -123,11 +123,12 @@ describe('a write in a database', () => {
     first.begin('order', -6, 6);
     first.endTurn();
     const next = startProcess();
-    expect(next.stored.map(([id, { keyOwner }]) => [id, keyOwner])).toEqual([
-      [1, undefined],
-      [2, 5],
-      [3, 6],
+    expect(next.stored.map(([id, { keyOwner, keyOwnerKind }]) => [id, keyOwner, keyOwnerKind])).toEqual([
+      [1, undefined, undefined],
+      [2, 5, 10],
+      [3, 6, 10],
     ]);
+    expect(next.begin('order', -8, 8, 11).results).toEqual([['refused', 'key_ambiguous', true]]);
     const { results } = next.begin('order', -7, 7);
     next.endTurn();
     expect(results).toEqual([['claimed', undefined]]);
