@@ -14,7 +14,7 @@ export function acceptedKeyOf(
   const { route, client } = routed;
   if (route.target.accounts === undefined) return {};
   // Of a message, the headers are stored as they are sent: see `acceptedHeaders`.
-  const upstreamKey = route.delivery === undefined ? upstreamKeyOf({ ...routed, key }) : undefined;
+  const upstreamKey = route.delivery === undefined ? upstreamKeyOf(routed, undefined, key) : undefined;
   return { keyOwner: client.keyOwner ?? '', ...(upstreamKey === undefined ? {} : { upstreamKey }) };
 }
 

@@ -33,7 +33,7 @@ export function makeKeyClaim(
   if (key !== undefined) record.writeId = idOfName(identity.name);
   const only = endpoints.all.length === 1 ? endpoints.all[0] : undefined;
   const isNew = key?.from === 'minted';
-  const upstreamKey = upstreamKeyOf(routed);
+  const upstreamKey = upstreamKeyOf(routed, undefined, key);
   const claim = keys.makeClaim({
     identity,
     place: { fairnessKey: addressGroupOf(client), client: client.hash },

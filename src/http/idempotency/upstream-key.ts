@@ -66,14 +66,14 @@ export interface KeyScopeOfRequest {
  * The key that the upstream gets in place of the client's; undefined if it gets that one, or none. A write that was sent before keeps the
  * key that is recorded with it, whatever the configuration says now: with another one, the upstream would take it for a new write.
  * @param recordedPlace where the write may have been sent before; undefined if nothing is recorded
+ * @param key also one in the body
  */
-export function upstreamKeyOf(routed: KeyOfClient, recordedPlace?: string): string | undefined {
-  const { key, request } = routed;
+export function upstreamKeyOf(routed: KeyOfClient, recordedPlace?: string, key = routed.key): string | undefined {
   if (key === undefined) return undefined;
   const isRecorded = recordedPlace !== undefined && recordedPlace !== UNKNOWN_ENDPOINT;
   if (isRecorded) return parseKeyPlace(recordedPlace).upstreamKey;
   if (!derivesKeys(routed)) return undefined;
-  return request.upstreamKey ?? deriveFor(routed, key.value);
+  return routed.request.upstreamKey ?? deriveFor(routed, key.value);
 }
 
 /**

@@ -1,14 +1,18 @@
 import type { AttemptOutcome, ErrorOutcome } from '../../core/exchange/attempt-outcome.ts';
 import { formatKeyPlace, parseKeyPlace } from '../../core/idempotency/key-place.ts';
+import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { upstreamKeyOf } from '../idempotency/upstream-key.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
-import type { CallOwner } from './attempt-order.ts';
+import type { AttemptOrder, CallOwner } from './attempt-order.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Endpoint } from './open-endpoint.ts';
 import { ACCOUNT_REMOVED, ENDPOINT_REMOVED, type SendFailure } from './send-failure.ts';
 import type { UpstreamAttempt } from './upstream-attempt.ts';
+
+/** Where a write may have been sent before; undefined if nothing is recorded. */
+type RecordedPlace = Pick<KeyClaim, 'endpoint'>;
 
 /**
  * Chooses the endpoint of each attempt of one exchange, and reports outcomes to it. An endpoint that failed the exchange is
@@ -68,27 +72,20 @@ export class EndpointSelector {
     return place !== undefined && place !== UNKNOWN_ENDPOINT && parseKeyPlace(place).account !== account;
   }
 
-  /** The write was sent with a derived key in a header, and its own is in the body now, which is never changed. */
-  get #cannotReplaceKey(): boolean {
-    return this.upstreamKey !== undefined && this.#routed.key?.from === 'body';
-  }
-
   /**
    * The endpoint of the next attempt; undefined if the one that it is pinned to, or its account, has been removed, or if its account is
-   * not the recorded one.
+   * not the recorded one, or if the write was sent with a derived key before and has its own in the body, which is never changed.
+   * @param order its claim knows where the write may have been sent before
    * @param isRepeatable the request and its body can be sent again to any endpoint, whatever the outcome
-   * @param pinnedTo label of the only endpoint allowed; undefined: any
-   * @param recordedPlace where the write may have been sent before; undefined if nothing is recorded
    */
   choose(
+    { key, pinnedTo, claim }: Pick<AttemptOrder, 'key' | 'pinnedTo'> & { readonly claim: RecordedPlace | undefined },
     isRepeatable: boolean,
-    pinnedTo: string | undefined,
-    recordedPlace: string | undefined,
     now: Millis,
   ): Endpoint | undefined {
-    this.#recordedPlace = recordedPlace;
-    this.upstreamKey = upstreamKeyOf(this.#routed, recordedPlace);
-    if (this.#lacksAccount || this.#cannotReplaceKey) return undefined;
+    this.#recordedPlace = claim?.endpoint;
+    this.upstreamKey = upstreamKeyOf(this.#routed, this.#recordedPlace, key);
+    if (this.#lacksAccount || (key?.from === 'body' && this.upstreamKey !== undefined)) return undefined;
     const endpoint =
       pinnedTo === undefined
         ? this.#endpoints.choose(this.#failedEndpoints, isRepeatable, now, this.#owner.driver.ticket)

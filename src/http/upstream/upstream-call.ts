@@ -70,7 +70,7 @@ export class UpstreamCall implements AttemptListener {
 
   /** Sends the next attempt. */
   start(order: AttemptOrder): void {
-    const { timeout, keyValidUntil, body, isRepeatable, pinnedTo, traceHeaders } = order;
+    const { timeout, keyValidUntil, body, isRepeatable, traceHeaders } = order;
     const { clock, gate } = this.#context;
     const { route, client } = this.#routed;
     const { target } = route;
@@ -80,7 +80,7 @@ export class UpstreamCall implements AttemptListener {
     const payload = body?.payload() ?? null;
     const isStreamed = payload instanceof Readable;
     const now = clock.now();
-    const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, order.claim?.endpoint, now);
+    const endpoint = this.#selector.choose(order, isRepeatable && !isStreamed, now);
     if (endpoint === undefined) return this.onFailure(this.#selector.missing);
     const attempt = new UpstreamAttempt(this, this.#requests.to(endpoint, payload, traceHeaders), clock, order);
     attempt.sender = this.#owner.driver.ticket;
