@@ -46,6 +46,7 @@ export const IDEMPOTENCY_KEY_EVENTS = [
   'key_expired',
   'key_reused',
   'key_ambiguous',
+  'key_overused',
   'replayed',
   'decided_locally',
 ] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited' | 'replayed' | 'decided_locally')[];

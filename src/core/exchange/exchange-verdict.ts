@@ -55,7 +55,8 @@ export type UnknownOutcomeReason =
   | 'key_store_lost'
   | 'key_expired'
   | 'key_reused'
-  | 'key_ambiguous';
+  | 'key_ambiguous'
+  | 'key_overused';
 
 /** Forward the response in hand. `unknown`: it is an error response to a write that may have taken effect. */
 export interface ForwardVerdict {

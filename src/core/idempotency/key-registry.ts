@@ -4,7 +4,7 @@ import type { KeyJournal, StoredWrite } from './key-journal.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
-import { isAmbiguous, isUnresolved, isSameWrite } from './keyed-write.ts';
+import { isAmbiguous, isForgettable, isSameWrite, isUnresolved } from './keyed-write.ts';
 import type { KeyRecord } from './key-record.ts';
 import type { Millis } from '../scalars.ts';
 
@@ -101,10 +101,16 @@ export class KeyRegistry {
     return this.#unresolvedAt.has(upstream);
   }
 
-  /** False if the write is new, and too many other clients, each with keys of its own, have writes of its name. */
-  hasRoomFor(identity: WriteIdentity): boolean {
+  /**
+   * Where each client has keys of its own: if a write is new, and too many other clients have writes of its name, forgets the oldest that
+   * is answered. Returns false if there is none.
+   */
+  makeRoomFor(identity: WriteIdentity): boolean {
     const isFull = identity.keyOwner !== undefined && this.#findIfTooMany(identity.name) !== undefined;
-    return !isFull || this.#findKnown(identity) !== undefined;
+    if (!isFull || this.#findKnown(identity) !== undefined) return true;
+    const oldest = [...this.writesOf(identity.name)].findLast(isForgettable);
+    if (oldest !== undefined) this.forget(oldest);
+    return oldest !== undefined;
   }
 
   /** Joins a write as one of its requests. To be followed by `leave`. */
@@ -207,14 +213,8 @@ export class KeyRegistry {
       this.#find(name, (known) => known.credential === credential && isSameWrite(known, identity)) ??
       this.#find(name, (known) => body !== undefined && known.body === body && isSameWrite(known, identity));
     if (found !== undefined) return found;
-    let any: KeyedWrite | undefined;
-    let oldestUnresolved: KeyedWrite | undefined;
-    for (let known = this.#writes.get(name); known !== undefined; known = known.next) {
-      if (!isSameWrite(known, identity)) continue;
-      any ??= known;
-      if (isUnresolved(known)) oldestUnresolved = known; // the list is newest first
-    }
-    return oldestUnresolved ?? any;
+    const same = [...this.writesOf(name)].filter((known) => isSameWrite(known, identity));
+    return same.findLast(isUnresolved) ?? same[0]; // the newest is first
   }
 
   /** The oldest, if a name has MAX_PER_NAME writes. */

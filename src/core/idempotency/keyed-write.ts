@@ -97,6 +97,11 @@ export function isAmbiguous(
   return write.credential !== other.credential || (write.endpoint ?? UNKNOWN_ENDPOINT) === UNKNOWN_ENDPOINT;
 }
 
+/** Whether a write is answered and no request uses it: a repeat of it may count as a new write. */
+export function isForgettable(write: KeyedWrite): boolean {
+  return write.state === 'answered' && write.requestCount === 0 && !isUnresolved(write);
+}
+
 /** Whether an answered write counts as answered for a request with this credential. */
 export function isAnsweredFor({ state, unresolvedFor }: KeyedWrite, credential: number): boolean {
   return state === 'answered' && !hasCredential(unresolvedFor, credential);

@@ -80,7 +80,7 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     if (this.#hasKey) return this.#grant();
     const { keys, clock, request } = this.#options;
     const { identity, concurrent } = request;
-    if (!keys.hasRoomFor(identity)) return listener.onClaimRefused('key_ambiguous', false);
+    if (!keys.makeRoomFor(identity)) return listener.onClaimRefused('key_overused', false);
     const write = this.#attempts.join();
     this.#write = write;
     if (isAmbiguous(write, identity)) return this.#refuse(write, 'key_ambiguous');

@@ -106,5 +106,5 @@ describe('a request that may repeat a write from before its client had keys of i
 test('a client with keys of its own is refused if too many others use the same key', () => {
   const { claim } = startStore();
   for (let n = 1; n <= 1000; n += 1) claim(-n, n);
-  expect(claim(-1001, 1001).refusals).toEqual([['key_ambiguous', false]]);
+  expect(claim(-1001, 1001).refusals).toEqual([['key_overused', false]]);
 });
