@@ -126,7 +126,9 @@ export function writeCredentialOf({ request, route, client }: RequestOfClient): 
   const keyOwner = derivesKeys({ request, route }) ? (client.keyOwner ?? '') : undefined;
   const common = { header, owner: addressGroupOf(client), keyOwner };
   const name = keyOwner ?? (accounts === undefined ? undefined : client.keyOwner);
-  if (name !== undefined) return { kind: 'client', value: name, ...common };
+  // Where clients share keys, an earlier version has recorded the credential, with which a name cannot be compared.
+  const nameHeader = keyOwner === undefined ? '' : header;
+  if (name !== undefined) return { kind: 'client', value: name, ...common, header: nameHeader };
   const value = request.headers[header];
   if (value !== undefined) return { kind: 'header', value: String(value), ...common };
   return { kind: 'client', value: client.identifiedBy === 'ip' ? '' : client.hash, ...common };

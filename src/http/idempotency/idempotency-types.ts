@@ -34,7 +34,7 @@ export interface IdempotencyKey {
 
 export interface WriteCredential {
   readonly kind: 'header' | 'client';
-  /** The credential header, in lower case. */
+  /** The credential header, in lower case; empty if a name identifies a client that shares keys with others. */
   readonly header: string;
   readonly value: string;
   /** Its writes share a part of the memory for unresolved writes: an address, because one client can invent any number of credentials. */

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { isSameWrite } from '../../../src/core/idempotency/keyed-write.ts';
 import { writeCredentialOf } from '../../../src/http/idempotency/idempotency-key.ts';
+import type { WriteCredential } from '../../../src/http/idempotency/idempotency-types.ts';
+import { WriteDigests } from '../../../src/http/idempotency/write-digests.ts';
 
 const route = { target: { credentialHeader: 'authorization', idempotency: { keyScope: 'shared' as const } } };
 
@@ -40,6 +43,18 @@ test.each(['client', 'shared'] as const)(
     expect(credentialThroughAccounts(scope, 'name\0alice', 'Bearer refreshed')).toMatchObject(alice);
   },
 );
+
+test.each([
+  ['its token', 'Bearer a'],
+  ['no credential', undefined],
+])('with shared keys, a client with a name repeats a write that was recorded with %s', (_, authorization) => {
+  const digests = new WriteDigests('secret');
+  const identify = (credential: WriteCredential, body: string) =>
+    digests.identify('up', { name: 'order', key: 'order' }, credential, Buffer.from(body));
+  const recorded = identify(credentialThroughAccounts('shared', undefined, authorization), '1');
+  const named = credentialThroughAccounts('shared', 'name\0alice', authorization);
+  expect(isSameWrite(recorded, identify(named, '1'))).toBe(true);
+});
 
 test('clients without names share the keys of one client, separate from those with names, whatever their tokens are', () => {
   const nobody = { kind: 'client', value: '', keyOwner: '' };
