@@ -2,10 +2,11 @@
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { classLimitName } from '../../core/limits/limit-ref.ts';
 import { formatClassPolicy } from '../../http/headers/rate-limit-policy.ts';
-import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
+import type { ClientClassRule, ClientNameRule, KeyOwnerRule } from '../../http/request/client-identity.ts';
 import { compileGlob } from '../../http/request/glob.ts';
 import type { ClientAccess } from '../../http/request/snapshot-types.ts';
 import type { Config } from '../schema/config-schema.ts';
+import { namingIn } from '../schema/key-scope.ts';
 
 export function compileClassLimitRefs(
   upstream: string,
@@ -43,6 +44,13 @@ export function compileClientClasses(config: Config): ClientClassRule[] {
     ),
     keys: (match.key ?? []).map(compileGlob),
   }));
+}
+
+/** The kind of proven names has all settings that decide about one, so that all have the same kind until one of these changes. */
+export function compileKeyOwners(config: Config): KeyOwnerRule {
+  const { names: keys, auth: { jwt, certificate } = {} } = namingIn(config);
+  const settings = [jwt?.issuer, jwt?.nameClaim, jwt?.namePrefix, certificate?.name, certificate?.namePrefix];
+  return { keys, proven: `name\0${JSON.stringify(settings)}` };
 }
 
 export function compileClientNames({ clients }: Config): ClientNameRule[] {

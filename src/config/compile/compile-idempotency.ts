@@ -1,5 +1,5 @@
 import type { Config, UpstreamConfig } from '../schema/config-schema.ts';
-import { keyScopeOf } from '../schema/key-scope.ts';
+import { keyScopeOf, namingIn } from '../schema/key-scope.ts';
 import { toList } from '../values/one-or-many.ts';
 import type { KeyAccountSource } from '../../http/idempotency/key-account.ts';
 import type { IdempotencySettings } from '../../http/idempotency/idempotency-types.ts';
@@ -14,11 +14,12 @@ type IdempotencyConfig = UpstreamConfig['idempotency'];
  */
 export function compileIdempotency(
   upstream: Pick<UpstreamConfig, 'accounts' | 'idempotency'>,
-  { mode, clients }: Pick<Config, 'mode' | 'clients'>,
+  config: Pick<Config, 'mode' | 'clients' | 'upstreams'>,
   endpointCount: number,
 ): IdempotencySettings {
-  const { idempotency: config } = upstream;
-  const { header, jsonField, account, replayedHeader, generate, onStoreLost, ttl, replayAnswers } = config;
+  const { mode } = config;
+  const { idempotency } = upstream;
+  const { header, jsonField, account, replayedHeader, generate, onStoreLost, ttl, replayAnswers } = idempotency;
   const parts = compileAccountSources(account);
   return {
     header: header === false ? undefined : { name: header, lower: header.toLowerCase() },
@@ -26,9 +27,9 @@ export function compileIdempotency(
     account: parts,
     accountHeaders: new Set(parts.map((part) => part.header)),
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
-    keyScope: keyScopeOf(upstream, clients),
+    keyScope: keyScopeOf(upstream, namingIn(config)),
     generates: generate && mode === 'enforce',
-    concurrent: effectiveConcurrent(config, endpointCount),
+    concurrent: effectiveConcurrent(idempotency, endpointCount),
     onStoreLost,
     keepResponsesFor: mode === 'enforce' ? replayAnswers : undefined,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),

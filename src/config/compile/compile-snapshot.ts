@@ -6,6 +6,7 @@ import {
   compileClassLimitRefs,
   compileClientClasses,
   compileClientNames,
+  compileKeyOwners,
   compileRatePolicies,
 } from './compile-clients.ts';
 import { compileCors } from './compile-cors.ts';
@@ -114,7 +115,11 @@ export function compileSnapshot(
     accessOf: compileAccess(clients.classes),
     identifyClient: makeClientIdentifier(
       clients.key,
-      { classes: compileClientClasses(config), names: compileClientNames(config) },
+      {
+        classes: compileClientClasses(config),
+        names: compileClientNames(config),
+        owners: compileKeyOwners(config),
+      },
       clientHasher,
       hashAddress,
     ),

@@ -1,7 +1,9 @@
 /** Finds changes of settings that make a repeat of an earlier write a new one. */
 import { routeName } from '../schema/route-name.ts';
 import type { Config } from '../schema/config-schema.ts';
+import { formatClientKey } from '../schema/clients-schema.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
+import { namingIn } from '../schema/key-scope.ts';
 import type { Path } from './mistakes.ts';
 
 /** Settings of `idempotency` that determine what identifies a write. */
@@ -20,6 +22,7 @@ export function changesWriteIdentity(path: Path, before: Config, after: Config):
   if (key === 'idempotency') return setting === undefined || IDENTIFYING.has(setting);
   if (key === 'preserveHost') return true;
   if (key === 'accounts') return changesAccountNames(name, before, after);
+  if (key === 'rateLimit') return [before, after].some(namesOwners) && keyNames(before) !== keyNames(after);
   const searchesBodies = [before, after].some((each) => readsJson(each, String(name)));
   return key === 'retry' && setting === 'replayLimit' && searchesBodies;
 }
@@ -41,6 +44,11 @@ function namesOwners({ upstreams }: Config): boolean {
   );
 }
 
+/** The keys that are names: a header that is a credential at an upstream is none. */
+function keyNames(config: Config): string {
+  return namingIn(config).names.map(formatClientKey).join(' ');
+}
+
 /** Whether this setting decides what the name of a client is. */
 function changesClientNames(path: Path): boolean {
   const [key, proof, setting] = path.slice(1);
@@ -51,6 +59,7 @@ function changesClientNames(path: Path): boolean {
 
 /** Settings of `clients.auth` that determine the name of a client. */
 const NAMING: ReadonlySet<string> = new Set([
+  'jwt.issuer',
   'jwt.nameClaim',
   'jwt.namePrefix',
   'certificate.name',

@@ -2,7 +2,7 @@
 import { isManagedHeader } from '../../core/http-semantics/managed-headers.ts';
 import type { Path } from '../load/mistakes.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
-import { type ClientNaming, distinguishesClients, keyScopeOf, mayLackName } from '../schema/key-scope.ts';
+import { type ClientNaming, distinguishesClients, keyScopeOf, mayLackName, namingOf } from '../schema/key-scope.ts';
 import type { PartialConfig, PartialUpstream } from '../load/partial-config.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
@@ -16,11 +16,11 @@ export function* checkAccounts(
 ): Generator<RuleFinding> {
   // With another mistake there, it is not known which clients have names.
   const areClientsKnown = clientKeys !== undefined && isWritten(['clients', 'auth']) === (auth !== undefined);
-  const clients = areClientsKnown ? { key: clientKeys, auth } : undefined;
+  const naming = areClientsKnown ? namingOf({ key: clientKeys, auth }, upstreams.values()) : undefined;
   for (const [name, upstream] of upstreams) {
     const path = ['upstreams', name];
     yield* checkUpstreamAccounts(path, upstream, isWritten);
-    yield* checkKeyScope([...path, 'idempotency', 'keyScope'], upstream, clients, isWritten);
+    yield* checkKeyScope([...path, 'idempotency', 'keyScope'], upstream, naming, isWritten);
   }
   if (check !== undefined && routes.length === 0) {
     for (const [name, { accounts }] of upstreams) {
@@ -34,7 +34,7 @@ export function* checkAccounts(
     const target = upstream === undefined ? undefined : upstreams.get(upstream);
     const accounts = target?.accounts;
     const path = ['routes', i];
-    if (proof === 'none' && clients !== undefined && mayLackName(clients) && hasOwnKeys(target, clients)) {
+    if (proof === 'none' && naming !== undefined && mayLackName(naming) && hasOwnKeys(target, naming)) {
       yield warningAt([...path, 'auth'], HAS_NO_NAMES, 'key');
     }
     if (accounts === undefined) {
@@ -102,7 +102,7 @@ function* checkUpstreamAccounts(
 function* checkKeyScope(
   path: Path,
   { accounts, idempotency }: AccountsOfUpstream,
-  clients: ClientNaming | undefined,
+  naming: ClientNaming | undefined,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   if (idempotency === undefined) return;
@@ -113,32 +113,32 @@ function* checkKeyScope(
     if (isKnown && isWritten(path)) yield warningAt(path, 'has no effect without accounts', 'key');
     return;
   }
-  if (clients === undefined) return;
-  if (keyScopeOf({ accounts, idempotency }, clients) === 'shared') {
-    if (!isWritten(path) && hasTokensOnly(clients)) yield warningAt(accountsPath, NAMES_DO_NOT_LAST, 'key');
+  if (naming === undefined) return;
+  if (keyScopeOf({ accounts, idempotency }, naming) === 'shared') {
+    if (!isWritten(path) && hasTokensOnly(naming)) yield warningAt(accountsPath, NAMES_DO_NOT_LAST, 'key');
     return;
   }
-  if (!distinguishesClients(clients)) yield mistakeAt(path, NEEDS_NAMES, 'shared');
+  if (!distinguishesClients(naming)) yield mistakeAt(path, NEEDS_NAMES, 'shared');
   if (idempotency.jsonField !== undefined) {
     yield { ...mistakeAt(path, KEY_IN_BODY), at: 'key' };
   }
 }
 
-function hasOwnKeys(upstream: AccountsOfUpstream | undefined, clients: ClientNaming): boolean {
+function hasOwnKeys(upstream: AccountsOfUpstream | undefined, naming: ClientNaming): boolean {
   const { accounts, idempotency } = upstream ?? {};
-  return idempotency !== undefined && keyScopeOf({ accounts, idempotency }, clients) === 'client';
+  return idempotency !== undefined && keyScopeOf({ accounts, idempotency }, naming) === 'client';
 }
 
-/** Whether tokens tell clients apart, and nothing names them. */
-function hasTokensOnly(clients: ClientNaming): boolean {
-  return !distinguishesClients(clients) && clients.key.some(({ kind }) => kind === 'bearer' || kind === 'header');
+/** Whether tokens or headers tell clients apart, and nothing names them. */
+function hasTokensOnly(naming: ClientNaming): boolean {
+  return !distinguishesClients(naming) && naming.keys.some(({ kind }) => kind === 'bearer' || kind === 'header');
 }
 
 const HAS_NO_NAMES =
   'leaves its clients without names, so they share one set of idempotency keys at its upstream: equal keys of two of them are one write';
 
 const NAMES_DO_NOT_LAST =
-  'makes equal idempotency keys of two clients one write, because a token may change before a repeat, so it is no name: set clients.auth, or a header or path in clients.key; or idempotency.keyScope: shared, if each client uses keys of its own';
+  'makes equal idempotency keys of two clients one write, because what tells them apart (a token, a session or an address) may change before a repeat, so it is no name: set clients.auth, or a header or path in clients.key; or idempotency.keyScope: shared, if each client uses keys of its own';
 
 const NEEDS_NAMES = 'needs clients that have names: set clients.auth, or a header or path in clients.key';
 

@@ -135,11 +135,6 @@ export function formatClientKey(key: ClientKey): string {
   return key.kind === 'path' ? `path:${key.segment}` : key.kind;
 }
 
-/** Whether this key names a client for as long as it uses an idempotency key. Tokens are refreshed, and addresses change. */
-export function namesClient(key: ClientKey): boolean {
-  return key.kind === 'path' || (key.kind === 'header' && key.name.toLowerCase() !== 'authorization');
-}
-
 function suggestKey(text: string): string | undefined {
   if (/^(?:x-[a-z-]+|[a-z]+-[a-z-]+)$/i.test(text)) return `header:${text}`;
   return suggest(text, ['ip', 'bearer', 'path:1']);

@@ -1,3 +1,4 @@
+import type { KeyOwner } from '../idempotency/key-owner.ts';
 import type { Millis } from '../scalars.ts';
 
 /**
@@ -63,8 +64,8 @@ export interface DeliveryMessage {
   readonly body: Buffer;
   /** The address of the peer that sent it. */
   readonly peer: string;
-  /** What names its client, if its upstream had accounts: empty if nothing does. It is never looked up again. */
-  readonly keyOwner?: string | undefined;
+  /** What named its client when it was accepted, if its upstream had accounts; undefined if nothing did. It is never looked up again. */
+  readonly keyOwner?: KeyOwner | undefined;
   /** The key that was derived for the upstream (http/idempotency/upstream-key.ts); undefined if it gets the one in the headers. */
   readonly upstreamKey?: string | undefined;
 }

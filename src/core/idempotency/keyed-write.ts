@@ -17,7 +17,7 @@ export interface WriteIdentity {
   readonly body: number | undefined;
   /** A digest of what names the client, where each client has keys of its own at the upstream; absent where clients share keys. */
   readonly keyOwner?: number | undefined;
-  /** A digest of the kind of that name: a proven name, a header, a part of the path, or none. Defined as `keyOwner` is. */
+  /** A digest of the kind of that name (key-owner.ts). Defined as `keyOwner` is. */
   readonly keyOwnerKind?: number | undefined;
 }
 
@@ -68,12 +68,13 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
  * Whether two writes of one name are the same write. A credential may change while the account stays, by a token refresh or
  * by request signing; and two accounts that nothing else names may choose the same key. So another credential means another
  * write only if the body differs too, or if only one of the two has a credential in that header. If a body is not known, they
- * count as one write. Where each client has keys of its own, the client alone decides, if both are named in the same way. Else a
- * reload or another replica may have changed what names the client, so the body decides.
+ * count as one write. Where each client has keys of its own, the client alone decides, if it has the same name or both have names of
+ * one kind. Else a reload or another replica may have changed what names the client, so the body decides.
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
   const haveOwnKeys = one.keyOwner !== undefined && other.keyOwner !== undefined;
-  if (haveOwnKeys && one.keyOwnerKind === other.keyOwnerKind) return one.keyOwner === other.keyOwner;
+  if (haveOwnKeys && one.keyOwner === other.keyOwner) return true;
+  if (haveOwnKeys && one.keyOwnerKind === other.keyOwnerKind) return false;
   if (one.credential === other.credential) return true;
   if (one.keyOwner === other.keyOwner) {
     // Digests of different headers cannot be compared.
@@ -85,7 +86,7 @@ export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other
 
 /**
  * Whether it is unknown if a request repeats the write that it has joined, or with which key that write was sent. Either the two clients
- * have keys of their own and names of different kinds, or a reload has changed whose keys the upstream compares since, and the request has
+ * have keys of their own and different names of different kinds, or a reload has changed whose keys the upstream compares since, and the request has
  * another credential, or the place of the write is not recorded.
  */
 export function isAmbiguous(
@@ -93,7 +94,7 @@ export function isAmbiguous(
   other: WriteIdentity,
 ): boolean {
   const isSameScope = (write.keyOwner === undefined) === (other.keyOwner === undefined);
-  if (isSameScope) return write.keyOwnerKind !== other.keyOwnerKind;
+  if (isSameScope) return write.keyOwner !== other.keyOwner && write.keyOwnerKind !== other.keyOwnerKind;
   return write.credential !== other.credential || (write.endpoint ?? UNKNOWN_ENDPOINT) === UNKNOWN_ENDPOINT;
 }
 

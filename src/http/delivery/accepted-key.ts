@@ -13,9 +13,9 @@ export function acceptedKeyOf(
 ): Pick<DeliveryMessage, 'keyOwner' | 'upstreamKey'> {
   const { route, client } = routed;
   if (route.target.accounts === undefined) return {};
-  // Of a message, the headers are stored as they are sent: see `acceptedHeaders`.
-  const upstreamKey = route.delivery === undefined ? upstreamKeyOf(routed, undefined, key) : undefined;
-  return { keyOwner: client.keyOwner ?? '', ...(upstreamKey === undefined ? {} : { upstreamKey }) };
+  // The id of a message is its key in place of a generated one.
+  const isReplaced = route.delivery !== undefined && key?.from === 'minted';
+  return { keyOwner: client.keyOwner, upstreamKey: isReplaced ? undefined : upstreamKeyOf(routed, undefined, key) };
 }
 
 /** The headers of a message with the keys that its attempts send: no record says which key an attempt before had. */

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
+import type { KeyOwner } from '../../core/idempotency/key-owner.ts';
 import type { Delivery } from '../../core/delivery/delivery.ts';
 import type { DueDelivery } from '../../core/delivery/delivery-store.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -30,7 +31,7 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   readonly addedHeaders: readonly string[];
   readonly delivery: string;
   /** See `DeliveryMessage`. */
-  readonly keyOwner: string | undefined;
+  readonly keyOwner: KeyOwner | undefined;
   readonly upstreamKey: string | undefined;
   readonly complete = true;
   readonly socket: HttpServerRequest['socket'];

@@ -16,6 +16,6 @@ export function routeDelivery({ request, response, route, snapshot }: ArrivedDel
   const found = keyFromHeaders(request, route);
   const key = found?.from === 'minted' ? { ...found, value: request.delivery } : found;
   const routed = identifyRequest(arrived, id, key);
-  const client = { ...routed.client, keyOwner: request.keyOwner || undefined };
+  const client = { ...routed.client, keyOwner: request.keyOwner };
   return { ...routed, client, keyWatch: { record: undefined } };
 }

@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { parseListField } from '../../core/http-semantics/list-field.ts';
 import { normalizeEscapes } from '../../core/http-semantics/path-pattern.ts';
 import { readJsonField } from '../../core/http-semantics/json-field.ts';
+import { NO_OWNER } from '../../core/idempotency/key-owner.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { isSafeMethod } from '../../core/http-semantics/methods.ts';
 import { keyAccountOf } from './key-account.ts';
@@ -123,9 +124,9 @@ export function writeNameOf(
  */
 export function writeCredentialOf({ request, route, client }: RequestOfClient): WriteCredential {
   const { credentialHeader: header, accounts } = route.target;
-  const keyOwner = derivesKeys({ request, route }) ? (client.keyOwner ?? '') : undefined;
+  const keyOwner = derivesKeys({ request, route }) ? (client.keyOwner ?? NO_OWNER) : undefined;
   const common = { header, owner: addressGroupOf(client), keyOwner };
-  const name = keyOwner ?? (accounts === undefined ? undefined : client.keyOwner);
+  const name = (keyOwner ?? (accounts === undefined ? undefined : client.keyOwner))?.name;
   // Where clients share keys, an earlier version has recorded the credential, with which a name cannot be compared.
   const nameHeader = keyOwner === undefined ? '' : header;
   if (name !== undefined) return { kind: 'client', value: name, ...common, header: nameHeader };

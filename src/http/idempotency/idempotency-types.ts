@@ -1,3 +1,4 @@
+import type { KeyOwner } from '../../core/idempotency/key-owner.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { KeyAccountSource } from './key-account.ts';
@@ -40,8 +41,8 @@ export interface WriteCredential {
   /** Its writes share a part of the memory for unresolved writes: an address, because one client can invent any number of credentials. */
   readonly owner: string;
   /**
-   * What names the client if each client has keys of its own at the upstream: see `ClientIdentity.keyOwner`. Empty for all without a name;
-   * undefined if clients share keys.
+   * What names the client if each client has keys of its own at the upstream, `NO_OWNER` for all without a name; undefined if clients
+   * share keys.
    */
-  readonly keyOwner: string | undefined;
+  readonly keyOwner: KeyOwner | undefined;
 }

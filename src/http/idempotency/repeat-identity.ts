@@ -17,7 +17,7 @@ export function repeatIdentityOf(
 ): RepeatIdentity {
   const { headers, target } = routed.request;
   const { hash, identifiedBy, keyOwner } = routed.client;
-  const lastingName = routed.route.target.accounts === undefined ? undefined : keyOwner;
+  const lastingName = routed.route.target.accounts === undefined ? undefined : keyOwner?.name;
   // A client may repeat its write from another address.
   const client = lastingName ?? (identifiedBy === 'ip' ? '' : hash);
   const credentials = [routed.route.target.credentialHeader, ...CREDENTIAL_HEADERS].map((each) => headers[each]);

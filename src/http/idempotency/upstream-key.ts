@@ -3,6 +3,7 @@
  * upstream knows all their keys as those of one account.
  */
 import { hash } from 'node:crypto';
+import { NO_OWNER } from '../../core/idempotency/key-owner.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 import { parseKeyPlace } from '../../core/idempotency/key-place.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
@@ -22,8 +23,8 @@ type KeyOfClient = RequestWithOwner & Pick<RoutedRequest, 'key'>;
 
 /** What a derived key depends on. */
 export interface UpstreamKeyParts {
-  /** `ClientIdentity.keyOwner`; undefined for all clients that nothing names. */
-  readonly owner: string | undefined;
+  /** The name of the `KeyOwner`: empty for all clients that nothing names. */
+  readonly owner: string;
   /** What the request names as the account of its key: see `keyAccountOf`. */
   readonly account: string;
   /** The client's own. */
@@ -34,7 +35,7 @@ export interface UpstreamKeyParts {
  * Derives the key for the upstream: a UUID of version 8 (RFC 9562 §5.8) from SHA-256. The same in all processes, and after a restart. Two
  * clients never get the same key, whatever their own keys are.
  */
-export function deriveUpstreamKey({ owner = '', account, key }: UpstreamKeyParts): string {
+export function deriveUpstreamKey({ owner, account, key }: UpstreamKeyParts): string {
   const bytes = hash('sha256', JSON.stringify([DOMAIN, owner, account, key]), 'buffer').subarray(0, 16);
   bytes[VERSION_BYTE] = 0x80 | ((bytes[VERSION_BYTE] ?? 0) & 0x0f);
   bytes[VARIANT_BYTE] = 0x80 | ((bytes[VARIANT_BYTE] ?? 0) & 0x3f);
@@ -135,5 +136,5 @@ function replaceEach(text: string, replacements: ReadonlyMap<string, string>): s
 
 function deriveFor({ route, client, request }: RequestWithOwner, key: string): string {
   const account = keyAccountOf(route.target.idempotency.account, request);
-  return deriveUpstreamKey({ owner: client.keyOwner, account, key });
+  return deriveUpstreamKey({ owner: (client.keyOwner ?? NO_OWNER).name, account, key });
 }

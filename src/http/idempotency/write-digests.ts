@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { RESPONSE_SEPARATOR } from '../../core/idempotency/response-store.ts';
 import { KEY_DIGEST, NAME_DIGEST, responseWriteOf } from '../../core/idempotency/write-id.ts';
+import type { KeyOwner } from '../../core/idempotency/key-owner.ts';
 import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
 import { HmacSha256 } from '../request/hmac.ts';
 import type { WriteCredential } from './idempotency-types.ts';
@@ -72,10 +73,9 @@ export class WriteDigests {
   }
 
   /** @param keyOwner see `WriteCredential.keyOwner` */
-  #identifyOwner(keyOwner: string | undefined): Pick<WriteIdentity, 'keyOwner' | 'keyOwnerKind'> {
+  #identifyOwner(keyOwner: KeyOwner | undefined): Pick<WriteIdentity, 'keyOwner' | 'keyOwnerKind'> {
     if (keyOwner === undefined) return { keyOwner: undefined, keyOwnerKind: undefined };
-    const [kind = ''] = keyOwner.split('\0', 1);
-    return { keyOwner: this.#checksum(keyOwner), keyOwnerKind: this.#checksum(kind) };
+    return { keyOwner: this.#checksum(keyOwner.name), keyOwnerKind: this.#checksum(keyOwner.kind) };
   }
 
   /** Above 0. */

@@ -142,7 +142,7 @@ test.each([
   ['shared', 'client'],
   ['client', 'shared'],
 ])('a message has one key in all attempts when a reload changes keyScope from %s to %s', async (before, after) => {
-  const { provider, pay, reload } = await setUp({
+  const { provider, gate, pay, reload } = await setUp({
     names: BY_NAME,
     idempotency: `keyScope: ${before}`,
     routes: '{path: /hooks, upstream: psp, deliver: {schedule: {delays: [1s, 1s, 1s, 1s]}}}',
@@ -161,6 +161,9 @@ test.each([
   );
   expect(new Set(provider.keys()).size).toBe(1);
   expect(provider.keys()[0] === 'order-1').toBe(before === 'shared');
+  // The operator finds it at the provider by the key that the log has.
+  const logged = gate.log().find(({ delivery }) => delivery !== undefined);
+  expect(logged?.['upstreamKey']).toBe(before === 'shared' ? undefined : provider.keys()[0]);
   expect(provider.charges).toHaveLength(1);
 });
 

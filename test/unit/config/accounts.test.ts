@@ -115,6 +115,12 @@ test.each([
   ['shared', ONE, ''],
   ['shared', ONE, 'clients: {key: [bearer, ip]}'],
   ['shared', ONE, 'clients: {key: ["header:Authorization", ip]}'],
+  [
+    'shared',
+    ONE,
+    'clients: {key: ["header:Proxy-Authorization", "header:Cookie", "header:X-Forwarded-For", "header:Forwarded"]}',
+  ],
+  ['shared', `${ONE}, rateLimit: {credentialHeader: X-Client}`, NAMED],
   ['client', ONE, NAMED],
   ['client', ONE, 'clients: {key: ["path:2"]}'],
   ['client', `${ONE}, idempotency: {generate: true}`, NAMED],
@@ -165,8 +171,8 @@ test('accepts keys in bodies that clients separate themselves', () => {
 });
 
 test.each([
-  [`clients: {key: [bearer, ip]}`, ONE, 'a token may change before a repeat, so it is no name'],
-  [`clients: {key: ["header:Authorization"]}`, ONE, 'a token may change before a repeat, so it is no name'],
+  [`clients: {key: [bearer, ip]}`, ONE, 'may change before a repeat, so it is no name'],
+  [`clients: {key: ["header:Authorization"]}`, ONE, 'may change before a repeat, so it is no name'],
   [
     'clients: {auth: {jwt: {issuer: "https://issuer.example", audience: [pay], jwks: "https://issuer.example/keys"}}}\nroutes: [{path: /open, upstream: api, auth: none}, {upstream: api}]',
     ONE,
@@ -227,6 +233,7 @@ test.each([
   [['clients', 'key'], true, true],
   [['clients', 'auth'], true, true],
   [['clients', 'auth', 'jwt', 'nameClaim'], true, true],
+  [['clients', 'auth', 'jwt', 'issuer'], true, true],
   [['clients', 'auth', 'jwt', 'audience'], false, false],
   [['clients', 'auth', 'apiKeys', 'file'], false, false],
   [['clients', 'maxTracked'], false, false],
@@ -245,3 +252,14 @@ test.each([
     expect(changesWriteIdentity(path, config('timeout: 5s'), config('timeout: 5s'))).toBe(isOfKeys);
   },
 );
+
+test('reports another credential header only if a header is no name any more, because it has tokens', () => {
+  const path = ['upstreams', 'api', 'rateLimit', 'credentialHeader'];
+  const config = (header: string): Config => {
+    const loaded = load(`${SHARED}, rateLimit: {credentialHeader: ${header}}`, NAMED);
+    if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded));
+    return loaded.config;
+  };
+  expect(changesWriteIdentity(path, config('X-Token'), config('X-Client'))).toBe(true);
+  expect(changesWriteIdentity(path, config('X-Token'), config('X-Other'))).toBe(false);
+});

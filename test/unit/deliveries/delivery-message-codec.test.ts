@@ -5,7 +5,8 @@ import { decodeDeliveryResult, encodeDeliveryResult } from '../../../src/store/d
 
 const text = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ minLength: 120, maxLength: 40_000, size: 'max' }));
 const filled = fc.string({ minLength: 1 });
-/** With or without what names the client, which may be empty, and the key for the upstream. */
+/** With or without what names the client, and the key for the upstream. */
+const owners = fc.record({ name: filled, kind: text });
 const messages = fc
   .record({
     ...{ method: text, target: text, peer: text },
@@ -15,8 +16,9 @@ const messages = fc
   .chain((message) =>
     fc.oneof(
       fc.constant(message),
-      text.map((keyOwner) => ({ ...message, keyOwner })),
-      fc.record({ keyOwner: text, upstreamKey: filled }).map((keys) => ({ ...message, ...keys })),
+      owners.map((keyOwner) => ({ ...message, keyOwner })),
+      filled.map((upstreamKey) => ({ ...message, upstreamKey })),
+      fc.record({ keyOwner: owners, upstreamKey: filled }).map((keys) => ({ ...message, ...keys })),
     ),
   );
 const MESSAGE = { method: 'POST', target: '/', peer: '::1', headers: ['Host', 'a'], body: Buffer.from('body') };
@@ -46,7 +48,8 @@ test('bytes of another version, or cut ones, are no message', () => {
 
 test('a message that names its client is none of the version before, which could not send it', () => {
   expect(encodeDeliveryMessage(MESSAGE)[0]).toBe(1);
-  const keyed = encodeDeliveryMessage({ ...MESSAGE, keyOwner: '' });
+  expect(encodeDeliveryMessage({ ...MESSAGE, keyOwner: undefined, upstreamKey: undefined })[0]).toBe(1);
+  const keyed = encodeDeliveryMessage({ ...MESSAGE, keyOwner: { name: 'name\0alice', kind: 'name' } });
   expect(keyed[0]).toBe(2);
   for (let length = 0; length < keyed.length - MESSAGE.body.length; length += 1) {
     expect(decodeDeliveryMessage(keyed.subarray(0, length))).toBe(undefined);

@@ -18,7 +18,8 @@ interface Settings {
   readonly keyScope?: 'client' | 'shared';
   readonly accounts?: readonly string[] | undefined;
   readonly key?: string | undefined;
-  readonly keyOwner?: string | undefined;
+  /** Its name; empty for none. */
+  readonly keyOwner?: string;
   readonly from?: 'header' | 'minted';
   readonly rawHeaders?: readonly string[];
   readonly account?: string;
@@ -26,7 +27,7 @@ interface Settings {
   readonly delivery?: { readonly delivery: string; readonly upstreamKey?: string };
 }
 
-function derive(owner: string | undefined, key: string, account = ''): string {
+function derive(owner: string, key: string, account = ''): string {
   return deriveUpstreamKey({ owner, account, key });
 }
 
@@ -47,7 +48,7 @@ function routed({
   return {
     request: { rawHeaders, headers: { 'x-account': account }, ...delivery },
     route: { target },
-    client: { keyOwner },
+    client: { keyOwner: keyOwner === '' ? undefined : { name: keyOwner, kind: 'name' } },
     key: key === '' ? undefined : { value: key, from },
   } as unknown as Routed;
 }
@@ -78,7 +79,7 @@ describe('the derived key', () => {
       derive('name\0bob', 'order-1'),
       derive('header:x-client\0alice', 'order-1'),
       derive('name\0a', 'lice","order-1'),
-      derive(undefined, 'order-1'),
+      derive('', 'order-1'),
     ];
     expect(new Set(keys).size).toBe(keys.length);
   });

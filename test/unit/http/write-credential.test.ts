@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { type KeyOwner, NO_OWNER } from '../../../src/core/idempotency/key-owner.ts';
 import { isSameWrite } from '../../../src/core/idempotency/keyed-write.ts';
 import { writeCredentialOf } from '../../../src/http/idempotency/idempotency-key.ts';
 import type { WriteCredential } from '../../../src/http/idempotency/idempotency-types.ts';
@@ -16,10 +17,12 @@ function credentialOf(authorization: string | undefined, hash: string, addressGr
   });
 }
 
+const ALICE: KeyOwner = { name: 'name\0alice', kind: 'name' };
+
 /** Of a request through accounts. */
 function credentialThroughAccounts(
   keyScope: 'client' | 'shared',
-  keyOwner: string | undefined,
+  name: string | undefined,
   authorization?: string,
   delivery: { readonly delivery?: string; readonly upstreamKey?: string } = {},
 ) {
@@ -27,10 +30,10 @@ function credentialThroughAccounts(
   const accounts = { names: ['main'], headers: new Set(['authorization']) };
   const target = { credentialHeader: 'authorization', accounts, idempotency: { keyScope } };
   const client = {
-    identifiedBy: keyOwner === undefined ? 'ip' : 'api_key',
+    identifiedBy: name === undefined ? 'ip' : 'api_key',
     hash: 'h',
     addressGroup: undefined,
-    keyOwner,
+    keyOwner: name === undefined ? undefined : { name, kind: 'name' },
   };
   return writeCredentialOf({ request: { headers, ...delivery }, route: { target }, client });
 }
@@ -38,7 +41,7 @@ function credentialThroughAccounts(
 test.each(['client', 'shared'] as const)(
   'through accounts, the name of a client identifies it with keyScope %s',
   (scope) => {
-    const alice = { kind: 'client', value: 'name\0alice', keyOwner: scope === 'client' ? 'name\0alice' : undefined };
+    const alice = { kind: 'client', value: 'name\0alice', keyOwner: scope === 'client' ? ALICE : undefined };
     expect(credentialThroughAccounts(scope, 'name\0alice')).toMatchObject(alice);
     expect(credentialThroughAccounts(scope, 'name\0alice', 'Bearer refreshed')).toMatchObject(alice);
   },
@@ -57,7 +60,7 @@ test.each([
 });
 
 test('clients without names share the keys of one client, separate from those with names, whatever their tokens are', () => {
-  const nobody = { kind: 'client', value: '', keyOwner: '' };
+  const nobody = { kind: 'client', value: '', keyOwner: NO_OWNER };
   expect(credentialThroughAccounts('client', undefined)).toMatchObject(nobody);
   expect(credentialThroughAccounts('client', undefined, 'Bearer a')).toMatchObject(nobody);
 });
@@ -72,9 +75,9 @@ describe('an attempt of a delivery', () => {
 
   test.each(['client', 'shared'] as const)('keeps the owner of its key with keyScope %s', (scope) => {
     expect(credentialThroughAccounts(scope, 'name\0alice', undefined, derived)).toMatchObject({
-      keyOwner: 'name\0alice',
+      keyOwner: ALICE,
     });
-    expect(credentialThroughAccounts(scope, undefined, undefined, derived)).toMatchObject({ keyOwner: '' });
+    expect(credentialThroughAccounts(scope, undefined, undefined, derived)).toMatchObject({ keyOwner: NO_OWNER });
     expect(credentialThroughAccounts(scope, 'name\0alice', undefined, { delivery: 'd1' })).toMatchObject({
       value: 'name\0alice',
       keyOwner: undefined,

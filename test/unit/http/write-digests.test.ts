@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isSameWrite } from '../../../src/core/idempotency/keyed-write.ts';
+import { isAmbiguous, isSameWrite } from '../../../src/core/idempotency/keyed-write.ts';
 import { createKeyRegistry } from '../../../src/http/idempotency/create-key-store.ts';
 import { WriteDigests } from '../../../src/http/idempotency/write-digests.ts';
 
@@ -45,12 +45,12 @@ test('the digest of a body is an exact number, whatever the length of the body',
 test('two clients whose keys are separate make two writes of one name, also with the same body', () => {
   const digests = new WriteDigests('secret');
   const name = { name: 'order', key: 'order' };
-  const identify = (client: string, body: string, kind = 'name') => {
-    const value = `${kind}\0${client}`;
+  const identify = (client: string, body: string, kind = 'name', source = 'name') => {
+    const value = `${source}\0${client}`;
     return digests.identify(
       'up',
       name,
-      { kind: 'client', header: 'authorization', value, owner: value, keyOwner: value },
+      { kind: 'client', header: 'authorization', value, owner: value, keyOwner: { name: value, kind } },
       Buffer.from(body),
     );
   };
@@ -59,6 +59,11 @@ test('two clients whose keys are separate make two writes of one name, also with
   expect(alice.body).not.toBe(again.body);
   expect(alice.body).toBe(bob.body);
   expect(alice.keyOwnerKind).toBe(bob.keyOwnerKind);
-  const renamed = identify('alice', '1', 'header:x-client');
+  const renamed = identify('alice', '1', 'header:x-client', 'header:x-client');
   expect([isSameWrite(alice, renamed), isSameWrite(again, renamed)]).toEqual([true, false]);
+  // Another claim of the tokens is the name: a name that is the same as before still decides.
+  const [kept, other] = [identify('alice', '2', 'name by email'), identify('alice@example.com', '1', 'name by email')];
+  expect([isSameWrite(alice, kept), isAmbiguous({ ...alice, endpoint: 'e1' }, kept)]).toEqual([true, false]);
+  expect([isSameWrite(alice, other), isAmbiguous({ ...alice, endpoint: 'e1' }, other)]).toEqual([true, true]);
+  expect(isSameWrite(again, other)).toBe(false);
 });
