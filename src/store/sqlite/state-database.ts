@@ -20,7 +20,7 @@ ${LEARNED_TABLE};
 CREATE TABLE IF NOT EXISTS writes (
   id INTEGER PRIMARY KEY, name BLOB NOT NULL, upstream TEXT NOT NULL, credential INTEGER NOT NULL, owner INTEGER NOT NULL,
   credential_header TEXT NOT NULL, body INTEGER, state TEXT NOT NULL, first_sent_at REAL NOT NULL, endpoint TEXT,
-  final_for TEXT NOT NULL, unresolved_for TEXT NOT NULL, key_owner INTEGER, key_owner_kind INTEGER
+  final_for TEXT NOT NULL, unresolved_for TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS open_writes (
   request_id TEXT PRIMARY KEY, route TEXT NOT NULL, upstream TEXT NOT NULL, method TEXT NOT NULL, sent_at REAL NOT NULL
@@ -71,7 +71,6 @@ export class StateDatabase {
       db.exec('PRAGMA auto_vacuum = NONE; BEGIN IMMEDIATE');
       isLocked = true;
       db.exec(TABLES);
-      addOwnerColumns(db);
       this.#checkLayout();
       this.secret = this.#readSecret();
       db.exec('COMMIT');
@@ -177,18 +176,5 @@ export class StateDatabase {
 
   #writeMeta(key: string, value: number | Buffer): void {
     this.db.prepare('INSERT INTO meta VALUES (?, ?)').run(key, value);
-  }
-}
-
-/** Earlier versions have stored writes without them. */
-function addOwnerColumns(db: DatabaseSync): void {
-  const columns = new Set(
-    db
-      .prepare("SELECT name FROM pragma_table_info('writes')")
-      .all()
-      .map(({ name }) => name),
-  );
-  for (const column of ['key_owner', 'key_owner_kind']) {
-    if (!columns.has(column)) db.exec(`ALTER TABLE writes ADD COLUMN ${column} INTEGER`);
   }
 }
