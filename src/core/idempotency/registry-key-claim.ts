@@ -83,7 +83,9 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     if (!keys.makeRoomFor(identity)) return listener.onClaimRefused('key_overused', false);
     const write = this.#attempts.join();
     this.#write = write;
-    if (isAmbiguous(write, identity)) return this.#refuse(write, 'key_ambiguous');
+    // A request that was not sent may still be rejected: then this one makes the write.
+    const isNothingKnown = this.known.record === undefined;
+    if (isAmbiguous(write, identity)) return this.#refuse(write, isNothingKnown ? 'key_in_use' : 'key_ambiguous');
     if (concurrent === 'pass') {
       this.#progress.state = 'shared';
       return this.#grant();

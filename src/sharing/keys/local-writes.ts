@@ -1,7 +1,9 @@
 import { RecencyMap } from '../../core/collections/recency-map.ts';
+import { NO_CREDENTIALS } from '../../core/idempotency/credential-list.ts';
 import type { KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { KeyClaim, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import { isUnresolved } from '../../core/idempotency/keyed-write.ts';
+import type { KeyedWrite, WriteIdentity } from '../../core/idempotency/keyed-write.ts';
+import { isAmbiguous, isUnresolved } from '../../core/idempotency/keyed-write.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { keptFor } from './name-lifetime.ts';
@@ -91,6 +93,13 @@ export class LocalWrites {
 
   /** A claim that has the key beside a claim that the shared store has granted. @param record what the shared store knows */
   copy(request: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): KeyClaim {
+    const ownWrite = this.#separate(request.identity);
+    const copy = this.#beginCopy(request, record, endpoint);
+    if (ownWrite !== undefined) this.#store.keys.leave(ownWrite);
+    return copy;
+  }
+
+  #beginCopy(request: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): KeyClaim {
     this.learn(request, record, endpoint);
     const isPassing = request.concurrent === 'pass';
     const copy = this.#store.makeClaim({ ...request, concurrent: isPassing ? 'pass' : 'refuse' });
@@ -102,14 +111,30 @@ export class LocalWrites {
     return passing;
   }
 
-  /** Adds what the shared store knows of the write: the first of all sends counts. */
+  /**
+   * The shared store has granted the key, so it does not know a write that this one may repeat, and that is known here: adds the write
+   * as another one, and joins it. Returns undefined if that is not necessary. To be followed by `leave`.
+   */
+  #separate(identity: WriteIdentity): KeyedWrite | undefined {
+    const { keys } = this.#store;
+    const known = keys.join(identity);
+    const isSeparate = isAmbiguous(known, identity);
+    keys.leave(known);
+    if (!isSeparate) return undefined;
+    const nothing = { finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, endpoint: undefined, firstSentAt: 0 };
+    return keys.restore({ ...identity, ...nothing, state: 'new' });
+  }
+
+  /** Adds what the shared store knows of the write: the first of all sends counts. Nothing if it may be another one than is known here. */
   learn({ identity }: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): void {
     if (record === undefined) return;
     const { keys } = this.#store;
     const write = keys.join(identity);
-    write.endpoint ??= endpoint;
-    keys.record(write, record, identity.credential);
-    if (record.firstSentAt < write.firstSentAt) keys.onSentAgain(write, write.endpoint, record.firstSentAt);
+    if (!isAmbiguous(write, identity)) {
+      write.endpoint ??= endpoint;
+      keys.record(write, record, identity.credential);
+      if (record.firstSentAt < write.firstSentAt) keys.onSentAgain(write, write.endpoint, record.firstSentAt);
+    }
     keys.leave(write);
   }
 

@@ -80,6 +80,12 @@ describe('a request that may repeat a write from before its client had keys of i
     expect(claim(-7, 7).refusals).toEqual([['key_ambiguous', true]]);
   });
 
+  test('finds the key in use while that write is in progress and was not sent, so that it is repeated', () => {
+    const { claim } = startStore();
+    claim(1);
+    expect(claim(-7, 7).refusals).toEqual([['key_in_use', false]]);
+  });
+
   test('has the key if its credential is that of the write, also in the other direction', () => {
     const { claim, send } = startStore();
     send(-7, false);
