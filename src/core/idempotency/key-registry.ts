@@ -3,8 +3,8 @@ import { addCredential, NO_CREDENTIALS, removeOneCredential } from './credential
 import type { KeyJournal, StoredWrite } from './key-journal.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
-import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
-import { isAmbiguous, isForgettable, isSameWrite, isUnresolved } from './keyed-write.ts';
+import type { KeyedWrite, OwnerDigests, WriteIdentity } from './keyed-write.ts';
+import { haveOtherOwners, identityOf, isAmbiguous, isForgettable, isSameWrite, isUnresolved } from './keyed-write.ts';
 import type { KeyRecord } from './key-record.ts';
 import type { Millis } from '../scalars.ts';
 
@@ -86,9 +86,9 @@ export class KeyRegistry {
     return this.#unresolvedAt.size > 0;
   }
 
-  /** Whether a write of this name is unresolved, a request in progress included. Does not join it. */
-  isUnresolved(name: string): boolean {
-    return this.#find(name, isUnresolved) !== undefined;
+  /** Whether a write of this name is unresolved, a request in progress included. Does not join it. @param by not those of other clients */
+  isUnresolved(name: string, by: OwnerDigests = {}): boolean {
+    return this.#find(name, (write) => isUnresolved(write) && !haveOtherOwners(write, by)) !== undefined;
   }
 
   /** Whose share of the unresolved writes this name takes; undefined if none of its writes is unresolved. */
@@ -224,11 +224,11 @@ export class KeyRegistry {
   }
 
   #add(identity: WriteIdentity): KeyedWrite {
-    const { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind } = identity;
+    const { name } = identity;
     const next = this.#writes.get(name);
     const state = 'new';
     const write: KeyedWrite = {
-      ...{ upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind },
+      ...identityOf(identity),
       ...{ next, state, firstSentAt: 0, endpoint: undefined },
       ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
       ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false },

@@ -21,6 +21,9 @@ export interface WriteIdentity {
   readonly keyOwnerKind?: number | undefined;
 }
 
+/** What names the client of a write or a request: see `WriteIdentity`. */
+export type OwnerDigests = Pick<WriteIdentity, 'keyOwner' | 'keyOwnerKind'>;
+
 /** The endpoint of a write if nobody knows it. No endpoint has this label, so a repeat is sent to none. */
 export const UNKNOWN_ENDPOINT = '';
 
@@ -72,9 +75,8 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
  * one kind. Else a reload or another replica may have changed what names the client, so the body decides.
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
-  const haveOwnKeys = one.keyOwner !== undefined && other.keyOwner !== undefined;
-  if (haveOwnKeys && one.keyOwner === other.keyOwner) return true;
-  if (haveOwnKeys && one.keyOwnerKind === other.keyOwnerKind) return false;
+  if (one.keyOwner !== undefined && one.keyOwner === other.keyOwner) return true;
+  if (haveOtherOwners(one, other)) return false;
   if (one.credential === other.credential) return true;
   if (one.keyOwner === other.keyOwner) {
     // Digests of different headers cannot be compared.
@@ -82,6 +84,18 @@ export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other
     if (one.credential > 0 !== other.credential > 0) return false;
   }
   return one.body === undefined || other.body === undefined || one.body === other.body;
+}
+
+/** Whether two writes are those of different clients: each has keys of its own, and their names, of one kind, differ. */
+export function haveOtherOwners(one: OwnerDigests, other: OwnerDigests): boolean {
+  if (one.keyOwner === undefined || other.keyOwner === undefined) return false;
+  return one.keyOwner !== other.keyOwner && one.keyOwnerKind === other.keyOwnerKind;
+}
+
+/** The identity of a write, without what is known of it. */
+export function identityOf(write: WriteIdentity): WriteIdentity {
+  const { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind } = write;
+  return { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind };
 }
 
 /**

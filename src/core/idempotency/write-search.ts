@@ -71,6 +71,13 @@ export class WriteSearch {
   }
 }
 
+/** Runs a whole search in one step: for few writes. */
+export function searchAll(keys: KeyRegistry, query: WriteSearchQuery): WriteSearch {
+  const search = new WriteSearch(keys, query);
+  search.step();
+  return search;
+}
+
 /** Ids that an operator has to choose from. */
 export const MAX_AMBIGUOUS = 20;
 

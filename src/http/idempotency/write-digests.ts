@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { RESPONSE_SEPARATOR } from '../../core/idempotency/response-store.ts';
 import { KEY_DIGEST, NAME_DIGEST, responseWriteOf } from '../../core/idempotency/write-id.ts';
 import type { KeyOwner } from '../../core/idempotency/key-owner.ts';
-import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
+import type { OwnerDigests, WriteIdentity } from '../../core/idempotency/keyed-write.ts';
 import { HmacSha256 } from '../request/hmac.ts';
 import type { WriteCredential } from './idempotency-types.ts';
 
@@ -46,7 +46,7 @@ export class WriteDigests {
       owner: this.#checksum(owner),
       credentialHeader: credential.header,
       body: body && (body.length % LENGTHS) * 2 ** 32 + crc32(body),
-      ...this.#identifyOwner(keyOwner),
+      ...this.identifyOwner(keyOwner),
     };
   }
 
@@ -73,7 +73,7 @@ export class WriteDigests {
   }
 
   /** @param keyOwner see `WriteCredential.keyOwner` */
-  #identifyOwner(keyOwner: KeyOwner | undefined): Pick<WriteIdentity, 'keyOwner' | 'keyOwnerKind'> {
+  identifyOwner(keyOwner: KeyOwner | undefined): OwnerDigests {
     if (keyOwner === undefined) return { keyOwner: undefined, keyOwnerKind: undefined };
     return { keyOwner: this.#checksum(keyOwner.name), keyOwnerKind: this.#checksum(keyOwner.kind) };
   }

@@ -2,8 +2,8 @@ import { RecencyMap } from '../../core/collections/recency-map.ts';
 import { NO_CREDENTIALS } from '../../core/idempotency/credential-list.ts';
 import type { KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { KeyClaim, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { KeyedWrite, WriteIdentity } from '../../core/idempotency/keyed-write.ts';
-import { isAmbiguous, isUnresolved } from '../../core/idempotency/keyed-write.ts';
+import type { KeyedWrite, OwnerDigests, WriteIdentity } from '../../core/idempotency/keyed-write.ts';
+import { isAmbiguous } from '../../core/idempotency/keyed-write.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { keptFor } from './name-lifetime.ts';
@@ -141,13 +141,15 @@ export class LocalWrites {
   /**
    * Whether a write that the shared store does not know is unresolved: others may have resolved those that it knows.
    * @param names undefined for any
+   * @param by see `KeyStore.findUnresolved`
    */
-  hasUnresolved(upstream: string, names: readonly string[] | undefined): boolean {
+  hasUnresolved(upstream: string, names: readonly string[] | undefined, by?: OwnerDigests): boolean {
     const { keys } = this.#store;
     if (!keys.hasUnresolvedAt(upstream)) return false;
     for (const name of names ?? this.#names.keys()) {
       if (!this.has(name)) continue;
-      for (const write of keys.writesOf(name)) if (write.upstream === upstream && isUnresolved(write)) return true;
+      const [first] = keys.writesOf(name); // all writes of a name are at one upstream
+      if (first?.upstream === upstream && keys.isUnresolved(name, by)) return true;
     }
     return false;
   }

@@ -118,6 +118,18 @@ describe('a write that is sent later', () => {
     expect(new Set(provider.keys()).size).toBe(1);
   });
 
+  test('is refused plainly while another client has an unresolved write with its key', async () => {
+    const { provider, pay } = await setUp({
+      ...{ names: BY_NAME, routes: ROUTES },
+      rest: 'timeout: 400ms, perTryTimeout: 400ms, retry: {attempts: 1, replayLimit: 1KiB}',
+    });
+    provider.beSilent(true);
+    expect(resultOf(await pay('alice'))).toEqual(UNKNOWN);
+    const tooLong = { ...LATER, body: ' '.repeat(2000) };
+    expect(resultOf(await pay('bob', tooLong))).toEqual([413, undefined]);
+    expect(resultOf(await pay('alice', tooLong))).toEqual(UNKNOWN);
+  });
+
   test('gets its own response if a reload gives all clients one name', async () => {
     const settings = { routes: ROUTES, names: BY_NAME, idempotency: 'ttl: 24h, replayAnswers: 1h' };
     const { provider, pay, reload } = await setUp({

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { fetchExplanation } from '../../support/admin/explanations.ts';
 import { atEnd } from '../../support/at-end.ts';
 import { makeKeyFile } from '../../support/clients/api-keys.ts';
+import { openRaw } from '../../support/clients/raw-socket.ts';
 import { type Received, send } from '../../support/clients/send.ts';
 import { refusingPort } from '../../support/free-port.ts';
 import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
@@ -109,6 +110,29 @@ describe('two clients that choose the same key', () => {
     const { provider, alice, bob, pay } = await setUp({ idempotency: '{keyScope: shared}' });
     expect([idOf(await pay(alice)), idOf(await pay(bob))]).toEqual(['ch_1', 'ch_1']);
     expect(provider.keys()).toEqual(['order-1', 'order-1']);
+  });
+});
+
+describe('a request that is refused before it claims its key', () => {
+  const MALFORMED = 'Transfer-Encoding: chunked\r\n\r\nZZ\r\n';
+
+  /** Alice's write has no known outcome. */
+  async function leaveOpen(settings: Settings) {
+    const set = await setUp(settings);
+    set.provider.beSilent(true);
+    expect((await set.pay(set.alice)).status).toBe(504);
+    return set;
+  }
+
+  test('has a plain response while another client has an unresolved write with its key', async () => {
+    const { gate, alice, bob } = await leaveOpen({ rest: `, ${QUICK}` });
+    const refused = async (credential: string): Promise<string> => {
+      const client = await openRaw(gate.url);
+      client.write('POST /v1/charges HTTP/1.1\r\nHost: a\r\nIdempotency-Key: order-1\r\n');
+      client.write(`Tidegate-Key: ${credential}\r\n${MALFORMED}`);
+      return (await client.until('\r\n\r\n')).slice(0, 12);
+    };
+    expect([await refused(alice), await refused(bob)]).toEqual(['HTTP/1.1 504', 'HTTP/1.1 400']);
   });
 });
 
