@@ -280,3 +280,17 @@ test('clients keep their own keys when a reload changes the credential header', 
   expect([idOf(repeat), repeat.header('idempotent-replayed')]).toEqual(['ch_1', 'true']);
   expect(provider.charges).toHaveLength(2);
 });
+
+test('a write that was sent with a derived key is not sent with its own in the body after a reload', async () => {
+  const { provider, pay, reload } = await setUp({ names: BY_NAME });
+  const payment = { body: '{"amount":1,"key":"order-1"}', headers: ['Content-Type', 'application/json'] };
+  provider.beSilent(true);
+  expect(resultOf(await pay('alice', payment))).toEqual(UNKNOWN);
+  provider.beSilent(false);
+  await reload({ idempotency: 'ttl: 24h, keyScope: shared, jsonField: key' });
+  expect(resultOf(await pay('alice', payment))).toEqual(UNKNOWN);
+  expect(provider.received).toHaveLength(1);
+  await reload({});
+  expect(idOf(await pay('alice', payment))).toBe('ch_1');
+  expect(provider.charges).toHaveLength(1);
+});

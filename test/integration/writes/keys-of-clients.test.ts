@@ -106,6 +106,14 @@ describe('two clients that choose the same key', () => {
     expect(provider.received).toHaveLength(2);
   });
 
+  test('make two charges in observe mode, with the keys that they have in enforce', async () => {
+    const { provider, alice, bob, pay, rewrite } = await setUp({ more: 'mode: observe' });
+    expect([idOf(await pay(alice)), idOf(await pay(bob))]).toEqual(['ch_1', 'ch_2']);
+    await rewrite({ more: '' });
+    expect([idOf(await pay(alice)), idOf(await pay(bob))]).toEqual(['ch_1', 'ch_2']);
+    expect(distinctKeys(provider)).toBe(2);
+  });
+
   test('share a key if each key is sent as it is', async () => {
     const { provider, alice, bob, pay } = await setUp({ idempotency: '{keyScope: shared}' });
     expect([idOf(await pay(alice)), idOf(await pay(bob))]).toEqual(['ch_1', 'ch_1']);
