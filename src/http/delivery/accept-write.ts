@@ -49,7 +49,9 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
   /** By key, account, path and client: never by the key alone. */
   const eventIdOf = (key: IdempotencyKey): string => {
     const name = digests.digest(writeNameOf(routed, key.value));
-    return `${client.hash}.${repeatIdentityOf(digests, routed, name, undefined).id}`;
+    // The same whether or not its upstream has accounts: a reload that adds them must not make a repeat a second write.
+    const nameless = { ...routed, client: { ...client, keyOwner: undefined } };
+    return `${client.hash}.${repeatIdentityOf(digests, nameless, name, undefined).id}`;
   };
 
   /** A repeat by the client makes a write due again that has failed, or whose outcome is unknown. */

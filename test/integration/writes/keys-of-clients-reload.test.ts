@@ -12,6 +12,8 @@ import { startKeyedProvider } from '../../support/upstreams/keyed-provider.ts';
 const QUICK = 'timeout: 400ms, perTryTimeout: 400ms, retry: {attempts: 1}';
 const BY_NAME = '["header:X-Client", ip]';
 
+const ONE_ACCOUNT = 'accounts: [{name: main, value: "Bearer of-main"}],';
+
 interface Settings {
   /** `clients.key`. */
   readonly names?: string;
@@ -19,6 +21,7 @@ interface Settings {
   readonly credentialHeader?: string;
   readonly routes?: string;
   readonly url?: string;
+  readonly accounts?: string;
   /** An outcome is unknown after 400 ms. */
   readonly rest?: string;
 }
@@ -40,6 +43,7 @@ async function setUp(settings: Settings) {
     credentialHeader = 'Authorization',
     routes = '{upstream: psp}',
     url = provider.url,
+    accounts = ONE_ACCOUNT,
     rest = QUICK,
   }: Settings): string => `
 secret: a-secret-of-the-tests-0123456789abcdef
@@ -47,7 +51,7 @@ state: {store: sqlite, file: ${join(folder, 'state.db')}, durability: normal}
 clients: {key: ${names}}
 upstreams:
   psp:
-    {url: "${url}", accounts: [{name: main, value: "Bearer of-main"}], idempotency: {${idempotency}}, rateLimit: {credentialHeader: ${credentialHeader}}, ${rest}}
+    {url: "${url}", ${accounts} idempotency: {${idempotency}}, rateLimit: {credentialHeader: ${credentialHeader}}, ${rest}}
 routes: [${routes}]`;
   const gate = await startTidegate(yaml(settings));
   const pay = (client: string, { key = 'order-1', body = '{"amount":1}', path, headers = [] }: Payment = {}) =>
@@ -116,6 +120,23 @@ describe('a write that is sent later', () => {
     expect(end).not.toContain('unknown');
     expect(provider.charges).toHaveLength(1);
     expect(new Set(provider.keys()).size).toBe(1);
+  });
+
+  test('is known to its client after a reload that adds accounts', async () => {
+    const { provider, pay, reload } = await setUp({
+      ...{ names: BY_NAME, routes: ROUTES, accounts: '', url: `http://127.0.0.1:${await refusingPort()}` },
+    });
+    const accepted = await pay('alice', LATER);
+    await reload({ accounts: ONE_ACCOUNT });
+    const repeat = await pay('alice', LATER);
+    expect([accepted.status, repeat.status]).toEqual([202, 202]);
+    expect(repeat.header('location')).toBe(accepted.header('location'));
+    await reload({ accounts: ONE_ACCOUNT, url: provider.url });
+    await eventually(
+      () => provider.charges.length,
+      (count) => count === 1,
+    );
+    expect(provider.keys()).toEqual(['order-1']);
   });
 
   test('is refused plainly while another client has an unresolved write with its key', async () => {
