@@ -46,11 +46,15 @@ export function compileClientClasses(config: Config): ClientClassRule[] {
   }));
 }
 
-/** The kind of proven names has all settings that decide about one, so that all have the same kind until one of these changes. */
+/**
+ * The kind of proven names has all settings that decide about one, so that all have the same kind until one of these changes. Without
+ * accounts, no request needs the name of its client.
+ */
 export function compileKeyOwners(config: Config): KeyOwnerRule {
   const { names: keys, auth: { jwt, certificate } = {} } = namingIn(config);
   const settings = [jwt?.issuer, jwt?.nameClaim, jwt?.namePrefix, certificate?.name, certificate?.namePrefix];
-  return { keys, proven: `name\0${JSON.stringify(settings)}` };
+  const hasAccounts = Object.values(config.upstreams).some(({ accounts }) => accounts !== undefined);
+  return { keys: hasAccounts ? keys : [], proven: `name\0${JSON.stringify(settings)}` };
 }
 
 export function compileClientNames({ clients }: Config): ClientNameRule[] {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { describeAccounts } from '../../../src/cli/check/describe-accounts.ts';
 import { compileAccounts } from '../../../src/config/compile/compile-accounts.ts';
+import { compileKeyOwners } from '../../../src/config/compile/compile-clients.ts';
 import { compileIdempotency } from '../../../src/config/compile/compile-idempotency.ts';
 import { effectiveConfigData } from '../../../src/config/load/effective-config.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
@@ -262,4 +263,13 @@ test('reports another credential header only if a header is no name any more, be
   };
   expect(changesWriteIdentity(path, config('X-Token'), config('X-Client'))).toBe(true);
   expect(changesWriteIdentity(path, config('X-Token'), config('X-Other'))).toBe(false);
+});
+
+test.each([
+  ['timeout: 5s', []],
+  [ONE, [{ kind: 'header', name: 'X-Client' }]],
+])('looks for names of clients only if an upstream has accounts: %s', (upstream, keys) => {
+  const loaded = load(upstream, NAMED);
+  if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded));
+  expect(compileKeyOwners(loaded.config).keys).toEqual(keys);
 });
