@@ -113,13 +113,14 @@ export class KeyRegistry {
     return oldest !== undefined;
   }
 
-  /** Joins a write as one of its requests. To be followed by `leave`. */
-  join(identity: WriteIdentity): KeyedWrite {
-    const { name, credential, keyOwner } = identity;
-    const oldest = keyOwner === undefined ? this.#findIfTooMany(name) : undefined;
-    const write = this.#findKnown(identity) ?? oldest ?? this.#add(identity);
+  /** Joins a write as one of its requests. To be followed by `leave`. @param isGranted it has the key: not one that it only may repeat */
+  join(identity: WriteIdentity, isGranted = false): KeyedWrite {
+    const oldest = identity.keyOwner === undefined ? this.#findIfTooMany(identity.name) : undefined;
+    const known = this.#findKnown(identity) ?? oldest;
+    const isOther = known === undefined || (isGranted && isAmbiguous(known, identity));
+    const write = isOther ? this.#add(identity) : known;
     // With the same credential, a request with another body is the same write, so the body is kept only for one credential.
-    if (write.credential !== credential && !isAmbiguous(write, identity)) write.body = undefined;
+    if (write.credential !== identity.credential && !isAmbiguous(write, identity)) write.body = undefined;
     write.requestCount += 1;
     return write;
   }

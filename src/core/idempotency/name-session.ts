@@ -218,10 +218,10 @@ export class NameSession {
 
   #joinAgain({ identity }: KeyClaimRequest, known: SharedWrite | undefined): KeyedWrite {
     const keys = this.#keys;
-    if (known === undefined || known.state === 'new') return keys.join(identity);
+    if (known === undefined || known.state === 'new') return keys.join(identity, true);
     const [any] = keys.writesOf(this.#name);
     if (any === undefined) keys.leave(this.#restoreWrite(known));
-    const write = keys.join(identity);
+    const write = keys.join(identity, true);
     // Without the lost record, another process took it for new.
     if (write.state === 'new') keys.leave(keys.restore(known, write));
     return write;

@@ -1,8 +1,7 @@
 import { RecencyMap } from '../../core/collections/recency-map.ts';
-import { NO_CREDENTIALS } from '../../core/idempotency/credential-list.ts';
 import type { KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { KeyClaim, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import type { KeyedWrite, OwnerDigests, WriteIdentity } from '../../core/idempotency/keyed-write.ts';
+import type { OwnerDigests } from '../../core/idempotency/keyed-write.ts';
 import { isAmbiguous } from '../../core/idempotency/keyed-write.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
@@ -93,9 +92,10 @@ export class LocalWrites {
 
   /** A claim that has the key beside a claim that the shared store has granted. @param record what the shared store knows */
   copy(request: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): KeyClaim {
-    const ownWrite = this.#separate(request.identity);
+    // Not one that it may repeat, which the shared store does not know: it would refuse the key.
+    const write = this.#store.keys.join(request.identity, true);
     const copy = this.#beginCopy(request, record, endpoint);
-    if (ownWrite !== undefined) this.#store.keys.leave(ownWrite);
+    this.#store.keys.leave(write);
     return copy;
   }
 
@@ -109,20 +109,6 @@ export class LocalWrites {
     const passing = this.#store.makeClaim({ ...request, concurrent: 'pass' });
     passing.begin(NOBODY, Number.POSITIVE_INFINITY);
     return passing;
-  }
-
-  /**
-   * The shared store has granted the key, so it does not know a write that this one may repeat, and that is known here: adds the write
-   * as another one, and joins it. Returns undefined if that is not necessary. To be followed by `leave`.
-   */
-  #separate(identity: WriteIdentity): KeyedWrite | undefined {
-    const { keys } = this.#store;
-    const known = keys.join(identity);
-    const isSeparate = isAmbiguous(known, identity);
-    keys.leave(known);
-    if (!isSeparate) return undefined;
-    const nothing = { finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, endpoint: undefined, firstSentAt: 0 };
-    return keys.restore({ ...identity, ...nothing, state: 'new' });
   }
 
   /** Adds what the shared store knows of the write: the first of all sends counts. Nothing if it may be another one than is known here. */
