@@ -45,6 +45,27 @@ async function waitForIds(page: Page, ids: readonly string[]): Promise<void> {
 }
 
 describe('the keys table', () => {
+  test('shows the key that the upstream got in place of that of the client', async () => {
+    const upstream = await startHttpUpstream((_nth, response) => void response.end('paid'));
+    const tidegate = await startTidegate(`
+admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
+clients: {key: ["header:X-Client", ip]}
+upstreams: {till: {url: "${upstream.url}", accounts: [{name: main, value: "Bearer of-main"}]}}`);
+    await send(tidegate.url, '/pay', { method: 'POST', headers: ['X-Client', 'alice', 'Idempotency-Key', 'order-1'] });
+    const response = await fetch(`${tidegate.adminUrl}/api/keys?key=order-1`);
+    const sent = ((await response.json()) as KeysPage).keys[0]?.upstreamKey;
+    const { page, wrongs } = await open(String(tidegate.adminUrl));
+    await page.getByLabel('Search keys').fill('order-1');
+    const cell = rowsOf(page).locator('[data-sent-key]');
+    await eventually(
+      () => cell.allTextContents(),
+      (shown) => shown.length === 1,
+    );
+    expect(await cell.allTextContents()).toEqual([sent]);
+    expect(sent).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
+    expect(wrongs).toEqual([]);
+  });
+
   test('shows unresolved keys and those in progress, and finds others by state, key or id', async () => {
     const { held, tidegate, pay, idOf, upstream } = await start();
     const { page, wrongs } = await open(String(tidegate.adminUrl));
@@ -65,6 +86,7 @@ describe('the keys table', () => {
       'unresolved',
       expect.stringMatching(/^\d\d:\d\d:\d\d$/),
       endpoint,
+      '–',
       '0',
       '0',
       '0',

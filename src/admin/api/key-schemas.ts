@@ -14,6 +14,10 @@ export const KeyRow = z
     ),
     firstSentAt: TimeSchema.nullable().describe('null if nothing of it was sent so far.'),
     endpoint: z.string().nullable().describe('The endpoint that may know the key; null if it is not known.'),
+    upstreamKey: z
+      .string()
+      .nullable()
+      .describe('The key that the upstream got, if it was derived from the client and its key; else null.'),
     requests: CountSchema.describe('Requests in progress, those that wait for the key included.'),
     responses: CountSchema.describe('Responses to it that are being sent.'),
     finalFor: CountSchema.describe('Credentials that received a final response.'),

@@ -78,10 +78,10 @@ export class KeyOperations {
     return { kind: 'done', row: { ...this.#toRow(write), notes: [NOTES[write.state]] } };
   }
 
-  #toRow({ firstSentAt, endpoint, ...write }: WriteView): KeyRow {
+  #toRow({ firstSentAt, endpoint, upstreamKey, ...write }: WriteView): KeyRow {
     const origin = this.#parts.keys?.timeOrigin ?? this.#parts.clocks().origin;
     const at = firstSentAt === undefined ? null : new Date(origin + firstSentAt).toISOString();
-    return { ...write, firstSentAt: at, endpoint: endpoint ?? null };
+    return { ...write, firstSentAt: at, endpoint: endpoint ?? null, upstreamKey: upstreamKey ?? null };
   }
 }
 

@@ -166,13 +166,8 @@ function makeRow(model, forget) {
   const row = copyTemplate('key-template');
   /** @param {string} name */
   const cell = (name) => find(row, `[data-${name}]`, HTMLElement);
-  const [id, upstream, state, sent, endpoint] = [
-    cell('id'),
-    cell('upstream'),
-    cell('state'),
-    cell('sent'),
-    cell('endpoint'),
-  ];
+  const [id, upstream, state, sent] = [cell('id'), cell('upstream'), cell('state'), cell('sent')];
+  const [endpoint, sentKey] = [cell('endpoint'), cell('sent-key')];
   const [requests, responses, final] = [cell('requests'), cell('responses'), cell('final')];
   const stateCell = find(row, '.state', HTMLElement);
   const button = find(row, '[data-forget]', HTMLButtonElement);
@@ -193,6 +188,7 @@ function makeRow(model, forget) {
       if (shown.firstSentAt === null) setText(sent, '–');
       else setTime(sent, shown.firstSentAt, formatMoment(shown.firstSentAt, model.now));
       setText(endpoint, shown.endpoint ?? '–');
+      setText(sentKey, shown.upstreamKey ?? '–');
       setText(requests, formatCount(shown.requests));
       setText(responses, formatCount(shown.responses));
       setText(final, formatCount(shown.finalFor));

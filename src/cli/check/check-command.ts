@@ -7,6 +7,7 @@ import { unreadableFile } from '../../config/load/serve-settings.ts';
 import type { ConfigEnvironment } from '../../config/load/substitute.ts';
 import { pathKey } from '../../config/load/source-map.ts';
 import type { EndpointProbe } from '../../process/probes/probe-upstreams.ts';
+import { describeAccounts } from './describe-accounts.ts';
 import { describeApiKeys } from './describe-api-keys.ts';
 import { describeLimits } from './describe-limits.ts';
 import { describeProviders, findUncertainSettings, markUncertain } from './describe-providers.ts';
@@ -89,6 +90,7 @@ function formatReport(
     ...formatSection('Endpoints', describeProbes(probes, substituted)),
     ...formatSection('Worst cases', worstCases.lines),
     ...formatSection('Limits', describeLimits(config)),
+    ...formatSection('Accounts', describeAccounts(config)),
     ...formatSection('API keys', describeApiKeys(config, readFile, Date.now())),
     ...formatSection('Providers', describeProviders(config, readFile, uncertain)),
   ];

@@ -45,6 +45,7 @@ export function formatKey({
   upstream,
   firstSentAt,
   endpoint,
+  upstreamKey,
   requests,
   responses,
   finalFor,
@@ -53,6 +54,7 @@ export function formatKey({
     ['upstream', upstream],
     ['first sent', firstSentAt ?? 'not so far'],
     ['endpoint', endpoint ?? 'not known'],
+    ...(typeof upstreamKey === 'string' ? [['sent key', upstreamKey]] : []), // absent from a proxy of an earlier version
     ['requests', `${requests} in progress`],
     ['responses', `${responses} being sent`],
     ['final for', finalFor === 1 ? '1 credential' : `${finalFor} credentials`],

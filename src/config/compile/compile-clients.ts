@@ -2,11 +2,12 @@
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { classLimitName, clientLimitName } from '../../core/limits/limit-ref.ts';
 import { formatQuotaPolicy, formatRatePolicy } from '../../http/headers/rate-limit-policy.ts';
-import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
+import type { ClientClassRule, ClientNameRule, KeyOwnerRule } from '../../http/request/client-identity.ts';
 import { compileGlob } from '../../http/request/glob.ts';
 import type { ClassLimitRefs } from '../../http/request/route.ts';
 import type { ClientAccess, Snapshot } from '../../http/request/snapshot-types.ts';
 import type { Config } from '../schema/config-schema.ts';
+import { namingIn } from '../schema/key-scope.ts';
 import { compileClassQuotas } from './compile-quotas.ts';
 
 export function compileClassLimitRefs(
@@ -69,6 +70,17 @@ export function compileClientClasses(config: Config): ClientClassRule[] {
     ),
     keys: (match.key ?? []).map(compileGlob),
   }));
+}
+
+/**
+ * The kind of proven names has all settings that decide about one, so that all have the same kind until one of these changes. Without
+ * accounts, no request needs the name of its client.
+ */
+export function compileKeyOwners(config: Config): KeyOwnerRule {
+  const { names: keys, auth: { jwt, certificate } = {} } = namingIn(config);
+  const settings = [jwt?.issuer, jwt?.nameClaim, jwt?.namePrefix, certificate?.name, certificate?.namePrefix];
+  const hasAccounts = Object.values(config.upstreams).some(({ accounts }) => accounts !== undefined);
+  return { keys: hasAccounts ? keys : [], proven: `name\0${JSON.stringify(settings)}` };
 }
 
 export function compileClientNames({ clients }: Config): ClientNameRule[] {

@@ -1,4 +1,5 @@
-import type { UpstreamConfig } from '../schema/config-schema.ts';
+import type { Config, UpstreamConfig } from '../schema/config-schema.ts';
+import { keyScopeOf, namingIn } from '../schema/key-scope.ts';
 import { toList } from '../values/one-or-many.ts';
 import type { KeyAccountSource } from '../../http/idempotency/key-account.ts';
 import type { IdempotencySettings } from '../../http/idempotency/idempotency-types.ts';
@@ -8,8 +9,13 @@ import { mergeSlashes } from '../../http/request/match-path.ts';
 type IdempotencyConfig = UpstreamConfig['idempotency'];
 
 /** @param endpointCount of the upstream */
-export function compileIdempotency(config: IdempotencyConfig, endpointCount: number): IdempotencySettings {
-  const { header, jsonField, account, replayedHeader, generate, onStoreLost, ttl, replayAnswers } = config;
+export function compileIdempotency(
+  upstream: Pick<UpstreamConfig, 'accounts' | 'idempotency'>,
+  config: Pick<Config, 'clients' | 'upstreams'>,
+  endpointCount: number,
+): IdempotencySettings {
+  const { idempotency } = upstream;
+  const { header, jsonField, account, replayedHeader, generate, onStoreLost, ttl, replayAnswers } = idempotency;
   const parts = compileAccountSources(account);
   return {
     header: header === false ? undefined : { name: header, lower: header.toLowerCase() },
@@ -17,8 +23,9 @@ export function compileIdempotency(config: IdempotencyConfig, endpointCount: num
     account: parts,
     accountHeaders: new Set(parts.map((part) => part.header)),
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
+    keyScope: keyScopeOf(upstream, namingIn(config)),
     generates: generate,
-    concurrent: effectiveConcurrent(config, endpointCount),
+    concurrent: effectiveConcurrent(idempotency, endpointCount),
     onStoreLost,
     keepResponsesFor: replayAnswers,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),

@@ -6,6 +6,7 @@ import {
   compileClassLimitRefs,
   compileClientClasses,
   compileClientNames,
+  compileKeyOwners,
   compileRatePolicies,
 } from './compile-clients.ts';
 import { compileCors } from './compile-cors.ts';
@@ -60,7 +61,7 @@ export function compileTargets(
   return new Map(
     Object.entries(config.upstreams).map(([name, upstream]) => {
       const practiceUrl = urls.get(name);
-      const { connections, connectTimeout, tls, http2, preserveHost, streamIdle, rateLimit, idempotency } = upstream;
+      const { connections, connectTimeout, tls, http2, preserveHost, streamIdle, rateLimit } = upstream;
       const options: EndpointsOptions = {
         ...parts,
         upstream: name,
@@ -88,7 +89,7 @@ export function compileTargets(
           ...identityHeaders(config.clients.key),
           ...authHeaders(config.clients.auth),
         ]),
-        idempotency: compileIdempotency(idempotency, options.urls.length),
+        idempotency: compileIdempotency(upstream, config, options.urls.length),
         streamIdle,
         throttle: compileThrottleRules(upstream),
       };
@@ -115,7 +116,11 @@ export function compileSnapshot(
     accessOf: compileAccess(clients.classes),
     identifyClient: makeClientIdentifier(
       clients.key,
-      { classes: compileClientClasses(config), names: compileClientNames(config) },
+      {
+        classes: compileClientClasses(config),
+        names: compileClientNames(config),
+        owners: compileKeyOwners(config),
+      },
       clientHasher,
       hashAddress,
     ),

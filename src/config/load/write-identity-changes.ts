@@ -1,10 +1,13 @@
 /** Finds changes of settings that make a repeat of an earlier write a new one. */
 import { routeName } from '../schema/route-name.ts';
 import type { Config } from '../schema/config-schema.ts';
+import { formatClientKey } from '../schema/clients-schema.ts';
+import { recognisesKeys } from '../schema/idempotency-schema.ts';
+import { namingIn } from '../schema/key-scope.ts';
 import type { Path } from './mistakes.ts';
 
 /** Settings of `idempotency` that determine what identifies a write. */
-const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'account']);
+const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'account', 'keyScope']);
 
 /**
  * Whether a change at this path changes what identifies a write: `before` and `after` find another key, account, host,
@@ -12,11 +15,14 @@ const IDENTIFYING: ReadonlySet<unknown> = new Set(['header', 'jsonField', 'accou
  */
 export function changesWriteIdentity(path: Path, before: Config, after: Config): boolean {
   const [part, name, key, setting] = path;
+  if (part === 'clients') return [before, after].some(namesOwners) && changesClientNames(path);
+  if (part === 'routes' && key === 'auth') return [before, after].some(namesOwners);
   if (part === 'routes') return changesTarget(key) || (key === 'retry' && changesSearch(String(name), before, after));
   if (part !== 'upstreams') return false;
   if (key === 'idempotency') return setting === undefined || IDENTIFYING.has(setting);
   if (key === 'preserveHost') return true;
   if (key === 'accounts') return changesAccountNames(name, before, after);
+  if (key === 'rateLimit') return [before, after].some(namesOwners) && keyNames(before) !== keyNames(after);
   const searchesBodies = [before, after].some((each) => readsJson(each, String(name)));
   return key === 'retry' && setting === 'replayLimit' && searchesBodies;
 }
@@ -30,6 +36,35 @@ function changesAccountNames(upstream: unknown, before: Config, after: Config): 
       .join(' ');
   return namesIn(before) !== namesIn(after);
 }
+
+/** Whether the name of a client identifies its writes at an upstream, in place of its credential. */
+function namesOwners({ upstreams }: Config): boolean {
+  return Object.values(upstreams).some(
+    ({ accounts, idempotency }) => accounts !== undefined && recognisesKeys(idempotency),
+  );
+}
+
+/** The keys that are names: a header that is a credential at an upstream is none. */
+function keyNames(config: Config): string {
+  return namingIn(config).names.map(formatClientKey).join(' ');
+}
+
+/** Whether this setting decides what the name of a client is. */
+function changesClientNames(path: Path): boolean {
+  const [key, proof, setting] = path.slice(1);
+  if (key === 'key') return true;
+  if (key !== 'auth') return false;
+  return setting === undefined || NAMING.has(`${String(proof)}.${String(setting)}`);
+}
+
+/** Settings of `clients.auth` that determine the name of a client. */
+const NAMING: ReadonlySet<string> = new Set([
+  'jwt.issuer',
+  'jwt.nameClaim',
+  'jwt.namePrefix',
+  'certificate.name',
+  'certificate.namePrefix',
+]);
 
 /** Whether this key of a route decides which upstream its requests go to, and with which path. */
 function changesTarget(key: unknown): boolean {

@@ -1,6 +1,8 @@
 /** Rules for the accounts of upstreams. */
 import { isManagedHeader } from '../../core/http-semantics/managed-headers.ts';
 import type { Path } from '../load/mistakes.ts';
+import { recognisesKeys } from '../schema/idempotency-schema.ts';
+import { type ClientNaming, distinguishesClients, keyScopeOf, mayLackName, namingOf } from '../schema/key-scope.ts';
 import type { PartialConfig, PartialUpstream } from '../load/partial-config.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
@@ -9,10 +11,17 @@ type AccountsOfUpstream = Pick<PartialUpstream, 'accounts' | 'rateLimit' | 'idem
 
 /** Accounts agree with the limits and keys of their upstream, and with the routes to it. */
 export function* checkAccounts(
-  { upstreams, routes = [], check, state }: PartialConfig,
+  { upstreams, routes = [], check, state, clientKeys, auth }: PartialConfig,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
-  for (const [name, upstream] of upstreams) yield* checkUpstreamAccounts(['upstreams', name], upstream, isWritten);
+  // With another mistake there, it is not known which clients have names.
+  const areClientsKnown = clientKeys !== undefined && isWritten(['clients', 'auth']) === (auth !== undefined);
+  const naming = areClientsKnown ? namingOf({ key: clientKeys, auth }, upstreams.values()) : undefined;
+  for (const [name, upstream] of upstreams) {
+    const path = ['upstreams', name];
+    yield* checkUpstreamAccounts(path, upstream, isWritten);
+    yield* checkKeyScope([...path, 'idempotency', 'keyScope'], upstream, naming, isWritten);
+  }
   if (check !== undefined && routes.length === 0) {
     for (const [name, { accounts }] of upstreams) {
       if (accounts === undefined) continue;
@@ -21,9 +30,13 @@ export function* checkAccounts(
   }
   // The hash of a client lasts as long as the secret: see process/client-hash-secret.ts.
   const isHashLasting = isWritten(['secret']) || (isWritten(['state', 'store']) && state.store !== 'memory');
-  for (const [i, { upstream, check: answers, stickyAccount }] of routes.entries()) {
-    const accounts = upstream === undefined ? undefined : upstreams.get(upstream)?.accounts;
+  for (const [i, { upstream, check: answers, stickyAccount, auth: proof }] of routes.entries()) {
+    const target = upstream === undefined ? undefined : upstreams.get(upstream);
+    const accounts = target?.accounts;
     const path = ['routes', i];
+    if (proof === 'none' && naming !== undefined && mayLackName(naming) && hasOwnKeys(target, naming)) {
+      yield warningAt([...path, 'auth'], HAS_NO_NAMES, 'key');
+    }
     if (accounts === undefined) {
       const isKnown =
         upstream !== undefined && upstreams.has(upstream) && !isWritten(['upstreams', upstream, 'accounts']);
@@ -84,6 +97,53 @@ function* checkUpstreamAccounts(
     } else if (fold(header) === keyHeader) yield mistakeAt(at, 'is the header of idempotency keys', 'Authorization');
   }
 }
+
+/** The keys of two clients are separated where that is possible. @param path of `keyScope` */
+function* checkKeyScope(
+  path: Path,
+  { accounts, idempotency }: AccountsOfUpstream,
+  naming: ClientNaming | undefined,
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
+  if (idempotency === undefined) return;
+  const accountsPath = [...path.slice(0, -2), 'accounts'];
+  if (!recognisesKeys(idempotency)) return; // a rule of keys reports this
+  if (accounts === undefined) {
+    const isKnown = !isWritten(accountsPath);
+    if (isKnown && isWritten(path)) yield warningAt(path, 'has no effect without accounts', 'key');
+    return;
+  }
+  if (naming === undefined) return;
+  if (keyScopeOf({ accounts, idempotency }, naming) === 'shared') {
+    if (!isWritten(path) && hasTokensOnly(naming)) yield warningAt(accountsPath, NAMES_DO_NOT_LAST, 'key');
+    return;
+  }
+  if (!distinguishesClients(naming)) yield mistakeAt(path, NEEDS_NAMES, 'shared');
+  if (idempotency.jsonField !== undefined) {
+    yield { ...mistakeAt(path, KEY_IN_BODY), at: 'key' };
+  }
+}
+
+function hasOwnKeys(upstream: AccountsOfUpstream | undefined, naming: ClientNaming): boolean {
+  const { accounts, idempotency } = upstream ?? {};
+  return idempotency !== undefined && keyScopeOf({ accounts, idempotency }, naming) === 'client';
+}
+
+/** Whether tokens or headers tell clients apart, and nothing names them. */
+function hasTokensOnly(naming: ClientNaming): boolean {
+  return !distinguishesClients(naming) && naming.keys.some(({ kind }) => kind === 'bearer' || kind === 'header');
+}
+
+const HAS_NO_NAMES =
+  'leaves its clients without names, so they share one set of idempotency keys at its upstream: equal keys of two of them are one write';
+
+const NAMES_DO_NOT_LAST =
+  'makes equal idempotency keys of two clients one write, because what tells them apart (a token, a session or an address) may change before a repeat, so it is no name: set clients.auth, or a header or path in clients.key; or idempotency.keyScope: shared, if each client uses keys of its own';
+
+const NEEDS_NAMES = 'needs clients that have names: set clients.auth, or a header or path in clients.key';
+
+const KEY_IN_BODY =
+  'must be shared with jsonField: a body is never changed, so equal keys of two clients are one key at the upstream, and each client has to choose keys that no other client uses';
 
 const FRAMING: ReadonlySet<string> = new Set(['content-length', 'content-type', 'content-encoding']);
 

@@ -81,6 +81,7 @@ export function* checkIdempotency(
   }
   for (const key of [
     'account',
+    'keyScope',
     'ttl',
     'concurrent',
     'onStoreLost',

@@ -32,6 +32,12 @@ const IdempotencyInputSchema = z.strictObject({
     .describe(
       'What names the account that a key belongs to: header:NAME, jwt:CLAIM of the bearer token, jwt:HEADER:CLAIM, a list of these, or none. Equal keys of different accounts are different writes.',
     ),
+  keyScope: z
+    .enum(['client', 'shared'])
+    .optional()
+    .describe(
+      'Through accounts, whose keys are compared: client (the upstream gets a UUID derived from the client and its key) or shared (it gets the key as it is). If absent: client where clients.auth or clients.key names clients.',
+    ),
   replayedHeader: z
     .union([z.literal(false), HeaderName], 'expected the name of a header, or false')
     .prefault(REPLAYED_HEADER)

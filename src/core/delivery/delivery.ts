@@ -1,3 +1,4 @@
+import type { KeyOwner } from '../idempotency/key-owner.ts';
 import type { Millis } from '../scalars.ts';
 
 /**
@@ -63,6 +64,10 @@ export interface DeliveryMessage {
   readonly body: Buffer;
   /** The address of the peer that sent it. */
   readonly peer: string;
+  /** What named its client when it was accepted, if its upstream had accounts; undefined if nothing did. It is never looked up again. */
+  readonly keyOwner?: KeyOwner | undefined;
+  /** The key that was derived for the upstream (http/idempotency/upstream-key.ts); undefined if it gets the one in the headers. */
+  readonly upstreamKey?: string | undefined;
 }
 
 /** The response that ended a delivery: encrypted in a store, and kept as long as the delivery. */

@@ -45,6 +45,8 @@ export const IDEMPOTENCY_KEY_EVENTS = [
   'key_store_lost',
   'key_expired',
   'key_reused',
+  'key_ambiguous',
+  'key_overused',
   'replayed',
   'decided_locally',
 ] as const satisfies readonly (KeyRefusalReason | 'minted' | 'awaited' | 'replayed' | 'decided_locally')[];

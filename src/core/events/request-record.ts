@@ -56,6 +56,8 @@ export interface RequestRecord {
   readonly retryOutcome?: RetryOutcome | undefined;
   /** The idempotency key that the proxy minted; absent if the client sent one, or the request has none. */
   readonly mintedKey?: string | undefined;
+  /** The key that was derived from it for the upstream; absent if the upstream got the client's own. */
+  readonly upstreamKey?: string | undefined;
   /** The id of the delivery that it is an attempt of; absent for a request of a client. */
   readonly delivery?: string | undefined;
   /** The id of the write that its idempotency key names (write-id.ts); absent if it has claimed no key. */

@@ -87,6 +87,7 @@ export function refuseClaim(
 ): ExchangeVerdict {
   const end = { attempts, retryOutcome: undefined };
   if (why !== 'key_in_use' && mayHaveTakenEffect) return { kind: 'unknown', reason: why, ...end };
+  if (why === 'key_ambiguous') return { kind: 'refuse', why, retryAfterMs: undefined, ...end };
   return { kind: 'refuse', why, retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
 }
 

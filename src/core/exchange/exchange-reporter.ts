@@ -135,6 +135,8 @@ function keyEventOf(verdict: ExchangeVerdict): KeyRefusalReason | 'replayed' | u
     case 'key_reused':
     case 'key_in_use':
     case 'key_store_lost':
+    case 'key_ambiguous':
+    case 'key_overused':
       return why;
     default:
       return undefined;

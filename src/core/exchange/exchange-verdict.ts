@@ -19,12 +19,12 @@ export type ExchangeVerdict = {
 } & (
   | ForwardVerdict
   /** The proxy's own response: the request cannot have taken effect. */
-  | { readonly kind: 'refuse'; readonly why: RefusalReason | ClaimRefusalReason; readonly retryAfterMs: Millis }
+  | { readonly kind: 'refuse'; readonly why: RefusalReason | RepeatableRefusal; readonly retryAfterMs: Millis }
   /**
-   * The same, for a write whose key was answered longer ago than the upstream remembers keys, or for another request. Retrying is
-   * pointless.
+   * The same, for a write whose key was answered longer ago than the upstream remembers keys, or for another request, or for an unknown
+   * one. Retrying is pointless.
    */
-  | { readonly kind: 'refuse'; readonly why: 'key_expired' | 'key_reused'; readonly retryAfterMs: undefined }
+  | { readonly kind: 'refuse'; readonly why: PointlessRefusal; readonly retryAfterMs: undefined }
   /** Send the response that is kept for this write. `unknown`: no client has it yet, so the outcome is unknown if it cannot be sent. */
   | { readonly kind: 'replay'; readonly unknown: boolean }
   /** The proxy's own 502 or 504: the upstream was unreachable, or a request without effect got no response. */
@@ -38,6 +38,10 @@ export type ExchangeVerdict = {
   | { readonly kind: 'gone'; readonly unknown: boolean }
 );
 
+type PointlessRefusal = 'key_expired' | 'key_reused' | 'key_ambiguous';
+
+type RepeatableRefusal = Exclude<ClaimRefusalReason, PointlessRefusal>;
+
 /**
  * Why the outcome of a write is unknown: no attempt got a response; or the last attempt was rejected, which says nothing
  * about those before it; or its key has expired, or was the key of another request.
@@ -50,7 +54,9 @@ export type UnknownOutcomeReason =
   | 'rejected'
   | 'key_store_lost'
   | 'key_expired'
-  | 'key_reused';
+  | 'key_reused'
+  | 'key_ambiguous'
+  | 'key_overused';
 
 /** Forward the response in hand. `unknown`: it is an error response to a write that may have taken effect. */
 export interface ForwardVerdict {

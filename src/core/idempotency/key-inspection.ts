@@ -16,8 +16,10 @@ export interface WriteView {
   readonly state: WriteState;
   /** Undefined if it was not sent so far. */
   readonly firstSentAt: Millis | undefined;
-  /** Undefined if it is not known. */
+  /** Undefined if it is not known. With accounts, the name of the account and `@` precede it. */
   readonly endpoint: string | undefined;
+  /** The key that was derived for the upstream; undefined if it got the client's own. */
+  readonly upstreamKey: string | undefined;
   /** Requests in progress, those that wait for the key included. */
   readonly requests: number;
   /** Responses that are being sent to clients. */

@@ -9,7 +9,7 @@ import {
   removeOneCredential,
 } from './credential-list.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
-import { isArriving, UNKNOWN_ENDPOINT } from './keyed-write.ts';
+import { identityOf, isArriving, UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { Millis } from '../scalars.ts';
 
 /** Stores what is known of writes, so that the next process knows it. */
@@ -38,9 +38,8 @@ export interface StoredWrite extends WriteIdentity {
  * may not arrive. Undefined if the next process needs to know nothing.
  */
 export function toStored(write: KeyedWrite): StoredWrite | undefined {
-  const { upstream, name, credential, owner, credentialHeader, body, firstSentAt, endpoint } = write;
-  const { sentCount } = write;
-  const known = { upstream, name, credential, owner, credentialHeader, body, firstSentAt };
+  const { firstSentAt, endpoint, sentCount } = write;
+  const known = { ...identityOf(write), firstSentAt };
   if (write.state === 'answered' && !isArriving(write)) {
     const { finalFor, unresolvedFor } = withoutOpen(write);
     const isAnswered = countCredentials(unresolvedFor) < MAX_CREDENTIALS;

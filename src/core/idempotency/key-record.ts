@@ -39,7 +39,11 @@ export type KeyRefusalReason =
   /** The write was sent longer ago than the upstream remembers keys: sent again, it may take effect a second time. */
   | 'key_expired'
   /** A response is kept for this key, to a request with another query or body. */
-  | 'key_reused';
+  | 'key_reused'
+  /** An earlier write with the key may be this one, or another client's. */
+  | 'key_ambiguous'
+  /** Too many other clients have writes with the key that are in progress or unresolved. */
+  | 'key_overused';
 
 /** Why a claim was refused; `draining`: by `KeyClaim.stopWaiting`. */
 export type ClaimRefusalReason = Exclude<KeyRefusalReason, 'key_expired' | 'key_reused'> | 'draining';

@@ -3,15 +3,15 @@ import { addCredential, NO_CREDENTIALS, removeOneCredential } from './credential
 import type { KeyJournal, StoredWrite } from './key-journal.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
-import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
-import { isUnresolved, isSameWrite } from './keyed-write.ts';
+import type { KeyedWrite, OwnerDigests, WriteIdentity } from './keyed-write.ts';
+import { haveOtherOwners, identityOf, isAmbiguous, isForgettable, isSameWrite, isUnresolved } from './keyed-write.ts';
 import type { KeyRecord } from './key-record.ts';
 import type { Millis } from '../scalars.ts';
 
 /** If the lifetime of keys is not known: after this, a request with a key counts as a new write. */
 export const DEFAULT_KEY_LIFETIME: Millis = 24 * 60 * 60 * 1000;
 
-/** Writes of one name. Beyond it, a request joins the oldest, so that no client can make the search long. */
+/** Writes of one name. Beyond it, a request joins the oldest, or is refused, so that no client can make the search long. */
 const MAX_PER_NAME = 1000;
 
 /** The writes with idempotency keys that this process knows: in progress, unresolved and answered. */
@@ -86,9 +86,9 @@ export class KeyRegistry {
     return this.#unresolvedAt.size > 0;
   }
 
-  /** Whether a write of this name is unresolved, a request in progress included. Does not join it. */
-  isUnresolved(name: string): boolean {
-    return this.#find(name, isUnresolved) !== undefined;
+  /** Whether a write of this name is unresolved, a request in progress included. Does not join it. @param by not those of other clients */
+  isUnresolved(name: string, by: OwnerDigests = {}): boolean {
+    return this.#find(name, (write) => isUnresolved(write) && !haveOtherOwners(write, by)) !== undefined;
   }
 
   /** Whose share of the unresolved writes this name takes; undefined if none of its writes is unresolved. */
@@ -101,12 +101,26 @@ export class KeyRegistry {
     return this.#unresolvedAt.has(upstream);
   }
 
-  /** Joins a write as one of its requests. To be followed by `leave`. */
-  join(identity: WriteIdentity): KeyedWrite {
-    const { name, credential } = identity;
-    const write = this.#findKnown(identity) ?? this.#findIfTooMany(name) ?? this.#add(identity);
+  /**
+   * Where each client has keys of its own: if a write is new, and too many other clients have writes of its name, forgets the oldest that
+   * is answered. Returns false if there is none.
+   */
+  makeRoomFor(identity: WriteIdentity): boolean {
+    const isFull = identity.keyOwner !== undefined && this.#findIfTooMany(identity.name) !== undefined;
+    if (!isFull || this.#findKnown(identity) !== undefined) return true;
+    const oldest = [...this.writesOf(identity.name)].findLast(isForgettable);
+    if (oldest !== undefined) this.forget(oldest);
+    return oldest !== undefined;
+  }
+
+  /** Joins a write as one of its requests. To be followed by `leave`. @param isGranted it has the key: not one that it only may repeat */
+  join(identity: WriteIdentity, isGranted = false): KeyedWrite {
+    const oldest = identity.keyOwner === undefined ? this.#findIfTooMany(identity.name) : undefined;
+    const known = this.#findKnown(identity) ?? oldest;
+    const isOther = known === undefined || (isGranted && isAmbiguous(known, identity));
+    const write = isOther ? this.#add(identity) : known;
     // With the same credential, a request with another body is the same write, so the body is kept only for one credential.
-    if (write.credential !== credential) write.body = undefined;
+    if (write.credential !== identity.credential && !isAmbiguous(write, identity)) write.body = undefined;
     write.requestCount += 1;
     return write;
   }
@@ -197,17 +211,11 @@ export class KeyRegistry {
   #findKnown(identity: WriteIdentity): KeyedWrite | undefined {
     const { name, credential, body } = identity;
     const found =
-      this.#find(name, (known) => known.credential === credential) ??
+      this.#find(name, (known) => known.credential === credential && isSameWrite(known, identity)) ??
       this.#find(name, (known) => body !== undefined && known.body === body && isSameWrite(known, identity));
     if (found !== undefined) return found;
-    let any: KeyedWrite | undefined;
-    let oldestUnresolved: KeyedWrite | undefined;
-    for (let known = this.#writes.get(name); known !== undefined; known = known.next) {
-      if (!isSameWrite(known, identity)) continue;
-      any ??= known;
-      if (isUnresolved(known)) oldestUnresolved = known; // the list is newest first
-    }
-    return oldestUnresolved ?? any;
+    const same = [...this.writesOf(name)].filter((known) => isSameWrite(known, identity));
+    return same.findLast(isUnresolved) ?? same[0]; // the newest is first
   }
 
   /** The oldest, if a name has MAX_PER_NAME writes. */
@@ -217,11 +225,11 @@ export class KeyRegistry {
   }
 
   #add(identity: WriteIdentity): KeyedWrite {
-    const { upstream, name, credential, owner, credentialHeader, body } = identity;
+    const { name } = identity;
     const next = this.#writes.get(name);
     const state = 'new';
     const write: KeyedWrite = {
-      ...{ upstream, name, credential, owner, credentialHeader, body },
+      ...identityOf(identity),
       ...{ next, state, firstSentAt: 0, endpoint: undefined },
       ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
       ...{ sentFor: NO_CREDENTIALS, respondingFor: NO_CREDENTIALS, wasDelivered: false },

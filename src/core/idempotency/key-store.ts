@@ -2,7 +2,7 @@
 import type { QueueOccupant } from '../admission/queue-occupancy.ts';
 import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { Millis } from '../scalars.ts';
-import type { WriteIdentity } from './keyed-write.ts';
+import type { OwnerDigests, WriteIdentity } from './keyed-write.ts';
 import type { ClaimRefusalReason, KeptResponseMatch, KeyRecord } from './key-record.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 
@@ -96,11 +96,13 @@ export interface KeyStore {
   /**
    * Whether a write is unresolved, a request in progress included.
    * @param names of the writes; undefined for any write at this upstream
+   * @param by the client: of these writes, those that are certainly of others do not count. Undefined if it is not known
    */
   findUnresolved(
     upstream: string,
     names: readonly string[] | undefined,
     onFound: (isUnresolved: boolean) => void,
+    by?: OwnerDigests,
   ): void;
   /** Whether any write may be unresolved, at this upstream or anywhere: a cheap test before a look-up. */
   mayHaveUnresolved(upstream?: string): boolean;

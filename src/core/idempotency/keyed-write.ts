@@ -15,7 +15,14 @@ export interface WriteIdentity {
   readonly credentialHeader: string;
   /** A digest of the body; undefined if it is not known whole. */
   readonly body: number | undefined;
+  /** A digest of what names the client, where each client has keys of its own at the upstream; absent where clients share keys. */
+  readonly keyOwner?: number | undefined;
+  /** A digest of the kind of that name (key-owner.ts). Defined as `keyOwner` is. */
+  readonly keyOwnerKind?: number | undefined;
 }
+
+/** What names the client of a write or a request: see `WriteIdentity`. */
+export type OwnerDigests = Pick<WriteIdentity, 'keyOwner' | 'keyOwnerKind'>;
 
 /** The endpoint of a write if nobody knows it. No endpoint has this label, so a repeat is sent to none. */
 export const UNKNOWN_ENDPOINT = '';
@@ -64,14 +71,50 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
  * Whether two writes of one name are the same write. A credential may change while the account stays, by a token refresh or
  * by request signing; and two accounts that nothing else names may choose the same key. So another credential means another
  * write only if the body differs too, or if only one of the two has a credential in that header. If a body is not known, they
- * count as one write.
+ * count as one write. Where each client has keys of its own, the client alone decides, if it has the same name or both have names of
+ * one kind. Else a reload or another replica may have changed what names the client, so the body decides.
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
+  if (one.keyOwner !== undefined && one.keyOwner === other.keyOwner) return true;
+  if (haveOtherOwners(one, other)) return false;
   if (one.credential === other.credential) return true;
-  // Digests of different headers cannot be compared.
-  if (one.credentialHeader !== other.credentialHeader) return true;
-  if (one.credential > 0 !== other.credential > 0) return false;
+  if (one.keyOwner === other.keyOwner) {
+    // Digests of different headers cannot be compared.
+    if (one.credentialHeader !== other.credentialHeader) return true;
+    if (one.credential > 0 !== other.credential > 0) return false;
+  }
   return one.body === undefined || other.body === undefined || one.body === other.body;
+}
+
+/** Whether two writes are those of different clients: each has keys of its own, and their names, of one kind, differ. */
+export function haveOtherOwners(one: OwnerDigests, other: OwnerDigests): boolean {
+  if (one.keyOwner === undefined || other.keyOwner === undefined) return false;
+  return one.keyOwner !== other.keyOwner && one.keyOwnerKind === other.keyOwnerKind;
+}
+
+/** The identity of a write, without what is known of it. */
+export function identityOf(write: WriteIdentity): WriteIdentity {
+  const { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind } = write;
+  return { upstream, name, credential, owner, credentialHeader, body, keyOwner, keyOwnerKind };
+}
+
+/**
+ * Whether it is unknown if a request repeats the write that it has joined, or with which key that write was sent. Either the two clients
+ * have keys of their own and different names of different kinds, or a reload has changed whose keys the upstream compares since, and the request has
+ * another credential, or the place of the write is not recorded.
+ */
+export function isAmbiguous(
+  write: Pick<KeyedWrite, 'keyOwner' | 'keyOwnerKind' | 'credential' | 'endpoint'>,
+  other: WriteIdentity,
+): boolean {
+  const isSameScope = (write.keyOwner === undefined) === (other.keyOwner === undefined);
+  if (isSameScope) return write.keyOwner !== other.keyOwner && write.keyOwnerKind !== other.keyOwnerKind;
+  return write.credential !== other.credential || (write.endpoint ?? UNKNOWN_ENDPOINT) === UNKNOWN_ENDPOINT;
+}
+
+/** Whether a write is answered and no request uses it: a repeat of it may count as a new write. */
+export function isForgettable(write: KeyedWrite): boolean {
+  return write.state === 'answered' && write.requestCount === 0 && !isUnresolved(write);
 }
 
 /** Whether an answered write counts as answered for a request with this credential. */

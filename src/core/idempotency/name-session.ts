@@ -5,9 +5,9 @@ import type { StoredWrite } from './key-journal.ts';
 import type { KeyClaimRequest } from './key-store.ts';
 import { KeyRegistry } from './key-registry.ts';
 import type { ClaimRefusalReason, KeyRecord, KnownWrite } from './key-record.ts';
-import type { KeyedWrite } from './keyed-write.ts';
+import { identityOf, type KeyedWrite, type OwnerDigests } from './keyed-write.ts';
 import type { WriteMatches, WriteRemoval } from './key-inspection.ts';
-import { MAX_AMBIGUOUS, onlyWriteOf, toWriteView, WriteSearch, type WriteSearchQuery } from './write-search.ts';
+import { MAX_AMBIGUOUS, onlyWriteOf, searchAll, toWriteView, type WriteSearchQuery } from './write-search.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 import { RegistryKeyClaim } from './registry-key-claim.ts';
 import type { StoredClaim } from './registry-key-claim-options.ts';
@@ -180,17 +180,19 @@ export class NameSession {
     return this.#keys.unresolvedOwner(this.#name);
   }
 
+  /** See `KeyRegistry.isUnresolved`. */
+  isUnresolved(by: OwnerDigests | undefined): boolean {
+    return this.#keys.isUnresolved(this.#name, by);
+  }
+
   /** The writes that match, for an operator. */
   search(query: WriteSearchQuery): WriteMatches & { readonly total: number } {
-    const search = new WriteSearch(this.#keys, query);
-    search.step();
-    return search.matches;
+    return searchAll(this.#keys, query).matches;
   }
 
   /** Forgets the only write with this id, unless a request uses it. */
   forget(id: string): WriteRemoval {
-    const search = new WriteSearch(this.#keys, { id, order: 'newest', limit: MAX_AMBIGUOUS });
-    search.step();
+    const search = searchAll(this.#keys, { id, order: 'newest', limit: MAX_AMBIGUOUS });
     const only = onlyWriteOf(search.found, this.#keys);
     if (only.kind !== 'found') return only;
     const write = toWriteView(only.write, this.#keys);
@@ -216,10 +218,10 @@ export class NameSession {
 
   #joinAgain({ identity }: KeyClaimRequest, known: SharedWrite | undefined): KeyedWrite {
     const keys = this.#keys;
-    if (known === undefined || known.state === 'new') return keys.join(identity);
+    if (known === undefined || known.state === 'new') return keys.join(identity, true);
     const [any] = keys.writesOf(this.#name);
     if (any === undefined) keys.leave(this.#restoreWrite(known));
-    const write = keys.join(identity);
+    const write = keys.join(identity, true);
     // Without the lost record, another process took it for new.
     if (write.state === 'new') keys.leave(keys.restore(known, write));
     return write;
@@ -243,8 +245,6 @@ export function ownersOf(state: NameState | undefined): ReadonlySet<string> {
 }
 
 function toShared(write: KeyedWrite): SharedWrite {
-  const { upstream, name, credential, owner, credentialHeader, body, state, firstSentAt, endpoint } = write;
-  const { finalFor, unresolvedFor, wasDelivered } = write;
-  const identity = { upstream, name, credential, owner, credentialHeader, body };
-  return { ...identity, state, firstSentAt, endpoint, finalFor, unresolvedFor, wasDelivered };
+  const { state, firstSentAt, endpoint, finalFor, unresolvedFor, wasDelivered } = write;
+  return { ...identityOf(write), state, firstSentAt, endpoint, finalFor, unresolvedFor, wasDelivered };
 }

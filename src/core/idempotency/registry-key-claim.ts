@@ -4,7 +4,7 @@ import { newClaimProgress } from './claim-progress.ts';
 import type { KeyClaimant } from './key-claims.ts';
 import type { KeyClaim, KeyClaimChange, KeyClaimEnd, KeyClaimListener } from './key-store.ts';
 import type { KeyedWrite } from './keyed-write.ts';
-import { UNKNOWN_ENDPOINT } from './keyed-write.ts';
+import { isAmbiguous, UNKNOWN_ENDPOINT } from './keyed-write.ts';
 import type { ClaimRefusalReason, KeyRecord, KnownWrite } from './key-record.ts';
 import { isUnconfirmed } from './key-record.ts';
 import type { RegistryKeyClaimOptions, StoredClaim } from './registry-key-claim-options.ts';
@@ -80,8 +80,12 @@ export class RegistryKeyClaim implements KeyClaim, KeyClaimant {
     if (this.#hasKey) return this.#grant();
     const { keys, clock, request } = this.#options;
     const { identity, concurrent } = request;
-    const write = keys.join(identity);
+    if (!keys.makeRoomFor(identity)) return listener.onClaimRefused('key_overused', false);
+    const write = this.#attempts.join();
     this.#write = write;
+    // A request that was not sent may still be rejected: then this one makes the write.
+    const isNothingKnown = this.known.record === undefined;
+    if (isAmbiguous(write, identity)) return this.#refuse(write, isNothingKnown ? 'key_in_use' : 'key_ambiguous');
     if (concurrent === 'pass') {
       this.#progress.state = 'shared';
       return this.#grant();

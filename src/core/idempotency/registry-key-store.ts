@@ -2,7 +2,7 @@ import type { ResourceBound } from '../overload/resource-bound.ts';
 import type { Clock, Millis } from '../scalars.ts';
 import type { KeyClaimRequest, KeyStore } from './key-store.ts';
 import type { KeyRegistry } from './key-registry.ts';
-import { isUnresolved } from './keyed-write.ts';
+import { isUnresolved, type OwnerDigests } from './keyed-write.ts';
 import { RegistryKeyClaim } from './registry-key-claim.ts';
 
 /** The keys of writes of this process alone. */
@@ -42,9 +42,10 @@ export class RegistryKeyStore implements KeyStore {
     upstream: string,
     names: readonly string[] | undefined,
     onFound: (isUnresolved: boolean) => void,
+    by?: OwnerDigests,
   ): void {
     const { keys } = this;
-    onFound(names === undefined ? keys.hasUnresolvedAt(upstream) : names.some((name) => keys.isUnresolved(name)));
+    onFound(names === undefined ? keys.hasUnresolvedAt(upstream) : names.some((name) => keys.isUnresolved(name, by)));
   }
 
   mayHaveUnresolved(upstream?: string): boolean {

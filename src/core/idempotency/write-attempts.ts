@@ -4,7 +4,7 @@ import { addCredential, hasCredential } from './credential-list.ts';
 import type { KeyClaimEnd } from './key-store.ts';
 import type { KeyRecord } from './key-record.ts';
 import type { KeyedWrite } from './keyed-write.ts';
-import { isAnsweredFor, isArriving } from './keyed-write.ts';
+import { isAmbiguous, isAnsweredFor, isArriving } from './keyed-write.ts';
 import type { RegistryKeyClaimOptions } from './registry-key-claim-options.ts';
 import type { WriteOutcome } from './write-outcome.ts';
 
@@ -24,6 +24,16 @@ export class WriteAttempts {
 
   get answered(): KeyedWrite | undefined {
     return this.#answered;
+  }
+
+  /** Joins the write. One that is forgotten now, because its key is so old, leaves no doubt. */
+  join(): KeyedWrite {
+    const { keys, request } = this.#options;
+    const write = keys.join(request.identity);
+    const isForgotten = (): boolean => write.requestCount === 1 && this.lookUp(write) === undefined;
+    if (!isAmbiguous(write, request.identity) || !isForgotten()) return write;
+    keys.leave(write);
+    return keys.join(request.identity);
   }
 
   /** Counts what was stored of them. */

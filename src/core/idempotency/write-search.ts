@@ -1,5 +1,6 @@
 import { countCredentials, credentialsIn, NO_CREDENTIALS } from './credential-list.ts';
 import type { WriteLookup, WriteMatches, WriteQuery, WriteState, WriteView } from './key-inspection.ts';
+import { formatKeyPlace, parseKeyPlace } from './key-place.ts';
 import type { KeyRegistry } from './key-registry.ts';
 import type { KeyedWrite } from './keyed-write.ts';
 import { isUnresolved, UNKNOWN_ENDPOINT } from './keyed-write.ts';
@@ -70,6 +71,13 @@ export class WriteSearch {
   }
 }
 
+/** Runs a whole search in one step: for few writes. */
+export function searchAll(keys: KeyRegistry, query: WriteSearchQuery): WriteSearch {
+  const search = new WriteSearch(keys, query);
+  search.step();
+  return search;
+}
+
 /** Ids that an operator has to choose from. */
 export const MAX_AMBIGUOUS = 20;
 
@@ -93,11 +101,17 @@ export function toWriteView(write: KeyedWrite, keys: KeyRegistry): WriteView {
     upstream,
     state: stateOf(write),
     firstSentAt: sentAtOf(write),
-    endpoint: endpoint === UNKNOWN_ENDPOINT ? undefined : endpoint,
+    ...viewPlace(endpoint),
     requests: requestCount,
     responses: countCredentials(respondingFor),
     finalFor: new Set(credentialsIn(finalFor)).size,
   };
+}
+
+function viewPlace(recorded: string | undefined): Pick<WriteView, 'endpoint' | 'upstreamKey'> {
+  if (recorded === undefined || recorded === UNKNOWN_ENDPOINT) return { endpoint: undefined, upstreamKey: undefined };
+  const { label, account, upstreamKey } = parseKeyPlace(recorded);
+  return { endpoint: formatKeyPlace({ label, account }), upstreamKey };
 }
 
 function hasSeveral(keys: KeyRegistry, name: string): boolean {

@@ -1,5 +1,6 @@
 import type { DeliveryPolicy } from '../../core/delivery/delivery-policy.ts';
-import type { HttpServerRequest } from '../server/server-request.ts';
+import type { RoutedRequest } from '../request/routed-request.ts';
+import { acceptedHeaders } from './accepted-key.ts';
 import type { Acceptance } from './acceptance.ts';
 import { BODY_TOO_LARGE } from './delivery-problems.ts';
 import { readField } from './read-field.ts';
@@ -7,9 +8,10 @@ import { storedHeaders } from './stored-headers.ts';
 
 /** Accepts the messages of a route with `deliver`. */
 export function acceptMessage(
-  request: Pick<HttpServerRequest, 'headers' | 'rawHeaders'>,
+  routed: RoutedRequest,
   { eventId, orderBy, deduplicateFor, respond: { status, body, contentType } }: DeliveryPolicy,
 ): Acceptance {
+  const { request } = routed;
   return {
     bodyTooLarge: BODY_TOO_LARGE,
     describe: (bytes) => ({
@@ -17,7 +19,7 @@ export function acceptMessage(
       eventId: readField(eventId, request, bytes),
       orderKey: readField(orderBy, request, bytes),
       deduplicateFor,
-      headers: storedHeaders(request.rawHeaders, bytes.length),
+      headers: acceptedHeaders(storedHeaders(request.rawHeaders, bytes.length), routed),
     }),
     reply: (_accepted, onReply) =>
       onReply({ status, headers: body === undefined ? [] : ['Content-Type', contentType], body }),

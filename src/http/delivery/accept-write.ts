@@ -4,7 +4,8 @@ import type { Delivery } from '../../core/delivery/delivery.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { isListedInConnection } from '../headers/forward-headers.ts';
 import { prefersAsync, withoutAsyncPreference } from '../headers/prefer-header.ts';
-import { withMintedKey, writeNameOf } from '../idempotency/idempotency-key.ts';
+import { writeNameOf } from '../idempotency/idempotency-key.ts';
+import { withMintedKey } from '../idempotency/key-header.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { repeatIdentityOf } from '../idempotency/repeat-identity.ts';
 import type { WriteDigests } from '../idempotency/write-digests.ts';
@@ -48,7 +49,9 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
   /** By key, account, path and client: never by the key alone. */
   const eventIdOf = (key: IdempotencyKey): string => {
     const name = digests.digest(writeNameOf(routed, key.value));
-    return `${client.hash}.${repeatIdentityOf(digests, routed, name, undefined).id}`;
+    // The same whether or not its upstream has accounts: a reload that adds them must not make a repeat a second write.
+    const nameless = { ...routed, client: { ...client, keyOwner: undefined } };
+    return `${client.hash}.${repeatIdentityOf(digests, nameless, name, undefined).id}`;
   };
 
   /** A repeat by the client makes a write due again that has failed, or whose outcome is unknown. */

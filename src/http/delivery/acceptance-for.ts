@@ -11,7 +11,7 @@ export function acceptanceFor(
   { store, wallClock }: Pick<WriteAcceptanceParts, 'store' | 'wallClock'>,
 ): Acceptance | undefined {
   const { delivery, asyncWrites } = routed.route;
-  if (delivery !== undefined) return acceptMessage(routed.request, delivery);
+  if (delivery !== undefined) return acceptMessage(routed, delivery);
   if (asyncWrites === undefined || !isAsyncWrite(routed)) return undefined;
   return acceptWrite({ routed, policy: asyncWrites, digests, store, wallClock });
 }

@@ -5,6 +5,7 @@ import type { Millis } from '../../core/scalars.ts';
 import { clientTraceOf } from '../headers/trace-context.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { findUnresolvedByOthers } from '../idempotency/unresolved-key-check.ts';
+import { acceptedKeyOf } from './accepted-key.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import { readRequestBody } from '../request/read-body.ts';
@@ -112,7 +113,14 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
       acceptedAt,
       owner: client.hash,
       sender: addressGroupOf(client),
-      message: { method: request.verb, target: request.target, headers, body, peer },
+      message: {
+        method: request.verb,
+        target: request.target,
+        headers,
+        body,
+        peer,
+        ...acceptedKeyOf(this.#routed, key),
+      },
       duplicatesUntil: acceptedAt + deduplicateFor,
     };
     store.add(delivery, (result) => this.#onAdded(delivery, result));

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
+import type { KeyOwner } from '../../core/idempotency/key-owner.ts';
 import type { Delivery } from '../../core/delivery/delivery.ts';
 import type { DueDelivery } from '../../core/delivery/delivery-store.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -29,6 +30,9 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   readonly hasBody: boolean;
   readonly addedHeaders: readonly string[];
   readonly delivery: string;
+  /** See `DeliveryMessage`. */
+  readonly keyOwner: KeyOwner | undefined;
+  readonly upstreamKey: string | undefined;
   readonly complete = true;
   readonly socket: HttpServerRequest['socket'];
   bodyListener: BodyListener | undefined;
@@ -39,6 +43,8 @@ export class DeliveryRequest extends Readable implements HttpServerRequest {
   constructor({ delivery, message }: DueDelivery, signature: AttemptSignature | undefined) {
     super();
     this.delivery = delivery.id;
+    this.keyOwner = message.keyOwner;
+    this.upstreamKey = message.upstreamKey;
     this.verb = message.method;
     this.target = message.target;
     this.rawHeaders = signature === undefined ? message.headers : withoutStandardHeaders(message.headers);

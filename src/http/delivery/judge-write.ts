@@ -25,7 +25,7 @@ export interface WriteAttempt {
  * | 408, 425, 429, a lock, 501, 503, 505, 529; no connection; a refusal of Tidegate | again |
  * | another 5xx, no response, a response that broke off | again, as it may have taken effect |
  * | the key has expired | the end: it may have taken effect |
- * | a refusal of Tidegate that would recur, such as 422 `key_reused` | the end |
+ * | a refusal of Tidegate that would recur, such as 422 `key_reused` | the end; after 409 `key_ambiguous`, it may have taken effect |
  *
  * @param wasUnknown an attempt before may have taken effect
  * @param isWhole the response has arrived in full
@@ -51,7 +51,7 @@ export function judgeWrite(
   if (outcome === 'unknown') return failed(ownReason, retryAfterMs, { isUnknown: true });
   const doubt = {
     isUnknown: wasUnknown && !isDoneByOthers,
-    isDoneByOthers: isDoneByOthers || (isOwn && reason === 'key_in_use'),
+    isDoneByOthers: isDoneByOthers || (isOwn && (reason === 'key_in_use' || reason === 'key_ambiguous')),
   };
   if (isOwn) {
     const wouldRecur = outcome === 'refused' && attempts === 0 && status < 500 && retryAfterMs === undefined;

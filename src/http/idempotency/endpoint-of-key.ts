@@ -1,5 +1,5 @@
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
-import { endpointOfPlace } from './key-place.ts';
+import { parseKeyPlace } from '../../core/idempotency/key-place.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 
 /**
@@ -15,6 +15,6 @@ export function endpointOfKey(
 ): string | undefined {
   if (claim === undefined) return undefined;
   // The keeper forgets the endpoint after a rejection, even after one that reports the write in progress there.
-  if (claim.endpoint !== undefined) return endpointOfPlace(claim.endpoint);
+  if (claim.endpoint !== undefined) return parseKeyPlace(claim.endpoint).label;
   return last?.label ?? (endpoints.all.length > 1 ? UNKNOWN_ENDPOINT : undefined);
 }

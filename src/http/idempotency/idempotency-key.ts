@@ -1,10 +1,10 @@
 /** Finds the idempotency key of a request, or generates one, and names the write that it identifies. */
-import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { parseListField, trimSpace } from '../../core/http-semantics/list-field.ts';
+import { parseListField } from '../../core/http-semantics/list-field.ts';
 import { normalizeEscapes } from '../../core/http-semantics/path-pattern.ts';
 import { readJsonField } from '../../core/http-semantics/json-field.ts';
+import { NO_OWNER } from '../../core/idempotency/key-owner.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { isSafeMethod } from '../../core/http-semantics/methods.ts';
 import { keyAccountOf } from './key-account.ts';
@@ -13,7 +13,8 @@ import type { RequestBody } from '../request/request-body.ts';
 import { isListedInConnection } from '../headers/forward-headers.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 import { isPlainJsonType } from '../headers/media-type.ts';
-import { withoutHeader } from '../headers/raw-headers.ts';
+import { keyLinesOf, NO_LINES, textOfKey } from './key-header.ts';
+import { derivesKeys, type KeyScopeOfRequest } from './upstream-key.ts';
 import type { Route } from '../request/route.ts';
 import { normalizeHost, upstreamPath } from '../request/router.ts';
 import type { IdempotencyKey, IdempotencySettings, WriteCredential } from './idempotency-types.ts';
@@ -31,9 +32,9 @@ interface KeyedRoute {
 }
 
 interface RequestOfClient {
-  readonly request: Pick<HttpServerRequest, 'headers'>;
-  readonly route: { readonly target: Pick<Route['target'], 'credentialHeader'> };
-  readonly client: Pick<ClientIdentity, 'identifiedBy' | 'hash' | 'addressGroup'>;
+  readonly request: Pick<HttpServerRequest, 'headers'> & KeyScopeOfRequest['request'];
+  readonly route: KeyScopeOfRequest['route'] & { readonly target: Pick<Route['target'], 'credentialHeader'> };
+  readonly client: Pick<ClientIdentity, 'identifiedBy' | 'hash' | 'addressGroup' | 'keyOwner'>;
 }
 
 /**
@@ -48,14 +49,14 @@ export function keyFromHeaders(
   const { header } = target.idempotency;
   const generates = target.idempotency.generates && policy.mode !== 'observe';
   if (header === undefined) return undefined;
-  const present = headerLines(request.rawHeaders, header.lower);
+  const present = keyLinesOf(request.rawHeaders, header.lower);
   if (present === NO_LINES && !generates) return undefined; // as most requests
   // A header for this hop only does not reach the upstream.
   const isHopByHop = isListedInConnection(request.rawHeaders, header.lower);
   const lines = present.filter(({ isExact }) => !(isExact && isHopByHop));
   const [line] = lines;
   if (lines.length === 1 && line?.isExact === true && line.value !== '') {
-    return { value: textOfHeader(line.value), from: 'header' };
+    return { value: textOfKey(line.value), from: 'header' };
   }
   const isMintable = request.verb === 'POST' || request.verb === 'PATCH';
   if (!generates || !isMintable || lines.some(({ value, isExact }) => value !== '' || !isExact)) return undefined;
@@ -69,51 +70,8 @@ export function keyFromHeaders(
 export function ambiguousKeyOf({ request, route }: RequestOnRoute): string | undefined {
   const { header } = route.target.idempotency;
   if (header === undefined || isSafeMethod(request.verb)) return undefined;
-  const lines = headerLines(request.rawHeaders, header.lower);
+  const lines = keyLinesOf(request.rawHeaders, header.lower);
   return lines === NO_LINES ? undefined : lines.map(({ value }) => value).join(', ');
-}
-
-/**
- * The text of a key, which names the write: the same as in a JSON body, which is UTF-8. The header is forwarded as it is.
- * @param value one character a byte; one that is not UTF-8 counts as ISO 8859-1
- */
-function textOfHeader(value: string): string {
-  if (!BEYOND_ASCII.test(value)) return value;
-  const bytes = Buffer.from(value, 'latin1');
-  return isUtf8(bytes) ? bytes.toString() : value;
-}
-
-const BEYOND_ASCII = /[\x80-\xFF]/;
-
-interface HeaderLine {
-  readonly value: string;
-  /** The name has no underscores in place of hyphens. */
-  readonly isExact: boolean;
-}
-
-const NO_LINES: readonly HeaderLine[] = [];
-
-/** Returns `NO_LINES` if there is none. */
-function headerLines(rawHeaders: readonly string[], lower: string): readonly HeaderLine[] {
-  let lines: HeaderLine[] | undefined;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    if (name.length !== lower.length) continue;
-    const own = name.toLowerCase();
-    if (own !== lower && own.replaceAll('_', '-') !== lower.replaceAll('_', '-')) continue;
-    lines ??= [];
-    lines.push({ value: trimSpace(rawHeaders[i + 1] ?? ''), isExact: own === lower });
-  }
-  return lines ?? NO_LINES;
-}
-
-/** Adds a generated key to the headers, in place of an empty one. */
-export function withMintedKey(
-  headers: string[],
-  { name, lower }: { name: string; lower: string },
-  key: string,
-): string[] {
-  return [...withoutHeader(headers, lower), name, key];
 }
 
 /** Whether the body may contain the key: then it is read before admission. */
@@ -167,14 +125,20 @@ export function writeNameOf(
 /**
  * The client's credential, or else its identity, which is the same for all that only an address identifies: a job may be repeated
  * from another one. Evidence only: it may change while the write stays the same, because tokens are refreshed and requests signed
- * one by one.
+ * one by one. Through accounts, the credential of a client does not reach the upstream, so the name of the client counts if it has one.
+ * Where each client has keys of its own, all clients without a name are one.
  */
 export function writeCredentialOf({ request, route, client }: RequestOfClient): WriteCredential {
-  const header = route.target.credentialHeader;
+  const { credentialHeader: header, accounts } = route.target;
+  const keyOwner = derivesKeys({ request, route }) ? (client.keyOwner ?? NO_OWNER) : undefined;
+  const common = { header, owner: addressGroupOf(client), keyOwner };
+  const name = (keyOwner ?? (accounts === undefined ? undefined : client.keyOwner))?.name;
+  // Where clients share keys, an earlier version has recorded the credential, with which a name cannot be compared.
+  const nameHeader = keyOwner === undefined ? '' : header;
+  if (name !== undefined) return { kind: 'client', value: name, ...common, header: nameHeader };
   const value = request.headers[header];
-  const owner = addressGroupOf(client);
-  if (value !== undefined) return { kind: 'header', header, value: String(value), owner };
-  return { kind: 'client', header, value: client.identifiedBy === 'ip' ? '' : client.hash, owner };
+  if (value !== undefined) return { kind: 'header', value: String(value), ...common };
+  return { kind: 'client', value: client.identifiedBy === 'ip' ? '' : client.hash, ...common };
 }
 
 /** Where the key was found, for explanations. The value is shown for a generated key only. */

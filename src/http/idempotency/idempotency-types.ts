@@ -1,3 +1,4 @@
+import type { KeyOwner } from '../../core/idempotency/key-owner.ts';
 import type { KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { KeyAccountSource } from './key-account.ts';
@@ -16,6 +17,8 @@ export interface IdempotencySettings {
   readonly replayedHeader: string | undefined;
   /** Whether a key is generated for a POST or PATCH without one, except in observe mode. Requires `header`. */
   readonly generates: boolean;
+  /** Whose keys are compared: with `client`, the upstream gets a key that is derived from the client and its key. */
+  readonly keyScope: 'client' | 'shared';
   /** How a request is handled while another with its key is in progress. */
   readonly concurrent: KeyClaimRequest['concurrent'];
   readonly onStoreLost: KeyClaimRequest['onStoreLost'];
@@ -32,9 +35,14 @@ export interface IdempotencyKey {
 
 export interface WriteCredential {
   readonly kind: 'header' | 'client';
-  /** The credential header, in lower case. */
+  /** The credential header, in lower case; empty if a name identifies a client that shares keys with others. */
   readonly header: string;
   readonly value: string;
   /** Its writes share a part of the memory for unresolved writes: an address, because one client can invent any number of credentials. */
   readonly owner: string;
+  /**
+   * What names the client if each client has keys of its own at the upstream, `NO_OWNER` for all without a name; undefined if clients
+   * share keys.
+   */
+  readonly keyOwner: KeyOwner | undefined;
 }

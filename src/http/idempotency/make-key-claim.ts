@@ -1,3 +1,4 @@
+import { formatKeyPlace } from '../../core/idempotency/key-place.ts';
 import { idOfName } from '../../core/idempotency/write-id.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
@@ -5,11 +6,11 @@ import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import { policyFor, type RoutedRequest } from '../request/routed-request.ts';
 import { pinnedAccountOf } from './pinned-account.ts';
-import { formatKeyPlace } from './key-place.ts';
 import { keyTtlOf, writeCredentialOf, writeNameOf } from './idempotency-key.ts';
 import type { IdempotencyKey } from './idempotency-types.ts';
 import { repeatIdentityOf } from './repeat-identity.ts';
 import { ReplayingKeyClaim } from './replaying-key-claim.ts';
+import { upstreamKeyOf } from './upstream-key.ts';
 
 const NO_BODY = new Uint8Array(0);
 
@@ -32,13 +33,15 @@ export function makeKeyClaim(
   if (key !== undefined) record.writeId = idOfName(identity.name);
   const only = endpoints.all.length === 1 ? endpoints.all[0] : undefined;
   const isNew = key?.from === 'minted';
+  const upstreamKey = upstreamKeyOf(routed, undefined, key);
   const claim = keys.makeClaim({
     identity,
     place: { fairnessKey: addressGroupOf(client), client: client.hash },
     concurrent: idempotency.concurrent,
     onStoreLost: idempotency.onStoreLost,
     ttl: keyTtlOf(request, route),
-    endpoint: only === undefined ? undefined : formatKeyPlace(only.label, pinnedAccountOf(routed, key, undefined)),
+    endpoint:
+      only && formatKeyPlace({ label: only.label, account: pinnedAccountOf(routed, key, undefined), upstreamKey }),
     isNew,
   });
   const { keepResponsesFor: lifetime } = idempotency;

@@ -1,8 +1,8 @@
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
+import { parseKeyPlace } from '../../core/idempotency/key-place.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 import { hashToNumber } from '../../core/quota/requester.ts';
 import { ambiguousKeyOf } from './idempotency-key.ts';
-import { accountOfPlace } from './key-place.ts';
 import type { IdempotencyKey } from './idempotency-types.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 
@@ -22,7 +22,7 @@ export function pinnedAccountOf(
   if (key !== undefined) {
     const place = claim?.endpoint;
     if (place === undefined || place === UNKNOWN_ENDPOINT) return rendezvous(accounts.names, key.value);
-    return accountOfPlace(place) ?? NO_ACCOUNT;
+    return parseKeyPlace(place).account ?? NO_ACCOUNT;
   }
   const ambiguousKey = ambiguousKeyOf({ request, route });
   if (ambiguousKey !== undefined) return rendezvous(accounts.names, ambiguousKey);

@@ -16,9 +16,10 @@ export function repeatIdentityOf(
   body: Uint8Array | undefined,
 ): RepeatIdentity {
   const { headers, target } = routed.request;
-  const { hash, identifiedBy } = routed.client;
+  const { hash, identifiedBy, keyOwner } = routed.client;
+  const lastingName = routed.route.target.accounts === undefined ? undefined : keyOwner?.name;
   // A client may repeat its write from another address.
-  const client = identifiedBy === 'ip' ? '' : hash;
+  const client = lastingName ?? (identifiedBy === 'ip' ? '' : hash);
   const credentials = [routed.route.target.credentialHeader, ...CREDENTIAL_HEADERS].map((each) => headers[each]);
   const query = target.includes('?') ? target.slice(target.indexOf('?')) : '';
   return {

@@ -1,15 +1,23 @@
 /** Whether an earlier request may have done the write that a rejected request repeats. */
 import { isUnconfirmed } from '../../core/idempotency/key-record.ts';
+import type { OwnerDigests } from '../../core/idempotency/keyed-write.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { isSafeMethod } from '../../core/http-semantics/methods.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RequestBody } from '../request/request-body.ts';
-import { isSafeRequest } from '../request/routed-request.ts';
+import { isSafeRequest, type RoutedRequest } from '../request/routed-request.ts';
 import type { Router } from '../request/router.ts';
 import { upstreamPath } from '../request/router.ts';
 import { findRepeatedHeader } from '../request/validate-request.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
-import { keyFromHeaders, keyInBody, mayHaveKeyInBody, type RequestOnRoute, writeNameOf } from './idempotency-key.ts';
+import {
+  keyFromHeaders,
+  keyInBody,
+  mayHaveKeyInBody,
+  type RequestOnRoute,
+  writeCredentialOf,
+  writeNameOf,
+} from './idempotency-key.ts';
 import type { IdempotencyKey } from './idempotency-types.ts';
 import { possibleAccountsOf } from './key-account.ts';
 
@@ -19,6 +27,7 @@ type Keys = Pick<ExchangeContext, 'keys' | 'digests'>;
  * Finds out whether an earlier request with this key has no known outcome. Also true if the key may be in a body that has not
  * arrived and any key of the upstream is unresolved.
  * @param isKeyFinal the body has been searched for a key, or is known to be too long for one
+ * @param by the client, if it is known: writes of other clients with keys of their own do not count
  */
 function findUnresolved(
   { keys, digests }: Keys,
@@ -26,6 +35,7 @@ function findUnresolved(
   key: IdempotencyKey | undefined,
   isKeyFinal: boolean,
   onFound: (isUnresolved: boolean) => void,
+  by?: OwnerDigests,
 ): void {
   const { request, route } = routed;
   const { name, idempotency } = route.target;
@@ -43,7 +53,7 @@ function findUnresolved(
   const accounts = isAccountClear ? [undefined] : possibleAccountsOf(sources, request);
   if (accounts === undefined) return keys.findUnresolved(name, undefined, onFound);
   const names = accounts.map((account) => digests.digest(writeNameOf(routed, value, account)));
-  keys.findUnresolved(name, names, onFound);
+  keys.findUnresolved(name, names, onFound, by);
 }
 
 /**
@@ -53,7 +63,7 @@ function findUnresolved(
  */
 export function findUnresolvedByOthers(
   context: Keys,
-  routed: RequestOnRoute,
+  routed: RoutedRequest,
   key: IdempotencyKey | undefined,
   body: RequestBody | undefined,
   claim: KeyClaim | undefined,
@@ -63,7 +73,8 @@ export function findUnresolvedByOthers(
   if (isSafeRequest(routed) || (claim === undefined && isUnverified(routed))) return onFound(false);
   // A body that is kept has been searched for a key, and one that is too long has none.
   const isKeyFinal = body?.retention === 'whole' || body?.retention === 'too_long';
-  findUnresolved(context, routed, key, isKeyFinal, onFound);
+  const by = context.digests.identifyOwner(writeCredentialOf(routed).keyOwner);
+  findUnresolved(context, routed, key, isKeyFinal, onFound, by);
 }
 
 /** Before its key is claimed, the signature may not have been verified: an unknown sender learns nothing of a key. */

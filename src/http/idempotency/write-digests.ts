@@ -2,7 +2,8 @@ import { createHmac } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { RESPONSE_SEPARATOR } from '../../core/idempotency/response-store.ts';
 import { KEY_DIGEST, NAME_DIGEST, responseWriteOf } from '../../core/idempotency/write-id.ts';
-import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
+import type { KeyOwner } from '../../core/idempotency/key-owner.ts';
+import type { OwnerDigests, WriteIdentity } from '../../core/idempotency/keyed-write.ts';
 import { HmacSha256 } from '../request/hmac.ts';
 import type { WriteCredential } from './idempotency-types.ts';
 
@@ -36,7 +37,7 @@ export class WriteDigests {
     credential: WriteCredential,
     body: Uint8Array | undefined,
   ): WriteIdentity {
-    const { kind, value, owner } = credential;
+    const { kind, value, owner, keyOwner } = credential;
     const checksum = this.#checksum(value);
     return {
       upstream,
@@ -44,7 +45,8 @@ export class WriteDigests {
       credential: kind === 'header' ? checksum : -checksum,
       owner: this.#checksum(owner),
       credentialHeader: credential.header,
-      body: body === undefined ? undefined : (body.length % LENGTHS) * 2 ** 32 + crc32(body),
+      body: body && (body.length % LENGTHS) * 2 ** 32 + crc32(body),
+      ...this.identifyOwner(keyOwner),
     };
   }
 
@@ -68,6 +70,12 @@ export class WriteDigests {
   fingerprint(query: string, body: Uint8Array): string {
     const hmac = createHmac('sha256', this.#secret).update(`\0request\0${query}\0`).update(body);
     return hmac.digest('base64url');
+  }
+
+  /** @param keyOwner see `WriteCredential.keyOwner` */
+  identifyOwner(keyOwner: KeyOwner | undefined): OwnerDigests {
+    if (keyOwner === undefined) return { keyOwner: undefined, keyOwnerKind: undefined };
+    return { keyOwner: this.#checksum(keyOwner.name), keyOwnerKind: this.#checksum(keyOwner.kind) };
   }
 
   /** Above 0. */

@@ -1,6 +1,8 @@
 import ipaddr from 'ipaddr.js';
 import type { ClientKey } from '../../config/schema/clients-schema.ts';
 import { UNIX_PEER } from '../../config/schema/clients-schema.ts';
+import type { KeyOwner } from '../../core/idempotency/key-owner.ts';
+import { normalizeEscapes } from '../../core/http-semantics/path-pattern.ts';
 import { UNKNOWN_ADDRESS } from './client-address.ts';
 import type { ClientHasher, HashFunction } from './client-hash.ts';
 import type { Glob } from './glob.ts';
@@ -36,6 +38,8 @@ export interface ClientIdentity {
   readonly isProven?: true;
   /** Its name in metrics and logs: the one in `clients.names`, or the one that it has proven; undefined for others. */
   readonly name: string | undefined;
+  /** What names the client for as long as it uses a key; undefined if only its address or a token identifies it. */
+  readonly keyOwner: KeyOwner | undefined;
 }
 
 /** Whose connections are counted together: all clients of its address, or the client alone. */
@@ -46,19 +50,29 @@ export function addressGroupOf({ addressGroup, hash }: Pick<ClientIdentity, 'add
 /** @param address the client's own, not that of a proxy in front @param principal the client, if it has proven its name */
 export type IdentifyClient = (request: HttpServerRequest, address: string, principal?: Principal) => ClientIdentity;
 
+/** How clients are named for as long as they use an idempotency key: see `KeyOwner`. */
+export interface KeyOwnerRule {
+  /** The keys that are names; the first one that a request has applies. */
+  readonly keys: readonly ClientKey[];
+  /** The kind of proven names. */
+  readonly proven: string;
+}
+
 export interface ClientRules {
   readonly classes: readonly ClientClassRule[];
   readonly names: readonly ClientNameRule[];
+  readonly owners: KeyOwnerRule;
 }
 
 export function makeClientIdentifier(
   keys: readonly ClientKey[],
-  { classes, names }: ClientRules,
+  { classes, names, owners }: ClientRules,
   hasher: Pick<ClientHasher, 'cachedHash'>,
   hashAddress: HashFunction = makeAddressHash(hasher),
 ): IdentifyClient {
   const hasRules = classes.length > 0 || names.length > 0;
   const readers = keys.map(makeKeyReader);
+  const lasting = owners.keys.map(makeKeyReader);
   const byAddress = makeKeyReader({ kind: 'ip' });
   const hashOf = new Map(
     readers.map(({ kind }) => [kind, hasher.cachedHash((text) => hashInput(kind, text))] as const),
@@ -76,6 +90,7 @@ export function makeClientIdentifier(
       className: matchedClass?.name,
       isProven: true,
       name: configuredName(names, name) ?? name,
+      keyOwner: { name: `name\0${name}`, kind: owners.proven },
     };
   };
   return (request, address, principal) => {
@@ -98,6 +113,7 @@ export function makeClientIdentifier(
       weight: matchedClass?.weight ?? 1,
       className: matchedClass?.name,
       name: names.length === 0 ? undefined : configuredName(names, key),
+      keyOwner: lastingNameOf(lasting, request, address),
     };
   };
 }
@@ -129,6 +145,21 @@ function makeKeyReader(key: ClientKey): KeyReader {
     case 'ip':
       return { kind: 'ip', read: (_, address) => address };
   }
+}
+
+/** The first name that the request has, whatever identifies its client: a token in front of it in the list may change. */
+function lastingNameOf(
+  readers: readonly KeyReader[],
+  request: HttpServerRequest,
+  address: string,
+): KeyOwner | undefined {
+  for (const { kind, read } of readers) {
+    const value = read(request, address);
+    if (value === undefined || value === '') continue;
+    // Equal paths name one client, as they name one write.
+    return { name: `${kind}\0${kind.startsWith('path') ? normalizeEscapes(value) : value}`, kind };
+  }
+  return undefined;
 }
 
 /** A hash of addresses, equal for the addresses of one network. */

@@ -149,8 +149,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   send(step: SendStep): void {
     this.#call.start({
       ...step,
-      body: this.#body,
-      claim: this.#claim,
+      ...{ body: this.#body, claim: this.#claim, key: this.#key },
       isRepeatable: isRepeatableAnywhere(this.#routed, this.#facts, this.#key !== undefined),
       pinnedTo: step.isPinned ? endpointOfKey(this.#claim, this.#call.endpoint, this.#routed.route.target) : undefined,
       traceHeaders: this.trace?.outgoing,

@@ -10,7 +10,9 @@ import { filterHeaders } from '../headers/raw-headers.ts';
 import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
 import { toHttp2Headers } from '../upstream/http2/http2-request-head.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
-import { mayHaveKeyInBody, keyTtlOf, describeKey, withMintedKey } from '../idempotency/idempotency-key.ts';
+import { mayHaveKeyInBody, keyTtlOf, describeKey } from '../idempotency/idempotency-key.ts';
+import { withMintedKey } from '../idempotency/key-header.ts';
+import { withUpstreamKeys } from '../idempotency/upstream-key.ts';
 import type { Principal } from '../auth/auth-types.ts';
 import { clientAddress, socketAddress } from './client-address.ts';
 import type { ClientIdentity } from './client-identity.ts';
@@ -142,13 +144,16 @@ export function policyFor({ client, route }: RoutedRequest): RoutePolicy {
 /**
  * The request headers as sent to the upstream, equal for all attempts at one endpoint with one account.
  * @param authority of the endpoint
- * @param credential of the account; it replaces all headers of accounts
+ * @param through the credential of the account, which replaces all headers of accounts, and the key in place of the client's
  */
 export function upstreamHeaders(
   routed: RoutedRequest,
   authority: string,
   { via, proto }: Pick<ProxyContext, 'via' | 'proto'>,
-  credential?: AccountCredential,
+  {
+    credential,
+    upstreamKey,
+  }: { readonly credential: AccountCredential | undefined; readonly upstreamKey: string | undefined },
 ): string[] {
   const { request, upgrade, peer, xRequestId, route, snapshot, key } = routed;
   const { target } = route;
@@ -166,8 +171,9 @@ export function upstreamHeaders(
   });
   if (request.addedHeaders !== undefined) forwarded.push(...request.addedHeaders);
   const { header } = target.idempotency;
-  const ownHeaders =
+  const keyed =
     key?.from === 'minted' && header !== undefined ? withMintedKey(forwarded, header, key.value) : forwarded;
+  const ownHeaders = withUpstreamKeys(keyed, routed, upstreamKey);
   const headers =
     target.accounts === undefined ? ownHeaders : withoutAccountHeaders(ownHeaders, target.accounts, credential);
   credential?.appendTo(headers);

@@ -8,6 +8,7 @@ import { addCorsHeaders, corsHeaders } from '../headers/cors-headers.ts';
 import { forwardInterimHeaders, forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
 import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/retry-after-header.ts';
 import type { KeptResponse } from '../idempotency/kept-response.ts';
+import { withClientKey } from '../idempotency/upstream-key.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import { abortResponse, closeIfUnread, endResponse } from '../server/end-response.ts';
@@ -15,6 +16,7 @@ import { isBodyPending } from '../server/server-request.ts';
 import { openTunnel, type TunnelBytes } from '../server/tunnel.ts';
 import { type MapStatus, writeProblem } from '../server/write-problem.ts';
 import {
+  MAX_INTERIM_RESPONSES,
   writeInterimResponse,
   writeOwnBody,
   writeResponseHead,
@@ -26,15 +28,14 @@ import type { Problem } from './problem.ts';
 import { type ExchangeTimings, requestOutcomeOf } from './make-request-record.ts';
 import type { ResponseHead } from './response-head.ts';
 
-/** Interim responses forwarded for one request, all attempts together (RFC 9110 §15.2 lets a proxy drop them). */
-const MAX_INTERIM_RESPONSES = 32;
-
 /** The response to one client, and the record of what it received. */
 export class ClientResponse {
   /** Bytes in both directions after a change of protocol; undefined if there was none. */
   tunnelBytes: TunnelBytes | undefined = undefined;
   /** Of the write that the request's idempotency key names; undefined if no key was claimed. */
   writeId: string | undefined = undefined;
+  /** The derived key of the last attempt, or those of several lines; undefined if it had the client's own, or none. */
+  upstreamKey: string | undefined = undefined;
   readonly #context: ExchangeContext;
   readonly #routed: RoutedRequest;
   #headAt: Millis | undefined;
@@ -54,7 +55,8 @@ export class ClientResponse {
   /** Forwards an interim response, unless there were too many, or the client reads them too slowly. */
   forwardInterim(status: number, headers: readonly string[]): void {
     if (this.#interimLeft === 0) return;
-    const takesMore = writeInterimResponse(this.#routed.response, status, forwardInterimHeaders(headers));
+    const shown = forwardInterimHeaders(withClientKey(headers, this.#routed, this));
+    const takesMore = writeInterimResponse(this.#routed.response, status, shown);
     this.#interimLeft = takesMore ? this.#interimLeft - 1 : 0;
   }
 
@@ -67,7 +69,7 @@ export class ClientResponse {
     const { response, upgrade, requestId, xRequestId, key } = this.#routed;
     this.#headAt = this.#context.clock.now();
     this.#retryAfter = retryAfterInfo(head, Date.now);
-    const headers = forwardResponseHeaders(head.headers, {
+    const headers = forwardResponseHeaders(withClientKey(head.headers, this.#routed, this), {
       via: viaEntry(head.httpVersion, this.#context.via),
       requestId,
       xRequestId,
@@ -93,10 +95,9 @@ export class ClientResponse {
     const { response, route } = this.#routed;
     const head = keptHead(kept, route.target.idempotency);
     if (response.destroyed || !this.forward(head, 0, false, unknown ? 'unknown' : 'fail')) return false;
-    const { body } = kept;
-    this.#ownBytes = body.length;
-    this.end(body);
-    this.#abortIfUnread(body.length);
+    this.#ownBytes = kept.body.length;
+    this.end(kept.body);
+    this.#abortIfUnread(kept.body.length);
     return true;
   }
 
@@ -118,7 +119,8 @@ export class ClientResponse {
     this.#headAt = this.#context.clock.now();
     const via = viaEntry(head.httpVersion, this.#context.via);
     const forwarding = { via, requestId, xRequestId, attempts, unknown: false, close: false };
-    const client = writeSwitchingProtocols(upgrade, forwardResponseHeaders(head.headers, forwarding));
+    const headers = forwardResponseHeaders(withClientKey(head.headers, this.#routed, this), forwarding);
+    const client = writeSwitchingProtocols(upgrade, headers);
     this.tunnelBytes = { toUpstream: 0, toClient: 0 };
     this.#context.listen({ type: 'upgraded', route: route.name });
     openTunnel(client, upstream, this.tunnelBytes, route.target.streamIdle, onClosed);
@@ -134,11 +136,10 @@ export class ClientResponse {
       const retryAfterSeconds = toRetryAfterSeconds(problem.retryAfterMs, this.#context.random);
       this.#retryAfter = { retryAfterSeconds, from: 'tidegate' };
     }
-    const { via } = this.#context;
     const { retryAfterSeconds } = this.#retryAfter;
     this.#ownBytes = writeProblem(response, request, problem, {
       requestId,
-      via,
+      via: this.#context.via,
       retryAfterSeconds,
       attempts,
       mintedKey: mintedKeyOf(key),
@@ -207,7 +208,7 @@ export class ClientResponse {
       detail: this.#problem?.detail,
       retryOutcome: verdict.retryOutcome,
       mintedKey: mintedKeyOf(key),
-      ...{ delivery: request.delivery, write: this.writeId },
+      ...{ delivery: request.delivery, write: this.writeId, upstreamKey: this.upstreamKey },
       traceId: timings.traceId,
       spanId: timings.spanId,
       xRequestId: xRequestId === requestId ? undefined : xRequestId,

@@ -124,6 +124,20 @@ export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 
         'An earlier request with this idempotency key had another query or body, and its response is kept. This one was not sent. For another write, use a new key.',
       proxyError: 'http_request_denied',
     },
+    key_ambiguous: {
+      status: 409,
+      title: 'Key ambiguous',
+      detail:
+        'Other writes have used this idempotency key, and whether this request repeats one of them is unknown, so it was not sent. For another write, use a new key.',
+      proxyError: 'http_request_denied',
+    },
+    key_overused: {
+      status: 503,
+      title: 'Key overused',
+      detail:
+        'Too many other clients have unfinished writes with this idempotency key, so the request was not sent. Repeat it later with the same key, or use a new key.',
+      proxyError: 'http_request_denied',
+    },
     draining: {
       status: 503,
       title: 'Shutting down',

@@ -33,6 +33,8 @@ export interface HttpServerRequest extends Readable {
   readonly addedHeaders?: readonly string[];
   /** The id of the delivery that this is an attempt of. Absent: a client sent it. */
   readonly delivery?: string;
+  /** The key that the attempts of a delivery send in place of the client's: see `DeliveryMessage`. */
+  readonly upstreamKey?: string | undefined;
   /** Over HTTP/1.1: notified when the rest of the body cannot be parsed. */
   bodyListener: BodyListener | undefined;
   /** Reads the whole body at once. Undefined if a part of it has not arrived, or something has read it. */

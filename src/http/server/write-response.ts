@@ -88,6 +88,9 @@ function tryWriteHead(response: HttpServerResponse, status: number, reason: stri
   }
 }
 
+/** Interim responses forwarded for one request, all attempts together (RFC 9110 §15.2 lets a proxy drop them). */
+export const MAX_INTERIM_RESPONSES = 32;
+
 /**
  * Writes an interim response (RFC 9110 §15.2), with the reason phrase that Node knows for its status.
  * @returns false if no more must follow: the client uses HTTP/1.0, or reads them more slowly than they arrive

@@ -2,6 +2,7 @@ import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { SendStep } from '../../core/exchange/steps.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import type { Millis } from '../../core/scalars.ts';
+import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import type { Problem } from '../response/problem.ts';
 import { KEY_OUTDATED, SendTooLateError, TOO_LATE } from './send-failure.ts';
@@ -33,6 +34,8 @@ export interface AttemptOrder extends StartCondition, Pick<SendStep, 'timeout' |
   /** Undefined if the request has none. */
   readonly body: RequestBody | undefined;
   readonly claim: KeyClaim | undefined;
+  /** Of the write, in the headers or in the body; undefined if it has none. */
+  readonly key: IdempotencyKey | undefined;
   /** The method, or a key that all endpoints know, allows another attempt at any endpoint, whatever the outcome of this one. */
   readonly isRepeatable: boolean;
   /** Label of the only endpoint that it may go to; undefined: any. */

@@ -5,8 +5,10 @@ import type { ProxyContext } from '../request/exchange-context.ts';
 import type { Payload } from '../request/request-body.ts';
 import { type RoutedRequest, upstreamHeaders } from '../request/routed-request.ts';
 import { rewriteTarget } from '../request/router.ts';
+import { ambiguousUpstreamKeys } from '../idempotency/upstream-key.ts';
 import { WEBSOCKET } from '../server/upgrade.ts';
 import type { CallOwner } from './attempt-order.ts';
+import type { EndpointSelector } from './endpoint-selector.ts';
 import type { Endpoint } from './open-endpoint.ts';
 
 /** A request as undici dispatches it. undici 8.13.1 reads `servername`, which its types do not name. */
@@ -24,21 +26,38 @@ export interface DispatchRequest extends Dispatcher.DispatchOptions {
   readonly takesTrailers?: boolean;
 }
 
+/** Which key the next attempt has. It may change until it is known where the write was sent before. */
+type UpstreamKeys = Pick<EndpointSelector, 'upstreamKey'>;
+
+export interface DispatchRequestsParts {
+  readonly routed: RoutedRequest;
+  readonly context: Pick<ProxyContext, 'via' | 'proto'>;
+  /** Its driver has the ticket, which knows the account of the next attempt. */
+  readonly owner: Pick<CallOwner, 'driver'>;
+  readonly keys: UpstreamKeys;
+  /** Gets the key that was derived for the upstream, or those of several lines. */
+  readonly record: { upstreamKey: string | undefined };
+}
+
 /** Makes the requests of one exchange, one for each attempt. Those to one endpoint with one account differ in their trace headers only. */
 export class DispatchRequests {
   readonly #routed: RoutedRequest;
   readonly #owner: Pick<CallOwner, 'driver'>;
   readonly #context: Pick<ProxyContext, 'via' | 'proto'>;
+  readonly #keys: UpstreamKeys;
+  readonly #record: { upstreamKey: string | undefined };
   /** Headers as written to `#headersAuthority` with `#headersCredential`, without trace headers. */
   #headers: string[] | undefined;
   #headersAuthority = '';
   #headersCredential: AccountCredential | undefined;
+  #headersKey: string | undefined;
 
-  /** @param owner its driver has the ticket, which knows the account of the next attempt */
-  constructor(routed: RoutedRequest, context: Pick<ProxyContext, 'via' | 'proto'>, owner: Pick<CallOwner, 'driver'>) {
+  constructor({ routed, context, owner, keys, record }: DispatchRequestsParts) {
     this.#owner = owner;
     this.#routed = routed;
     this.#context = context;
+    this.#keys = keys;
+    this.#record = record;
   }
 
   /** @param traceHeaders names and values in turn; undefined if it is not traced */
@@ -49,10 +68,17 @@ export class DispatchRequests {
   ): DispatchRequest {
     const credential = this.#owner.driver.ticket.account?.credential;
     const { request, route, upgrade } = this.#routed;
-    if (this.#headers === undefined || this.#headersAuthority !== authority || this.#headersCredential !== credential) {
-      this.#headers = upstreamHeaders(this.#routed, authority, this.#context, credential);
+    const { upstreamKey } = this.#keys;
+    const isSame =
+      this.#headersAuthority === authority &&
+      this.#headersCredential === credential &&
+      this.#headersKey === upstreamKey;
+    if (this.#headers === undefined || !isSame) {
+      this.#headers = upstreamHeaders(this.#routed, authority, this.#context, { credential, upstreamKey });
       this.#headersAuthority = authority;
       this.#headersCredential = credential;
+      this.#headersKey = upstreamKey;
+      this.#record.upstreamKey = upstreamKey ?? ambiguousUpstreamKeys(this.#routed);
     }
     return {
       origin,

@@ -1,13 +1,18 @@
 import type { AttemptOutcome, ErrorOutcome } from '../../core/exchange/attempt-outcome.ts';
+import { formatKeyPlace, parseKeyPlace } from '../../core/idempotency/key-place.ts';
+import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { UNKNOWN_ENDPOINT } from '../../core/idempotency/keyed-write.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { accountOfPlace, formatKeyPlace } from '../idempotency/key-place.ts';
+import { upstreamKeyOf } from '../idempotency/upstream-key.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
-import type { CallOwner } from './attempt-order.ts';
+import type { AttemptOrder, CallOwner } from './attempt-order.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Endpoint } from './open-endpoint.ts';
 import { ACCOUNT_REMOVED, ENDPOINT_REMOVED, type SendFailure } from './send-failure.ts';
 import type { UpstreamAttempt } from './upstream-attempt.ts';
+
+/** Where a write may have been sent before; undefined if nothing is recorded. */
+type RecordedPlace = Pick<KeyClaim, 'endpoint'>;
 
 /**
  * Chooses the endpoint of each attempt of one exchange, and reports outcomes to it. An endpoint that failed the exchange is
@@ -18,6 +23,8 @@ export class EndpointSelector {
   endpoint: Endpoint | undefined = undefined;
   /** The upstream closed the last connection: the next attempt gets a new one, or over HTTP/2 one of its own. */
   needsFreshConnection = false;
+  /** The key that the upstream got in place of the client's in the last attempt; undefined if it got that one, or none. */
+  upstreamKey: string | undefined = undefined;
   readonly #endpoints: Endpoints;
   /** Whether a response says that its endpoint works. */
   readonly #judgesResponses: boolean;
@@ -25,6 +32,7 @@ export class EndpointSelector {
   readonly #needsAccount: boolean;
   /** Where the write may have been sent before; undefined if nothing is recorded. */
   #recordedPlace: string | undefined;
+  readonly #routed: RoutedRequest;
   /** Its driver has the ticket of the request, once there is an attempt. */
   readonly #owner: Pick<CallOwner, 'driver'>;
   #sentAt: Millis = 0;
@@ -32,8 +40,10 @@ export class EndpointSelector {
   /** Indexes of endpoints that failed; made when one has. */
   #failedEndpoints: Set<number> | undefined;
 
-  constructor({ route, isPreflight }: Pick<RoutedRequest, 'route' | 'isPreflight'>, owner: Pick<CallOwner, 'driver'>) {
+  constructor(routed: RoutedRequest, owner: Pick<CallOwner, 'driver'>) {
+    const { route, isPreflight } = routed;
     const { endpoints, accounts } = route.target;
+    this.#routed = routed;
     this.#endpoints = endpoints;
     this.#owner = owner;
     this.#judgesResponses = !isPreflight;
@@ -42,7 +52,8 @@ export class EndpointSelector {
 
   /** Where the last attempt went, as it is recorded with an idempotency key. */
   get place(): string {
-    return formatKeyPlace(this.endpoint?.label ?? UNKNOWN_ENDPOINT, this.#owner.driver.ticket.account?.name);
+    const label = this.endpoint?.label ?? UNKNOWN_ENDPOINT;
+    return formatKeyPlace({ label, account: this.#owner.driver.ticket.account?.name, upstreamKey: this.upstreamKey });
   }
 
   /** Why there was no endpoint: what the request is pinned to has been removed from the configuration, or was not known in time. */
@@ -58,24 +69,23 @@ export class EndpointSelector {
     const account = this.#needsAccount ? this.#owner.driver.ticket.account?.name : undefined;
     if (this.#needsAccount && account === undefined) return true;
     const place = this.#recordedPlace;
-    return place !== undefined && place !== UNKNOWN_ENDPOINT && accountOfPlace(place) !== account;
+    return place !== undefined && place !== UNKNOWN_ENDPOINT && parseKeyPlace(place).account !== account;
   }
 
   /**
    * The endpoint of the next attempt; undefined if the one that it is pinned to, or its account, has been removed, or if its account is
-   * not the recorded one.
+   * not the recorded one, or if the write was sent with a derived key before and has its own in the body, which is never changed.
+   * @param order its claim knows where the write may have been sent before
    * @param isRepeatable the request and its body can be sent again to any endpoint, whatever the outcome
-   * @param pinnedTo label of the only endpoint allowed; undefined: any
-   * @param recordedPlace where the write may have been sent before; undefined if nothing is recorded
    */
   choose(
+    { key, pinnedTo, claim }: Pick<AttemptOrder, 'key' | 'pinnedTo'> & { readonly claim: RecordedPlace | undefined },
     isRepeatable: boolean,
-    pinnedTo: string | undefined,
-    recordedPlace: string | undefined,
     now: Millis,
   ): Endpoint | undefined {
-    this.#recordedPlace = recordedPlace;
-    if (this.#lacksAccount) return undefined;
+    this.#recordedPlace = claim?.endpoint;
+    this.upstreamKey = upstreamKeyOf(this.#routed, this.#recordedPlace, key);
+    if (this.#lacksAccount || (key?.from === 'body' && this.upstreamKey !== undefined)) return undefined;
     const endpoint =
       pinnedTo === undefined
         ? this.#endpoints.choose(this.#failedEndpoints, isRepeatable, now, this.#owner.driver.ticket)

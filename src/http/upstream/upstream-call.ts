@@ -55,7 +55,7 @@ export class UpstreamCall implements AttemptListener {
     this.#owner = owner;
     this.#selector = new EndpointSelector(routed, owner);
     this.#timers = new CallTimers(context.clock, routed, this);
-    this.#requests = new DispatchRequests(routed, context, owner);
+    this.#requests = new DispatchRequests({ routed, context, owner, keys: this.#selector, record: response });
   }
 
   /** Where the last attempt went; undefined before the first. */
@@ -70,7 +70,7 @@ export class UpstreamCall implements AttemptListener {
 
   /** Sends the next attempt. */
   start(order: AttemptOrder): void {
-    const { timeout, keyValidUntil, body, isRepeatable, pinnedTo, traceHeaders } = order;
+    const { timeout, keyValidUntil, body, isRepeatable, traceHeaders } = order;
     const { clock, gate } = this.#context;
     const { route, client } = this.#routed;
     const { target } = route;
@@ -80,7 +80,7 @@ export class UpstreamCall implements AttemptListener {
     const payload = body?.payload() ?? null;
     const isStreamed = payload instanceof Readable;
     const now = clock.now();
-    const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, order.claim?.endpoint, now);
+    const endpoint = this.#selector.choose(order, isRepeatable && !isStreamed, now);
     if (endpoint === undefined) return this.onFailure(this.#selector.missing);
     const attempt = new UpstreamAttempt(this, this.#requests.to(endpoint, payload, traceHeaders), clock, order);
     attempt.sender = this.#owner.driver.ticket;

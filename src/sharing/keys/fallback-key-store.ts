@@ -1,5 +1,6 @@
 /** Keys that are shared with other processes, and, while their store is lost, those that this process knows itself. */
 import type { KeyClaim, KeyClaimRequest, KeyStore } from '../../core/idempotency/key-store.ts';
+import type { OwnerDigests } from '../../core/idempotency/keyed-write.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { FallbackKeyClaim } from './fallback-key-claim.ts';
@@ -44,9 +45,10 @@ export class FallbackKeyStore implements KeyStore {
     upstream: string,
     names: readonly string[] | undefined,
     onFound: (isUnresolved: boolean) => void,
+    by?: OwnerDigests,
   ): void {
-    if (this.#local.hasUnresolved(upstream, names)) onFound(true);
-    else this.#shared.findUnresolved(upstream, names, onFound);
+    if (this.#local.hasUnresolved(upstream, names, by)) onFound(true);
+    else this.#shared.findUnresolved(upstream, names, onFound, by);
   }
 
   mayHaveUnresolved(upstream?: string): boolean {

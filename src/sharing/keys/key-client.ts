@@ -1,4 +1,5 @@
 import type { KeyClaim, KeyClaimRequest, KeyStore } from '../../core/idempotency/key-store.ts';
+import type { OwnerDigests } from '../../core/idempotency/keyed-write.ts';
 import type { OpenWrite, OpenWriteLog } from '../../core/idempotency/open-writes.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
@@ -61,6 +62,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
     upstream: string,
     names: readonly string[] | undefined,
     onFound: (isUnresolved: boolean) => void,
+    by?: OwnerDigests,
   ): void {
     if (this.#isKeeperGone) return onFound(true);
     this.#number += 1;
@@ -70,7 +72,7 @@ export class KeyClient implements KeyStore, OpenWriteLog {
       cancelTimer();
       onFound(isUnresolved);
     });
-    this.#operate({ do: 'find', query, upstream, names });
+    this.#operate({ do: 'find', query, upstream, names, by });
   }
 
   mayHaveUnresolved(): boolean {

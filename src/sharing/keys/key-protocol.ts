@@ -1,6 +1,7 @@
 /** The messages between a worker and its primary, which keeps the keys of writes. */
 import type { KeyClaimEnd, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
 import type { ClaimRefusalReason, KnownWrite } from '../../core/idempotency/key-record.ts';
+import type { OwnerDigests } from '../../core/idempotency/keyed-write.ts';
 import type { OpenWrite } from '../../core/idempotency/open-writes.ts';
 import type { WriteOutcome } from '../../core/idempotency/write-outcome.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -27,6 +28,7 @@ export type KeyOperation =
       readonly query: number;
       readonly upstream: string;
       readonly names: readonly string[] | undefined;
+      readonly by?: OwnerDigests | undefined;
     };
 
 interface KeyOutcome {

@@ -55,9 +55,9 @@ export class KeyServer {
 
   #perform(worker: number, claims: Map<number, RegistryKeyClaim>, operation: KeyOperation): void {
     if (operation.do === 'find') {
-      const { query, upstream, names } = operation;
+      const { query, upstream, names, by } = operation;
       const onFound = (isUnresolved: boolean): void => this.#send(worker, { type: 'found', query, isUnresolved });
-      return this.#store.findUnresolved(upstream, names, onFound);
+      return this.#store.findUnresolved(upstream, names, onFound, by);
     }
     if (operation.do === 'claim') return this.#claim(worker, claims, operation);
     if (operation.do === 'response') return this.#responses.onOperation(worker, operation.operation);

@@ -1,7 +1,8 @@
 import { RecencyMap } from '../../core/collections/recency-map.ts';
 import type { KeyRecord } from '../../core/idempotency/key-record.ts';
 import type { KeyClaim, KeyClaimRequest } from '../../core/idempotency/key-store.ts';
-import { isUnresolved } from '../../core/idempotency/keyed-write.ts';
+import type { OwnerDigests } from '../../core/idempotency/keyed-write.ts';
+import { isAmbiguous } from '../../core/idempotency/keyed-write.ts';
 import type { RegistryKeyStore } from '../../core/idempotency/registry-key-store.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { keptFor } from './name-lifetime.ts';
@@ -91,6 +92,14 @@ export class LocalWrites {
 
   /** A claim that has the key beside a claim that the shared store has granted. @param record what the shared store knows */
   copy(request: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): KeyClaim {
+    // Not one that it may repeat, which the shared store does not know: it would refuse the key.
+    const write = this.#store.keys.join(request.identity, true);
+    const copy = this.#beginCopy(request, record, endpoint);
+    this.#store.keys.leave(write);
+    return copy;
+  }
+
+  #beginCopy(request: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): KeyClaim {
     this.learn(request, record, endpoint);
     const isPassing = request.concurrent === 'pass';
     const copy = this.#store.makeClaim({ ...request, concurrent: isPassing ? 'pass' : 'refuse' });
@@ -102,27 +111,31 @@ export class LocalWrites {
     return passing;
   }
 
-  /** Adds what the shared store knows of the write: the first of all sends counts. */
+  /** Adds what the shared store knows of the write: the first of all sends counts. Nothing if it may be another one than is known here. */
   learn({ identity }: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): void {
     if (record === undefined) return;
     const { keys } = this.#store;
     const write = keys.join(identity);
-    write.endpoint ??= endpoint;
-    keys.record(write, record, identity.credential);
-    if (record.firstSentAt < write.firstSentAt) keys.onSentAgain(write, write.endpoint, record.firstSentAt);
+    if (!isAmbiguous(write, identity)) {
+      write.endpoint ??= endpoint;
+      keys.record(write, record, identity.credential);
+      if (record.firstSentAt < write.firstSentAt) keys.onSentAgain(write, write.endpoint, record.firstSentAt);
+    }
     keys.leave(write);
   }
 
   /**
    * Whether a write that the shared store does not know is unresolved: others may have resolved those that it knows.
    * @param names undefined for any
+   * @param by see `KeyStore.findUnresolved`
    */
-  hasUnresolved(upstream: string, names: readonly string[] | undefined): boolean {
+  hasUnresolved(upstream: string, names: readonly string[] | undefined, by?: OwnerDigests): boolean {
     const { keys } = this.#store;
     if (!keys.hasUnresolvedAt(upstream)) return false;
     for (const name of names ?? this.#names.keys()) {
       if (!this.has(name)) continue;
-      for (const write of keys.writesOf(name)) if (write.upstream === upstream && isUnresolved(write)) return true;
+      const [first] = keys.writesOf(name); // all writes of a name are at one upstream
+      if (first?.upstream === upstream && keys.isUnresolved(name, by)) return true;
     }
     return false;
   }

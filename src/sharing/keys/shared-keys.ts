@@ -112,7 +112,7 @@ export class SharedKeys {
   }
 
   /** No response counts as unresolved. */
-  #find({ query, upstream, names }: Extract<KeyOperation, { readonly do: 'find' }>): void {
+  #find({ query, upstream, names, by }: Extract<KeyOperation, { readonly do: 'find' }>): void {
     const { backend, reply } = this.#parts;
     const answer = (isUnresolved: boolean): void => reply({ type: 'found', query, isUnresolved });
     if (names === undefined) return backend.hasUnresolved(upstream, (found) => answer(found ?? true));
@@ -120,7 +120,7 @@ export class SharedKeys {
     if (left === 0) return answer(false);
     let isUnresolved = false;
     for (const name of names) {
-      this.#isUnresolved(upstream, name, (found) => {
+      this.#isUnresolved({ upstream, name, by }, (found) => {
         isUnresolved ||= found;
         left -= 1;
         if (left === 0) answer(isUnresolved);
@@ -128,13 +128,16 @@ export class SharedKeys {
     }
   }
 
-  #isUnresolved(upstream: string, name: string, onFound: (isUnresolved: boolean) => void): void {
+  #isUnresolved(
+    { upstream, name, by }: WriteName & Pick<Extract<KeyOperation, { readonly do: 'find' }>, 'by'>,
+    onFound: (isUnresolved: boolean) => void,
+  ): void {
     const { backend, clock, owner } = this.#parts;
     backend.read({ upstream, name }, false, (found) => {
       if (found === undefined) return onFound(true);
       const session = new NameSession(name, found.state, clock);
       session.abandon((each) => each !== owner && found.gone.has(each));
-      onFound(session.unresolvedOwner !== undefined);
+      onFound(session.isUnresolved(by));
     });
   }
 }

@@ -4,14 +4,14 @@ export interface TextRecord {
   readonly bytes: Buffer;
 }
 
-/** The first byte of each record. */
+/** The first byte of a record, unless another is given. */
 const VERSION = 1;
 
-export function encodeTextRecord({ texts, bytes: rest }: TextRecord): Buffer {
+export function encodeTextRecord({ texts, bytes: rest }: TextRecord, version = VERSION): Buffer {
   const lengths = texts.map((text) => Buffer.byteLength(text));
   const size = lengths.reduce((sum, length) => sum + varintBytes(length) + length, 1 + varintBytes(texts.length));
   const bytes = Buffer.allocUnsafe(size + rest.length);
-  let at = bytes.writeUInt8(VERSION);
+  let at = bytes.writeUInt8(version);
   at = writeVarint(bytes, texts.length, at);
   for (const [i, text] of texts.entries()) {
     at = writeVarint(bytes, lengths[i] ?? 0, at);
@@ -22,9 +22,9 @@ export function encodeTextRecord({ texts, bytes: rest }: TextRecord): Buffer {
 }
 
 /** Undefined if the bytes are no record of this version, or one with fewer texts. */
-export function decodeTextRecord(bytes: Buffer, minTexts: number): TextRecord | undefined {
+export function decodeTextRecord(bytes: Buffer, minTexts: number, version = VERSION): TextRecord | undefined {
   const reader = new TextReader(bytes);
-  if (bytes[0] !== VERSION) return undefined;
+  if (bytes[0] !== version) return undefined;
   const count = reader.varint();
   if (count === undefined || count < minTexts || count > bytes.length) return undefined;
   const texts: string[] = [];

@@ -7,6 +7,7 @@ import type { KeyedWrite } from '../../core/idempotency/keyed-write.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { GroupCommit, PendingChanges } from './group-commit.ts';
 import { UnreadableRow } from './state-database-error.ts';
+import { StoredKeyOwners } from './stored-key-owners.ts';
 import { type Clocks, WallClockSteps } from './wall-clock-steps.ts';
 
 /** Rows of the table of writes, by state. */
@@ -59,6 +60,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
   readonly #counts: Record<StoredWrite['state'], number> = { unresolved: 0, answered: 0 };
   readonly #put: StatementSync;
   readonly #delete: StatementSync;
+  readonly #owners: StoredKeyOwners;
 
   constructor(options: StoredWritesOptions) {
     this.#options = options;
@@ -72,6 +74,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
       body = excluded.body, state = excluded.state, first_sent_at = excluded.first_sent_at, endpoint = excluded.endpoint,
       final_for = excluded.final_for, unresolved_for = excluded.unresolved_for`);
     this.#delete = db.prepare('DELETE FROM writes WHERE id = ?');
+    this.#owners = new StoredKeyOwners(db);
     options.commit.add(this);
   }
 
@@ -82,7 +85,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     this.#shiftAtStart = this.#storedShift = shift;
     const now = clock.now();
     const offset = wallClock() - now - shift;
-    const rows = commit.db.prepare('SELECT * FROM writes ORDER BY first_sent_at, id');
+    const rows = commit.db.prepare(`${this.#owners.queryWrites()} ORDER BY first_sent_at, writes.id`);
     rows.setReadBigInts(true); // one integer beyond 2^53 would make it throw
     return Array.from(rows.iterate(), (row) => {
       const id = Number(row['id']);
@@ -133,6 +136,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
 
   apply(): void {
     this.#applied = new Map();
+    this.#owners.begin();
     this.#appliedShift = this.clockShift();
     if (this.#appliedShift !== this.#storedShift) this.#putShift.run(SHIFT, this.#appliedShift);
     for (const write of this.#changed) this.#storeWrite(write);
@@ -172,11 +176,14 @@ export class StoredWrites implements KeyJournal, PendingChanges {
     const stored = toStored(write);
     let id = write.journalId;
     if (stored === undefined) {
-      if (id > 0) this.#delete.run(id);
-      if (id > 0) this.#applied.set(write, { id, stored });
+      if (id === 0) return;
+      this.#delete.run(id);
+      this.#owners.remove(id, write);
+      this.#applied.set(write, { id, stored });
       return;
     }
-    if (id === 0) id = this.#lastId += 1;
+    const isNew = id === 0;
+    if (isNew) id = this.#lastId += 1;
     this.#applied.set(write, { id, stored });
     const { clock, wallClock } = this.#options;
     const { name, upstream, credential, owner, credentialHeader, body, state, firstSentAt, endpoint } = stored;
@@ -185,6 +192,7 @@ export class StoredWrites implements KeyJournal, PendingChanges {
       ...[firstSentAt + wallClock() - clock.now() - this.#appliedShift, endpoint ?? null],
       ...[JSON.stringify(stored.finalFor), JSON.stringify(stored.unresolvedFor)],
     );
+    if (isNew) this.#owners.add(id, stored);
   }
 }
 
@@ -224,6 +232,8 @@ function toWrite(row: Record<string, unknown>): Omit<StoredWrite, 'firstSentAt'>
     endpoint: typeof endpoint === 'string' ? endpoint : undefined,
     finalFor: toCredentials(final_for),
     unresolvedFor: toCredentials(unresolved_for),
+    keyOwner: toExact(row['key_owner']),
+    keyOwnerKind: toExact(row['key_owner_kind']),
   };
 }
 

@@ -7,6 +7,7 @@ export function formatArrival({ record, identifiedBy, keyLocation }: Explanation
     identifiedBy === undefined ? '' : ` from client ${name}${record.client}, identified by ${identifiedBy}`;
   const where = record.upstream === '' ? 'no route' : `route ${record.route} to ${record.upstream}`;
   const what = record.method === '' ? 'an unreadable request' : `${record.method} ${record.path}`;
-  const keyed = keyLocation === undefined ? '' : `; idempotency key: ${keyLocation}`;
+  const sentAs = record.upstreamKey === undefined ? '' : `, sent as ${record.upstreamKey}`;
+  const keyed = keyLocation === undefined ? '' : `; idempotency key: ${keyLocation}${sentAs}`;
   return { at: 0, what: 'arrived', text: `${what} arrived${clientText}; ${where}${keyed}` };
 }

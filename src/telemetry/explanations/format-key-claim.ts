@@ -18,5 +18,9 @@ export function formatKeyClaim({ waited, why }: Extract<TraceStep, { readonly wh
       return `${why}: it was sent before, and the upstream has forgotten the key since`;
     case 'key_reused':
       return `${why}: an earlier request with the key had another query or body`;
+    case 'key_ambiguous':
+      return `${why}: an earlier write with its idempotency key may be this one or that of another client`;
+    case 'key_overused':
+      return `${why}: too many other clients have unfinished writes with its idempotency key`;
   }
 }

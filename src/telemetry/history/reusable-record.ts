@@ -37,6 +37,7 @@ export class ReusableRecord implements CompleteRecord {
   detail: RequestRecord['detail'];
   retryOutcome: RequestRecord['retryOutcome'];
   mintedKey: RequestRecord['mintedKey'];
+  upstreamKey: RequestRecord['upstreamKey'];
   delivery: RequestRecord['delivery'];
   write: RequestRecord['write'];
   traceId: RequestRecord['traceId'];
@@ -77,6 +78,7 @@ export class ReusableRecord implements CompleteRecord {
     this.detail = record.detail;
     this.retryOutcome = record.retryOutcome;
     this.mintedKey = record.mintedKey;
+    this.upstreamKey = record.upstreamKey;
     this.delivery = record.delivery;
     this.write = record.write;
     this.traceId = record.traceId;

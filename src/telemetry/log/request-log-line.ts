@@ -34,6 +34,7 @@ export function formatRequestLine(head: RequestLineHeader, record: RequestRecord
   if (record.isTruncated) line += ',"cut":true';
   if (record.isAbandonedWrite === true) line += ',"unknown":true';
   if (record.mintedKey !== undefined) line += `,"mintedKey":"${record.mintedKey}"`;
+  if (record.upstreamKey !== undefined) line += `,"upstreamKey":"${record.upstreamKey}"`;
   if (record.delivery !== undefined) line += `,"delivery":"${record.delivery}"`;
   if (record.write !== undefined) line += `,"write":"${record.write}"`;
   // As OpenTelemetry names it in logs that are not its own.

@@ -121,7 +121,7 @@ export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSo
     },
     {
       name: 'tidegate_idempotency_keys_total',
-      help: 'Idempotency keys: minted (generated here), awaited (another request with the key was in flight), key_in_use and key_expired (rejected with 409), key_store_lost (503), key_reused (422), replayed (answered with a kept response), decided_locally (the store was lost, and onStoreLost is local).',
+      help: 'Idempotency keys: minted (generated here), awaited (another request with the key was in flight), key_in_use and key_expired (rejected with 409), key_store_lost (503), key_reused (422), key_ambiguous (409), key_overused (503), replayed (answered with a kept response), decided_locally (the store was lost, and onStoreLost is local).',
       type: 'counter',
       samples: () => upstreams.flatMap((upstream) => upstream.keys.values()),
     },

@@ -160,6 +160,8 @@ const ATTEMPTS = [
   'idempotency_keys_total{upstream="keys",event="key_in_use"} == 1',
   'idempotency_keys_total{upstream="keys",event="key_expired"} == 0',
   'idempotency_keys_total{upstream="keys",event="key_reused"} == 0',
+  'idempotency_keys_total{upstream="keys",event="key_ambiguous"} == 0',
+  'idempotency_keys_total{upstream="keys",event="key_overused"} == 0',
   'idempotency_keys_total{upstream="keys",event="replayed"} == 0',
   'retry_backoff_seconds_count{upstream="api",source="backoff"} >= 4',
   'retry_backoff_seconds_sum{upstream="limited",source="hint"} >= 1',

@@ -10,7 +10,14 @@ import type {
 } from '../../../src/core/idempotency/key-inspection.ts';
 
 const WRITE: WriteView = {
-  ...{ id: '0123456789abcdef', upstream: 'till', state: 'answered', firstSentAt: 500, endpoint: undefined },
+  ...{
+    id: '0123456789abcdef',
+    upstream: 'till',
+    state: 'answered',
+    firstSentAt: 500,
+    endpoint: undefined,
+    upstreamKey: undefined,
+  },
   ...{ requests: 0, responses: 0, finalFor: 1 },
 };
 
@@ -71,7 +78,7 @@ test.each([
 
 test('times are on the wall clock, and unknown values are null', async () => {
   const { operations } = operate({ kind: 'forgotten', write: WRITE });
-  const row = { ...WRITE, firstSentAt: '1970-01-01T00:16:40.500Z', endpoint: null };
+  const row = { ...WRITE, firstSentAt: '1970-01-01T00:16:40.500Z', endpoint: null, upstreamKey: null };
   expect(await operations.find('0123')).toEqual({ kind: 'done', row });
   const page = { total: 1, matching: 1, truncated: false, keys: [row] };
   expect(await operations.list({ order: 'newest', limit: 1 })).toEqual({ kind: 'done', row: page });
@@ -118,7 +125,7 @@ test('times of a store with a clock of its own are not shifted, and a number tha
       list: () => Promise.resolve({ total: undefined, matching: 2, writes: [WRITE], isTruncated: true }),
     },
   );
-  const row = { ...WRITE, firstSentAt: '1970-01-01T00:00:00.500Z', endpoint: null };
+  const row = { ...WRITE, firstSentAt: '1970-01-01T00:00:00.500Z', endpoint: null, upstreamKey: null };
   const page = { total: null, matching: 2, truncated: true, keys: [row] };
   expect(await operations.list({ order: 'newest', limit: 1 })).toEqual({ kind: 'done', row: page });
 });

@@ -3,7 +3,14 @@ import type { KeyRow, KeysPage } from '../../../src/admin/page/api-types.ts';
 import { formatKey, formatKeyList, formatKeys } from '../../../src/cli/keys/format-keys.ts';
 
 const ROW: KeyRow = {
-  ...{ id: '0123456789abcdef', state: 'unresolved', upstream: 'till', firstSentAt: null, endpoint: null },
+  ...{
+    id: '0123456789abcdef',
+    state: 'unresolved',
+    upstream: 'till',
+    firstSentAt: null,
+    endpoint: null,
+    upstreamKey: null,
+  },
   ...{ requests: 0, responses: 0, finalFor: 1 },
 };
 const PAGE: KeysPage = { total: null, matching: 2, truncated: false, keys: [ROW] };

@@ -25,7 +25,7 @@ function compiled(idempotency: string, endpointCount = 1) {
   const { pay } = loaded.config.upstreams;
   if (pay === undefined) throw new Error('no upstream');
   return {
-    ...compileIdempotency(pay.idempotency, endpointCount),
+    ...compileIdempotency(pay, loaded.config, endpointCount),
     effective: formatEffectiveConfig(loaded.config, loaded.substituted),
   };
 }

@@ -4,11 +4,23 @@ import { decodeDeliveryMessage, encodeDeliveryMessage } from '../../../src/store
 import { decodeDeliveryResult, encodeDeliveryResult } from '../../../src/store/deliveries/delivery-result-codec.ts';
 
 const text = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ minLength: 120, maxLength: 40_000, size: 'max' }));
-const messages = fc.record({
-  ...{ method: text, target: text, peer: text },
-  headers: fc.array(text, { maxLength: 200 }),
-  body: fc.uint8Array({ maxLength: 1000 }).map((bytes) => Buffer.from(bytes)),
-});
+const filled = fc.string({ minLength: 1 });
+/** With or without what names the client, and the key for the upstream. */
+const owners = fc.record({ name: filled, kind: text });
+const messages = fc
+  .record({
+    ...{ method: text, target: text, peer: text },
+    headers: fc.array(text, { maxLength: 200 }),
+    body: fc.uint8Array({ maxLength: 1000 }).map((bytes) => Buffer.from(bytes)),
+  })
+  .chain((message) =>
+    fc.oneof(
+      fc.constant(message),
+      owners.map((keyOwner) => ({ ...message, keyOwner })),
+      filled.map((upstreamKey) => ({ ...message, upstreamKey })),
+      fc.record({ keyOwner: owners, upstreamKey: filled }).map((keys) => ({ ...message, ...keys })),
+    ),
+  );
 const MESSAGE = { method: 'POST', target: '/', peer: '::1', headers: ['Host', 'a'], body: Buffer.from('body') };
 
 test('a message is decoded as it was encoded', () => {
@@ -31,13 +43,23 @@ test('bytes of another version, or cut ones, are no message', () => {
   for (let length = 0; length < bytes.length - MESSAGE.body.length; length += 1) {
     expect(decodeDeliveryMessage(bytes.subarray(0, length))).toBe(undefined);
   }
-  expect(decodeDeliveryMessage(Buffer.concat([Buffer.from([2]), bytes.subarray(1)]))).toBe(undefined);
+  expect(decodeDeliveryMessage(Buffer.concat([Buffer.from([3]), bytes.subarray(1)]))).toBe(undefined);
+});
+
+test('a message that names its client is none of the version before, which could not send it', () => {
+  expect(encodeDeliveryMessage(MESSAGE)[0]).toBe(1);
+  expect(encodeDeliveryMessage({ ...MESSAGE, keyOwner: undefined, upstreamKey: undefined })[0]).toBe(1);
+  const keyed = encodeDeliveryMessage({ ...MESSAGE, keyOwner: { name: 'name\0alice', kind: 'name' } });
+  expect(keyed[0]).toBe(2);
+  for (let length = 0; length < keyed.length - MESSAGE.body.length; length += 1) {
+    expect(decodeDeliveryMessage(keyed.subarray(0, length))).toBe(undefined);
+  }
 });
 
 test('any bytes are decoded or refused', () => {
   fc.assert(
-    fc.property(fc.uint8Array(), (bytes) => {
-      const message = decodeDeliveryMessage(Buffer.from([1, ...bytes]));
+    fc.property(fc.constantFrom(1, 2), fc.uint8Array(), (version, bytes) => {
+      const message = decodeDeliveryMessage(Buffer.from([version, ...bytes]));
       expect(message === undefined || message.body.length < bytes.length + 1).toBe(true);
     }),
   );

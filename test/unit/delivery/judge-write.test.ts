@@ -106,6 +106,18 @@ describe('a write that is sent later', () => {
     expect(judge(each)).toEqual(expected);
   });
 
+  test('ends with an unknown outcome if an earlier write with its key may be it', () => {
+    const refusal = own({ outcome: 'refused', status: 409, reason: 'key_ambiguous', attempts: 0 });
+    expect(judge(refusal)).toMatchObject({ kind: 'failed', reason: 'key_ambiguous', isUnknown: true, isFinal: true });
+  });
+
+  test('calls for another attempt if too many other clients have unfinished writes with the key', () => {
+    const refusal = own({
+      ...{ outcome: 'refused', status: 503, reason: 'key_overused', attempts: 0, retryAfterSeconds: 1 },
+    });
+    expect(judge(refusal)).toMatchObject({ kind: 'failed', reason: 'key_overused', isUnknown: false, isFinal: false });
+  });
+
   const answered = { wasAnswered: true };
   test.each<[string, Case, object]>([
     ['is being done', own({ outcome: 'refused', status: 409, reason: 'key_in_use', attempts: 0 }), {}],

@@ -15,7 +15,13 @@ function identify(
   { upstream = 'up', path = '/pay', credential = 'alice', body = '1' } = {},
 ): WriteIdentity {
   const name = { name: `${upstream}\0${path}\0${key}`, key };
-  const header = { kind: 'header', header: 'authorization', value: credential, owner: credential } as const;
+  const header = {
+    kind: 'header',
+    header: 'authorization',
+    value: credential,
+    owner: credential,
+    keyOwner: undefined,
+  } as const;
   return digests.identify(upstream, name, header, Buffer.from(body));
 }
 
@@ -54,7 +60,7 @@ describe('a list of writes', () => {
     const delivered = remember(identify('order-4'), 40, true);
     keys.onResponse(delivered, delivered.credential, true);
     keys.join(identify('order-5'));
-    const fields = { upstream: 'up', endpoint: 'e1', requests: 0, responses: 0, finalFor: 0 };
+    const fields = { upstream: 'up', endpoint: 'e1', upstreamKey: undefined, requests: 0, responses: 0, finalFor: 0 };
     const { total, matching, writes } = await list();
     expect({ total, matching }).toEqual({ total: 5, matching: 5 });
     expect(writes).toEqual([

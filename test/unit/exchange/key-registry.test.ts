@@ -116,6 +116,50 @@ describe('one write', () => {
     expect(keys.join(write('a', 'user 1000', '1000-body'))).toBe(first);
   });
 
+  test('is never that of another client where each has keys of its own, and has no room if there are too many', () => {
+    const keys = new KeyRegistry();
+    const of = (n: number) => ({ ...write('a', `user ${n}`, 'body'), keyOwner: n });
+    const writes = Array.from({ length: 1000 }, (_, n) => keys.join(of(n)));
+    expect(new Set(writes).size).toBe(1000);
+    expect([keys.makeRoomFor(of(0)), keys.makeRoomFor(of(999)), keys.makeRoomFor(of(1000))]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(writes).not.toContain(keys.join(of(1000)));
+    expect(keys.makeRoomFor(write('a', 'user 1001', 'other'))).toBe(true);
+  });
+
+  test('has the room of the oldest answered write that is not in use, where each client has keys of its own', () => {
+    const keys = new KeyRegistry();
+    const of = (n: number) => ({ ...write('a', `user ${n}`, 'body'), keyOwner: n });
+    const writes = Array.from({ length: 1000 }, (_, n) => keys.join(of(n)));
+    const finish = (n: number, isAnswered: boolean): void => {
+      const known = writes[n];
+      if (known === undefined) return;
+      keys.record(known, { firstSentAt: n, isAnswered });
+      keys.leave(known);
+    };
+    finish(0, false);
+    expect(keys.makeRoomFor(of(1000))).toBe(false);
+    finish(7, true);
+    finish(5, true);
+    expect(keys.makeRoomFor(of(5))).toBe(true);
+    expect([...keys.writesOf('a')]).toHaveLength(1000);
+    expect(keys.makeRoomFor(of(1000))).toBe(true);
+    const left = [...keys.writesOf('a')];
+    expect([left.length, left.includes(writes[5] as never), left.includes(writes[7] as never)]).toEqual([
+      ...[999, false, true],
+    ]);
+  });
+
+  test('keeps its body when a request joins that may be of another client', () => {
+    const keys = new KeyRegistry();
+    const known = keys.join(write('a', 'user 0', 'body'));
+    expect(keys.join({ ...write('a', 'user 1', 'body'), keyOwner: 1 })).toBe(known);
+    expect(keys.join({ ...write('a', 'user 1', 'other'), keyOwner: 1 })).not.toBe(known);
+  });
+
   test('is unresolved while it is in progress and until its outcome is known', () => {
     const keys = new KeyRegistry();
     const entered = keys.join(write('a'));

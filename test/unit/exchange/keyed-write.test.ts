@@ -9,7 +9,13 @@ import {
 } from '../../../src/core/idempotency/credential-list.ts';
 import type { CredentialList } from '../../../src/core/idempotency/credential-list.ts';
 import type { KeyedWrite, WriteIdentity } from '../../../src/core/idempotency/keyed-write.ts';
-import { isAnsweredFor, isArriving, isSameWrite, isUnresolved } from '../../../src/core/idempotency/keyed-write.ts';
+import {
+  isAmbiguous,
+  isAnsweredFor,
+  isArriving,
+  isSameWrite,
+  isUnresolved,
+} from '../../../src/core/idempotency/keyed-write.ts';
 
 function listOf(...credentials: readonly number[]): CredentialList {
   let list = NO_CREDENTIALS;
@@ -72,6 +78,50 @@ describe('two requests with one key', () => {
   test('are different writes if only one of them has a credential, even with the same body', () => {
     expect([isSame({ credential: -6 }), isSame({ credential: 6 }, { ...one, credential: -5 })]).toEqual([false, false]);
     expect(isSame({ credential: -6 }, { ...one, credential: -5 })).toBe(true);
+  });
+});
+
+describe('two requests with one key, where each client has keys of its own', () => {
+  const alice: WriteIdentity = {
+    ...{ upstream: 'up', name: 'a', credential: -5, owner: 5, credentialHeader: 'authorization', body: 1, keyOwner: 5 },
+    keyOwnerKind: 1,
+  };
+  const shared: WriteIdentity = { ...alice, keyOwner: undefined, keyOwnerKind: undefined };
+
+  test('are the same write for one client only, whatever body and credential header are', () => {
+    const bob = { ...alice, credential: -6, keyOwner: 6 };
+    expect([isSameWrite(alice, bob), isSameWrite(alice, { ...bob, credentialHeader: 'x' })]).toEqual([false, false]);
+    expect([isSameWrite({ ...alice, body: undefined }, bob), isSameWrite(alice, { ...alice, body: 2 })]).toEqual([
+      false,
+      true,
+    ]);
+  });
+
+  test('may be the same if clients shared keys for one of them, unless both bodies are known and differ', () => {
+    expect(isSameWrite({ ...shared, credential: 7 }, alice)).toBe(true);
+    expect(isSameWrite({ ...shared, credential: 7, body: undefined }, alice)).toBe(true);
+    expect(isSameWrite({ ...shared, credential: 7, credentialHeader: 'x', body: 2 }, alice)).toBe(false);
+    expect(isSameWrite({ ...shared, body: 2 }, alice)).toBe(true);
+  });
+
+  test('may be the same if names of different kinds identify the clients, unless both bodies are known and differ', () => {
+    const byHeader = { ...alice, credential: -6, keyOwner: 6, keyOwnerKind: 2 };
+    expect([isSameWrite(alice, byHeader), isSameWrite(alice, { ...byHeader, body: undefined })]).toEqual([true, true]);
+    expect(isSameWrite(alice, { ...byHeader, body: 2 })).toBe(false);
+    const at = (endpoint: string | undefined) => ({ ...alice, endpoint });
+    expect([isAmbiguous(at('e'), byHeader), isAmbiguous(at(undefined), byHeader)]).toEqual([true, true]);
+    expect([isAmbiguous(at('e'), alice), isAmbiguous(at(undefined), alice)]).toEqual([false, false]);
+  });
+
+  test('are in doubt if clients shared keys for one of them, unless the credential and the place are known', () => {
+    const at = (endpoint: string | undefined, identity = shared) => ({ ...identity, endpoint });
+    expect([isAmbiguous(at('e'), alice), isAmbiguous(at('e', alice), shared)]).toEqual([false, false]);
+    expect([isAmbiguous(at(''), alice), isAmbiguous(at(undefined), alice)]).toEqual([true, true]);
+    expect(isAmbiguous({ ...at('e'), credential: 7 }, alice)).toBe(true);
+    expect([isAmbiguous(at('', alice), alice), isAmbiguous(at('', { ...shared, credential: 7 }), shared)]).toEqual([
+      false,
+      false,
+    ]);
   });
 });
 

@@ -35,7 +35,7 @@ test.each([
 ])('the hash of an address is that of the address group of clients in its network, identified by %s', (_, headers) => {
   const hasher = new ClientHasher('secret');
   const keys = [{ kind: 'header', name: 'x-api-key' }] as const;
-  const identify = makeClientIdentifier(keys, { classes: [], names: [] }, hasher);
+  const identify = makeClientIdentifier(keys, { classes: [], names: [], owners: { keys: [], proven: '' } }, hasher);
   const client = identify({ headers } as unknown as HttpServerRequest, '2001:db8::1');
   expect(makeAddressHash(hasher)('2001:db8::2')).toBe(addressGroupOf(client));
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { accountOfPlace, endpointOfPlace, formatKeyPlace } from '../../../src/http/idempotency/key-place.ts';
+import { formatKeyPlace, parseKeyPlace } from '../../../src/core/idempotency/key-place.ts';
 import { pinnedAccountOf, rendezvous } from '../../../src/http/idempotency/pinned-account.ts';
 
 const NAMES = ['a', 'b', 'c', 'd', 'e'];
@@ -20,15 +20,20 @@ test('does not depend on the order of the accounts', () => {
   for (const key of KEYS.slice(0, 100)) expect(rendezvous(NAMES.toReversed(), key)).toBe(rendezvous(NAMES, key));
 });
 
-test.each(['api.example.com', '[::1]:8080', ''])('records the account with the endpoint %j', (label) => {
-  const place = formatKeyPlace(label, 'main');
-  expect([accountOfPlace(place), endpointOfPlace(place)]).toEqual(['main', label]);
-  expect([accountOfPlace(formatKeyPlace(label, undefined)), formatKeyPlace(label, undefined)]).toEqual([
-    undefined,
-    label,
-  ]);
-  expect(endpointOfPlace(label)).toBe(label);
-});
+test.each(['api.example.com', '[::1]:8080', ''])(
+  'records the account and the derived key with the endpoint %j',
+  (label) => {
+    for (const account of [undefined, 'main']) {
+      const place = { label, account };
+      expect(parseKeyPlace(formatKeyPlace(place))).toEqual(place);
+    }
+    for (const account of [undefined, 'main']) {
+      const place = { label, account, upstreamKey: '00000000-0000-8000-8000-000000000000' };
+      expect(parseKeyPlace(formatKeyPlace(place))).toEqual(place);
+    }
+    expect(formatKeyPlace({ label, account: 'main' })).toBe(`main@${label}`);
+  },
+);
 
 type Routed = Parameters<typeof pinnedAccountOf>[0];
 

@@ -18,6 +18,7 @@ const FULL: Required<Omit<RequestRecord, 'upgradeBytes'>> = {
   ...{
     retryOutcome: 'deadline',
     mintedKey: 'k',
+    upstreamKey: 'u',
     delivery: '01a2',
     write: '0f0f',
     traceId: 't',

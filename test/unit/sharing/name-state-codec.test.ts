@@ -8,7 +8,15 @@ const clock = { now: () => 1000 };
 
 function requestBy(credential: number): KeyClaimRequest {
   return {
-    identity: { ...NAME, credential, owner: 1, credentialHeader: 'authorization', body: credential },
+    identity: {
+      ...NAME,
+      credential,
+      owner: 1,
+      credentialHeader: 'authorization',
+      body: credential,
+      keyOwner: credential,
+      keyOwnerKind: 10,
+    },
     place: { fairnessKey: 'a', client: 'a' },
     ...{ concurrent: 'wait', ttl: 60_000, endpoint: 'e1', onStoreLost: 'refuse', isNew: true },
   };
@@ -46,13 +54,17 @@ function changedAt(text: string, path: Path, replacement: unknown): string {
   return JSON.stringify(root.root) ?? '';
 }
 
-const OPTIONAL = /\.(body|endpoint|ttl|isNew|isArriving|isFinal|record|last|firstSentAt)$/;
+const OPTIONAL = /\.(body|keyOwner|keyOwnerKind|endpoint|ttl|isNew|isArriving|isFinal|record|last|firstSentAt)$/;
 
 test('decodes what it encodes, with times on the local clock', () => {
   const text = storedText();
   const state = decodeNameState(text, NAME, 500);
   expect(state.writes.map(({ firstSentAt }) => firstSentAt)).toEqual([1000, 1000]);
   expect(state.claims.map(({ id }) => id)).toEqual(['one/1', 'one/2', 'two/1']);
+  expect(state.writes.map(({ keyOwner, keyOwnerKind }) => [keyOwner, keyOwnerKind])).toEqual([
+    [1, 10],
+    [2, 10],
+  ]);
   expect(encodeNameState(state, 500)).toBe(text);
 });
 

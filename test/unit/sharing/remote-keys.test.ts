@@ -187,6 +187,20 @@ describe('a key that the primary keeps', () => {
     expect(found).toEqual([false, true, false, true, false]);
     expect(other.mayHaveUnresolved()).toBe(true);
   });
+
+  test('does not count for the refusals of other clients if each has keys of its own', () => {
+    const { startWorker } = startProcesses();
+    const [one, other] = [startWorker(), startWorker()];
+    const { identity } = requestFor('order');
+    one
+      .makeClaim(requestFor('order', { identity: { ...identity, keyOwner: 1, keyOwnerKind: 10 } }))
+      .begin(recorder(), 100);
+    const found: boolean[] = [];
+    for (const [keyOwner, keyOwnerKind] of [[1, 10], [2, 10], [2, 11], []]) {
+      other.findUnresolved('up', ['order'], (each) => found.push(each), { keyOwner, keyOwnerKind });
+    }
+    expect(found).toEqual([true, false, true, true]);
+  });
 });
 
 describe('a response that a worker is sending', () => {

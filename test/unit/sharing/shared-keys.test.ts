@@ -1478,6 +1478,36 @@ describe('with `onStoreLost: local`', () => {
     expect(found).toEqual([false, false]);
   });
 
+  test('a write does not count as unresolved for other clients if each has keys of its own', () => {
+    const { settle, start, store, faults } = startOne();
+    const { identity } = requestFor('order');
+    const by = (keyOwner: number) => ({ keyOwner, keyOwnerKind: 10 });
+    const send = (made: KeyClaim): void => {
+      made.begin(recorder(), 100);
+      settle();
+      made.onSend('e1');
+      made.recordOutcome('may_have_taken_effect');
+      made.release({ kind: 'other' });
+      made.close();
+      settle();
+    };
+    send(start('other').client.makeClaim(requestFor('order', { identity: { ...identity, credential: -1, ...by(1) } })));
+    const findAs = (...clients: readonly number[]): readonly boolean[][] => {
+      const found = clients.map((client) => {
+        const each: boolean[] = [];
+        store.findUnresolved('up', ['order'], (isUnresolved) => each.push(isUnresolved), by(client));
+        return each;
+      });
+      settle();
+      return found;
+    };
+    expect(findAs(1, 2)).toEqual([[true], [false]]);
+    faults.push('unsent');
+    const own = { ...identity, credential: -3, ...by(3) };
+    send(store.makeClaim(requestFor('order', { identity: own, onStoreLost: 'local' }))); // known to this process alone
+    expect(findAs(1, 2, 3)).toEqual([[true], [false], [true]]);
+  });
+
   test('a claim and the repeats of its write continue in this process while the store is lost', () => {
     const { start, settle, faults, calls, clock, advance } = startReplicas();
     const one = start('one');

@@ -27,8 +27,8 @@ function makeFile(): string {
 }
 
 /** Processes that use one database, one after another. Times are on the wall clock; the clock of each process starts at 0. */
-function startMachine() {
-  const database = new StateDatabase({ file: makeFile(), durability: 'full' });
+function startMachine(file = makeFile()) {
+  const database = new StateDatabase({ file, durability: 'full' });
   onTestFinished(() => database.close());
   /** `set`: how far the clock was set; `slept`: how long the system was suspended. */
   const wall = { time: 1_000_000, set: 0, slept: 0 };
@@ -68,7 +68,7 @@ function startMachine() {
       due = [];
       for (const run of now) run();
     };
-    const begin = (name: string, credential = 1) => {
+    const begin = (name: string, credential = 1, keyOwner?: number, keyOwnerKind = keyOwner && 10) => {
       const results: unknown[] = [];
       const listener: KeyClaimListener = {
         onClaimed: (record) => results.push(['claimed', record]),
@@ -77,7 +77,7 @@ function startMachine() {
       const identity = { upstream: 'up', name, credential, owner: 1, credentialHeader: 'authorization', body: 7 };
       const place = { fairnessKey: 'a', client: 'a' };
       const claim = store.makeClaim({
-        identity,
+        identity: { ...identity, keyOwner, keyOwnerKind },
         place,
         concurrent: 'wait',
         ttl: TTL,
@@ -106,6 +106,99 @@ describe('a write in a database', () => {
     first.endTurn();
     expect(results).toEqual([['claimed', undefined]]);
     expect(startProcess().stored).toMatchObject([[1, { name: 'order', state: 'unresolved', endpoint: 'e1', body: 7 }]]);
+  });
+
+  describe('of a client whose keys are its own', () => {
+    const ownersOf = (process: { readonly stored: readonly (readonly [number, object])[] }) =>
+      process.stored.map(([id, write]) => {
+        const { keyOwner, keyOwnerKind } = write as { readonly keyOwner?: number; readonly keyOwnerKind?: number };
+        return [id, keyOwner, keyOwnerKind];
+      });
+    const countOwners = (database: StateDatabase): number =>
+      Number(database.db.prepare('SELECT count(*) AS rows FROM key_owners').get()?.['rows']);
+    /** As a version does that does not know the owners. */
+    const insertAsBefore = (database: StateDatabase, id: number, name: string, credential: number): void =>
+      database.db.exec(
+        `INSERT INTO writes VALUES (${id}, x'${Buffer.from(name).toString('hex')}', 'up', ${credential}, 1, 'authorization', 7, 'answered', 0, 'e1', '1', '0')`,
+      );
+
+    test('keeps the client, also beside writes of earlier versions', () => {
+      const { startProcess, database } = startMachine();
+      insertAsBefore(database, 1, 'a', 1);
+      const first = startProcess();
+      expect(first.stored).toMatchObject([[1, { name: 'a', state: 'answered' }]]);
+      first.begin('order', -5, 5);
+      first.begin('order', -6, 6);
+      first.endTurn();
+      const next = startProcess();
+      expect(ownersOf(next)).toEqual([
+        [1, undefined, undefined],
+        [2, 5, 10],
+        [3, 6, 10],
+      ]);
+      expect(next.begin('order', -8, 8, 11).results).toEqual([['refused', 'key_ambiguous', true]]);
+      const { results } = next.begin('order', -7, 7);
+      next.endTurn();
+      expect(results).toEqual([['claimed', undefined]]);
+    });
+
+    test('needs no table as long as there is none', () => {
+      const { startProcess, database } = startMachine();
+      const first = startProcess();
+      const { claim } = first.begin('order');
+      first.endTurn();
+      answer(claim);
+      first.endTurn();
+      const tables = database.db.prepare("SELECT name FROM sqlite_schema WHERE name LIKE '%owner%'").all();
+      expect([tables, startProcess().stored.length]).toEqual([[], 1]);
+    });
+
+    test('is kept if the transaction failed that made the table', () => {
+      const { startProcess, database, commits } = startMachine();
+      const first = startProcess();
+      database.db.exec(
+        "CREATE TRIGGER full BEFORE INSERT ON writes WHEN NEW.credential = -6 BEGIN SELECT RAISE(ABORT, 'full'); END",
+      );
+      first.begin('order', -5, 5);
+      first.begin('order', -6, 6);
+      first.endTurn();
+      database.db.exec('DROP TRIGGER full');
+      first.begin('order', -7, 7);
+      first.flush();
+      expect(commits).toEqual([false, true]);
+      expect(ownersOf(startProcess())).toContainEqual([expect.anything(), 7, 10]);
+    });
+
+    test('is removed with its write', () => {
+      const { startProcess, database, wall } = startMachine();
+      const first = startProcess();
+      const { claim } = first.begin('order', -5, 5);
+      first.endTurn();
+      claim.recordOutcome('nothing_sent');
+      claim.release({ kind: 'other' });
+      first.endTurn();
+      wall.time += 1;
+      expect([countOwners(database), startProcess().stored]).toEqual([0, []]);
+    });
+
+    test('does not become that of another write, if a version in between has removed its write and used its id', () => {
+      const { startProcess, database } = startMachine();
+      const first = startProcess();
+      first.begin('order', -5, 5);
+      first.begin('order', -6, 6);
+      first.endTurn();
+      database.db.exec('DELETE FROM writes');
+      insertAsBefore(database, 1, 'order', 9);
+      insertAsBefore(database, 2, 'another', -6);
+      const next = startProcess();
+      expect(ownersOf(next)).toEqual([
+        [1, undefined, undefined],
+        [2, undefined, undefined],
+      ]);
+      next.begin('third', -7, 7);
+      next.endTurn();
+      expect(countOwners(database)).toBe(1);
+    });
   });
 
   test('is unresolved for the next process until it is released', () => {

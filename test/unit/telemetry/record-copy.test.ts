@@ -32,6 +32,7 @@ const FULL: Required<RequestRecord> = {
   },
   ...{
     mintedKey: 'k',
+    upstreamKey: 'u',
     delivery: '01a2',
     write: '0f0f',
     traceId: 't',

@@ -28,6 +28,7 @@ const isCredentials: Check = (value) => isNumber(value) || (Array.isArray(value)
 
 const IDENTITY: Checks<StoredIdentity> = {
   ...{ credential: isNumber, owner: isNumber, credentialHeader: isText, body: optional(isNumber) },
+  ...{ keyOwner: optional(isNumber), keyOwnerKind: optional(isNumber) },
 };
 
 const RECORD: Checks<KeyRecord> = {
