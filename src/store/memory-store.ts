@@ -17,6 +17,7 @@ import { UpstreamState, type UpstreamSettings } from './upstream-state.ts';
 import type { LearnedState } from './persistence/learned-state.ts';
 import { PerClientLimits } from './per-client-limits.ts';
 import { isLimitInUse } from './limit-in-use.ts';
+import { shareAccounts } from './share-accounts.ts';
 import { restoreStop } from '../core/limits/meter-stop.ts';
 
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -31,12 +32,9 @@ export class MemoryStore implements GateStore {
 
   constructor(options: MemoryStoreOptions) {
     this.#options = options;
-    const { sharingHooks } = options;
-    this.#perClientLimits = new PerClientLimits(options.maxLimits ?? options.maxTracked, (limit) =>
-      sharingHooks?.onLimitForgotten(limit),
-    );
-    const onHold = sharingHooks === undefined ? undefined : (hold: ClientHold) => sharingHooks.onClientHeld(hold);
-    this.clients = new ClientTable(options.maxTracked, options.listen, onHold);
+    const { sharingHooks, maxTracked, maxLimits = maxTracked } = options;
+    this.#perClientLimits = new PerClientLimits(maxLimits, (limit) => sharingHooks?.onLimitForgotten(limit));
+    this.clients = new ClientTable(maxTracked, options.listen, (hold) => sharingHooks?.onClientHeld(hold));
     for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#addUpstream(settings));
   }
 
@@ -226,6 +224,7 @@ export class MemoryStore implements GateStore {
       makeLimit: (ref, rate) => this.#makeLimit(ref, rate),
       makeConnectionQueue: (ref) => makeConnectionQueue(ref, this.#options.random),
       onLimitForgotten: (limit) => this.#options.sharingHooks?.onLimitForgotten(limit),
+      accountSharing: shareAccounts(this.#options, settings.name),
       connections: this.#options.connections?.get(settings.name),
       quotas: this.#options.quotas ?? { wallTimeAt: (now) => now },
     });
