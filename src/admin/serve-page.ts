@@ -70,6 +70,7 @@ const SCRIPTS = [
     'dom/stored-choices',
   ],
   ...[
+    'text/account-labels',
     'text/client-count',
     'text/client-labels',
     'text/delivery-labels',

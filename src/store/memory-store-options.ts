@@ -1,3 +1,4 @@
+import type { AccountNotice } from '../core/accounts/account-notice.ts';
 import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Random } from '../core/scalars.ts';
@@ -27,6 +28,8 @@ export interface MemoryStoreOptions {
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
   /** Where other processes share the limits: called when a limit is made or forgotten, and when a client is held. */
   readonly sharingHooks?: SharingHooks;
+  /** Hashes credentials of accounts, with the key of the client hashes; without it, accounts are not shared. */
+  readonly hash?: (text: string) => string;
   /** The process that leases the tokens applies the rates that an operator pins, so this store does not. */
   readonly isPinnedElsewhere?: boolean;
 }
@@ -39,4 +42,6 @@ export interface SharingHooks {
   onSettingsChanged?(): void;
   /** A client has to wait, or its allowance was reduced, in whichever process it arrives. */
   onClientHeld(hold: ClientHold): void;
+  /** The quarantine of an account has changed. Absent if each process keeps its own. */
+  onAccountChanged?(notice: AccountNotice): void;
 }

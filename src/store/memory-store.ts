@@ -17,6 +17,7 @@ import { UpstreamState, type UpstreamSettings } from './upstream-state.ts';
 import type { LearnedState } from './persistence/learned-state.ts';
 import { PerClientLimits } from './per-client-limits.ts';
 import { isLimitInUse } from './limit-in-use.ts';
+import { shareAccounts } from './share-accounts.ts';
 import { restoreStop } from '../core/limits/meter-stop.ts';
 
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -35,8 +36,7 @@ export class MemoryStore implements GateStore {
     const { sharingHooks, maxTracked, maxLimits = maxTracked, maxQuotaClients = maxTracked } = options;
     this.#maxQuotaClients = maxQuotaClients;
     this.#perClientLimits = new PerClientLimits(maxLimits, (limit) => sharingHooks?.onLimitForgotten(limit));
-    const onHold = sharingHooks === undefined ? undefined : (hold: ClientHold) => sharingHooks.onClientHeld(hold);
-    this.clients = new ClientTable(options.maxTracked, options.listen, onHold);
+    this.clients = new ClientTable(maxTracked, options.listen, (hold) => sharingHooks?.onClientHeld(hold));
     for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#addUpstream(settings));
   }
 
@@ -224,6 +224,7 @@ export class MemoryStore implements GateStore {
       makeLimit: (ref, rate) => this.#makeLimit(ref, rate),
       makeConnectionQueue: (ref) => makeConnectionQueue(ref, this.#options.random),
       onLimitForgotten: (limit) => this.#options.sharingHooks?.onLimitForgotten(limit),
+      accountSharing: shareAccounts(this.#options, settings.name),
       connections: this.#options.connections?.get(settings.name),
       quotas: { wallTimeAt: (now) => now, ...this.#options.quotas, maxClients: () => this.#maxQuotaClients },
     });

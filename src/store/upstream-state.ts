@@ -1,4 +1,5 @@
 import { AccountPool, type AccountPoolSettings } from '../core/accounts/account-pool.ts';
+import type { AccountSharing } from '../core/accounts/account-notice.ts';
 import type { ResourceBound } from '../core/overload/resource-bound.ts';
 import { ActiveClients } from '../core/admission/active-clients.ts';
 import type { QueueSettings } from '../core/limits/longest-wait.ts';
@@ -45,6 +46,8 @@ export type LiveRateSettings = { -readonly [Key in keyof RateSettings]: RateSett
 export interface UpstreamStateParts {
   readonly makeLimit: (ref: LimitRef, rate: RateSettings) => Limit;
   readonly onLimitForgotten: (limit: Limit) => void;
+  /** Undefined if no other process uses the accounts. */
+  readonly accountSharing: AccountSharing | undefined;
   /** Makes a queue that waits for a connection alone. */
   readonly makeConnectionQueue: (ref: LimitRef) => Limit;
   readonly quotas: UpstreamQuotasParts;
@@ -84,7 +87,7 @@ export class UpstreamState implements GateUpstream {
   ) {
     this.name = name;
     this.queue = queue;
-    this.accounts = accounts && new AccountPool(accounts);
+    this.accounts = accounts && new AccountPool(accounts, parts.accountSharing);
     this.retryBudget = new RetryTokenBucket(budget);
     this.rate = { ...rate };
     this.#scope = scope;
@@ -160,8 +163,9 @@ export class UpstreamState implements GateUpstream {
   }
 
   reconfigure({ scope, rate, nested = [], quotas, classQuotas, queue, budget, accounts }: UpstreamSettings): void {
-    if (accounts === undefined || this.accounts === undefined) this.accounts = accounts && new AccountPool(accounts);
-    else this.accounts.reconfigure(accounts);
+    if (accounts === undefined || this.accounts === undefined) {
+      this.accounts = accounts && new AccountPool(accounts, this.#parts.accountSharing);
+    } else this.accounts.reconfigure(accounts);
     this.nested.reconfigure(nested);
     this.#setQuotas({ quotas, classQuotas });
     this.queue = queue;

@@ -79,6 +79,12 @@ export const AccountStatus = z
       .describe(
         'In at least one process, clients are excluded because the upstream rejects the credential: they only send probes.',
       ),
+    commonlyRejected: z
+      .boolean()
+      .describe(
+        'It is quarantined, and unrelated clients were rejected: others use it if no other account is in service.',
+      ),
+    quarantinedSince: TimeSchema.nullable().describe('When the first process excluded a client; null if none does.'),
     nextProbe: TimeSchema.nullable().describe('When the next probe may be sent; null if it is not quarantined.'),
     rate: RateSchema.nullable().describe('Rate in force of its limit; null if there is none.'),
     inFlight: CountSchema,

@@ -75,11 +75,12 @@ export function toUpstreamStatus(
 }
 
 function toAccountStatus(
-  { account, isQuarantined, probeAt, rate, inFlight }: AccountView,
+  { account, isQuarantined, isCommonlyRejected = false, since, probeAt, rate, inFlight }: AccountView,
   clock: ClockReading,
 ): AccountStatus {
-  const nextProbe = toIsoTime(probeAt, clock);
-  return { name: account, quarantined: isQuarantined, nextProbe, rate: finiteOrNull(rate), inFlight };
+  const [quarantinedSince, nextProbe] = [toIsoTime(since, clock), toIsoTime(probeAt, clock)];
+  const quarantine = { quarantined: isQuarantined, commonlyRejected: isCommonlyRejected, quarantinedSince, nextProbe };
+  return { name: account, ...quarantine, rate: finiteOrNull(rate), inFlight };
 }
 
 function toQuotaStatus({ name, limit, remaining, reserve, resetAt, exhaustedAt }: QuotaView): QuotaStatus {

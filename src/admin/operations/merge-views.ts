@@ -1,4 +1,5 @@
 /** Merges the views of several processes into one. */
+import type { Millis } from '../../core/scalars.ts';
 import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
 import { sumRequestCounts } from '../../telemetry/metrics/request-counts.ts';
 import type { EndpointFailure, EndpointView } from '../../core/events/gate-views.ts';
@@ -57,7 +58,7 @@ function combineUpstreams(a: UpstreamProcessView, b: UpstreamProcessView, keepsL
   };
 }
 
-/** In the order of `a`, as nested limits. Each process has its own quarantines and requests in flight; the limit is shared. */
+/** In the order of `a`, as nested limits. Each process has its own requests in flight, and may have a quarantine that others do not know yet. */
 function combineAccounts(
   a: UpstreamProcessView['accounts'],
   b: UpstreamProcessView['accounts'],
@@ -68,11 +69,14 @@ function combineAccounts(
     const other = others.get(each.account);
     others.delete(each.account);
     if (other === undefined) return each;
-    const probes = [each.probeAt, other.probeAt].flatMap((at) => at ?? []);
+    const first = (a: Millis | undefined, b: Millis | undefined): Millis => Math.min(a ?? Infinity, b ?? Infinity);
+    const [since, probeAt] = [first(each.since, other.since), first(each.probeAt, other.probeAt)];
+    const isCommonlyRejected = each.isCommonlyRejected === true || other.isCommonlyRejected === true;
     return {
       ...each,
       isQuarantined: each.isQuarantined || other.isQuarantined,
-      ...(probes.length === 0 ? {} : { probeAt: Math.min(...probes) }),
+      ...(since === Infinity ? {} : { since, isCommonlyRejected }),
+      ...(probeAt === Infinity ? {} : { probeAt }),
       inFlight: each.inFlight + other.inFlight,
       rate: Math.min(each.rate, other.rate),
     };

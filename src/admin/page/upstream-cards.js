@@ -6,7 +6,7 @@ import { formatClock, formatRateLabel, formatTimeSpan } from './text/labels.js';
 import { upstreamSeverity, stateSeverity, formatHeadline, stateLabel } from './text/limit-labels.js';
 import { LIMIT_STATE_MEANINGS } from './text/state-meanings.js';
 import { cardId, UpstreamOverview } from './upstream-overview.js';
-import { makeEndpoints, makeFigures, makeNestedLimits } from './upstream-figures.js';
+import { makeAccounts, makeEndpoints, makeFigures, makeNestedLimits } from './upstream-figures.js';
 
 /** @import { OperatorActions } from './operator-actions.js' */
 /** @import { RateHistory, PageModel } from './page-model.js' */
@@ -95,6 +95,7 @@ export class UpstreamCards {
     this.#charts.add(chart);
     const fillFigures = makeFigures(row);
     const fillNested = makeNestedLimits(row);
+    const fillAccounts = makeAccounts(row);
     const fillEndpoints = makeEndpoints(row);
     let describedAt = 0;
     /** @param {UpstreamStatus} upstream */
@@ -122,6 +123,7 @@ export class UpstreamCards {
       legend(history, pointedIndex);
       fillFigures(upstream);
       fillNested(upstream, now);
+      fillAccounts(upstream, now);
       fillEndpoints(upstream);
       if (now - describedAt < DESCRIPTION_INTERVAL_MS) return;
       describedAt = now;

@@ -1,4 +1,5 @@
-/** The figures of an upstream card: its numbers, its nested limits and its endpoints. Each function returns one that fills them. */
+/** The figures of an upstream card: its numbers, its nested limits, its accounts and its endpoints. Each function returns one that fills them. */
+import { accountSeverity, formatAccount } from './text/account-labels.js';
 import { find, setAttribute, setShown, setText } from './dom/dom.js';
 import { KeyedRows } from './keyed-rows.js';
 import { formatCount, formatLatency, formatPercent, formatRateLabel } from './text/labels.js';
@@ -127,6 +128,36 @@ export function makeEndpoints(row) {
   );
   /** @param {UpstreamStatus} upstream */
   return (upstream) => rows.show(upstream.endpoints);
+}
+
+/** @param {HTMLElement} row */
+export function makeAccounts(row) {
+  const list = find(row, '[data-accounts]', HTMLElement);
+  let now = 0;
+  /** @type {KeyedRows<UpstreamStatus['accounts'][number]>} */
+  const rows = new KeyedRows(
+    list,
+    ({ name }) => name,
+    () => {
+      const { item, text } = makeMarkedItem();
+      return {
+        row: item,
+        fill: (account) => {
+          setAttribute(item, 'data-severity', accountSeverity(account));
+          setText(text, formatAccount(account, now));
+        },
+      };
+    },
+  );
+  /**
+   * @param {UpstreamStatus} upstream
+   * @param {number} at
+   */
+  return ({ accounts }, at) => {
+    now = at;
+    setShown(list, accounts.length > 0);
+    rows.show(accounts);
+  };
 }
 
 /** A list item with a severity mark before its text. */

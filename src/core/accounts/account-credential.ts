@@ -16,6 +16,11 @@ export class AccountCredential {
     return this.headerLower === other.headerLower && this.#value === other.#value;
   }
 
+  /** Identifies the credential to other processes. @param hash has a key, so that the tag does not show the value */
+  tag(hash: (text: string) => string): string {
+    return hash(`account\0${this.headerLower}\0${this.#value}`);
+  }
+
   /** Appends the header to a list of names and values in turn. */
   appendTo(headers: string[]): void {
     headers.push(this.header, this.#value);

@@ -1,5 +1,8 @@
+import type { Millis } from '../scalars.ts';
 import type { AccountCredential } from './account-credential.ts';
-import { Account, type QuarantineSettings } from './account.ts';
+import type { AccountNotice, AccountSharing } from './account-notice.ts';
+import { Account } from './account.ts';
+import type { QuarantineSettings } from './quarantine-settings.ts';
 
 export interface AccountSettings {
   readonly name: string;
@@ -17,9 +20,12 @@ export class AccountPool {
   #accounts: readonly Account[] = [];
   #quarantine: QuarantineSettings;
   #uses = 0;
+  readonly #sharing: AccountSharing | undefined;
 
-  constructor(settings: AccountPoolSettings) {
+  /** @param sharing undefined if no other process uses the accounts */
+  constructor(settings: AccountPoolSettings, sharing?: AccountSharing) {
     this.#quarantine = settings.quarantine;
+    this.#sharing = sharing;
     this.reconfigure(settings);
   }
 
@@ -41,7 +47,7 @@ export class AccountPool {
     this.#quarantine = quarantine;
     this.#accounts = accounts.map(({ name, credential }) => {
       const known = this.find(name);
-      if (known === undefined) return new Account(name, credential);
+      if (known === undefined) return this.#add(name, credential);
       known.rotate(credential);
       return known;
     });
@@ -50,6 +56,26 @@ export class AccountPool {
   /** An operator has unblocked the upstream: each account may be tried, whatever Retry-After this process has received with it. */
   endStops(): void {
     for (const account of this.#accounts) account.stoppedUntil = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Merges what another process knows. Returns whether it is about the present credential of an account. */
+  applyNotice({ account: name, credentialTag, ...shared }: AccountNotice, now: Millis): boolean {
+    const account = this.find(name);
+    const sharing = this.#sharing;
+    if (account === undefined || sharing === undefined) return false;
+    if (account.credential.tag(sharing.hash) !== credentialTag) return false;
+    account.merge(shared, this.#quarantine, sharing.random(), now);
+    return true;
+  }
+
+  #add(name: string, credential: AccountCredential): Account {
+    const sharing = this.#sharing;
+    if (sharing === undefined) return new Account(name, credential);
+    const account: Account = new Account(name, credential, () => {
+      const credentialTag = account.credential.tag(sharing.hash);
+      sharing.onChanged({ account: name, credentialTag, ...account.shared(this.#quarantine) });
+    });
+    return account;
   }
 
   onChosen(account: Account): void {

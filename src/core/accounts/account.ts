@@ -1,30 +1,12 @@
 import type { Millis } from '../scalars.ts';
 import type { AccountCredential } from './account-credential.ts';
+import { MAX_NOTICE_CLIENTS, type AccountNotice, type SharedQuarantine } from './account-notice.ts';
+import type { QuarantineSettings } from './quarantine-settings.ts';
+import { boundTimes, Quarantine } from './quarantine.ts';
 import { RejectionSeries, type RejectedRequester } from './rejection-series.ts';
-
-/** What excludes an account from service, and for how long. */
-export interface QuarantineSettings {
-  /** Statuses that say that the upstream does not accept the credential. */
-  readonly statuses: ReadonlySet<number>;
-  /** Number of such responses in a row, to one client or to several unrelated ones, ≥ 1. */
-  readonly after: number;
-  /** Time to the first probe; it doubles after each failed probe, up to `maxInterval`. */
-  readonly interval: Millis;
-  readonly maxInterval: Millis;
-}
 
 /** What changed with an outcome. */
 export type AccountChange = 'quarantined' | 'probe-failed' | 'returned';
-
-interface Quarantine {
-  readonly since: Millis;
-  /** When the next client that it does not exclude tries the account although others are in service. */
-  trialAt: Millis;
-  /** A rejection of a request that was sent earlier is not that of a probe. */
-  sentFrom: Millis;
-  interval: Millis;
-  probeAt: Millis;
-}
 
 /** How a client may use an account. */
 export interface AccountUse {
@@ -53,14 +35,19 @@ export class Account {
   /** The ordinal of its last choice among all choices of the pool; 0 before the first. */
   lastUse = 0;
   readonly #rejections = new RejectionSeries();
-  /** When the latest request that was accepted, or rejected, was sent. */
+  /** When the latest request that was accepted was sent, in any process that has reported it. */
   #acceptedSentAt: Millis = Number.NEGATIVE_INFINITY;
+  /** When the latest request that was rejected was sent, in this process. */
   #rejectedSentAt: Millis = Number.NEGATIVE_INFINITY;
+  /** Unless its evidence is refuted by `#acceptedSentAt`. */
   #quarantine: Quarantine | undefined;
+  readonly #onChanged: (() => void) | undefined;
 
-  constructor(name: string, credential: AccountCredential) {
+  /** @param onChanged called if other processes have to know of a change; undefined if there are none */
+  constructor(name: string, credential: AccountCredential, onChanged?: () => void) {
     this.name = name;
     this.#credential = credential;
+    this.#onChanged = onChanged;
   }
 
   get credential(): AccountCredential {
@@ -72,13 +59,19 @@ export class Account {
     if (this.#credential.isSame(credential)) return false;
     this.#credential = credential;
     const wasQuarantined = this.isQuarantined;
-    this.#quarantine = undefined;
-    this.#rejections.clear();
+    this.#endQuarantine();
+    this.#acceptedSentAt = Number.NEGATIVE_INFINITY;
+    this.#rejectedSentAt = Number.NEGATIVE_INFINITY;
     return wasQuarantined;
   }
 
   get isQuarantined(): boolean {
     return this.#quarantine !== undefined;
+  }
+
+  /** Whether it is quarantined, and unrelated clients were rejected. */
+  get isCommonlyRejected(): boolean {
+    return this.isQuarantined && this.#rejections.isCommon;
   }
 
   /** When the next request of an excluded client may be sent as a probe; −Infinity if the account is not quarantined. */
@@ -98,35 +91,30 @@ export class Account {
   useBy(client: string, { after }: Pick<QuarantineSettings, 'after'>): AccountUse {
     const quarantine = this.#quarantine;
     if (quarantine === undefined) return IN_SERVICE;
-    const { probeAt, trialAt } = quarantine;
-    if (this.#rejections.countOf(client) >= after) return { probeAt, trialAt: undefined };
-    return this.#rejections.isCommon ? { ...IN_SERVICE, trialAt } : IN_SERVICE;
+    if (this.#rejections.countOf(client) >= after) return { probeAt: quarantine.probeAt, trialAt: undefined };
+    return this.#rejections.isCommon ? { ...IN_SERVICE, trialAt: quarantine.trialAt } : IN_SERVICE;
   }
 
-  /** An excluded client sends a probe: the next one follows after the interval, whatever becomes of this one. */
-  beginProbe(now: Millis): void {
-    const quarantine = this.#quarantine;
-    if (quarantine === undefined) return;
-    quarantine.sentFrom = now;
-    quarantine.probeAt = now + quarantine.interval;
+  /** A probe of an excluded client, or a trial of another one, is admitted. It may still be refused, or wait. */
+  beginUse(use: 'probe' | 'trial', now: Millis): void {
+    if (use === 'probe') this.#quarantine?.reserveProbe(now);
+    else this.#quarantine?.reserveTrial(now);
   }
 
-  /** A client that is not excluded tries the account. */
-  beginTrial({ interval }: Pick<QuarantineSettings, 'interval'>, now: Millis): void {
-    if (this.#quarantine !== undefined) this.#quarantine.trialAt = now + interval;
+  /** The probe or trial is being sent: the next one follows after the interval, in all processes. */
+  onUseSent(use: 'probe' | 'trial', now: Millis): void {
+    if (this.#quarantine === undefined) return;
+    if (use === 'probe') this.#quarantine.onProbeSent(now);
+    else this.#quarantine.onTrialSent(now);
+    this.#onChanged?.();
   }
 
   /** A response that accepts the credential. @param sentAt when its request was sent */
   onAccepted(sentAt: Millis): AccountChange | undefined {
-    this.#acceptedSentAt = Math.max(this.#acceptedSentAt, sentAt);
-    if (this.#quarantine === undefined) {
-      this.#rejections.clear();
-      return undefined;
-    }
     // The credential may have been revoked after it was sent.
-    if (sentAt <= this.#quarantine.since || sentAt < this.#rejectedSentAt) return undefined;
-    this.#quarantine = undefined;
-    this.#rejections.clear();
+    if (this.#quarantine !== undefined && sentAt < this.#rejectedSentAt) return undefined;
+    if (!this.#accept(sentAt)) return undefined;
+    this.#onChanged?.();
     return 'returned';
   }
 
@@ -137,20 +125,27 @@ export class Account {
     settings: QuarantineSettings,
     now: Millis,
   ): AccountChange | undefined {
+    if (sentAt < this.#acceptedSentAt) return undefined; // a request that was sent later was accepted
     const { after } = settings;
     this.#rejectedSentAt = Math.max(this.#rejectedSentAt, sentAt);
     const quarantine = this.#quarantine;
+    const wasCommon = this.#rejections.isCommon;
     const wasExcluded = this.#rejections.countOf(by.client) >= after;
-    const count = this.#rejections.add(by, 1);
+    const { count, firstSentAt } = this.#rejections.add(by, 1, sentAt);
+    const { all, isCommon } = this.#rejections;
     if (quarantine === undefined) {
-      const isEnough = count >= after || (this.#rejections.isCommon && this.#rejections.count >= after);
-      return isEnough ? this.#begin(settings, now) : undefined;
+      if (count >= after) return this.#begin(firstSentAt, settings, now);
+      return isCommon && all.count >= after ? this.#begin(all.firstSentAt, settings, now) : undefined;
     }
-    if (!wasExcluded || sentAt < quarantine.sentFrom) return undefined;
-    quarantine.interval = Math.min(settings.maxInterval, 2 * quarantine.interval);
-    quarantine.probeAt = now + quarantine.interval;
-    quarantine.sentFrom = quarantine.probeAt;
-    return 'probe-failed';
+    if (wasExcluded && quarantine.isProbe(sentAt)) {
+      quarantine.onProbeFailed(sentAt, settings.maxInterval, now);
+      this.#onChanged?.();
+      return 'probe-failed';
+    }
+    const isExcludedNow = count >= after && !wasExcluded;
+    if (isExcludedNow) quarantine.addEvidence(firstSentAt);
+    if (isExcludedNow || isCommon !== wasCommon) this.#onChanged?.();
+    return undefined;
   }
 
   /**
@@ -164,13 +159,76 @@ export class Account {
     now: Millis,
   ): AccountChange | undefined {
     if (this.#acceptedSentAt > sentAt) return undefined;
-    this.#rejections.add(by, settings.after);
-    return this.#quarantine === undefined ? this.#begin(settings, now) : undefined;
+    const wasExcluded = this.#rejections.countOf(by.client) >= settings.after;
+    this.#rejections.add(by, settings.after, sentAt);
+    if (this.#quarantine === undefined) return this.#begin(sentAt, settings, now);
+    this.#quarantine.addEvidence(sentAt);
+    if (!wasExcluded) this.#onChanged?.();
+    return undefined;
   }
 
-  #begin({ interval }: QuarantineSettings, now: Millis): AccountChange {
+  /** What other processes have to know. */
+  shared({ after }: Pick<QuarantineSettings, 'after'>): Pick<AccountNotice, 'acceptedSentAt' | 'quarantine'> {
+    const acceptedSentAt = Number.isFinite(this.#acceptedSentAt) ? this.#acceptedSentAt : undefined;
+    if (this.#quarantine === undefined) return { acceptedSentAt };
+    const { isCommon, fairnessKey } = this.#rejections;
+    const clients = this.#rejections.clientsWith(after, MAX_NOTICE_CLIENTS);
+    return { acceptedSentAt, quarantine: { ...this.#quarantine.times, isCommon, fairnessKey, clients } };
+  }
+
+  /**
+   * Merges what another process knows of the same credential, and reports what that process lacks. It emits no event, because the other
+   * process does. @param part of the spread by which this process delays its next probe, in [0, 1]
+   */
+  merge(
+    { acceptedSentAt, quarantine }: Pick<AccountNotice, 'acceptedSentAt' | 'quarantine'>,
+    settings: QuarantineSettings,
+    part: number,
+    now: Millis,
+  ): void {
+    if (acceptedSentAt !== undefined && Number.isFinite(acceptedSentAt)) this.#accept(Math.min(acceptedSentAt, now));
+    const isUnknownThere = quarantine === undefined ? this.isQuarantined : this.#adopt(quarantine, settings, part, now);
+    if (isUnknownThere) this.#onChanged?.();
+  }
+
+  /** Returns whether the other process lacks something: a later accepted request, or the rejections of unrelated clients. */
+  #adopt(other: SharedQuarantine, settings: QuarantineSettings, part: number, now: Millis): boolean {
+    const times = boundTimes(other, settings, now);
+    if (times === undefined) return false;
+    if (this.#acceptedSentAt > times.evidenceSentAt) return true;
+    const { fairnessKey, clients, isCommon } = other;
+    const missing = clients.filter((client) => this.#rejections.countOf(client) < settings.after);
+    for (const client of missing) this.#rejections.add({ client, fairnessKey }, settings.after, times.evidenceSentAt);
+    if (isCommon) this.#rejections.markCommon();
+    if (this.#quarantine === undefined) this.#quarantine = new Quarantine(times, settings, part);
+    else this.#quarantine.merge(times, part);
+    return this.#rejections.isCommon !== isCommon;
+  }
+
+  /** Returns whether this ends a quarantine. */
+  #accept(sentAt: Millis): boolean {
+    this.#acceptedSentAt = Math.max(this.#acceptedSentAt, sentAt);
+    const quarantine = this.#quarantine;
+    if (quarantine === undefined) {
+      if (sentAt >= this.#rejections.all.firstSentAt) this.#rejections.clear();
+      return false;
+    }
+    if (!quarantine.isRefutedBy(this.#acceptedSentAt)) return false;
+    this.#endQuarantine();
+    return true;
+  }
+
+  #endQuarantine(): void {
+    this.#quarantine = undefined;
+    this.#rejections.clear();
+  }
+
+  #begin(evidenceSentAt: Millis, settings: QuarantineSettings, now: Millis): AccountChange {
+    const { interval } = settings;
     const probeAt = now + interval;
-    this.#quarantine = { since: now, trialAt: probeAt, sentFrom: probeAt, interval, probeAt };
+    const times = { since: now, evidenceSentAt, interval, probeAt, trialAt: probeAt };
+    this.#quarantine = new Quarantine(times, settings, this.#onChanged === undefined ? undefined : 0);
+    this.#onChanged?.();
     return 'quarantined';
   }
 }

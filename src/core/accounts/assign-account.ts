@@ -111,18 +111,24 @@ function candidatesOf(context: ChoiceContext, ticket: Ticket, pool: AccountPool,
  */
 export function beginUse(ticket: Ticket, { quarantine }: AccountPool, now: Millis): QuarantineRefusal | undefined {
   const { account, quotas } = ticket;
+  ticket.accountUse = undefined;
   if (account === undefined || !account.isQuarantined) return undefined;
   const { probeAt, trialAt = Number.POSITIVE_INFINITY } = account.useBy(ticket.client, quarantine);
   if (probeAt === Number.NEGATIVE_INFINITY) {
-    if (trialAt <= now) account.beginTrial(quarantine, now);
+    if (trialAt <= now) reserveUse(ticket, account, 'trial', now);
     return undefined;
   }
   const untilProbe = Math.max(0, probeAt - now);
   const untilReset = quotas?.untilReset(ticket, now) ?? 0;
   if (untilReset > untilProbe) return { why: 'quota_exceeded', wait: untilReset };
   if (untilProbe > 0) return { why: 'blocked', wait: untilProbe };
-  account.beginProbe(now);
+  reserveUse(ticket, account, 'probe', now);
   return undefined;
+}
+
+function reserveUse(ticket: Ticket, account: Account, use: 'probe' | 'trial', now: Millis): void {
+  account.beginUse(use, now);
+  ticket.accountUse = use;
 }
 
 interface QuarantineRefusal {

@@ -4,7 +4,8 @@ import { type AttemptOutcome, isGatewayError, isThrottled } from '../exchange/at
 import { classifyWrite } from '../idempotency/write-outcome.ts';
 import type { Millis } from '../scalars.ts';
 import type { AccountPool } from './account-pool.ts';
-import type { Account, AccountChange, QuarantineSettings } from './account.ts';
+import type { Account, AccountChange } from './account.ts';
+import type { QuarantineSettings } from './quarantine-settings.ts';
 
 /** Request lacks valid credentials, so it "has not been applied" (RFC 9110 §15.5.2). */
 export const UNAUTHORIZED = 401;

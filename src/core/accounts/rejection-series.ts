@@ -1,3 +1,5 @@
+import type { Millis } from '../scalars.ts';
+
 /** Who received the rejections of a credential. */
 export interface RejectedRequester {
   /** The hashed identity of the client. */
@@ -5,6 +7,15 @@ export interface RejectedRequester {
   /** Equal for clients that one sender may invent: those of one address, unless their names are proven. */
   readonly fairnessKey: string;
 }
+
+/** The rejections of one client, or of all. */
+interface Rejections {
+  readonly count: number;
+  /** When the first of them was sent. */
+  readonly firstSentAt: Millis;
+}
+
+const NONE: Rejections = { count: 0, firstSentAt: Number.POSITIVE_INFINITY };
 
 /** Clients whose rejections are counted at a time; beyond it, the counts of those rejected longest ago are lost. */
 const MAX_CLIENTS = 1000;
@@ -15,14 +26,14 @@ const MAX_CLIENTS = 1000;
  */
 export class RejectionSeries {
   /** The client rejected last is at the end. */
-  readonly #byClient = new Map<string, number>();
+  readonly #byClient = new Map<string, Rejections>();
+  #all = NONE;
   #fairnessKey: string | undefined;
-  #count = 0;
   #isCommon = false;
 
   /** Rejections of all clients. */
-  get count(): number {
-    return this.#count;
+  get all(): Rejections {
+    return this.#all;
   }
 
   /** Whether unrelated clients were rejected: their senders differ. */
@@ -30,27 +41,41 @@ export class RejectionSeries {
     return this.#isCommon;
   }
 
-  /** Returns the rejections of this client. @param by how many this one counts for */
-  add({ client, fairnessKey }: RejectedRequester, by: number): number {
+  /** Of the first rejected client; the empty string if there is none. */
+  get fairnessKey(): string {
+    return this.#fairnessKey ?? '';
+  }
+
+  /** Returns the rejections of this client. @param by how many this one counts for @param sentAt when its request was sent */
+  add({ client, fairnessKey }: RejectedRequester, by: number, sentAt: Millis): Rejections {
     this.#fairnessKey ??= fairnessKey;
     this.#isCommon ||= fairnessKey !== this.#fairnessKey;
-    this.#count += by;
-    const count = this.countOf(client) + by;
+    this.#all = extend(this.#all, by, sentAt);
+    const ofClient = extend(this.#byClient.get(client) ?? NONE, by, sentAt);
     this.#byClient.delete(client);
-    this.#byClient.set(client, count);
+    this.#byClient.set(client, ofClient);
     if (this.#byClient.size > MAX_CLIENTS) this.#forgetOldest();
-    return count;
+    return ofClient;
   }
 
   countOf(client: string): number {
-    return this.#byClient.get(client) ?? 0;
+    return (this.#byClient.get(client) ?? NONE).count;
+  }
+
+  /** The clients with at least this number of rejections, `max` at most: those rejected last. */
+  clientsWith(count: number, max: number): readonly string[] {
+    return [...this.#byClient].flatMap(([client, each]) => (each.count >= count ? [client] : [])).slice(-max);
+  }
+
+  /** Another process knows that unrelated clients were rejected. */
+  markCommon(): void {
+    this.#isCommon = true;
   }
 
   clear(): void {
-    if (this.#count === 0) return;
     this.#byClient.clear();
     this.#fairnessKey = undefined;
-    this.#count = 0;
+    this.#all = NONE;
     this.#isCommon = false;
   }
 
@@ -60,4 +85,8 @@ export class RejectionSeries {
       return;
     }
   }
+}
+
+function extend({ count, firstSentAt }: Rejections, by: number, sentAt: Millis): Rejections {
+  return { count: count + by, firstSentAt: Math.min(firstSentAt, sentAt) };
 }

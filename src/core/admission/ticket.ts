@@ -121,6 +121,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   returnSlot: ReturnSlotKind | undefined = undefined;
   /** The account it is sent with; undefined if its upstream has none, or not the one that it needs. */
   account: Account | undefined = undefined;
+  /** Whether its next attempt probes or tries an account in quarantine. */
+  accountUse: 'probe' | 'trial' | undefined = undefined;
   /** The name of the account of the last attempt. */
   sentWith: string | undefined = undefined;
   /** The account of the attempt that counts as in flight. */

@@ -62,6 +62,10 @@ export interface AccountView {
   readonly upstream: string;
   readonly account: string;
   readonly isQuarantined: boolean;
+  /** Monotonic time at which its quarantine began; absent if it is in service. */
+  readonly since?: Millis;
+  /** Unrelated clients were rejected: it is the last choice of all others. */
+  readonly isCommonlyRejected?: boolean;
   /** Monotonic time of its next probe; absent if it is in service. */
   readonly probeAt?: Millis;
   readonly inFlight: number;

@@ -37,9 +37,9 @@ export function readAccountViews(
   { accounts }: AccountPool,
   rateOf: (account: string) => PerSecond | undefined,
 ): AccountView[] {
-  return accounts.map(({ name, isQuarantined, probeAt, inFlight }) => {
-    const probe = isQuarantined ? { probeAt } : {};
+  return accounts.map(({ name, isQuarantined, isCommonlyRejected, quarantinedSince: since, probeAt, inFlight }) => {
+    const quarantine = since === undefined ? {} : { since, isCommonlyRejected, probeAt };
     const rate = rateOf(name) ?? Number.POSITIVE_INFINITY;
-    return { upstream, account: name, isQuarantined, ...probe, inFlight, rate };
+    return { upstream, account: name, isQuarantined, ...quarantine, inFlight, rate };
   });
 }

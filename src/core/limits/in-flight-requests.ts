@@ -15,6 +15,8 @@ export function recordSent(ticket: Ticket, now: Millis): void {
     ticket.sentWith = ticket.account.name;
     ticket.sentCredential = ticket.account.credential;
     ticket.account.inFlight += 1;
+    if (ticket.accountUse !== undefined) ticket.account.onUseSent(ticket.accountUse, now);
+    ticket.accountUse = undefined;
   }
   for (const { meter, isClassLimit } of ticket.limits) {
     const inFlightAtSend = meter.onSent(now);

@@ -51,6 +51,7 @@ export async function shareOverRedis(
     call: (borrower, call) => backend.lease(borrower, call),
     claim: (borrower) => backend.claim(borrower),
     publishHold: (hold) => backend.publishHold(hold),
+    publishNotice: (notice) => backend.publishNotice(notice),
     onDecrease: (ref, { cause, from, to }) =>
       listen({ type: 'cut', upstream: ref.upstream, ...nestedLimitField(ref), scope: ref.scope, cause, from, to }),
     rearm: () => rearm(),
@@ -73,6 +74,7 @@ export async function shareOverRedis(
     },
     onBroadcast: (broadcast) => limitClient.onBroadcast(broadcast, clock.now()),
     onHold: (hold) => limitClient.applyHold(hold, clock.now()),
+    onNotice: (notice) => limitClient.applyNotice(notice, clock.now()),
     onKeyNews: (message) => keys.onNews(message),
     onPubSubLost: (cause) => listen({ type: 'store-deaf', store: 'redis', isDeaf: cause !== undefined, cause }),
     onRecoverySign: (sign) => {

@@ -1,3 +1,4 @@
+import type { AccountNotice } from '../../core/accounts/account-notice.ts';
 import type { ClientHold } from '../../core/limits/client-holds.ts';
 import type { SharedStoreOperation, SharedStoreResult } from '../../core/events/store-events.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
@@ -22,6 +23,8 @@ export interface RedisBackendParts {
   readonly onBroadcast: (broadcast: TermsBroadcast) => void;
   /** Another process has published a hold. */
   readonly onHold: (hold: ClientHold) => void;
+  /** Another process has published a notice of an account. */
+  readonly onNotice: (notice: AccountNotice) => void;
   /** Another process has changed what is known of a write. */
   readonly onKeyNews: (message: string) => void;
   /** An access rule of Redis forbids publish/subscribe, with its message; undefined: it works again. */
@@ -132,7 +135,7 @@ export class RedisBackend {
     this.#isConnected = true;
     this.#onConnected();
     this.#onRecoverySign('connected');
-    await this.#subscriber.loadHolds();
+    await this.#subscriber.loadStored();
   }
 
   /** Calls `onResponse` or `onNoResponse` of the caller, always after this has returned. */
@@ -153,6 +156,11 @@ export class RedisBackend {
   /** Publishes a hold to the other processes, if Redis is connected. */
   publishHold(hold: ClientHold): void {
     if (this.#isConnected) this.#subscriber.publishHold(hold);
+  }
+
+  /** Publishes a notice of an account to them, once Redis is connected. */
+  publishNotice(notice: AccountNotice): void {
+    this.#subscriber.publishNotice(notice);
   }
 
   #noteProblem(error: unknown): void {

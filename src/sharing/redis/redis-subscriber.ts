@@ -1,6 +1,8 @@
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
+import type { AccountNotice } from '../../core/accounts/account-notice.ts';
 import type { ClientHold } from '../../core/limits/client-holds.ts';
 import type { TermsBroadcast } from '../replicas/replica-protocol.ts';
+import { AccountNoticeChannel } from './account-notice-channel.ts';
 import { ClientHoldChannel } from './client-hold-channel.ts';
 import { decodeBroadcast } from './lease-codec.ts';
 import { isPermissionError, PubSubHeartbeat } from './pubsub-heartbeat.ts';
@@ -23,6 +25,8 @@ export interface RedisSubscriberParts {
   readonly onBroadcast: (broadcast: TermsBroadcast) => void;
   /** Another process has published a hold. */
   readonly onHold: (hold: ClientHold) => void;
+  /** Another process has published a notice of an account. */
+  readonly onNotice: (notice: AccountNotice) => void;
   /** Another process has changed what is known of a write: see `parseAnnouncement`. */
   readonly onKeyNews: (message: string) => void;
   /** Another process has had a response after a failure. */
@@ -41,6 +45,7 @@ export class RedisSubscriber {
   readonly #subscriber: RedisClient;
   readonly #recoveryChannel: string;
   readonly #holdChannel: ClientHoldChannel;
+  readonly #noticeChannel: AccountNoticeChannel;
   readonly #heartbeat: PubSubHeartbeat;
 
   /** @param client the connection for commands @param subscriber a connection of its own for subscriptions */
@@ -53,6 +58,7 @@ export class RedisSubscriber {
     this.keyChannel = channelName('keys', prefix, db);
     this.#recoveryChannel = channelName('back', prefix, db);
     this.#holdChannel = new ClientHoldChannel(client, { ...parts, channel: channelName('holds', prefix, db) });
+    this.#noticeChannel = new AccountNoticeChannel(client, { ...parts, channel: channelName('accounts', prefix, db) });
     this.#heartbeat = new PubSubHeartbeat(client, subscriber, parts);
     subscriber.on('ready', () => void this.#subscribe());
     subscriber.on('messageBuffer', (channel: Buffer, message: Buffer) => this.#onMessage(channel.toString(), message));
@@ -64,6 +70,7 @@ export class RedisSubscriber {
 
   close(): void {
     this.#holdChannel.close();
+    this.#noticeChannel.close();
     this.#heartbeat.close();
   }
 
@@ -71,26 +78,30 @@ export class RedisSubscriber {
     this.#holdChannel.publish(hold);
   }
 
+  publishNotice(notice: AccountNotice): void {
+    this.#noticeChannel.publish(notice);
+  }
+
   /** Informs the other processes, which may still be in fallback, that Redis answers again. */
   announceRecovery(): void {
     this.#client.publish(this.#recoveryChannel, '').catch((error: unknown) => this.#parts.onProblem(error));
   }
 
-  /** Loads the stored holds. Called both on subscription and on connection of the client: either may be the later. */
-  async loadHolds(): Promise<void> {
+  /** Loads the stored holds and quarantines. Called both on subscription and on connection of the client: either may be the later. */
+  async loadStored(): Promise<void> {
     try {
-      await this.#holdChannel.load();
+      await Promise.all([this.#holdChannel.load(), this.#noticeChannel.load()]);
     } catch (error) {
       this.#parts.onProblem(error);
     }
   }
 
   async #subscribe(): Promise<void> {
-    const news = [this.broadcastChannel, this.keyChannel, this.#holdChannel.channel];
+    const news = [this.broadcastChannel, this.keyChannel, this.#holdChannel.channel, this.#noticeChannel.channel];
     const channels = [...news, this.#recoveryChannel, this.#heartbeat.channel];
     try {
       await this.#subscriber.subscribe(...channels);
-      if (this.#parts.isConnected()) await this.loadHolds();
+      if (this.#parts.isConnected()) await this.loadStored();
     } catch (error) {
       this.#parts.onProblem(error);
       if (isPermissionError(error)) this.#parts.onPubSubLost(error.message);
@@ -102,12 +113,13 @@ export class RedisSubscriber {
     if (channel === this.#heartbeat.channel) return this.#heartbeat.onMessage();
     if (channel === this.keyChannel) return this.#parts.onKeyNews(message.toString());
     if (channel === this.#holdChannel.channel) return this.#holdChannel.onMessage(message.toString());
+    if (channel === this.#noticeChannel.channel) return this.#noticeChannel.onMessage(message.toString());
     const broadcast = decodeBroadcast(message);
     if (broadcast !== undefined) this.#parts.onBroadcast(broadcast);
   }
 }
 
 /** Keys belong to one database, but published messages reach all of them. */
-function channelName(name: 'news' | 'back' | 'holds' | 'keys', prefix: string, db: number): string {
+function channelName(name: 'news' | 'back' | 'holds' | 'keys' | 'accounts', prefix: string, db: number): string {
   return `${prefix}:${name}${db === 0 ? '' : `:${db}`}`;
 }

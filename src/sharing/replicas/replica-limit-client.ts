@@ -1,6 +1,8 @@
+import type { AccountNotice } from '../../core/accounts/account-notice.ts';
 import type { ClientHold } from '../../core/limits/client-holds.ts';
 import { limitId } from '../../core/limits/limit-ref.ts';
 import type { SharingHooks } from '../../store/memory-store-options.ts';
+import { applyAccountNotice } from '../protocol/apply-account-notice.ts';
 import type { StoreBinding } from '../protocol/store-binding.ts';
 import { BinaryHeap } from '../../core/collections/binary-heap.ts';
 import type { Limit } from '../../core/limits/limit.ts';
@@ -34,6 +36,8 @@ export interface ReplicaLimitClientParts {
   readonly claim?: (client: LeaseClient) => void;
   /** Publishes a hold to the other processes. */
   readonly publishHold: (hold: ClientHold) => void;
+  /** Publishes a notice of an account to them; absent if accounts are not shared. */
+  readonly publishNotice?: (notice: AccountNotice) => void;
   /** Usage reported here has decreased the rate of a limit; no other process reports that decrease. */
   readonly onDecrease: (ref: LimitRef, decrease: LeaseResponse['decreases'][number]) => void;
   /** `nextWake` has become earlier. */
@@ -107,6 +111,10 @@ export class ReplicaLimitClient implements SharingHooks {
     this.#parts.publishHold(hold);
   }
 
+  onAccountChanged(notice: AccountNotice): void {
+    this.#parts.publishNotice?.(notice);
+  }
+
   bind(binding: StoreBinding): void {
     this.#binding = binding;
   }
@@ -119,6 +127,11 @@ export class ReplicaLimitClient implements SharingHooks {
   /** Applies a hold, or a reduced allowance, that another process published. */
   applyHold(hold: ClientHold, now: Millis): void {
     this.#binding?.store.applyHold(hold, now);
+  }
+
+  /** Applies a notice of an account that another process published. */
+  applyNotice(notice: AccountNotice, now: Millis): void {
+    if (this.#binding !== undefined) applyAccountNotice(this.#binding, notice, now);
   }
 
   /** Retries the limits in fallback soon. */

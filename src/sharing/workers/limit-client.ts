@@ -1,3 +1,4 @@
+import type { AccountNotice } from '../../core/accounts/account-notice.ts';
 import type { ClientHold } from '../../core/limits/client-holds.ts';
 import { limitId } from '../../core/limits/limit-ref.ts';
 import type { Limit } from '../../core/limits/limit.ts';
@@ -5,11 +6,13 @@ import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { SharingHooks } from '../../store/memory-store-options.ts';
+import { applyAccountNotice } from '../protocol/apply-account-notice.ts';
 import type { StoreBinding } from '../protocol/store-binding.ts';
 import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import { LeasedMeter } from '../protocol/leased-meter.ts';
 import { initialTerms } from '../protocol/limit-terms.ts';
 import { countTokensNeeded } from '../protocol/token-demand.ts';
+import { NoticeOutbox } from '../protocol/notice-outbox.ts';
 import { countDemand, DemandSampler } from '../protocol/demand-groups.ts';
 import type { LimitUsageReport, LimitUpdate, UsageReport, LimitUpdates } from './worker-protocol.ts';
 
@@ -44,6 +47,7 @@ export class LimitClient implements SharingHooks {
   #demandCheckedAt: Millis = Number.NEGATIVE_INFINITY;
   readonly #samplers = new Map<LeasedMeter, DemandSampler>();
   #unsentHolds: ClientHold[] = [];
+  readonly #notices = new NoticeOutbox();
   #binding: StoreBinding | undefined;
   readonly #earlyUpdates: LimitUpdates[] = [];
   /** The shortest delay requested since the last report. */
@@ -82,6 +86,11 @@ export class LimitClient implements SharingHooks {
     this.#parts.schedule(REPORT_WITHIN.soon);
   }
 
+  onAccountChanged(notice: AccountNotice): void {
+    this.#notices.add(notice);
+    this.#parts.schedule(REPORT_WITHIN.now);
+  }
+
   /** Connects the store, and applies the updates that arrived before. */
   bind(binding: StoreBinding, now: Millis): void {
     this.#binding = binding;
@@ -104,10 +113,11 @@ export class LimitClient implements SharingHooks {
     }
     this.#changed.clear();
     if (this.#withTokens.size > 0) this.#parts.schedule(SURPLUS_CHECK_INTERVAL);
-    if (limits.length === 0 && this.#unsentHolds.length === 0) return;
-    const holds = this.#unsentHolds;
+    const [holds, accounts] = [this.#unsentHolds, this.#notices.take(now)];
+    if (this.#notices.dueAt !== undefined) this.#parts.schedule(this.#notices.dueAt - now);
+    if (limits.length === 0 && holds.length === 0 && accounts.length === 0) return;
     this.#unsentHolds = [];
-    this.#parts.send({ limits, holds });
+    this.#parts.send(accounts.length === 0 ? { limits, holds } : { limits, holds, accounts });
   }
 
   onUpdates(updates: LimitUpdates, now: Millis): void {
@@ -117,6 +127,7 @@ export class LimitClient implements SharingHooks {
       return;
     }
     for (const hold of updates.holds) binding.store.applyHold(hold, now);
+    for (const notice of updates.accounts ?? []) applyAccountNotice(binding, notice, now);
     for (const update of updates.limits) this.#applyUpdate(update, binding, now);
   }
 

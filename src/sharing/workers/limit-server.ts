@@ -11,7 +11,7 @@ import { applyOverride, NO_OVERRIDE } from '../../core/limits/operator-override.
 import type { Millis } from '../../core/scalars.ts';
 import { restoreStop } from '../../core/limits/meter-stop.ts';
 import type { LearnedState } from '../../store/persistence/learned-state.ts';
-import { HeldClients } from './held-clients.ts';
+import { KeptUpdates } from './kept-updates.ts';
 import { LimitFamilies } from './limit-families.ts';
 import type { WorkerId } from './worker-account.ts';
 import type { LeaseTiming } from './lease-timing.ts';
@@ -38,7 +38,7 @@ export class LimitServer {
   readonly #workers = new Set<WorkerId>();
   readonly #limits = new Map<string, WorkerSharedLimit>();
   readonly #wakes = new BinaryHeap<WorkerSharedLimit>((a, b) => a.wakeAt < b.wakeAt);
-  readonly #heldClients = new HeldClients();
+  readonly #kept = new KeptUpdates();
   /** The overrides of operators, by upstream. */
   readonly #overrides = new Map<string, OperatorOverride>();
   readonly #families: LimitFamilies;
@@ -58,8 +58,8 @@ export class LimitServer {
   join(workerId: WorkerId, now: Millis): void {
     this.#workers.add(workerId);
     for (const limit of this.#limits.values()) limit.join(workerId, now);
-    const holds = this.#heldClients.active(Number.POSITIVE_INFINITY, now);
-    if (holds.length > 0) this.#parts.send(workerId, { limits: [], holds });
+    const kept = this.#kept.forJoin(now);
+    if (kept !== undefined) this.#parts.send(workerId, kept);
     const limiting = [...this.#limits.values()].filter((limit) => !limit.isUnlimited(now));
     this.#sendUpdates(limiting, now);
   }
@@ -77,7 +77,7 @@ export class LimitServer {
 
   onReport(workerId: WorkerId, report: UsageReport, now: Millis): void {
     if (!this.#workers.has(workerId)) return; // a late report of a worker that has ended
-    this.#forwardHolds(workerId, report.holds, now);
+    this.#forward(workerId, report, now);
     const touched: WorkerSharedLimit[] = [];
     for (const limitReport of report.limits) {
       const limit = this.#find(limitReport.ref, now);
@@ -105,7 +105,7 @@ export class LimitServer {
 
   /** Forgets the holds of a client. */
   resetClient(client: string): void {
-    this.#heldClients.remove(client);
+    this.#kept.heldClients.remove(client);
   }
 
   /** When `wake` is due; undefined if no worker waits for a token. */
@@ -164,13 +164,14 @@ export class LimitServer {
    * @param isKnown whether an upstream is configured: the overrides of others are dropped too
    */
   retain(isKept: (ref: LimitRef) => boolean, isKnown: (upstream: string) => boolean): void {
+    this.#kept.retain(isKnown);
     for (const upstream of this.#overrides.keys()) if (!isKnown(upstream)) this.#overrides.delete(upstream);
     for (const each of this.#limits.values()) if (!isKept(each.limit.ref)) this.#drop(each);
   }
 
   /** Clients that have to wait, `max` at most. */
   activeHolds(max: number, now: Millis): ClientHold[] {
-    return this.#heldClients.active(max, now);
+    return this.#kept.heldClients.active(max, now);
   }
 
   /** Restores what an earlier process learned, before any worker joins. */
@@ -181,7 +182,7 @@ export class LimitServer {
       if (rate !== undefined) meter?.resume(rate, ceiling ?? rate, now, concurrencyLimit);
       if (meter !== undefined) restoreStop(meter, learned, now);
     }
-    this.#heldClients.restore(holds);
+    this.#kept.heldClients.restore(holds);
   }
 
   #grantAndUpdate(limits: readonly WorkerSharedLimit[], now: Millis): void {
@@ -239,9 +240,9 @@ export class LimitServer {
     this.#wakes.remove(limit);
   }
 
-  #forwardHolds(from: WorkerId, holds: readonly ClientHold[], now: Millis): void {
-    if (holds.length === 0) return;
-    this.#heldClients.add(holds, now);
-    for (const workerId of this.#workers) if (workerId !== from) this.#parts.send(workerId, { limits: [], holds });
+  #forward(from: WorkerId, report: UsageReport, now: Millis): void {
+    const updates = this.#kept.add(report, now);
+    if (updates === undefined) return;
+    for (const workerId of this.#workers) if (workerId !== from) this.#parts.send(workerId, updates);
   }
 }

@@ -2,6 +2,7 @@
  * The messages between a limit server and its workers. They are independent of the transport: the channel between a primary
  * and its workers, or a simulation. Times are of one clock that all of them read.
  */
+import type { AccountNotice } from '../../core/accounts/account-notice.ts';
 import type { ClientHold } from '../../core/limits/client-holds.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -9,10 +10,12 @@ import type { DemandSample } from '../protocol/demand-groups.ts';
 import type { LimitTerms } from '../protocol/limit-terms.ts';
 import type { EncodedUsage } from '../protocol/usage-entries.ts';
 
-/** From a worker: its usage since the last report, its demand, and new holds. */
+/** From a worker: its usage since the last report, its demand, new holds, and notices of accounts. */
 export interface UsageReport {
   readonly limits: readonly LimitUsageReport[];
   readonly holds: readonly ClientHold[];
+  /** Absent if there are none. */
+  readonly accounts?: readonly AccountNotice[];
 }
 
 export interface LimitUsageReport {
@@ -38,6 +41,8 @@ export interface TokenDemand {
 export interface LimitUpdates {
   readonly limits: readonly LimitUpdate[];
   readonly holds: readonly ClientHold[];
+  /** From other workers; absent if there are none. */
+  readonly accounts?: readonly AccountNotice[];
 }
 
 export interface LimitUpdate {

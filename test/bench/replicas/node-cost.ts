@@ -185,6 +185,7 @@ async function measureCall({ url }: BenchRedis, call: LeaseRequest, count: numbe
     onPubSubLost: () => undefined,
     onRecoverySign: () => undefined,
     onKeyNews: () => undefined,
+    onNotice: () => undefined,
   });
   await pool.open(TIMEOUT);
   const ask = (): Promise<unknown> => {

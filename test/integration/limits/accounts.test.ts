@@ -38,13 +38,16 @@ test('lists the accounts in the status, without their credentials', async () => 
   const tidegate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${TWO}}}`);
   await send(tidegate.url, '/');
   const text = await (await fetch(`${tidegate.adminUrl}/api/status`)).text();
-  const { upstreams } = JSON.parse(text) as { upstreams: { accounts: { nextProbe: string | null }[] }[] };
+  const { upstreams } = JSON.parse(text) as {
+    upstreams: { accounts: { nextProbe: string | null; quarantinedSince: string | null }[] }[];
+  };
   const listed = upstreams[0]?.accounts ?? [];
   expect(listed).toMatchObject([
     { name: 'main', quarantined: true, rate: null, inFlight: 0 },
     { name: 'spare', quarantined: false, rate: null, inFlight: 0 },
   ]);
   expect(listed.map(({ nextProbe }) => nextProbe !== null && Date.parse(nextProbe) > 0)).toEqual([true, false]);
+  expect(listed.map(({ quarantinedSince: at }) => at !== null && Date.parse(at) > 0)).toEqual([true, false]);
   expect(text).not.toContain('secret-of');
 });
 

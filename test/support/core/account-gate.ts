@@ -7,6 +7,7 @@ import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
+import type { MemoryStoreOptions } from '../../../src/store/memory-store-options.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import type { UpstreamSettings } from '../../../src/store/upstream-state.ts';
 import { response, upstreamSettings } from './policy-builders.ts';
@@ -35,14 +36,21 @@ class AccountTicket extends Ticket {
 /** Three rejected credentials in a row, then a probe after 30 s. */
 const QUARANTINE = { statuses: new Set([401, 403]), after: 3, interval: 30_000, maxInterval: 600_000 };
 
-/** @param settings of the upstream, beside its accounts */
-export function openAccountGate(names: readonly string[] = ['a', 'b'], settings: Partial<UpstreamSettings> = {}) {
+/** @param settings of the upstream, beside its accounts @param options of the store */
+export function openAccountGate(
+  names: readonly string[] = ['a', 'b'],
+  settings: Partial<UpstreamSettings> = {},
+  options: Partial<MemoryStoreOptions> = {},
+) {
   const events: ProxyEvent[] = [];
   const accounts = names.map((name) => ({ name, credential: new AccountCredential('Authorization', name) }));
   const upstreams = [
     upstreamSettings({ scope: 'credential', accounts: { accounts, quarantine: QUARANTINE }, ...settings }),
   ];
-  const store = new MemoryStore({ upstreams, maxTracked: 100, random: seededRandom(1), listen: () => undefined });
+  const store = new MemoryStore({
+    ...{ upstreams, maxTracked: 100, random: seededRandom(1), listen: () => undefined },
+    ...options,
+  });
   const gate = new Gate(store, (event) => void events.push(event));
   const arrive = (now: number, pinned?: string, client?: string, mode?: EnforcementMode): AccountTicket => {
     const ticket = new AccountTicket(pinned, client, mode);

@@ -19,6 +19,20 @@ test('is quarantined by the third rejection in a row', () => {
   expect([it.isQuarantined, it.probeAt, it.quarantinedSince]).toEqual([true, 30_050, 50]);
 });
 
+test('does not count rejections of requests that were sent before an accepted one', () => {
+  const it = account();
+  it.onAccepted(5);
+  for (let i = 0; i < 5; i += 1) expect(it.onRejected(ONE, 4, SETTINGS, 10 + i)).toBeUndefined();
+  expect(it.isQuarantined).toBe(false);
+});
+
+test('counts rejections of requests that were sent after one whose acceptance arrives late', () => {
+  const it = account();
+  for (const sentAt of [10, 11]) it.onRejected(ONE, sentAt, SETTINGS, 20);
+  it.onAccepted(5);
+  expect(it.onRejected(ONE, 12, SETTINGS, 21)).toBe('quarantined');
+});
+
 test('is probed at growing intervals, and returns with the first accepted probe', () => {
   const it = account();
   it.onProvenInvalid(ONE, 0, SETTINGS, 0);
@@ -26,11 +40,11 @@ test('is probed at growing intervals, and returns with the first accepted probe'
   for (let i = 0; i < 7; i += 1) {
     const at = it.probeAt;
     probes.push(at);
-    it.beginProbe(at);
+    it.beginUse('probe', at);
     expect(it.onRejected(ONE, at, SETTINGS, at)).toBe('probe-failed');
   }
   expect(probes.map((at, i) => (at - (probes[i - 1] ?? 0)) / 1000)).toEqual([30, 60, 120, 240, 480, 600, 600]);
-  it.beginProbe(it.probeAt);
+  it.beginUse('probe', it.probeAt);
   expect(it.onAccepted(it.quarantinedSince ?? 0)).toBeUndefined(); // it was sent before the quarantine
   expect(it.onAccepted(10_000_000)).toBe('returned');
   expect(it.isQuarantined).toBe(false);
@@ -39,7 +53,7 @@ test('is probed at growing intervals, and returns with the first accepted probe'
 test('allows one probe in an interval, even if its outcome is never known', () => {
   const it = account();
   it.onProvenInvalid(ONE, 0, SETTINGS, 0);
-  it.beginProbe(30_000);
+  it.beginUse('probe', 30_000);
   expect(it.probeAt).toBe(60_000);
 });
 
@@ -74,7 +88,7 @@ test('is the last choice of a client once unrelated clients were rejected, and i
   expect(it.isQuarantined).toBe(false);
   expect(it.onRejected(OTHER, 0, SETTINGS, 10)).toBe('quarantined');
   expect(it.useBy('third', SETTINGS)).toEqual({ probeAt: Number.NEGATIVE_INFINITY, trialAt: 30_010 });
-  it.beginTrial(SETTINGS, 40_000);
+  it.beginUse('trial', 40_000);
   expect(it.useBy('third', SETTINGS).trialAt).toBe(70_000);
 });
 

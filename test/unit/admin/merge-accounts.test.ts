@@ -38,9 +38,17 @@ const SERVING: AccountView = { upstream: 'api', account: 'main', isQuarantined: 
 
 test('an account is quarantined if any process has noticed it, until the first probe of any of them', () => {
   const quarantined = { ...SERVING, isQuarantined: true, inFlight: 1 };
-  expect(merge([SERVING], [{ ...quarantined, probeAt: 900 }], [{ ...quarantined, probeAt: 700 }])).toEqual([
-    { ...SERVING, isQuarantined: true, probeAt: 700, inFlight: 4 },
-  ]);
+  expect(
+    merge([SERVING], [{ ...quarantined, since: 50, probeAt: 900 }], [{ ...quarantined, since: 60, probeAt: 700 }]),
+  ).toEqual([{ ...SERVING, isQuarantined: true, isCommonlyRejected: false, since: 50, probeAt: 700, inFlight: 4 }]);
+});
+
+test('unrelated clients are rejected if any process has noticed it', () => {
+  const quarantined = { ...SERVING, isQuarantined: true, since: 50, probeAt: 900 };
+  const [common, other] = [true, false].map((isCommonlyRejected) => ({ ...quarantined, isCommonlyRejected }));
+  if (common === undefined || other === undefined) throw new Error('no account');
+  expect(merge([SERVING], [other], [common])).toMatchObject([{ isCommonlyRejected: true }]);
+  expect(merge([SERVING], [other])).toMatchObject([{ isCommonlyRejected: false }]);
 });
 
 test('keeps the accounts of a process that has been reloaded before the others', () => {

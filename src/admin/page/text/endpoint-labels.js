@@ -23,6 +23,14 @@ export function isUnreachable({ endpoints, acceptedPerSecond }) {
 }
 
 /**
+ * An endpoint is ejected, or clients are excluded from an account.
+ * @param {UpstreamStatus} upstream
+ */
+export function hasExcluded({ endpoints, accounts }) {
+  return endpoints.some(({ healthy }) => !healthy) || accounts.some(({ quarantined }) => quarantined);
+}
+
+/**
  * An endpoint whose last attempt got no connection is as critical as an ejected one.
  * @param {UpstreamStatus['endpoints'][number]} endpoint
  * @returns {Severity}

@@ -1,6 +1,6 @@
 /** Wording and severity of upstreams and their limits, shared by the page and `tidegate top`. */
 import { formatMostRefused } from './client-labels.js';
-import { isUnreachable, newestFailure } from './endpoint-labels.js';
+import { hasExcluded, isUnreachable, newestFailure } from './endpoint-labels.js';
 import { formatCount, formatPercent, formatRateLabel, formatTimeSpan, secondsUntil } from './labels.js';
 
 /** @import { NestedLimitStatus, UpstreamStatus } from '../api-types.ts' */
@@ -16,7 +16,7 @@ const CRITICAL_FAILED_SHARE = 0.5;
  * @returns {Severity}
  */
 export function upstreamSeverity(upstream) {
-  const { state, pinned, endpoints, failedShare, refusedPerSecond, budgetSpent } = upstream;
+  const { state, pinned, failedShare, refusedPerSecond, budgetSpent } = upstream;
   if (state === 'blocked' || isUnreachable(upstream) || (failedShare ?? 0) >= CRITICAL_FAILED_SHARE) return 'critical';
   const isWarning =
     pinned !== null ||
@@ -25,7 +25,7 @@ export function upstreamSeverity(upstream) {
     (failedShare ?? 0) >= NOTABLE_FAILED_SHARE ||
     refusedPerSecond > 0 ||
     budgetSpent ||
-    endpoints.some(({ healthy }) => !healthy);
+    hasExcluded(upstream);
   if (isWarning) return 'warning';
   return isUntried(upstream) ? 'muted' : 'ok';
 }

@@ -1,0 +1,160 @@
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
+import type { AccountNotice } from '../../../src/core/accounts/account-notice.ts';
+import { AccountNoticeChannel } from '../../../src/sharing/redis/account-notice-channel.ts';
+import { eventually } from '../../support/proxy/tidegate.ts';
+import type { RedisServer } from '../../support/redis/redis-server.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
+
+const KEY = 'p:{quarantines}';
+
+interface Replica {
+  readonly channel: AccountNoticeChannel;
+  readonly received: AccountNotice[];
+  readonly problems: unknown[];
+  isConnected: boolean;
+}
+
+/** @param ahead how far its clock is ahead of this test's */
+async function startReplica({ port }: RedisServer, ahead = 0, subscribes = true): Promise<Replica> {
+  const client = new Redis(port, '127.0.0.1');
+  const subscriber = new Redis(port, '127.0.0.1');
+  const [received, problems]: [AccountNotice[], unknown[]] = [[], []];
+  const channel: AccountNoticeChannel = new AccountNoticeChannel(client, {
+    prefix: 'p',
+    channel: 'p:accounts',
+    clock: { now: () => performance.now() + ahead },
+    isConnected: () => replica.isConnected,
+    onNotice: (notice) => void received.push(notice),
+    onProblem: (error) => void problems.push(error),
+  });
+  const replica: Replica = { channel, received, problems, isConnected: true };
+  subscriber.on('message', (_channel: string, message: string) => channel.onMessage(message));
+  if (subscribes) await subscriber.subscribe('p:accounts');
+  onTestFinished(() => {
+    channel.close();
+    for (const each of [client, subscriber]) each.disconnect();
+  });
+  return replica;
+}
+
+const QUARANTINE = { interval: 30_000, isCommon: false, fairnessKey: 'f', clients: ['one'] };
+
+/** Times are relative to now, on a clock that is ahead of this test's. */
+function noticeOf(account: string, ahead = 0): AccountNotice {
+  const now = performance.now() + ahead;
+  const times = { since: now - 1000, evidenceSentAt: now - 2000, probeAt: now + 5000, trialAt: now + 5000 };
+  return { upstream: 'up', account, credentialTag: 'tag', quarantine: { ...times, ...QUARANTINE } };
+}
+
+const inService = (account: string): AccountNotice => ({ upstream: 'up', account, credentialTag: 'tag' });
+const names = ({ received }: Replica): readonly string[] => received.map(({ account }) => account);
+
+test('publishes a notice to other replicas, with times on their clocks, and not to itself', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis, 3_600_000)];
+  const notice = noticeOf('main');
+  one.channel.publish(notice);
+  await eventually(
+    () => other.received.length,
+    (count) => count === 1,
+  );
+  const [{ quarantine } = inService('none')] = other.received;
+  expect(quarantine).toMatchObject(QUARANTINE);
+  // The clock of Redis is read twice, each time within a round trip, which is long on a busy machine.
+  for (const key of ['since', 'evidenceSentAt', 'probeAt'] as const) {
+    const difference = (quarantine?.[key] ?? 0) - 3_600_000 - (notice.quarantine?.[key] ?? 0);
+    expect(Math.abs(difference)).toBeLessThan(60_000);
+  }
+  other.channel.publish(inService('main'));
+  await eventually(
+    () => one.received,
+    ([first]) => first?.quarantine === undefined && first?.account === 'main',
+  );
+  expect(other.received).toHaveLength(1);
+  expect([...one.problems, ...other.problems]).toEqual([]);
+});
+
+test('stores the last notice of each account in quarantine for replicas that start later', async () => {
+  const redis = await startRedis();
+  const one = await startReplica(redis);
+  for (const account of ['main', 'spare']) one.channel.publish(noticeOf(account));
+  const client = redis.client();
+  await eventually(
+    () => client.hlen(KEY),
+    (count) => count === 2,
+  );
+  expect(await client.pttl(KEY)).toBeGreaterThan(0);
+  one.channel.publish(inService('spare'));
+  await eventually(
+    () => client.hlen(KEY),
+    (count) => count === 1,
+  );
+  const late = await startReplica(redis);
+  await late.channel.load();
+  expect(names(late)).toEqual(['main']);
+  expect(late.received[0]?.quarantine?.clients).toEqual(['one']);
+});
+
+test('publishes the latest notice once Redis is connected again', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis)];
+  one.isConnected = false;
+  one.channel.publish(noticeOf('main'));
+  one.channel.publish(inService('main'));
+  one.isConnected = true;
+  await one.channel.load();
+  await eventually(
+    () => other.received.length,
+    (count) => count > 0,
+  );
+  expect(other.received).toEqual([{ ...inService('main'), acceptedSentAt: undefined, quarantine: undefined }]);
+});
+
+test('publishes again what Redis has not accepted', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis)];
+  const client = redis.client();
+  await client.set(KEY, 'of another type');
+  one.channel.publish(noticeOf('main'));
+  await eventually(
+    () => one.problems.length,
+    (count) => count > 0,
+  );
+  await client.del(KEY);
+  await eventually(
+    () => client.hlen(KEY),
+    (count) => count === 1,
+  );
+  expect(names(other)).toContain('main'); // it was published although it could not be stored
+});
+
+test('stores notices for others if Redis forbids it to publish them', async () => {
+  const redis = await startRedis();
+  const client = redis.client();
+  await client.acl('SETUSER', 'default', 'resetchannels');
+  const one = await startReplica(redis, 0, false);
+  one.channel.publish(noticeOf('main'));
+  await eventually(
+    () => client.hlen(KEY),
+    (count) => count === 1,
+  );
+  await one.channel.load();
+  expect(one.problems).toEqual([]);
+});
+
+test('ignores other messages', async () => {
+  const redis = await startRedis();
+  const replica = await startReplica(redis);
+  const client = redis.client();
+  await client.publish('p:accounts', '{"version":1}\n\nnull');
+  await client.hset(KEY, 'up\0main', 'text');
+  await replica.channel.load();
+  const other = await startReplica(redis);
+  other.channel.publish(noticeOf('main'));
+  await eventually(
+    () => replica.received.length,
+    (count) => count === 1,
+  );
+  expect(replica.problems).toEqual([]);
+});
