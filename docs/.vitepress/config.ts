@@ -30,6 +30,10 @@ export default defineConfig({
     outline: { level: [2, 3] },
     search: { provider: 'local' },
     socialLinks: [{ icon: 'github', link: 'https://github.com/tidegate/tidegate' }],
-    editLink: { pattern: 'https://github.com/tidegate/tidegate/edit/main/docs/:path', text: 'Edit this page' },
+    editLink: {
+      pattern: ({ filePath }) =>
+        `https://github.com/tidegate/tidegate/edit/main/${filePath === 'index.md' ? 'README.md' : `docs/${filePath}`}`,
+      text: 'Edit this page',
+    },
   },
 });

@@ -8,7 +8,7 @@ import type { startCluster as StartCluster } from '../process/cluster/primary.ts
 import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
 import { ConfigSource } from '../config/load/config-source.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { modeOfConfig } from '../config/schema/enforcement-mode.ts';
+import { modeOfConfig } from '../config/values/enforcement-mode.ts';
 import type { Millis } from '../core/scalars.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
 import { logUnreachableEndpoints } from '../process/probes/probe-upstreams.ts';

@@ -2,7 +2,7 @@
 import type { TargetDependencies } from '../config/compile/compile-snapshot.ts';
 import { compileSnapshot, compileTargets } from '../config/compile/compile-snapshot.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { isObservedUpstream } from '../config/schema/enforcement-mode.ts';
+import { modeOfUpstream } from '../config/values/enforcement-mode.ts';
 import { practiceUrls } from './practice-upstream.ts';
 import type { ConnectionCounts } from '../core/admission/connection-slots.ts';
 import type { ResourceBound } from '../core/overload/resource-bound.ts';
@@ -98,7 +98,7 @@ export class ActiveConfig {
     this.#startSweepTimer();
   }
 
-  /** The connections of an upstream, now and after reloads; unbounded if all its requests are observed, and so sent at once. */
+  /** The connections of an upstream, now and after reloads; unbounded in observe mode, which sends everything at once. */
   connections(upstream: string): ConnectionCounts {
     return {
       totalConnections: () => this.#endpointsInUse(upstream)?.totalConnections() ?? Number.POSITIVE_INFINITY,
@@ -106,9 +106,8 @@ export class ActiveConfig {
     };
   }
 
-  /** See `isObservedUpstream`. */
   isObserved(upstream: string): boolean {
-    return isObservedUpstream(this.config, upstream);
+    return modeOfUpstream(this.config, upstream) === 'observe';
   }
 
   #endpointsInUse(upstream: string): Endpoints | undefined {

@@ -1,8 +1,7 @@
 import { effectiveConfigData } from '../config/load/effective-config.ts';
 import type { Mistake } from '../config/load/mistakes.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { isObservedUpstream, modeOfConfig, observedRoutes } from '../config/schema/enforcement-mode.ts';
-import { routeName } from '../config/schema/route-name.ts';
+import { modeOfConfig, modeOfUpstream, observedUpstreams } from '../config/values/enforcement-mode.ts';
 import type { ValidationReport } from '../admin/api/admin-operations.ts';
 import type { ProcessFacts } from '../admin/operations/process-facts.ts';
 import type { ProcessGroupOperationsParts } from '../admin/operations/process-group-operations.ts';
@@ -37,7 +36,7 @@ export function createOperations(parts: CreateOperationsParts): ProcessGroupOper
       const { loadedAt: configLoadedAt, last: lastReload } = reloads;
       return {
         mode: modeOfConfig(config),
-        observedRoutes: observedRoutes(config).map(routeName),
+        observedUpstreams: observedUpstreams(config),
         store: state.store,
         certificates: certificates.all(),
         version,
@@ -49,7 +48,7 @@ export function createOperations(parts: CreateOperationsParts): ProcessGroupOper
         actionsDisabled: actionsDisabled(admin),
       };
     },
-    isObserved: (upstream) => isObservedUpstream(reloads.current.config, upstream),
+    isObserved: (upstream) => modeOfUpstream(reloads.current.config, upstream) === 'observe',
     maxRateOf: (upstream) => reloads.current.config.upstreams[upstream]?.rateLimit.maxRate,
     config: () => effectiveConfigData(reloads.current.config, reloads.current.substituted),
     listen,

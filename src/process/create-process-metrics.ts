@@ -1,7 +1,7 @@
 /** The metrics of a process, with the labels that its configuration gives. */
 import { insecureUpstreams } from '../config/compile/compile-snapshot.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { modeOfConfig, modeOfRoute } from '../config/schema/enforcement-mode.ts';
+import { modeOfConfig, observedUpstreams } from '../config/values/enforcement-mode.ts';
 import { routeName } from '../config/schema/route-name.ts';
 import type { Clock } from '../core/scalars.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics/metrics.ts';
@@ -59,9 +59,8 @@ export function createProcessMetrics(
     get mode() {
       return modeOfConfig(currentConfig());
     },
-    get routeModes() {
-      const config = currentConfig();
-      return config.routes.map((route) => ({ route: routeName(route), mode: modeOfRoute(config, route) }));
+    get observed() {
+      return new Set(observedUpstreams(currentConfig()));
     },
     store: first.state.store === 'redis' ? first.state.store : undefined,
     storedWrites: first.state.store === 'sqlite' ? storedWrites : undefined,

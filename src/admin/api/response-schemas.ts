@@ -24,8 +24,8 @@ export const ProcessStatus = z
   .object({
     at: TimeSchema,
     version: z.string(),
-    mode: z.enum(['enforce', 'observe']).describe('observe if all routes are in observe mode.'),
-    observedRoutes: z.array(z.string()).describe('The routes in observe mode.'),
+    mode: z.enum(['enforce', 'observe']).describe('observe if all upstreams are in observe mode.'),
+    observedUpstreams: z.array(z.string()).describe('The upstreams in observe mode.'),
     phase: z.enum(['starting', 'ready', 'draining']),
     startedAt: TimeSchema,
     workers: z.int().min(1).describe('Configured number of serving processes.'),

@@ -6,9 +6,9 @@ import type { Millis } from '../../core/scalars.ts';
 /** What is known without a query to the serving processes. */
 export interface ProcessFacts {
   readonly version: string;
-  /** `observe` if all routes are observed. */
+  /** `observe` if all upstreams are observed. */
   readonly mode: EnforcementMode;
-  readonly observedRoutes: readonly string[];
+  readonly observedUpstreams: readonly string[];
   readonly phase: ProcessStatus['phase'];
   readonly workers: number;
   /** Milliseconds since 1970, as are the next two times. */

@@ -36,7 +36,7 @@ export interface ProcessGroupOperationsParts extends DeliveryOperationsParts {
   readonly facts: () => ProcessFacts;
   /** `rateLimit.maxRate` of an upstream; undefined if it is not configured. */
   readonly maxRateOf: (upstream: string) => PerSecond | undefined;
-  /** Whether each request to the upstream is in observe mode. */
+  /** Whether the upstream is in observe mode. */
   readonly isObserved: (upstream: string) => boolean;
   readonly config: () => Readonly<Record<string, unknown>>;
   /** Starts the drain, as SIGTERM does. */
@@ -196,8 +196,7 @@ export class ProcessGroupOperations implements AdminOperations {
     const counts = this.#counts.add(views);
     const window = this.#rates.window(counts, now);
     this.#rates.record(counts, now);
-    const { version, mode, observedRoutes, phase, startedAt, workers, configLoadedAt, lastReload, store, ...others } =
-      facts();
+    const { version, mode, phase, startedAt, workers, configLoadedAt, lastReload, store, ...others } = facts();
     const { certificates, actionsDisabled } = others;
     const endpoints = mergeEndpoints(views.values());
     const { tracked, distinct, byState, allowance } = countClients(views);
@@ -205,7 +204,7 @@ export class ProcessGroupOperations implements AdminOperations {
       at: toIso(clock.origin + now),
       version,
       mode,
-      observedRoutes: [...observedRoutes],
+      observedUpstreams: [...others.observedUpstreams],
       phase,
       startedAt: toIso(startedAt),
       workers,

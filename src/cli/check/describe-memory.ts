@@ -1,7 +1,7 @@
 import { toList } from '../../config/values/one-or-many.ts';
 import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
-import { modeOfConfig } from '../../config/schema/enforcement-mode.ts';
+import { modeOfConfig } from '../../config/values/enforcement-mode.ts';
 import { quotaBytesOfClient } from '../../config/schema/limits/quota-schema.ts';
 import { MAX_RECORD_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
 import { formatBytes } from '../format-bytes.ts';

@@ -10,7 +10,7 @@ import type {
 import { PACED_RETURN_GRACE } from '../../core/limits/longest-wait.ts';
 import { makeBackOff } from '../../core/backoff/strategies.ts';
 import { jitterAboveHint } from '../../core/retry/hinted-delay.ts';
-import { modeOfRoute } from '../../config/schema/enforcement-mode.ts';
+import { modeOfUpstream } from '../../config/values/enforcement-mode.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { isIdempotentMethod } from '../../core/http-semantics/methods.ts';
 
@@ -42,7 +42,7 @@ export interface RouteWorstCase {
 }
 
 export function computeWorstCase(config: Config, route: RouteConfig, upstream: UpstreamConfig): RouteWorstCase {
-  const observes = modeOfRoute(config, route) === 'observe';
+  const observes = modeOfUpstream(config, route.upstream) === 'observe';
   const writes = route.methods?.some((method) => !isIdempotentMethod(method)) ?? true;
   const retry = mergeRetry(upstream.retry, route.retry);
   const timeout = route.timeout ?? upstream.timeout;

@@ -2,7 +2,7 @@ import type { Config, RouteConfig, UpstreamConfig } from '../../config/schema/co
 import { formatDuration } from '../../config/values/unit-schemas.ts';
 import { RETURN_GRACE } from '../../core/limits/longest-wait.ts';
 import { MAX_LEARNED_RETRY_AFTER } from '../../core/limits/return-slots.ts';
-import { modeOfConfig, modeOfRoute } from '../../config/schema/enforcement-mode.ts';
+import { modeOfConfig, modeOfUpstream } from '../../config/values/enforcement-mode.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { describeAsyncWrites, describeDelivery } from './describe-delivery.ts';
 import { describeEndpoints } from './describe-endpoints.ts';
@@ -83,7 +83,7 @@ function describeChecks(
   { queue, timeout }: UpstreamConfig,
   refusal: string,
 ): string[] {
-  if (modeOfRoute(config, route) === 'observe') return ['checks only: answered at once'];
+  if (modeOfUpstream(config, route.upstream) === 'observe') return ['checks only: answered at once'];
   if (queue.maxWait === 0) return ['checks only: answered at once', refusal];
   const longest = Math.min(route.timeout ?? timeout, queue.maxWait + RETURN_GRACE);
   return [`checks only: answered within ${seconds(longest)}; the ingress must wait that long`, refusal];

@@ -8,12 +8,16 @@ import { mergeSlashes } from '../../http/request/match-path.ts';
 
 type IdempotencyConfig = UpstreamConfig['idempotency'];
 
-/** @param endpointCount of the upstream */
+/**
+ * @param config with the mode of the upstream: in observe mode, no key is generated, and no response is kept
+ * @param endpointCount of the upstream
+ */
 export function compileIdempotency(
   upstream: Pick<UpstreamConfig, 'accounts' | 'idempotency'>,
-  config: Pick<Config, 'clients' | 'upstreams'>,
+  config: Pick<Config, 'mode' | 'clients' | 'upstreams'>,
   endpointCount: number,
 ): IdempotencySettings {
+  const { mode } = config;
   const { idempotency } = upstream;
   const { header, jsonField, account, replayedHeader, generate, onStoreLost, ttl, replayAnswers } = idempotency;
   const parts = compileAccountSources(account);
@@ -24,10 +28,10 @@ export function compileIdempotency(
     accountHeaders: new Set(parts.map((part) => part.header)),
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
     keyScope: keyScopeOf(upstream, namingIn(config)),
-    generates: generate,
+    generates: generate && mode === 'enforce',
     concurrent: effectiveConcurrent(idempotency, endpointCount),
     onStoreLost,
-    keepResponsesFor: replayAnswers,
+    keepResponsesFor: mode === 'enforce' ? replayAnswers : undefined,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
   };
 }

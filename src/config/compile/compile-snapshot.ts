@@ -21,7 +21,7 @@ import { toList } from '../values/one-or-many.ts';
 import { mergeBackOff, mergeRetry } from '../schema/retry-overrides.ts';
 import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
-import { modeOfRoute } from '../schema/enforcement-mode.ts';
+import { modeOfUpstream } from '../values/enforcement-mode.ts';
 import { recognisesKeys } from '../schema/idempotency-schema.ts';
 import { limitOwner, limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
@@ -89,7 +89,11 @@ export function compileTargets(
           ...identityHeaders(config.clients.key),
           ...authHeaders(config.clients.auth),
         ]),
-        idempotency: compileIdempotency(upstream, config, options.urls.length),
+        idempotency: compileIdempotency(
+          upstream,
+          { ...config, mode: modeOfUpstream(config, name) },
+          options.urls.length,
+        ),
         streamIdle,
         throttle: compileThrottleRules(upstream),
       };
@@ -157,7 +161,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   if (upstream === undefined || target === undefined) throw new Error(`no upstream is named '${route.upstream}'`);
   const retry = mergeRetry(upstream.retry, route.retry);
   const { idempotency } = upstream;
-  const mode = modeOfRoute(config, route);
+  const mode = modeOfUpstream(config, route.upstream);
   const planOptions = {
     // A message is delivered at least once, for longer than a receiver remembers a key of its sender.
     claims: mode === 'enforce' && recognisesKeys(idempotency) && route.deliver === undefined,

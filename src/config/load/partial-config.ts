@@ -77,7 +77,6 @@ export interface PartialRoute
     RouteConfig,
     | 'auth'
     | 'check'
-    | 'mode'
     | 'stickyAccount'
     | 'upstream'
     | 'timeout'
@@ -192,7 +191,6 @@ function parsePartialRoute(written: unknown): PartialRoute {
     match: parseIfValid(RouteMatch, written),
     auth: parseIfValid(RouteShape.shape.auth, valueAt(written, ['auth'])),
     check: parseIfValid(RouteShape.shape.check, valueAt(written, ['check'])),
-    mode: parseIfValid(RouteShape.shape.mode, valueAt(written, ['mode'])),
     stickyAccount: parseIfValid(RouteShape.shape.stickyAccount, valueAt(written, ['stickyAccount'])),
     upstream: parseIfValid(RouteShape.shape.upstream, valueAt(written, ['upstream'])),
     timeout: parseIfValid(RouteShape.shape.timeout, valueAt(written, ['timeout'])),

@@ -3,7 +3,6 @@ import type { Millis } from '../../core/scalars.ts';
 import type { RuleFinding, IsWritten } from './rule-finding.ts';
 import { mistakeAt, warningAt } from './rule-finding.ts';
 import { checkBackOff } from './retry-rules.ts';
-import { partialModeOf } from './route-mode.ts';
 import type { PartialConfig, PartialRoute } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
 import type { DeliveryConfig } from '../schema/config-schema.ts';
@@ -44,18 +43,18 @@ export function* checkDeliveries(draft: PartialConfig, isWritten: IsWritten): Ge
 /** What the rest of the configuration must be. */
 export function* checkSurroundings(
   path: Path,
-  route: PartialRoute,
-  draft: PartialConfig,
+  { upstream }: PartialRoute,
+  { state, mode, upstreams }: PartialConfig,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
-  const { state } = draft;
   const atKey = (message: string): RuleFinding => ({ ...mistakeAt(path, message), at: 'key' });
   if (state.store !== 'sqlite' && state.store !== 'redis') {
     yield atKey(
       'needs state: {store: sqlite, file: …} or {store: redis, url: …}, where a delivery is stored before it is answered',
     );
   }
-  if (partialModeOf(draft, route) === 'observe') {
+  const ownMode = upstream === undefined ? undefined : upstreams.get(upstream)?.mode;
+  if ((ownMode ?? mode) === 'observe') {
     yield atKey('cannot be combined with mode: observe, which forwards every request at once and stores none');
   }
   if (!isWritten(['secret'])) yield atKey('needs secret, at the top level: stored requests are encrypted with it');

@@ -1,9 +1,9 @@
 /** The configuration: its types, its JSON Schema and its error messages come from this one schema. */
 import { z } from 'zod';
 import { MAX_RESPONSES } from '../../core/idempotency/response-store.ts';
+import { EnforcementModeSchema } from '../values/enforcement-mode.ts';
 import type { Address } from '../values/listen-address.ts';
 import { ListenAddress } from '../values/listen-address.ts';
-import { EnforcementModeSchema } from './enforcement-mode.ts';
 import { ExternalAuthorizationSchema } from './external-authorization-schema.ts';
 import { ClientsSchema } from './clients-schema.ts';
 import { ListenSchema, Permissions } from './listen-schema.ts';

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { CorsSchema } from './cors-schema.ts';
 import { AsyncSchema } from './delivery/async-schema.ts';
 import { DeliverySchema } from './delivery/delivery-schema.ts';
-import { EnforcementModeSchema } from './enforcement-mode.ts';
 import { Method } from './name-schemas.ts';
 import { PollSchema } from './poll-schema.ts';
 import { RetryOverrideSchema } from './retry-schema.ts';
@@ -42,7 +41,6 @@ export const RouteSchema = z.strictObject({
     .describe(
       'Whether the route applies to checks: also (the default): to checks and requests; only: to checks; never: to requests.',
     ),
-  mode: EnforcementModeSchema.optional().describe('Overrides mode of the upstream: enforce or observe.'),
   stickyAccount: z
     .boolean()
     .optional()

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AccountQuarantineSchema, AccountsSchema } from './accounts/accounts-schema.ts';
 import { DnsRefreshSchema, HealthCheckSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
-import { EnforcementModeSchema } from './enforcement-mode.ts';
+import { EnforcementModeSchema } from '../values/enforcement-mode.ts';
 import { IdempotencySchema } from './idempotency-schema.ts';
 import { NestedLimitsSchema } from './limits/nested-limits-schema.ts';
 import { HeaderName } from './name-schemas.ts';

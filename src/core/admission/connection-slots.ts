@@ -204,13 +204,10 @@ export class ConnectionSlots extends SharedPlaces {
   }
 }
 
-/**
- * The connections to a ticket's upstream; undefined if it needs none, if they are not bounded here, or if it is observed: such a
- * request is sent even if all are busy.
- */
+/** The connections to a ticket's upstream; undefined if it needs none or they are not bounded here. */
 export function connectionSlotsFor(
-  { isSentExternally, mode }: Ticket,
+  { isSentExternally }: Ticket,
   { connectionSlots }: { readonly connectionSlots?: ConnectionSlots | undefined },
 ): ConnectionSlots | undefined {
-  return isSentExternally || mode === 'observe' ? undefined : connectionSlots;
+  return isSentExternally ? undefined : connectionSlots;
 }

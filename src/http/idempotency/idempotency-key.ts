@@ -26,11 +26,6 @@ export interface RequestOnRoute {
   readonly route: Route;
 }
 
-interface KeyedRoute {
-  readonly target: { readonly idempotency: Pick<IdempotencySettings, 'header' | 'generates'> };
-  readonly policy: Pick<Route['policy'], 'mode'>;
-}
-
 interface RequestOfClient {
   readonly request: Pick<HttpServerRequest, 'headers'> & KeyScopeOfRequest['request'];
   readonly route: KeyScopeOfRequest['route'] & { readonly target: Pick<Route['target'], 'credentialHeader'> };
@@ -40,14 +35,13 @@ interface RequestOfClient {
 /**
  * The key in the headers of a request, or a generated one. A repeated header is not a key, because it is unknown which
  * of its lines the upstream reads. A name with underscores counts as the same header, as it does for upstreams that
- * follow CGI. In observe mode, none is generated.
+ * follow CGI.
  */
 export function keyFromHeaders(
   request: Pick<HttpServerRequest, 'verb' | 'rawHeaders'>,
-  { target, policy }: KeyedRoute,
+  { target }: { readonly target: { readonly idempotency: Pick<IdempotencySettings, 'header' | 'generates'> } },
 ): IdempotencyKey | undefined {
-  const { header } = target.idempotency;
-  const generates = target.idempotency.generates && policy.mode !== 'observe';
+  const { header, generates } = target.idempotency;
   if (header === undefined) return undefined;
   const present = keyLinesOf(request.rawHeaders, header.lower);
   if (present === NO_LINES && !generates) return undefined; // as most requests

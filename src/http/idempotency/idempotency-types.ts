@@ -15,7 +15,7 @@ export interface IdempotencySettings {
   readonly accountHeaders: ReadonlySet<string>;
   /** The header that marks a stored response, in lower case; undefined if there is none. */
   readonly replayedHeader: string | undefined;
-  /** Whether a key is generated for a POST or PATCH without one, except in observe mode. Requires `header`. */
+  /** Whether a key is generated for a POST or PATCH without one. Requires `header`. */
   readonly generates: boolean;
   /** Whose keys are compared: with `client`, the upstream gets a key that is derived from the client and its key. */
   readonly keyScope: 'client' | 'shared';

@@ -96,8 +96,7 @@ function needsBodyFirst(routed: RoutedRequest): boolean {
 
 /** The body is compared with that of an earlier request with the key. */
 function isCompared({ route, key }: RoutedRequest): boolean {
-  if (key === undefined || route.policy.mode === 'observe') return false;
-  return route.target.idempotency.keepResponsesFor !== undefined;
+  return key !== undefined && route.target.idempotency.keepResponsesFor !== undefined;
 }
 
 /** By its method, or by what the upstream's paths are known to do. */

@@ -14,8 +14,8 @@ export interface ProcessMetricsOptions {
   readonly shedShare?: () => number;
   readonly build: { readonly version: string };
   readonly mode: EnforcementMode;
-  /** The configured routes, with their modes; none unless given. */
-  readonly routeModes?: Iterable<{ readonly route: string; readonly mode: EnforcementMode }>;
+  /** Upstreams in observe mode; none unless given. */
+  readonly observed?: ReadonlySet<string>;
 }
 
 export interface WorkerCounts {
@@ -74,20 +74,20 @@ export function defineProcessMetrics(options: ProcessMetricsOptions, overloads: 
     },
     {
       name: 'tidegate_mode',
-      help: '1 for the active mode, which is observe if all routes are observed: decisions, retries, waits and client states then show what would have been.',
+      help: '1 for the active mode, which is observe if all upstreams are observed: decisions, retries, waits and client states then show what would have been.',
       type: 'gauge',
       aggregation: 'max',
       samples: () => MODES.map((mode) => ({ labels: { mode }, value: mode === options.mode ? 1 : 0 })),
     },
     {
-      name: 'tidegate_route_observed',
-      help: '1 for a route in observe mode, else 0.',
+      name: 'tidegate_upstream_observed',
+      help: '1 for an upstream in observe mode, else 0: its decisions, retries and waits show what would have been.',
       type: 'gauge',
       aggregation: 'max',
       samples: () =>
-        [...(options.routeModes ?? [])].map(({ route, mode }) => ({
-          labels: { route },
-          value: mode === 'observe' ? 1 : 0,
+        [...options.upstreams].map((upstream) => ({
+          labels: { upstream },
+          value: options.observed?.has(upstream) === true ? 1 : 0,
         })),
     },
   ];

@@ -41,10 +41,16 @@ export function readExportSettings(env: NodeJS.ProcessEnv, { name, label, endpoi
   return { kind: 'on', warning: `${label} are sent as http/json, not as ${protocol}: the endpoint must accept that` };
 }
 
-/** Milliseconds; undefined if the variable is unset, or no whole number above zero. */
-export function readMillis(env: NodeJS.ProcessEnv, name: string): number | undefined {
+/** A variable with milliseconds. Without a valid value, the default applies. */
+export function readMillis(
+  env: NodeJS.ProcessEnv,
+  name: string,
+  byDefault: number,
+): { readonly millis: number; readonly warning?: string } {
   const word = readVariable(env, name);
-  return word !== undefined && /^[1-9]\d{0,8}$/.test(word) ? Number(word) : undefined;
+  if (word === undefined) return { millis: byDefault };
+  if (/^[1-9]\d{0,8}$/.test(word)) return { millis: Number(word) };
+  return { millis: byDefault, warning: `${name} is '${word}', not a number of milliseconds: ${byDefault} is used` };
 }
 
 /** Empty is unset (OpenTelemetry, "Environment Variable Specification"). */

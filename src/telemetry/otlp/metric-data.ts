@@ -24,11 +24,13 @@ const UNITS: ReadonlyMap<string, string> = new Map([
 
 /**
  * Converts metrics of Prometheus. Their names and labels stay, so that the same queries read both. A counter becomes a cumulative,
- * monotonic sum. Exemplars are left out: the exporter does not send them.
+ * monotonic sum. Left out are exemplars, which the exporter does not send, and values that are no finite number, such as a rate that
+ * is not limited: JSON has none of these.
  */
 export function toMetricData(metrics: readonly ProcessMetrics[], period: MetricPeriod): MetricData[] {
   return metrics.flatMap((metric) => {
-    const { name, help, type, samples } = metric;
+    const { name, help, type } = metric;
+    const samples = metric.samples.filter(({ value }) => Number.isFinite(value));
     if (samples.length === 0) return [];
     const descriptor = { name, description: help, unit: unitOf(name), valueType: ValueType.DOUBLE };
     const aggregationTemporality = AggregationTemporality.CUMULATIVE;

@@ -17,8 +17,8 @@ export interface ExportOptions {
   readonly instance: string;
 }
 
-/** The collector may be unreachable: shutdown waits no longer than this. */
-const SHUTDOWN_TIMEOUT: Millis = 1500;
+/** The collector may be unreachable: the end of traces, then that of metrics, waits no longer than this. Both must fit in EXIT_GRACE. */
+const SHUTDOWN_TIMEOUT: Millis = 900;
 /** Interval between log lines about the same problem. */
 const LOG_INTERVAL: Millis = 60_000;
 const MAX_MESSAGE_LENGTH = 300;
@@ -49,7 +49,7 @@ export async function shutDownInTime(provider: { shutdown(): Promise<void> }): P
 export function logSdkProblems({ logger }: ExportOptions): void {
   const loggedAt = new Map<string, Millis>();
   const logProblem = (text: string): void => {
-    const problem = extractMessage(text);
+    const problem = redactUrls(extractMessage(text));
     const kind = problem.slice(0, 40);
     const now = performance.now();
     if (now - (loggedAt.get(kind) ?? Number.NEGATIVE_INFINITY) < LOG_INTERVAL) return;
@@ -62,6 +62,11 @@ export function logSdkProblems({ logger }: ExportOptions): void {
     { error: logProblem, warn: logProblem, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
+}
+
+/** A URL of a collector may contain a password. */
+function redactUrls(text: string): string {
+  return text.replaceAll(/\/\/[^/@\s]*@/g, '//***@');
 }
 
 /** The SDK passes errors as JSON with all their fields, stacks included (@opentelemetry/core 2.12, loggingErrorHandler). */

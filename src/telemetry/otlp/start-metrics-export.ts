@@ -38,16 +38,14 @@ export function startMetricsExport(options: MetricsExportOptions): () => Promise
       return { resourceMetrics: { resource, scopeMetrics: [{ scope, metrics }] }, errors: [] };
     },
   };
-  const exportIntervalMillis = readMillis(process.env, 'OTEL_METRIC_EXPORT_INTERVAL') ?? EXPORT_INTERVAL;
-  const exportTimeoutMillis = Math.min(
-    readMillis(process.env, 'OTEL_METRIC_EXPORT_TIMEOUT') ?? EXPORT_TIMEOUT,
-    exportIntervalMillis,
-  );
+  const interval = readMillis(process.env, 'OTEL_METRIC_EXPORT_INTERVAL', EXPORT_INTERVAL);
+  const timeout = readMillis(process.env, 'OTEL_METRIC_EXPORT_TIMEOUT', EXPORT_TIMEOUT);
+  for (const { warning } of [interval, timeout]) if (warning !== undefined) options.logger.warn(warning);
   const reader = new PeriodicExportingMetricReader({
     exporter: new OtlpMetricExporter(),
     metricProducers: [producer],
-    exportIntervalMillis,
-    exportTimeoutMillis,
+    exportIntervalMillis: interval.millis,
+    exportTimeoutMillis: Math.min(timeout.millis, interval.millis),
   });
   const provider = new MeterProvider({ resource, readers: [reader] });
   return () => shutDownInTime(provider);

@@ -385,7 +385,7 @@ const PROCESS = [
   'build_info{version="test"} == 1',
   'mode{mode="enforce"} == 1',
   'mode{mode="observe"} == 0',
-  'route_observed{route="/"} == 0',
+  'upstream_observed{upstream="api"} == 0',
   'config_last_reload_successful == 1',
   'config_last_reload_success_timestamp_seconds > 1.7e9',
   'upstream_tls_insecure{upstream="careless"} == 1',

@@ -35,10 +35,6 @@ export function metricsOf(view: Partial<GateView> = {}, store: 'redis' | 'memory
     clientNames: ['shop'],
     build: { version: '1.2.3' },
     mode: 'enforce',
-    routeModes: [
-      { route: '/', mode: 'enforce' },
-      { route: '/hooks', mode: 'observe' },
-    ],
     store: store === 'memory' ? undefined : store,
     sharedKeys: () => [{ upstream: 'payments', unresolved: 1, answered: 20 }],
   });

@@ -87,7 +87,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
     at: AT,
     version: '0.1.0',
     mode: 'enforce',
-    observedRoutes: [],
+    observedUpstreams: [],
     phase: 'ready',
     startedAt: '2026-11-22T02:00:00.000Z',
     workers: 1,

@@ -265,8 +265,6 @@ describe('a delivering route needs', () => {
     expect(needed(`${SQLITE}mode: observe\n`)).toEqual([
       'deliver: cannot be combined with mode: observe, which forwards every request at once and stores none',
     ]);
-    expect(needed(SQLITE, 'deliver: {}, mode: observe')).toEqual(needed(`${SQLITE}mode: observe\n`));
-    expect(needed(`${SQLITE}mode: observe\n`, 'deliver: {}, mode: enforce')).toEqual([]);
   });
 
   test('a valid place for all this even if another key of it is wrong', () => {

@@ -3,15 +3,11 @@ import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { formatMistakes, formatWarnings } from '../../../src/config/load/mistakes.ts';
 
 /** Mistakes or warnings, without file, line and column. */
-function findings(
-  fallbacks: Readonly<Record<string, string>>,
-  more = '',
-  routes = 'routes: [{path: /, upstream: main}]\n',
-): string[] {
+function findings(fallbacks: Readonly<Record<string, string>>, more = ''): string[] {
   const upstreams = Object.entries(fallbacks).map(
     ([name, fallback]) => `${name}: {url: "http://${name}"${fallback === '' ? '' : `, fallback: ${fallback}`}}`,
   );
-  const yaml = `upstreams: {${upstreams.join(', ')}}\n${routes}${more}`;
+  const yaml = `upstreams: {${upstreams.join(', ')}}\nroutes: [{path: /, upstream: main}]\n${more}`;
   const loaded = loadConfig(yaml, 'f.yaml', { env: {}, readFile: String });
   const text = loaded.kind === 'ok' ? formatWarnings(loaded.warnings) : formatMistakes(loaded.mistakes);
   return text.split('\n').flatMap((line) => /upstreams\.\S+ .*/.exec(line)?.[0] ?? []);
@@ -41,11 +37,12 @@ test('a fallback in observe mode gets a warning', () => {
   ]);
 });
 
-test('a fallback whose routes are observed gets a warning, unless one of them is enforced', () => {
-  const routes = (...modes: readonly string[]) =>
-    `routes: [${modes.map((mode, i) => `{path: /${i}, upstream: main, mode: ${mode}}`).join(', ')}]`;
-  const found = (text: string) => findings({ main: 'backup', backup: '' }, text, '').length;
-  expect(found(routes('observe', 'observe'))).toBe(1);
-  expect(found(routes('observe', 'enforce'))).toBe(0);
-  expect(found(`mode: observe\n${routes('enforce')}`)).toBe(0);
+test('a fallback of an upstream in observe mode gets a warning, and that of an enforced one gets none', () => {
+  const fallbacks = (mode: string, own: string) => {
+    const yaml = `mode: ${mode}\nupstreams: {main: {url: "http://main", fallback: b, mode: ${own}}, b: {url: "http://b"}}\nroutes: [{upstream: main}]`;
+    const loaded = loadConfig(yaml, 'f.yaml', { env: {}, readFile: String });
+    return loaded.kind === 'ok' ? loaded.warnings.map(({ path }) => path) : ['mistakes'];
+  };
+  expect(fallbacks('enforce', 'observe')).toEqual(['upstreams.main.fallback']);
+  expect(fallbacks('observe', 'enforce')).toEqual([]);
 });

@@ -19,13 +19,13 @@ function found(idempotency: string): string[] {
   });
 }
 
-function compiled(idempotency: string, endpointCount = 1) {
+function compiled(idempotency: string, endpointCount = 1, mode: 'enforce' | 'observe' = 'enforce') {
   const loaded = load(idempotency);
   if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
   const { pay } = loaded.config.upstreams;
   if (pay === undefined) throw new Error('no upstream');
   return {
-    ...compileIdempotency(pay, loaded.config, endpointCount),
+    ...compileIdempotency(pay, { ...loaded.config, mode }, endpointCount),
     effective: formatEffectiveConfig(loaded.config, loaded.substituted),
   };
 }
@@ -183,9 +183,9 @@ describe('the loader of idempotency settings', () => {
     expect(loaded).toMatchObject({ kind: 'ok', config: { upstreams: { pay: { idempotency: { header } } } } });
   });
 
-  test('generates a key if it is set', () => {
+  test('generates no key in observe mode', () => {
     expect(compiled('{generate: true}').generates).toBe(true);
-    expect(compiled('{}').generates).toBe(false);
+    expect(compiled('{generate: true}', 1, 'observe').generates).toBe(false);
   });
 });
 

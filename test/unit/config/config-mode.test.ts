@@ -1,13 +1,10 @@
-/** The mode of the configuration, and of single upstreams and routes. */
+/** The mode of the configuration, and of single upstreams. */
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
-import {
-  isObservedUpstream,
-  modeOfConfig,
-  modeOfRoute,
-  observedRoutes,
-} from '../../../src/config/schema/enforcement-mode.ts';
-import { routeName } from '../../../src/config/schema/route-name.ts';
+import { modeOfConfig, modeOfUpstream, observedUpstreams } from '../../../src/config/values/enforcement-mode.ts';
+
+const UPSTREAMS =
+  'upstreams: {a: {url: "http://a"}, b: {url: "http://b", mode: observe}, c: {url: "http://c", mode: enforce}}';
 
 function configOf(yaml: string) {
   const loaded = loadConfig(yaml, 'f.yaml', { env: {}, readFile: String });
@@ -15,49 +12,26 @@ function configOf(yaml: string) {
   return loaded.config;
 }
 
-const UPSTREAMS = 'upstreams: {a: {url: "http://a"}, b: {url: "http://b", mode: observe}}\n';
-
 test.each([
-  ['that of the configuration', 'enforce', '{path: /, upstream: a}', 'enforce'],
-  ['that of the configuration, if it observes', 'observe', '{path: /, upstream: a}', 'observe'],
-  ['that of its upstream', 'enforce', '{path: /, upstream: b}', 'observe'],
-  ['its own, beside an observing upstream', 'enforce', '{path: /, upstream: b, mode: enforce}', 'enforce'],
-  ['its own, beside an enforcing upstream', 'enforce', '{path: /, upstream: a, mode: observe}', 'observe'],
-  ['its own, beside an observing configuration', 'observe', '{path: /, upstream: a, mode: enforce}', 'enforce'],
-])('the mode of a route is %s', (_, mode, route, expected) => {
-  const config = configOf(`mode: ${mode}\n${UPSTREAMS}routes: [${route}]`);
-  expect(config.routes.map((each) => modeOfRoute(config, each))).toEqual([expected]);
-  expect(modeOfConfig(config)).toBe(expected);
-});
-
-test('a configuration with an enforced route enforces, and lists the routes that are observed', () => {
-  const config = configOf(`${UPSTREAMS}routes: [{path: /, upstream: a}, {path: /b, upstream: b}]`);
+  ['', ['enforce', 'observe', 'enforce']],
+  ['mode: enforce', ['enforce', 'observe', 'enforce']],
+  ['mode: observe', ['observe', 'observe', 'enforce']],
+])('the mode of an upstream is its own, or that of the configuration: %j', (mode, expected) => {
+  const config = configOf(`${mode}\n${UPSTREAMS}\nroutes: [{upstream: a}]`);
+  expect(['a', 'b', 'c'].map((name) => modeOfUpstream(config, name))).toEqual(expected);
+  expect(observedUpstreams(config)).toEqual(['a', 'b', 'c'].filter((_, i) => expected[i] === 'observe'));
   expect(modeOfConfig(config)).toBe('enforce');
-  expect(observedRoutes(config).map(routeName)).toEqual(['/b']);
-  expect(['a', 'b'].map((name) => isObservedUpstream(config, name))).toEqual([false, true]);
 });
 
-test('an upstream is not observed if one of its routes is enforced', () => {
-  const config = configOf(`${UPSTREAMS}routes: [{path: /, upstream: b}, {path: /b, upstream: b, mode: enforce}]`);
-  expect(isObservedUpstream(config, 'b')).toBe(false);
+test('a configuration observes if all its upstreams are observed', () => {
+  expect(modeOfConfig(configOf('upstreams: {a: {url: "http://a", mode: observe}}'))).toBe('observe');
+  expect(modeOfConfig(configOf('mode: observe\nupstreams: {a: {url: "http://a"}}'))).toBe('observe');
 });
 
-test('an upstream without a route of its own has the modes of the requests that fall back to it', () => {
-  const withFallback = (mode: string, more: string) =>
-    configOf(
-      `mode: ${mode}\nupstreams: {a: {url: "http://a", fallback: b}, b: {url: "http://b"${more}}}\nroutes: [{path: /, upstream: a}]`,
-    );
-  expect(isObservedUpstream(withFallback('enforce', ''), 'b')).toBe(false);
-  expect(isObservedUpstream(withFallback('enforce', ', mode: observe'), 'b')).toBe(true);
-  expect(isObservedUpstream(withFallback('observe', ''), 'b')).toBe(true);
-});
-
-test.each([
-  'upstreams: {a: {url: "http://a", mode: watch}}',
-  'upstreams: {a: {url: "http://a"}}\nroutes: [{upstream: a, mode: watch}]',
-])('rejects an unknown mode: %s', (yaml) => {
+test('rejects an unknown mode of an upstream', () => {
+  const yaml = 'upstreams: {a: {url: "http://a", mode: watch}}';
   const loaded = loadConfig(yaml, 'f.yaml', { env: {}, readFile: String });
-  expect(loaded.kind === 'mistakes' && loaded.mistakes.map(({ message }) => message)).toEqual([
-    'expected one of enforce, observe',
+  expect(loaded.kind === 'mistakes' && loaded.mistakes.map(({ path, message }) => `${path} ${message}`)).toEqual([
+    'upstreams.a.mode expected one of enforce, observe',
   ]);
 });

@@ -76,6 +76,18 @@ describe('a metric', () => {
     expect(data?.descriptor.unit).toBe(unit);
   });
 
+  test.each([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN])(
+    'with the value %s is left out',
+    (value) => {
+      const samples = [
+        { labels: { upstream: 'a' }, value },
+        { labels: { upstream: 'b' }, value: 2 },
+      ];
+      const [data] = toMetricData([{ name: 'a', help: '', type: 'gauge', samples }], PERIOD);
+      expect(data?.dataPoints.map(({ attributes }) => attributes)).toEqual([{ upstream: 'b' }]);
+    },
+  );
+
   test('without samples is left out', () => {
     expect(toMetricData([{ name: 'a', help: '', type: 'gauge', samples: [] }], PERIOD)).toEqual([]);
   });
@@ -114,12 +126,15 @@ describe('the export of metrics', () => {
   test.each([
     ['5000', 5000],
     [' 1 ', 1],
-    ['0', undefined],
-    ['-5', undefined],
-    ['1e3', undefined],
-    ['', undefined],
-    ['99999999999', undefined],
+    ['', 60_000],
   ])('reads an interval of %j as %s', (word, millis) => {
-    expect(readMillis({ OTEL_METRIC_EXPORT_INTERVAL: word }, 'OTEL_METRIC_EXPORT_INTERVAL')).toBe(millis);
+    expect(readMillis({ INTERVAL: word }, 'INTERVAL', 60_000)).toEqual({ millis });
+  });
+
+  test.each(['0', '-5', '1e3', '60s', '99999999999'])('warns of an interval of %j, and uses the default', (word) => {
+    expect(readMillis({ INTERVAL: word }, 'INTERVAL', 60_000)).toEqual({
+      millis: 60_000,
+      warning: `INTERVAL is '${word}', not a number of milliseconds: 60000 is used`,
+    });
   });
 });

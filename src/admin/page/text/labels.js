@@ -118,13 +118,13 @@ function formatCoarseSpan(ms) {
   return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} days`;
 }
 
-/** Routes that a notice names. */
-const NAMED_ROUTES = 3;
+/** Upstreams that a notice names. */
+const NAMED_UPSTREAMS = 3;
 
-/** @param {readonly string[]} routes */
-function nameRoutes(routes) {
-  const more = routes.length - NAMED_ROUTES;
-  return `${routes.slice(0, NAMED_ROUTES).join(', ')}${more > 0 ? ` and ${formatCount(more)} more` : ''}`;
+/** @param {readonly string[]} upstreams */
+function nameUpstreams(upstreams) {
+  const more = upstreams.length - NAMED_UPSTREAMS;
+  return `${upstreams.slice(0, NAMED_UPSTREAMS).join(', ')}${more > 0 ? ` and ${formatCount(more)} more` : ''}`;
 }
 
 /** Ends of deliveries that somebody has to look at. */
@@ -138,7 +138,7 @@ const DELIVERY_PROBLEMS = /** @type {const} */ ([
  * @param {ProcessStatus} status
  * @returns {readonly {readonly severity: Severity, readonly text: string}[]}
  */
-export function describeNotices({ at, phase, mode, observedRoutes, store, deliveries, certificates, config }) {
+export function describeNotices({ at, phase, mode, observedUpstreams, store, deliveries, certificates, config }) {
   /** @type {{readonly severity: Severity, readonly text: string}[]} */
   const notices = [];
   /**
@@ -169,8 +169,8 @@ export function describeNotices({ at, phase, mode, observedRoutes, store, delive
     const why = lastReload.problem ?? 'No reason was reported.';
     note('critical', `Reload failed at ${formatClock(lastReload.at)}; the previous config stays in effect. ${why}`);
   }
-  if (observedRoutes.length > 0) {
-    const where = mode === 'observe' ? '' : ` on ${nameRoutes(observedRoutes)}`;
+  if (observedUpstreams.length > 0) {
+    const where = mode === 'observe' ? '' : ` of ${nameUpstreams(observedUpstreams)}`;
     note('ok', `Observe mode${where}: requests are forwarded at once, never queued, refused or retried.`);
   }
   return notices;

@@ -40,8 +40,7 @@ interface RetryAfterContext {
 
 /**
  * Computes the Retry-After of a refusal: a reserved return slot, so that refused clients do not return all at once. Stores
- * the promised time with the client, and cuts the client's allowance if it floods. In observe mode it reserves and stores nothing:
- * no client gets the time, so none would return then, and those of enforced routes would have to come back later for nothing.
+ * the promised time with the client, and cuts the client's allowance if it floods.
  */
 export function computeRetryAfter(
   { store, emit }: RetryAfterContext,
@@ -52,8 +51,7 @@ export function computeRetryAfter(
   // The upstream asked for it, or a quota begins anew. Round up here, so that later rounding cannot make it earlier.
   if (why === 'held' || why === 'quota_exceeded') {
     const delay = why === 'held' ? wait : (ticket.quotas?.returnDelay(ticket, now) ?? wait);
-    const rounded = roundUpToSeconds(delay);
-    return ticket.mode === 'observe' ? rounded : recordPromisedReturn(store, ticket, slot, rounded, now);
+    return recordPromisedReturn(store, ticket, slot, roundUpToSeconds(delay), now);
   }
   const demand = assessDemand(store, ticket, slot, now);
   if (demand === undefined) return roundUpToSeconds(wait);
@@ -62,7 +60,6 @@ export function computeRetryAfter(
   const cutTo = isRateRefusal ? store.clients.onRefused(slot, demand.fairRate, now) : undefined;
   const { upstream, client } = ticket;
   if (cutTo !== undefined) emit({ type: 'client-cut', upstream, client, allowance: cutTo });
-  if (ticket.mode === 'observe') return roundUpToSeconds(wait);
   const connectionSlots = why === 'over_share' ? undefined : connectionSlotsFor(ticket, store.upstream(upstream));
   const stalled = Math.max(connectionSlots?.stalledFor(now) ?? 0, longestPlaceWait(ticket, now));
   const { delay, kind } = reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now);
