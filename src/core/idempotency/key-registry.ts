@@ -103,11 +103,11 @@ export class KeyRegistry {
 
   /**
    * Where each client has keys of its own: if a write is new, and too many other clients have writes of its name, forgets the oldest that
-   * is answered. Returns false if there is none.
+   * is answered. Returns false if there is none. @param isGranted see `join`
    */
-  makeRoomFor(identity: WriteIdentity): boolean {
+  makeRoomFor(identity: WriteIdentity, isGranted = false): boolean {
     const isFull = identity.keyOwner !== undefined && this.#findIfTooMany(identity.name) !== undefined;
-    if (!isFull || this.#findKnown(identity) !== undefined) return true;
+    if (!isFull || this.#findKnown(identity, isGranted) !== undefined) return true;
     const oldest = [...this.writesOf(identity.name)].findLast(isForgettable);
     if (oldest !== undefined) this.forget(oldest);
     return oldest !== undefined;
@@ -116,9 +116,7 @@ export class KeyRegistry {
   /** Joins a write as one of its requests. To be followed by `leave`. @param isGranted it has the key: not one that it only may repeat */
   join(identity: WriteIdentity, isGranted = false): KeyedWrite {
     const oldest = identity.keyOwner === undefined ? this.#findIfTooMany(identity.name) : undefined;
-    const known = this.#findKnown(identity) ?? oldest;
-    const isOther = known === undefined || (isGranted && isAmbiguous(known, identity));
-    const write = isOther ? this.#add(identity) : known;
+    const write = this.#findKnown(identity, isGranted) ?? oldest ?? this.#add(identity);
     // With the same credential, a request with another body is the same write, so the body is kept only for one credential.
     if (write.credential !== identity.credential && !isAmbiguous(write, identity)) write.body = undefined;
     write.requestCount += 1;
@@ -208,13 +206,14 @@ export class KeyRegistry {
   }
 
   /** If neither credential nor body identifies the write, it may be any of its name: the oldest unresolved one matters. */
-  #findKnown(identity: WriteIdentity): KeyedWrite | undefined {
+  #findKnown(identity: WriteIdentity, isGranted = false): KeyedWrite | undefined {
     const { name, credential, body } = identity;
+    const isSame = (known: KeyedWrite) => isSameWrite(known, identity) && !(isGranted && isAmbiguous(known, identity));
     const found =
-      this.#find(name, (known) => known.credential === credential && isSameWrite(known, identity)) ??
-      this.#find(name, (known) => body !== undefined && known.body === body && isSameWrite(known, identity));
+      this.#find(name, (known) => known.credential === credential && isSame(known)) ??
+      this.#find(name, (known) => body !== undefined && known.body === body && isSame(known));
     if (found !== undefined) return found;
-    const same = [...this.writesOf(name)].filter((known) => isSameWrite(known, identity));
+    const same = [...this.writesOf(name)].filter(isSame);
     return same.findLast(isUnresolved) ?? same[0]; // the newest is first
   }
 

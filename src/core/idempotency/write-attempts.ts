@@ -111,7 +111,7 @@ export class WriteAttempts {
     if (!progress.isDelivered) return;
     progress.isDelivered = false;
     const { keys, request } = this.#options;
-    const write = keys.join(request.identity);
+    const write = keys.join(request.identity, true);
     write.endpoint ??= progress.endpoint; // if it was forgotten meanwhile
     if (write.state !== 'answered') this.#store(write, false);
     else keys.onUndelivered(write, progress.isFinal, this.#credential);

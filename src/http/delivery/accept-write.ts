@@ -9,6 +9,7 @@ import { withMintedKey } from '../idempotency/key-header.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { repeatIdentityOf } from '../idempotency/repeat-identity.ts';
 import type { WriteDigests } from '../idempotency/write-digests.ts';
+import { isIdentifiedByName } from '../request/client-identity.ts';
 import { replaySafetyOf, type RoutedRequest } from '../request/routed-request.ts';
 import type { Acceptance, AcceptanceReply, AcceptedRequest } from './acceptance.ts';
 import {
@@ -49,9 +50,10 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
   /** By key, account, path and client: never by the key alone. */
   const eventIdOf = (key: IdempotencyKey): string => {
     const name = digests.digest(writeNameOf(routed, key.value));
-    // The same whether or not its upstream has accounts: a reload that adds them must not make a repeat a second write.
-    const nameless = { ...routed, client: { ...client, keyOwner: undefined } };
-    return `${client.hash}.${repeatIdentityOf(digests, nameless, name, undefined).id}`;
+    // The same whether or not its upstream has accounts: a reload that adds them must not make a repeat a second write. The name of a
+    // client that something else identifies, such as a common token, has to stay.
+    const named = isIdentifiedByName(client) ? { ...routed, client: { ...client, keyOwner: undefined } } : routed;
+    return `${client.hash}.${repeatIdentityOf(digests, named, name, undefined).id}`;
   };
 
   /** A repeat by the client makes a write due again that has failed, or whose outcome is unknown. */

@@ -127,9 +127,9 @@ export function writeCredentialOf({ request, route, client }: RequestOfClient): 
   const keyOwner = derivesKeys({ request, route }) ? (client.keyOwner ?? NO_OWNER) : undefined;
   const common = { header, owner: addressGroupOf(client), keyOwner };
   const name = (keyOwner ?? (accounts === undefined ? undefined : client.keyOwner))?.name;
-  // Where clients share keys, an earlier version has recorded the credential, with which a name cannot be compared.
-  const nameHeader = keyOwner === undefined ? '' : header;
-  if (name !== undefined) return { kind: 'client', value: name, ...common, header: nameHeader };
+  // Without a header, an earlier version compares the name with no credential: it takes a repeat for one of an unknown client, and
+  // does not send it as a write of its own.
+  if (name !== undefined) return { kind: 'client', value: name, ...common, header: '' };
   const value = request.headers[header];
   if (value !== undefined) return { kind: 'header', value: String(value), ...common };
   return { kind: 'client', value: client.identifiedBy === 'ip' ? '' : client.hash, ...common };

@@ -42,6 +42,11 @@ export interface ClientIdentity {
   readonly keyOwner: KeyOwner | undefined;
 }
 
+/** Whether the hash of the client is that of the name that it has for its keys, and not that of a token or an address beside it. */
+export function isIdentifiedByName({ isProven, identifiedBy, keyOwner }: ClientIdentity): boolean {
+  return isProven === true || keyOwner?.kind === identifiedBy;
+}
+
 /** Whose connections are counted together: all clients of its address, or the client alone. */
 export function addressGroupOf({ addressGroup, hash }: Pick<ClientIdentity, 'addressGroup' | 'hash'>): string {
   return addressGroup ?? hash;

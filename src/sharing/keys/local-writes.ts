@@ -92,6 +92,7 @@ export class LocalWrites {
 
   /** A claim that has the key beside a claim that the shared store has granted. @param record what the shared store knows */
   copy(request: KeyClaimRequest, record: KeyRecord | undefined, endpoint: string | undefined): KeyClaim {
+    this.#store.keys.makeRoomFor(request.identity, true); // the shared store has room: it granted the key
     // Not one that it may repeat, which the shared store does not know: it would refuse the key.
     const write = this.#store.keys.join(request.identity, true);
     const copy = this.#beginCopy(request, record, endpoint);

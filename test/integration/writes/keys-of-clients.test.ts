@@ -365,3 +365,32 @@ routes: [{upstream: psp, async: {schedule: {delays: [1s, 1s, 1s, 1s, 1s, 1s, 1s,
   expect(new Set(repeats.map(idOf)).size).toBe(3);
   expect(provider.charges).toHaveLength(3);
 });
+
+test('two clients with one token and one key get a write each that is sent later', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-keys-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const provider = await startKeyedProvider();
+  const gate = await startTidegate(`
+secret: a-secret-of-the-tests-0123456789abcdef
+state: {store: sqlite, file: ${join(folder, 'state.db')}}
+clients: {key: [bearer, "header:X-Client", ip]}
+upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}}}
+routes: [{upstream: psp, async: {}}]`);
+  const pay = (client: string) =>
+    send(gate.url, '/v1/charges', {
+      method: 'POST',
+      body: '{}',
+      headers: [
+        ...['Authorization', 'Bearer platform', 'X-Client', client],
+        ...['Idempotency-Key', 'order-1', 'Prefer', 'respond-async'],
+      ],
+    });
+  const [alice, bob, again] = [await pay('alice'), await pay('bob'), await pay('alice')];
+  expect([alice, bob, again].map(({ status }) => status)).toEqual([202, 202, 202]);
+  expect(bob.header('location')).not.toBe(alice.header('location'));
+  expect(again.header('location')).toBe(alice.header('location'));
+  await eventually(
+    () => provider.charges.length,
+    (count) => count === 2,
+  );
+});

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
 import { isUnconfirmed } from '../../../src/core/idempotency/key-record.ts';
+import { isAnsweredFor } from '../../../src/core/idempotency/keyed-write.ts';
 import type { KeyClaimRequest } from '../../../src/core/idempotency/key-store.ts';
 import { RegistryKeyStore } from '../../../src/core/idempotency/registry-key-store.ts';
 
@@ -103,4 +104,30 @@ test('a second decline changes nothing', () => {
   respond(false).close();
   respond(false);
   expect(isOpen()).toEqual([false, false, false, false]);
+});
+
+test('a response that breaks off after its write was forgotten leaves the write of another client as it is', () => {
+  const keys = new KeyRegistry();
+  const store = new RegistryKeyStore(keys, { now: () => 0 }, () => () => undefined);
+  const claimOf = (owner: number) => {
+    const identity = { ...request.identity, credential: -owner, keyOwner: owner, keyOwnerKind: owner };
+    const claim = store.makeClaim({ ...request, identity });
+    claim.begin({ onClaimed: () => undefined, onClaimRefused: () => undefined }, 100);
+    claim.onSend('e1');
+    claim.recordOutcome('answered');
+    claim.release({ kind: 'answered', isFinal: true, isDelivered: true });
+    return claim;
+  };
+  const alice = claimOf(1);
+  for (const write of [...keys.writesOf('order')]) keys.forget(write);
+  claimOf(2).close();
+  alice.onUndelivered();
+  alice.close();
+  const open = [...keys.writesOf('order')].map(
+    (write) => [write.keyOwner, !isAnsweredFor(write, write.credential)] as const,
+  );
+  expect(open.toSorted(([a = 0], [b = 0]) => a - b)).toEqual([
+    [1, true],
+    [2, false],
+  ]);
 });

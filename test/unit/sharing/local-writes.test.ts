@@ -71,3 +71,12 @@ describe('a write that may repeat one that only this process knows', () => {
     expect(writes()).toEqual([[1, 'unresolved', 'of-alice']]);
   });
 });
+
+test('keeps at most a thousand answered writes of one key for what the shared store has granted', () => {
+  const { keys, local } = start();
+  for (let owner = 2; owner < 1500; owner += 1) {
+    const copy = local.copy(requestOf(owner), undefined, undefined);
+    send(copy, 'e1', true);
+  }
+  expect([...keys.writesOf('order')].length).toBeLessThanOrEqual(1000);
+});
