@@ -144,14 +144,14 @@ export class LeasedQuota implements UpstreamQuota {
     return this.#parts.isKeeperForgetful ? this.#terms?.view : undefined;
   }
 
-  /** Returns what is in hand, and later what is not sent after all. */
+  /** Returns what is in hand, and later what is not sent after all, until it has reported that it holds nothing. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelSync?.();
     this.#cancelSync = undefined;
     this.#lowWater = Number.NEGATIVE_INFINITY;
-    if (this.#leased.held > 0 || this.#returns.length > 0) this.#call(this.#parts.clock.now());
+    if (this.#isHolding || this.#leased.held > 0 || this.#returns.length > 0) this.#call(this.#parts.clock.now());
   }
 
   #inHand(hasPriority: boolean, now: Millis): number {

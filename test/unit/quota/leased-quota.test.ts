@@ -80,6 +80,19 @@ describe('a leased quota', () => {
     expect(remaining(world)).toBe(800);
   });
 
+  test('reports at its end that it holds nothing, so that others do not expect returns of it', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 1 }));
+    const [first, second] = [world.start(), world.start()];
+    expect(sendMany(world, first, 1)).toBe(1);
+    first.quota.close();
+    world.runFor(10);
+    expect(sendMany(world, second, 1)).toBe(0);
+    expect(second.quota.returnDelay(false, world.instant)).toBeGreaterThan(HOUR);
+    const calls = first.calls.length;
+    world.runFor(5000);
+    expect(first.calls).toHaveLength(calls);
+  });
+
   test('is used up for all until the reset, with its time', () => {
     const world = new LeasingWorld(quotaSettings({ limit: 10 }));
     const [first, second] = [world.start(), world.start()];
