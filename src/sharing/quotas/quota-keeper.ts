@@ -7,6 +7,7 @@ import {
   SHARER_WINDOW,
 } from '../../core/quota/calendar/calendar-quota.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import { storeTogether } from '../../core/quota/calendar/quota-journal.ts';
 import { type EpochMillis, periodId } from '../../core/quota/calendar/quota-period.ts';
 import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
 import { type ClassQuotaSettings, MAX_CLIENTS } from '../../core/quota/clients/class-quotas.ts';
@@ -53,9 +54,7 @@ export class QuotaKeeper {
    */
   configure(upstreams: Iterable<KeptQuotaSettings>, maxClients = MAX_CLIENTS): void {
     this.#maxClients = maxClients;
-    const apply = (): void => this.#apply(upstreams);
-    if (this.#parts.journal === undefined) apply();
-    else this.#parts.journal.storeTogether(apply);
+    storeTogether(this.#parts.journal, () => this.#apply(upstreams));
   }
 
   #apply(upstreams: Iterable<KeptQuotaSettings>): void {
@@ -138,7 +137,7 @@ export class QuotaKeeper {
     if (key === undefined) return this.#quotas.get(id);
     const template = this.#templates.get(formatId(upstream, name, period, undefined));
     if (template === undefined) return undefined;
-    const clients = this.#ofClients.get(upstream) ?? new KeptClientQuotas();
+    const clients = this.#ofClients.get(upstream) ?? new KeptClientQuotas(this.#parts.journal);
     this.#ofClients.set(upstream, clients);
     return clients.find(key, id, () => this.#make(upstream, { ...template.settings, key }));
   }
