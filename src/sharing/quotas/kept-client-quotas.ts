@@ -9,8 +9,8 @@ import type { Millis } from '../../core/scalars.ts';
 export interface QuotaMember {
   /** Parts that it held at its last call. */
   held: number;
-  /** By the clock of the keeper. */
-  calledAt: EpochMillis;
+  /** The beginning of the part of the period in which all that it holds is counted. */
+  countedSince: EpochMillis;
   wantedAt: Millis;
 }
 

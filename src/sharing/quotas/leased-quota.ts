@@ -181,7 +181,7 @@ export class LeasedQuota implements UpstreamQuota {
     const want = Math.max(ordinary || priority ? 1 : 0, missing);
     this.#parts.call(
       {
-        ...{ upstream: this.#parts.upstream, name, key, period: periodId(period) },
+        ...{ upstream: this.#parts.upstream, name, key, period: periodId(period), since: this.#since },
         ...{ want, isOrdinary: ordinary || missing > 0, mayUseReserve: priority, overdrawn, returns, held },
       },
       (terms) => {

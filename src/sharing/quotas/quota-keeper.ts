@@ -117,9 +117,9 @@ export class QuotaKeeper {
     const { start: since, end } = quota.part(instant);
     const carried = countCarried(kept, worker, since);
     const [granted, grantedReserve] = this.#grant(quota, call, carried, instant);
-    const member = members.get(worker) ?? { held: 0, calledAt: instant.at, wantedAt: Number.NEGATIVE_INFINITY };
+    const member = members.get(worker) ?? { held: 0, countedSince: since, wantedAt: Number.NEGATIVE_INFINITY };
+    if (call.held === 0 || call.since === undefined || call.since === since) member.countedSince = since;
     member.held = call.held + granted + grantedReserve;
-    member.calledAt = instant.at;
     if (call.want > 0) member.wantedAt = now;
     if (this.#workers.has(worker)) members.set(worker, member);
     if (call.key !== undefined) this.#ofClients.get(call.upstream)?.onCalled(call.key, this.#maxClients);
@@ -188,12 +188,15 @@ function take(quota: CalendarQuota, hasPriority: boolean, instant: Instant): voi
 
 /**
  * Counts the parts that other processes have held since before the reset: a request that was admitted then may be sent now, and counts in
- * this period. The first call of each process in it reports how many these are. What was leased of a rolling period still counts.
+ * this period. A process reports how many these are once it has terms of the period: with its second call in it. What was leased of a
+ * rolling period still counts.
  */
 function countCarried({ quota, members }: KeptQuota, worker: number, since: EpochMillis): number {
   if (quota.settings.period.kind === 'rolling') return 0;
   let carried = 0;
-  for (const [each, { held, calledAt }] of members) if (each !== worker && calledAt < since) carried += held;
+  for (const [each, { held, countedSince }] of members) {
+    if (each !== worker && countedSince < since) carried += held;
+  }
   return carried;
 }
 

@@ -232,7 +232,12 @@ describe('the script', () => {
     expect(await lease('second')).toMatchObject({ granted: 1, view: { remaining: 2 } });
     const waiting = { untilReset: CARRIED_RETRY, delay: CARRIED_RETRY };
     expect(await lease('second', { held: 1 })).toMatchObject({ granted: 0, ordinary: waiting, view: { remaining: 2 } });
-    expect(await lease('first', { want: 0, overdrawn: 1, held: 1 })).toMatchObject({ view: { remaining: 1 } });
+    // It has two admitted requests, and does not know of the reset before this reply.
+    const before = await lease('first', { want: 0, held: 2, since: 1 });
+    expect(before).toMatchObject({ view: { remaining: 2 } });
+    expect(await lease('second', { held: 1 })).toMatchObject({ granted: 0, ordinary: waiting, view: { remaining: 2 } });
+    const known = { want: 0, overdrawn: 1, held: 1, since: before?.since };
+    expect(await lease('first', known)).toMatchObject({ view: { remaining: 1 } });
     expect(await lease('second', { held: 1 })).toMatchObject({ granted: 1, view: { remaining: 0 } });
   });
 

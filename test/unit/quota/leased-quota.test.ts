@@ -188,6 +188,40 @@ describe('a leased quota', () => {
     expect(remaining(world)).toBe(0);
   });
 
+  test('grants them no more while a process has called after the reset, and does not know of the reset yet', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const first = world.start();
+    const others = [1, 2, 3].map(() => world.start());
+    world.runFor(HOUR - 2000);
+    for (let i = 0; i < 2; i += 1) {
+      expect(first.quota.delay(false, world.instant)).toBe(Infinity);
+      world.runFor(2);
+      first.quota.reserve(false, world.now, world.instant);
+    }
+    world.runFor(HOUR - world.now);
+    world.latency = () => 5;
+    const calls = first.calls.length;
+    while (first.calls.length === calls) world.runFor(1);
+    expect(first.calls.at(-1)).toMatchObject({ overdrawn: 0, held: 2 });
+    world.runFor(1);
+    for (const { quota } of others) expect(quota.delay(false, world.instant)).toBe(Infinity);
+    world.runFor(10);
+    expect(others.filter((other) => trySend(other, world.instant))).toHaveLength(1);
+    world.runFor(20);
+    expect(first.calls.at(-1)).toMatchObject({ overdrawn: 2, held: 2 });
+    expect(remaining(world)).toBe(0);
+  });
+
+  test('grants other processes after the reset all that one which holds nothing has not leased', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const [first, second] = [world.start(), world.start()];
+    world.runFor(HOUR - 500);
+    expect(sendMany(world, first, 1)).toBe(1);
+    world.runFor(HOUR - world.now);
+    expect(sendMany(world, first, 1)).toBe(1);
+    expect(sendMany(world, second, 3)).toBe(2);
+  });
+
   test.each([1, 4])(
     'gains nothing by a request that is sent %i ms after the first call of the new period, and given back',
     (after) => {

@@ -112,6 +112,7 @@ export class RedisQuotas {
       ...[this.#parts.owner, period.kind, ...window, limit, reserve, pace],
       ...[call.want, flag(call.isOrdinary), flag(call.mayUseReserve), call.overdrawn, call.held],
       ...[everGranted, used, since, SETTLE_TIME, SILENT_AFTER, SHARER_WINDOW, MAX_LATENESS, KEPT_AFTER],
+      call.since ?? 0,
       ...call.returns.flatMap((each) => [each.since, each.count]),
     ].map(String);
   }
