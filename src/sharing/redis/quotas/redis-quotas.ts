@@ -28,8 +28,8 @@ export interface RedisQuotasParts {
   readonly owner: string;
   readonly clock: Clock;
   readonly wallClock: () => EpochMillis;
-  /** The maximum number of counts of single clients that it knows; `MAX_CLIENTS` when absent. */
-  readonly maxClientCounts?: number;
+  /** The maximum number of counts of single clients that it knows, of all upstreams; `MAX_CLIENTS` when absent. A reload may change it. */
+  readonly maxClientCounts?: () => number;
 }
 
 /** The keeper of quotas that replicas share: Redis counts them. */
@@ -63,7 +63,8 @@ export class RedisQuotas {
     let known = this.#knownOfClients.use(key);
     if (known !== undefined) return known;
     this.#knownOfClients.set(key, (known = new KnownQuota(period, this.#parts.wallClock)));
-    if (this.#knownOfClients.size > (this.#parts.maxClientCounts ?? MAX_CLIENTS)) this.#knownOfClients.deleteOldest();
+    const most = this.#parts.maxClientCounts?.() ?? MAX_CLIENTS;
+    while (this.#knownOfClients.size > most) this.#knownOfClients.deleteOldest();
     return known;
   }
 
