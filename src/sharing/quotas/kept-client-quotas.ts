@@ -9,6 +9,7 @@ import type { Millis } from '../../core/scalars.ts';
 export interface QuotaMember {
   /** Parts that it held at its last call. */
   held: number;
+  calledAt: Millis;
   /** The beginning of the part of the period in which all that it holds is counted. */
   countedSince: EpochMillis;
   wantedAt: Millis;

@@ -5,6 +5,7 @@ import {
   type Instant,
   type QuotaView,
   SHARER_WINDOW,
+  SILENT_AFTER,
 } from '../../core/quota/calendar/calendar-quota.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { storeTogether } from '../../core/quota/calendar/quota-journal.ts';
@@ -115,9 +116,12 @@ export class QuotaKeeper {
     }
     for (let i = 0; i < call.overdrawn; i += 1) quota.onSent(instant);
     const { start: since, end } = quota.part(instant);
-    const carried = countCarried(kept, worker, since);
+    const carried = countCarried(kept, worker, since, now);
     const [granted, grantedReserve] = this.#grant(quota, call, carried, instant);
-    const member = members.get(worker) ?? { held: 0, countedSince: since, wantedAt: Number.NEGATIVE_INFINITY };
+    const member = members.get(worker) ?? {
+      ...{ held: 0, calledAt: now, countedSince: since, wantedAt: Number.NEGATIVE_INFINITY },
+    };
+    member.calledAt = now;
     if (call.held === 0 || call.since === undefined || call.since === since) member.countedSince = since;
     member.held = call.held + granted + grantedReserve;
     if (call.want > 0) member.wantedAt = now;
@@ -191,11 +195,11 @@ function take(quota: CalendarQuota, hasPriority: boolean, instant: Instant): voi
  * this period. A process reports how many these are once it has terms of the period: with its second call in it. What was leased of a
  * rolling period still counts.
  */
-function countCarried({ quota, members }: KeptQuota, worker: number, since: EpochMillis): number {
+function countCarried({ quota, members }: KeptQuota, worker: number, since: EpochMillis, now: Millis): number {
   if (quota.settings.period.kind === 'rolling') return 0;
   let carried = 0;
-  for (const [each, { held, countedSince }] of members) {
-    if (each !== worker && countedSince < since) carried += held;
+  for (const [each, { held, countedSince, calledAt }] of members) {
+    if (each !== worker && countedSince < since && now - calledAt <= SILENT_AFTER) carried += held;
   }
   return carried;
 }

@@ -212,6 +212,20 @@ describe('a leased quota', () => {
     expect(remaining(world)).toBe(0);
   });
 
+  test('grants other processes after the reset what one holds that has not called for five seconds', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const [first, second] = [world.start(), world.start()];
+    world.runFor(HOUR - 2000);
+    expect(first.quota.delay(false, world.instant)).toBe(Infinity);
+    world.runFor(2);
+    first.quota.reserve(false, world.now, world.instant);
+    first.hang();
+    world.runFor(HOUR - world.now);
+    expect(sendMany(world, second, 3)).toBe(2);
+    world.runFor(3100);
+    expect(sendMany(world, second, 1)).toBe(1);
+  });
+
   test('grants other processes after the reset all that one which holds nothing has not leased', () => {
     const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
     const [first, second] = [world.start(), world.start()];

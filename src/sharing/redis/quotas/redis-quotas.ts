@@ -1,4 +1,8 @@
-import { type CalendarQuotaSettings, SHARER_WINDOW } from '../../../core/quota/calendar/calendar-quota.ts';
+import {
+  type CalendarQuotaSettings,
+  SHARER_WINDOW,
+  SILENT_AFTER,
+} from '../../../core/quota/calendar/calendar-quota.ts';
 import { calendarWindow } from '../../../core/quota/calendar/calendar-window.ts';
 import type { EpochMillis } from '../../../core/quota/calendar/quota-period.ts';
 import { RecencyMap } from '../../../core/collections/recency-map.ts';
@@ -16,8 +20,6 @@ const LAYOUT = 'q1';
 const COMMAND = 'tidegateLeaseQuota';
 /** After a loss of counts, processes have this time to report what they know; each calls once a second. */
 const SETTLE_TIME: Millis = 1500;
-/** What a process holds counts as sent once it has not called for this time. */
-const SILENT_AFTER: Millis = 5000;
 /** A rolling period is counted in this many parts, and at most two more, as in `makeQuotaCounts`. */
 const PARTS = 120;
 
