@@ -126,8 +126,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const overloadMonitor = new OverloadMonitor(first.limits.overload, { clock, random, listen });
   resources.push(() => Promise.resolve(overloadMonitor.stop()));
   const sizes = computeCapacities(first, logger);
-  const upstreams = (): readonly string[] => Object.keys(config.upstreams);
-  const limitSharing = await shareLimits(first, { membership, clock, random, listen, upstreams });
+  const limitSharing = await shareLimits(first, { membership, clock, random, listen, configInEffect: () => config });
   if (limitSharing !== undefined) resources.push(() => limitSharing.close());
   // The primary reports the events of the limits that it keeps.
   const listenToGate = membership === undefined || first.state.store === 'redis' ? listen : withoutLimitEvents(listen);

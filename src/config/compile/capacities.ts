@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../schema/config-schema.ts';
 import { DEFAULT_CONNECTIONS } from '../schema/config-schema.ts';
-import { quotaBytesOfClient } from '../schema/limits/quota-schema.ts';
+import { quotaBytesOfClient, quotaCountOfClient } from '../schema/limits/quota-schema.ts';
 import { limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
@@ -26,6 +26,12 @@ export function computeQuotaClientCapacity(config: Config, heapBytes = oldSpaceL
   const { upstreams, clients } = config;
   const bytesEach = quotaBytesOfClient(clients.classes) * Object.keys(upstreams).length;
   return bytesEach === 0 ? clients.maxTracked : capQuotaClients(clients.maxTracked, bytesEach, heapBytes);
+}
+
+/** How many counts the quotas of these clients have, at all upstreams together. */
+export function computeQuotaCountCapacity(config: Config, heapBytes = oldSpaceLimit()): number {
+  const countsEach = quotaCountOfClient(config.clients.classes) * Object.keys(config.upstreams).length;
+  return countsEach * computeQuotaClientCapacity(config, heapBytes);
 }
 
 /** Fewer than an ordinary gateway needs: an operator has to know. */

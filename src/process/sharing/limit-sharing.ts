@@ -2,7 +2,7 @@ import type { SharedKeyCounts } from '../../core/events/store-events.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { WriteKeys } from '../../http/request/exchange-context.ts';
 import type { MemoryStoreOptions } from '../../store/memory-store-options.ts';
-import { computeQuotaClientCapacity } from '../../config/compile/capacities.ts';
+import { computeQuotaCountCapacity } from '../../config/compile/capacities.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { WorkerMembership } from '../worker-membership.ts';
 import type { QuotaBinding, QuotaClient } from '../../sharing/quotas/quota-client.ts';
@@ -34,16 +34,21 @@ export async function shareLimits(
   config: Config,
   {
     membership,
+    configInEffect,
     ...parts
-  }: Pick<RedisSharingParts, 'clock' | 'random' | 'listen' | 'upstreams'> & {
+  }: Pick<RedisSharingParts, 'clock' | 'random' | 'listen'> & {
     readonly membership: WorkerMembership | undefined;
+    readonly configInEffect: () => Config;
   },
 ): Promise<LimitSharing | undefined> {
   const { state, secret: sealSecret, limits } = config;
   if (state.store !== 'redis') return membership && shareThroughPrimary(membership, parts.clock);
   const { shareOverRedis } = await import('./redis-sharing.ts');
-  const bounds = { maxResponses: limits.keptResponses, maxClientCounts: computeQuotaClientCapacity(config) };
-  return shareOverRedis(state, { ...parts, sealSecret, ...bounds });
+  return shareOverRedis(state, {
+    ...{ ...parts, sealSecret, maxResponses: limits.keptResponses },
+    maxClientCounts: () => computeQuotaCountCapacity(configInEffect()),
+    upstreams: () => Object.keys(configInEffect().upstreams),
+  });
 }
 
 /** A primary that hangs does not hold a request for longer. */

@@ -26,7 +26,7 @@ export interface RedisSharingParts {
   /** The maximum of kept responses, of all replicas. */
   readonly maxResponses: number;
   /** See `RedisQuotasParts`. */
-  readonly maxClientCounts?: number;
+  readonly maxClientCounts?: () => number;
   /** In the configuration in effect. */
   readonly upstreams: () => readonly string[];
 }

@@ -1,14 +1,17 @@
 import { RecencyMap } from '../../core/collections/recency-map.ts';
 import type { CalendarQuota } from '../../core/quota/calendar/calendar-quota.ts';
+import { type QuotaJournal, storeTogether } from '../../core/quota/calendar/quota-journal.ts';
 import type { EpochMillis } from '../../core/quota/calendar/quota-period.ts';
+import { EVICTED_AT_ONCE } from '../../core/quota/clients/class-quotas.ts';
 import type { Millis } from '../../core/scalars.ts';
 
 /** A process that leases parts of a quota. */
 export interface QuotaMember {
   /** Parts that it held at its last call. */
   held: number;
-  /** By the clock of the keeper. */
-  calledAt: EpochMillis;
+  calledAt: Millis;
+  /** The beginning of the part of the period in which all that it holds is counted. */
+  countedSince: EpochMillis;
   wantedAt: Millis;
 }
 
@@ -28,7 +31,12 @@ export class KeptClientQuotas {
   readonly #clients = new Map<string, QuotasOfClient>();
   /** Those of which no process holds a part. */
   readonly #idle = new RecencyMap<string, QuotasOfClient>();
+  readonly #journal: QuotaJournal | undefined;
   evictions = 0;
+
+  constructor(journal: QuotaJournal | undefined) {
+    this.#journal = journal;
+  }
 
   get size(): number {
     return this.#clients.size;
@@ -43,12 +51,18 @@ export class KeptClientQuotas {
     return kept;
   }
 
-  /** A process has called about a quota of this client. */
+  /** A process has called about a quota of this client. Makes room, but not of this client: its count may not be stored. */
   onCalled(client: string, maxClients: number): void {
     this.#update(client);
-    while (this.#clients.size > maxClients) {
+    const evictable = this.#idle.size - (this.#idle.has(client) ? 1 : 0);
+    const count = Math.min(EVICTED_AT_ONCE, evictable, this.#clients.size - maxClients);
+    if (count > 0) storeTogether(this.#journal, () => this.#evictOldest(count));
+  }
+
+  #evictOldest(count: number): void {
+    for (let i = 0; i < count; i += 1) {
       const { oldest } = this.#idle;
-      if (oldest === undefined) return; // as many as there are requests
+      if (oldest === undefined) return;
       for (const { quota } of this.#idle.deleteOldest()?.values() ?? []) quota.close();
       this.#clients.delete(oldest);
       this.evictions += 1;

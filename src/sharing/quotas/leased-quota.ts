@@ -3,7 +3,7 @@ import { ConsumptionRate } from '../../core/quota/calendar/consumption-rate.ts';
 import { type EpochMillis, periodId } from '../../core/quota/calendar/quota-period.ts';
 import type { UpstreamQuota } from '../../core/quota/calendar/upstream-quota.ts';
 import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
-import { denialOf, type LeaseDenial, UNKNOWN } from './lease-denial.ts';
+import { denialOf, denialWithoutReply, isHeldBack, type LeaseDenial, RETRY_AFTER, UNKNOWN } from './lease-denial.ts';
 import { LeasedParts } from './leased-parts.ts';
 import type { CallKeeper, QuotaReturn, QuotaTerms } from './quota-protocol.ts';
 
@@ -24,8 +24,6 @@ const LEASED_FOR: Millis = 500;
 const AVERAGING_TIME: Millis = 2000;
 /** Parts that were not used for this time are returned. */
 const SYNC_INTERVAL: Millis = 1000;
-/** Delay before the next call if one gets no response. */
-const RETRY_AFTER: Millis = 500;
 /** As in `CalendarQuota`: after this time, most admitted requests have been sent, and idle processes have returned their parts. */
 const RESERVED_FOR: Millis = 1000;
 
@@ -55,7 +53,7 @@ export class LeasedQuota implements UpstreamQuota {
   #isHolding = false;
   #isClosed = false;
   #cancelSync: (() => void) | undefined = undefined;
-  isLost = false;
+  #hasNoCount = false;
 
   constructor(settings: CalendarQuotaSettings, parts: LeasedQuotaParts) {
     this.#settings = settings;
@@ -75,6 +73,10 @@ export class LeasedQuota implements UpstreamQuota {
     return this.#isCalling;
   }
 
+  get isLost(): boolean {
+    return this.#hasNoCount || (this.#terms !== undefined && isHeldBack(this.#terms));
+  }
+
   reconfigure(settings: CalendarQuotaSettings): void {
     this.#settings = settings;
     this.#denials = { ordinary: UNKNOWN, priority: UNKNOWN };
@@ -84,7 +86,7 @@ export class LeasedQuota implements UpstreamQuota {
     if (this.#inHand(hasPriority, now) > 0) return 0;
     const { askAt, resetAt } = this.#denialFor(hasPriority);
     if (now < askAt) return Math.max(0, resetAt - now);
-    return this.isLost ? RETRY_AFTER : 0;
+    return this.#hasNoCount ? RETRY_AFTER : 0;
   }
 
   returnDelay(hasPriority: boolean, instant: Instant): Millis {
@@ -144,14 +146,14 @@ export class LeasedQuota implements UpstreamQuota {
     return this.#parts.isKeeperForgetful ? this.#terms?.view : undefined;
   }
 
-  /** Returns what is in hand, and later what is not sent after all. */
+  /** Returns what is in hand, and later what is not sent after all, until it has reported that it holds nothing. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelSync?.();
     this.#cancelSync = undefined;
     this.#lowWater = Number.NEGATIVE_INFINITY;
-    if (this.#leased.held > 0 || this.#returns.length > 0) this.#call(this.#parts.clock.now());
+    if (this.#isHolding || this.#leased.held > 0 || this.#returns.length > 0) this.#call(this.#parts.clock.now());
   }
 
   #inHand(hasPriority: boolean, now: Millis): number {
@@ -169,8 +171,7 @@ export class LeasedQuota implements UpstreamQuota {
     const isIdle = this.#isClosed || now - this.#usedAt >= SYNC_INTERVAL;
     if (isIdle) this.#returnUnused();
     const { ordinary, priority } = this.#wants;
-    const isKnownDenied = now < this.#denials.ordinary.askAt;
-    const missing = isIdle || isKnownDenied ? 0 : ahead - Math.max(0, this.#inHand(false, now));
+    const missing = isIdle || now < this.#denials.ordinary.askAt ? 0 : ahead - Math.max(0, this.#inHand(false, now));
     const overdrawn = this.#overdrawn + this.#leased.settleOverdrawn();
     this.#overdrawn = 0;
     const returns = this.#returns;
@@ -181,7 +182,7 @@ export class LeasedQuota implements UpstreamQuota {
     const want = Math.max(ordinary || priority ? 1 : 0, missing);
     this.#parts.call(
       {
-        ...{ upstream: this.#parts.upstream, name, key, period: periodId(period) },
+        ...{ upstream: this.#parts.upstream, name, key, period: periodId(period), since: this.#since },
         ...{ want, isOrdinary: ordinary || missing > 0, mayUseReserve: priority, overdrawn, returns, held },
       },
       (terms) => {
@@ -198,7 +199,7 @@ export class LeasedQuota implements UpstreamQuota {
 
   #onTerms(terms: QuotaTerms, sentAt: Millis): void {
     const now = this.#parts.clock.now();
-    this.isLost = terms.isSettling === true;
+    this.#hasNoCount = terms.isSettling === true;
     this.#terms = terms;
     const validUntil = sentAt + terms.validFor;
     if (terms.since !== this.#since) this.#begin(terms.since, sentAt, now);
@@ -224,10 +225,9 @@ export class LeasedQuota implements UpstreamQuota {
 
   /** What is in hand may still be used. */
   #onLost(overdrawn: number): void {
-    const retryAt = this.#parts.clock.now() + RETRY_AFTER;
-    this.isLost = true;
+    this.#hasNoCount = true;
     this.#overdrawn += overdrawn;
-    const denial = { resetAt: retryAt, nextAt: retryAt, askAt: retryAt };
+    const denial = denialWithoutReply(this.#parts.clock.now());
     this.#denials = { ordinary: denial, priority: denial };
   }
 

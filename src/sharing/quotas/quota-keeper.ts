@@ -5,8 +5,10 @@ import {
   type Instant,
   type QuotaView,
   SHARER_WINDOW,
+  SILENT_AFTER,
 } from '../../core/quota/calendar/calendar-quota.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import { storeTogether } from '../../core/quota/calendar/quota-journal.ts';
 import { type EpochMillis, periodId } from '../../core/quota/calendar/quota-period.ts';
 import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
 import { type ClassQuotaSettings, MAX_CLIENTS } from '../../core/quota/clients/class-quotas.ts';
@@ -53,9 +55,7 @@ export class QuotaKeeper {
    */
   configure(upstreams: Iterable<KeptQuotaSettings>, maxClients = MAX_CLIENTS): void {
     this.#maxClients = maxClients;
-    const apply = (): void => this.#apply(upstreams);
-    if (this.#parts.journal === undefined) apply();
-    else this.#parts.journal.storeTogether(apply);
+    storeTogether(this.#parts.journal, () => this.#apply(upstreams));
   }
 
   #apply(upstreams: Iterable<KeptQuotaSettings>): void {
@@ -116,11 +116,14 @@ export class QuotaKeeper {
     }
     for (let i = 0; i < call.overdrawn; i += 1) quota.onSent(instant);
     const { start: since, end } = quota.part(instant);
-    const carried = countCarried(kept, worker, since);
+    const carried = countCarried(kept, worker, since, now);
     const [granted, grantedReserve] = this.#grant(quota, call, carried, instant);
-    const member = members.get(worker) ?? { held: 0, calledAt: instant.at, wantedAt: Number.NEGATIVE_INFINITY };
+    const member = members.get(worker) ?? {
+      ...{ held: 0, calledAt: now, countedSince: since, wantedAt: Number.NEGATIVE_INFINITY },
+    };
+    member.calledAt = now;
+    if (call.held === 0 || call.since === undefined || call.since === since) member.countedSince = since;
     member.held = call.held + granted + grantedReserve;
-    member.calledAt = instant.at;
     if (call.want > 0) member.wantedAt = now;
     if (this.#workers.has(worker)) members.set(worker, member);
     if (call.key !== undefined) this.#ofClients.get(call.upstream)?.onCalled(call.key, this.#maxClients);
@@ -138,7 +141,7 @@ export class QuotaKeeper {
     if (key === undefined) return this.#quotas.get(id);
     const template = this.#templates.get(formatId(upstream, name, period, undefined));
     if (template === undefined) return undefined;
-    const clients = this.#ofClients.get(upstream) ?? new KeptClientQuotas();
+    const clients = this.#ofClients.get(upstream) ?? new KeptClientQuotas(this.#parts.journal);
     this.#ofClients.set(upstream, clients);
     return clients.find(key, id, () => this.#make(upstream, { ...template.settings, key }));
   }
@@ -189,12 +192,15 @@ function take(quota: CalendarQuota, hasPriority: boolean, instant: Instant): voi
 
 /**
  * Counts the parts that other processes have held since before the reset: a request that was admitted then may be sent now, and counts in
- * this period. The first call of each process in it reports how many these are. What was leased of a rolling period still counts.
+ * this period. A process reports how many these are once it has terms of the period: with its second call in it. What was leased of a
+ * rolling period still counts.
  */
-function countCarried({ quota, members }: KeptQuota, worker: number, since: EpochMillis): number {
+function countCarried({ quota, members }: KeptQuota, worker: number, since: EpochMillis, now: Millis): number {
   if (quota.settings.period.kind === 'rolling') return 0;
   let carried = 0;
-  for (const [each, { held, calledAt }] of members) if (each !== worker && calledAt < since) carried += held;
+  for (const [each, { held, countedSince, calledAt }] of members) {
+    if (each !== worker && countedSince < since && now - calledAt <= SILENT_AFTER) carried += held;
+  }
   return carried;
 }
 

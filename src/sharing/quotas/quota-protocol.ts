@@ -25,6 +25,8 @@ export interface QuotaCall {
   readonly returns: readonly QuotaReturn[];
   /** Parts in hand, without those that are returned. */
   readonly held: number;
+  /** `QuotaTerms.since` of the last reply; undefined before the first one. */
+  readonly since?: EpochMillis | undefined;
 }
 
 type OnTerms = (terms: QuotaTerms | undefined) => void;

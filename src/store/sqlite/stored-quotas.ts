@@ -60,7 +60,14 @@ export class StoredQuotas implements QuotaJournal {
     } catch (error) {
       this.#onFailure(error); // each is stored by itself
     }
-    write();
+    try {
+      write();
+    } finally {
+      this.#endTransaction();
+    }
+  }
+
+  #endTransaction(): void {
     try {
       if (this.#db.isTransaction) this.#db.exec('COMMIT');
     } catch (error) {
@@ -93,10 +100,18 @@ export class StoredQuotas implements QuotaJournal {
 
 /** Somebody may have edited the database: what is no count is left out. */
 function parseCounts(text: string): StoredCount[] {
-  const parsed: unknown = JSON.parse(text);
+  const parsed = parseJson(text);
   if (!Array.isArray(parsed)) return [];
   return parsed.flatMap((part: unknown) => {
     const [start, count] = Array.isArray(part) ? (part as readonly unknown[]) : [];
     return Number.isFinite(start) && Number.isFinite(count) ? [[Number(start), Number(count)] as const] : [];
   });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

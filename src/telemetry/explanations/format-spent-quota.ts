@@ -11,7 +11,7 @@ const SUBJECTS: Readonly<Record<SpentClientQuota['subject'], string>> = {
 export function formatSpentQuota(quota: SpentQuota | SpentClientQuota): string {
   const { name, limit, hasReserveLeft, resetAt, isLost } = quota;
   if (isLost === true) {
-    return `the count of the quota ${name} is not available: the primary or the store that keeps it does not respond or has lost it, and this process has used what it had leased`;
+    return `the count of the quota ${name} is not available: the primary or the store that keeps it does not respond, has lost it, or leaves the rest after the reset to other processes that may still send it, and this process has used what it had leased`;
   }
   const spent = `the quota ${name} of ${pluralize(limit, 'request', 'requests')}${'subject' in quota ? SUBJECTS[quota.subject] : ''} is used up until ${new Date(resetAt).toISOString()}`;
   return hasReserveLeft ? `${spent}, except for its reserve: only classes with a weight above 1 may use that` : spent;

@@ -106,7 +106,8 @@ describe('a quota of a single client', () => {
     await client.ping();
     const { connection } = testConnection(client, { channel: 'quotas', timeout: 5000 });
     const parts = { connection, prefix: 'test', owner: '1', clock: performance, wallClock: Date.now };
-    const redisQuotas = new RedisQuotas({ ...parts, maxClientCounts: 2 });
+    let maxClientCounts = 3;
+    const redisQuotas = new RedisQuotas({ ...parts, maxClientCounts: () => maxClientCounts });
     const settings = settingsOf({ limit: 10 });
     const lease = (key: string): Promise<QuotaTerms | undefined> => {
       const of = { upstream: 'api', name: settings.name, key, period: periodId(settings.period) };
@@ -114,10 +115,14 @@ describe('a quota of a single client', () => {
       return new Promise((resolve) => redisQuotas.call(call, resolve, settings));
     };
     for (const key of ['a', 'b', 'c']) await lease(key);
+    maxClientCounts = 2; // a reload
+    await lease('d');
     await client.flushall();
     expect(await lease('c')).toMatchObject({ isSettling: true, view: { remaining: 9 } });
-    const forgotten = await lease('a');
-    expect([forgotten?.granted, forgotten?.isSettling, forgotten?.view.remaining]).toEqual([1, undefined, 9]);
+    for (const key of ['a', 'b']) {
+      const forgotten = await lease(key);
+      expect([forgotten?.granted, forgotten?.isSettling, forgotten?.view.remaining]).toEqual([1, undefined, 9]);
+    }
   });
 
   /** Leases one part at a time, and lets `idleFor` pass, in Redis or also here. */
@@ -232,7 +237,12 @@ describe('the script', () => {
     expect(await lease('second')).toMatchObject({ granted: 1, view: { remaining: 2 } });
     const waiting = { untilReset: CARRIED_RETRY, delay: CARRIED_RETRY };
     expect(await lease('second', { held: 1 })).toMatchObject({ granted: 0, ordinary: waiting, view: { remaining: 2 } });
-    expect(await lease('first', { want: 0, overdrawn: 1, held: 1 })).toMatchObject({ view: { remaining: 1 } });
+    // It has two admitted requests, and does not know of the reset before this reply.
+    const before = await lease('first', { want: 0, held: 2, since: 1 });
+    expect(before).toMatchObject({ view: { remaining: 2 } });
+    expect(await lease('second', { held: 1 })).toMatchObject({ granted: 0, ordinary: waiting, view: { remaining: 2 } });
+    const known = { want: 0, overdrawn: 1, held: 1, since: before?.since };
+    expect(await lease('first', known)).toMatchObject({ view: { remaining: 1 } });
     expect(await lease('second', { held: 1 })).toMatchObject({ granted: 1, view: { remaining: 0 } });
   });
 

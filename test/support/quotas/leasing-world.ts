@@ -17,6 +17,8 @@ export interface LeasingProcess {
   readonly calls: QuotaCall[];
   /** Killed: it does nothing any more. */
   kill(): void;
+  /** It does nothing any more, and has not ended. */
+  hang(): void;
 }
 
 export class LeasingWorld {
@@ -75,12 +77,15 @@ export class LeasingWorld {
         });
       },
     });
-    const kill = (): void => {
+    const hang = (): void => {
       isAlive = false;
+    };
+    const kill = (): void => {
+      hang();
       // The messages that it has sent still arrive.
       this.after(100, () => this.kept.leave(worker));
     };
-    return { quota, calls, kill };
+    return { quota, calls, kill, hang };
   }
 
   configure(settings: CalendarQuotaSettings): void {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { computeQuotaClientCapacity } from '../../../src/config/compile/capacities.ts';
+import { computeQuotaClientCapacity, computeQuotaCountCapacity } from '../../../src/config/compile/capacities.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import type { Config } from '../../../src/config/schema/config-schema.ts';
 
@@ -33,4 +33,13 @@ test.each([
   ['100 000 without such quotas', configOf('maxRate: 1/s'), 1, 100_000],
 ])('the quotas of single clients are kept for %s', (_, config, heapMiB, expected) => {
   expect(computeQuotaClientCapacity(config, heapMiB * MIB)).toBe(expected);
+});
+
+test.each([
+  ['one', configOf('quota: 1/day'), 10_240],
+  ['one at each of two upstreams', configOf('quota: 1/day', TWO), 2 * 5120],
+  ['two', configOf('quota: [1/day, 9/month]'), 2 * 5120],
+  ['no', configOf('maxRate: 1/s'), 0],
+])('there is room for each count of these clients when each has %s', (_, config, expected) => {
+  expect(computeQuotaCountCapacity(config, 100 * MIB)).toBe(expected);
 });

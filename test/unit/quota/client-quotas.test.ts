@@ -328,6 +328,23 @@ describe('clients beyond the bound', () => {
     });
   });
 
+  test('are stored a few at once for each request after a reload that lowers the bound', () => {
+    const journal = new MemoryJournal();
+    const world = worldWith({ perClient: 100 }, { quotas: { wallTimeAt: (now) => now, journal } });
+    for (let i = 0; i < 50; i += 1) serveMany(world, 1, partner(`c${i}`));
+    const { store } = world;
+    if (!(store instanceof MemoryStore)) throw new Error('another store');
+    store.configure([upstreamSettings({ classQuotas: [ofClass({ perClient: 100 })] })], 1000, 10);
+    const reached: unknown[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      const { writes } = journal;
+      world.arrive(partner('c49'));
+      expect(journal.writes).toBeLessThanOrEqual(writes + 1);
+      reached.push(store.bounds.find(({ name }) => name === 'client_quotas')?.reached);
+    }
+    expect(reached).toEqual([16, 32, 40, 40]);
+  });
+
   test('do not make room for others while their requests wait, are in flight, or may be given back', () => {
     const world = worldWith({ perClient: 2 }, { maxTracked: 1 });
     const [first, second] = [world.arrive(partner('a')), world.arrive(partner('a'))];

@@ -87,11 +87,39 @@ test('keeps the count of a client of which a worker holds a part, also without a
   for (const client of ['a', 'b', 'c']) expect(lease(keeper, 1, client)).toBe(1);
   expect(keeper.bound).toEqual({ name: 'client_quotas', used: 3, reached: 0 });
   use(keeper, 1, 'a', 1);
-  expect(keeper.bound).toEqual({ name: 'client_quotas', used: 2, reached: 1 });
   expect(leaseMany(keeper, 4, 'b')).toEqual([1, 1, 0, 0]);
+  expect(keeper.bound).toEqual({ name: 'client_quotas', used: 2, reached: 1 });
   for (const worker of [1, 2]) keeper.leave(worker);
   use(keeper, 1, 'd');
   expect(keeper.bound).toEqual({ name: 'client_quotas', used: 1, reached: 3 });
+});
+
+test('keeps the count of the client that was called about last, also if a part of each other one is held', () => {
+  const keeper = makeKeeper({ maxClients: 1 });
+  expect(lease(keeper, 1, 'a')).toBe(1);
+  expect(leaseMany(keeper, 3, 'b')).toEqual([1, 1, 1]);
+  for (const worker of [1, 2]) use(keeper, worker, 'b');
+  expect(lease(keeper, 1, 'b')).toBe(0);
+  expect(keeper.bound).toEqual({ name: 'client_quotas', used: 2, reached: 0 });
+});
+
+test('stores the counts of a few clients at once for each call after a reload that lowers their number', () => {
+  const journal = new MemoryJournal();
+  const keeper = makeKeeper({ journal, maxClients: 100 });
+  for (let i = 0; i < 100; i += 1) {
+    lease(keeper, 1, `c${i}`);
+    use(keeper, 1, `c${i}`);
+  }
+  configure(keeper, [PER_CLIENT], 10);
+  const reached: number[] = [];
+  for (let i = 0; i < 8; i += 1) {
+    const { writes } = journal;
+    use(keeper, 1, 'c99');
+    expect(journal.writes).toBeLessThanOrEqual(writes + 1);
+    reached.push(keeper.bound?.reached ?? 0);
+  }
+  expect(reached).toEqual([16, 32, 48, 64, 80, 90, 90, 90]);
+  expect(leaseMany(keeper, 3, 'c0')).toEqual([1, 1, 0]);
 });
 
 test('stores the counts of clients at the end, exactly', () => {

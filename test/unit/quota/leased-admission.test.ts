@@ -213,6 +213,23 @@ describe('a gate with quotas of clients that another process counts', () => {
     expect(setup.world.gate.decisionDetails(queued.ticket, setup.world.now).quota).toMatchObject({ isLost: true });
   });
 
+  test('does not claim after the reset that a client has used its quota when another process may still send the rest', () => {
+    const { world, keeper } = setUp({ limit: 1000 }, 0, { upstream: { quotas: [], classQuotas } });
+    const call = { upstream: 'up', name: 'class:partners/client/day', key: 'a', period: 'day UTC', isOrdinary: true };
+    const lease = { ...call, want: 1, mayUseReserve: false, overdrawn: 0, returns: [] };
+    for (const held of [0, 1]) keeper.onCall(2, { ...lease, held }, DAY - 1000);
+    world.runUntil(DAY);
+    const early = world.arrive(partner('a'));
+    world.runUntil(DAY + LATENCY);
+    expect(early.admission).toEqual({ kind: 'refused', why: 'quota_exceeded', retryAfterMs: 1000 });
+    expect(world.gate.decisionDetails(early.ticket, world.now).quota).toMatchObject({ isLost: true });
+    keeper.onCall(2, { ...lease, want: 0, held: 0 }, DAY + 10);
+    world.runUntil(DAY + 1000);
+    const next = world.arrive(partner('a'));
+    world.runUntil(DAY + 1000 + LATENCY);
+    expect(next.admission).toEqual(ADMITTED);
+  });
+
   test('admits requests of a client again once the count that was not available is', () => {
     const setup = setUp({ limit: 1000 }, 0, { upstream: { quotas: [], classQuotas } });
     const { world } = setup;

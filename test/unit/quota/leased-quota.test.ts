@@ -80,6 +80,19 @@ describe('a leased quota', () => {
     expect(remaining(world)).toBe(800);
   });
 
+  test('reports at its end that it holds nothing, so that others do not expect returns of it', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 1 }));
+    const [first, second] = [world.start(), world.start()];
+    expect(sendMany(world, first, 1)).toBe(1);
+    first.quota.close();
+    world.runFor(10);
+    expect(sendMany(world, second, 1)).toBe(0);
+    expect(second.quota.returnDelay(false, world.instant)).toBeGreaterThan(HOUR);
+    const calls = first.calls.length;
+    world.runFor(5000);
+    expect(first.calls).toHaveLength(calls);
+  });
+
   test('is used up for all until the reset, with its time', () => {
     const world = new LeasingWorld(quotaSettings({ limit: 10 }));
     const [first, second] = [world.start(), world.start()];
@@ -173,6 +186,54 @@ describe('a leased quota', () => {
     }
     world.runFor(3000);
     expect(remaining(world)).toBe(0);
+  });
+
+  test('grants them no more while a process has called after the reset, and does not know of the reset yet', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const first = world.start();
+    const others = [1, 2, 3].map(() => world.start());
+    world.runFor(HOUR - 2000);
+    for (let i = 0; i < 2; i += 1) {
+      expect(first.quota.delay(false, world.instant)).toBe(Infinity);
+      world.runFor(2);
+      first.quota.reserve(false, world.now, world.instant);
+    }
+    world.runFor(HOUR - world.now);
+    world.latency = () => 5;
+    const calls = first.calls.length;
+    while (first.calls.length === calls) world.runFor(1);
+    expect(first.calls.at(-1)).toMatchObject({ overdrawn: 0, held: 2 });
+    world.runFor(1);
+    for (const { quota } of others) expect(quota.delay(false, world.instant)).toBe(Infinity);
+    world.runFor(10);
+    expect(others.filter((other) => trySend(other, world.instant))).toHaveLength(1);
+    world.runFor(20);
+    expect(first.calls.at(-1)).toMatchObject({ overdrawn: 2, held: 2 });
+    expect(remaining(world)).toBe(0);
+  });
+
+  test('grants other processes after the reset what one holds that has not called for five seconds', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const [first, second] = [world.start(), world.start()];
+    world.runFor(HOUR - 2000);
+    expect(first.quota.delay(false, world.instant)).toBe(Infinity);
+    world.runFor(2);
+    first.quota.reserve(false, world.now, world.instant);
+    first.hang();
+    world.runFor(HOUR - world.now);
+    expect(sendMany(world, second, 3)).toBe(2);
+    world.runFor(3100);
+    expect(sendMany(world, second, 1)).toBe(1);
+  });
+
+  test('grants other processes after the reset all that one which holds nothing has not leased', () => {
+    const world = new LeasingWorld(quotaSettings({ limit: 3, period: UTC_HOUR }));
+    const [first, second] = [world.start(), world.start()];
+    world.runFor(HOUR - 500);
+    expect(sendMany(world, first, 1)).toBe(1);
+    world.runFor(HOUR - world.now);
+    expect(sendMany(world, first, 1)).toBe(1);
+    expect(sendMany(world, second, 3)).toBe(2);
   });
 
   test.each([1, 4])(

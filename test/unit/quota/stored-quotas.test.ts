@@ -100,6 +100,26 @@ test('counts on when a commit of several counts fails, reports that once, and ca
   expect(quotas.load('a', 'day')).toBeDefined();
 });
 
+test('ends the transaction when what stores several counts fails, and keeps those that were stored before', () => {
+  const { database, quotas } = open(makeFile());
+  const storeOne = (): void => {
+    quotas.store('a', 'day', { period: 'day UTC', counts: [[0, 1]] });
+    throw new Error('the second fails');
+  };
+  expect(() => quotas.storeTogether(storeOne)).toThrow('the second fails');
+  expect(database.db.isTransaction).toBe(false);
+  expect(quotas.load('a', 'day')).toBeDefined();
+});
+
+test.each(['', '[[0, 1]', 'null', '{}', '[null, [0], ["a", "b"]]'])(
+  'loads no counts from a damaged row: %j',
+  (counts) => {
+    const { database, quotas } = open(makeFile());
+    database.db.prepare('INSERT INTO quotas VALUES (?, ?, ?, ?)').run('a', 'day', 'day UTC', counts);
+    expect(quotas.load('a', 'day')).toEqual({ period: 'day UTC', counts: [] });
+  },
+);
+
 test('removes the counts of clients that were not seen for longer than any period, and no others', () => {
   const { quotas } = open(makeFile());
   const now = 100 * 24 * HOUR;

@@ -165,6 +165,11 @@ export function quotaBytesOfClient(classes: Readonly<Record<string, ClassWithQuo
   return Math.max(0, ...bytes);
 }
 
+/** The most quotas that a single client has at an upstream. */
+export function quotaCountOfClient(classes: Readonly<Record<string, ClassWithQuotas>>): number {
+  return Math.max(0, ...Object.values(classes).map(({ perClient }) => toList(perClient?.quota).length));
+}
+
 /** The name that the quota has, or gets from its period. */
 export function quotaName({ name, per }: Pick<ClientQuotaConfig, 'name' | 'per'>): string {
   return name ?? formatPer(per).replace(' ', '-');

@@ -44,6 +44,8 @@ export interface QuotaView {
 export const SHARER_WINDOW: Millis = 2000;
 /** After a reset, processes that hold parts call within a second: until then, those without one call at this interval. */
 export const CARRIED_RETRY: Millis = 200;
+/** A process that holds parts calls each second. Once it has not for this time, nothing is kept for it after a reset. */
+export const SILENT_AFTER: Millis = 5000;
 /** What is written ahead to the journal, as a share of the limit: after a kill, at most that counts although it was not sent. */
 const WRITE_AHEAD_SHARE = 0.001;
 /** The same for a single client: its quota is small, and each write may sync the disk. */

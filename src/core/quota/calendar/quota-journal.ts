@@ -20,3 +20,9 @@ export interface QuotaJournal {
   /** Forgets what `onClose` was given. What is stored stays. */
   forget(upstream: string, name: string): void;
 }
+
+/** As `QuotaJournal.storeTogether`; without a journal, only calls `write`. */
+export function storeTogether(journal: QuotaJournal | undefined, write: () => void): void {
+  if (journal === undefined) write();
+  else journal.storeTogether(write);
+}

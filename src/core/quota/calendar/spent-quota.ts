@@ -11,7 +11,7 @@ export interface SpentQuota {
   readonly hasReserveLeft: boolean;
   readonly untilReset: Millis;
   readonly resetAt: EpochMillis;
-  /** Whether it is used up is not known, because its count is not available. */
+  /** Whether it is used up is not known, because its count is not available, or not complete. */
   readonly isLost?: boolean;
 }
 

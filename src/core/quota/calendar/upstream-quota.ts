@@ -9,7 +9,10 @@ export interface UpstreamQuota {
   readonly settings: CalendarQuotaSettings;
   /** More parts are requested: requests may be sent soon, although `delay` is Infinity. */
   readonly isAwaited: boolean;
-  /** The counts are not available: a store or a process that has them does not respond. */
+  /**
+   * The counts are not available: a store or a process that has them does not respond. Or they are not complete: after the reset, other
+   * processes may still send what they held.
+   */
   readonly isLost: boolean;
   /** @param settings with the same name and period: what was counted stays */
   reconfigure(settings: CalendarQuotaSettings): void;

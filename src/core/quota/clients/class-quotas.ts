@@ -2,6 +2,7 @@ import { RecencyMap } from '../../collections/recency-map.ts';
 import type { ResourceBound } from '../../overload/resource-bound.ts';
 import type { Millis } from '../../scalars.ts';
 import type { CalendarQuotaSettings, QuotaView } from '../calendar/calendar-quota.ts';
+import { storeTogether } from '../calendar/quota-journal.ts';
 import { QuotaGroup } from '../calendar/quota-group.ts';
 import { makeQuotas, type UpstreamQuotasParts } from '../calendar/upstream-quotas.ts';
 import { ClientQuotaUse } from './client-quota-use.ts';
@@ -29,6 +30,8 @@ export interface QuotaRequester {
 
 /** At one upstream, where the configuration sets no bound. */
 export const MAX_CLIENTS = 100_000;
+/** At most, for one request: after a reload that lowers the bound, no request waits until all counts beyond it are stored. */
+export const EVICTED_AT_ONCE = 16;
 
 interface QuotaClass {
   readonly shared: QuotaGroup;
@@ -69,9 +72,7 @@ export class ClassQuotas {
 
   /** Keeps the counts of quotas whose class, name and period stay the same. */
   reconfigure(settings: readonly ClassQuotaSettings[]): void {
-    const apply = (): void => this.#apply(settings);
-    if (this.#parts.journal === undefined) apply();
-    else this.#parts.journal.storeTogether(apply);
+    storeTogether(this.#parts.journal, () => this.#apply(settings));
   }
 
   #apply(settings: readonly ClassQuotaSettings[]): void {
@@ -130,9 +131,14 @@ export class ClassQuotas {
   }
 
   #evictIdle(): void {
-    while (this.#clients.size > this.#maxClients) {
+    const count = Math.min(EVICTED_AT_ONCE, this.#idle.size, this.#clients.size - this.#maxClients);
+    if (count > 0) storeTogether(this.#parts.journal, () => this.#evictOldest(count));
+  }
+
+  #evictOldest(count: number): void {
+    for (let i = 0; i < count; i += 1) {
       const oldest = this.#idle.deleteOldest();
-      if (oldest === undefined) return; // as many as there are requests
+      if (oldest === undefined) return;
       this.#clients.delete(oldest.key);
       oldest.own.close();
       this.#evictions += 1;

@@ -5,8 +5,10 @@ import { CARRIED_RETRY } from '../../../core/quota/calendar/calendar-quota.ts';
  * window of a calendar, because Redis knows no time zones; the script compares it with its time, and returns that if it differs.
  *
  * The state of a quota is a hash: `g` parts ever granted; `s` until when none are; `pp`, `po` the pacers; `m:ID` of a process: what it
- * holds, its last call, its last request for parts. Of a calendar: `w` the beginning of the window, `u` its count, and `lw`, `lu`, `lc`
- * those of a later one before the clock was set back, as in `CalendarCounts`. Of a rolling period: `p:START` the count of a part.
+ * holds, its last call (negative if it did not know of the reset yet), its last request for parts. Of a calendar: `w` the beginning of
+ * the window, `u` its count, and `lw`, `lu`, `lc` those of a later one before the clock was set back, as in `CalendarCounts`. Of a rolling
+ * period: `p:START` the count of a part.
+ *
  * The hash is deleted and written anew: once a script has written, Redis refuses it nothing for lack of memory.
  */
 export const LEASE_QUOTA = `
@@ -86,7 +88,7 @@ if knownG > g then
   pausedUntil = at + settle
 end
 count(overdrawn)
-for i = 21, #ARGV, 2 do
+for i = 22, #ARGV, 2 do
   local from, n = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
   if kind == 'calendar' then
     if from == since then used = math.max(0, used - n) end
@@ -117,7 +119,7 @@ for f, v in pairs(h) do
   if string.sub(f, 1, 2) == 'm:' then
     local hold, calledAt, wantedAt = string.match(v, '^(%S+) (%S+) (%S+)$')
     hold, calledAt, wantedAt = tonumber(hold), tonumber(calledAt), tonumber(wantedAt)
-    if math.abs(at - calledAt) > silent then h[f] = nil
+    if math.abs(at - math.abs(calledAt)) > silent then h[f] = nil
     elseif f ~= 'm:' .. me then
       members = members + 1
       heldByOthers = heldByOthers + hold
@@ -177,7 +179,9 @@ h['s'] = pausedUntil > at and text(pausedUntil) or nil
 h['pp'], h['po'] = pp and text(pp), po and text(po)
 local mine = h['m:' .. me]
 local wantedAt = want > 0 and at or (mine and tonumber(string.match(mine, '(%S+)$'))) or 0
-h['m:' .. me] = (held + granted + ofReserve) .. ' ' .. text(at) .. ' ' .. text(wantedAt)
+local mySince = tonumber(ARGV[21])
+local isUnaware = kind == 'calendar' and held > 0 and mySince ~= 0 and mySince ~= since
+h['m:' .. me] = (held + granted + ofReserve) .. ' ' .. text(isUnaware and -at or at) .. ' ' .. text(wantedAt)
 if math.abs(at - wantedAt) <= sharing then sharers = sharers + 1 end
 if kind == 'rolling' then
   for _, p in ipairs(parts) do if p[2] > 0 then h['p:' .. text(p[1])] = text(p[2]) end end

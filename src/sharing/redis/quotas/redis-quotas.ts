@@ -1,4 +1,8 @@
-import { type CalendarQuotaSettings, SHARER_WINDOW } from '../../../core/quota/calendar/calendar-quota.ts';
+import {
+  type CalendarQuotaSettings,
+  SHARER_WINDOW,
+  SILENT_AFTER,
+} from '../../../core/quota/calendar/calendar-quota.ts';
 import { calendarWindow } from '../../../core/quota/calendar/calendar-window.ts';
 import type { EpochMillis } from '../../../core/quota/calendar/quota-period.ts';
 import { RecencyMap } from '../../../core/collections/recency-map.ts';
@@ -16,8 +20,6 @@ const LAYOUT = 'q1';
 const COMMAND = 'tidegateLeaseQuota';
 /** After a loss of counts, processes have this time to report what they know; each calls once a second. */
 const SETTLE_TIME: Millis = 1500;
-/** What a process holds counts as sent once it has not called for this time. */
-const SILENT_AFTER: Millis = 5000;
 /** A rolling period is counted in this many parts, and at most two more, as in `makeQuotaCounts`. */
 const PARTS = 120;
 
@@ -28,8 +30,8 @@ export interface RedisQuotasParts {
   readonly owner: string;
   readonly clock: Clock;
   readonly wallClock: () => EpochMillis;
-  /** The maximum number of counts of single clients that it knows; `MAX_CLIENTS` when absent. */
-  readonly maxClientCounts?: number;
+  /** The maximum number of counts of single clients that it knows, of all upstreams; `MAX_CLIENTS` when absent. A reload may change it. */
+  readonly maxClientCounts?: () => number;
 }
 
 /** The keeper of quotas that replicas share: Redis counts them. */
@@ -63,7 +65,8 @@ export class RedisQuotas {
     let known = this.#knownOfClients.use(key);
     if (known !== undefined) return known;
     this.#knownOfClients.set(key, (known = new KnownQuota(period, this.#parts.wallClock)));
-    if (this.#knownOfClients.size > (this.#parts.maxClientCounts ?? MAX_CLIENTS)) this.#knownOfClients.deleteOldest();
+    const most = this.#parts.maxClientCounts?.() ?? MAX_CLIENTS;
+    while (this.#knownOfClients.size > most) this.#knownOfClients.deleteOldest();
     return known;
   }
 
@@ -112,6 +115,7 @@ export class RedisQuotas {
       ...[this.#parts.owner, period.kind, ...window, limit, reserve, pace],
       ...[call.want, flag(call.isOrdinary), flag(call.mayUseReserve), call.overdrawn, call.held],
       ...[everGranted, used, since, SETTLE_TIME, SILENT_AFTER, SHARER_WINDOW, MAX_LATENESS, KEPT_AFTER],
+      call.since ?? 0,
       ...call.returns.flatMap((each) => [each.since, each.count]),
     ].map(String);
   }
