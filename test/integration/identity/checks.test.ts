@@ -101,7 +101,8 @@ test('answers 403 with the real status in the nginx dialect, and never a 5xx in 
     );
     await report(envoy, { permit, status: 429 });
   }
-  await eventually(envoy.view, ({ limits }) => limits[0]?.state === 'backoff' || limits[0]?.state === 'blocked');
+  // On a busy machine, the limit may be restoring its rate already.
+  await eventually(envoy.view, ({ limits }) => limits[0] !== undefined && limits[0].state !== 'open');
   await report(
     envoy,
     Array.from({ length: 12 }, () => ({ upstream: 'api', status: 503 })),
