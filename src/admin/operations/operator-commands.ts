@@ -152,7 +152,7 @@ const NOT_ALL_RESPOND =
 
 const NOTE_OTHER_REPLICAS = 'This process only: replicas that know of the hold keep it.';
 const REFUSED_IN_OBSERVE_MODE =
-  'In observe mode every request is forwarded at once, so rates cannot be pinned and upstreams cannot be blocked.';
+  'This upstream is in observe mode: every request is forwarded at once, so its rate cannot be pinned and it cannot be blocked.';
 
 function toOverrideCommand(command: OverrideCommand, now: Millis): OverrideChange {
   if (command.do === 'pin') return { action: 'pin', rate: command.rate };

@@ -18,7 +18,9 @@ export function changesWriteIdentity(path: Path, before: Config, after: Config):
   if (part === 'clients') return [before, after].some(namesOwners) && changesClientNames(path);
   if (part === 'routes' && key === 'auth') return [before, after].some(namesOwners);
   if (part === 'routes') return changesTarget(key) || (key === 'retry' && changesSearch(String(name), before, after));
+  if (part === 'mode') return true; // observe mode reads no records of writes
   if (part !== 'upstreams') return false;
+  if (key === 'mode') return true;
   if (key === 'idempotency') return setting === undefined || IDENTIFYING.has(setting);
   if (key === 'preserveHost') return true;
   if (key === 'accounts') return changesAccountNames(name, before, after);

@@ -172,9 +172,13 @@ export class Gate {
     ticket.quotas = upstream.quotas;
     if (ticket.mode === 'observe') registerArrival(this.#store, ticket, upstream, now); // it is sent, whatever is decided
     const byQuota = this.clientQuotas.request({ ticket, deadline, clientTimeout }, now);
-    if (byQuota !== undefined) return byQuota === 'awaited' ? undefined : byQuota;
-    const slot = registerArrival(this.#store, ticket, upstream, now);
     const accounts = accountsFor(ticket, upstream);
+    if (byQuota !== undefined) {
+      // In observe mode it is sent all the same, and needs an account.
+      if (ticket.mode === 'observe' && accounts !== undefined) this.retries.assignAccount(ticket, accounts, now);
+      return byQuota === 'awaited' ? undefined : byQuota;
+    }
+    const slot = registerArrival(this.#store, ticket, upstream, now);
     if (accounts !== undefined) {
       this.retries.assignAccount(ticket, accounts, now);
       const stop = beginUse(ticket, accounts, now);

@@ -49,7 +49,7 @@ export async function shutDownInTime(provider: { shutdown(): Promise<void> }): P
 export function logSdkProblems({ logger }: ExportOptions): void {
   const loggedAt = new Map<string, Millis>();
   const logProblem = (text: string): void => {
-    const problem = redactUrls(extractMessage(text));
+    const problem = redactUrls(extractMessage(text)).slice(0, MAX_MESSAGE_LENGTH);
     const kind = problem.slice(0, 40);
     const now = performance.now();
     if (now - (loggedAt.get(kind) ?? Number.NEGATIVE_INFINITY) < LOG_INTERVAL) return;
@@ -66,7 +66,7 @@ export function logSdkProblems({ logger }: ExportOptions): void {
 
 /** A URL of a collector may contain a password. */
 function redactUrls(text: string): string {
-  return text.replaceAll(/\/\/[^/@\s]*@/g, '//***@');
+  return text.replaceAll(/\/\/\S*@/g, '//***@');
 }
 
 /** The SDK passes errors as JSON with all their fields, stacks included (@opentelemetry/core 2.12, loggingErrorHandler). */
@@ -74,9 +74,9 @@ function extractMessage(text: string): string {
   try {
     const error: unknown = JSON.parse(text);
     const message: unknown = typeof error === 'object' && error !== null && Reflect.get(error, 'message');
-    if (typeof message === 'string') return message.slice(0, MAX_MESSAGE_LENGTH);
+    if (typeof message === 'string') return message;
   } catch {
     // Not JSON: the text is the message.
   }
-  return text.slice(0, MAX_MESSAGE_LENGTH);
+  return text;
 }

@@ -15,6 +15,8 @@ import { response, upstreamSettings } from './policy-builders.ts';
 class AccountTicket extends Ticket {
   pinned: string | undefined;
   admission: AdmissionResult | undefined;
+  /** Of its client, which has proven its name; undefined if it has none. */
+  clientClass: string | undefined = undefined;
 
   constructor(pinned?: string, client = 'client', mode: EnforcementMode = 'enforce') {
     const settle = (admission: AdmissionResult): void => {
@@ -22,6 +24,14 @@ class AccountTicket extends Ticket {
     };
     super('up', client, 1, [], settle, { mode });
     this.pinned = pinned;
+  }
+
+  override get className(): string | undefined {
+    return this.clientClass;
+  }
+
+  override get isClientProven(): boolean {
+    return this.clientClass !== undefined;
   }
 
   override limitRefsWith(key: string): readonly LimitRef[] {
@@ -52,8 +62,15 @@ export function openAccountGate(
     ...options,
   });
   const gate = new Gate(store, (event) => void events.push(event));
-  const arrive = (now: number, pinned?: string, client?: string, mode?: EnforcementMode): AccountTicket => {
+  const arrive = (
+    now: number,
+    pinned?: string,
+    client?: string,
+    mode?: EnforcementMode,
+    className?: string,
+  ): AccountTicket => {
     const ticket = new AccountTicket(pinned, client, mode);
+    ticket.clientClass = className;
     ticket.admission = gate.requestAdmission(ticket, now + 10_000, now);
     return ticket;
   };

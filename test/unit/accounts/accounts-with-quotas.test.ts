@@ -89,3 +89,22 @@ test('counts a request once that moves to another account', () => {
   for (const ticket of moved) gate.onSent(ticket, 504);
   expect(gate.view(505).quotas?.[0]?.remaining).toBe(before - moved.length);
 });
+
+test('in observe mode, sends a request beyond the quota of its client with an account', () => {
+  const perClient = [quotaSettings({ name: 'class:partners/client/hour', period: UTC_HOUR, limit: 1 })];
+  const classQuotas = [{ className: 'partners', shared: [], perClient }];
+  const { gate, arrive } = openAccountGate(['a', 'b'], { classQuotas });
+  const tickets = [0, 1].map((now) => {
+    const ticket = arrive(now, undefined, undefined, 'observe', 'partners');
+    gate.onSent(ticket, now);
+    return ticket;
+  });
+  expect(tickets.map(({ admission }) => admission)).toMatchObject([
+    { kind: 'admitted', wouldHave: { decision: 'passed' } },
+    { kind: 'admitted', wouldHave: { decision: 'refused', why: 'client_quota_exceeded' } },
+  ]);
+  expect(tickets.map(({ account, limits }) => [account?.name, limits.length])).toEqual([
+    ['a', 1],
+    ['b', 1],
+  ]);
+});

@@ -82,6 +82,15 @@ test.each([
   expect(all.filter(({ needsRestart }) => needsRestart)).toEqual([]);
 });
 
+test.each([
+  ['mode: observe', 'mode'],
+  ['upstreams: {api: {url: "http://a", mode: observe}}', 'upstreams.api.mode'],
+])('%s makes a repeat a new write, because no record of a write is read', (yaml, path) => {
+  const before = load('upstreams: {api: {url: "http://a"}}');
+  const after = load(yaml.startsWith('mode') ? `upstreams: {api: {url: "http://a"}}\n${yaml}` : yaml);
+  expect(diffConfigs(before, after)).toMatchObject([{ path, changesWriteIdentity: true }]);
+});
+
 test('a changed secret is reported as changed, without its value', () => {
   const [change] = diffConfigs(load(`${API}secret: 0123456789abcdef`), load(`${API}secret: fedcba9876543210`));
   expect(change).toMatchObject({ path: 'secret', from: '***', to: '*** (a different value)' });
