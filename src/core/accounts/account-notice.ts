@@ -4,7 +4,7 @@ import type { Millis, Random } from '../scalars.ts';
 export interface SharedQuarantine {
   /** When it began. */
   readonly since: Millis;
-  /** When the first request of its evidence was sent: an accepted request that was sent later ends the quarantine. */
+  /** When the first request of its evidence was sent, or the last failed probe: an accepted request that was sent later ends it. */
   readonly evidenceSentAt: Millis;
   /** From one probe to the next. */
   readonly interval: Millis;

@@ -37,8 +37,6 @@ export class Account {
   readonly #rejections = new RejectionSeries();
   /** When the latest request that was accepted was sent, in any process that has reported it. */
   #acceptedSentAt: Millis = Number.NEGATIVE_INFINITY;
-  /** When the latest request that was rejected was sent, in this process. */
-  #rejectedSentAt: Millis = Number.NEGATIVE_INFINITY;
   /** Unless its evidence is refuted by `#acceptedSentAt`. */
   #quarantine: Quarantine | undefined;
   readonly #onChanged: (() => void) | undefined;
@@ -61,7 +59,6 @@ export class Account {
     const wasQuarantined = this.isQuarantined;
     this.#endQuarantine();
     this.#acceptedSentAt = Number.NEGATIVE_INFINITY;
-    this.#rejectedSentAt = Number.NEGATIVE_INFINITY;
     return wasQuarantined;
   }
 
@@ -111,8 +108,6 @@ export class Account {
 
   /** A response that accepts the credential. @param sentAt when its request was sent */
   onAccepted(sentAt: Millis): AccountChange | undefined {
-    // The credential may have been revoked after it was sent.
-    if (this.#quarantine !== undefined && sentAt < this.#rejectedSentAt) return undefined;
     if (!this.#accept(sentAt)) return undefined;
     this.#onChanged?.();
     return 'returned';
@@ -127,7 +122,6 @@ export class Account {
   ): AccountChange | undefined {
     if (sentAt < this.#acceptedSentAt) return undefined; // a request that was sent later was accepted
     const { after } = settings;
-    this.#rejectedSentAt = Math.max(this.#rejectedSentAt, sentAt);
     const quarantine = this.#quarantine;
     const wasCommon = this.#rejections.isCommon;
     const wasExcluded = this.#rejections.countOf(by.client) >= after;
@@ -143,7 +137,6 @@ export class Account {
       return 'probe-failed';
     }
     const isExcludedNow = count >= after && !wasExcluded;
-    if (isExcludedNow) quarantine.addEvidence(firstSentAt);
     if (isExcludedNow || isCommon !== wasCommon) this.#onChanged?.();
     return undefined;
   }
@@ -162,7 +155,6 @@ export class Account {
     const wasExcluded = this.#rejections.countOf(by.client) >= settings.after;
     this.#rejections.add(by, settings.after, sentAt);
     if (this.#quarantine === undefined) return this.#begin(sentAt, settings, now);
-    this.#quarantine.addEvidence(sentAt);
     if (!wasExcluded) this.#onChanged?.();
     return undefined;
   }

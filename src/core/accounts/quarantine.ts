@@ -63,11 +63,6 @@ export class Quarantine {
     return sentAt >= this.#sentFrom;
   }
 
-  /** A client was rejected by evidence of its own. */
-  addEvidence(sentAt: Millis): void {
-    this.#times = { ...this.#times, evidenceSentAt: Math.max(this.#times.evidenceSentAt, sentAt) };
-  }
-
   /** No other probe of this process begins within the interval, whatever becomes of this one. */
   reserveProbe(now: Millis): void {
     this.#sentFrom = now;
@@ -88,11 +83,16 @@ export class Quarantine {
     this.#times = { ...this.#times, trialAt: Math.max(this.#times.trialAt, now + this.#trialInterval) };
   }
 
+  /**
+   * The only event that makes the evidence later. The exclusion of a further client does not: while clients are excluded more often than
+   * the upstream takes to respond, no accepted request would be later than the evidence.
+   */
   onProbeFailed(sentAt: Millis, maxInterval: Millis, now: Millis): void {
-    const interval = Math.min(maxInterval, 2 * this.#times.interval);
+    const times = this.#times;
+    const interval = Math.min(maxInterval, 2 * times.interval);
     this.#takeWholeSpread();
-    this.#times = { ...this.#times, interval, probeAt: Math.max(this.#times.probeAt, now + interval) };
-    this.addEvidence(sentAt);
+    const evidenceSentAt = Math.max(times.evidenceSentAt, sentAt);
+    this.#times = { ...times, evidenceSentAt, interval, probeAt: Math.max(times.probeAt, now + interval) };
     this.#sentFrom = this.probeAt;
   }
 

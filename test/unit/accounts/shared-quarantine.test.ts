@@ -122,9 +122,19 @@ describe('an account of several processes', () => {
   test('is quarantined by rejections after a request that another process has had accepted', () => {
     const [here, there] = [startProcess(), startProcess()];
     there.account.onAccepted(5);
-    here.account.onRejected(OTHER, 1, QUARANTINE, 1); // the series of this client does not begin the quarantine
     for (const at of [10, 20, 30]) here.account.onRejected(ONE, at, QUARANTINE, at);
     deliver([here, there], 40);
+    expect([isExcluded(here), isExcluded(there)]).toEqual([true, true]);
+  });
+
+  test('is quarantined by the next rejections, if the first of the evidence was sent before a request that was accepted elsewhere', () => {
+    const [here, there] = [startProcess(), startProcess()];
+    there.account.onAccepted(5);
+    for (const by of [OTHER, ONE, ONE]) here.account.onRejected(by, 1, QUARANTINE, 10);
+    deliver([here, there], 20);
+    expect([here.account.isQuarantined, there.account.isQuarantined]).toEqual([false, false]);
+    rejectThrice(here, ONE, 30);
+    deliver([here, there], 30);
     expect([isExcluded(here), isExcluded(there)]).toEqual([true, true]);
   });
 
@@ -241,6 +251,18 @@ describe('an account of several processes', () => {
     rejectThrice(here, OTHER, 30_001);
     deliver([here, there], 30_001);
     expect([here.account.probeAt, there.account.probeAt]).toEqual([60_000, 31_500]);
+  });
+
+  test('returns in all of them although one excludes a further client more often than the upstream takes to respond', () => {
+    const [here, there] = [startProcess(), startProcess()];
+    const returnedAt: number[] = [];
+    for (let now = 0; now <= 1000; now += 100) {
+      here.account.onProvenInvalid({ client: `c${now}`, fairnessKey: 'one' }, now, QUARANTINE, now);
+      there.account.onAccepted(now - 300);
+      deliver([here, there], now);
+      if (!here.account.isQuarantined && !there.account.isQuarantined) returnedAt.push(now);
+    }
+    expect(returnedAt).toEqual([400, 900]);
   });
 
   test('returns in all of them with an accepted request in one', () => {
