@@ -41,6 +41,8 @@ export interface AccountSharing {
   /** A hash with a key that only processes with the same client hashes have. */
   readonly hash: (text: string) => string;
   readonly onChanged: (notice: Omit<AccountNotice, 'upstream'>) => void;
+  /** Another process has ended a quarantine that this process has reported. @param after how long it lasted */
+  readonly onReturned: (account: string, after: Millis) => void;
   readonly random: Random;
 }
 

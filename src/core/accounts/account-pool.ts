@@ -64,7 +64,9 @@ export class AccountPool {
     const sharing = this.#sharing;
     if (account === undefined || sharing === undefined) return false;
     if (account.credential.tag(sharing.hash) !== credentialTag) return false;
-    account.merge(shared, this.#quarantine, sharing.random(), now);
+    const { quarantinedSince: since = now } = account;
+    const change = account.merge(shared, this.#quarantine, sharing.random(), now);
+    if (change === 'returned') sharing.onReturned(name, now - since);
     return true;
   }
 

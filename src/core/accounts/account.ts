@@ -39,6 +39,8 @@ export class Account {
   #acceptedSentAt: Millis = Number.NEGATIVE_INFINITY;
   /** Unless its evidence is refuted by `#acceptedSentAt`. */
   #quarantine: Quarantine | undefined;
+  /** This process has reported that the quarantine began, so it reports the end, whichever process ends it. */
+  #isBeginReported = false;
   readonly #onChanged: (() => void) | undefined;
 
   /** @param onChanged called if other processes have to know of a change; undefined if there are none */
@@ -133,6 +135,7 @@ export class Account {
     }
     if (wasExcluded && quarantine.isProbe(sentAt)) {
       quarantine.onProbeFailed(sentAt, settings.maxInterval, now);
+      this.#isBeginReported = true;
       this.#onChanged?.();
       return 'probe-failed';
     }
@@ -169,18 +172,21 @@ export class Account {
   }
 
   /**
-   * Merges what another process knows of the same credential, and reports what that process lacks. It emits no event, because the other
-   * process does. @param part of the spread by which this process delays its next probe, in [0, 1]
+   * Merges what another process knows of the same credential, and reports what that process lacks. Returns `returned` if that ends a
+   * quarantine whose begin this process has reported. @param part of the spread by which it delays its next probe, in [0, 1]
    */
   merge(
     { acceptedSentAt, quarantine }: Pick<AccountNotice, 'acceptedSentAt' | 'quarantine'>,
     settings: QuarantineSettings,
     part: number,
     now: Millis,
-  ): void {
+  ): Extract<AccountChange, 'returned'> | undefined {
+    const wasReported = this.#isBeginReported;
     if (acceptedSentAt !== undefined && Number.isFinite(acceptedSentAt)) this.#accept(Math.min(acceptedSentAt, now));
     const isUnknownThere = quarantine === undefined ? this.isQuarantined : this.#adopt(quarantine, settings, part, now);
     if (isUnknownThere) this.#onChanged?.();
+    this.#isBeginReported = wasReported && this.isQuarantined; // later evidence may have replaced what the notice refutes
+    return wasReported && !this.isQuarantined ? 'returned' : undefined;
   }
 
   /** Returns whether the other process lacks something: a later accepted request, or the rejections of unrelated clients. */
@@ -212,6 +218,7 @@ export class Account {
 
   #endQuarantine(): void {
     this.#quarantine = undefined;
+    this.#isBeginReported = false;
     this.#rejections.clear();
   }
 
@@ -220,6 +227,7 @@ export class Account {
     const probeAt = now + interval;
     const times = { since: now, evidenceSentAt, interval, probeAt, trialAt: probeAt };
     this.#quarantine = new Quarantine(times, settings, this.#onChanged === undefined ? undefined : 0);
+    this.#isBeginReported = true;
     this.#onChanged?.();
     return 'quarantined';
   }

@@ -14,11 +14,13 @@ interface Member {
   readonly pool: AccountPool;
   readonly account: Account;
   readonly sent: AccountNotice[];
+  /** How long the quarantines lasted that it has reported as ended by another process. */
+  readonly returnedAfter: number[];
 }
 
 /** @param part of the spread by which it delays its probes, unless it has sent the last one */
 function startProcess(value = 'secret', part = 0.5): Member {
-  const sent: AccountNotice[] = [];
+  const [sent, returnedAfter]: [AccountNotice[], number[]] = [[], []];
   const accounts = [{ name: 'main', credential: new AccountCredential('Authorization', value) }];
   const pool = new AccountPool(
     { accounts, quarantine: QUARANTINE },
@@ -26,11 +28,12 @@ function startProcess(value = 'secret', part = 0.5): Member {
       hash: (text) => `hash of ${text}`,
       random: () => part,
       onChanged: (notice) => void sent.push({ upstream: 'api', ...notice }),
+      onReturned: (_, after) => void returnedAfter.push(after),
     },
   );
   const [account] = pool.accounts;
   if (account === undefined) throw new Error('no account');
-  return { pool, account, sent };
+  return { pool, account, sent, returnedAfter };
 }
 
 function receive({ pool }: Member, notices: readonly AccountNotice[], now: number): void {
@@ -273,6 +276,40 @@ describe('an account of several processes', () => {
     expect(there.account.onAccepted(33_000)).toBe('returned');
     deliver([here, there], 33_100);
     expect([here.account.isQuarantined, there.account.isQuarantined]).toEqual([false, false]);
+  });
+
+  test('is reported as returned by the process that has reported its quarantine, if another one ends it', () => {
+    const [here, there, third] = [startProcess(), startProcess(), startProcess()];
+    rejectThrice(here, ONE, 10);
+    deliver([here, there, third], 10);
+    expect(there.account.onAccepted(20)).toBe('returned');
+    deliver([here, there, third], 50);
+    deliver([here, there, third], 60);
+    expect([here, there, third].map(({ returnedAfter }) => returnedAfter)).toEqual([[40], [], []]);
+  });
+
+  test('is reported as returned by a process whose failed probe it has reported', () => {
+    const [here, there] = [startProcess(), startProcess()];
+    rejectThrice(here, ONE, 10);
+    deliver([here, there], 10);
+    probe(there, 40_000);
+    expect(there.account.onRejected(ONE, 40_000, QUARANTINE, 40_000)).toBe('probe-failed');
+    here.account.onAccepted(40_010);
+    deliver([here, there], 40_020);
+    expect(there.returnedAfter).toEqual([40_010]);
+  });
+
+  test('is reported as returned once no later evidence replaces the one that another process refutes', () => {
+    const [here, there] = [startProcess(), startProcess()];
+    rejectThrice(here, ONE, 10);
+    here.sent.splice(0); // lost
+    there.account.onAccepted(20);
+    rejectThrice(there, ONE, 30);
+    receive(here, there.sent, 40);
+    expect([isExcluded(here), here.returnedAfter]).toEqual([true, []]);
+    there.account.onAccepted(35);
+    deliver([here, there], 60);
+    expect(here.returnedAfter).toEqual([30]);
   });
 
   test('ignores what is about a credential that it does not have', () => {
