@@ -5,6 +5,9 @@ import type { QuarantineSettings } from './quarantine-settings.ts';
 /** What a quarantine is, apart from the clients that it excludes: those are in the `RejectionSeries`. */
 export type QuarantineTimes = Omit<SharedQuarantine, 'isCommon' | 'fairnessKey' | 'clients'>;
 
+/** Another process's times are not earlier than so long ago. */
+const MAX_AGE: Millis = 30 * 86_400_000;
+
 /** The part of an interval over which several processes spread their probes and trials. */
 const SPREAD = 0.1;
 
@@ -128,11 +131,12 @@ export function boundTimes(
 ): QuarantineTimes | undefined {
   if (![since, evidenceSentAt, interval, probeAt, trialAt].every(Number.isFinite)) return undefined;
   const bounded = Math.max(settings.interval, Math.min(interval, settings.maxInterval));
+  const bound = (time: Millis, latest: Millis): Millis => Math.max(now - MAX_AGE, Math.min(time, latest));
   return {
-    since: Math.min(since, now),
-    evidenceSentAt: Math.min(evidenceSentAt, now),
+    since: bound(since, now),
+    evidenceSentAt: bound(evidenceSentAt, now),
     interval: bounded,
-    probeAt: Math.min(probeAt, now + bounded),
-    trialAt: Math.min(trialAt, now + settings.interval),
+    probeAt: bound(probeAt, now + bounded),
+    trialAt: bound(trialAt, now + settings.interval),
   };
 }

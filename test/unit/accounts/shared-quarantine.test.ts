@@ -417,6 +417,18 @@ describe('a notice', () => {
     });
   });
 
+  test('has no times more than 30 days ago', () => {
+    const [here, there] = [startProcess(), startProcess('secret', 0)];
+    rejectThrice(here);
+    const notice = noticeOf(here);
+    const far = { since: -1e300, evidenceSentAt: -1e300, interval: -1e300, probeAt: -1e300, trialAt: -1e300 };
+    receive(there, [{ ...notice, quarantine: { ...notice.quarantine, ...far } }], 10);
+    const longAgo = 10 - 30 * 86_400_000;
+    expect(there.account.shared(QUARANTINE).quarantine).toMatchObject({
+      ...{ since: longAgo, evidenceSentAt: longAgo, interval: 30_000, probeAt: longAgo, trialAt: longAgo },
+    });
+  });
+
   test('does not accept a request in the future, nor at no time', () => {
     const [here, there] = [startProcess(), startProcess()];
     rejectThrice(here, ONE, 10);
