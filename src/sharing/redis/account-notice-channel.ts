@@ -16,6 +16,9 @@ export interface AccountNoticeChannelParts {
   readonly onProblem: (error: unknown) => void;
 }
 
+/** The longest round trip whose middle is exact enough for the time at which Redis has read its clock. */
+const MAX_ROUND_TRIP: Millis = 500;
+const MAX_READS = 3;
 /** The delay after a failed send. */
 const RETRY_AFTER: Millis = 1000;
 /** Messages that arrive beyond it while the clock is read are lost; later notices replace them. */
@@ -124,11 +127,16 @@ export class AccountNoticeChannel {
     for (const [error] of results) if (error !== null) throw error;
   }
 
-  /** How far Redis' clock is ahead of the local one; wrong by half of a round trip at most. */
+  /** How far Redis' clock is ahead of the local one; wrong by half of `MAX_ROUND_TRIP` at most. */
   async #readOffset(): Promise<Millis> {
-    const askedAt = this.#parts.clock.now();
-    const [seconds, micros] = await this.#client.time();
-    return 1000 * Number(seconds) + Number(micros) / 1000 - (askedAt + this.#parts.clock.now()) / 2;
+    for (let i = 0; i < MAX_READS; i += 1) {
+      const askedAt = this.#parts.clock.now();
+      const [seconds, micros] = await this.#client.time();
+      const receivedAt = this.#parts.clock.now();
+      if (receivedAt - askedAt > MAX_ROUND_TRIP) continue;
+      return 1000 * Number(seconds) + Number(micros) / 1000 - (askedAt + receivedAt) / 2;
+    }
+    throw new Error(`no response to TIME within ${MAX_ROUND_TRIP} ms, in ${MAX_READS} attempts`);
   }
 
   /** Returns whether it succeeded. */

@@ -9,13 +9,15 @@ import { startRedis } from '../../support/redis/redis-server.ts';
 const KEY = 'p:{quarantines}';
 
 interface Replica {
+  readonly client: Redis;
   readonly channel: AccountNoticeChannel;
   readonly received: AccountNotice[];
   readonly problems: unknown[];
   isConnected: boolean;
+  /** How far its clock is ahead of this test's. */
+  ahead: number;
 }
 
-/** @param ahead how far its clock is ahead of this test's */
 async function startReplica({ port }: RedisServer, ahead = 0, subscribes = true): Promise<Replica> {
   const client = new Redis(port, '127.0.0.1');
   const subscriber = new Redis(port, '127.0.0.1');
@@ -23,12 +25,12 @@ async function startReplica({ port }: RedisServer, ahead = 0, subscribes = true)
   const channel: AccountNoticeChannel = new AccountNoticeChannel(client, {
     prefix: 'p',
     channel: 'p:accounts',
-    clock: { now: () => performance.now() + ahead },
+    clock: { now: () => performance.now() + replica.ahead },
     isConnected: () => replica.isConnected,
     onNotice: (notice) => void received.push(notice),
     onProblem: (error) => void problems.push(error),
   });
-  const replica: Replica = { channel, received, problems, isConnected: true };
+  const replica: Replica = { client, channel, received, problems, isConnected: true, ahead };
   subscriber.on('message', (_channel: string, message: string) => channel.onMessage(message));
   if (subscribes) await subscriber.subscribe('p:accounts');
   onTestFinished(() => {
@@ -73,6 +75,50 @@ test('publishes a notice to other replicas, with times on their clocks, and not 
   );
   expect(other.received).toHaveLength(1);
   expect([...one.problems, ...other.problems]).toEqual([]);
+});
+
+/** The next reads of Redis' clock take a minute each, by the replica's clock. */
+function delayTimeReads(replica: Replica, count: number): void {
+  const read = replica.client.time.bind(replica.client);
+  let delayed = 0;
+  replica.client.time = async () => {
+    const time = await read();
+    if (delayed < count) replica.ahead += 60_000;
+    delayed += 1;
+    return time;
+  };
+}
+
+test('reads the clock of Redis again if that has taken too long to be exact', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis)];
+  delayTimeReads(other, 2);
+  one.channel.publish(noticeOf('main'));
+  const [notice] = await eventually(
+    () => other.received,
+    ({ length }) => length === 1,
+  );
+  const age = performance.now() + other.ahead - (notice?.quarantine?.since ?? 0);
+  expect(Math.abs(age - 1000)).toBeLessThan(25_000);
+  expect(other.problems).toEqual([]);
+});
+
+test('reports a clock of Redis that always takes too long to read, and applies no notice by it', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis)];
+  delayTimeReads(other, 3);
+  one.channel.publish(noticeOf('main'));
+  const problems = await eventually(
+    () => other.problems,
+    ({ length }) => length === 1,
+  );
+  expect(problems).toEqual([new Error('no response to TIME within 500 ms, in 3 attempts')]);
+  expect(other.received).toEqual([]);
+  one.channel.publish(noticeOf('spare'));
+  await eventually(
+    () => names(other),
+    (all) => all.includes('spare'),
+  );
 });
 
 test('stores the last notice of each account in quarantine for replicas that start later', async () => {
