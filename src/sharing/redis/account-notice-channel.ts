@@ -64,7 +64,7 @@ export class AccountNoticeChannel {
   /** Handles a message of another process. Those that arrive while the clock is read are handled with it. */
   onMessage(message: string): void {
     const isReading = this.#received.length > 0;
-    if (this.#received.length < MAX_RECEIVED) this.#received.push(...message.split('\n'));
+    this.#received.push(...message.split('\n', MAX_RECEIVED - this.#received.length));
     if (isReading) return;
     void this.#attempt(async () => {
       try {

@@ -194,6 +194,7 @@ test('ignores other messages', async () => {
   const replica = await startReplica(redis);
   const client = redis.client();
   await client.publish('p:accounts', '{"version":1}\n\nnull');
+  expect(() => replica.channel.onMessage('\n'.repeat(1_000_000))).not.toThrow();
   await client.hset(KEY, 'up\0main', 'text');
   await replica.channel.load();
   const other = await startReplica(redis);
