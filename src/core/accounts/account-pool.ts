@@ -45,6 +45,8 @@ export class AccountPool {
   /** Applies a new configuration. Accounts are identified by name. */
   reconfigure({ accounts, quarantine }: AccountPoolSettings): void {
     this.#quarantine = quarantine;
+    const names = new Set(accounts.map(({ name }) => name));
+    for (const account of this.#accounts) if (!names.has(account.name)) account.retireCredential();
     this.#accounts = accounts.map(({ name, credential }) => {
       const known = this.find(name);
       if (known === undefined) return this.#add(name, credential);

@@ -57,10 +57,20 @@ export class Account {
   /** Replaces the credential. A new value ends the quarantine of the old one: returns whether it did. */
   rotate(credential: AccountCredential): boolean {
     if (this.#credential.isSame(credential)) return false;
+    const wasQuarantined = this.retireCredential();
     this.#credential = credential;
+    this.#acceptedSentAt = Number.NEGATIVE_INFINITY;
+    return wasQuarantined;
+  }
+
+  /**
+   * Ends the quarantine, because the configuration has the credential no longer. Returns whether there was one. Other processes must
+   * not keep it for those that start later: the credential may be configured again.
+   */
+  retireCredential(): boolean {
     const wasQuarantined = this.isQuarantined;
     this.#endQuarantine();
-    this.#acceptedSentAt = Number.NEGATIVE_INFINITY;
+    if (wasQuarantined) this.#onChanged?.();
     return wasQuarantined;
   }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AccountNotice } from '../../core/accounts/account-notice.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
-import { nameAccount, NoticeOutbox } from '../protocol/notice-outbox.ts';
+import { nameCredential, NoticeOutbox } from '../protocol/notice-outbox.ts';
 import { formatNotice, parseNotice } from './account-notice-codec.ts';
 import { isPermissionError } from './pubsub-heartbeat.ts';
 import type { RedisClient } from './redis-connection.ts';
@@ -27,12 +27,12 @@ const MAX_RECEIVED = 1000;
 const KEPT_FOR: Millis = 86_400_000;
 
 /**
- * Publishes notices of accounts to the other processes, and stores the last notice of each account in quarantine for processes that start
+ * Publishes notices of accounts to the other processes, and stores the last notice of each credential in quarantine for processes that start
  * later. What cannot be published is sent once Redis is connected again.
  */
 export class AccountNoticeChannel {
   readonly channel: string;
-  /** A hash, with a field for each account in quarantine. */
+  /** A hash, with a field for each credential in quarantine. */
   readonly #key: string;
   readonly #client: RedisClient;
   readonly #parts: AccountNoticeChannelParts;
@@ -115,8 +115,8 @@ export class AccountNoticeChannel {
     const lines = notices.map((notice) => formatNotice(notice, this.#sender, offset));
     const pipeline = this.#client.pipeline();
     for (const [i, notice] of notices.entries()) {
-      if (notice.quarantine === undefined) pipeline.hdel(this.#key, nameAccount(notice));
-      else pipeline.hset(this.#key, nameAccount(notice), lines[i] ?? '').pexpire(this.#key, KEPT_FOR);
+      if (notice.quarantine === undefined) pipeline.hdel(this.#key, nameCredential(notice));
+      else pipeline.hset(this.#key, nameCredential(notice), lines[i] ?? '').pexpire(this.#key, KEPT_FOR);
     }
     const results = (await pipeline.exec()) ?? [];
     try {

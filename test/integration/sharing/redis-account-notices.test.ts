@@ -142,6 +142,20 @@ test('stores the last notice of each account in quarantine for replicas that sta
   expect(late.received[0]?.quarantine?.clients).toEqual(['one']);
 });
 
+test('keeps the notice of a new credential when the account is in service with the old one', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis)];
+  one.channel.publish({ ...noticeOf('main'), credentialTag: 'new' });
+  one.channel.publish(inService('main'));
+  await eventually(
+    () => other.received.length,
+    (count) => count === 2,
+  );
+  const late = await startReplica(redis);
+  await late.channel.load();
+  expect(late.received.map(({ credentialTag }) => credentialTag)).toEqual(['new']);
+});
+
 test('publishes the latest notice once Redis is connected again', async () => {
   const redis = await startRedis();
   const [one, other] = [await startReplica(redis), await startReplica(redis)];

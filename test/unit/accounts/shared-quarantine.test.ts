@@ -322,6 +322,26 @@ describe('an account of several processes', () => {
     expect(there.account.isQuarantined).toBe(false);
   });
 
+  test('is reported in service with the old credential when that is replaced, and when it is removed', () => {
+    const [here, other] = [startProcess('old'), startProcess('old')];
+    for (const each of [here, other]) rejectThrice(each, ONE, 10);
+    here.account.rotate(new AccountCredential('Authorization', 'new'));
+    other.pool.reconfigure({ accounts: [], quarantine: QUARANTINE });
+    for (const { sent } of [here, other]) {
+      const [begun, ended] = sent;
+      expect(ended).toEqual({ ...begun, acceptedSentAt: undefined, quarantine: undefined });
+      expect(sent).toHaveLength(2);
+    }
+  });
+
+  test('reports nothing when a credential is replaced without a quarantine', () => {
+    const here = startProcess('old');
+    here.account.onRejected(ONE, 10, QUARANTINE, 10);
+    here.account.rotate(new AccountCredential('Authorization', 'new'));
+    here.pool.reconfigure({ accounts: [], quarantine: QUARANTINE });
+    expect(here.sent).toEqual([]);
+  });
+
   test('forgets what was accepted with the old credential when it is replaced', () => {
     const [here, there] = [startProcess('new'), startProcess('old')];
     there.account.onAccepted(20);
