@@ -137,7 +137,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     maxQuotaClients: computeQuotaClientCapacity(first),
     random,
     listen: listenToGate,
-    ...{ ...limitSharing?.storeOptions, connections: stalledReaders, hash: clientHash.hash },
+    ...{ ...limitSharing?.storeOptions, connections: stalledReaders, hash: clientHash.uncachedHash },
     quotas: quotaParts(state, clock, limitSharing?.quotas),
   });
   const gate = new Gate(store, listenToGate);

@@ -28,7 +28,7 @@ export interface MemoryStoreOptions {
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
   /** Where other processes share the limits: called when a limit is made or forgotten, and when a client is held. */
   readonly sharingHooks?: SharingHooks;
-  /** Hashes credentials of accounts, with the key of the client hashes; without it, accounts are not shared. */
+  /** Hashes credentials of accounts, uncached, with the key of the client hashes; without it, accounts are not shared. */
   readonly hash?: (text: string) => string;
   /** The process that leases the tokens applies the rates that an operator pins, so this store does not. */
   readonly isPinnedElsewhere?: boolean;

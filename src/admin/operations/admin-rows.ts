@@ -202,9 +202,13 @@ export function toTimelineEvent({ number, at, kind, upstream, text }: TimelineEn
   return { id: `${process}-${number}`, at: new Date(at).toISOString(), kind, upstream: upstream ?? null, text };
 }
 
-/** Converts a monotonic time to ISO 8601; null if it is undefined or infinite. */
+/** The latest time that a date can have, in milliseconds since 1970 (ECMA-262, time values). */
+const MAX_DATE = 8.64e15;
+
+/** Converts a monotonic time to ISO 8601; null if it is undefined, or no date can have it. */
 export function toIsoTime(at: Millis | undefined, { origin }: ClockReading): string | null {
-  return at === undefined || !Number.isFinite(at) ? null : new Date(origin + at).toISOString();
+  const isDate = at !== undefined && Math.abs(origin + at) <= MAX_DATE;
+  return isDate ? new Date(origin + at).toISOString() : null;
 }
 
 function describeUntil(view: LimitView | undefined, clock: ClockReading): Pick<UpstreamStatus, 'until' | 'untilWhat'> {

@@ -4,7 +4,7 @@ import type { Millis, Random } from '../scalars.ts';
 export interface SharedQuarantine {
   /** When it began. */
   readonly since: Millis;
-  /** When the first request of its evidence was sent: an accepted request that was sent later ends the quarantine. */
+  /** When the first request of its evidence was sent, or the last failed probe: an accepted request that was sent later ends it. */
   readonly evidenceSentAt: Millis;
   /** From one probe to the next. */
   readonly interval: Millis;
@@ -41,6 +41,8 @@ export interface AccountSharing {
   /** A hash with a key that only processes with the same client hashes have. */
   readonly hash: (text: string) => string;
   readonly onChanged: (notice: Omit<AccountNotice, 'upstream'>) => void;
+  /** Another process has ended a quarantine that this process has reported. @param after how long it lasted */
+  readonly onReturned: (account: string, after: Millis) => void;
   readonly random: Random;
 }
 

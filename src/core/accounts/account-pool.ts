@@ -45,6 +45,8 @@ export class AccountPool {
   /** Applies a new configuration. Accounts are identified by name. */
   reconfigure({ accounts, quarantine }: AccountPoolSettings): void {
     this.#quarantine = quarantine;
+    const names = new Set(accounts.map(({ name }) => name));
+    for (const account of this.#accounts) if (!names.has(account.name)) account.retireCredential();
     this.#accounts = accounts.map(({ name, credential }) => {
       const known = this.find(name);
       if (known === undefined) return this.#add(name, credential);
@@ -64,7 +66,9 @@ export class AccountPool {
     const sharing = this.#sharing;
     if (account === undefined || sharing === undefined) return false;
     if (account.credential.tag(sharing.hash) !== credentialTag) return false;
-    account.merge(shared, this.#quarantine, sharing.random(), now);
+    const { quarantinedSince: since = now } = account;
+    const change = account.merge(shared, this.#quarantine, sharing.random(), now);
+    if (change === 'returned') sharing.onReturned(name, now - since);
     return true;
   }
 

@@ -37,10 +37,10 @@ export class Account {
   readonly #rejections = new RejectionSeries();
   /** When the latest request that was accepted was sent, in any process that has reported it. */
   #acceptedSentAt: Millis = Number.NEGATIVE_INFINITY;
-  /** When the latest request that was rejected was sent, in this process. */
-  #rejectedSentAt: Millis = Number.NEGATIVE_INFINITY;
   /** Unless its evidence is refuted by `#acceptedSentAt`. */
   #quarantine: Quarantine | undefined;
+  /** This process has reported that the quarantine began, so it reports the end, whichever process ends it. */
+  #isBeginReported = false;
   readonly #onChanged: (() => void) | undefined;
 
   /** @param onChanged called if other processes have to know of a change; undefined if there are none */
@@ -57,11 +57,20 @@ export class Account {
   /** Replaces the credential. A new value ends the quarantine of the old one: returns whether it did. */
   rotate(credential: AccountCredential): boolean {
     if (this.#credential.isSame(credential)) return false;
+    const wasQuarantined = this.retireCredential();
     this.#credential = credential;
+    this.#acceptedSentAt = Number.NEGATIVE_INFINITY;
+    return wasQuarantined;
+  }
+
+  /**
+   * Ends the quarantine, because the configuration has the credential no longer. Returns whether there was one. Other processes must
+   * not keep it for those that start later: the credential may be configured again.
+   */
+  retireCredential(): boolean {
     const wasQuarantined = this.isQuarantined;
     this.#endQuarantine();
-    this.#acceptedSentAt = Number.NEGATIVE_INFINITY;
-    this.#rejectedSentAt = Number.NEGATIVE_INFINITY;
+    if (wasQuarantined) this.#onChanged?.();
     return wasQuarantined;
   }
 
@@ -111,8 +120,6 @@ export class Account {
 
   /** A response that accepts the credential. @param sentAt when its request was sent */
   onAccepted(sentAt: Millis): AccountChange | undefined {
-    // The credential may have been revoked after it was sent.
-    if (this.#quarantine !== undefined && sentAt < this.#rejectedSentAt) return undefined;
     if (!this.#accept(sentAt)) return undefined;
     this.#onChanged?.();
     return 'returned';
@@ -127,7 +134,6 @@ export class Account {
   ): AccountChange | undefined {
     if (sentAt < this.#acceptedSentAt) return undefined; // a request that was sent later was accepted
     const { after } = settings;
-    this.#rejectedSentAt = Math.max(this.#rejectedSentAt, sentAt);
     const quarantine = this.#quarantine;
     const wasCommon = this.#rejections.isCommon;
     const wasExcluded = this.#rejections.countOf(by.client) >= after;
@@ -139,11 +145,11 @@ export class Account {
     }
     if (wasExcluded && quarantine.isProbe(sentAt)) {
       quarantine.onProbeFailed(sentAt, settings.maxInterval, now);
+      this.#isBeginReported = true;
       this.#onChanged?.();
       return 'probe-failed';
     }
     const isExcludedNow = count >= after && !wasExcluded;
-    if (isExcludedNow) quarantine.addEvidence(firstSentAt);
     if (isExcludedNow || isCommon !== wasCommon) this.#onChanged?.();
     return undefined;
   }
@@ -162,7 +168,6 @@ export class Account {
     const wasExcluded = this.#rejections.countOf(by.client) >= settings.after;
     this.#rejections.add(by, settings.after, sentAt);
     if (this.#quarantine === undefined) return this.#begin(sentAt, settings, now);
-    this.#quarantine.addEvidence(sentAt);
     if (!wasExcluded) this.#onChanged?.();
     return undefined;
   }
@@ -177,18 +182,21 @@ export class Account {
   }
 
   /**
-   * Merges what another process knows of the same credential, and reports what that process lacks. It emits no event, because the other
-   * process does. @param part of the spread by which this process delays its next probe, in [0, 1]
+   * Merges what another process knows of the same credential, and reports what that process lacks. Returns `returned` if that ends a
+   * quarantine whose begin this process has reported. @param part of the spread by which it delays its next probe, in [0, 1]
    */
   merge(
     { acceptedSentAt, quarantine }: Pick<AccountNotice, 'acceptedSentAt' | 'quarantine'>,
     settings: QuarantineSettings,
     part: number,
     now: Millis,
-  ): void {
+  ): Extract<AccountChange, 'returned'> | undefined {
+    const wasReported = this.#isBeginReported;
     if (acceptedSentAt !== undefined && Number.isFinite(acceptedSentAt)) this.#accept(Math.min(acceptedSentAt, now));
     const isUnknownThere = quarantine === undefined ? this.isQuarantined : this.#adopt(quarantine, settings, part, now);
     if (isUnknownThere) this.#onChanged?.();
+    this.#isBeginReported = wasReported && this.isQuarantined; // later evidence may have replaced what the notice refutes
+    return wasReported && !this.isQuarantined ? 'returned' : undefined;
   }
 
   /** Returns whether the other process lacks something: a later accepted request, or the rejections of unrelated clients. */
@@ -220,6 +228,7 @@ export class Account {
 
   #endQuarantine(): void {
     this.#quarantine = undefined;
+    this.#isBeginReported = false;
     this.#rejections.clear();
   }
 
@@ -228,6 +237,7 @@ export class Account {
     const probeAt = now + interval;
     const times = { since: now, evidenceSentAt, interval, probeAt, trialAt: probeAt };
     this.#quarantine = new Quarantine(times, settings, this.#onChanged === undefined ? undefined : 0);
+    this.#isBeginReported = true;
     this.#onChanged?.();
     return 'quarantined';
   }

@@ -172,8 +172,9 @@ function mayMove(ticket: Ticket): boolean {
   return ticket.reservedLimits.length === 0 && ticket.pinnedAccount() === undefined;
 }
 
-function excludes(account: Account, { client }: Ticket, { quarantine }: AccountPool): boolean {
-  return account.useBy(client, quarantine).probeAt !== Number.NEGATIVE_INFINITY;
+/** The probe itself may use the account that excludes its client: no other probe may be sent within the interval. */
+function excludes(account: Account, { client, accountUse }: Ticket, { quarantine }: AccountPool): boolean {
+  return accountUse !== 'probe' && account.useBy(client, quarantine).probeAt !== Number.NEGATIVE_INFINITY;
 }
 
 /** The name of the account that a limit of scope `credential` belongs to. */

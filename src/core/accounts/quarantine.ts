@@ -5,6 +5,9 @@ import type { QuarantineSettings } from './quarantine-settings.ts';
 /** What a quarantine is, apart from the clients that it excludes: those are in the `RejectionSeries`. */
 export type QuarantineTimes = Omit<SharedQuarantine, 'isCommon' | 'fairnessKey' | 'clients'>;
 
+/** Another process's times are not earlier than so long ago. */
+const MAX_AGE: Millis = 30 * 86_400_000;
+
 /** The part of an interval over which several processes spread their probes and trials. */
 const SPREAD = 0.1;
 
@@ -63,11 +66,6 @@ export class Quarantine {
     return sentAt >= this.#sentFrom;
   }
 
-  /** A client was rejected by evidence of its own. */
-  addEvidence(sentAt: Millis): void {
-    this.#times = { ...this.#times, evidenceSentAt: Math.max(this.#times.evidenceSentAt, sentAt) };
-  }
-
   /** No other probe of this process begins within the interval, whatever becomes of this one. */
   reserveProbe(now: Millis): void {
     this.#sentFrom = now;
@@ -88,11 +86,16 @@ export class Quarantine {
     this.#times = { ...this.#times, trialAt: Math.max(this.#times.trialAt, now + this.#trialInterval) };
   }
 
+  /**
+   * The only event that makes the evidence later. The exclusion of a further client does not: while clients are excluded more often than
+   * the upstream takes to respond, no accepted request would be later than the evidence.
+   */
   onProbeFailed(sentAt: Millis, maxInterval: Millis, now: Millis): void {
-    const interval = Math.min(maxInterval, 2 * this.#times.interval);
+    const times = this.#times;
+    const interval = Math.min(maxInterval, 2 * times.interval);
     this.#takeWholeSpread();
-    this.#times = { ...this.#times, interval, probeAt: Math.max(this.#times.probeAt, now + interval) };
-    this.addEvidence(sentAt);
+    const evidenceSentAt = Math.max(times.evidenceSentAt, sentAt);
+    this.#times = { ...times, evidenceSentAt, interval, probeAt: Math.max(times.probeAt, now + interval) };
     this.#sentFrom = this.probeAt;
   }
 
@@ -128,11 +131,12 @@ export function boundTimes(
 ): QuarantineTimes | undefined {
   if (![since, evidenceSentAt, interval, probeAt, trialAt].every(Number.isFinite)) return undefined;
   const bounded = Math.max(settings.interval, Math.min(interval, settings.maxInterval));
+  const bound = (time: Millis, latest: Millis): Millis => Math.max(now - MAX_AGE, Math.min(time, latest));
   return {
-    since: Math.min(since, now),
-    evidenceSentAt: Math.min(evidenceSentAt, now),
+    since: bound(since, now),
+    evidenceSentAt: bound(evidenceSentAt, now),
     interval: bounded,
-    probeAt: Math.min(probeAt, now + bounded),
-    trialAt: Math.min(trialAt, now + settings.interval),
+    probeAt: bound(probeAt, now + bounded),
+    trialAt: bound(trialAt, now + settings.interval),
   };
 }

@@ -47,6 +47,9 @@ export class ClientHasher {
 
   readonly hash: HashFunction = this.cachedHash((text) => text);
 
+  /** The hash of a secret, which must not stay in a cache in clear. */
+  readonly uncachedHash: HashFunction = (text) => this.#digest(text);
+
   get bound(): ResourceBound {
     return { name: 'hashes', used: this.#cachedCount / MAX_CACHED, reached: this.#clears };
   }

@@ -4,7 +4,7 @@ import type { Millis } from '../../core/scalars.ts';
 /** The minimum interval between two sends. Each notice contains all that the one before it said, so the latest suffices. */
 const MIN_INTERVAL: Millis = 50;
 
-/** The latest notice of each account that other processes do not have yet. Bounded by the number of accounts. */
+/** The latest notice of each credential that other processes do not have yet. Bounded by the number of accounts, unless many are replaced. */
 export class NoticeOutbox {
   readonly #latest = new Map<string, AccountNotice>();
   #dueAt = Number.NEGATIVE_INFINITY;
@@ -15,12 +15,12 @@ export class NoticeOutbox {
   }
 
   add(notice: AccountNotice): void {
-    this.#latest.set(nameAccount(notice), notice);
+    this.#latest.set(nameCredential(notice), notice);
   }
 
   /** Adds notices that could not be sent, unless there are later ones. */
   restore(notices: readonly AccountNotice[]): void {
-    for (const notice of notices) if (!this.#latest.has(nameAccount(notice))) this.add(notice);
+    for (const notice of notices) if (!this.#latest.has(nameCredential(notice))) this.add(notice);
   }
 
   /** Returns the notices to send; none before `dueAt`. */
@@ -35,7 +35,7 @@ export class NoticeOutbox {
 
 const NO_NOTICES: readonly AccountNotice[] = [];
 
-/** Names the account among those of all upstreams. */
-export function nameAccount({ upstream, account }: Pick<AccountNotice, 'upstream' | 'account'>): string {
-  return `${upstream}\0${account}`;
+/** Names what a notice is about. The old and the new credential of an account differ, because processes replace it one after another. */
+export function nameCredential({ upstream, account, credentialTag }: AccountNotice): string {
+  return `${upstream}\0${account}\0${credentialTag}`;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AccountNotice } from '../../core/accounts/account-notice.ts';
 import type { Clock, Millis } from '../../core/scalars.ts';
-import { nameAccount, NoticeOutbox } from '../protocol/notice-outbox.ts';
+import { nameCredential, NoticeOutbox } from '../protocol/notice-outbox.ts';
 import { formatNotice, parseNotice } from './account-notice-codec.ts';
 import { isPermissionError } from './pubsub-heartbeat.ts';
 import type { RedisClient } from './redis-connection.ts';
@@ -16,6 +16,9 @@ export interface AccountNoticeChannelParts {
   readonly onProblem: (error: unknown) => void;
 }
 
+/** The longest round trip whose middle is exact enough for the time at which Redis has read its clock. */
+const MAX_ROUND_TRIP: Millis = 500;
+const MAX_READS = 3;
 /** The delay after a failed send. */
 const RETRY_AFTER: Millis = 1000;
 /** Messages that arrive beyond it while the clock is read are lost; later notices replace them. */
@@ -24,12 +27,12 @@ const MAX_RECEIVED = 1000;
 const KEPT_FOR: Millis = 86_400_000;
 
 /**
- * Publishes notices of accounts to the other processes, and stores the last notice of each account in quarantine for processes that start
+ * Publishes notices of accounts to the other processes, and stores the last notice of each credential in quarantine for processes that start
  * later. What cannot be published is sent once Redis is connected again.
  */
 export class AccountNoticeChannel {
   readonly channel: string;
-  /** A hash, with a field for each account in quarantine. */
+  /** A hash, with a field for each credential in quarantine. */
   readonly #key: string;
   readonly #client: RedisClient;
   readonly #parts: AccountNoticeChannelParts;
@@ -61,7 +64,7 @@ export class AccountNoticeChannel {
   /** Handles a message of another process. Those that arrive while the clock is read are handled with it. */
   onMessage(message: string): void {
     const isReading = this.#received.length > 0;
-    if (this.#received.length < MAX_RECEIVED) this.#received.push(...message.split('\n'));
+    this.#received.push(...message.split('\n', MAX_RECEIVED - this.#received.length));
     if (isReading) return;
     void this.#attempt(async () => {
       try {
@@ -112,8 +115,8 @@ export class AccountNoticeChannel {
     const lines = notices.map((notice) => formatNotice(notice, this.#sender, offset));
     const pipeline = this.#client.pipeline();
     for (const [i, notice] of notices.entries()) {
-      if (notice.quarantine === undefined) pipeline.hdel(this.#key, nameAccount(notice));
-      else pipeline.hset(this.#key, nameAccount(notice), lines[i] ?? '').pexpire(this.#key, KEPT_FOR);
+      if (notice.quarantine === undefined) pipeline.hdel(this.#key, nameCredential(notice));
+      else pipeline.hset(this.#key, nameCredential(notice), lines[i] ?? '').pexpire(this.#key, KEPT_FOR);
     }
     const results = (await pipeline.exec()) ?? [];
     try {
@@ -124,11 +127,16 @@ export class AccountNoticeChannel {
     for (const [error] of results) if (error !== null) throw error;
   }
 
-  /** How far Redis' clock is ahead of the local one; wrong by half of a round trip at most. */
+  /** How far Redis' clock is ahead of the local one; wrong by half of `MAX_ROUND_TRIP` at most. */
   async #readOffset(): Promise<Millis> {
-    const askedAt = this.#parts.clock.now();
-    const [seconds, micros] = await this.#client.time();
-    return 1000 * Number(seconds) + Number(micros) / 1000 - (askedAt + this.#parts.clock.now()) / 2;
+    for (let i = 0; i < MAX_READS; i += 1) {
+      const askedAt = this.#parts.clock.now();
+      const [seconds, micros] = await this.#client.time();
+      const receivedAt = this.#parts.clock.now();
+      if (receivedAt - askedAt > MAX_ROUND_TRIP) continue;
+      return 1000 * Number(seconds) + Number(micros) / 1000 - (askedAt + receivedAt) / 2;
+    }
+    throw new Error(`no response to TIME within ${MAX_ROUND_TRIP} ms, in ${MAX_READS} attempts`);
   }
 
   /** Returns whether it succeeded. */

@@ -1,9 +1,12 @@
 import type { AccountNotice, SharedQuarantine } from '../../core/accounts/account-notice.ts';
-import { shiftNotice } from '../../core/accounts/account-notice.ts';
+import { MAX_NOTICE_CLIENTS, shiftNotice } from '../../core/accounts/account-notice.ts';
 import type { Millis } from '../../core/scalars.ts';
 
 /** The version of the text. A process of another version ignores it. */
 const VERSION = 1;
+
+/** Hashes of clients are shorter. A longer text of another program is not kept. */
+const MAX_HASH_LENGTH = 64;
 
 /**
  * A line of JSON, with times of Redis' clock, the only one that the processes have in common.
@@ -52,7 +55,12 @@ function isNotice(parsed: unknown): parsed is AccountNotice {
 function isQuarantine(value: unknown): value is SharedQuarantine {
   if (!hasFields(value, QUARANTINE_FIELDS)) return false;
   const clients: unknown = Reflect.get(value, 'clients');
-  return Array.isArray(clients) && clients.every((client) => typeof client === 'string');
+  if (!Array.isArray(clients) || clients.length > MAX_NOTICE_CLIENTS) return false;
+  return clients.every(isHash) && isHash(Reflect.get(value, 'fairnessKey'));
+}
+
+function isHash(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= MAX_HASH_LENGTH;
 }
 
 /** Numbers have to be finite: `1e999` is Infinity in JSON. */

@@ -1,10 +1,10 @@
 import type { AccountNotice } from '../../core/accounts/account-notice.ts';
 import type { Millis } from '../../core/scalars.ts';
-import { nameAccount } from '../protocol/notice-outbox.ts';
+import { nameCredential } from '../protocol/notice-outbox.ts';
 import { HeldClients } from './held-clients.ts';
 import type { LimitUpdates, UsageReport } from './worker-protocol.ts';
 
-/** What one worker reports for all others, kept for those that join later: holds, and the last notice of each account in quarantine. */
+/** What one worker reports for all others, kept for those that join later: holds, and the last notice of each credential in quarantine. */
 export class KeptUpdates {
   readonly heldClients = new HeldClients();
   readonly #notices = new Map<string, AccountNotice>();
@@ -13,8 +13,8 @@ export class KeptUpdates {
   add({ holds, accounts = [] }: Pick<UsageReport, 'holds' | 'accounts'>, now: Millis): LimitUpdates | undefined {
     if (holds.length > 0) this.heldClients.add(holds, now);
     for (const notice of accounts) {
-      if (notice.quarantine === undefined) this.#notices.delete(nameAccount(notice));
-      else this.#notices.set(nameAccount(notice), notice);
+      if (notice.quarantine === undefined) this.#notices.delete(nameCredential(notice));
+      else this.#notices.set(nameCredential(notice), notice);
     }
     return makeUpdates({ holds, accounts });
   }

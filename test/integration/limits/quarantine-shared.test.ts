@@ -113,11 +113,13 @@ test.each([
     upstream.set('of-main', REJECT_FROM_CACHE);
     expect(await Promise.all(replicas.map(({ url }) => ask(url, 'one')))).toEqual([503, 503, 503]);
     expect(await Promise.all(replicas.map(({ url }) => ask(url, 'two')))).toEqual([401, 401, 401]);
-    // A process that learns of the quarantine from another one does not log it.
+    // A process that learns of the quarantine from another one logs neither it nor its end.
     expect(second.log().filter(({ msg }) => String(msg).startsWith('account '))).toEqual([]);
     upstream.set('of-main', accept);
     expect(await ask(late.url, 'two')).toBe(200);
     await whenAll(replicas, false);
+    const messages = replicas.map((each) => each.log().map(({ msg }) => msg));
+    expect(messages.map((all) => all.filter((msg) => msg === 'account back in service').length)).toEqual([1, 0, 1]);
     expect(await Promise.all(replicas.map(({ url }) => ask(url, 'one')))).toEqual([200, 200, 200]);
     await eventually(
       () => client.hlen('tidegate:{quarantines}'),

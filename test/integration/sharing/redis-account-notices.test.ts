@@ -9,13 +9,15 @@ import { startRedis } from '../../support/redis/redis-server.ts';
 const KEY = 'p:{quarantines}';
 
 interface Replica {
+  readonly client: Redis;
   readonly channel: AccountNoticeChannel;
   readonly received: AccountNotice[];
   readonly problems: unknown[];
   isConnected: boolean;
+  /** How far its clock is ahead of this test's. */
+  ahead: number;
 }
 
-/** @param ahead how far its clock is ahead of this test's */
 async function startReplica({ port }: RedisServer, ahead = 0, subscribes = true): Promise<Replica> {
   const client = new Redis(port, '127.0.0.1');
   const subscriber = new Redis(port, '127.0.0.1');
@@ -23,12 +25,13 @@ async function startReplica({ port }: RedisServer, ahead = 0, subscribes = true)
   const channel: AccountNoticeChannel = new AccountNoticeChannel(client, {
     prefix: 'p',
     channel: 'p:accounts',
-    clock: { now: () => performance.now() + ahead },
+    // Slow, so that no round trip on a busy machine takes more than half a second by it.
+    clock: { now: () => performance.now() / 20 + replica.ahead },
     isConnected: () => replica.isConnected,
     onNotice: (notice) => void received.push(notice),
     onProblem: (error) => void problems.push(error),
   });
-  const replica: Replica = { channel, received, problems, isConnected: true };
+  const replica: Replica = { client, channel, received, problems, isConnected: true, ahead };
   subscriber.on('message', (_channel: string, message: string) => channel.onMessage(message));
   if (subscribes) await subscriber.subscribe('p:accounts');
   onTestFinished(() => {
@@ -75,6 +78,51 @@ test('publishes a notice to other replicas, with times on their clocks, and not 
   expect([...one.problems, ...other.problems]).toEqual([]);
 });
 
+/** The next reads of Redis' clock take a minute each, by the replica's clock. */
+function delayTimeReads(replica: Replica, count: number): void {
+  const read = replica.client.time.bind(replica.client);
+  let delayed = 0;
+  replica.client.time = async () => {
+    const time = await read();
+    if (delayed < count) replica.ahead += 60_000;
+    delayed += 1;
+    return time;
+  };
+}
+
+test('reads the clock of Redis again if that has taken too long to be exact', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis)];
+  delayTimeReads(other, 2);
+  const sent = noticeOf('main');
+  one.channel.publish(sent);
+  const [received] = await eventually(
+    () => other.received,
+    ({ length }) => length === 1,
+  );
+  const difference = (received?.quarantine?.since ?? 0) - other.ahead - (sent.quarantine?.since ?? 0);
+  expect(Math.abs(difference)).toBeLessThan(25_000);
+  expect(other.problems).toEqual([]);
+});
+
+test('reports a clock of Redis that always takes too long to read, and applies no notice by it', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis)];
+  delayTimeReads(other, 3);
+  one.channel.publish(noticeOf('main'));
+  const problems = await eventually(
+    () => other.problems,
+    ({ length }) => length === 1,
+  );
+  expect(problems).toEqual([new Error('no response to TIME within 500 ms, in 3 attempts')]);
+  expect(other.received).toEqual([]);
+  one.channel.publish(noticeOf('spare'));
+  await eventually(
+    () => names(other),
+    (all) => all.includes('spare'),
+  );
+});
+
 test('stores the last notice of each account in quarantine for replicas that start later', async () => {
   const redis = await startRedis();
   const one = await startReplica(redis);
@@ -94,6 +142,20 @@ test('stores the last notice of each account in quarantine for replicas that sta
   await late.channel.load();
   expect(names(late)).toEqual(['main']);
   expect(late.received[0]?.quarantine?.clients).toEqual(['one']);
+});
+
+test('keeps the notice of a new credential when the account is in service with the old one', async () => {
+  const redis = await startRedis();
+  const [one, other] = [await startReplica(redis), await startReplica(redis)];
+  one.channel.publish({ ...noticeOf('main'), credentialTag: 'new' });
+  one.channel.publish(inService('main'));
+  await eventually(
+    () => other.received.length,
+    (count) => count === 2,
+  );
+  const late = await startReplica(redis);
+  await late.channel.load();
+  expect(late.received.map(({ credentialTag }) => credentialTag)).toEqual(['new']);
 });
 
 test('publishes the latest notice once Redis is connected again', async () => {
@@ -148,6 +210,7 @@ test('ignores other messages', async () => {
   const replica = await startReplica(redis);
   const client = redis.client();
   await client.publish('p:accounts', '{"version":1}\n\nnull');
+  expect(() => replica.channel.onMessage('\n'.repeat(1_000_000))).not.toThrow();
   await client.hset(KEY, 'up\0main', 'text');
   await replica.channel.load();
   const other = await startReplica(redis);

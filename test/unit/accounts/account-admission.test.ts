@@ -63,6 +63,20 @@ test('moves the requests that wait with an account to another one when it stops'
   expect(pinned.account?.name).toBe('a');
 });
 
+test('leaves the probe of an excluded client in the queue of the account', () => {
+  const { gate, arrive, answer } = openAccountGate(['a']);
+  for (let i = 0; i < 3; i += 1) answer(arrive(i), i, 401);
+  answer(arrive(30_100, undefined, 'two'), 30_100, 429); // the account now has a rate
+  const other = arrive(30_500, undefined, 'two');
+  gate.onSent(other, 30_500);
+  const probe = arrive(30_501);
+  expect([probe.accountUse, probe.admission]).toEqual(['probe', undefined]);
+  gate.onOutcome(other, response(502), 30_502);
+  expect([probe.accountUse, probe.admission]).toEqual(['probe', undefined]);
+  gate.wake(31_000);
+  expect(probe.admission).toEqual({ kind: 'admitted' });
+});
+
 test('excludes an account at once when another one serves the request that it was rejected for', () => {
   const { gate, arrive, answer, quarantines } = openAccountGate();
   const ticket = arrive(0);

@@ -92,13 +92,22 @@ test('is the last choice of a client once unrelated clients were rejected, and i
   expect(it.useBy('third', SETTINGS).trialAt).toBe(70_000);
 });
 
-test('returns with an accepted request of a client that is not excluded, unless that was sent before the last rejection', () => {
+test('returns with an accepted request that was sent after the first rejected one, whatever was rejected later', () => {
   const it = account();
   for (let i = 0; i < 3; i += 1) it.onRejected(ONE, i, SETTINGS, i);
   it.onRejected(OTHER, 20, SETTINGS, 30);
-  expect(it.onAccepted(10)).toBeUndefined();
-  expect(it.onAccepted(21)).toBe('returned');
+  expect(it.onAccepted(0)).toBeUndefined();
+  expect(it.onAccepted(10)).toBe('returned');
   expect(it.useBy('one', SETTINGS).probeAt).toBe(Number.NEGATIVE_INFINITY);
+});
+
+test('does not exclude a client for a request that was sent before an accepted one, although a later one was rejected', () => {
+  const it = account();
+  for (let i = 0; i < 3; i += 1) it.onRejected(ONE, i, SETTINGS, i);
+  it.onRejected(OTHER, 60, SETTINGS, 61);
+  it.onAccepted(50);
+  expect(it.onProvenInvalid({ client: 'third', fairnessKey: 'third' }, 40, SETTINGS, 70)).toBeUndefined();
+  expect(it.useBy('third', SETTINGS).probeAt).toBe(Number.NEGATIVE_INFINITY);
 });
 
 test('does not delay the probe of excluded clients when a request of another client is rejected', () => {

@@ -14,11 +14,13 @@ interface Member {
   readonly pool: AccountPool;
   readonly account: Account;
   readonly sent: AccountNotice[];
+  /** How long the quarantines lasted that it has reported as ended by another process. */
+  readonly returnedAfter: number[];
 }
 
 /** @param part of the spread by which it delays its probes, unless it has sent the last one */
 function startProcess(value = 'secret', part = 0.5): Member {
-  const sent: AccountNotice[] = [];
+  const [sent, returnedAfter]: [AccountNotice[], number[]] = [[], []];
   const accounts = [{ name: 'main', credential: new AccountCredential('Authorization', value) }];
   const pool = new AccountPool(
     { accounts, quarantine: QUARANTINE },
@@ -26,11 +28,12 @@ function startProcess(value = 'secret', part = 0.5): Member {
       hash: (text) => `hash of ${text}`,
       random: () => part,
       onChanged: (notice) => void sent.push({ upstream: 'api', ...notice }),
+      onReturned: (_, after) => void returnedAfter.push(after),
     },
   );
   const [account] = pool.accounts;
   if (account === undefined) throw new Error('no account');
-  return { pool, account, sent };
+  return { pool, account, sent, returnedAfter };
 }
 
 function receive({ pool }: Member, notices: readonly AccountNotice[], now: number): void {
@@ -122,9 +125,19 @@ describe('an account of several processes', () => {
   test('is quarantined by rejections after a request that another process has had accepted', () => {
     const [here, there] = [startProcess(), startProcess()];
     there.account.onAccepted(5);
-    here.account.onRejected(OTHER, 1, QUARANTINE, 1); // the series of this client does not begin the quarantine
     for (const at of [10, 20, 30]) here.account.onRejected(ONE, at, QUARANTINE, at);
     deliver([here, there], 40);
+    expect([isExcluded(here), isExcluded(there)]).toEqual([true, true]);
+  });
+
+  test('is quarantined by the next rejections, if the first of the evidence was sent before a request that was accepted elsewhere', () => {
+    const [here, there] = [startProcess(), startProcess()];
+    there.account.onAccepted(5);
+    for (const by of [OTHER, ONE, ONE]) here.account.onRejected(by, 1, QUARANTINE, 10);
+    deliver([here, there], 20);
+    expect([here.account.isQuarantined, there.account.isQuarantined]).toEqual([false, false]);
+    rejectThrice(here, ONE, 30);
+    deliver([here, there], 30);
     expect([isExcluded(here), isExcluded(there)]).toEqual([true, true]);
   });
 
@@ -243,6 +256,18 @@ describe('an account of several processes', () => {
     expect([here.account.probeAt, there.account.probeAt]).toEqual([60_000, 31_500]);
   });
 
+  test('returns in all of them although one excludes a further client more often than the upstream takes to respond', () => {
+    const [here, there] = [startProcess(), startProcess()];
+    const returnedAt: number[] = [];
+    for (let now = 0; now <= 1000; now += 100) {
+      here.account.onProvenInvalid({ client: `c${now}`, fairnessKey: 'one' }, now, QUARANTINE, now);
+      there.account.onAccepted(now - 300);
+      deliver([here, there], now);
+      if (!here.account.isQuarantined && !there.account.isQuarantined) returnedAt.push(now);
+    }
+    expect(returnedAt).toEqual([400, 900]);
+  });
+
   test('returns in all of them with an accepted request in one', () => {
     const [here, there] = [startProcess(), startProcess()];
     rejectThrice(here);
@@ -253,6 +278,40 @@ describe('an account of several processes', () => {
     expect([here.account.isQuarantined, there.account.isQuarantined]).toEqual([false, false]);
   });
 
+  test('is reported as returned by the process that has reported its quarantine, if another one ends it', () => {
+    const [here, there, third] = [startProcess(), startProcess(), startProcess()];
+    rejectThrice(here, ONE, 10);
+    deliver([here, there, third], 10);
+    expect(there.account.onAccepted(20)).toBe('returned');
+    deliver([here, there, third], 50);
+    deliver([here, there, third], 60);
+    expect([here, there, third].map(({ returnedAfter }) => returnedAfter)).toEqual([[40], [], []]);
+  });
+
+  test('is reported as returned by a process whose failed probe it has reported', () => {
+    const [here, there] = [startProcess(), startProcess()];
+    rejectThrice(here, ONE, 10);
+    deliver([here, there], 10);
+    probe(there, 40_000);
+    expect(there.account.onRejected(ONE, 40_000, QUARANTINE, 40_000)).toBe('probe-failed');
+    here.account.onAccepted(40_010);
+    deliver([here, there], 40_020);
+    expect(there.returnedAfter).toEqual([40_010]);
+  });
+
+  test('is reported as returned once no later evidence replaces the one that another process refutes', () => {
+    const [here, there] = [startProcess(), startProcess()];
+    rejectThrice(here, ONE, 10);
+    here.sent.splice(0); // lost
+    there.account.onAccepted(20);
+    rejectThrice(there, ONE, 30);
+    receive(here, there.sent, 40);
+    expect([isExcluded(here), here.returnedAfter]).toEqual([true, []]);
+    there.account.onAccepted(35);
+    deliver([here, there], 60);
+    expect(here.returnedAfter).toEqual([30]);
+  });
+
   test('ignores what is about a credential that it does not have', () => {
     const [here, there] = [startProcess('old'), startProcess('new')];
     rejectThrice(here);
@@ -261,6 +320,26 @@ describe('an account of several processes', () => {
     expect(there.pool.applyNotice(notice, 0)).toBe(false);
     expect(startProcess('old').pool.applyNotice({ ...notice, account: 'x' }, 0)).toBe(false);
     expect(there.account.isQuarantined).toBe(false);
+  });
+
+  test('is reported in service with the old credential when that is replaced, and when it is removed', () => {
+    const [here, other] = [startProcess('old'), startProcess('old')];
+    for (const each of [here, other]) rejectThrice(each, ONE, 10);
+    here.account.rotate(new AccountCredential('Authorization', 'new'));
+    other.pool.reconfigure({ accounts: [], quarantine: QUARANTINE });
+    for (const { sent } of [here, other]) {
+      const [begun, ended] = sent;
+      expect(ended).toEqual({ ...begun, acceptedSentAt: undefined, quarantine: undefined });
+      expect(sent).toHaveLength(2);
+    }
+  });
+
+  test('reports nothing when a credential is replaced without a quarantine', () => {
+    const here = startProcess('old');
+    here.account.onRejected(ONE, 10, QUARANTINE, 10);
+    here.account.rotate(new AccountCredential('Authorization', 'new'));
+    here.pool.reconfigure({ accounts: [], quarantine: QUARANTINE });
+    expect(here.sent).toEqual([]);
   });
 
   test('forgets what was accepted with the old credential when it is replaced', () => {
@@ -355,6 +434,18 @@ describe('a notice', () => {
     receive(there, [{ ...notice, quarantine: { ...notice.quarantine, ...far } }], 10);
     expect(there.account.shared(QUARANTINE).quarantine).toMatchObject({
       ...{ since: 10, evidenceSentAt: 10, interval: 600_000, probeAt: 600_010, trialAt: 30_010 },
+    });
+  });
+
+  test('has no times more than 30 days ago', () => {
+    const [here, there] = [startProcess(), startProcess('secret', 0)];
+    rejectThrice(here);
+    const notice = noticeOf(here);
+    const far = { since: -1e300, evidenceSentAt: -1e300, interval: -1e300, probeAt: -1e300, trialAt: -1e300 };
+    receive(there, [{ ...notice, quarantine: { ...notice.quarantine, ...far } }], 10);
+    const longAgo = 10 - 30 * 86_400_000;
+    expect(there.account.shared(QUARANTINE).quarantine).toMatchObject({
+      ...{ since: longAgo, evidenceSentAt: longAgo, interval: 30_000, probeAt: longAgo, trialAt: longAgo },
     });
   });
 

@@ -29,6 +29,12 @@ describe('the hash of a client', () => {
   });
 });
 
+test('the hash of a secret is the same, and the secret is in no cache', () => {
+  const hasher = new ClientHasher('a secret of the house');
+  expect(hasher.uncachedHash('credential')).toBe(new ClientHasher('a secret of the house').hash('credential'));
+  expect(hasher.bound.used).toBe(0);
+});
+
 test.each([
   ['header:x-api-key', { 'x-api-key': 'a' }],
   ['ip', {}],

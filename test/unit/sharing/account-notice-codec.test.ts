@@ -49,6 +49,9 @@ test.each([
   change('"isCommon":false', '"isCommon":0'),
   change('["one"]', '[1]'),
   change('["one"]', '{}'),
+  change('["one"]', JSON.stringify(Array.from({ length: 51 }, (_, i) => `c${i}`))),
+  change('["one"]', JSON.stringify(['x'.repeat(65)])),
+  change('"fairnessKey":"f"', `"fairnessKey":"${'x'.repeat(65)}"`),
 ])('a notice is nothing else: %s', (text) => {
   expect(parseNotice(text, 'other', 0)).toBeUndefined();
 });

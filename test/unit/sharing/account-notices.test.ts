@@ -118,6 +118,17 @@ test('a notice that was not sent is replaced by a later one', () => {
   expect(outbox.dueAt).toBeUndefined();
 });
 
+test('a notice does not replace that of another credential of the account', () => {
+  const [outbox, kept] = [new NoticeOutbox(), new KeptUpdates()];
+  const rotated = { ...noticeOf('main'), credentialTag: 'new' };
+  for (const notice of [rotated, noticeOf('main', false)]) {
+    outbox.add(notice);
+    kept.add({ holds: [], accounts: [notice] }, 0);
+  }
+  expect(outbox.take(0)).toEqual([rotated, noticeOf('main', false)]);
+  expect(kept.forJoin(0)?.accounts).toEqual([rotated]);
+});
+
 test('the last notices are kept until their account is in service, or its upstream is removed', () => {
   const kept = new KeptUpdates();
   kept.add({ holds: [], accounts: [noticeOf('main'), noticeOf('spare'), { ...noticeOf('main'), upstream: 'old' }] }, 0);
