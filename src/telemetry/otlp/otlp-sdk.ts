@@ -66,7 +66,12 @@ export function logSdkProblems({ logger }: ExportOptions): void {
 
 /** A URL of a collector may contain a password. */
 function redactUrls(text: string): string {
-  return text.replaceAll(/\/\/\S*@/g, '//***@');
+  const words = text.split(' ').map((word) => {
+    const begin = word.indexOf('//');
+    const end = word.lastIndexOf('@');
+    return begin === -1 || end < begin ? word : `${word.slice(0, begin)}//***${word.slice(end)}`;
+  });
+  return words.join(' ');
 }
 
 /** The SDK passes errors as JSON with all their fields, stacks included (@opentelemetry/core 2.12, loggingErrorHandler). */

@@ -65,3 +65,15 @@ test('delays no request and no end for a collector that does not respond, and lo
   expect(String(line?.['problem'])).toContain('metrics export');
   await gate.drain();
 });
+
+test('shows no password of the URL of a collector in the log', async () => {
+  vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'https://user:pass/word@host:99999/v1/metrics');
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  const [line] = await eventually(
+    () => gate.log().filter(({ msg }) => msg === 'OTLP export failed'),
+    ({ length }) => length > 0,
+  );
+  expect(String(line?.['problem'])).toContain('//***@host');
+  expect(JSON.stringify(gate.log())).not.toContain('pass/word');
+});
