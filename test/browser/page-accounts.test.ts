@@ -18,7 +18,7 @@ upstreams: {psp: {url: "${upstream.url}", ${accountsOf({ main: 'of-main', spare:
   await eventually(
     () => accounts.allTextContents(),
     ([main = '']) =>
-      /^main – credential rejected since \d\d:\d\d:\d\d for clients of one sender, next probe in \d+ s; /.test(main),
+      /^main – credential rejected since \d\d:\d\d:\d\d for one client or address, next probe in \d+ s; /.test(main),
   );
   expect((await accounts.allTextContents())[1]).toBe('spare – no limit, 0 in flight');
   expect(await accounts.first().getAttribute('data-severity')).toBe('warning');

@@ -24,5 +24,6 @@ function describeNameless({ auth, names }: ClientNaming): string {
 
 const KEYS = {
   client: 'an idempotency key is sent as a UUID that is derived from the client and its key (keyScope: client)',
-  shared: 'idempotency keys are sent as they are: equal keys of two clients are one key there (keyScope: shared)',
+  shared:
+    'idempotency keys are sent as they are: two clients that send the same key share one write at the upstream (keyScope: shared)',
 } as const;

@@ -135,15 +135,14 @@ function hasTokensOnly(naming: ClientNaming): boolean {
 }
 
 const HAS_NO_NAMES =
-  'leaves its clients without names, so they share one set of idempotency keys at its upstream: equal keys of two of them are one write';
+  'clients on this route may have no name: two of these that send the same idempotency key share one write';
 
 const NAMES_DO_NOT_LAST =
-  'makes equal idempotency keys of two clients one write, because what tells them apart (a token, a session or an address) may change before a repeat, so it is no name: set clients.auth, or a header or path in clients.key; or idempotency.keyScope: shared, if each client uses keys of its own';
+  'two clients that send the same idempotency key share one write: tokens, sessions and addresses change, so they do not name a client; set clients.auth, add a header or path to clients.key, or set idempotency.keyScope: shared if keys are unique across clients';
 
 const NEEDS_NAMES = 'needs clients that have names: set clients.auth, or a header or path in clients.key';
 
-const KEY_IN_BODY =
-  'must be shared with jsonField: a body is never changed, so equal keys of two clients are one key at the upstream, and each client has to choose keys that no other client uses';
+const KEY_IN_BODY = 'must be shared with jsonField, because bodies are not changed; clients must use unique keys';
 
 const FRAMING: ReadonlySet<string> = new Set(['content-length', 'content-type', 'content-encoding']);
 

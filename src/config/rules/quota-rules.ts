@@ -28,7 +28,7 @@ function* checkNamesAndZones(
     const name = quotaName(quota);
     const duplicate = seen.get(name);
     if (duplicate !== undefined) {
-      const message = `${path.at(-1)}[${duplicate}] already has the name ${name}: give each of them a name`;
+      const message = `${path.at(-1)}[${duplicate}] already has the name ${name}: set a different name`;
       yield mistakeAt(quota.name === undefined ? here : [...here, 'name'], message);
     }
     seen.set(name, i);
@@ -59,7 +59,7 @@ export function* checkClientQuotas(
   }
 }
 
-const NOT_PROVEN = 'needs clients.auth: without it, a client that has used up its part can claim another name';
+const NOT_PROVEN = 'needs clients.auth: without it, a client that has used up its quota or rate can claim another name';
 
 /** The first class that matches applies, and clients choose their headers. */
 function* checkClassesChosenByHeader(classes: NonNullable<PartialConfig['classes']>): Generator<RuleFinding> {
@@ -73,12 +73,12 @@ function* checkClassesChosenByHeader(classes: NonNullable<PartialConfig['classes
       entries.slice(i + 1).find(([, each]) => each.quota !== undefined || each.perClient !== undefined) ?? [];
     const message = isOwn
       ? `a client can leave a class with ${key} by omitting this header: match by key, the name of the client`
-      : `a client can leave the class ${later}, which has a quota or perClient, by sending this header: match by key, or move this class behind it`;
+      : `a client can leave the class ${later}, which has a quota or perClient, by sending this header: match by key, or move this class after it`;
     yield warningAt(['clients', 'classes', name, 'match', 'header'], message);
   }
 }
 
-const FORGOTTEN = 'a restart forgets what was sent: state: {store: sqlite, file: …} keeps it';
+const FORGOTTEN = 'a restart resets the count; set state: {store: sqlite, file: …} to keep it';
 
 function isForgetful({ store }: PartialConfig['state'], isWritten: IsWritten): boolean {
   return store === 'memory' || (store === undefined && !isWritten(['state']));

@@ -36,7 +36,7 @@ const IdempotencyInputSchema = z.strictObject({
     .enum(['client', 'shared'])
     .optional()
     .describe(
-      'Through accounts, whose keys are compared: client (the upstream gets a UUID derived from the client and its key) or shared (it gets the key as it is). If absent: client where clients.auth or clients.key names clients.',
+      'With accounts: which key the upstream gets. client (a UUID derived from the client and its key) or shared (the key as it is). If absent: client where clients.auth or clients.key names clients.',
     ),
   replayedHeader: z
     .union([z.literal(false), HeaderName], 'expected the name of a header, or false')

@@ -128,12 +128,12 @@ export const REFUSAL_PROBLEMS: Readonly<Record<Extract<ExchangeVerdict, { kind: 
       status: 409,
       title: 'Key ambiguous',
       detail:
-        'Other writes have used this idempotency key, and whether this request repeats one of them is unknown, so it was not sent. For another write, use a new key.',
+        'An earlier write used this idempotency key. Tidegate cannot tell whether this request repeats it, so it was not sent. Look up that write; for a new write, use a new key.',
       proxyError: 'http_request_denied',
     },
     key_overused: {
       status: 503,
-      title: 'Key overused',
+      title: 'Too many writes with this key',
       detail:
         'Too many other clients have unfinished writes with this idempotency key, so the request was not sent. Repeat it later with the same key, or use a new key.',
       proxyError: 'http_request_denied',

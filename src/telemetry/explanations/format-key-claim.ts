@@ -19,7 +19,7 @@ export function formatKeyClaim({ waited, why }: Extract<TraceStep, { readonly wh
     case 'key_reused':
       return `${why}: an earlier request with the key had another query or body`;
     case 'key_ambiguous':
-      return `${why}: an earlier write with its idempotency key may be this one or that of another client`;
+      return `${why}: cannot tell whether an earlier write with this key is from this client`;
     case 'key_overused':
       return `${why}: too many other clients have unfinished writes with its idempotency key`;
   }

@@ -74,14 +74,14 @@ export function defineProcessMetrics(options: ProcessMetricsOptions, overloads: 
     },
     {
       name: 'tidegate_mode',
-      help: '1 for the active mode, which is observe if all upstreams are observed: decisions, retries, waits and client states then show what would have been.',
+      help: '1 for the active mode: observe only if every upstream is in observe mode. In observe mode, decisions, retries, waits and client states are hypothetical.',
       type: 'gauge',
       aggregation: 'max',
       samples: () => MODES.map((mode) => ({ labels: { mode }, value: mode === options.mode ? 1 : 0 })),
     },
     {
       name: 'tidegate_upstream_observed',
-      help: '1 for an upstream in observe mode, else 0: its decisions, retries and waits show what would have been.',
+      help: '1 for an upstream in observe mode, else 0. In observe mode, decisions, retries and waits are hypothetical.',
       type: 'gauge',
       aggregation: 'max',
       samples: () =>

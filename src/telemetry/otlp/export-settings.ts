@@ -38,7 +38,7 @@ export function readExportSettings(env: NodeJS.ProcessEnv, { name, label, endpoi
   const protocols = [`OTEL_EXPORTER_OTLP_${name}_PROTOCOL`, 'OTEL_EXPORTER_OTLP_PROTOCOL'];
   const protocol = protocols.map((each) => readVariable(env, each)).find((word) => word !== undefined);
   if (protocol === undefined || protocol === 'http/json') return { kind: 'on' };
-  return { kind: 'on', warning: `${label} are sent as http/json, not as ${protocol}: the endpoint must accept that` };
+  return { kind: 'on', warning: `${label} are sent as http/json, not as ${protocol}: the endpoint must accept JSON` };
 }
 
 /** A variable with milliseconds. Without a valid value, the default applies. */

@@ -20,10 +20,10 @@ test('an account in service has its rate and its requests in flight', () => {
 });
 
 test('an account in quarantine has its beginning and its next probe', () => {
-  const begun = `main – credential rejected since ${formatClock(since)} for clients of one sender`;
+  const begun = `main – credential rejected since ${formatClock(since)} for one client or address`;
   expect(formatAccount(QUARANTINED, NOW)).toBe(`${begun}, next probe in 20 s; 8.0/s, 2 in flight`);
   expect(formatAccount(QUARANTINED, NOW + 30_000)).toBe(`${begun}, probe due; 8.0/s, 2 in flight`);
-  expect(formatAccount({ ...QUARANTINED, commonlyRejected: true }, NOW)).toContain(' for unrelated clients, ');
+  expect(formatAccount({ ...QUARANTINED, commonlyRejected: true }, NOW)).toContain(' for several unrelated clients, ');
   expect(accountSeverity(QUARANTINED)).toBe('warning');
 });
 

@@ -35,8 +35,8 @@ describe('the notices of a process', () => {
     const lastReload = { at: after(-60), ok: false, problem: 'tidegate.yaml:3:1 retyr: unknown key' };
     expect(texts({ config: { loadedAt: after(-600), lastReload } })).toContain('retyr: unknown key');
     expect(texts({ mode: 'observe', observedUpstreams: ['api'] })).toContain('Observe mode: ');
-    expect(texts({ observedUpstreams: ['a', 'b'] })).toContain('Observe mode of a, b: ');
-    expect(texts({ observedUpstreams: ['a', 'b', 'c', 'd', 'e'] })).toContain('Observe mode of a, b, c and 2 more: ');
+    expect(texts({ observedUpstreams: ['a', 'b'] })).toContain('Observe mode for a, b: ');
+    expect(texts({ observedUpstreams: ['a', 'b', 'c', 'd', 'e'] })).toContain('Observe mode for a, b, c and 2 more: ');
   });
 });
 

@@ -172,12 +172,12 @@ test('accepts keys in bodies that clients separate themselves', () => {
 });
 
 test.each([
-  [`clients: {key: [bearer, ip]}`, ONE, 'may change before a repeat, so it is no name'],
-  [`clients: {key: ["header:Authorization"]}`, ONE, 'may change before a repeat, so it is no name'],
+  [`clients: {key: [bearer, ip]}`, ONE, 'so they do not name a client'],
+  [`clients: {key: ["header:Authorization"]}`, ONE, 'so they do not name a client'],
   [
     'clients: {auth: {jwt: {issuer: "https://issuer.example", audience: [pay], jwks: "https://issuer.example/keys"}}}\nroutes: [{path: /open, upstream: api, auth: none}, {upstream: api}]',
     ONE,
-    'leaves its clients without names',
+    'clients on this route may have no name',
   ],
   ['', `${ONE}, idempotency: {header: false, keyScope: shared}`, 'has no effect: no idempotency key is recognised'],
 ])('warns of clients without names that last: %s %s', (more, upstream, message) => {
@@ -199,8 +199,8 @@ test.each([
 ])('warns of no names with %s %s', (more, upstream) => {
   const text = JSON.stringify(load(upstream, more));
   expect(text).not.toContain('mistakes');
-  expect(text).not.toContain('so it is no name');
-  expect(text).not.toContain('leaves its clients without names');
+  expect(text).not.toContain('so they do not name a client');
+  expect(text).not.toContain('clients on this route may have no name');
 });
 
 test.each([

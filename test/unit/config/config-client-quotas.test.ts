@@ -93,7 +93,7 @@ describe('a quota of clients', () => {
       'quota: after /, expected hour, day, week, month, or a rolling period such as rolling 24h (did you mean 100/rolling 24h?)',
     ],
     ['quota: 0/day', 'quota: expected a quota such as 10000/day or 1000/rolling 24h, or a mapping with limit and per'],
-    ['quota: [1/day, 2/day]', 'quota[1]: quota[0] already has the name day: give each of them a name'],
+    ['quota: [1/day, 2/day]', 'quota[1]: quota[0] already has the name day: set a different name'],
     [
       'perClient: {quota: {limit: 1, per: rolling 1h, timezone: UTC}}',
       'perClient.quota.timezone: has no effect on a rolling period: leave it out',
@@ -115,7 +115,7 @@ describe('a quota of clients', () => {
   );
 
   test('is accepted with a warning if a restart forgets it', () => {
-    const message = 'a restart forgets what was sent: state: {store: sqlite, file: …} keeps it';
+    const message = 'a restart resets the count; set state: {store: sqlite, file: …} to keep it';
     expect(findingsOf('quota: 1/day, perClient: {quota: 1/day}', AUTH, '')).toEqual([
       `clients.classes.partners.quota: ${message}`,
       `clients.classes.partners.perClient.quota: ${message}`,
@@ -127,7 +127,7 @@ describe('a quota of clients', () => {
 describe('perClient', () => {
   test('needs clients.auth', () => {
     expect(findingsOf('perClient: {maxRate: 1/s}', '')).toEqual([
-      'clients.classes.partners.perClient: needs clients.auth: without it, a client that has used up its part can claim another name',
+      'clients.classes.partners.perClient: needs clients.auth: without it, a client that has used up its quota or rate can claim another name',
     ]);
     expect(findingsOf('quota: 1/day', '')).toEqual([]);
   });
@@ -158,7 +158,7 @@ describe('a class that matches by a header', () => {
 
   test('is accepted with a warning if clients of a later class can choose it to leave their quota', () => {
     expect(warningsOf(`fast: {${byHeader}}, ${partners}`)).toEqual([
-      'clients.classes.fast.match.header: a client can leave the class partners, which has a quota or perClient, by sending this header: match by key, or move this class behind it',
+      'clients.classes.fast.match.header: a client can leave the class partners, which has a quota or perClient, by sending this header: match by key, or move this class after it',
     ]);
     expect(warningsOf(`${partners}, fast: {${byHeader}}`)).toEqual([]);
   });

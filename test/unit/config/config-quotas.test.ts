@@ -98,7 +98,7 @@ describe('a quota', () => {
     ],
     [
       '{limit: 10, per: day}, {limit: 20, per: day}',
-      'upstreams.api.quotas[1]: quotas[0] already has the name day: give each of them a name',
+      'upstreams.api.quotas[1]: quotas[0] already has the name day: set a different name',
     ],
   ])('%s is a mistake', (quotas, message) => {
     expect(findingsOf(quotas, `${DATABASE}\n${PRIORITY}`)).toEqual([message]);
@@ -112,7 +112,7 @@ describe('a quota', () => {
 
   test('is accepted with a warning if a restart forgets it, or if no class may use its reserve', () => {
     expect(findingsOf('{limit: 10, per: day}', '')).toEqual([
-      'upstreams.api.quotas: a restart forgets what was sent: state: {store: sqlite, file: …} keeps it',
+      'upstreams.api.quotas: a restart resets the count; set state: {store: sqlite, file: …} to keep it',
     ]);
     expect(findingsOf('{limit: 10, per: day, reserve: 10%}')).toEqual([
       'upstreams.api.quotas[0].reserve: no class has a weight above 1, so no request may use the reserve: set clients.classes.NAME.weight',

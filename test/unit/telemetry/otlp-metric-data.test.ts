@@ -113,7 +113,7 @@ describe('the export of metrics', () => {
     expect(readExportSettings({ OTEL_METRICS_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, METRICS)).toEqual(
       {
         kind: 'on',
-        warning: 'metrics are sent as http/json, not as grpc: the endpoint must accept that',
+        warning: 'metrics are sent as http/json, not as grpc: the endpoint must accept JSON',
       },
     );
   });

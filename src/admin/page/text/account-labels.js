@@ -23,6 +23,6 @@ export function formatAccount(account, now) {
   const since = quarantinedSince === null ? '' : ` since ${formatClock(quarantinedSince)}`;
   const left = secondsUntil(nextProbe, now);
   const probe = left === undefined ? 'probe due' : `next probe in ${formatTimeSpan(left)}`;
-  const scope = commonlyRejected ? 'unrelated clients' : 'clients of one sender';
+  const scope = commonlyRejected ? 'several unrelated clients' : 'one client or address';
   return `${name} – credential rejected${since} for ${scope}, ${probe}; ${use}`;
 }

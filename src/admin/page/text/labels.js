@@ -170,7 +170,7 @@ export function describeNotices({ at, phase, mode, observedUpstreams, store, del
     note('critical', `Reload failed at ${formatClock(lastReload.at)}; the previous config stays in effect. ${why}`);
   }
   if (observedUpstreams.length > 0) {
-    const where = mode === 'observe' ? '' : ` of ${nameUpstreams(observedUpstreams)}`;
+    const where = mode === 'observe' ? '' : ` for ${nameUpstreams(observedUpstreams)}`;
     note('ok', `Observe mode${where}: requests are forwarded at once, never queued, refused or retried.`);
   }
   return notices;
