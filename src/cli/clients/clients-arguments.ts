@@ -89,8 +89,8 @@ function toQuotasCommand(
   const unused = FILE_OPTIONS.find(has);
   if (unused !== undefined) return usageError(`clients ${action} takes no --${unused}`);
   const [, client, ...surplus] = positionals;
-  if (client === undefined || surplus.length > 0)
-    return usageError(`clients ${action} needs one CLIENT: a name or a key`);
+  const isOne = client !== undefined && surplus.length === 0;
+  if (!isOne) return usageError(`clients ${action} needs one CLIENT: a name or a key`);
   return { kind: 'client-quotas', action, client, admin: value('admin'), token: value('token'), json: has('json') };
 }
 
