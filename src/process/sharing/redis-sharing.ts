@@ -53,6 +53,7 @@ export async function shareOverRedis(
     claim: (borrower) => backend.claim(borrower),
     publishHold: (hold) => backend.publishHold(hold),
     publishNotice: (notice) => backend.publishNotice(notice),
+    loadNotices: () => backend.loadNotices(),
     onDecrease: (ref, { cause, from, to }) =>
       listen({ type: 'cut', upstream: ref.upstream, ...nestedLimitField(ref), scope: ref.scope, cause, from, to }),
     rearm: () => rearm(),
