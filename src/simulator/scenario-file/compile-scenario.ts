@@ -1,5 +1,6 @@
 /** Compiles a scenario file into a scenario to run and its goals. */
 import { compilePlan, compileUpstream } from '../../config/compile/compile-policy.ts';
+import { compileClassQuotas } from '../../config/compile/compile-quotas.ts';
 import { toList } from '../../config/values/one-or-many.ts';
 import type { ScenarioConfig } from './scenario-schema.ts';
 import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
@@ -31,7 +32,11 @@ export function compileScenario(name: string, config: ScenarioConfig): Scenario 
     leaseLatency: lease,
     poolLatency: pool,
     pauses,
-    policy: { scope, rate, nested, quotas, queue, budget, accounts, plan: compilePlan(policy.retry, policy, mode) },
+    policy: {
+      ...{ scope, rate, nested, quotas, queue, budget, accounts },
+      classQuotas: compileClassQuotas({ classes: policy.classes, auth: undefined }),
+      plan: compilePlan(policy.retry, policy, mode),
+    },
   };
 }
 
@@ -87,6 +92,7 @@ function compileGroup(
     count,
     rate: ratePerClient(group),
     weight,
+    className: group.class,
     from,
     to,
     steps: steps.map((step) => ({ at: step.at, rate: ratePerClient(step) })).toSorted((a, b) => a.at - b.at),
