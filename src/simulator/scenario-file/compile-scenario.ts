@@ -12,6 +12,7 @@ import { UPSTREAM_NAME } from '../scenario.ts';
 
 export function compileScenario(name: string, config: ScenarioConfig): Scenario {
   const { duration, warmup, upstream, network, clients, replicas, shared, lease, pool, pauses, mode, policy } = config;
+  const classQuotas = compileClassQuotas({ classes: policy.classes, auth: undefined });
   // The upstream knows which account a simulated request uses without a credential.
   const names = upstream.accounts.map(({ name }) => ({ name, header: 'Authorization', value: name }));
   const compiled = compileUpstream(UPSTREAM_NAME, { ...policy, accounts: names.length === 0 ? undefined : names });
@@ -34,7 +35,7 @@ export function compileScenario(name: string, config: ScenarioConfig): Scenario 
     pauses,
     policy: {
       ...{ scope, rate, nested, quotas, queue, budget, accounts },
-      classQuotas: compileClassQuotas({ classes: policy.classes, auth: undefined }),
+      ...(classQuotas.length === 0 ? {} : { classQuotas }),
       plan: compilePlan(policy.retry, policy, mode),
     },
   };
